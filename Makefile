@@ -1,0 +1,52 @@
+# Every target makes the environment it needs: `make test` works on a fresh clone.
+# `make test PYTHON=python3.13` uses an environment of its own, .venv-python3.13.
+
+.DEFAULT_GOAL := test
+.PHONY: demo test test-slow lint types contract bench clean
+
+runs = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
+first_that_runs = $(firstword $(foreach python,$(1),$(call runs,$(python))))
+
+ifdef PYTHON
+VENV := .venv-$(notdir $(PYTHON))
+else
+PYTHON := $(call first_that_runs,python3.11 python3 python3.12 python3.13 python3.14)
+VENV := .venv
+endif
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+demo: $(READY)
+	$(BIN)/python examples/digits.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -q
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+contract: $(READY)
+	$(BIN)/lint-imports --no-logo
+
+# OPENBLAS_CORETYPE, where a machine exports it, can halve the speed of BLAS.
+bench: $(READY)
+	env -u OPENBLAS_CORETYPE $(BIN)/python -m benchmarks
+
+# The stamp comes last, so that an interrupted installation is made again.
+$(READY): pyproject.toml
+	$(if $(PYTHON),,$(error no Python >= 3.11 found; name one with PYTHON=...))
+	@echo "making $(VENV) with $(PYTHON): once, about a minute"
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .import_linter_cache
+	find funct tests -name __pycache__ -type d -prune -exec rm -rf {} +

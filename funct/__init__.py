@@ -1,0 +1,42 @@
+"""funct: immutable Array-API arrays under function transforms that compose in any order.
+
+    import funct as ft
+    import funct.array as xp
+
+    ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
+"""
+
+from funct import array as array
+from funct import errors as errors
+from funct import random as random
+from funct import tree as tree
+from funct.array import Array as Array
+from funct.array import Tensor as Tensor
+from funct.core import ShapeDtype as ShapeDtype
+from funct.graph import Graph as Graph
+from funct.transforms import Zero as Zero
+from funct.transforms import custom_jvp as custom_jvp
+from funct.transforms import custom_vjp as custom_vjp
+from funct.transforms import eval_shape as eval_shape
+from funct.transforms import grad as grad
+from funct.transforms import hessian as hessian
+from funct.transforms import hvp as hvp
+from funct.transforms import jacfwd as jacfwd
+from funct.transforms import jacrev as jacrev
+from funct.transforms import jit as jit
+from funct.transforms import jvp as jvp
+from funct.transforms import linear_transpose as linear_transpose
+from funct.transforms import linearize as linearize
+from funct.transforms import make_graph as make_graph
+from funct.transforms import stop_gradient as stop_gradient
+from funct.transforms import value_and_grad as value_and_grad
+from funct.transforms import vjp as vjp
+from funct.transforms import vmap as vmap
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Array", "Graph", "ShapeDtype", "Tensor", "Zero", "array", "custom_jvp", "custom_vjp", "errors",
+    "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
+    "linearize", "make_graph", "random", "stop_gradient", "tree", "value_and_grad", "vjp", "vmap",
+]  # fmt: skip

@@ -1,0 +1,52 @@
+"""Axes and shapes as users write them, brought to the normal form that ops take."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from funct.core import Shape, Size
+from funct.errors import ShapeError
+
+__all__ = ["normal_axes", "normal_axis", "normal_shape"]
+
+
+def normal_axis(name: str, axis: Any, ndim: int) -> int:
+    """A non-negative axis, or ShapeError that names the function."""
+    try:
+        k = operator.index(axis)
+    except TypeError:
+        raise ShapeError(f"{name}: axis must be an int, got {axis!r}") from None
+    if not -ndim <= k < ndim:
+        raise ShapeError(f"{name}: axis {k} is out of range for an array of rank {ndim}")
+    return k % ndim if ndim else k
+
+
+def normal_axes(name: str, axis: Any, ndim: int) -> Shape:
+    """A sorted tuple of non-negative axes; None stands for all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    if axis.__class__ is int:
+        return (normal_axis(name, axis, ndim),)
+    axes = tuple([normal_axis(name, a, ndim) for a in (axis if isinstance(axis, tuple | list) else (axis,))])
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{name}: an axis occurs twice in {axis}")
+    return tuple(sorted(axes))
+
+
+def normal_shape(name: str, shape: Any) -> Shape:
+    """A tuple of axis lengths from an int, a tuple or a list; symbolic sizes pass."""
+    dims = shape if isinstance(shape, tuple | list) else (shape,)
+    out: list[Any] = []
+    for n in dims:
+        if isinstance(n, Size):
+            out.append(n)
+            continue
+        try:
+            k = operator.index(n)
+        except TypeError:
+            raise ShapeError(f"{name}: shape must hold ints, got {n!r} in {shape!r}") from None
+        if k < 0 and not (name == "reshape" and k == -1):
+            raise ShapeError(f"{name}: shape must not be negative, got {shape}")
+        out.append(k)
+    return tuple(out)

@@ -1,0 +1,191 @@
+"""Chapter: creation functions, and dtypes by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.axes import normal_axis, normal_shape
+from funct.array.tensor import Tensor
+from funct.core import Size, Value
+from funct.errors import DTypeError, FunctError, ShapeError, UnsupportedOperandError
+from funct.ops.families import wrap
+
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace",
+    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def _check_device(name: str, device: Any) -> None:
+    if device is not None and device != "cpu":
+        raise UnsupportedOperandError(f"{name}: device must be 'cpu' or None, got {device!r}")
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """Convert obj (Tensor, number, nested sequence, buffer, DLPack) to a Tensor.
+
+    Args: dtype: of the result; None keeps the data's own, Python floats give float64. copy: False
+    forbids one, True forces one; NumPy arrays are copied unless copy is False.
+    Raises: DTypeError: when the data is not numeric. ShapeError: when nested sequences are ragged.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.asarray([[1, 2], [3, 4]]).shape
+        (2, 2)
+    Source: Array API 2025.12 `asarray`.
+    """
+    _check_device("asarray", device)
+    if isinstance(obj, Tensor):
+        if dtype is not None and np.dtype(dtype) != obj.dtype:
+            if copy is False:
+                raise DTypeError(f"asarray: copy=False, but {obj.dtype} must be cast to {dtype}")
+            return ops.astype(obj, np.dtype(dtype))
+        return obj
+    if isinstance(obj, list | tuple) and any(isinstance(v, Tensor) for v in _flat(obj)):
+        return _stacked(obj, dtype)
+    try:
+        if isinstance(obj, np.ndarray) and copy is False:
+            data = np.asarray(obj, dtype=dtype).view()
+        else:
+            data = np.array(obj, dtype=dtype, order="K")
+    except ValueError as error:
+        raise ShapeError(f"asarray: {error}") from None
+    except TypeError as error:
+        raise DTypeError(f"asarray: {error}") from None
+    if data.dtype.kind not in "biufc" and data.dtype.kind != "V":
+        raise DTypeError(f"asarray: elements must be numbers, got dtype {data.dtype}")
+    return wrap(data if data.__class__ is np.ndarray else np.asarray(data))
+
+
+def _flat(obj: Any) -> list[Any]:
+    return [w for v in obj for w in _flat(v)] if isinstance(obj, list | tuple) else [obj]
+
+
+def _stacked(obj: Any, dtype: Any) -> Any:
+    if not isinstance(obj, list | tuple):
+        return asarray(obj, dtype=dtype)
+    parts = [_stacked(v, dtype) for v in obj]
+    if len({p.shape for p in parts}) > 1:
+        raise ShapeError(f"asarray: parts must have one shape, got {[p.shape for p in parts]}")
+    rows = [ops.reshape(p, (1, *p.shape)) for p in parts]
+    out = rows[0]
+    for r in rows[1:]:
+        out = ops.concat(out, r, 0)
+    return out
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An Array of x's elements through DLPack; copied unless copy is False."""
+    _check_device("from_dlpack", device)
+    data = np.from_dlpack(x)
+    return wrap(data if copy is False else data.copy())
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of `shape` whose elements are all fill_value; O(1) memory until it is used."""
+    _check_device("full", device)
+    shape = normal_shape("full", shape)
+    value = fill_value if isinstance(fill_value, Value) else wrap(np.asarray(fill_value))
+    if dtype is not None:
+        value = ops.astype(value, np.dtype(dtype))
+    return _spread(value, shape)
+
+
+def _spread(value: Any, shape: Any) -> Any:
+    if any(isinstance(n, Size) for n in shape):
+        shape = tuple([n.__index__() if isinstance(n, Size) else n for n in shape])
+    try:
+        return ops.broadcast_to(value, shape)
+    except FunctError:
+        raise
+    except ValueError as error:
+        raise ShapeError(f"full: {error}") from None
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros of `shape`, float64 by default."""
+    return full(shape, 0.0, dtype=np.float64 if dtype is None else dtype, device=device)
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones of `shape`, float64 by default."""
+    return full(shape, 1.0, dtype=np.float64 if dtype is None else dtype, device=device)
+
+
+empty = zeros
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """fill_value with x's shape and, unless given, dtype."""
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros with x's shape and, unless given, dtype."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones with x's shape and, unless given, dtype."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+empty_like = zeros_like
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Any:
+    """start, start + step, … before stop; one argument is stop."""
+    _check_device("arange", device)
+    low, high = (0, start) if stop is None else (start, stop)
+    return wrap(np.arange(low, high, step, dtype=dtype))
+
+
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+) -> Any:
+    """num evenly spaced values from start to stop."""
+    _check_device("linspace", device)
+    return wrap(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Any:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    _check_device("eye", device)
+    return wrap(np.eye(n_rows, n_cols, k=k, dtype=np.float64 if dtype is None else dtype))
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
+    """Coordinate arrays from coordinate vectors; "xy" exchanges the first two axes."""
+    n = len(arrays)
+    out = []
+    for k, a in enumerate(arrays):
+        axis = 1 - k if indexing == "xy" and n > 1 and k < 2 else k
+        shape = tuple([a.shape[0] if i == axis else 1 for i in range(n)])
+        out.append(ops.reshape(a, shape))
+    common = ops.families.broadcast_shapes(*[a.shape for a in out])
+    return tuple([ops.broadcast_to(a, common) for a in out])
+
+
+def _triangle(x: Any, k: int, lower: bool) -> Any:
+    normal_axis("tril" if lower else "triu", -2, len(x.shape))
+    rows, columns = np.ogrid[: int(x.shape[-2]), : int(x.shape[-1])]
+    keep = columns - rows <= k if lower else columns - rows >= k
+    return ops.where(wrap(keep), x, ops.astype(wrap(np.asarray(0)), x.dtype))
+
+
+def tril(x: Any, /, *, k: int = 0) -> Any:
+    """x with zeros above the k-th diagonal."""
+    return _triangle(x, k, True)
+
+
+def triu(x: Any, /, *, k: int = 0) -> Any:
+    """x with zeros below the k-th diagonal."""
+    return _triangle(x, k, False)
+
+

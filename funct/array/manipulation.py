@@ -1,0 +1,195 @@
+"""Chapter: manipulation functions, with the standard's signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.axes import normal_axes, normal_axis, normal_shape
+from funct.array.creation import asarray
+from funct.core import Size
+from funct.errors import ShapeError
+
+__all__ = [
+    "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",
+    "matrix_transpose", "moveaxis", "pad", "permute_dims", "repeat", "reshape", "roll", "squeeze",
+    "stack", "tile", "unstack",
+]  # fmt: skip
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    """x in another dtype; the same array where nothing changes and copy is False."""
+    dtype = np.dtype(dtype)
+    return x if dtype == x.dtype and not copy else ops.astype(x, dtype)
+
+
+def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
+    """The same elements in C order in another shape; one entry may be -1."""
+    shape = normal_shape("reshape", shape)
+    unknown = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
+    if len(unknown) > 1:
+        raise ShapeError(f"reshape: at most one entry may be -1, got {shape}")
+    if unknown:
+        rest: Any = 1
+        for i, n in enumerate(shape):
+            if i != unknown[0]:
+                rest = rest * n
+        total: Any = 1
+        for n in x.shape:
+            total = total * n
+        known = not isinstance(rest, Size) and not isinstance(total, Size)
+        if known and (rest == 0 or total % rest):
+            raise ShapeError(f"reshape: {total} elements of shape {x.shape} do not fill shape {shape}")
+        shape = (*shape[: unknown[0]], total // rest, *shape[unknown[0] + 1 :])
+    return ops.reshape(x, shape)
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that the shapes broadcast to."""
+    try:
+        return ops.families.broadcast_shapes(*shapes)
+    except ValueError as error:
+        raise ShapeError(f"broadcast_shapes: shapes must broadcast, got {shapes}: {error}") from None
+
+
+def broadcast_to(x: Any, /, shape: Any) -> Any:
+    """x repeated along axes of length 1 and new leading axes."""
+    return ops.broadcast_to(x, normal_shape("broadcast_to", shape))
+
+
+def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
+    """All arrays broadcast to their common shape."""
+    common = broadcast_shapes(*[a.shape for a in arrays])
+    return tuple([a if a.shape == common else ops.broadcast_to(a, common) for a in arrays])
+
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+    """Arrays joined along an existing axis; None flattens them first."""
+    parts = [asarray(a) for a in arrays]
+    if not parts:
+        raise ShapeError("concat: at least one array is needed, got none")
+    if axis is None:
+        parts, axis = [reshape(p, (-1,)) for p in parts], 0
+    k = normal_axis("concat", axis, len(parts[0].shape))
+    return _joined(parts, k)
+
+
+def _joined(parts: list[Any], axis: int) -> Any:
+    """Pairwise in halves: every element is copied log n times, not n."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return ops.concat(_joined(parts[:half], axis), _joined(parts[half:], axis), axis)
+
+
+def stack(arrays: Any, /, *, axis: int = 0) -> Any:
+    """Arrays of one shape joined along a new axis."""
+    parts = [asarray(a) for a in arrays]
+    if not parts:
+        raise ShapeError("stack: at least one array is needed, got none")
+    k = normal_axis("stack", axis, len(parts[0].shape) + 1)
+    return _joined([expand_dims(p, k) for p in parts], k)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The slices of x along axis."""
+    y = ops.move_axis(x, normal_axis("unstack", axis, len(x.shape)), 0)
+    return tuple([y[i] for i in range(len(y))])
+
+
+def expand_dims(x: Any, /, axis: Any) -> Any:
+    """x with new axes of length 1 at the positions axis of the result."""
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    rank = len(x.shape) + len(axes)
+    at = set(normal_axes("expand_dims", axes, rank))
+    rest = iter(x.shape)
+    return ops.reshape(x, tuple([1 if i in at else next(rest) for i in range(rank)]))
+
+
+def squeeze(x: Any, /, axis: Any) -> Any:
+    """x without the axes given, each of length 1."""
+    axes = normal_axes("squeeze", axis, len(x.shape))
+    wrong = [a for a in axes if x.shape[a] != 1]
+    if wrong:
+        raise ShapeError(f"squeeze: axis {wrong[0]} has length {x.shape[wrong[0]]}, expected 1")
+    return ops.reshape(x, tuple([n for i, n in enumerate(x.shape) if i not in axes]))
+
+
+def permute_dims(x: Any, /, axes: Any) -> Any:
+    """Axes in another order."""
+    rank = len(x.shape)
+    order = tuple([normal_axis("permute_dims", a, rank) for a in axes])
+    if sorted(order) != list(range(rank)):
+        raise ShapeError(f"permute_dims: axes must be a permutation of {rank} axes, got {tuple(axes)}")
+    return ops.permute_dims(x, order)
+
+
+def matrix_transpose(x: Any, /) -> Any:
+    """The last two axes exchanged."""
+    return x.mT
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
+    """Axes moved to other positions, the rest in order."""
+    rank = len(x.shape)
+    src = [normal_axis("moveaxis", a, rank) for a in (source if isinstance(source, tuple) else (source,))]
+    given = destination if isinstance(destination, tuple) else (destination,)
+    dst = [normal_axis("moveaxis", a, rank) for a in given]
+    order = [i for i in range(rank) if i not in src]
+    for d, s in sorted(zip(dst, src, strict=True)):
+        order.insert(d, s)
+    return ops.permute_dims(x, tuple(order))
+
+
+def flip(x: Any, /, *, axis: Any = None) -> Any:
+    """Elements in reverse order along axis, all axes for None."""
+    return ops.flip(x, normal_axes("flip", axis, len(x.shape)))
+
+
+def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
+    """Elements moved by shift along axis, wrapping around; None rolls the flat array."""
+    if axis is None:
+        return ops.reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    for s, a in zip(shifts, axes, strict=True):
+        k = normal_axis("roll", a, len(x.shape))
+        n = x.shape[k]
+        if n:
+            at = (-s) % n
+            head = [slice(None)] * k
+            x = concat([x[(*head, slice(at, None))], x[(*head, slice(None, at))]], axis=k)
+    return x
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    """Each element repeats times along axis; None flattens."""
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    k = normal_axis("repeat", axis, len(x.shape))
+    counts = np.asarray(repeats.concrete() if hasattr(repeats, "concrete") else repeats)
+    at = np.repeat(np.arange(int(x.shape[k])), counts)
+    return ops.take(x, ops.families.constant(at), k)
+
+
+def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
+    """x repeated as a whole along each axis."""
+    rank = max(len(x.shape), len(repetitions))
+    shape = (1,) * (rank - len(x.shape)) + tuple(x.shape)
+    reps = (1,) * (rank - len(repetitions)) + tuple(repetitions)
+    doubled = tuple([v for n in shape for v in (1, n)])
+    wide = tuple([v for n, r in zip(shape, reps, strict=True) for v in (r, n)])
+    out = ops.broadcast_to(ops.reshape(x, doubled), wide)
+    return ops.reshape(out, tuple([n * r for n, r in zip(shape, reps, strict=True)]))
+
+
+def pad(x: Any, padding: Any, /, *, value: Any = 0) -> Any:
+    """x with `value` around it; padding holds one (low, high) pair per axis."""
+    pairs = tuple([tuple(p) for p in padding])
+    y = ops.pad_axes(x, pairs)
+    if value == 0:
+        return y
+    inside = ops.pad_axes(ops.broadcast_to(ops.families.constant(np.ones((), bool)), x.shape), pairs)
+    return ops.where(inside, y, value)

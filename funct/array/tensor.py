@@ -1,0 +1,392 @@
+"""`Tensor`: operators and methods of every array, concrete or traced; `Array`: one immutable buffer.
+
+`Ground` is level 0, the interpreter that computes. Tracers of the transforms derive from Tensor, so
+`x.__array_namespace__()` is `funct.array` for all of them and client code runs unchanged.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from funct import ops
+from funct.array.indexing import At, index
+from funct.core import Level, Operand, Primitive, Region, Shape, Size, Value
+from funct.errors import ImmutableError, ShapeError, UnsupportedOperandError
+from funct.ops.families import adopt, explain
+
+__all__ = ["Array", "Ground", "Tensor"]
+
+new = object.__new__
+ndarray = np.ndarray
+
+
+class Tensor(Value):
+    """Any array: concrete (`Array`) or traced. Immutable."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # ndarray + Tensor comes to Tensor.__radd__
+
+    value: Any  # what a tracer stands for, one level down
+
+    def __add__(self, other: Operand, /) -> Tensor:
+        return ops.add(self, other)  # type: ignore[return-value]
+
+    def __radd__(self, other: Operand, /) -> Tensor:
+        return ops.add(other, self)  # type: ignore[return-value]
+
+    def __sub__(self, other: Operand, /) -> Tensor:
+        return ops.subtract(self, other)  # type: ignore[return-value]
+
+    def __rsub__(self, other: Operand, /) -> Tensor:
+        return ops.subtract(other, self)  # type: ignore[return-value]
+
+    def __mul__(self, other: Operand, /) -> Tensor:
+        return ops.multiply(self, other)  # type: ignore[return-value]
+
+    def __rmul__(self, other: Operand, /) -> Tensor:
+        return ops.multiply(other, self)  # type: ignore[return-value]
+
+    def __truediv__(self, other: Operand, /) -> Tensor:
+        return ops.divide(self, other)  # type: ignore[return-value]
+
+    def __rtruediv__(self, other: Operand, /) -> Tensor:
+        return ops.divide(other, self)  # type: ignore[return-value]
+
+    def __floordiv__(self, other: Operand, /) -> Tensor:
+        return ops.floor_divide(self, other)  # type: ignore[return-value]
+
+    def __rfloordiv__(self, other: Operand, /) -> Tensor:
+        return ops.floor_divide(other, self)  # type: ignore[return-value]
+
+    def __mod__(self, other: Operand, /) -> Tensor:
+        return ops.remainder(self, other)  # type: ignore[return-value]
+
+    def __rmod__(self, other: Operand, /) -> Tensor:
+        return ops.remainder(other, self)  # type: ignore[return-value]
+
+    def __pow__(self, other: Operand, /) -> Tensor:
+        return ops.pow(self, other)  # type: ignore[return-value]
+
+    def __rpow__(self, other: Operand, /) -> Tensor:
+        return ops.pow(other, self)  # type: ignore[return-value]
+
+    def __matmul__(self, other: Value, /) -> Tensor:
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Value, /) -> Tensor:
+        return matmul(other, self)
+
+    def __neg__(self, /) -> Tensor:
+        return ops.negative(self)  # type: ignore[return-value]
+
+    def __pos__(self, /) -> Tensor:
+        return self
+
+    def __abs__(self, /) -> Tensor:
+        return ops.abs(self)  # type: ignore[return-value]
+
+    def __invert__(self, /) -> Tensor:
+        return ops.bitwise_invert(self)  # type: ignore[return-value]
+
+    def __and__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_and(self, other)  # type: ignore[return-value]
+
+    def __rand__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_and(other, self)  # type: ignore[return-value]
+
+    def __or__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_or(self, other)  # type: ignore[return-value]
+
+    def __ror__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_or(other, self)  # type: ignore[return-value]
+
+    def __xor__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_xor(self, other)  # type: ignore[return-value]
+
+    def __rxor__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_xor(other, self)  # type: ignore[return-value]
+
+    def __lshift__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_left_shift(self, other)  # type: ignore[return-value]
+
+    def __rlshift__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_left_shift(other, self)  # type: ignore[return-value]
+
+    def __rshift__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_right_shift(self, other)  # type: ignore[return-value]
+
+    def __rrshift__(self, other: Operand, /) -> Tensor:
+        return ops.bitwise_right_shift(other, self)  # type: ignore[return-value]
+
+    def __lt__(self, other: Operand, /) -> Tensor:
+        return ops.less(self, other)  # type: ignore[return-value]
+
+    def __le__(self, other: Operand, /) -> Tensor:
+        return ops.less_equal(self, other)  # type: ignore[return-value]
+
+    def __gt__(self, other: Operand, /) -> Tensor:
+        return ops.greater(self, other)  # type: ignore[return-value]
+
+    def __ge__(self, other: Operand, /) -> Tensor:
+        return ops.greater_equal(self, other)  # type: ignore[return-value]
+
+    def __eq__(self, other: object, /) -> Tensor:  # type: ignore[override]
+        return ops.equal(self, other)  # type: ignore[return-value,arg-type]
+
+    def __ne__(self, other: object, /) -> Tensor:  # type: ignore[override]
+        return ops.not_equal(self, other)  # type: ignore[return-value,arg-type]
+
+    __hash__ = None  # type: ignore[assignment]  # == is elementwise
+
+    def __getitem__(self, key: Any, /) -> Tensor:
+        return index(self, key)  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: Any, value: Any, /) -> NoReturn:
+        raise ImmutableError(
+            "x[...] = v: Tensors are immutable", fix="x = x.at[...].set(v)"
+        )
+
+    @property
+    def at(self) -> At:
+        """Functional updates: `x.at[key].set(v)`, add, multiply, divide, power, min, max, get."""
+        return At(self)
+
+    def __bool__(self, /) -> bool:
+        return bool(self.value)  # a tracer asks the value one level down
+
+    def __int__(self, /) -> int:
+        return int(self.value)
+
+    def __float__(self, /) -> float:
+        return float(self.value)
+
+    def __complex__(self, /) -> complex:
+        return complex(self.value)
+
+    def __index__(self, /) -> int:
+        return int(self.value.__index__())
+
+    def concrete(self) -> Any:
+        """The elements as an ndarray, for what cannot be computed on tracers."""
+        return self.value.concrete()
+
+    def __len__(self, /) -> int:
+        if not self.shape:
+            raise ShapeError("len: a 0-d array has no length")
+        return self.shape[0]
+
+    def __iter__(self, /) -> Iterator[Tensor]:
+        return iter([self[i] for i in range(len(self))])
+
+    def item(self) -> bool | int | float | complex:
+        """The only element as a Python number."""
+        if any(n != 1 for n in self.shape):
+            raise ShapeError(f"item: the array must have one element, got shape {self.shape}")
+        x = self if not self.shape else ops.reshape(self, ())
+        kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[self.dtype.kind]
+        return kind(x)  # type: ignore[no-any-return,call-overload]
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self.concrete().tolist()
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self.value.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type of the elements."""
+        return self.value.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for k in self.shape:
+            n = n * k
+        return n
+
+    @property
+    def device(self) -> str:
+        """Where the buffer lives."""
+        return "cpu"
+
+    @property
+    def T(self) -> Tensor:
+        """Transpose of a 2-D array."""
+        if len(self.shape) != 2:
+            raise ShapeError(f"T: x must be 2-D, got shape {self.shape}", fix="use mT or permute_dims")
+        return ops.permute_dims(self, (1, 0))  # type: ignore[return-value]
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        if len(self.shape) < 2:
+            raise ShapeError(f"mT: x must have at least 2 axes, got shape {self.shape}")
+        return ops.swap_last(self)  # type: ignore[return-value]
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        return sys.modules["funct.array"]
+
+
+def matmul(x: Any, y: Any, /) -> Any:
+    """Matrix product; 1-D operands are rows and columns as in the Array API."""
+    if not isinstance(x, Value) or not isinstance(y, Value):
+        bad = y if isinstance(x, Value) else x
+        raise UnsupportedOperandError(
+            f"matmul: both operands must be Tensors, got {type(bad).__name__}"
+        )
+    a, b = len(x.shape), len(y.shape)
+    if a >= 2 and b >= 2:
+        return ops.matmul(x, y)
+    if a == 0 or b == 0:
+        raise ShapeError(f"matmul: operands must have at least 1 axis, got x {x.shape} and y {y.shape}")
+    left = ops.reshape(x, (1, *x.shape)) if a == 1 else x
+    right = ops.reshape(y, (*y.shape, 1)) if b == 1 else y
+    out = ops.matmul(left, right)
+    keep = (out.shape[-2:-1] if a > 1 else ()) + (out.shape[-1:] if b > 1 else ())
+    return ops.reshape(out, (*out.shape[:-2], *keep))
+
+
+class Ground(Level):
+    """Level 0: unwrap, compute, wrap."""
+
+    __slots__ = ()
+    transforms: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.serial = 0
+        self.open = True
+        self.label = ""
+        self.fun = None
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """Compute the op on buffers."""
+        try:
+            raws = [a.data if a.__class__ is Array else _raw(a) for a in args]
+            d = prim.raw(*raws, *params)
+        except Exception as error:
+            raise explain(prim, args, params, error) from None
+        if prim.results == 1:
+            return _box(d)
+        return tuple([_box(r) for r in d])
+
+    def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Run the function."""
+        return region.run(*args)
+
+
+def _raw(a: Any) -> Any:
+    if isinstance(a, bool | int | float | complex | np.generic | ndarray):
+        return a
+    if isinstance(a, Size):
+        return a.__index__()
+    raise TypeError("not an operand")
+
+
+def _box(d: Any) -> Array:
+    r = new(Array)
+    r.data = d if d.__class__ is ndarray else np.asarray(d)
+    return r
+
+
+class Array(Tensor):
+    """One immutable buffer, at level 0."""
+
+    __slots__ = ("data",)
+    data: Any
+    level = Ground()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused; arrays are made by `asarray`, `zeros` and the like."""
+        raise TypeError("Array cannot be constructed; use funct.array.asarray")
+
+    @property
+    def shape(self) -> Shape:
+        """Lengths of the axes."""
+        return self.data.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type of the elements."""
+        return self.data.dtype  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.data.ndim  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.data.size  # type: ignore[no-any-return]
+
+    def __getitem__(self, key: Any, /) -> Tensor:
+        if key.__class__ is int or key.__class__ is slice:
+            try:
+                return _box(self.data[key])  # a view; nothing is traced at level 0
+            except IndexError:
+                pass
+        return index(self, key)  # type: ignore[no-any-return]
+
+    def __bool__(self, /) -> bool:
+        return bool(self.data)
+
+    def __int__(self, /) -> int:
+        return int(self.data)
+
+    def __float__(self, /) -> float:
+        return float(self.data)
+
+    def __complex__(self, /) -> complex:
+        return complex(self.data)
+
+    def __index__(self, /) -> int:
+        return int(self.data.__index__())
+
+    def concrete(self) -> Any:
+        """The buffer."""
+        return self.data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is not None and np.dtype(dtype) != self.data.dtype:
+            return self.data.astype(dtype)
+        if copy:
+            return self.data.copy()
+        view = self.data.view()
+        view.flags.writeable = False  # no write through any view changes a Tensor
+        return view
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.data.copy().__dlpack__(**kwargs)  # importers may ignore a read-only flag
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.data.__dlpack_device__()  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _box, (np.asarray(self.data),)
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        return self
+
+    def __repr__(self) -> str:
+        text = np.array2string(self.data, separator=", ", prefix="Array(")
+        return f"Array({text}, dtype={self.data.dtype})"
+
+
+adopt(Array, Array.level)

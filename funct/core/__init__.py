@@ -1,0 +1,40 @@
+"""What a value, a level, a rule and a primitive are. Imports no op and no Tensor."""
+
+from funct.core.level import Level as Level
+from funct.core.level import bind as bind
+from funct.core.level import bind1 as bind1
+from funct.core.level import bind2 as bind2
+from funct.core.level import bind_region as bind_region
+from funct.core.level import ground_level as ground_level
+from funct.core.level import set_ground as set_ground
+from funct.core.level import top_level as top_level
+from funct.core.primitive import Lowering as Lowering
+from funct.core.primitive import OnnxWriter as OnnxWriter
+from funct.core.primitive import Primitive as Primitive
+from funct.core.primitive import Sample as Sample
+from funct.core.primitive import ShapeDtype as ShapeDtype
+from funct.core.primitive import catalogue as catalogue
+from funct.core.primitive import enter as enter
+from funct.core.primitive import lookup as lookup
+from funct.core.region import Region as Region
+from funct.core.rule import Absent as Absent
+from funct.core.rule import Derived as Derived
+from funct.core.rule import Diagonal as Diagonal
+from funct.core.rule import Linear as Linear
+from funct.core.rule import Pair as Pair
+from funct.core.rule import Rule as Rule
+from funct.core.size import Size as Size
+from funct.core.size import SizeScope as SizeScope
+from funct.core.size import is_one as is_one
+from funct.core.size import size_values as size_values
+from funct.core.value import Number as Number
+from funct.core.value import Operand as Operand
+from funct.core.value import Shape as Shape
+from funct.core.value import Value as Value
+
+__all__ = [
+    "Absent", "Derived", "Diagonal", "Level", "Linear", "Lowering", "Number", "OnnxWriter", "Operand",
+    "Pair", "Primitive", "Region", "Rule", "Sample", "Shape", "ShapeDtype", "Size", "SizeScope", "Value",
+    "bind", "bind1", "bind2", "bind_region", "catalogue", "enter", "ground_level", "is_one", "lookup",
+    "set_ground", "size_values", "top_level",
+]  # fmt: skip

@@ -1,0 +1,129 @@
+"""Levels and `bind`: an op goes to the highest level among its operands. The data alone decides.
+
+A level is one run of one transform, and the interpreter of the tracers that run made. Its order is
+its birth number from one process-wide counter. It is closed when its transform returns; a tracer that
+outlives its level is recognised at its next use.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from funct.core.value import Value
+from funct.errors import EscapedTracerError
+
+if TYPE_CHECKING:
+    from funct.core.primitive import Primitive
+    from funct.core.region import Region
+
+__all__ = ["Level", "bind", "bind1", "bind2", "bind_region", "ground_level", "set_ground", "top_level"]
+
+_birth = itertools.count(1).__next__
+
+
+class Level:
+    """One run of one transform. Subclasses interpret primitives (`run`) and regions (`region`)."""
+
+    __slots__ = ("label", "open", "serial", "fun")
+
+    label: str
+    open: bool
+    serial: int
+    fun: Callable[..., Any] | None
+
+    transforms: ClassVar[bool] = True  # False for the ground alone
+
+    def __init__(self, label: str, fun: Callable[..., Any] | None = None) -> None:
+        self.serial = _birth()
+        self.open = True
+        self.label = label
+        self.fun = fun
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """Interpret one primitive; at least one of args is a tracer of this level."""
+        raise NotImplementedError(f"{type(self).__name__} must define run")
+
+    def run1(self, prim: Primitive, x: Any, params: tuple[Any, ...]) -> Any:
+        """`run` for one operand; a level may answer it faster."""
+        return self.run(prim, (x,), params)
+
+    def run2(self, prim: Primitive, x: Any, y: Any) -> Any:
+        """`run` for two operands and no parameters; a level may answer it faster."""
+        return self.run(prim, (x, y), ())
+
+    def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Interpret a call of a function that carries its own rules."""
+        raise NotImplementedError(f"{type(self).__name__} must define region")
+
+
+_ground: Level
+
+
+def set_ground(level: Level) -> None:
+    """Install level 0, the one that computes. Called once, by the array package."""
+    global _ground
+    _ground = level
+
+
+def ground_level() -> Level:
+    """Level 0."""
+    return _ground
+
+
+def top_level(args: Sequence[Any]) -> Level:
+    """The highest level among args; the ground where none is a Value."""
+    top, serial = _ground, 0
+    for a in args:
+        if isinstance(a, Value):
+            level = a.level
+            if level.serial > serial:
+                top, serial = level, level.serial
+    return top
+
+
+def escaped(name: str, level: Level) -> NoReturn:
+    """Raise the error for an operand whose transform has returned."""
+    code = getattr(level.fun, "__code__", None)
+    made = f" of {level.fun.__name__}" if level.fun is not None and code is not None else ""
+    where = f" ({code.co_filename.rsplit('/', 1)[-1]}:{code.co_firstlineno})" if code else ""
+    raise EscapedTracerError(
+        f"{name}: an operand was made inside {level.label}{made}{where}, which has returned",
+        fix=f"return the value from the function given to {level.label} instead of storing it",
+    )
+
+
+def bind(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
+    """Give the op to the highest level among the operands."""
+    level = top_level(args)
+    if not level.open:
+        escaped(prim.name, level)
+    return level.run(prim, args, params)
+
+
+def bind1(prim: Primitive, x: Any, params: tuple[Any, ...] = ()) -> Any:
+    """`bind` for one operand."""
+    level = x.level if isinstance(x, Value) else _ground
+    return level.run1(prim, x, params) if level.open else bind(prim, (x,), params)
+
+
+def bind2(prim: Primitive, x: Any, y: Any) -> Any:
+    """`bind` for two operands and no parameters."""
+    if isinstance(x, Value):
+        level = x.level
+        if isinstance(y, Value):
+            other = y.level
+            if other.serial > level.serial:
+                level = other
+    else:
+        level = y.level if isinstance(y, Value) else _ground
+    return level.run2(prim, x, y) if level.open else bind(prim, (x, y))
+
+
+def bind_region(region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+    """Give a region to the highest level among the operands."""
+    level = top_level(args)
+    if not level.open:
+        escaped(region.name, level)
+    return level.region(region, args)

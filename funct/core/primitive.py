@@ -1,0 +1,121 @@
+"""`Primitive`: the record behind one op, and the catalogue of all of them.
+
+The record is frozen and has no optional rule: what is absent is written `Absent("reason")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+
+from funct.core.rule import Absent, Rule
+
+__all__ = ["Lowering", "OnnxWriter", "Primitive", "Sample", "ShapeDtype", "catalogue", "enter", "lookup"]
+
+
+@attrs.frozen
+class ShapeDtype:
+    """Shape and dtype of a value that need not exist."""
+
+    shape: tuple[Any, ...] = attrs.field(converter=tuple)
+    dtype: np.dtype[Any] = attrs.field(converter=np.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+
+@attrs.frozen(eq=False)
+class Sample:
+    """One example call of a primitive: raw operands and its parameters.
+
+    smooth: derivatives exist in a neighbourhood of the operands, so differences may be taken.
+    """
+
+    args: tuple[Any, ...] = attrs.field(converter=tuple)
+    params: tuple[Any, ...] = attrs.field(default=(), converter=tuple)
+    smooth: bool = True
+
+
+class OnnxWriter(Protocol):
+    """What an ONNX lowering may ask of the exporter; `ops` never imports onnx."""
+
+    def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        """Append a node with one output and return that output's name."""
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """The name of an initializer that holds value."""
+
+    def shape_of(self, name: str) -> tuple[Any, ...]:
+        """Shape of a named value, symbolic sizes included."""
+
+    def dtype_of(self, name: str) -> np.dtype[Any]:
+        """Dtype of a named value."""
+
+    def dims(self, shape: tuple[Any, ...]) -> str:
+        """The name of a 1-D int64 value that holds shape, computed where sizes are symbolic."""
+
+
+Lowering = Callable[..., str | tuple[str, ...]]  # (writer, *input names, *params) -> output name(s)
+
+
+@attrs.frozen(eq=False, repr=False)
+class Primitive:
+    """One op.
+
+    name: the op's name, unique in the catalogue.
+    raw: the implementation on bare arrays, `raw(*operands, *params)`.
+    operands, params: names, in call order.
+    rules: one per operand: a Rule, Absent, or None (the result does not vary with it: indices, tests).
+    batch: `batch(prim, args, batched, params)`: the op with the batch on axis 0 of args[i] where
+        batched[i]; the result has it on axis 0.
+    aval: `aval(args, params)`: ShapeDtype of the result, or a tuple of them.
+    code: scalar expression for the loop compiler, or Absent.
+    onnx: ONNX op type, or a Lowering, or Absent.
+    samples: `samples(rng)`: example calls that every law is checked on.
+    masks: its pull makes structural zeros. spread: its operands broadcast (None: not elementwise).
+    results: 1 for a single value; n for a tuple of n.
+    fn: the public fast function.
+    """
+
+    name: str
+    raw: Callable[..., Any]
+    operands: tuple[str, ...]
+    params: tuple[str, ...]
+    rules: tuple[Rule | Absent | None, ...]
+    batch: Callable[[Primitive, Sequence[Any], Sequence[bool], tuple[Any, ...]], Any]
+    aval: Callable[[Sequence[Any], tuple[Any, ...]], ShapeDtype | tuple[ShapeDtype, ...]]
+    code: str | Absent
+    onnx: str | Lowering | Absent
+    samples: Callable[[np.random.Generator], Sequence[Sample]]
+    masks: bool
+    spread: bool | None
+    results: int
+    fn: Callable[..., Any] = attrs.field(init=False)
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}({', '.join(self.operands + self.params)})>"
+
+
+_catalogue: dict[str, Primitive] = {}
+
+
+def enter(prim: Primitive, fn: Callable[..., Any]) -> None:
+    """Bind the record to its function and put it into the catalogue."""
+    assert prim.name not in _catalogue, f"two primitives are named {prim.name}"
+    object.__setattr__(prim, "fn", fn)  # the record and its function need each other; set once, here
+    _catalogue[prim.name] = prim
+
+
+def catalogue() -> Iterator[Primitive]:
+    """All primitives, in the order of their declaration."""
+    return iter(_catalogue.values())
+
+
+def lookup(name: str) -> Primitive | None:
+    """The primitive of that name."""
+    return _catalogue.get(name)

@@ -1,0 +1,34 @@
+"""`Region`: a call of a function that brings its own derivative rules (custom_vjp, custom_jvp, jit).
+
+Everything is flat: a tuple of values in, a tuple of values out. Levels decide what to do with it;
+the missing one of the two modes is derived from the other by transposition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+__all__ = ["Region"]
+
+Flat = tuple[Any, ...]
+
+
+@attrs.frozen(eq=False)
+class Region:
+    """One function with rules.
+
+    name: shown in graphs and errors.
+    run: the function itself, `run(*values) -> values`.
+    push: forward rule, `push(primals, tangents) -> (values, tangents)`, or None.
+    forward, backward: reverse rule, `forward(*values) -> (values, residuals)` and
+        `backward(residuals, cotangents) -> cotangents, one per operand (None: zero)`, or both None.
+    """
+
+    name: str
+    run: Callable[..., Flat]
+    push: Callable[[Flat, Flat], tuple[Flat, Flat]] | None = None
+    forward: Callable[..., tuple[Flat, Flat]] | None = None
+    backward: Callable[[Flat, Flat], Flat] | None = None

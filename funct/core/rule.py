@@ -1,0 +1,134 @@
+"""Derivative rules: one per operand, from which both modes come.
+
+A rule is a linear function of g and names what it needs:
+
+    def _divide_rule_y(g, ans, y): return -g * ans / y
+
+The names after g (`ans`, operands, parameters, `x_shape` for a shape alone) decide what the tape keeps.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from funct.errors import UndefinedDerivativeError
+
+if TYPE_CHECKING:
+    from funct.core.primitive import Primitive
+
+__all__ = ["Absent", "Derived", "Diagonal", "Linear", "Pair", "Rule"]
+
+RuleFunction = Callable[..., Any]
+
+
+class Absent:
+    """A rule that does not exist, with the reason, which the user reads verbatim."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def raise_for(self, prim: Primitive) -> NoReturn:
+        """Raise the derivative error that names the op and quotes the reason."""
+        raise UndefinedDerivativeError(f"{prim.name}: no derivative: {self.reason}")
+
+    def __repr__(self) -> str:
+        return f"Absent({self.reason!r})"
+
+
+class Rule:
+    """Base of the rules that exist.
+
+    pull(g, *kept): cotangent of the operand; None where it is derived from `push`.
+    keep(known): the tuple `kept`, taken from (ans, *operands, *params, *operand shapes).
+    push(...): tangent of the result from the tangent t of operand i.
+    fast: the tape's short path for one operand may use it.
+    """
+
+    pull: RuleFunction | None
+    keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    fast: bool = True
+
+    def push(
+        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+    ) -> Any:
+        """Tangent of the result contributed by operand i."""
+        raise NotImplementedError
+
+
+class Diagonal(Rule):
+    """Elementwise in this operand: linear in g and its own transpose, so it serves both modes."""
+
+    def __init__(self, rule: RuleFunction, names: Sequence[str]) -> None:
+        self.rule = self.pull = rule
+        self.keep = keeper(rule, names)
+
+    def push(
+        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+    ) -> Any:
+        """The rule itself."""
+        return self.rule(t, *self.keep((ans, *vals, *params)))
+
+
+class Linear(Rule):
+    """Linear in this operand: the push is the op itself; `transpose(g, ...)` is stated."""
+
+    def __init__(self, transpose: RuleFunction, names: Sequence[str], fast: bool = True) -> None:
+        self.pull = transpose
+        self.keep = keeper(transpose, names)
+        self.fast = fast
+
+    def push(
+        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+    ) -> Any:
+        """The op, with the tangent in the operand's place."""
+        return prim.fn(*vals[:i], t, *vals[i + 1 :], *params)
+
+
+class Derived(Rule):
+    """Only the push is stated, `push(t, ans, *operands, *params)`; the pull is its transpose."""
+
+    pull = None
+    fast = False
+
+    def __init__(self, push: RuleFunction) -> None:
+        self.rule = push
+        self.keep = itemgetter(slice(0, 0))
+
+    def push(
+        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+    ) -> Any:
+        """The stated push."""
+        return self.rule(t, ans, *vals, *params)
+
+
+class Pair(Rule):
+    """Both modes stated: `push(t, ans, *operands, *params)` and `pull(g, <named>)`.
+
+    For an op with several results g and the tangents are tuples; None stands for an integer result.
+    """
+
+    def __init__(self, push: RuleFunction, pull: RuleFunction, names: Sequence[str]) -> None:
+        self.rule = push
+        self.pull = pull
+        self.keep = keeper(pull, names)
+
+    def push(
+        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+    ) -> Any:
+        """The stated push."""
+        return self.rule(t, ans, *vals, *params)
+
+
+def keeper(rule: RuleFunction, names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """What picks the values that `rule` names after g out of (ans, *names, *shapes)."""
+    known = ["ans", *names, *(f"{n}_shape" for n in names)]
+    wanted = list(inspect.signature(rule).parameters)[1:]
+    unknown = [w for w in wanted if w not in known]
+    assert not unknown, f"{rule.__name__} names {unknown}, the op has {known}"
+    at = [known.index(w) for w in wanted]
+    if len(at) > 1 and at != list(range(at[0], at[-1] + 1)):
+        return itemgetter(*at)
+    return itemgetter(slice(at[0], at[-1] + 1) if at else slice(0, 0))  # a slice gives a tuple for one

@@ -1,0 +1,205 @@
+"""`Size`: an axis length that capture keeps symbolic.
+
+A Size is a polynomial in named symbols with integer coefficients; what is no polynomial (a floor
+division that leaves a rest) becomes an opaque atom, kept as text. It is not an `int`: C code would read
+an int subclass without asking. Whoever needs the number calls `__index__`, and whoever compares needs
+a decision; both are answered from the example's value and recorded as a guard on the scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["Size", "SizeScope", "is_one", "size_values"]
+
+_Terms = dict[tuple[str, ...], int]  # monomial (sorted atoms) -> coefficient; () is the constant
+
+
+class SizeScope:
+    """Collects what was decided about sizes: (expression, comparison, other side, outcome)."""
+
+    __slots__ = ("record",)
+
+    def __init__(self, record: Callable[[str, str, str, bool], None]) -> None:
+        self.record = record
+
+
+class Size:
+    """A symbolic axis length with the value it had in the example."""
+
+    __slots__ = ("hint", "scope", "terms")
+
+    def __init__(self, terms: _Terms, hint: int, scope: SizeScope) -> None:
+        self.terms = terms
+        self.hint = hint
+        self.scope = scope
+
+    @classmethod
+    def symbol(cls, name: str, hint: int, scope: SizeScope) -> Size:
+        """A fresh symbol."""
+        return cls({(name,): 1}, hint, scope)
+
+    def _make(self, terms: _Terms, hint: int) -> Any:
+        terms = {k: v for k, v in terms.items() if v}
+        if not terms:
+            return 0
+        if set(terms) == {()}:
+            return terms[()]
+        return Size(terms, hint, self.scope)
+
+    def __add__(self, other: object) -> Any:
+        theirs = _terms(other)
+        if theirs is None:
+            return NotImplemented
+        out = dict(self.terms)
+        for k, v in theirs.items():
+            out[k] = out.get(k, 0) + v
+        return self._make(out, self.hint + _hint(other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __sub__(self, other: object) -> Any:
+        theirs = _terms(other)
+        if theirs is None:
+            return NotImplemented
+        out = dict(self.terms)
+        for k, v in theirs.items():
+            out[k] = out.get(k, 0) - v
+        return self._make(out, self.hint - _hint(other))
+
+    def __rsub__(self, other: object) -> Any:
+        return -(self - other)
+
+    def __mul__(self, other: object) -> Any:
+        theirs = _terms(other)
+        if theirs is None:
+            return NotImplemented
+        out: _Terms = {}
+        for k, v in self.terms.items():
+            for m, w in theirs.items():
+                key = tuple(sorted(k + m))
+                out[key] = out.get(key, 0) + v * w
+        return self._make(out, self.hint * _hint(other))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: object) -> Any:
+        return self._divided(other)[0]
+
+    def __rfloordiv__(self, other: object) -> Any:
+        return other // self.__index__() if isinstance(other, int) else NotImplemented
+
+    def __mod__(self, other: object) -> Any:
+        return self._divided(other)[1]
+
+    def _divided(self, other: object) -> tuple[Any, Any]:
+        theirs = _terms(other)
+        if theirs is None:
+            return NotImplemented, NotImplemented
+        if len(theirs) == 1:
+            (atoms, factor), out = next(iter(theirs.items())), {}
+            for k, v in self.terms.items():
+                rest = list(k)
+                for a in atoms:
+                    if a not in rest:
+                        break
+                    rest.remove(a)
+                else:
+                    if v % factor == 0:
+                        out[tuple(rest)] = v // factor
+            if len(out) == len(self.terms):
+                return self._make(out, self.hint // _hint(other)), 0
+        divide, rest_of = (f"(({self!r}) {op} ({other!r}))" for op in ("//", "%"))
+        return (
+            Size({(divide,): 1}, self.hint // _hint(other), self.scope),
+            Size({(rest_of,): 1}, self.hint % _hint(other), self.scope),
+        )
+
+    def _decide(self, other: object, op: str) -> bool:
+        difference = self - other
+        outcome = _COMPARE[op](self.hint, _hint(other))
+        if isinstance(difference, Size):
+            if all(v > 0 for v in difference.terms.values()) and op in ("<", ">="):
+                return op == ">="  # a sum of sizes is never negative
+            self.scope.record(repr(self), op, repr(other), outcome)
+        return outcome
+
+    def __eq__(self, other: object) -> bool:
+        return False if _terms(other) is None else self._decide(other, "==")
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: object) -> bool:
+        return self._decide(other, "<")
+
+    def __ge__(self, other: object) -> bool:
+        return not self._decide(other, "<")
+
+    def __gt__(self, other: object) -> bool:
+        return self._decide(other, ">")
+
+    def __le__(self, other: object) -> bool:
+        return not self._decide(other, ">")
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.terms.items())))
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __index__(self) -> int:
+        self.scope.record(repr(self), "==", repr(self.hint), True)
+        return self.hint
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    def __repr__(self) -> str:
+        text = ""
+        for atoms, factor in self.terms.items():
+            parts = ([str(abs(factor))] if abs(factor) != 1 or not atoms else []) + list(atoms)
+            sign = "-" if factor < 0 else "+"
+            text += (f" {sign} " if text else sign.strip("+")) + "*".join(parts)
+        return text
+
+
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "==": lambda a, b: a == b,
+    "<": lambda a, b: a < b,
+    ">=": lambda a, b: a >= b,
+    ">": lambda a, b: a > b,
+}
+
+
+def _terms(x: object) -> _Terms | None:
+    if isinstance(x, Size):
+        return x.terms
+    if isinstance(x, int) or hasattr(x, "__index__"):
+        n = int(x.__index__())
+        return {(): n} if n else {}
+    return None
+
+
+def _hint(x: Any) -> int:
+    return x.hint if isinstance(x, Size) else int(x)
+
+
+def is_one(n: object) -> bool:
+    """Whether an axis has the literal length 1; a symbolic one is taken for longer, without a guard."""
+    return n.__class__ is int and n == 1
+
+
+def size_values(tree: Any, values: Mapping[str, int] | None = None) -> Any:
+    """Replace every Size in nested tuples: by its example's value, or evaluated at `values`."""
+    if isinstance(tree, Size):
+        return tree.hint if values is None else int(eval(repr(tree), {}, dict(values)))
+    if isinstance(tree, tuple):
+        return tuple([size_values(t, values) for t in tree])
+    return tree

@@ -1,0 +1,128 @@
+"""Every exception class of funct: what went wrong, where, under which transforms, and how to mend it.
+
+A class derives from `FunctError` and from the builtin that Python or the Array API standard expects,
+so `except ValueError` keeps working. The text follows one template:
+
+    matmul: inner dimensions must agree, got x (8, 64) and y (32, 16): 64 != 32     what
+      in train.py:41  logits = h @ w                                                where
+      under vmap › jit                                                              context
+      fix: transpose y                                                              how
+
+`where` and `context` are found when the exception is made; `fix` is given only where it is certain.
+"""
+
+from __future__ import annotations
+
+from funct.source import Site, active_transforms, user_site
+
+__all__ = [
+    "DTypeError",
+    "EscapedTracerError",
+    "ExportError",
+    "FileFormatError",
+    "FunctError",
+    "GraphError",
+    "GuardError",
+    "ImmutableError",
+    "IndexOutOfBoundsError",
+    "MissingExtraError",
+    "QuantizationError",
+    "ShapeError",
+    "StateDictError",
+    "TransformError",
+    "TreeError",
+    "UndefinedDerivativeError",
+    "UnsupportedOperandError",
+]
+
+
+class FunctError(Exception):
+    """Base of every error funct raises on purpose. Attributes: what, site, context, fix."""
+
+    what: str
+    site: Site | None
+    context: tuple[str, ...]
+    fix: str | None
+
+    def __init__(self, what: str, *, fix: str | None = None, site: Site | None = None) -> None:
+        self.what = what
+        self.fix = fix
+        self.site = site if site is not None else user_site(2)
+        self.context = active_transforms()
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.site is not None:
+            lines.append(f"  in {self.site}")
+        if self.context:
+            lines.append(f"  under {' › '.join(self.context)}")
+        if self.fix:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class ShapeError(FunctError, ValueError):
+    """Shapes that do not fit together, or an axis that the array does not have."""
+
+
+class DTypeError(FunctError, TypeError):
+    """A dtype outside the category that the operation is defined for."""
+
+
+class UnsupportedOperandError(FunctError, TypeError):
+    """An operand that is neither a Tensor nor a Python number."""
+
+
+class IndexOutOfBoundsError(FunctError, IndexError):
+    """An index outside its axis, or more indices than axes."""
+
+
+class ImmutableError(FunctError, TypeError):
+    """An attempt to write into a Tensor; the text names the functional form."""
+
+
+class EscapedTracerError(FunctError, RuntimeError):
+    """A value made inside a transform was used after that transform had returned."""
+
+
+class UndefinedDerivativeError(FunctError, TypeError):
+    """A derivative that does not exist or is not implemented; never a silent zero."""
+
+
+class TransformError(FunctError, TypeError):
+    """A transform applied to a function or arguments that it cannot serve."""
+
+
+class TreeError(FunctError, ValueError):
+    """Two pytrees whose structures differ."""
+
+
+class GraphError(FunctError, ValueError):
+    """A graph that breaks a rule of the IR."""
+
+
+class GuardError(FunctError, ValueError):
+    """A value or a size that a captured program took for fixed has another value now."""
+
+
+class StateDictError(FunctError, KeyError):
+    """Missing or unexpected keys, or tensors of another shape or dtype, in a state dict."""
+
+    __str__ = FunctError.__str__  # KeyError would print the repr of the text
+
+
+class FileFormatError(FunctError, ValueError):
+    """A file that is truncated, damaged, hostile or of another format or version."""
+
+
+class ExportError(FunctError, ValueError):
+    """A program that has no form in the target format; raised before anything is written."""
+
+
+class QuantizationError(FunctError, ValueError):
+    """A quantizer's request that cannot be carried out, or parameters out of range."""
+
+
+class MissingExtraError(FunctError, ImportError):
+    """An optional dependency is absent; the text names the extra that installs it."""

@@ -1,0 +1,152 @@
+"""export: capture a function as an `ExportedProgram`, with sizes kept symbolic where asked."""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from funct import tree as pytree
+from funct.array import Array, asarray
+from funct.errors import ExportError
+from funct.graph import Graph, Guard, capture, check, eliminate_dead, share_common
+from funct.graph.program import ExportedProgram
+
+__all__ = ["Dim", "export"]
+
+
+@attrs.frozen
+class Dim:
+    """A symbolic axis length with bounds, both inclusive; max None: unbounded."""
+
+    name: str
+    min: int = 0
+    max: int | None = None
+
+
+def export(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+) -> ExportedProgram:
+    """Capture fun at args as a program of typed primitives.
+
+    Args: fun: a pure function or a layer; arrays that it holds become constants. args, kwargs: example
+    arguments (pytrees). dynamic_shapes: same tree as args; each leaf a tuple or dict axis -> name (or
+    `Dim`), or None. One name stands for one length.
+    Returns: an ExportedProgram.
+    Raises: ExportError: when fun fixes a size that was to stay symbolic, with the line that did.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> p = export.export(lambda x: x * 2.0, (xp.ones((4, 3)),), dynamic_shapes=({0: "batch"},))
+        >>> p(xp.ones((7, 3))).shape
+        (7, 3)
+    """
+    call = (tuple(args), dict(kwargs or {}))
+    leaves, spec = pytree.flatten(call)
+    examples = [asarray(x) for x in leaves]
+    names = _axis_names(call, dynamic_shapes, len(leaves))
+    result: list[Any] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        a, k = spec.unflatten(xs)
+        out = fun(*a, **k)
+        outs, structure = pytree.flatten(out)
+        result[:] = [structure, out]
+        return outs
+
+    graph, outer = capture(flat, examples, label="export", names=names, user_fun=fun)
+    if outer:
+        raise ExportError("export: the function closes over a value of an outer transform")
+    _refuse_fixed(graph)
+    graph = check(eliminate_dead(share_common(check(graph))))
+    structure, out = result
+    return ExportedProgram(
+        graph, spec, structure, _input_names(fun, call), _output_names(out),
+        _constant_names(fun, graph),
+    )  # fmt: skip
+
+
+def _axis_names(call: Any, dynamic_shapes: Any, count: int) -> list[dict[int, str] | None]:
+    if dynamic_shapes is None:
+        return [None] * count
+    given = dynamic_shapes if isinstance(dynamic_shapes, tuple | list) else (dynamic_shapes,)
+    found: list[dict[int, str] | None] = []
+    for arg, spec in zip(call[0], given, strict=False):
+        found += _matched(arg, spec)
+    return found + [None] * (count - len(found))
+
+
+def _matched(arg: Any, spec: Any) -> list[dict[int, str] | None]:
+    """Axis names for each leaf of one argument."""
+    leaves = pytree.leaves(arg)
+    if spec is None:
+        return [None] * len(leaves)
+    if len(leaves) == 1 and hasattr(leaves[0], "shape") and arg is leaves[0]:
+        pairs = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
+        return [{int(k): _symbol(v) for k, v in pairs if v is not None}]
+    children = arg.values() if isinstance(arg, Mapping) else arg
+    specs = [spec[k] for k in arg] if isinstance(arg, Mapping) else spec
+    return [n for a, s in zip(children, specs, strict=True) for n in _matched(a, s)]
+
+
+_TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same")
+
+
+def _symbol(name: Any) -> str:
+    text = name.name if isinstance(name, Dim) else name
+    if not isinstance(text, str) or not text.isidentifier() or keyword.iskeyword(text) or _TAKEN.fullmatch(text):
+        raise ExportError(f"export: a symbolic size must be named by an identifier, got {text!r}")
+    return text
+
+
+def _refuse_fixed(graph: Graph) -> None:
+    symbols = {s.name for s in graph.symbols}
+    for e in graph.nodes:
+        fixed = isinstance(e, Guard) and e.kind == "size" and re.fullmatch(r"(\w+) == \d+", e.expected)
+        if fixed and fixed.group(1) in symbols:
+            raise ExportError(
+                f"export: the size {fixed.group(1)!r} was to stay symbolic, but the function fixes it: "
+                f"{e.expected}",
+                site=e.site,  # type: ignore[union-attr]
+                fix="compute with the shape itself, or leave the axis out of dynamic_shapes",
+            )
+
+
+def _input_names(fun: Callable[..., Any], call: Any) -> tuple[str, ...]:
+    try:
+        parameters = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for path, _ in pytree.flatten_with_path(call):
+        kind, _, rest = path.partition(".")
+        if kind == "0":
+            first, _, tail = rest.partition(".")
+            base = parameters[int(first)] if int(first) < len(parameters) else f"arg{first}"
+            names.append(f"{base}.{tail}" if tail else base)
+        else:
+            names.append(rest)
+    return tuple(names)
+
+
+def _output_names(out: Any) -> tuple[str, ...]:
+    paths = [p for p, _ in pytree.flatten_with_path(out)]
+    return tuple([f"output.{p}" if p else "output" for p in paths])
+
+
+def _constant_names(fun: Callable[..., Any], graph: Graph) -> dict[str, str]:
+    """Parameters of a layer by their dotted path; other constants keep their graph name."""
+    held = getattr(fun, "__self__", fun)
+    try:
+        paths = {id(x): p for p, x in pytree.flatten_with_path(held) if x.__class__ is Array}
+    except (TypeError, ValueError):
+        paths = {}
+    return {v.name: paths[id(x)] for v, x in graph.constants if id(x) in paths}

@@ -1,0 +1,281 @@
+"""Capture: run a Python function once and keep what it did as a `Graph`.
+
+Capturing is one more level. Its tracers carry shape and dtype; their concrete value is computed only
+when `bool()`, `int()` or `float()` asks for it, and then the answer becomes a guard of the graph.
+Tracers of outer transforms that the function closes over become inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.array import Array, Tensor, asarray
+from funct.core import Level, Number, Primitive, Region, Size, SizeScope, size_values
+from funct.errors import FunctError, TransformError
+from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
+from funct.ops.families import explain
+from funct.source import user_site
+
+__all__ = ["Capture", "GraphTracer", "capture"]
+
+_UNKNOWN = object()
+
+
+class _Pending:
+    """A call whose values nobody has asked for yet."""
+
+    __slots__ = ("args", "params", "run", "values")
+
+    def __init__(self, run: Callable[..., Any], args: Sequence[Any], params: tuple[Any, ...]) -> None:
+        self.run = run
+        self.args = args
+        self.params = params
+        self.values: tuple[Any, ...] | None = None
+
+    def compute(self) -> None:
+        """Compute the values one level down; operands of the same level must be known."""
+        args = [a.have if a.__class__ is GraphTracer and a.have is not _UNKNOWN else a for a in self.args]
+        out = self.run(*args, *size_values(self.params))
+        self.values = out if isinstance(out, tuple) else (out,)
+
+
+class GraphTracer(Tensor):
+    """A value while it is captured."""
+
+    __slots__ = ("_aval_dtype", "_aval_shape", "have", "index", "level", "pending", "var")
+
+    def __init__(self, level: Capture, var: Var, have: Any, pending: _Pending | None, index: int) -> None:
+        self.level = level
+        self.var = var
+        self.have = have
+        self.pending = pending
+        self.index = index
+        self._aval_shape = var.shape
+        self._aval_dtype = var.dtype
+
+    @classmethod
+    def unknown(cls, level: Capture, var: Var) -> GraphTracer:
+        """An input without a value: asking for one is an error."""
+        return cls(level, var, _UNKNOWN, None, 0)
+
+    @property
+    def shape(self) -> Any:
+        """Shape, symbolic sizes included."""
+        return self._aval_shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Data type."""
+        return self._aval_dtype
+
+    @property
+    def value(self) -> Any:
+        """The concrete value one level down, computed now if it was not yet known."""
+        todo = [self]
+        while todo:  # no recursion: a long chain may be pending
+            t = todo[-1]
+            if t.have is not _UNKNOWN:
+                todo.pop()
+                continue
+            pending = t.pending
+            if pending is None:
+                raise TransformError(
+                    f"{self.level.label}: the result depends on a value, and only shapes are known"
+                )
+            if pending.values is None:
+                wait = [
+                    a for a in pending.args
+                    if a.__class__ is GraphTracer and a.level is self.level and a.have is _UNKNOWN
+                ]  # fmt: skip
+                if wait:
+                    todo += wait
+                    continue
+                pending.compute()
+            assert pending.values is not None
+            t.have = pending.values[t.index]
+            t.pending = None
+        return self.have
+
+    def _decide(self, kind: Any, ask: Callable[[Any], Any]) -> Any:
+        seen = ask(self.value)  # the value decides, the graph remembers
+        self.level.guard(kind, self.var, seen)
+        return seen
+
+    def __bool__(self, /) -> bool:
+        return bool(self._decide("bool", bool))
+
+    def __int__(self, /) -> int:
+        return int(self._decide("int", int))
+
+    def __float__(self, /) -> float:
+        return float(self._decide("float", float))
+
+    def __complex__(self, /) -> complex:
+        return complex(self._decide("complex", complex))
+
+    def __index__(self, /) -> int:
+        return int(self._decide("index", lambda v: v.__index__()))
+
+    def concrete(self) -> Any:
+        """All elements; the graph holds for these alone."""
+        return self._decide("array", lambda v: v.concrete())
+
+    def __repr__(self) -> str:
+        return f"GraphTracer({self.var.name}: {self.var.dtype}{list(self.var.shape)})"
+
+
+class Capture(Level):
+    """The level that writes ops down."""
+
+    __slots__ = ("constants", "count", "entries", "inputs", "scope", "symbols")
+
+    def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
+        super().__init__(label, fun)
+        self.entries: list[Entry] = []
+        self.constants: dict[int, tuple[Var, Any]] = {}
+        self.inputs: list[Var] = []
+        self.symbols: list[Symbol] = []
+        self.count = 0
+        self.scope = SizeScope(self._size_guard)
+
+    def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
+        """A new typed name."""
+        self.count += 1
+        return Var(f"v{self.count}", tuple(shape), dtype)
+
+    def input(self, x: Any, names: dict[int, str] | None) -> GraphTracer:
+        """A tracer for one input; `names` maps axes to symbols."""
+        shape = list(x.shape)
+        for axis, name in (names or {}).items():
+            if not any(s.name == name for s in self.symbols):
+                self.symbols.append(Symbol(name, len(self.inputs), axis))
+            shape[axis] = Size.symbol(name, int(shape[axis]), self.scope)
+        var = Var(f"x{len(self.inputs)}", tuple(shape), x.dtype)
+        self.inputs.append(var)
+        return GraphTracer(self, var, x, None, 0)
+
+    def _size_guard(self, left: str, op: str, right: str, outcome: bool) -> None:
+        if self.open:
+            text = f"{left} {op} {right}"
+            expected = text if outcome else f"not ({text})"
+            if not any(isinstance(e, Guard) and e.expected == expected for e in self.entries):
+                self.entries.append(Guard("size", None, expected, user_site()))
+
+    def guard(self, kind: Any, var: Var, seen: Any) -> None:
+        """Remember a decision."""
+        if self.open:
+            self.entries.append(Guard(kind, var, seen, user_site()))
+
+    def operand(self, a: Any) -> Var | Number:
+        """The name of an operand; anything that is no tracer of this level becomes a constant."""
+        if a.__class__ is GraphTracer and a.level is self:
+            return a.var  # type: ignore[no-any-return]
+        if isinstance(a, np.generic | np.ndarray):
+            a = asarray(a)
+        if not isinstance(a, Tensor):
+            return int(a) if isinstance(a, Size) else a  # type: ignore[no-any-return]
+        found = self.constants.get(id(a))
+        if found is None:
+            var = Var(f"c{len(self.constants)}", tuple(a.shape), a.dtype)
+            found = self.constants[id(a)] = (var, a)
+        return found[0]
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """Write the op down; its result has a shape and a dtype, no value yet."""
+        try:
+            avals = prim.aval(args, params)
+        except FunctError:
+            raise
+        except Exception as error:
+            raise explain(prim, args, params, error) from None
+        many = isinstance(avals, tuple)
+        results = tuple([self.fresh(v.shape, v.dtype) for v in (avals if isinstance(avals, tuple) else (avals,))])
+        for a in args:
+            if not isinstance(a, Tensor | bool | int | float | complex | np.generic | np.ndarray | Size):
+                raise explain(prim, args, params, TypeError("operand"))
+        node = Node(prim, tuple([self.operand(a) for a in args]), params, results, user_site())
+        self.entries.append(node)
+        out = self._tracers(results, _Pending(prim.fn, args, params))
+        return out if many else out[0]
+
+    def _tracers(self, results: tuple[Var, ...], pending: _Pending) -> tuple[GraphTracer, ...]:
+        return tuple([GraphTracer(self, v, _UNKNOWN, pending, i) for i, v in enumerate(results)])
+
+    def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Write a call down, with the body that one run of its function gives."""
+        args = [a if isinstance(a, Tensor) else asarray(a) for a in args]
+        operands = tuple([self.operand(a) for a in args])
+        inner = [a if a.__class__ is GraphTracer and a.level is self else self._constant(a) for a in args]
+        before, self.entries = self.entries, []
+        try:
+            outs = region.run(*inner)
+            entries = self.entries
+        finally:
+            self.entries = before
+        outputs = tuple([self.operand(o if isinstance(o, Tensor) else asarray(o)) for o in outs])
+        names: Any = operands
+        body = Graph((*names, *_free(entries, outputs, names)), (), tuple(entries), outputs)  # type: ignore[arg-type]
+        results = tuple([self.fresh(v.shape, v.dtype) for v in body.outputs])
+        self.entries.append(Call(region, names, results, body, user_site()))
+        lowered = [a.value if a.__class__ is GraphTracer and a.level is self else a for a in args]
+        return self._tracers(results, _Pending(region.run, lowered, ()))
+
+    def _constant(self, x: Any) -> Any:
+        var = self.operand(x)
+        assert isinstance(var, Var)
+        return GraphTracer(self, var, x, None, 0)
+
+
+def _free(entries: Sequence[Entry], outputs: Sequence[Any], bound: Sequence[Var]) -> list[Var]:
+    known = {id(v) for v in bound}
+    free: list[Var] = []
+
+    def use(v: Any) -> None:
+        if isinstance(v, Var) and id(v) not in known:
+            known.add(id(v))
+            free.append(v)
+
+    for e in entries:
+        for v in (e.operand,) if isinstance(e, Guard) else e.operands:
+            use(v)
+        if isinstance(e, Call):
+            for v in e.body.inputs:
+                use(v)
+        if not isinstance(e, Guard):
+            known.update(id(v) for v in e.results)
+    for v in outputs:
+        use(v)
+    return free
+
+
+def capture(
+    fun: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    *,
+    label: str = "make_graph",
+    names: Sequence[dict[int, str] | None] | None = None,
+    user_fun: Callable[..., Any] | None = None,
+) -> tuple[Graph, tuple[Any, ...]]:
+    """Graph of `fun(*args) -> sequence of arrays`, and the outer tracers it closes over.
+
+    names: per argument, axis -> symbol for the sizes to keep symbolic. The outer tracers are the
+    graph's last inputs.
+    """
+    level = Capture(label, user_fun or fun)
+    args = [asarray(x) for x in args]
+    tracers = [level.input(x, names[i] if names else None) for i, x in enumerate(args)]
+    try:
+        outs = fun(*tracers)
+        refs = [level.operand(o if isinstance(o, Tensor) else asarray(o)) for o in outs]
+    finally:
+        level.open = False
+    constants = tuple([(v, x) for v, x in level.constants.values() if x.__class__ is Array])
+    outer = [(v, x) for v, x in level.constants.values() if x.__class__ is not Array]
+    inputs = (*level.inputs, *[v for v, _ in outer])
+    graph = Graph(inputs, constants, tuple(level.entries), tuple(refs), tuple(level.symbols))  # type: ignore[arg-type]
+    return graph, tuple([x for _, x in outer])
+
+

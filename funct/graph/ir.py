@@ -1,0 +1,130 @@
+"""The graph IR: immutable, typed, in single assignment.
+
+Four kinds of entries: inputs, constants, nodes (what is computed) and outputs. A node is one of
+
+- `Node`: a primitive applied to operands;
+- `Call`: a function with its own derivative rules, kept as a leaf, with its body for those who inline;
+- `Guard`: a decision that Python took on a value or on a size; a run in which it does not hold has
+  left the path that this graph describes.
+
+Shapes may hold symbolic `Size`s; `symbols` says where each symbol is read off. Reads best after
+`core/primitive.py`; next is `capture.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+
+from funct.array import Array
+from funct.core import Number, Primitive, Region, ShapeDtype
+from funct.source import Site
+
+__all__ = ["Call", "Entry", "Graph", "Guard", "Node", "Symbol", "Var"]
+
+
+@attrs.frozen(eq=False)
+class Var:
+    """A typed name. Two Vars are the same only if they are the same object."""
+
+    name: str
+    shape: tuple[Any, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def aval(self) -> ShapeDtype:
+        """Shape and dtype."""
+        return ShapeDtype(self.shape, self.dtype)
+
+
+Ref = Var | Number
+
+
+@attrs.frozen(eq=False)
+class Node:
+    """results = primitive(*operands, *params)."""
+
+    primitive: Primitive
+    operands: tuple[Ref, ...]
+    params: tuple[Any, ...]
+    results: tuple[Var, ...]
+    site: Site | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of what is called."""
+        return self.primitive.name
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """results = region(*operands); `body` computes the same from primitives.
+
+    The body may read further Vars of the enclosing graph; they are its inputs after the operands.
+    """
+
+    region: Region
+    operands: tuple[Var, ...]
+    results: tuple[Var, ...]
+    body: Graph
+    site: Site | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of what is called."""
+        return self.region.name
+
+
+GuardKind = Literal["bool", "int", "float", "complex", "index", "array", "size"]
+
+
+@attrs.frozen(eq=False)
+class Guard:
+    """A decision: `kind` of the operand was `expected`.
+
+    For "size" there is no operand and `expected` is an expression over symbols that must hold.
+    """
+
+    kind: GuardKind
+    operand: Var | None
+    expected: Any
+    site: Site | None = None
+
+
+Entry = Node | Call | Guard
+
+
+@attrs.frozen
+class Symbol:
+    """A symbolic size: its name, and the input and axis it is read off."""
+
+    name: str
+    input: int
+    axis: int
+
+
+@attrs.frozen(eq=False, repr=False)
+class Graph:
+    """A captured function of flat inputs. Calling it interprets it, under any transform."""
+
+    inputs: tuple[Var, ...]
+    constants: tuple[tuple[Var, Array], ...]
+    nodes: tuple[Entry, ...]
+    outputs: tuple[Var, ...]
+    symbols: tuple[Symbol, ...] = ()
+
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """Run on arrays or tracers; a guard that does not hold raises GuardError."""
+        from funct.graph.run import Interpreter  # the runner reads this module
+
+        return Interpreter(self).run(*args)
+
+    def __str__(self) -> str:
+        from funct.graph.show import show
+
+        return show(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"

@@ -1,0 +1,55 @@
+"""Replace calls by their bodies: what runs has no use for derivative rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from funct.graph.ir import Call, Entry, Graph, Guard, Var
+
+__all__ = ["inline_calls", "substituted"]
+
+
+def inline_calls(graph: Graph) -> Graph:
+    """The same graph without Call entries."""
+    if not any(isinstance(e, Call) for e in graph.nodes):
+        return graph
+    alias: dict[Var, Var] = {}
+    nodes: list[Entry] = []
+    _splice(graph.nodes, alias, nodes)
+    outputs = tuple([_resolve(v, alias) for v in graph.outputs])
+    return attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs)
+
+
+def _splice(entries: tuple[Entry, ...], alias: dict[Var, Var], nodes: list[Entry]) -> None:
+    for e in entries:
+        if isinstance(e, Call):
+            _splice(e.body.nodes, alias, nodes)
+            alias.update(zip(e.results, e.body.outputs, strict=True))
+        else:
+            nodes.append(substituted(e, alias))
+
+
+def _resolve(v: Var, alias: dict[Var, Var]) -> Var:
+    while v in alias:
+        v = alias[v]
+    return v
+
+
+def substituted(e: Any, alias: dict[Var, Var]) -> Any:
+    """An entry with its operands replaced."""
+    if not alias:
+        return e
+    if isinstance(e, Guard):
+        return e if e.operand is None else attrs.evolve(e, operand=_resolve(e.operand, alias))
+    operands = tuple([_resolve(a, alias) if isinstance(a, Var) else a for a in e.operands])
+    if isinstance(e, Call):
+        body = attrs.evolve(
+            e.body,
+            inputs=tuple([_resolve(v, alias) for v in e.body.inputs]),
+            nodes=tuple([substituted(n, alias) for n in e.body.nodes]),
+            outputs=tuple([_resolve(v, alias) for v in e.body.outputs]),
+        )
+        return attrs.evolve(e, operands=operands, body=body)
+    return e if operands == e.operands else attrs.evolve(e, operands=operands)

@@ -1,0 +1,101 @@
+"""Run graphs: `Interpreter` node by node, `Transformer` into another graph.
+
+Both have one method per kind of entry; override what you need. Errors keep their type and gain the
+line of the user's code that the failing node came from.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.array import Tensor, asarray
+from funct.core import bind_region, size_values
+from funct.errors import FunctError, GuardError, TransformError
+from funct.graph.capture import capture
+from funct.graph.ir import Call, Graph, Guard, Node, Var
+
+__all__ = ["Interpreter", "Transformer", "holds"]
+
+
+def holds(guard: Guard, value: Any, sizes: dict[str, int]) -> bool:
+    """Whether a guard holds for a concrete value."""
+    if guard.kind == "size":
+        return bool(eval(guard.expected, {}, dict(sizes)))
+    if guard.kind == "array":
+        found = value.concrete()
+        return found.shape == guard.expected.shape and np.array_equal(found, guard.expected)
+    ask = {"bool": bool, "int": int, "float": float, "complex": complex, "index": int}[guard.kind]
+    seen = ask(value)
+    return bool(seen == guard.expected or (seen != seen and guard.expected != guard.expected))
+
+
+class Interpreter:
+    """Evaluate a graph on arrays or tracers."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.values: dict[Var, Any] = {}
+        self.sizes: dict[str, int] = {}
+
+    def run(self, *args: Any) -> tuple[Any, ...]:
+        """The outputs for these inputs; raises GuardError when they lead another way."""
+        graph = self.graph
+        if len(args) != len(graph.inputs):
+            raise TransformError(f"graph: expected {len(graph.inputs)} inputs, got {len(args)}")
+        values = self.values = dict(graph.constants)
+        for v, a in zip(graph.inputs, args, strict=True):
+            values[v] = a if isinstance(a, Tensor) else asarray(a)
+        self.sizes = {s.name: args[s.input].shape[s.axis] for s in graph.symbols}
+        for entry in graph.nodes:
+            if isinstance(entry, Guard):
+                self.guard(entry)
+                continue
+            operands = [values[a] if isinstance(a, Var) else a for a in entry.operands]
+            try:
+                outs = self.node(entry, operands) if isinstance(entry, Node) else self.call(entry, operands)
+            except FunctError as error:
+                if error.site is None:
+                    error.site = entry.site
+                raise
+            for v, o in zip(entry.results, outs, strict=True):
+                values[v] = o
+        return tuple([values[v] for v in graph.outputs])
+
+    def node(self, node: Node, operands: list[Any]) -> tuple[Any, ...]:
+        """One primitive."""
+        params = size_values(node.params, self.sizes) if self.sizes else node.params
+        out = node.primitive.fn(*operands, *params)
+        return out if node.primitive.results != 1 else (out,)
+
+    def call(self, call: Call, operands: list[Any]) -> tuple[Any, ...]:
+        """One call of a function with its own rules."""
+        return bind_region(call.region, operands)
+
+    def guard(self, guard: Guard) -> None:
+        """One decision."""
+        value = self.values[guard.operand] if guard.operand is not None else None
+        if not holds(guard, value, self.sizes):
+            what = guard.expected if guard.kind == "size" else f"{guard.kind}(...) == {guard.expected!r}"
+            raise GuardError(
+                f"graph: captured for inputs with {what}, which does not hold now",
+                site=guard.site,
+                fix="capture again for these inputs, or use jit, which keeps one graph per path",
+            )
+
+
+class Transformer(Interpreter):
+    """Build a new graph: override `node` to say what each node becomes."""
+
+    def transform(self) -> Graph:
+        """The graph that running this one records."""
+        examples = [np.zeros(size_values(v.shape), v.dtype) for v in self.graph.inputs]
+        names: list[dict[int, str] | None] = [{} for _ in examples]
+        for s in self.graph.symbols:
+            held = names[s.input]
+            assert held is not None
+            held[s.axis] = s.name
+        out, outer = capture(lambda *xs: self.run(*xs), examples, names=names)
+        assert not outer, "a transformed graph is closed"
+        return out

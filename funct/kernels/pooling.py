@@ -1,0 +1,133 @@
+"""Maximum and sum over sliding windows of the last axes, in plain NumPy; no window is copied.
+
+A window is a box and max and sum do not care for order, so the axes are pooled one after the other:
+3 × 3 costs 3 + 3 passes, and each pass works on what the one before has left. Padding is never
+stored: each tap of the window touches only those outputs for which it meets an element of x.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.convolution import output_size, sum_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["max_pool", "max_pool_index", "sum_pool"]
+
+Sizes = tuple[int, ...]
+Padding = tuple[tuple[int, int], ...]
+
+
+def _lowest(dtype: np.dtype[Any]) -> Any:
+    """What max never chooses over an element: -inf, the smallest integer, False."""
+    if dtype.kind in "iu":
+        return np.iinfo(dtype).min
+    return False if dtype.kind == "b" else -np.inf
+
+
+def _meeting(
+    tap: int, size: int, count: int, stride: int, dilation: int, low: int
+) -> tuple[slice, slice]:
+    """The outputs whose tap number `tap` lies inside the axis, and the elements it meets there."""
+    shift = tap * dilation - low  # output t meets element t * stride + shift
+    first = max(0, -(shift // stride))
+    last = max(first, min(count, (size - 1 - shift) // stride + 1))
+    start = first * stride + shift
+    return slice(first, last), slice(start, start + (last - first) * stride, stride)
+
+
+def _pool_axis(
+    fold: np.ufunc, empty: Any, x: NDArray[Any], axis: int, count: int, window: int, stride: int,
+    dilation: int, low: int,
+) -> NDArray[Any]:  # fmt: skip
+    """Fold the windows of one axis into one element each; `empty` is what padding counts as."""
+    before = (slice(None),) * axis
+    taps = [_meeting(t, x.shape[axis], count, stride, dilation, low) for t in range(window)]
+    whole = [i for i, (to, _) in enumerate(taps) if to == slice(0, count)]
+    if whole:  # a tap that meets an element for each output saves the pass that fills y
+        y = x[(*before, taps.pop(whole[0])[1])].copy()
+    else:
+        y = np.full((*x.shape[:axis], count, *x.shape[axis + 1 :]), empty, x.dtype)
+    for to, at in taps:
+        part = y[(*before, to)]
+        fold(part, x[(*before, at)], out=part)
+    return y
+
+
+def _pool(
+    fold: np.ufunc, empty: Any, x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
+    dilation: Sizes,
+) -> NDArray[Any]:  # fmt: skip
+    lead = x.ndim - len(window)
+    size = output_size(x.shape[lead:], window, stride, padding, dilation)
+    # The outer axis first: its passes are over whole rows, and leave less for the strided passes.
+    for i, (count, (low, _)) in enumerate(zip(size, padding)):
+        x = _pool_axis(fold, empty, x, lead + i, count, window[i], stride[i], dilation[i], low)
+    return x
+
+
+def max_pool(
+    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> NDArray[Any]:
+    """Take the maximum of each window over the last axes.
+
+    Args:    x: (…, *S), real. window, stride, dilation: one int per pooled axis. padding: one
+             (low, high) per axis; it counts as -inf (the smallest integer), negative padding crops.
+    Returns: (…, *T), *T as in `output_size`, same dtype. NaN if the window has one.
+    """
+    return _pool(np.maximum, _lowest(x.dtype), x, window, stride, padding, dilation)
+
+
+def sum_pool(
+    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> NDArray[Any]:
+    """Add up each window over the last axes; arguments and result as in `max_pool`.
+
+    Notes: padding counts as 0. 2-byte floats are summed in float32 and rounded once.
+    """
+    work = x.astype(sum_dtype(x.dtype), copy=False)
+    return _pool(np.add, 0, work, window, stride, padding, dilation).astype(x.dtype, copy=False)
+
+
+def max_pool_index(
+    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> NDArray[np.int64]:
+    """Find the first maximum of each window over the last axes; arguments as in `max_pool`.
+
+    Returns: (…, *T) int64, the place in the flat window, 0 … prod(window) - 1. Never a place in the
+             padding, unless the window has no other (then 0). The first NaN counts as the maximum.
+    """
+    best = max_pool(x, window, stride, padding, dilation)  # (…, *T)
+    places = prod(window)
+    has_nan = x.dtype.kind not in "iub" and bool((best != best).any())
+    # A maximum of ranks, places - place, in the narrowest integers: these passes are bound by
+    # memory, and copying where a mask is set is slow.
+    rank = np.zeros(best.shape, np.min_scalar_type(places))
+    for place, to, at in _taps(x.shape, best.shape, window, stride, padding, dilation):
+        here = x[at]
+        hit = here == best[to]
+        if has_nan:
+            hit |= here != here
+        part = rank[to]
+        np.maximum(part, hit * rank.dtype.type(places - place), out=part)
+    return np.where(rank == 0, 0, places - rank.astype(np.int64))
+
+
+def _taps(
+    shape: Sizes, pooled: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> Iterator[tuple[int, tuple[Any, ...], tuple[Any, ...]]]:
+    """Each flat place of the window, with the outputs and the elements that meet there."""
+    lead = len(shape) - len(window)
+    for place, taps in enumerate(np.ndindex(*window)):
+        met = [
+            _meeting(tap, shape[lead + i], pooled[lead + i], stride[i], dilation[i], padding[i][0])
+            for i, tap in enumerate(taps)
+        ]
+        yield place, (..., *[to for to, _ in met]), (..., *[at for _, at in met])

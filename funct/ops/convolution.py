@@ -1,0 +1,226 @@
+"""Chapter: convolution. Three bilinear maps, each the transpose of the others.
+
+Layouts are torch's and ONNX's: x (N, C, *S), w (O, C / groups, *K), result (N, O, *T), over any number
+of spatial axes. stride and dilation have one int per spatial axis, padding one (low, high) pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
+from funct.errors import ExportError, ShapeError
+from funct.kernels import convolution as kernels
+from funct.ops.families import first_axis, structural
+
+__all__ = ["convolution", "convolution_input", "convolution_weight"]
+
+Params = tuple[Any, ...]
+Args = Sequence[Any]
+Flags = Sequence[bool]
+Pads = tuple[tuple[int, int], ...]
+
+
+def _check(x: Any, w: Any, stride: Shape, padding: Pads, dilation: Shape, groups: int) -> None:
+    rank = len(stride)
+    if len(x.shape) != rank + 2 or len(w.shape) != rank + 2:
+        raise ShapeError(
+            f"convolution: x and w must have rank {rank + 2}, got x {x.shape} and w {w.shape}"
+        )
+    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise ShapeError(
+            f"convolution: x {x.shape} has {x.shape[1]} channels, w {w.shape} with groups={groups} "
+            f"takes {w.shape[1] * groups}"
+        )
+
+
+def _convolution_aval(args: Args, params: Params) -> ShapeDtype:
+    x, w = args
+    stride, padding, dilation, _ = params
+    _check(x, w, *params)
+    size = kernels.output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if any(isinstance(n, int) and n < 0 for n in size):
+        raise ShapeError(f"convolution: kernel {w.shape[2:]} is larger than the padded x {x.shape}")
+    return ShapeDtype((x.shape[0], w.shape[0], *size), np.result_type(x.dtype, w.dtype))
+
+
+def _same_type(raw: Any) -> Any:
+    def run(a: Any, b: Any, *params: Any) -> Any:
+        if a.dtype != b.dtype:
+            dtype = np.result_type(a, b)
+            a, b = a.astype(dtype), b.astype(dtype)
+        return raw(a, b, *params)
+
+    return run
+
+
+def _convolution_rule_x(
+    g: Value, w: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int, x_shape: Shape
+) -> Value:
+    return ops.convolution_input(g, w, stride, padding, dilation, groups, x_shape[2:])
+
+
+def _convolution_rule_w(
+    g: Value, x: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int, w_shape: Shape
+) -> Value:
+    return ops.convolution_weight(x, g, stride, padding, dilation, groups, w_shape[2:])
+
+
+def _merge(x: Value, axis: int) -> Value:
+    """(B, ...) -> the batch folded into `axis` of the rest, in front of what is there."""
+    x = ops.move_axis(x, 0, axis)
+    return ops.reshape(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :]))
+
+
+def _part(y: Value, axis: int, size: int) -> Value:
+    """Undo `_merge`: the leading `size` of `axis` becomes axis 0."""
+    y = ops.reshape(y, (*y.shape[:axis], size, y.shape[axis] // size, *y.shape[axis + 1 :]))
+    return ops.move_axis(y, axis, 0)
+
+
+def _map_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    """convolution and convolution_input: lanes become images, or groups where w differs by lane."""
+    a, w = args
+    size = next(v.shape[0] for v, b in zip(args, batched, strict=True) if b)
+    if not batched[1]:
+        return _part(prim.fn(_merge(a, 0), w, *params), 0, size)
+    a = _merge(first_axis(a, batched[0], size), 1)
+    stride, padding, dilation, groups, *rest = params
+    out = prim.fn(a, _merge(w, 0), stride, padding, dilation, groups * size, *rest)
+    return _part(out, 1, size)
+
+
+def _weight_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    size = next(v.shape[0] for v, b in zip(args, batched, strict=True) if b)
+    x, g = (_merge(first_axis(v, b, size), 1) for v, b in zip(args, batched, strict=True))
+    stride, padding, dilation, groups, kernel = params
+    return _part(prim.fn(x, g, stride, padding, dilation, groups * size, kernel), 0, size)
+
+
+def _onnx_attributes(stride: Shape, padding: Pads, dilation: Shape, groups: int) -> dict[str, Any]:
+    pads = [low for low, _ in padding] + [high for _, high in padding]
+    if min(pads, default=0) < 0:
+        raise ExportError(f"convolution: ONNX pads must be >= 0, got padding {padding}")
+    return {"strides": list(stride), "pads": pads, "dilations": list(dilation), "group": groups}
+
+
+def _onnx_convolution(w: Any, x: str, k: str, *params: Any) -> str:
+    return str(w.op("Conv", x, k, kernel_shape=list(w.shape_of(k)[2:]), **_onnx_attributes(*params)))
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    n = rng.normal
+    return [
+        Sample((n(size=(2, 2, 6)), n(size=(3, 2, 3))), ((2,), ((1, 0),), (1,), 1)),
+        Sample((n(size=(1, 4, 5, 4)), n(size=(4, 2, 3, 2))), ((1, 2), ((1, 1), (0, 1)), (2, 1), 2)),
+    ]
+
+
+@structural(
+    _same_type(kernels.convolution), _convolution_rule_x, _convolution_rule_w,
+    aval=_convolution_aval, batch=_map_batch, onnx=_onnx_convolution, samples=_samples,
+)  # fmt: skip
+def convolution(x: Value, w: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int) -> Value:
+    """Cross-correlation of x (N, C, *S) with w (O, C / groups, *K): (N, O, *T)."""
+
+
+def _input_aval(args: Args, params: Params) -> ShapeDtype:
+    (g, w), (*_, groups, size) = args, params
+    return ShapeDtype((g.shape[0], w.shape[1] * groups, *size), np.result_type(g.dtype, w.dtype))
+
+
+def _input_rule_g(
+    h: Value, w: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int
+) -> Value:
+    return ops.convolution(h, w, stride, padding, dilation, groups)
+
+
+def _input_rule_w(
+    h: Value, g: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int, w_shape: Shape
+) -> Value:
+    return ops.convolution_weight(h, g, stride, padding, dilation, groups, w_shape[2:])
+
+
+def _onnx_input(w: Any, g: str, k: str, *params: Any) -> str:
+    *head, size = params
+    stride, padding, dilation, _ = head
+    kernel, given = w.shape_of(k)[2:], w.shape_of(g)[2:]
+    extra = [
+        n - ((t - 1) * s - low - high + d * (m - 1) + 1)
+        for n, t, s, (low, high), d, m in zip(size, given, stride, padding, dilation, kernel, strict=True)
+    ]
+    return str(
+        w.op("ConvTranspose", g, k, kernel_shape=list(kernel), output_padding=extra, **_onnx_attributes(*head))
+    )
+
+
+def _input_samples(rng: np.random.Generator) -> list[Sample]:
+    n = rng.normal
+    return [
+        Sample((n(size=(2, 3, 3)), n(size=(3, 2, 3))), ((2,), ((1, 0),), (1,), 1, (6,))),
+        Sample((n(size=(1, 2, 3, 3)), n(size=(2, 1, 2, 2))), ((1, 1), ((0, 0), (0, 0)), (1, 1), 2, (4, 4))),
+    ]
+
+
+@structural(
+    _same_type(kernels.convolution_input), _input_rule_g, _input_rule_w,
+    aval=_input_aval, batch=_map_batch, onnx=_onnx_input, samples=_input_samples,
+)  # fmt: skip
+def convolution_input(
+    g: Value, w: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int, size: Shape
+) -> Value:
+    """Transpose of `convolution` in x: g (N, O, *T) to (N, C, *size)."""
+
+
+def _weight_aval(args: Args, params: Params) -> ShapeDtype:
+    (x, g), (*_, groups, size) = args, params
+    return ShapeDtype((g.shape[1], x.shape[1] // groups, *size), np.result_type(x.dtype, g.dtype))
+
+
+def _weight_rule_x(
+    h: Value, g: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int, x_shape: Shape
+) -> Value:
+    return ops.convolution_input(g, h, stride, padding, dilation, groups, x_shape[2:])
+
+
+def _weight_rule_g(
+    h: Value, x: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int
+) -> Value:
+    return ops.convolution(x, h, stride, padding, dilation, groups)
+
+
+def _onnx_weight(
+    w: Any, x: str, g: str, stride: Shape, padding: Pads, dilation: Shape, groups: int, size: Shape
+) -> str:
+    if groups != 1:
+        raise ExportError(f"convolution_weight: ONNX has no form for groups={groups}")
+    swap = [1, 0, *range(2, len(size) + 2)]
+    # the channels play the batch, and stride and dilation exchange their roles
+    attributes = _onnx_attributes(dilation, padding, stride, 1)
+    out = w.op("Conv", w.op("Transpose", x, perm=swap), w.op("Transpose", g, perm=swap), **attributes)
+    int64 = np.dtype(np.int64)
+    axes = list(range(2, len(size) + 2))
+    lists = [w.constant(v, int64) for v in ([0] * len(size), list(size), axes)]
+    return str(w.op("Transpose", w.op("Slice", out, *lists), perm=swap))
+
+
+def _weight_samples(rng: np.random.Generator) -> list[Sample]:
+    n = rng.normal
+    return [
+        Sample((n(size=(2, 2, 6)), n(size=(2, 3, 3))), ((2,), ((1, 0),), (1,), 1, (3,))),
+        Sample((n(size=(1, 2, 4, 4)), n(size=(1, 2, 3, 3))), ((1, 1), ((0, 0), (0, 0)), (1, 1), 2, (2, 2))),
+    ]
+
+
+@structural(
+    _same_type(kernels.convolution_weight), _weight_rule_x, _weight_rule_g,
+    aval=_weight_aval, batch=_weight_batch, onnx=_onnx_weight, samples=_weight_samples,
+)  # fmt: skip
+def convolution_weight(
+    x: Value, g: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int, size: Shape
+) -> Value:
+    """Transpose of `convolution` in w: (O, C / groups, *size)."""

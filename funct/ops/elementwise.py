@@ -1,0 +1,556 @@
+"""Chapter: elementwise arithmetic, exponentials and trigonometry.
+
+Rules are written as if everything were real and analytic: they never mention conj, the engine takes
+the adjoint. Sources: Array API 2025.12; derivatives from DLMF chapters 4 and 7.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Absent, Operand, Pair, Value
+from funct.kernels import special
+from funct.ops.families import elementwise
+from funct.ops.samples import kinks, pairs, reals
+
+__all__ = [
+    "abs", "absorb", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "conj",
+    "copysign", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "floor_divide", "hypot", "imag",
+    "log", "log10", "log1p", "log2", "logaddexp", "multiply", "negative", "nextafter", "pow", "real",
+    "reciprocal", "relu", "remainder", "round", "sign", "sin", "sinh", "sqrt", "square", "stop_gradient",
+    "subtract", "tan", "tanh", "trunc",
+]  # fmt: skip
+
+_ANY = reals(complex_too=True)
+_POSITIVE = reals(0.3, 2.0, complex_too=True)
+_UNIT = reals(-0.9, 0.9, complex_too=True)
+
+
+def _same(g: Value) -> Value:
+    return g
+
+
+def _minus(g: Value) -> Value:
+    return -g
+
+
+@elementwise(np.add, _same, _same, code="{0} + {1}", onnx="Add", samples=pairs(complex_too=True))
+def add(x: Operand, y: Operand, /) -> Value:
+    """Sum x + y."""
+
+
+@elementwise(np.subtract, _same, _minus, code="{0} - {1}", onnx="Sub", samples=pairs(complex_too=True))
+def subtract(x: Operand, y: Operand, /) -> Value:
+    """Difference x - y."""
+
+
+def _multiply_rule_x(g: Value, y: Value) -> Value:
+    return g * y
+
+
+def _multiply_rule_y(g: Value, x: Value) -> Value:
+    return g * x
+
+
+@elementwise(
+    np.multiply, _multiply_rule_x, _multiply_rule_y,
+    code="{0} * {1}", onnx="Mul", samples=pairs(complex_too=True),
+)  # fmt: skip
+def multiply(x: Operand, y: Operand, /) -> Value:
+    """Product x * y."""
+
+
+def _divide_rule_x(g: Value, y: Value) -> Value:
+    return g / y
+
+
+def _divide_rule_y(g: Value, ans: Value, y: Value) -> Value:
+    return -g * ans / y
+
+
+@elementwise(
+    np.divide, _divide_rule_x, _divide_rule_y,
+    code="{0} / {1}", onnx="Div", samples=pairs(y=(0.5, 2.0), complex_too=True),
+)  # fmt: skip
+def divide(x: Operand, y: Operand, /) -> Value:
+    """Quotient x / y; integers give a float."""
+
+
+def _onnx_floor_divide(w: Any, x: str, y: str) -> str:
+    return str(w.op("Floor", w.op("Div", x, y)))
+
+
+@elementwise(np.floor_divide, None, None, onnx=_onnx_floor_divide, samples=pairs(y=(0.5, 2.0), smooth=False))
+def floor_divide(x: Operand, y: Operand, /) -> Value:
+    """Quotient rounded towards minus infinity; piecewise constant."""
+
+
+def _remainder_rule_y(g: Value, x: Value, y: Value) -> Value:
+    return -g * ops.floor_divide(x, y)
+
+
+def _onnx_remainder(w: Any, x: str, y: str) -> str:
+    return str(w.op("Sub", x, w.op("Mul", w.op("Floor", w.op("Div", x, y)), y)))
+
+
+@elementwise(
+    np.remainder, _same, _remainder_rule_y, onnx=_onnx_remainder, samples=pairs(y=(2.1, 3.0))
+)
+def remainder(x: Operand, y: Operand, /) -> Value:
+    """x - floor(x / y) * y, with the sign of y."""
+
+
+@elementwise(np.negative, _minus, code="-{0}", onnx="Neg", samples=_ANY)
+def negative(x: Operand, /) -> Value:
+    """-x."""
+
+
+def _abs_push(t: Value, ans: Value, x: Value) -> Value:
+    s = ops.sign(x)
+    return ops.real(t * ops.conj(s)) if x.dtype.kind == "c" else t * s
+
+
+def _abs_pull(g: Value, x: Value) -> Value:
+    return g * ops.sign(x)
+
+
+@elementwise(
+    np.abs, Pair(_abs_push, _abs_pull, ["x"]), code="abs({0})", onnx="Abs",
+    samples=reals(0.2, 2.0, complex_too=True),
+)  # fmt: skip
+def abs(x: Operand, /) -> Value:
+    """|x|; real for complex x. The derivative at 0 is 0."""
+
+
+def _sign_rule(g: Value, ans: Value, x: Value) -> Value:
+    if x.dtype.kind != "c":
+        return g * 0.0
+    raise_for = Absent("the sign of a complex number is not analytic; use x / abs(x)")
+    raise_for.raise_for(sign.primitive)  # type: ignore[attr-defined]
+
+
+@elementwise(np.sign, _sign_rule, onnx="Sign", samples=reals(0.2, 2.0))
+def sign(x: Operand, /) -> Value:
+    """-1, 0 or 1; x / |x| for complex x. The derivative of the real sign is 0, at 0 too."""
+
+
+def _square_rule(g: Value, x: Value) -> Value:
+    return g * (x + x)
+
+
+def _onnx_square(w: Any, x: str) -> str:
+    return str(w.op("Mul", x, x))
+
+
+@elementwise(np.square, _square_rule, code="{0} * {0}", onnx=_onnx_square, samples=_ANY)
+def square(x: Operand, /) -> Value:
+    """x * x."""
+
+
+def _sqrt_rule(g: Value, ans: Value) -> Value:
+    return 0.5 * g / ans
+
+
+@elementwise(np.sqrt, _sqrt_rule, code="sqrt({0})", onnx="Sqrt", samples=_POSITIVE)
+def sqrt(x: Operand, /) -> Value:
+    """Principal square root; the derivative at 0 is infinite."""
+
+
+def _reciprocal_rule(g: Value, ans: Value) -> Value:
+    return -g * ans * ans
+
+
+@elementwise(np.reciprocal, _reciprocal_rule, code="1 / {0}", onnx="Reciprocal", samples=_POSITIVE)
+def reciprocal(x: Operand, /) -> Value:
+    """1 / x."""
+
+
+def _pow_rule_x(g: Value, x: Value, y: Operand) -> Value:
+    if isinstance(y, bool | int | float):
+        if y == 0:
+            return g * 0.0
+        return g * (y * x) if y == 2 else g * (y * x ** (y - 1))
+    zero = ops.equal(y, 0)  # x**0 is constant, at x = 0 too
+    return g * ops.where(zero, 0.0, y * ops.pow(x, ops.where(zero, 1.0, y - 1)))
+
+
+def _pow_rule_y(g: Value, ans: Value, x: Operand, y: Value) -> Value:
+    zero = ops.equal(x, 0)  # 0**y is constantly 0 for y > 0
+    return g * ans * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, x)))
+
+
+@elementwise(
+    np.power, _pow_rule_x, _pow_rule_y, code="pow({0}, {1})", onnx="Pow",
+    samples=pairs(x=(0.4, 2.0), complex_too=True),
+)  # fmt: skip
+def pow(x: Operand, y: Operand, /) -> Value:
+    """x to the power y. Where x is 0, the derivative in y is 0."""
+
+
+def _exp_rule(g: Value, ans: Value) -> Value:
+    return g * ans
+
+
+@elementwise(np.exp, _exp_rule, code="exp({0})", onnx="Exp", samples=_ANY)
+def exp(x: Operand, /) -> Value:
+    """e to the power x."""
+
+
+def _expm1_rule(g: Value, ans: Value) -> Value:
+    return g * (ans + 1)
+
+
+@elementwise(
+    np.expm1, _expm1_rule, code="expm1({0})", samples=_ANY,
+    onnx=Absent("ONNX has no expm1 and exp(x) - 1 loses digits near 0"),
+)  # fmt: skip
+def expm1(x: Operand, /) -> Value:
+    """exp(x) - 1, accurate near 0."""
+
+
+def _log_rule(g: Value, x: Value) -> Value:
+    return g / x
+
+
+@elementwise(np.log, _log_rule, code="log({0})", onnx="Log", samples=_POSITIVE)
+def log(x: Operand, /) -> Value:
+    """Natural logarithm."""
+
+
+def _log1p_rule(g: Value, x: Value) -> Value:
+    return g / (x + 1)
+
+
+@elementwise(
+    np.log1p, _log1p_rule, code="log1p({0})", samples=reals(-0.7, 2.0, complex_too=True),
+    onnx=Absent("ONNX has no log1p and log(1 + x) loses digits near 0"),
+)  # fmt: skip
+def log1p(x: Operand, /) -> Value:
+    """log(1 + x), accurate near 0."""
+
+
+_LN2, _LN10 = math.log(2.0), math.log(10.0)
+
+
+def _log2_rule(g: Value, x: Value) -> Value:
+    return g / (x * _LN2)
+
+
+def _onnx_log2(w: Any, x: str) -> str:
+    return str(w.op("Div", w.op("Log", x), w.constant(_LN2, w.dtype_of(x))))
+
+
+@elementwise(np.log2, _log2_rule, code="log2({0})", onnx=_onnx_log2, samples=_POSITIVE)
+def log2(x: Operand, /) -> Value:
+    """Logarithm to base 2."""
+
+
+def _log10_rule(g: Value, x: Value) -> Value:
+    return g / (x * _LN10)
+
+
+def _onnx_log10(w: Any, x: str) -> str:
+    return str(w.op("Div", w.op("Log", x), w.constant(_LN10, w.dtype_of(x))))
+
+
+@elementwise(np.log10, _log10_rule, code="log10({0})", onnx=_onnx_log10, samples=_POSITIVE)
+def log10(x: Operand, /) -> Value:
+    """Logarithm to base 10."""
+
+
+def _logaddexp_rule_x(g: Value, ans: Value, x: Value) -> Value:
+    return g * ops.exp(ops.where(ops.equal(x, ans), 0.0, x - ans))  # inf - inf is no distance
+
+
+def _logaddexp_rule_y(g: Value, ans: Value, y: Value) -> Value:
+    return _logaddexp_rule_x(g, ans, y)
+
+
+def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
+    top = w.op("Max", x, y)
+    total = w.op("Add", w.op("Exp", w.op("Sub", x, top)), w.op("Exp", w.op("Sub", y, top)))
+    return str(w.op("Add", top, w.op("Log", total)))
+
+
+@elementwise(np.logaddexp, _logaddexp_rule_x, _logaddexp_rule_y, onnx=_onnx_logaddexp, samples=pairs())
+def logaddexp(x: Operand, y: Operand, /) -> Value:
+    """log(exp(x) + exp(y)) without overflow."""
+
+
+def _sin_rule(g: Value, x: Value) -> Value:
+    return g * ops.cos(x)
+
+
+@elementwise(np.sin, _sin_rule, code="sin({0})", onnx="Sin", samples=_ANY)
+def sin(x: Operand, /) -> Value:
+    """Sine of x in radians."""
+
+
+def _cos_rule(g: Value, x: Value) -> Value:
+    return -g * ops.sin(x)
+
+
+@elementwise(np.cos, _cos_rule, code="cos({0})", onnx="Cos", samples=_ANY)
+def cos(x: Operand, /) -> Value:
+    """Cosine of x in radians."""
+
+
+def _tan_rule(g: Value, ans: Value) -> Value:
+    return g + g * ans * ans
+
+
+@elementwise(np.tan, _tan_rule, code="tan({0})", onnx="Tan", samples=_UNIT)
+def tan(x: Operand, /) -> Value:
+    """Tangent of x in radians."""
+
+
+def _asin_rule(g: Value, x: Value) -> Value:
+    return g / ops.sqrt(1 - x * x)
+
+
+@elementwise(np.arcsin, _asin_rule, code="asin({0})", onnx="Asin", samples=_UNIT)
+def asin(x: Operand, /) -> Value:
+    """Inverse sine, in radians."""
+
+
+def _acos_rule(g: Value, x: Value) -> Value:
+    return -g / ops.sqrt(1 - x * x)
+
+
+@elementwise(np.arccos, _acos_rule, code="acos({0})", onnx="Acos", samples=_UNIT)
+def acos(x: Operand, /) -> Value:
+    """Inverse cosine, in radians."""
+
+
+def _atan_rule(g: Value, x: Value) -> Value:
+    return g / (x * x + 1)
+
+
+@elementwise(np.arctan, _atan_rule, code="atan({0})", onnx="Atan", samples=_UNIT)
+def atan(x: Operand, /) -> Value:
+    """Inverse tangent, in radians."""
+
+
+def _atan2_rule_x(g: Value, x: Value, y: Value) -> Value:
+    return g * y / (x * x + y * y)
+
+
+def _atan2_rule_y(g: Value, x: Value, y: Value) -> Value:
+    return -g * x / (x * x + y * y)
+
+
+@elementwise(
+    np.arctan2, _atan2_rule_x, _atan2_rule_y, code="atan2({0}, {1})", samples=pairs(x=(0.3, 2.0)),
+    onnx=Absent("ONNX has no two-argument arctangent"),
+)  # fmt: skip
+def atan2(x: Operand, y: Operand, /) -> Value:
+    """Angle of the point (y, x): the inverse tangent of x / y in the right quadrant."""
+
+
+def _sinh_rule(g: Value, x: Value) -> Value:
+    return g * ops.cosh(x)
+
+
+@elementwise(np.sinh, _sinh_rule, code="sinh({0})", onnx="Sinh", samples=_ANY)
+def sinh(x: Operand, /) -> Value:
+    """Hyperbolic sine."""
+
+
+def _cosh_rule(g: Value, x: Value) -> Value:
+    return g * ops.sinh(x)
+
+
+@elementwise(np.cosh, _cosh_rule, code="cosh({0})", onnx="Cosh", samples=_ANY)
+def cosh(x: Operand, /) -> Value:
+    """Hyperbolic cosine."""
+
+
+def _tanh_rule(g: Value, ans: Value) -> Value:
+    return g - g * ans * ans
+
+
+@elementwise(np.tanh, _tanh_rule, code="tanh({0})", onnx="Tanh", samples=_ANY)
+def tanh(x: Operand, /) -> Value:
+    """Hyperbolic tangent."""
+
+
+def _asinh_rule(g: Value, x: Value) -> Value:
+    return g / ops.sqrt(x * x + 1)
+
+
+@elementwise(np.arcsinh, _asinh_rule, code="asinh({0})", onnx="Asinh", samples=_UNIT)
+def asinh(x: Operand, /) -> Value:
+    """Inverse hyperbolic sine."""
+
+
+def _acosh_rule(g: Value, x: Value) -> Value:
+    return g / (ops.sqrt(x - 1) * ops.sqrt(x + 1))
+
+
+@elementwise(
+    np.arccosh, _acosh_rule, code="acosh({0})", onnx="Acosh", samples=reals(1.2, 3.0, complex_too=True)
+)
+def acosh(x: Operand, /) -> Value:
+    """Inverse hyperbolic cosine."""
+
+
+def _atanh_rule(g: Value, x: Value) -> Value:
+    return g / (1 - x * x)
+
+
+@elementwise(np.arctanh, _atanh_rule, code="atanh({0})", onnx="Atanh", samples=_UNIT)
+def atanh(x: Operand, /) -> Value:
+    """Inverse hyperbolic tangent."""
+
+
+def _hypot_rule_x(g: Value, ans: Value, x: Value) -> Value:
+    return g * ops.where(ops.equal(ans, 0), 0.0, x) / ops.where(ops.equal(ans, 0), 1.0, ans)
+
+
+def _hypot_rule_y(g: Value, ans: Value, y: Value) -> Value:
+    return _hypot_rule_x(g, ans, y)
+
+
+def _onnx_hypot(w: Any, x: str, y: str) -> str:
+    return str(w.op("Sqrt", w.op("Add", w.op("Mul", x, x), w.op("Mul", y, y))))
+
+
+@elementwise(np.hypot, _hypot_rule_x, _hypot_rule_y, onnx=_onnx_hypot, samples=pairs(x=(0.3, 2.0)))
+def hypot(x: Operand, y: Operand, /) -> Value:
+    """Length sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0."""
+
+
+_TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+def _erf_rule(g: Value, x: Value) -> Value:
+    return g * (_TWO_OVER_SQRT_PI * ops.exp(-(x * x)))
+
+
+@elementwise(special.erf, _erf_rule, code="erf({0})", onnx="Erf", samples=reals())
+def erf(x: Operand, /) -> Value:
+    """Error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+
+
+def _relu_rule(g: Value, ans: Value) -> Value:
+    return ops.where(ops.greater(ans, 0), g, 0.0)
+
+
+def _relu(x: Any) -> Any:
+    return np.maximum(x, 0)
+
+
+@elementwise(_relu, _relu_rule, code="max({0}, 0)", onnx="Relu", samples=reals(), masks=True)
+def relu(x: Operand, /) -> Value:
+    """max(x, 0), NaN kept; the derivative at 0 is 0 (torch's choice)."""
+
+
+@elementwise(np.floor, None, code="floor({0})", onnx="Floor", samples=kinks())
+def floor(x: Operand, /) -> Value:
+    """The largest integer not above x; piecewise constant."""
+
+
+@elementwise(np.ceil, None, code="ceil({0})", onnx="Ceil", samples=kinks())
+def ceil(x: Operand, /) -> Value:
+    """The smallest integer not below x; piecewise constant."""
+
+
+@elementwise(np.rint, None, code="rint({0})", onnx="Round", samples=reals(0.6, 1.4))
+def round(x: Operand, /) -> Value:
+    """The nearest integer, halves to even; piecewise constant."""
+
+
+def _onnx_trunc(w: Any, x: str) -> str:
+    return str(w.op("Mul", w.op("Sign", x), w.op("Floor", w.op("Abs", x))))
+
+
+@elementwise(np.trunc, None, code="trunc({0})", onnx=_onnx_trunc, samples=kinks())
+def trunc(x: Operand, /) -> Value:
+    """x without its fractional part; piecewise constant."""
+
+
+def _conj_rule(g: Value) -> Value:
+    return ops.conj(g)
+
+
+@elementwise(np.conj, _conj_rule, onnx="Identity", samples=_ANY)
+def conj(x: Operand, /) -> Value:
+    """Complex conjugate."""
+
+
+def _real_rule(g: Value) -> Value:
+    return ops.real(g)  # the tape gives the operand its complex dtype back
+
+
+@elementwise(np.real, _real_rule, onnx="Identity", samples=_ANY)
+def real(x: Operand, /) -> Value:
+    """Real part."""
+
+
+def _imag_push(t: Value, ans: Value, x: Value) -> Value:
+    return ops.imag(t)
+
+
+def _imag_pull(g: Value, x_shape: Any) -> Value:
+    return g * 1j
+
+
+@elementwise(
+    np.imag, Pair(_imag_push, _imag_pull, ["x"]),
+    onnx=Absent("ONNX operators take no complex numbers"), samples=_ANY,
+)  # fmt: skip
+def imag(x: Operand, /) -> Value:
+    """Imaginary part."""
+
+
+def _copysign_rule_x(g: Value, x: Value, y: Value) -> Value:
+    return ops.where(ops.equal(ops.signbit(x), ops.signbit(y)), g, -g)
+
+
+@elementwise(
+    np.copysign, _copysign_rule_x, None, samples=pairs(x=(0.3, 2.0), y=(0.3, 2.0)),
+    onnx=Absent("ONNX has no operator that reads the sign bit"),
+)  # fmt: skip
+def copysign(x: Operand, y: Operand, /) -> Value:
+    """|x| with the sign of y."""
+
+
+@elementwise(
+    np.nextafter, Absent("nextafter moves by one unit in the last place"),
+    Absent("nextafter moves by one unit in the last place"),
+    onnx=Absent("ONNX has no operator on floating-point representations"), samples=pairs(smooth=False),
+)  # fmt: skip
+def nextafter(x: Operand, y: Operand, /) -> Value:
+    """The next representable number after x towards y."""
+
+
+def _identity(x: Any) -> Any:
+    return x
+
+
+@elementwise(_identity, None, code="{0}", onnx="Identity", samples=_ANY)
+def stop_gradient(x: Operand, /) -> Value:
+    """x, taken for a constant by every derivative."""
+
+
+def _absorb(g: Any, h: Any) -> Any:
+    if g.shape == h.shape and np.isfinite(np.vdot(h, h)):
+        return h  # the usual case costs one dot
+    return np.where(g == 0, np.zeros((), h.dtype), h)
+
+
+def _absorb_rule_h(t: Value, g: Value) -> Value:
+    return ops.where(ops.equal(g, 0), 0.0, t)
+
+
+@elementwise(
+    _absorb, None, _absorb_rule_h, code="{1} if {0} != 0 else 0.0", masks=True,
+    onnx=Absent("it occurs in derivatives only"),
+    samples=pairs(x=(0.3, 2.0), complex_too=True),
+)  # fmt: skip
+def absorb(g: Operand, h: Operand, /) -> Value:
+    """h, but 0 where the cotangent g is 0: below a structural zero, 0 * inf is 0."""

@@ -1,0 +1,341 @@
+"""Decorators that turn a documented stub into an op, and what every op of a family shares.
+
+A room is one decorated function: the decorator builds the `Primitive` record and returns the fast
+function. `adopt` is the one hole through which the concrete array class comes in from above, so that
+the functions can test `x.__class__ is Array` inline.
+
+Note [Fast paths]: on 16 elements Python is the whole cost. Hence fixed arity, no keyword arguments,
+one class test, one NumPy call, and a `try` (free in CPython >= 3.11) around it for the error text.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from funct import core, ops
+from funct.core import Absent, Diagonal, Linear, Primitive, Rule, Sample, ShapeDtype, Size, Value
+from funct.core.level import bind, bind1, bind2
+from funct.errors import (
+    DTypeError,
+    FunctError,
+    IndexOutOfBoundsError,
+    ShapeError,
+    UnsupportedOperandError,
+)
+
+__all__ = [
+    "adopt",
+    "align",
+    "broadcast_shapes",
+    "constant",
+    "elementwise",
+    "explain",
+    "first_axis",
+    "match_operand",
+    "pad_rank",
+    "structural",
+    "wrap",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+RuleLike = Rule | Absent | Callable[..., Any] | None
+Samples = Callable[[np.random.Generator], Sequence[Sample]]
+
+new = object.__new__
+ndarray = np.ndarray
+Array: Any = None
+
+
+def adopt(array_class: type, level: core.Level) -> None:
+    """Called once by the array package: the class whose identity is the fast path, and level 0."""
+    global Array
+    Array = array_class
+    core.set_ground(level)
+
+
+def wrap(raw: Any) -> Any:
+    """A bare array as an Array, without a copy."""
+    r = new(Array)
+    r.data = raw if raw.__class__ is ndarray else np.asarray(raw)
+    return r
+
+
+def constant(raw: Any) -> Any:
+    """An Array that a rule needs: indices, masks, counts."""
+    return wrap(np.asarray(raw))
+
+
+def explain(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...], error: Exception) -> Exception:
+    """The typed error for a failed call of prim: its abstract rule knows best, NumPy second best."""
+    if isinstance(error, FunctError | MemoryError | RecursionError | Warning):
+        return error
+    for name, a in zip(prim.operands, args, strict=False):
+        if not isinstance(a, Value | bool | int | float | complex | np.generic | ndarray | Size):
+            return UnsupportedOperandError(
+                f"{prim.name}: {name} must be a Tensor or a Python number, got {type(a).__name__}",
+                fix=f"funct.array.asarray({name})" if isinstance(a, list | tuple) else None,
+            )
+    try:
+        prim.aval(args, params)
+    except FunctError as better:
+        return better
+    except Exception:
+        pass
+    if isinstance(error, IndexError):
+        return IndexOutOfBoundsError(f"{prim.name}: {error}")
+    if isinstance(error, TypeError):
+        dtypes = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
+        return DTypeError(f"{prim.name}: not defined for {dtypes}")
+    if isinstance(error, ValueError):
+        return ShapeError(f"{prim.name}: {error}")
+    return error
+
+
+def _record(
+    stub: Callable[..., Any],
+    raw: Callable[..., Any],
+    rules: Sequence[RuleLike],
+    make: Callable[[Callable[..., Any], Sequence[str]], Rule],
+    names: Sequence[str],
+    **fields: Any,
+) -> Primitive:
+    n = len(rules)
+    made = tuple([make(r, names) if inspect.isfunction(r) else r for r in rules])
+    return Primitive(
+        name=stub.__name__,
+        raw=raw,
+        operands=tuple(names[:n]),
+        params=tuple(names[n:]),
+        rules=cast("tuple[Rule | Absent | None, ...]", made),
+        **fields,
+    )
+
+
+def _enter(stub: F, op: Callable[..., Any], prim: Primitive) -> F:
+    op.__name__ = op.__qualname__ = stub.__name__
+    op.__module__ = stub.__module__
+    op.__doc__ = stub.__doc__
+    op.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
+    op.primitive = prim  # type: ignore[attr-defined]
+    core.enter(prim, op)
+    return cast(F, op)
+
+
+def elementwise(
+    raw: Callable[..., Any],
+    *rules: RuleLike,
+    onnx: str | core.Lowering | Absent,
+    samples: Samples,
+    code: str | Absent = Absent("no scalar form"),
+    masks: bool = False,
+) -> Callable[[F], F]:
+    """An op that acts on each element, one rule per operand; operands broadcast."""
+
+    def declare(stub: F) -> F:
+        names = list(inspect.signature(stub).parameters)
+        assert len(names) == len(rules), stub.__name__
+        prim = _record(
+            stub, raw, rules, Diagonal, names, batch=align, aval=_elementwise_aval(raw, stub.__name__),
+            code=code, onnx=onnx, samples=samples, masks=masks, spread=len(names) > 1, results=1,
+        )  # fmt: skip
+        arity = {1: _unary, 2: _binary}.get(len(names), _variadic)
+        return _enter(stub, arity(prim, raw), prim)
+
+    return declare
+
+
+def _unary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
+    def op(x: Any, /) -> Any:
+        if x.__class__ is Array:
+            try:
+                d = raw(x.data)
+            except Exception as error:
+                raise explain(prim, (x,), (), error) from None
+            r = new(Array)
+            r.data = d if d.__class__ is ndarray else np.asarray(d)
+            return r
+        return bind1(prim, x)
+
+    return op
+
+
+def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
+    def op(x: Any, y: Any, /) -> Any:
+        c, k = x.__class__, y.__class__
+        try:
+            if c is Array:
+                if k is Array:
+                    d = raw(x.data, y.data)
+                elif k is float or k is int:
+                    d = raw(x.data, y)  # NumPy 2 gives a Python number the other operand's dtype
+                else:
+                    return bind2(prim, x, y)
+            elif k is Array and (c is float or c is int):
+                d = raw(x, y.data)
+            else:
+                return bind2(prim, x, y)
+        except Exception as error:
+            raise explain(prim, (x, y), (), error) from None
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        return r
+
+    return op
+
+
+def _variadic(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
+    def op(*args: Any) -> Any:
+        return bind(prim, args)
+
+    return op
+
+
+def structural(
+    raw: Callable[..., Any],
+    *rules: RuleLike,
+    batch: Callable[[Primitive, Sequence[Any], Sequence[bool], tuple[Any, ...]], Any],
+    onnx: str | core.Lowering | Absent,
+    samples: Samples,
+    shape: Callable[..., tuple[Any, ...]] | None = None,
+    aval: Callable[[Sequence[Any], tuple[Any, ...]], Any] | None = None,
+    masks: bool = False,
+    spread: bool | None = None,
+    results: int = 1,
+    code: str | Absent = Absent("moves or combines elements"),
+) -> Callable[[F], F]:
+    """An op on whole arrays; a plain function as rule is the transpose of a linear operand.
+
+    shape: `shape(*operand shapes, *params)`, where the dtype is the first operand's; else give `aval`.
+    """
+
+    def declare(stub: F) -> F:
+        names = list(inspect.signature(stub).parameters)
+        abstract = aval if aval is not None else _shape_aval(cast("Callable[..., Any]", shape))
+        prim = _record(
+            stub, raw, rules, Linear, names, batch=batch, aval=abstract, code=code, onnx=onnx,
+            samples=samples, masks=masks, spread=spread, results=results,
+        )  # fmt: skip
+        one = len(rules) == 1 and results == 1
+        return _enter(stub, (_structural1 if one else _structural)(prim, raw, len(rules)), prim)
+
+    return declare
+
+
+def _structural1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
+    def op(x: Any, *params: Any) -> Any:
+        if x.__class__ is not Array:
+            return bind1(prim, x, params)
+        try:
+            d = raw(x.data, *params)
+        except Exception as error:
+            raise explain(prim, (x,), params, error) from None
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        return r
+
+    return op
+
+
+def _structural(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
+    def op(*args: Any) -> Any:
+        return bind(prim, args[:n], args[n:])
+
+    return op
+
+
+def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The common shape; symbolic sizes are compared as the literals they stand for.
+
+    Raises ValueError where two lengths differ and neither is 1.
+    """
+    out: list[Any] = []
+    for k in range(max((len(s) for s in shapes), default=0)):
+        best: Any = 1
+        for s in shapes:
+            if k < len(s):
+                n = s[len(s) - 1 - k]
+                if core.is_one(n) or n is best:
+                    continue
+                if core.is_one(best):
+                    best = n
+                elif n != best:
+                    raise ValueError(f"{n} != {best}")
+        out.append(best)
+    return tuple(out[::-1])
+
+
+def _elementwise_aval(
+    raw: Callable[..., Any], name: str
+) -> Callable[[Sequence[Any], tuple[Any, ...]], ShapeDtype]:
+    """Shape by broadcasting; dtype by running the op on nothing, so no second table can drift."""
+    dtypes: dict[Any, np.dtype[Any]] = {}
+
+    def aval(args: Sequence[Any], params: tuple[Any, ...]) -> ShapeDtype:
+        key = tuple([getattr(a, "dtype", None) or type(a) for a in args])
+        dtype = dtypes.get(key)
+        if dtype is None:
+            empties = [np.empty(0, a.dtype) if hasattr(a, "dtype") else a for a in args]
+            dtype = dtypes[key] = raw(*empties).dtype
+        shapes = [a.shape for a in args if hasattr(a, "shape")]
+        if len(shapes) == 1:
+            return ShapeDtype(shapes[0], dtype)
+        try:
+            return ShapeDtype(broadcast_shapes(*shapes), dtype)
+        except ValueError as error:
+            got = " and ".join(str(s) for s in shapes)
+            raise ShapeError(f"{name}: shapes must broadcast, got {got}: {error}") from None
+
+    return aval
+
+
+def _shape_aval(
+    shape: Callable[..., tuple[Any, ...]],
+) -> Callable[[Sequence[Any], tuple[Any, ...]], ShapeDtype]:
+    def aval(args: Sequence[Any], params: tuple[Any, ...]) -> ShapeDtype:
+        return ShapeDtype(shape(*[a.shape for a in args], *params), args[0].dtype)
+
+    return aval
+
+
+def align(
+    prim: Primitive, args: Sequence[Any], batched: Sequence[bool], params: tuple[Any, ...]
+) -> Any:
+    """Batching of every elementwise op: axis 0 is the batch, ranks are padded after it."""
+    ranks = [len(getattr(a, "shape", ())) - b for a, b in zip(args, batched, strict=True)]
+    rank = max(ranks)
+    full = [pad_rank(a, rank) if b else a for a, b in zip(args, batched, strict=True)]
+    return prim.fn(*full, *params)
+
+
+def pad_rank(x: Any, rank: int) -> Any:
+    """Give a batched value `rank` axes after the batch, with axes of length 1 behind it."""
+    missing = rank + 1 - len(x.shape)
+    if missing <= 0:
+        return x
+    return ops.reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
+
+
+def first_axis(x: Any, batched: bool, size: int) -> Any:
+    """x with the batch on axis 0, repeated where it has none."""
+    return x if batched else ops.broadcast_to(x, (size, *x.shape))
+
+
+def match_operand(g: Any, shape: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
+    """Cotangent of an operand from that of the broadcast and promoted result: summed and cast back."""
+    extra = len(g.shape) - len(shape)
+    axes = tuple(range(extra)) + tuple(
+        [i + extra for i, n in enumerate(shape) if core.is_one(n) and not core.is_one(g.shape[i + extra])]
+    )
+    if axes:
+        g = ops.reduce_sum(g, axes, False)
+        if len(axes) > extra:
+            g = ops.reshape(g, shape)
+    if dtype is not None and g.dtype != dtype:
+        if g.dtype.kind == "c" and dtype.kind != "c":
+            g = ops.real(g)
+        g = ops.astype(g, dtype)
+    return g

@@ -1,0 +1,151 @@
+"""Chapter: products of matrices. Both ops are linear in each operand and closed under transposition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Primitive, Sample, ShapeDtype, Value
+from funct.errors import DTypeError, ShapeError
+from funct.ops.families import broadcast_shapes, match_operand, pad_rank, structural
+from funct.ops.samples import calls
+
+__all__ = ["contract", "matmul"]
+
+Params = tuple[Any, ...]
+Args = Sequence[Any]
+Flags = Sequence[bool]
+
+
+def _matmul_raw(x: Any, y: Any) -> Any:
+    if x.ndim < 2 or y.ndim < 2:
+        raise ValueError("rank")
+    return np.matmul(x, y)
+
+
+def _matmul_aval(args: Args, params: Params) -> ShapeDtype:
+    x, y = args
+    if not hasattr(x, "shape") or not hasattr(y, "shape"):
+        raise DTypeError("matmul: both operands must be Tensors, got a Python number", fix="use multiply")
+    if len(x.shape) < 2 or len(y.shape) < 2:
+        raise ShapeError(f"matmul: operands must have rank >= 2, got x {x.shape} and y {y.shape}")
+    if x.shape[-1] != y.shape[-2]:
+        raise ShapeError(
+            f"matmul: inner dimensions must agree, got x {x.shape} and y {y.shape}: "
+            f"{x.shape[-1]} != {y.shape[-2]}",
+            fix="transpose y" if x.shape[-1] == y.shape[-1] and len(y.shape) == 2 else None,
+        )
+    try:
+        lead = broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError as error:
+        raise ShapeError(
+            f"matmul: leading shapes must broadcast, got x {x.shape} and y {y.shape}: {error}"
+        ) from None
+    return ShapeDtype((*lead, x.shape[-2], y.shape[-1]), np.result_type(x.dtype, y.dtype))
+
+
+def _matmul_rule_x(g: Value, y: Value, x_shape: Any) -> Value:
+    return match_operand(ops.matmul(g, ops.swap_last(y)), x_shape)  # type: ignore[no-any-return]
+
+
+def _matmul_rule_y(g: Value, x: Value, y_shape: Any) -> Value:
+    return match_operand(ops.matmul(ops.swap_last(x), g), y_shape)  # type: ignore[no-any-return]
+
+
+def _matmul_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    ranks = [len(a.shape) - b for a, b in zip(args, batched, strict=True)]
+    x, y = (pad_rank(a, max(ranks)) if b else a for a, b in zip(args, batched, strict=True))
+    return ops.matmul(x, y)
+
+
+@structural(
+    _matmul_raw, _matmul_rule_x, _matmul_rule_y, aval=_matmul_aval, batch=_matmul_batch,
+    onnx="MatMul",
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=(3, 4)), rng.normal(size=(4, 2)))),
+        lambda rng: Sample((rng.normal(size=(2, 3, 4)), rng.normal(size=(4, 2)))),
+        lambda rng: Sample((rng.normal(size=(2, 1, 3, 4)), rng.normal(size=(3, 4, 2)))),
+        lambda rng: Sample((rng.normal(size=(2, 3)) + 1j, rng.normal(size=(3, 2)) - 2j)),
+    ),
+)  # fmt: skip
+def matmul(x: Value, y: Value) -> Value:
+    """Matrix product over the last two axes; leading axes broadcast. Ranks >= 2."""
+
+
+def _labels(spec: str) -> tuple[str, str, str]:
+    inputs, out = spec.split("->")
+    x, y = inputs.split(",")
+    return x, y, out
+
+
+def _contract_raw(x: Any, y: Any, spec: str) -> Any:
+    a, b, out = _labels(spec)
+    both = [c for c in a if c in b and c in out]
+    inner = [c for c in a if c in b and c not in out]
+    left = [c for c in a if c not in b]
+    right = [c for c in b if c not in a]
+    size = dict(zip(a, x.shape, strict=True)) | dict(zip(b, y.shape, strict=True))
+
+    def count(labels: list[str]) -> int:
+        return int(np.prod([size[c] for c in labels], dtype=np.int64))
+
+    xs = x.transpose([a.index(c) for c in both + left + inner])
+    ys = y.transpose([b.index(c) for c in both + inner + right])
+    lead = [size[c] for c in both]
+    product = np.matmul(
+        xs.reshape((*lead, count(left), count(inner))), ys.reshape((*lead, count(inner), count(right)))
+    )
+    order = both + left + right
+    return product.reshape([size[c] for c in order]).transpose([order.index(c) for c in out])
+
+
+def _contract_aval(args: Args, params: Params) -> ShapeDtype:
+    x, y = args
+    a, b, out = _labels(params[0])
+    size: dict[str, Any] = {}
+    for labels, shape in ((a, x.shape), (b, y.shape)):
+        for c, n in zip(labels, shape, strict=True):
+            if size.setdefault(c, n) != n:
+                raise ShapeError(f"einsum: axis {c!r} has length {size[c]} and {n} in {params[0]!r}")
+    return ShapeDtype([size[c] for c in out], np.result_type(x.dtype, y.dtype))
+
+
+def _contract_rule_x(g: Value, y: Value, spec: str) -> Value:
+    a, b, out = _labels(spec)
+    return ops.contract(g, y, f"{out},{b}->{a}")
+
+
+def _contract_rule_y(g: Value, x: Value, spec: str) -> Value:
+    a, b, out = _labels(spec)
+    return ops.contract(x, g, f"{a},{out}->{b}")
+
+
+def _contract_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    a, b, out = _labels(params[0])
+    fresh = next(chr(k) for k in range(65, 1 << 16) if chr(k) not in a + b)
+    a, b = (fresh * f + labels for f, labels in zip(batched, (a, b), strict=True))
+    return ops.contract(*args, f"{a},{b}->{fresh}{out}")
+
+
+def _onnx_contract(w: Any, x: str, y: str, spec: str) -> str:
+    return str(w.op("Einsum", x, y, equation=spec))
+
+
+@structural(
+    _contract_raw, _contract_rule_x, _contract_rule_y, aval=_contract_aval, batch=_contract_batch,
+    onnx=_onnx_contract,
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=(2, 3, 4)), rng.normal(size=(4, 2, 5))), ("abc,cad->bda",)),
+        lambda rng: Sample((rng.normal(size=(2, 3)), rng.normal(size=(4,))), ("ab,c->cab",)),
+        lambda rng: Sample((rng.normal(size=(3,)) * 1j, rng.normal(size=(3,)) + 1j), ("a,a->",)),
+    ),
+)  # fmt: skip
+def contract(x: Value, y: Value, spec: str) -> Value:
+    """Einstein sum of two operands, "ab,bc->ac".
+
+    Each label stands once per operand, and each label of one operand stands in the other or in the
+    result; `funct.array.einsum` brings every other form to this one.
+    """

@@ -1,0 +1,186 @@
+"""Chapter: comparison, logic, bits, choice. Tests and bits have no derivative; choices mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Absent, Operand, Value
+from funct.ops.families import elementwise
+from funct.ops.samples import booleans, integers, pairs, reals
+
+__all__ = [
+    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum",
+    "not_equal", "signbit", "where",
+]  # fmt: skip
+
+_PAIRS = pairs(smooth=False)
+
+
+@elementwise(np.equal, None, None, code="{0} == {1}", onnx="Equal", samples=_PAIRS)
+def equal(x: Operand, y: Operand, /) -> Value:
+    """x == y, elementwise."""
+
+
+def _onnx_not_equal(w: Any, x: str, y: str) -> str:
+    return str(w.op("Not", w.op("Equal", x, y)))
+
+
+@elementwise(np.not_equal, None, None, code="{0} != {1}", onnx=_onnx_not_equal, samples=_PAIRS)
+def not_equal(x: Operand, y: Operand, /) -> Value:
+    """x != y, elementwise."""
+
+
+@elementwise(np.less, None, None, code="{0} < {1}", onnx="Less", samples=_PAIRS)
+def less(x: Operand, y: Operand, /) -> Value:
+    """x < y, elementwise."""
+
+
+@elementwise(np.less_equal, None, None, code="{0} <= {1}", onnx="LessOrEqual", samples=_PAIRS)
+def less_equal(x: Operand, y: Operand, /) -> Value:
+    """x <= y, elementwise."""
+
+
+@elementwise(np.greater, None, None, code="{0} > {1}", onnx="Greater", samples=_PAIRS)
+def greater(x: Operand, y: Operand, /) -> Value:
+    """x > y, elementwise."""
+
+
+@elementwise(np.greater_equal, None, None, code="{0} >= {1}", onnx="GreaterOrEqual", samples=_PAIRS)
+def greater_equal(x: Operand, y: Operand, /) -> Value:
+    """x >= y, elementwise."""
+
+
+@elementwise(np.logical_and, None, None, code="{0} and {1}", onnx="And", samples=booleans())
+def logical_and(x: Operand, y: Operand, /) -> Value:
+    """x and y, elementwise."""
+
+
+@elementwise(np.logical_or, None, None, code="{0} or {1}", onnx="Or", samples=booleans())
+def logical_or(x: Operand, y: Operand, /) -> Value:
+    """x or y, elementwise."""
+
+
+@elementwise(np.logical_xor, None, None, code="{0} != {1}", onnx="Xor", samples=booleans())
+def logical_xor(x: Operand, y: Operand, /) -> Value:
+    """Exactly one of x and y, elementwise."""
+
+
+@elementwise(np.logical_not, None, code="not {0}", onnx="Not", samples=booleans(1))
+def logical_not(x: Operand, /) -> Value:
+    """not x, elementwise."""
+
+
+@elementwise(np.bitwise_and, None, None, code="{0} & {1}", onnx="BitwiseAnd", samples=integers())
+def bitwise_and(x: Operand, y: Operand, /) -> Value:
+    """Bits set in x and in y."""
+
+
+@elementwise(np.bitwise_or, None, None, code="{0} | {1}", onnx="BitwiseOr", samples=integers())
+def bitwise_or(x: Operand, y: Operand, /) -> Value:
+    """Bits set in x or in y."""
+
+
+@elementwise(np.bitwise_xor, None, None, code="{0} ^ {1}", onnx="BitwiseXor", samples=integers())
+def bitwise_xor(x: Operand, y: Operand, /) -> Value:
+    """Bits set in exactly one of x and y."""
+
+
+@elementwise(np.bitwise_invert, None, code="~{0}", onnx="BitwiseNot", samples=integers(n=1))
+def bitwise_invert(x: Operand, /) -> Value:
+    """All bits of x flipped; logical not for booleans."""
+
+
+_NO_SHIFT = Absent("ONNX shifts unsigned integers only")
+
+
+@elementwise(np.left_shift, None, None, onnx=_NO_SHIFT, samples=integers(0, 9, high_last=5))
+def bitwise_left_shift(x: Operand, y: Operand, /) -> Value:
+    """Bits of x moved up by y places."""
+
+
+@elementwise(np.right_shift, None, None, onnx=_NO_SHIFT, samples=integers(0, 9, high_last=5))
+def bitwise_right_shift(x: Operand, y: Operand, /) -> Value:
+    """Bits of x moved down by y places; the sign is kept."""
+
+
+def _onnx_isfinite(w: Any, x: str) -> str:
+    return str(w.op("Not", w.op("Or", w.op("IsNaN", x), w.op("IsInf", x))))
+
+
+@elementwise(np.isfinite, None, onnx=_onnx_isfinite, samples=reals())
+def isfinite(x: Operand, /) -> Value:
+    """Whether x is neither infinite nor NaN."""
+
+
+@elementwise(np.isinf, None, onnx="IsInf", samples=reals())
+def isinf(x: Operand, /) -> Value:
+    """Whether x is infinite."""
+
+
+@elementwise(np.isnan, None, onnx="IsNaN", samples=reals())
+def isnan(x: Operand, /) -> Value:
+    """Whether x is NaN."""
+
+
+@elementwise(np.signbit, None, onnx=Absent("ONNX cannot read a sign bit"), samples=reals())
+def signbit(x: Operand, /) -> Value:
+    """Whether the sign bit of x is set."""
+
+
+def _share(g: Value, x: Value, ans: Value, other: Value) -> Value:
+    ties = ops.where(ops.equal(other, ans), 0.5 * g, g)
+    return ops.where(ops.equal(x, ans), ties, 0.0)
+
+
+def _extremum_rule_x(g: Value, ans: Value, x: Value, y: Value) -> Value:
+    return _share(g, x, ans, y)
+
+
+def _extremum_rule_y(g: Value, ans: Value, x: Value, y: Value) -> Value:
+    return _share(g, y, ans, x)
+
+
+@elementwise(
+    np.maximum, _extremum_rule_x, _extremum_rule_y,
+    code="max({0}, {1})", onnx="Max", samples=pairs(), masks=True,
+)  # fmt: skip
+def maximum(x: Operand, y: Operand, /) -> Value:
+    """The larger of x and y, NaN kept; equal operands share the derivative."""
+
+
+@elementwise(
+    np.minimum, _extremum_rule_x, _extremum_rule_y,
+    code="min({0}, {1})", onnx="Min", samples=pairs(), masks=True,
+)  # fmt: skip
+def minimum(x: Operand, y: Operand, /) -> Value:
+    """The smaller of x and y, NaN kept; equal operands share the derivative."""
+
+
+def _where_rule_x(g: Value, c: Value) -> Value:
+    return ops.where(c, g, 0.0)
+
+
+def _where_rule_y(g: Value, c: Value) -> Value:
+    return ops.where(c, 0.0, g)
+
+
+def _where_samples(rng: np.random.Generator) -> list[Any]:
+    out = []
+    for kind in ("float64", "complex128"):
+        for sc, sx, sy in (((3,), (3,), (3,)), ((2, 1), (3,), (2, 3)), ((), (2,), ())):
+            c = rng.integers(0, 2, sc).astype(bool)
+            out.append(ops.Sample((c, rng.normal(size=sx).astype(kind), rng.normal(size=sy).astype(kind))))
+    return out
+
+
+@elementwise(
+    np.where, None, _where_rule_x, _where_rule_y,
+    code="{1} if {0} else {2}", onnx="Where", samples=_where_samples, masks=True,
+)  # fmt: skip
+def where(c: Operand, x: Operand, y: Operand, /) -> Value:
+    """x where c holds, else y. What is not chosen has derivative 0, were it NaN or infinite."""

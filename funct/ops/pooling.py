@@ -1,0 +1,248 @@
+"""Chapter: sliding windows and pooling, over the last axes; whatever stands before them is kept.
+
+window, stride and dilation have one int per pooled axis, padding one (low, high) pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.errors import ExportError, ShapeError
+from funct.kernels import convolution as sliding
+from funct.kernels import pooling as kernels
+from funct.ops.families import constant, structural
+from funct.ops.samples import calls
+
+__all__ = ["avg_pool", "fold_windows", "max_pool", "max_pool_index", "pad_axes", "windows"]
+
+Params = tuple[Any, ...]
+Args = Sequence[Any]
+Flags = Sequence[bool]
+Pads = tuple[tuple[int, int], ...]
+
+
+def _same_call(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
+    return prim.fn(args[0], *params)  # the batch is one more axis in front
+
+
+def pad_axes(x: Value, padding: Pads) -> Value:
+    """x with zeros around its last axes; negative amounts crop."""
+    lead = len(x.shape) - len(padding)
+    whole = ((None, None, 1),) * lead
+    if any(low < 0 or high < 0 for low, high in padding):
+        crop = [(max(-low, 0) or None, min(high, 0) or None, 1) for low, high in padding]
+        x = ops.slice_(x, (*whole, *crop))
+    grow = [(max(low, 0), max(high, 0)) for low, high in padding]
+    if not any(low or high for low, high in grow):
+        return x
+    inner = zip(x.shape[lead:], grow, strict=True)
+    index = [(low, low + n, 1) for n, (low, _) in inner]
+    shape = [n + low + high for n, (low, high) in zip(x.shape[lead:], grow, strict=True)]
+    return ops.embed(x, (*whole, *index), (*x.shape[:lead], *shape))
+
+
+def _unpad(x: Value, padding: Pads) -> Value:
+    return pad_axes(x, tuple([(-low, -high) for low, high in padding]))
+
+
+# windows and their adjoint ---------------------------------------------------------------------------
+
+
+def _windows_shape(x: Shape, size: Shape, stride: Shape, dilation: Shape) -> Shape:
+    lead = len(x) - len(size)
+    none = ((0, 0),) * len(size)
+    return (*x[:lead], *sliding.output_size(x[lead:], size, stride, none, dilation), *size)
+
+
+def _windows_rule(g: Value, size: Shape, stride: Shape, dilation: Shape, x_shape: Shape) -> Value:
+    return ops.fold_windows(g, x_shape[len(x_shape) - len(size) :], stride, dilation)
+
+
+@structural(
+    sliding.windows, _windows_rule, shape=_windows_shape, batch=_same_call,
+    onnx=lambda *_: _no_windows(),
+    samples=calls(lambda rng: Sample((rng.normal(size=(2, 5, 6)),), ((2, 3), (1, 2), (2, 1)))),
+)  # fmt: skip
+def windows(x: Value, size: Shape, stride: Shape, dilation: Shape) -> Value:
+    """Sliding windows over the last axes, (..., *S) to (..., *T, *size); a view."""
+
+
+def _no_windows() -> str:
+    raise ExportError("windows: ONNX has no sliding windows outside of its pooling operators")
+
+
+def _fold_shape(g: Shape, shape: Shape, stride: Shape, dilation: Shape) -> Shape:
+    return (*g[: len(g) - 2 * len(shape)], *shape)
+
+
+def _fold_rule(h: Value, stride: Shape, dilation: Shape, g_shape: Shape) -> Value:
+    return ops.windows(h, g_shape[len(g_shape) - len(stride) :], stride, dilation)
+
+
+@structural(
+    sliding.windows_adjoint, _fold_rule, shape=_fold_shape, batch=_same_call,
+    onnx=lambda *_: _no_windows(),
+    samples=calls(lambda rng: Sample((rng.normal(size=(2, 3, 2, 2, 3)),), ((5, 6), (1, 2), (2, 1)))),
+)  # fmt: skip
+def fold_windows(g: Value, shape: Shape, stride: Shape, dilation: Shape) -> Value:
+    """Adjoint of `windows`: overlapping windows added into the last axes of `shape`."""
+
+
+# max pooling -----------------------------------------------------------------------------------------
+
+
+def _pooled(x: Shape, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Shape:
+    lead = len(x) - len(window)
+    size = sliding.output_size(x[lead:], window, stride, padding, dilation)
+    if any(isinstance(n, int) and n < 1 for n in size):
+        raise ShapeError(f"pooling: window {window} is larger than the padded shape {x}")
+    return (*x[:lead], *size)
+
+
+def _flat_windows(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
+    w = ops.windows(pad_axes(x, padding), window, stride, dilation)
+    return ops.reshape(w, (*w.shape[: len(w.shape) - len(window)], _count(window)))
+
+
+def _count(window: Shape) -> int:
+    n = 1
+    for k in window:
+        n *= k
+    return n
+
+
+def _max_pool_push(
+    t: Value, ans: Value, x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape
+) -> Value:
+    at = ops.max_pool_index(x, window, stride, padding, dilation)
+    flat = _flat_windows(t, window, stride, padding, dilation)
+    last = len(flat.shape) - 1
+    return ops.squeeze(ops.take_along_axis(flat, ops.reshape(at, (*at.shape, 1)), last), last)
+
+
+def _max_pool_pull(
+    g: Value, x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape
+) -> Value:
+    at = ops.max_pool_index(x, window, stride, padding, dilation)
+    last, lead = len(g.shape), len(x.shape) - len(window)
+    one = ops.reshape(g, (*g.shape, 1))
+    flat = ops.put_along_axis(one, ops.reshape(at, (*at.shape, 1)), last, _count(window))
+    shape = [n + low + high for n, (low, high) in zip(x.shape[lead:], padding, strict=True)]
+    wide = ops.reshape(flat, (*g.shape, *window))
+    return _unpad(ops.fold_windows(wide, tuple(shape), stride, dilation), padding)
+
+
+def _onnx_pool_attributes(w: Any, x: str, window: Shape, stride: Shape, padding: Pads) -> dict[str, Any]:
+    if len(w.shape_of(x)) != len(window) + 2:
+        raise ExportError(f"pooling: ONNX needs x of rank {len(window) + 2}, got {w.shape_of(x)}")
+    pads = [low for low, _ in padding] + [high for _, high in padding]
+    return {"kernel_shape": list(window), "strides": list(stride), "pads": pads}
+
+
+def _onnx_max_pool(w: Any, x: str, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> str:
+    attributes = _onnx_pool_attributes(w, x, window, stride, padding)
+    return str(w.op("MaxPool", x, dilations=list(dilation), **attributes))
+
+
+_POOL = ["x", "window", "stride", "padding", "dilation"]
+_POOL_SAMPLES = calls(
+    lambda rng: Sample((rng.normal(size=(2, 1, 4, 5)),), ((2, 2), (2, 1), ((0, 0), (1, 1)), (1, 1))),
+    lambda rng: Sample((rng.normal(size=(2, 7)),), ((2,), (2,), ((1, 0),), (2,))),
+)
+
+
+@structural(
+    kernels.max_pool, Pair(_max_pool_push, _max_pool_pull, _POOL), shape=_pooled, batch=_same_call,
+    onnx=_onnx_max_pool, samples=_POOL_SAMPLES, masks=True,
+)  # fmt: skip
+def max_pool(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
+    """Maximum of each window; padding never wins. The derivative goes to the first maximum."""
+
+
+def _no_index() -> str:
+    raise ExportError("max_pool_index: indices within the window have no ONNX form")
+
+
+@structural(
+    kernels.max_pool_index, None, batch=_same_call, onnx=lambda *_: _no_index(), samples=_POOL_SAMPLES,
+    aval=lambda args, params: ShapeDtype(_pooled(args[0].shape, *params), np.dtype(np.int64)),
+)  # fmt: skip
+def max_pool_index(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
+    """Flat index within each window of its first maximum."""
+
+
+# average pooling -------------------------------------------------------------------------------------
+
+
+def _window_counts(
+    size: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
+) -> np.ndarray[Any, Any]:
+    """Divisor of each window, shape *T: padding counts when `include`, the ceil-mode extra never."""
+    total = np.ones((), np.int64)
+    pairs = zip(size, window, stride, padding, extra, strict=True)
+    for n, k, s, (low, high), more in pairs:
+        real = np.zeros(n + low + high + more, np.int64)
+        real[: n + low + high] = 1 if include else 0
+        real[low : low + n] = 1
+        starts = np.arange((len(real) - k) // s + 1) * s
+        along = np.add.reduce(real[starts[:, None] + np.arange(k)], 1)
+        total = total[..., None] * along
+    return total
+
+
+def _whole(padding: Pads, extra: Shape) -> Pads:
+    return tuple([(low, high + more) for (low, high), more in zip(padding, extra, strict=True)])
+
+
+def _avg_raw(x: Any, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool) -> Any:
+    total = kernels.sum_pool(x, window, stride, _whole(padding, extra), (1,) * len(window))
+    lead = x.ndim - len(window)
+    counts = _window_counts(x.shape[lead:], window, stride, padding, extra, include)
+    return total / counts.astype(x.dtype)
+
+
+def _avg_shape(x: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool) -> Shape:
+    return _pooled(x, window, stride, _whole(padding, extra), (1,) * len(window))
+
+
+def _avg_rule(
+    g: Value, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool, x_shape: Shape
+) -> Value:
+    lead = len(x_shape) - len(window)
+    counts = _window_counts(x_shape[lead:], window, stride, padding, extra, include)
+    g = g / constant(counts.astype(g.dtype))
+    ones = (1,) * len(window)
+    wide = ops.broadcast_to(ops.reshape(g, (*g.shape, *ones)), (*g.shape, *window))
+    whole = _whole(padding, extra)
+    shape = tuple([n + low + high for n, (low, high) in zip(x_shape[lead:], whole, strict=True)])
+    return _unpad(ops.fold_windows(wide, shape, stride, ones), whole)
+
+
+def _onnx_avg_pool(
+    w: Any, x: str, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
+) -> str:
+    attributes = _onnx_pool_attributes(w, x, window, stride, padding)
+    return str(
+        w.op("AveragePool", x, count_include_pad=int(include), ceil_mode=int(max(extra) > 0), **attributes)
+    )
+
+
+@structural(
+    _avg_raw, _avg_rule, shape=_avg_shape, batch=_same_call, onnx=_onnx_avg_pool,
+    samples=calls(
+        lambda rng: Sample(
+            (rng.normal(size=(2, 1, 4, 5)),), ((2, 2), (2, 1), ((0, 0), (1, 1)), (0, 0), False)
+        ),
+        lambda rng: Sample((rng.normal(size=(2, 7)),), ((2,), (2,), ((1, 0),), (1,), True)),
+    ),
+)  # fmt: skip
+def avg_pool(x: Value, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool) -> Value:
+    """Mean of each window.
+
+    extra: more high padding that ceil mode needs; it is never counted. include: whether padding counts.
+    """

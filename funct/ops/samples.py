@@ -1,0 +1,108 @@
+"""Example calls for rooms: every law of the catalogue is checked on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.core import Sample
+
+__all__ = ["booleans", "calls", "integers", "kinks", "pairs", "reals"]
+
+Make = Callable[[np.random.Generator], Sequence[Sample]]
+Generator = np.random.Generator
+
+
+def _uniform(rng: Generator, low: float, high: float, shape: tuple[int, ...], dtype: str) -> Any:
+    x = rng.uniform(low, high, shape)
+    if dtype.startswith("complex"):
+        x = x + 1j * rng.uniform(-0.7, 0.7, shape)
+    return np.asarray(x, dtype=dtype)
+
+
+def reals(low: float = -2.0, high: float = 2.0, *, complex_too: bool = False) -> Make:
+    """One floating operand in [low, high]: several shapes, float32, and complex where it applies."""
+
+    def make(rng: Generator) -> list[Sample]:
+        kinds = ["float64"] + (["complex128"] if complex_too else [])
+        out = [Sample((_uniform(rng, low, high, s, k),)) for k in kinds for s in ((2, 3), (4,), ())]
+        out.append(Sample((_uniform(rng, low, high, (0, 2), "float64"),)))
+        out.append(Sample((_uniform(rng, low, high, (3,), "float32"),), smooth=False))
+        return out
+
+    return make
+
+
+def kinks(low: float = -2.0, high: float = 2.0) -> Make:
+    """Like `reals`, but no element within 0.05 of an integer: differences do not cross a step."""
+
+    def make(rng: Generator) -> list[Sample]:
+        def draw(shape: tuple[int, ...]) -> Any:
+            whole = rng.integers(int(np.floor(low)), int(np.ceil(high)), shape)
+            return np.asarray(whole + rng.uniform(0.05, 0.95, shape))
+
+        return [Sample((draw(s),)) for s in ((2, 3), (4,), ())]
+
+    return make
+
+
+_PAIR_SHAPES = (((3,), (3,)), ((2, 3), (3,)), ((3, 1), (1, 4)), ((), (2,)), ((2, 0), (1,)))
+
+
+def pairs(
+    x: tuple[float, float] = (-2.0, 2.0),
+    y: tuple[float, float] = (-2.0, 2.0),
+    *,
+    complex_too: bool = False,
+    smooth: bool = True,
+) -> Make:
+    """Two floating operands that broadcast; mixed precision; complex where it applies."""
+
+    def make(rng: Generator) -> list[Sample]:
+        out = []
+        for kind in ["float64"] + (["complex128"] if complex_too else []):
+            for sx, sy in _PAIR_SHAPES:
+                args = (_uniform(rng, *x, sx, kind), _uniform(rng, *y, sy, kind))
+                out.append(Sample(args, smooth=smooth))
+        mixed = (_uniform(rng, *x, (3,), "float32"), _uniform(rng, *y, (2, 3), "float64"))
+        return [*out, Sample(mixed, smooth=False)]
+
+    return make
+
+
+def integers(low: int = -5, high: int = 6, n: int = 2, high_last: int | None = None) -> Make:
+    """n integer operands; `high_last` narrows the last one (shift counts)."""
+
+    def make(rng: Generator) -> list[Sample]:
+        out = []
+        for shapes in (((3,), (3,)), ((2, 3), (3,)), ((), (2,))):
+            for kind in ("int64", "int32", "uint8"):
+                low_k = max(low, 0) if kind == "uint8" else low
+                args = [rng.integers(low_k, high, shapes[i]).astype(kind) for i in range(n)]
+                if high_last is not None:
+                    args[-1] = rng.integers(0, high_last, shapes[n - 1]).astype(kind)
+                out.append(Sample(args, smooth=False))
+        return out
+
+    return make
+
+
+def booleans(n: int = 2) -> Make:
+    """n boolean operands that broadcast."""
+
+    def make(rng: Generator) -> list[Sample]:
+        shapes = ((2, 3), (3,))
+        return [Sample([rng.integers(0, 2, shapes[i]).astype(bool) for i in range(n)], smooth=False)]
+
+    return make
+
+
+def calls(*samples: Callable[[Generator], Sample]) -> Make:
+    """Samples written out one by one, each from the generator."""
+
+    def make(rng: Generator) -> list[Sample]:
+        return [s(rng) for s in samples]
+
+    return make

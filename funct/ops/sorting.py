@@ -1,0 +1,141 @@
+"""Chapter: sorting and searching. The permutation is an integer result; values are gathered by it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.ops.families import first_axis, structural
+from funct.ops.samples import calls
+
+__all__ = ["argsort", "searchsorted", "sort", "top_k"]
+
+Params = tuple[Any, ...]
+Args = Sequence[Any]
+Flags = Sequence[bool]
+
+_INT64 = np.dtype(np.int64)
+
+
+def _axis_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
+    return prim.fn(args[0], params[0] + 1, *params[1:])
+
+
+def _argsort_raw(x: Any, axis: int, descending: bool) -> Any:
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    n = x.shape[axis]  # stable in descending order: sort the reversed axis, reverse the permutation
+    back = np.argsort(np.flip(x, axis), axis, kind="stable")
+    return np.flip(n - 1 - back, axis)
+
+
+def _onnx_argsort(w: Any, x: str, axis: int, descending: bool) -> str:
+    return str(_onnx_top(w, x, axis, w.shape_of(x)[axis], descending)[1])
+
+
+def _onnx_top(w: Any, x: str, axis: int, k: Any, largest: bool) -> tuple[str, str]:
+    both = w.op("TopK", x, w.dims((k,)), axis=axis, largest=int(largest), sorted=1, outputs=2)
+    return both[0], both[1]
+
+
+_SAMPLES = calls(
+    lambda rng: Sample((rng.normal(size=(2, 4)),), (1, False)),
+    lambda rng: Sample((rng.normal(size=(3, 2)),), (0, True)),
+    lambda rng: Sample((rng.integers(0, 3, (6,)),), (0, True), smooth=False),
+)
+
+
+@structural(
+    _argsort_raw, None, batch=_axis_batch, onnx=_onnx_argsort, samples=_SAMPLES,
+    aval=lambda args, params: ShapeDtype(args[0].shape, _INT64),
+)  # fmt: skip
+def argsort(x: Value, axis: int, descending: bool) -> Value:
+    """The stable permutation that sorts x along axis; NaN last in ascending order."""
+
+
+def _sort_raw(x: Any, axis: int, descending: bool) -> Any:
+    out = np.sort(x, axis, kind="stable")
+    return np.flip(out, axis) if descending else out
+
+
+def _sort_push(t: Value, ans: Value, x: Value, axis: int, descending: bool) -> Value:
+    return ops.take_along_axis(t, ops.argsort(x, axis, descending), axis)
+
+
+def _sort_pull(g: Value, x: Value, axis: int, descending: bool) -> Value:
+    return ops.put_along_axis(g, ops.argsort(x, axis, descending), axis, x.shape[axis])
+
+
+def _onnx_sort(w: Any, x: str, axis: int, descending: bool) -> str:
+    return str(_onnx_top(w, x, axis, w.shape_of(x)[axis], descending)[0])
+
+
+@structural(
+    _sort_raw, Pair(_sort_push, _sort_pull, ["x", "axis", "descending"]), batch=_axis_batch,
+    onnx=_onnx_sort, samples=_SAMPLES, shape=lambda x, axis, descending: x, masks=True,
+)  # fmt: skip
+def sort(x: Value, axis: int, descending: bool) -> Value:
+    """x sorted along axis."""
+
+
+def _top_k_raw(x: Any, axis: int, k: int) -> tuple[Any, Any]:
+    at = np.take(_argsort_raw(x, axis, True), np.arange(k), axis)
+    return np.take_along_axis(x, at, axis), at
+
+
+def _top_k_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype]:
+    (x,), (axis, k) = args, params
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    return ShapeDtype(shape, x.dtype), ShapeDtype(shape, _INT64)
+
+
+def _top_k_push(t: Value, ans: tuple[Value, Value], x: Value, axis: int, k: int) -> tuple[Value, None]:
+    return ops.take_along_axis(t, ans[1], axis), None
+
+
+def _top_k_pull(g: tuple[Value, Any], ans: tuple[Value, Value], axis: int, x_shape: Shape) -> Value:
+    return ops.put_along_axis(g[0], ans[1], axis, x_shape[axis])
+
+
+def _onnx_top_k(w: Any, x: str, axis: int, k: int) -> tuple[str, str]:
+    return _onnx_top(w, x, axis, k, True)
+
+
+@structural(
+    _top_k_raw, Pair(_top_k_push, _top_k_pull, ["x", "axis", "k"]), aval=_top_k_aval, results=2,
+    batch=_axis_batch, onnx=_onnx_top_k, masks=True,
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=(2, 5)),), (1, 3)),
+        lambda rng: Sample((rng.normal(size=(4,)),), (0, 1)),
+    ),
+)  # fmt: skip
+def top_k(x: Value, axis: int, k: int) -> tuple[Value, Value]:
+    """The k largest elements along axis in descending order, and their indices."""
+
+
+def _search_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
+    x, v = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))
+    # counting the elements below is the same number, and it broadcasts over lanes
+    rank = len(v.shape)
+    x = ops.reshape(x, (size, *(1,) * (rank - 1), x.shape[1]))
+    v = ops.reshape(v, (*v.shape, 1))
+    below = ops.less(x, v) if params[0] == "left" else ops.less_equal(x, v)
+    return ops.reduce_sum(ops.astype(below, _INT64), (rank,), False)
+
+
+@structural(
+    lambda x, v, side: np.searchsorted(x, v, side), None, None, batch=_search_batch,
+    aval=lambda args, params: ShapeDtype(args[1].shape, _INT64),
+    onnx=Absent("ONNX has no binary search"),
+    samples=calls(
+        lambda rng: Sample((np.sort(rng.normal(size=5)), rng.normal(size=(2, 3))), ("left",), False),
+        lambda rng: Sample((np.arange(4.0), np.arange(4.0)), ("right",), False),
+    ),
+)  # fmt: skip
+def searchsorted(x: Value, v: Value, side: str) -> Value:
+    """Where each of v would be inserted into the sorted 1-D x."""

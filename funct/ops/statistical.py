@@ -1,0 +1,410 @@
+"""Chapter: reductions and scans. Axes are a tuple of non-negative ints, never None."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Size, Value
+from funct.ops.families import structural
+from funct.ops.samples import calls
+
+__all__ = [
+    "all", "any", "argmax", "argmin", "axis_count", "cumulative_prod", "cumulative_sum",
+    "linear_recurrence", "mean_of", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "restore", "size_along",
+]  # fmt: skip
+
+Params = tuple[Any, ...]
+Args = Sequence[Any]
+Flags = Sequence[bool]
+
+
+def _reduced(x: Shape, axes: Shape, keepdims: bool) -> Shape:
+    return tuple([1 if i in axes else n for i, n in enumerate(x) if keepdims or i not in axes])
+
+
+def restore(g: Value, x_shape: Shape, axes: Shape, keepdims: bool) -> Value:
+    """A reduced value with its axes back as length 1, ready to broadcast against x."""
+    return g if keepdims else ops.reshape(g, _reduced(x_shape, axes, True))
+
+
+def _shift_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    axes, keepdims = params
+    return prim.fn(args[0], tuple([a + 1 for a in axes]), keepdims)  # type: ignore[no-any-return]
+
+
+def _onnx_reduce(op_type: str) -> Any:
+    def lower(w: Any, x: str, axes: Shape, keepdims: bool) -> str:
+        if op_type in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd") and not axes:
+            return str(w.op("Identity", x))
+        axes_name = w.constant(list(axes), np.dtype(np.int64))
+        return str(w.op(op_type, x, axes_name, keepdims=int(keepdims)))
+
+    return lower
+
+
+def _onnx_reduce_bool(op_type: str) -> Any:
+    numeric = _onnx_reduce(op_type)
+
+    def lower(w: Any, x: str, axes: Shape, keepdims: bool) -> str:
+        as_int = w.op("Cast", w.op("Cast", x, to=np.dtype(bool)), to=np.dtype(np.int32))
+        return str(w.op("Cast", numeric(w, as_int, axes, keepdims), to=np.dtype(bool)))
+
+    return lower
+
+
+_SAMPLES = calls(
+    lambda rng: Sample((rng.normal(size=(2, 3, 4)),), ((0, 2), False)),
+    lambda rng: Sample((rng.normal(size=(3, 4)),), ((1,), True)),
+    lambda rng: Sample((rng.normal(size=(3,)),), ((0,), False)),
+    lambda rng: Sample((rng.normal(size=()),), ((), False)),
+)
+
+
+def _sum_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    return np.add.reduce(x, axes, None, None, keepdims)  # np.sum costs twice as much
+
+
+def _sum_aval(args: Args, params: Params) -> ShapeDtype:
+    dtype = np.add.reduce(np.empty(0, args[0].dtype)).dtype
+    return ShapeDtype(_reduced(args[0].shape, *params), dtype)
+
+
+def _sum_transpose(g: Value, x_shape: Shape, axes: Shape, keepdims: bool) -> Value:
+    return ops.broadcast_to(restore(g, x_shape, axes, keepdims), x_shape)
+
+
+def _sum_rule(g: Value, axes: Shape, keepdims: bool, x_shape: Shape) -> Value:
+    return _sum_transpose(g, x_shape, axes, keepdims)
+
+
+@structural(
+    _sum_raw, _sum_rule, aval=_sum_aval, batch=_shift_batch, onnx=_onnx_reduce("ReduceSum"),
+    samples=_SAMPLES,
+)  # fmt: skip
+def reduce_sum(x: Value, axes: Shape, keepdims: bool) -> Value:
+    """Sum over axes; small integers widen to the default integer."""
+
+
+def _excluded_product(x: Value, axes: Shape) -> tuple[Value, Value]:
+    """Products over axes of all other elements, and x, both with the reduced axes flat and last.
+
+    Two cumulative products: exact where factors are 0, where ans / x is not.
+    """
+    kept = tuple([i for i in range(len(x.shape)) if i not in axes])
+    moved = ops.permute_dims(x, kept + axes)
+    flat = ops.reshape(moved, (*moved.shape[: len(kept)], ops.axis_count(x, axes)))
+    left = _shifted_product(flat)
+    right = ops.flip(_shifted_product(ops.flip(flat, (len(kept),))), (len(kept),))
+    return left * right, flat
+
+
+def _shifted_product(flat: Value) -> Value:
+    """Product of the elements before each one along the last axis."""
+    last = len(flat.shape) - 1
+    rest: Any = ((None, None, 1),) * last
+    ones = ops.slice_(flat, (*rest, (0, 1, 1))) * 0 + 1
+    body = ops.slice_(ops.cumulative_prod(flat, last), (*rest, (None, -1, 1)))
+    return ops.concat(ones, body, last)
+
+
+def _unflatten(y: Value, x_shape: Shape, axes: Shape) -> Value:
+    kept = tuple([i for i in range(len(x_shape)) if i not in axes])
+    order = kept + axes
+    wide = ops.reshape(y, tuple([x_shape[i] for i in order]))
+    return ops.permute_dims(wide, tuple([order.index(i) for i in range(len(order))]))
+
+
+def _prod_partial(x: Value, axes: Shape) -> Value:
+    if 0 in x.shape:
+        return x
+    return _unflatten(_excluded_product(x, axes)[0], x.shape, axes)
+
+
+def _prod_push(t: Value, ans: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
+    return ops.reduce_sum(t * _prod_partial(x, axes), axes, keepdims)
+
+
+def _prod_pull(g: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
+    return restore(g, x.shape, axes, keepdims) * _prod_partial(x, axes)
+
+
+def _prod_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    return np.multiply.reduce(x, axes, None, None, keepdims)
+
+
+_NAMES = ["x", "axes", "keepdims"]
+
+
+@structural(
+    _prod_raw, Pair(_prod_push, _prod_pull, _NAMES), aval=_sum_aval, batch=_shift_batch,
+    onnx=_onnx_reduce("ReduceProd"), samples=_SAMPLES,
+)  # fmt: skip
+def reduce_prod(x: Value, axes: Shape, keepdims: bool) -> Value:
+    """Product over axes; the derivative is exact where factors are 0."""
+
+
+def _extremum_weights(x: Value, ans: Value, axes: Shape, keepdims: bool) -> Value:
+    hits = ops.astype(ops.equal(x, restore(ans, x.shape, axes, keepdims)), x.dtype)
+    return hits / ops.reduce_sum(hits, axes, True)
+
+
+def _extremum_push(t: Value, ans: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
+    return ops.reduce_sum(t * _extremum_weights(x, ans, axes, keepdims), axes, keepdims)
+
+
+def _extremum_pull(g: Value, ans: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
+    return restore(g, x.shape, axes, keepdims) * _extremum_weights(x, ans, axes, keepdims)
+
+
+def _max_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    return np.maximum.reduce(x, axes, None, None, keepdims)
+
+
+def _min_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    return np.minimum.reduce(x, axes, None, None, keepdims)
+
+
+def _same_dtype(x: Shape, axes: Shape, keepdims: bool) -> Shape:
+    return _reduced(x, axes, keepdims)
+
+
+_EXTREMUM = Pair(_extremum_push, _extremum_pull, _NAMES)
+
+
+@structural(
+    _max_raw, _EXTREMUM, shape=_same_dtype, batch=_shift_batch, masks=True,
+    onnx=_onnx_reduce("ReduceMax"), samples=_SAMPLES,
+)  # fmt: skip
+def reduce_max(x: Value, axes: Shape, keepdims: bool) -> Value:
+    """Maximum over axes, NaN kept; equal elements share the derivative."""
+
+
+@structural(
+    _min_raw, _EXTREMUM, shape=_same_dtype, batch=_shift_batch, masks=True,
+    onnx=_onnx_reduce("ReduceMin"), samples=_SAMPLES,
+)  # fmt: skip
+def reduce_min(x: Value, axes: Shape, keepdims: bool) -> Value:
+    """Minimum over axes, NaN kept; equal elements share the derivative."""
+
+
+def _bool_aval(args: Args, params: Params) -> ShapeDtype:
+    return ShapeDtype(_reduced(args[0].shape, *params), np.dtype(bool))
+
+
+def _truth_samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.integers(0, 2, (2, 3)).astype(bool)
+    return [Sample((x,), ((1,), False)), Sample((x,), ((0, 1), True))]
+
+
+@structural(
+    lambda x, axes, keepdims: np.logical_and.reduce(x, axes, None, None, keepdims), None,
+    aval=_bool_aval, batch=_shift_batch, onnx=_onnx_reduce_bool("ReduceMin"), samples=_truth_samples,
+)  # fmt: skip
+def all(x: Value, axes: Shape, keepdims: bool) -> Value:
+    """Whether every element along axes is true."""
+
+
+@structural(
+    lambda x, axes, keepdims: np.logical_or.reduce(x, axes, None, None, keepdims), None,
+    aval=_bool_aval, batch=_shift_batch, onnx=_onnx_reduce_bool("ReduceMax"), samples=_truth_samples,
+)  # fmt: skip
+def any(x: Value, axes: Shape, keepdims: bool) -> Value:
+    """Whether some element along axes is true."""
+
+
+def _arg_aval(args: Args, params: Params) -> ShapeDtype:
+    axis, keepdims = params
+    return ShapeDtype(_reduced(args[0].shape, (axis,), keepdims), np.dtype(np.int64))
+
+
+def _arg_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    return prim.fn(args[0], params[0] + 1, params[1])  # type: ignore[no-any-return]
+
+
+def _onnx_arg(op_type: str) -> Any:
+    def lower(w: Any, x: str, axis: int, keepdims: bool) -> str:
+        return str(w.op(op_type, x, axis=axis, keepdims=int(keepdims)))
+
+    return lower
+
+
+_ARG_SAMPLES = calls(
+    lambda rng: Sample((rng.normal(size=(2, 3)),), (1, False)),
+    lambda rng: Sample((rng.normal(size=(3,)),), (0, True)),
+)
+
+
+@structural(
+    lambda x, axis, keepdims: np.argmax(x, axis, keepdims=keepdims), None,
+    aval=_arg_aval, batch=_arg_batch, onnx=_onnx_arg("ArgMax"), samples=_ARG_SAMPLES,
+)  # fmt: skip
+def argmax(x: Value, axis: int, keepdims: bool) -> Value:
+    """Index of the first maximum along axis."""
+
+
+@structural(
+    lambda x, axis, keepdims: np.argmin(x, axis, keepdims=keepdims), None,
+    aval=_arg_aval, batch=_arg_batch, onnx=_onnx_arg("ArgMin"), samples=_ARG_SAMPLES,
+)  # fmt: skip
+def argmin(x: Value, axis: int, keepdims: bool) -> Value:
+    """Index of the first minimum along axis."""
+
+
+def _scan_aval(args: Args, params: Params) -> ShapeDtype:
+    return ShapeDtype(args[0].shape, np.add.reduce(np.empty(0, args[0].dtype)).dtype)
+
+
+def _scan_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    return prim.fn(args[0], params[0] + 1)  # type: ignore[no-any-return]
+
+
+def _cumsum_transpose(g: Value, axis: int) -> Value:
+    return ops.flip(ops.cumulative_sum(ops.flip(g, (axis,)), axis), (axis,))
+
+
+def _onnx_cumsum(w: Any, x: str, axis: int) -> str:
+    return str(w.op("CumSum", x, w.constant(axis, np.dtype(np.int64))))
+
+
+_SCAN_SAMPLES = calls(
+    lambda rng: Sample((rng.normal(size=(2, 4)),), (1,)),
+    lambda rng: Sample((rng.normal(size=(3, 2)),), (0,)),
+    lambda rng: Sample((np.asarray([1.5, 0.0, 2.0, 0.0, 3.0]),), (0,)),
+)
+
+
+@structural(
+    lambda x, axis: np.cumsum(x, axis), _cumsum_transpose, aval=_scan_aval, batch=_scan_batch,
+    onnx=_onnx_cumsum, samples=_SCAN_SAMPLES,
+)  # fmt: skip
+def cumulative_sum(x: Value, axis: int) -> Value:
+    """Running sum along axis."""
+
+
+def _cumprod_push(t: Value, ans: Value, x: Value, axis: int) -> Value:
+    # y_k = y_(k-1) x_k, so dy_k = x_k dy_(k-1) + y_(k-1) dx_k: exact where factors are 0
+    return ops.linear_recurrence(x, t * _delayed(ans, axis, 1), axis)
+
+
+def _delayed(y: Value, axis: int, first: int) -> Value:
+    """y moved one place along axis, with `first` in front."""
+    rest = [(None, None, 1)] * len(y.shape)
+    head: Any = (*rest[:axis], (0, 1, 1), *rest[axis + 1 :])
+    body: Any = (*rest[:axis], (None, -1, 1), *rest[axis + 1 :])
+    return ops.concat(ops.slice_(y, head) * 0 + first, ops.slice_(y, body), axis)
+
+
+def _cumprod_pull(g: Value, ans: Value, x: Value, axis: int) -> Value:
+    return _recurrence_transpose_b(g, x, axis) * _delayed(ans, axis, 1)
+
+
+@structural(
+    lambda x, axis: np.cumprod(x, axis), Pair(_cumprod_push, _cumprod_pull, ["x", "axis"]),
+    aval=_scan_aval, batch=_scan_batch, samples=_SCAN_SAMPLES,
+    onnx=Absent("ONNX has CumProd from opset 26 on only"),
+)  # fmt: skip
+def cumulative_prod(x: Value, axis: int) -> Value:
+    """Running product along axis; the derivative is exact where factors are 0."""
+
+
+def _recurrence_raw(a: Any, b: Any, axis: int) -> Any:
+    a, b = np.broadcast_arrays(a, b)
+    out = np.empty(b.shape, np.result_type(a, b))
+    a_, b_, y = (np.moveaxis(v, axis, 0) for v in (a, b, out))
+    if len(y):
+        y[0] = b_[0]
+    for k in range(1, len(y)):
+        y[k] = a_[k] * y[k - 1] + b_[k]
+    return out
+
+
+def _recurrence_push_a(t: Value, ans: Value, a: Value, b: Value, axis: int) -> Value:
+    return ops.linear_recurrence(a, t * _delayed(ans, axis, 0), axis)
+
+
+def _recurrence_pull_a(g: Value, ans: Value, a: Value, axis: int, b_shape: Shape) -> Value:
+    return _recurrence_transpose_b(g, a, axis) * _delayed(ans, axis, 0)
+
+
+def _recurrence_transpose_b(g: Value, a: Value, axis: int) -> Value:
+    back = ops.flip(a, (axis,))  # runs backwards, each step with the factor of the step after it
+    return ops.flip(ops.linear_recurrence(_delayed(back, axis, 0), ops.flip(g, (axis,)), axis), (axis,))
+
+
+def _recurrence_rule_b(g: Value, a: Value, axis: int, b_shape: Shape) -> Value:
+    return _recurrence_transpose_b(g, a, axis)
+
+
+def _recurrence_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
+    a, b = (ops.first_axis(v, f, size) for v, f in zip(args, batched, strict=True))
+    return ops.linear_recurrence(a, b, params[0] + 1)
+
+
+def _recurrence_push_b(t: Value, ans: Value, a: Value, b: Value, axis: int) -> Value:
+    return ops.linear_recurrence(a, t, axis)
+
+
+_RECURRENCE = ["a", "b", "axis"]
+
+
+@structural(
+    _recurrence_raw,
+    Pair(_recurrence_push_a, _recurrence_pull_a, _RECURRENCE),
+    Pair(_recurrence_push_b, _recurrence_rule_b, _RECURRENCE),
+    aval=lambda args, params: ShapeDtype(args[1].shape, np.result_type(args[0].dtype, args[1].dtype)),
+    batch=_recurrence_batch, onnx=Absent("ONNX would need a Scan per recurrence"),
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=(2, 4)), rng.normal(size=(2, 4))), (1,)),
+        lambda rng: Sample((rng.normal(size=(3,)), rng.normal(size=(3,))), (0,)),
+    ),
+)  # fmt: skip
+def linear_recurrence(a: Value, b: Value, axis: int) -> Value:
+    """y_0 = b_0, y_k = a_k y_(k-1) + b_k along axis; a and b have one shape."""
+
+
+# How many elements a reduction covers ---------------------------------------------------------------
+
+
+def _size_raw(x: Any, axes: Shape) -> Any:
+    n = 1
+    for a in axes:
+        n *= x.shape[a]
+    return np.asarray(n, x.dtype)
+
+
+def _size_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    n = prim.fn(args[0], tuple([a + 1 for a in params[0]]))
+    return ops.broadcast_to(n, (args[0].shape[0],))
+
+
+def _onnx_size(w: Any, x: str, axes: Shape) -> str:
+    dims = w.op("Gather", w.op("Shape", x), w.constant(list(axes), np.dtype(np.int64)))
+    return str(w.op("Cast", w.op("ReduceProd", dims, keepdims=0), to=w.dtype_of(x)))
+
+
+@structural(
+    _size_raw, None, shape=lambda x, axes: (), batch=_size_batch, onnx=_onnx_size,
+    samples=calls(lambda rng: Sample((rng.normal(size=(2, 3)),), ((0, 1),))),
+)  # fmt: skip
+def size_along(x: Value, axes: Shape) -> Value:
+    """Number of elements along axes, as a 0-d array of x's dtype: for sizes not known at capture."""
+
+
+def axis_count(x: Value, axes: Shape) -> Any:
+    """Number of elements along axes: a Python int, or a Size where an axis is symbolic."""
+    n: Any = 1
+    for a in axes:
+        n = n * x.shape[a]
+    return n
+
+
+def mean_of(total: Value, x: Value, axes: Shape) -> Value:
+    """total divided by the number of elements of x along axes."""
+    n = axis_count(x, axes)
+    return total / size_along(x, axes) if isinstance(n, Size) else total / n
+

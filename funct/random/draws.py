@@ -1,0 +1,148 @@
+"""Keys and distributions. Default dtype float64, as everywhere."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array import argsort, asarray
+from funct.array.axes import normal_shape
+from funct.core import Value
+from funct.errors import DTypeError, ShapeError
+from funct.kernels import random_bits as kernels
+from funct.ops.families import wrap
+
+__all__ = [
+    "bernoulli", "bits", "categorical", "choice", "exponential", "fold_in", "gumbel", "key", "laplace",
+    "normal", "permutation", "randint", "split", "uniform",
+]  # fmt: skip
+
+
+def key(seed: int) -> Any:
+    """A key from an integer seed.
+
+    Example:
+        >>> import funct as ft
+        >>> ft.random.key(7).tolist()
+        [0, 7]
+    """
+    return wrap(kernels.seed(int(seed)))
+
+
+def split(key: Any, n: int = 2) -> Any:
+    """n independent keys, as a batch: shape (n, 2)."""
+    return ops.random_split(asarray(key), n)
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A key from a key and an integer: one per step, say, without a chain of splits."""
+    data = data if isinstance(data, Value) else wrap(np.asarray(data, np.uint32))
+    return ops.random_fold_in(key, ops.astype(data, np.dtype(np.uint32)))
+
+
+def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Uniform unsigned integers; dtype uint8 … uint64, uint32 by default."""
+    dtype = np.dtype(np.uint32 if dtype is None else dtype)
+    if dtype.kind != "u":
+        raise DTypeError(f"random.bits: dtype must be unsigned, got {dtype}")
+    return ops.random_bits(key, normal_shape("random.bits", shape), dtype.itemsize * 8)
+
+
+def _float(name: str, dtype: Any) -> np.dtype[Any]:
+    dtype = np.dtype(np.float64 if dtype is None else dtype)
+    if dtype.kind != "f" or dtype.itemsize < 4:
+        raise DTypeError(f"random.{name}: dtype must be float32 or float64, got {dtype}")
+    return dtype
+
+
+def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Uniform on [0, 1): the high bits as an integer, scaled exactly."""
+    width, digits = (32, 24) if dtype.itemsize == 4 else (64, 53)
+    words = ops.random_bits(key, normal_shape(f"random.{name}", shape), width)
+    high = ops.bitwise_right_shift(words, wrap(np.asarray(width - digits, words.dtype)))
+    return ops.astype(high, dtype) * (2.0**-digits)
+
+
+def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+    """Uniform on [minval, maxval)."""
+    u = _unit(key, shape, _float("uniform", dtype), "uniform")
+    return u * (maxval - minval) + minval
+
+
+def _open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Uniform on (0, 1]: never 0, so that its logarithm is finite."""
+    return 1.0 - _unit(key, shape, dtype, name)
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Standard normal, by the Box-Muller transform of two uniforms."""
+    dtype = _float("normal", dtype)
+    shape = normal_shape("random.normal", shape)
+    first, second = split(key)
+    radius = ops.sqrt(-2.0 * ops.log(_open_unit(first, shape, dtype, "normal")))
+    return radius * ops.cos((2.0 * math.pi) * _unit(second, shape, dtype, "normal"))
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+    """True with probability p; shape is p's by default."""
+    p = asarray(p)
+    shape = p.shape if shape is None else normal_shape("random.bernoulli", shape)
+    return ops.less(_unit(key, shape, np.dtype(np.float64), "bernoulli"), p)
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Exponential with rate 1."""
+    return -ops.log(_open_unit(key, shape, _float("exponential", dtype), "exponential"))
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Standard Gumbel."""
+    return -ops.log(exponential(key, shape, _float("gumbel", dtype)))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Standard Laplace."""
+    dtype = _float("laplace", dtype)
+    first, second = split(key)
+    sign = ops.where(bernoulli(first, 0.5, shape), 1.0, wrap(np.asarray(-1.0, dtype)))
+    return sign * exponential(second, shape, dtype)
+
+
+def randint(key: Any, shape: Any, minval: int, maxval: int, dtype: Any = None) -> Any:
+    """Integers in [minval, maxval), int64 by default; the bias is below 2**-11 of an element."""
+    if maxval <= minval:
+        raise ShapeError(f"random.randint: maxval must exceed minval, got {minval} and {maxval}")
+    u = _unit(key, shape, np.dtype(np.float64), "randint")
+    return ops.astype(ops.floor(u * float(maxval - minval)) + float(minval), np.dtype(dtype or np.int64))
+
+
+def permutation(key: Any, x: Any) -> Any:
+    """x shuffled along its first axis; an int n stands for arange(n)."""
+    x = wrap(np.arange(x)) if isinstance(x, int) else asarray(x)
+    words = ops.random_bits(key, (x.shape[0],), 64)
+    return ops.take(x, argsort(words), 0)
+
+
+def choice(key: Any, a: Any, shape: Any = (), replace: bool = True) -> Any:
+    """Elements of a along its first axis; an int n stands for arange(n)."""
+    a = wrap(np.arange(a)) if isinstance(a, int) else asarray(a)
+    shape = normal_shape("random.choice", shape)
+    if replace:
+        return ops.take(a, randint(key, shape, 0, int(a.shape[0])), 0)
+    n = math.prod(shape)
+    if n > a.shape[0]:
+        raise ShapeError(f"random.choice: {n} elements of {a.shape[0]} need replace=True")
+    picked = permutation(key, a)[:n]
+    return ops.reshape(picked, (*shape, *a.shape[1:]))
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
+    """Indices along axis with probabilities softmax(logits): the arg-max of logits plus Gumbel noise."""
+    rank = len(logits.shape)
+    k = axis % rank
+    lead = () if shape is None else normal_shape("random.categorical", shape)[: None if rank == 1 else -(rank - 1)]
+    noise = gumbel(key, (*lead, *logits.shape), logits.dtype)
+    return ops.argmax(logits + noise, k + len(lead), False)

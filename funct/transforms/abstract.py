@@ -1,0 +1,75 @@
+"""What a function does, without doing it: make_graph and eval_shape; and stop_gradient on trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from funct import ops
+from funct import tree as pytree
+from funct.array import Tensor, asarray
+from funct.core import ShapeDtype
+from funct.errors import TransformError
+from funct.graph import Capture, Graph, GraphTracer, capture, check, eliminate_dead, share_common
+
+__all__ = ["eval_shape", "make_graph", "stop_gradient"]
+
+
+def make_graph(fun: Callable[..., Any]) -> Callable[..., Graph]:
+    """A function that gives the graph of fun at its arguments.
+
+    Dead and common expressions are removed. The graph's inputs are the leaves of the arguments.
+    Raises: TransformError: when fun closes over a value of an outer transform.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> len(ft.make_graph(lambda x: x * x + x * x)(xp.ones(2)).nodes)
+        2
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Graph:
+        leaves, spec = pytree.flatten((args, kwargs))
+
+        def flat(*xs: Any) -> list[Any]:
+            a, k = spec.unflatten(xs)
+            return pytree.leaves(fun(*a, **k))
+
+        graph, outer = capture(flat, [asarray(x) for x in leaves], user_fun=fun)
+        if outer:
+            raise TransformError(
+                "make_graph: the function closes over a value of an outer transform",
+                fix="pass that value as an argument",
+            )
+        return check(eliminate_dead(share_common(check(graph))))
+
+    return run
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Shapes and dtypes of fun's result, computed without its values.
+
+    Args: arrays or `ShapeDtype`s; nothing is allocated for the latter.
+    Returns: fun's result with every array replaced by its ShapeDtype.
+    Raises: TransformError: when a shape depends on a value.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.eval_shape(xp.matmul, ft.ShapeDtype((2, 3), xp.float32), ft.ShapeDtype((3, 5), xp.float32)).shape
+        (2, 5)
+    """
+    leaves, spec = pytree.flatten((args, kwargs))
+    level = Capture("eval_shape", fun)
+    inputs = []
+    for x in leaves:
+        known = x if isinstance(x, ShapeDtype | Tensor) else asarray(x)
+        var = level.fresh(known.shape, known.dtype)
+        inputs.append(GraphTracer.unknown(level, var))
+    try:
+        a, k = spec.unflatten(inputs)
+        out = fun(*a, **k)
+    finally:
+        level.open = False
+    return pytree.map(lambda o: ShapeDtype(asarray(o).shape, asarray(o).dtype), out)
+
+
+def stop_gradient(x: Any) -> Any:
+    """x (a pytree), taken for a constant by every derivative."""
+    return pytree.map(lambda v: ops.stop_gradient(asarray(v)), x)

@@ -1,0 +1,189 @@
+"""Forward mode: each tracer carries its tangent; a value without one is no tracer at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct import tree as pytree
+from funct.array import Tensor, asarray, zeros
+from funct.core import Absent, Level, Primitive, Region
+from funct.errors import DTypeError, ShapeError, TransformError
+from funct.graph import capture
+from funct.transforms.reverse import transpose
+
+__all__ = ["Forward", "ForwardTracer", "jvp", "linearize"]
+
+
+class ForwardTracer(Tensor):
+    """A value with its tangent."""
+
+    __slots__ = ("level", "tangent", "value")
+
+    def __init__(self, value: Any, tangent: Any, level: Forward) -> None:
+        self.value = value
+        self.tangent = tangent
+        self.level = level
+
+    def __repr__(self) -> str:
+        return f"ForwardTracer({self.value!r}, tangent={self.tangent!r})"
+
+
+class Forward(Level):
+    """The level that pushes tangents along."""
+
+    __slots__ = ()
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """Compute one level down, and sum the pushes of the operands that vary."""
+        mine = [a.__class__ is ForwardTracer and a.level is self for a in args]
+        vals = [a.value if m else a for a, m in zip(args, mine, strict=True)]
+        ans = prim.fn(*vals, *params)
+        if prim.results == 1 and ans.dtype.kind not in "fc":
+            return ans
+        total: Any = None
+        for i, (a, m) in enumerate(zip(args, mine, strict=True)):
+            rule = prim.rules[i]
+            if not m or rule is None:
+                continue
+            if isinstance(rule, Absent):
+                rule.raise_for(prim)
+            t = rule.push(prim, i, a.tangent, vals, params, ans)
+            if prim.results == 1:
+                if prim.spread is not None and t.shape != ans.shape:
+                    t = ops.broadcast_to(t, ans.shape)
+                if t.dtype != ans.dtype:
+                    t = ops.astype(t, ans.dtype)
+                total = t if total is None else total + t
+            else:
+                total = t if total is None else tuple(map(_plus, total, t))
+        if total is None:
+            return ans
+        if prim.results == 1:
+            return ForwardTracer(ans, total, self)
+        return tuple([o if t is None else ForwardTracer(o, t, self) for o, t in zip(ans, total, strict=True)])
+
+    def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """A call with its own rules; a missing push is the transpose of the pull."""
+        mine = [a.__class__ is ForwardTracer and a.level is self for a in args]
+        vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
+        tangents = tuple([a.tangent if m else _zeros(a) for a, m in zip(args, mine, strict=True)])
+        if region.push is not None:
+            outs, pushed = region.push(vals, tangents)
+        elif region.forward is not None and region.backward is not None:
+            outs, residuals = region.forward(*vals)
+            back = region.backward
+
+            def pull(*cts: Any) -> tuple[Any, ...]:
+                given = back(residuals, cts)
+                return tuple([_zeros(v) if g is None else g for g, v in zip(given, vals, strict=True)])
+
+            pushed = tuple(transpose(pull, outs, tangents))
+        else:
+            return region.run(*args)
+        return tuple(
+            [
+                ForwardTracer(o, asarray(t), self) if o.dtype.kind in "fc" else o
+                for o, t in zip(outs, pushed, strict=True)
+            ]
+        )
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else a + b
+
+
+def _zeros(x: Any) -> Any:
+    return zeros(x.shape, dtype=x.dtype if x.dtype.kind in "fc" else np.float64)
+
+
+def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """Value of fun and its derivative along tangents.
+
+    Args: primals, tangents: tuples of pytrees with equal structure, shapes and dtypes; a tangent of
+    an integer leaf is ignored. has_aux: fun returns (output, auxiliary data).
+    Returns: (out, tangent_out), or (out, tangent_out, aux).
+    Raises: TreeError, ShapeError, DTypeError: when a tangent does not fit its primal.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> y, t = ft.jvp(lambda x: x * x, (xp.asarray(3.0),), (xp.asarray(1.0),))
+        >>> float(y), float(t)
+        (9.0, 6.0)
+    """
+    pytree.same_structure("jvp: tangents", primals, tangents)
+    values, spec = pytree.flatten(tuple(primals))
+    directions = pytree.leaves(tuple(tangents))
+    level = Forward("jvp", fun)
+    traced = [_traced(asarray(v), t, level) for v, t in zip(values, directions, strict=True)]
+    try:
+        out = fun(*pytree.unflatten(spec, traced))
+    finally:
+        level.open = False
+    aux: tuple[Any, ...] = ()
+    if has_aux:
+        out, side = _pair("jvp", out)
+        aux = (pytree.map(lambda x: _low(x, level), side),)
+    outs, shape = pytree.flatten(out)
+    value = shape.unflatten([_low(asarray(o), level) for o in outs])
+    tangent = shape.unflatten([_tangent(asarray(o), level) for o in outs])
+    return value, tangent, *aux
+
+
+def _pair(name: str, out: Any) -> tuple[Any, Any]:
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise TransformError(f"{name}: with has_aux=True the function must return (output, aux)")
+    return out
+
+
+def _traced(x: Any, t: Any, level: Forward) -> Any:
+    if x.dtype.kind not in "fc":
+        return x
+    t = asarray(t)
+    if t.shape != x.shape:
+        raise ShapeError(f"jvp: a tangent must have its primal's shape {x.shape}, got {t.shape}")
+    if t.dtype != x.dtype:
+        if t.dtype.kind == "c" and x.dtype.kind != "c":
+            raise DTypeError(f"jvp: a tangent must have its primal's dtype {x.dtype}, got {t.dtype}")
+        t = ops.astype(t, x.dtype)
+    return ForwardTracer(x, t, level)
+
+
+def _low(x: Any, level: Forward) -> Any:
+    return x.value if x.__class__ is ForwardTracer and x.level is level else x
+
+
+def _tangent(x: Any, level: Forward) -> Any:
+    return x.tangent if x.__class__ is ForwardTracer and x.level is level else _zeros(x)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Value of fun, and its derivative at primals as a linear function of tangents.
+
+    The derivative is captured once; what does not depend on the tangents is computed now.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> y, push = ft.linearize(lambda x: x * x, xp.asarray(3.0))
+        >>> float(push(xp.asarray(2.0)))
+        12.0
+    """
+    spec_out: list[Any] = []
+    values, spec = pytree.flatten(primals)
+    values = [asarray(v) for v in values]
+
+    def push(*ts: Any) -> list[Any]:
+        _, tangent = jvp(fun, primals, spec.unflatten(ts))
+        flat, structure = pytree.flatten(tangent)
+        spec_out[:] = [structure]
+        return flat
+
+    out = fun(*primals)
+    graph, outer = capture(push, values, label="linearize", user_fun=fun)
+
+    def apply(*tangents: Any) -> Any:
+        pytree.same_structure("linearize: tangents", primals, tangents)
+        return spec_out[0].unflatten(graph(*pytree.leaves(tangents), *outer))
+
+    return out, apply

@@ -1,0 +1,413 @@
+"""jit: capture once per signature and path, then run the compiled graph.
+
+Every result, the first one too, comes from the compiled graph. A decision that Python takes on a value
+is a guard; a run in which it does not hold compiles that path as well; when a signature has too many
+paths the function itself is called, which is slower and never wrong. A compiled graph is an op of its
+own: its derivative is two compiled graphs, and theirs are four.
+
+Python numbers, strings and other leaves that are no arrays are part of the signature.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import attrs
+
+from funct import tree as pytree
+from funct.array import Array, Tensor, asarray, zeros
+from funct.compile import MISS, build
+from funct.core import top_level
+from funct.errors import FunctError, GuardError, TransformError
+from funct.graph import Graph, Guard, Var, capture, check, eliminate_dead, share_common
+from funct.ops.families import wrap
+from funct.source import Site
+from funct.transforms.grad import vjp
+from funct.transforms.reverse import Reverse, ReverseTracer
+
+__all__ = ["CacheInfo", "Compiled", "jit"]
+
+_MAX_PATHS = 8
+_serial = attrgetter("serial")
+
+
+class CacheInfo(NamedTuple):
+    """hits: calls served by a compiled path; misses: compilations; paths: kept now."""
+
+    hits: int
+    misses: int
+    paths: int
+
+
+class Executable:
+    """A graph compiled for buffers, and for each level of tracers."""
+
+    __slots__ = ("graph", "halves", "raw")
+
+    def __init__(self, graph: Graph, *, guards: bool = True) -> None:
+        self.graph = check(eliminate_dead(share_common(check(graph)), guards=guards))
+        self.raw = build(self.graph, guards=guards)
+        self.halves: dict[tuple[bool, ...], Any] = {}
+
+    def __call__(self, *leaves: Any) -> Any:
+        """Results on arrays or tracers, or MISS."""
+        level = top_level(leaves)
+        if not level.transforms:
+            try:
+                out = self.raw(*[x.data for x in leaves])
+            except Exception as error:
+                raise self.located(error, leaves) from None
+            return out if out is MISS else tuple([wrap(d) for d in out])
+        if isinstance(level, Reverse):
+            return self._reverse(level, leaves)
+        try:
+            return self.graph(*leaves)
+        except GuardError:
+            return MISS
+
+    def located(self, error: Exception, leaves: Sequence[Any]) -> Exception:
+        """The error that eager execution raises, with the user's line: found by interpreting."""
+        try:
+            self.graph(*leaves)
+        except FunctError as better:
+            return better
+        except Exception:
+            pass
+        return error
+
+    def _reverse(self, level: Reverse, leaves: Sequence[Any]) -> Any:
+        """The forward half gives results and residuals; the backward half is the pull."""
+        mine = tuple([x.__class__ is ReverseTracer and x.level is level for x in leaves])
+        vals = [x.value if m else x for x, m in zip(leaves, mine, strict=True)]
+        if mine not in self.halves:
+            found = self._split(mine, vals)
+            if found is MISS:
+                return MISS
+            self.halves[mine] = found
+        forward, backward = self.halves[mine]
+        both = forward(*vals)
+        if both is MISS:
+            return MISS
+        n = len(self.graph.outputs)
+        outs, residuals = both[:n], both[n:]
+
+        def pull(*cts: Any) -> list[Any]:
+            given = iter(backward(*residuals, *[c for c, o in zip(cts, outs, strict=True) if _varies(o)]))
+            return [next(given) if m else None for m in mine]
+
+        nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
+        return level.record_call(outs, nodes, pull, "jit")
+
+    def _split(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
+        """Capture value and pull as one graph, and cut it where the cotangents come in."""
+        n_out = len(self.graph.outputs)
+
+        def joint(*xs: Any) -> tuple[Any, ...]:
+            ins, cts = xs[: len(mine)], iter(xs[len(mine) :])
+
+            def free(*fs: Any) -> tuple[Any, ...]:
+                given = iter(fs)
+                return self.graph(*[next(given) if m else x for x, m in zip(ins, mine, strict=True)])
+
+            outs, pull = vjp(free, *[x for x, m in zip(ins, mine, strict=True) if m])
+            full = tuple([next(cts) if _varies(o) else zeros(o.shape, dtype=o.dtype) for o in outs])
+            return (*outs, *pull(full))
+
+        cts = [zeros(v.shape, dtype=v.dtype) for v in self.graph.outputs if v.dtype.kind in "fc"]
+        try:
+            graph, outer = capture(joint, [*vals, *cts], label="jit")
+        except GuardError:
+            return MISS
+        assert not outer, "a compiled graph is closed"
+        return cut(graph, len(vals), n_out)
+
+
+def _varies(x: Any) -> bool:
+    return x.dtype.kind in "fc"  # type: ignore[no-any-return]
+
+
+def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:
+    """Forward and backward halves of a joint graph.
+
+    joint: inputs are n_in values and then cotangents; outputs are n_out results and then gradients.
+    What depends on a cotangent runs backward; what that needs and does not is a residual.
+    """
+    joint = eliminate_dead(share_common(joint))
+    inputs, cts = joint.inputs[:n_in], joint.inputs[n_in:]
+    later: set[Var] = set(cts)
+    for e in joint.nodes:
+        if not isinstance(e, Guard) and not later.isdisjoint(e.operands):
+            later.update(e.results)
+    constants = {v for v, _ in joint.constants}
+    wanted = dict.fromkeys(joint.outputs[n_out:])
+    for e in joint.nodes:
+        if not isinstance(e, Guard) and not later.isdisjoint(e.results):
+            wanted.update(dict.fromkeys(a for a in e.operands if isinstance(a, Var)))
+    residuals = tuple([v for v in wanted if v not in later and v not in constants])
+    early = tuple([e for e in joint.nodes if isinstance(e, Guard) or later.isdisjoint(e.results)])
+    late = tuple([e for e in joint.nodes if not isinstance(e, Guard) and not later.isdisjoint(e.results)])
+    forward = attrs.evolve(
+        joint, inputs=inputs, nodes=early, outputs=(*joint.outputs[:n_out], *residuals)
+    )
+    backward = attrs.evolve(joint, inputs=(*residuals, *cts), nodes=late, outputs=joint.outputs[n_out:])
+    return Executable(forward), Executable(backward, guards=False)
+
+
+class _Path:
+    """One compiled path: the graph, the structure of its result, and what it assumes."""
+
+    __slots__ = ("exe", "raw", "rebuild", "single", "watched")
+
+    def __init__(self, exe: Executable, rebuild: Any, single: bool, watched: tuple[Any, ...]) -> None:
+        self.exe = exe
+        self.raw = exe.raw
+        self.rebuild = rebuild
+        self.single = single
+        self.watched = watched
+
+    def current(self) -> bool:
+        """Whether the names the function reads still mean the same objects."""
+        for cell, namespace, name, seen in self.watched:
+            try:
+                now = cell.cell_contents if cell is not None else namespace.get(name)
+            except ValueError:
+                return False
+            if now is not seen:
+                return False
+        return True
+
+
+def _watched(fun: Any) -> tuple[Any, ...]:
+    """(cell, namespace, name, object) for the closure cells and globals that fun's own code names."""
+    while hasattr(fun, "__wrapped__") or hasattr(fun, "func") or hasattr(fun, "__func__"):
+        fun = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None) or fun.__func__
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return ()
+    out: list[Any] = []
+    for cell in fun.__closure__ or ():
+        try:
+            out.append((cell, None, None, cell.cell_contents))
+        except ValueError:  # a cell that is filled later: the function's own name, say
+            continue
+    for name in code.co_names:
+        value = fun.__globals__.get(name)
+        if value is not None and not isinstance(value, types.ModuleType):
+            out.append((None, fun.__globals__, name, value))
+    return tuple(out)
+
+
+class Compiled:
+    """What `jit` returns: the function, compiled by signature and path."""
+
+    def __init__(self, fun: Callable[..., Any], static_argnums: Any, static_argnames: Any) -> None:
+        self.fun = fun
+        self.static_argnums = _as_tuple(static_argnums)
+        self.static_argnames = _as_tuple(static_argnames)
+        self.__name__ = getattr(fun, "__name__", "fun")
+        self.__doc__ = getattr(fun, "__doc__", None)
+        self.__wrapped__ = fun
+        self._static = bool(self.static_argnums or self.static_argnames)
+        self.clear_cache()
+
+    def clear_cache(self) -> None:
+        """Forget every compiled path."""
+        self._exact: dict[Any, list[_Path]] = {}
+        self._paths: dict[Any, list[_Path]] = {}
+        self._reasons: list[str] = []
+        self._hits = 0
+        self._misses = 0
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses (compilations) and paths kept."""
+        return CacheInfo(self._hits, self._misses, sum(len(p) for p in self._paths.values()))
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        return _again, (self.fun, self.static_argnums, self.static_argnames)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        key: Any = ()
+        raws: Any = ()
+        if not kwargs and not self._static:
+            for a in args:  # arrays only, seen before: no pytree work
+                if a.__class__ is not Array:
+                    break
+                d = a.data
+                raws += (d,)
+                key += (d.shape, d.dtype)
+            else:
+                return self._run(key, raws, args, kwargs)
+            leaves, spec = pytree.flatten(args)
+            if all([x.__class__ is Array for x in leaves]):
+                raws = [x.data for x in leaves]
+                return self._run((spec, *[(d.shape, d.dtype) for d in raws]), raws, args, kwargs)
+        return self._general(args, kwargs, None)
+
+    def _run(self, key: Any, raws: Any, args: Any, kwargs: Any) -> Any:
+        for path in self._exact.get(key, ()):
+            if path.watched and not path.current():
+                continue
+            try:
+                out = path.raw(*raws)
+            except Exception as error:
+                raise path.exe.located(error, [wrap(r) for r in raws]) from None
+            if out is not MISS:
+                self._hits += 1
+                return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
+        return self._general(args, kwargs, key)
+
+    def _split(self, args: Any, kwargs: Any) -> tuple[Any, list[Any], Callable[..., Any]]:
+        """(signature, array leaves, how to call fun with other leaves)."""
+        fixed = {i % len(args) for i in self.static_argnums} if args else set()
+        held = {i: args[i] for i in fixed}
+        held_names = {k: v for k, v in kwargs.items() if k in self.static_argnames}
+        free = [None if i in fixed else a for i, a in enumerate(args)]
+        rest = {k: v for k, v in kwargs.items() if k not in held_names}
+        leaves, spec = pytree.flatten((free, rest))
+        moving = [_is_array(x) for x in leaves]
+        static = tuple([(type(x), x) for x, m in zip(leaves, moving, strict=True) if not m])
+        arrays = [asarray(x) for x, m in zip(leaves, moving, strict=True) if m]
+
+        def call(*xs: Any) -> Any:
+            given = iter(xs)
+            full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
+            a, k = spec.unflatten(full)
+            a = [held[i] if i in fixed else v for i, v in enumerate(a)]
+            return self.fun(*a, **k, **held_names)
+
+        types_ = tuple([(tuple(x.shape), x.dtype) for x in arrays])
+        key = (spec, static, tuple(held.items()), tuple(sorted(held_names.items())), types_)
+        try:
+            hash(key)
+        except TypeError:
+            raise TransformError(
+                "jit: arguments that are no arrays must be hashable",
+                fix="pass arrays, or tuples instead of lists for static arguments",
+            ) from None
+        return key, arrays, call
+
+    def _general(self, args: Any, kwargs: Any, exact: Any) -> Any:
+        key, arrays, call = self._split(args, kwargs)
+        paths = self._paths.setdefault(key, [])
+        for path in list(paths):
+            if path.watched and not path.current():
+                paths.remove(path)
+                continue
+            out = path.exe(*arrays)
+            if out is not MISS:
+                self._hits += 1
+                return path.rebuild(list(out))
+        if len(paths) >= _MAX_PATHS:
+            return self.fun(*args, **kwargs)
+        self._reasons.append(self._reason(key, paths))
+        self._misses += 1
+        path, outer = self._compile(arrays, call)
+        if not outer:  # a graph that closes over tracers serves this call only
+            paths.append(path)
+            if exact is not None:
+                self._exact[exact] = paths
+        out = path.exe(*arrays, *outer)
+        assert out is not MISS, "the call that was captured follows its own path"
+        return path.rebuild(list(out))
+
+    def _compile(self, arrays: list[Any], call: Callable[..., Any]) -> tuple[_Path, tuple[Any, ...]]:
+        result: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            out = call(*xs)
+            outs, structure = pytree.flatten(out)
+            result[:] = [outs, structure, isinstance(out, Tensor)]
+            return [o for o in outs if _is_array(o)]
+
+        graph, outer = capture(flat, arrays, label="jit", user_fun=self.fun)
+        outs, structure, single = result
+        moving = [_is_array(o) for o in outs]
+        if single:
+            rebuild: Any = _first
+        elif all(moving):
+            rebuild = structure.unflatten
+        else:  # numbers and strings come back as they are
+
+            def rebuild(values: list[Any]) -> Any:
+                given = iter(values)
+                return structure.unflatten([next(given) if m else o for o, m in zip(outs, moving, strict=True)])
+
+        return _Path(Executable(graph), rebuild, single, _watched(self.fun)), outer
+
+    def _reason(self, key: Any, paths: list[_Path]) -> str:
+        if paths:
+            guards = [e for p in paths for e in p.exe.graph.nodes if isinstance(e, Guard)]
+            where = "; ".join(_guard_text(g) for g in guards[-3:])
+            return f"another path: none of {len(paths)} held ({where})"
+        if not self._paths or len(self._paths) == 1:
+            return "first call"
+        return f"new signature: {', '.join(f'{d}{list(s)}' for s, d in key[4])}"
+
+    def explain(self) -> str:
+        """Why each compilation happened, one line each."""
+        lines = [f"{k}. {r}" for k, r in enumerate(self._reasons, 1)]
+        return "\n".join([f"jit({self.__name__}): {self._misses} compilations", *lines])
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph that serves these arguments."""
+        _, arrays, call = self._split(args, kwargs)
+        path, outer = self._compile(arrays, call)
+        if outer:
+            raise TransformError("jit: graph() needs a function that closes over no outer transform")
+        return path.exe.graph
+
+    def show(self, *args: Any, **kwargs: Any) -> str:
+        """The graph that serves these arguments, as readable Python."""
+        return str(self.graph(*args, **kwargs))
+
+
+def _first(values: list[Any]) -> Any:
+    return values[0]
+
+
+def _guard_text(g: Guard) -> str:
+    where: Site | None = g.site
+    what = g.expected if g.kind == "size" else f"{g.kind}() == {g.expected!r}"
+    return f"{what} at {where}" if where else what
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, Tensor) or type(x).__module__ == "numpy"
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    return (x,) if isinstance(x, int | str) else tuple(x)
+
+
+def _again(fun: Any, nums: Any, names: Any) -> Compiled:
+    return Compiled(fun, nums, names)
+
+
+def jit(
+    fun: Callable[..., Any],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+) -> Compiled:
+    """fun, captured to a graph and compiled; the same results as fun, faster.
+
+    Args: fun: a pure function of pytrees. Python `if`, `while`, `int()`, `float()` on values work:
+    each decision is remembered, and another decision compiles another path. static_argnums,
+    static_argnames: arguments that are part of the signature whole; they must hash.
+    Returns: a callable with `.graph(*args)`, `.show(*args)`, `.explain()`, `.cache_info()`,
+    `.clear_cache()`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> f = ft.jit(lambda x: x * 2.0 if xp.sum(x) > 0 else -x)
+        >>> f(xp.asarray([1.0])).tolist(), f(xp.asarray([-1.0])).tolist()
+        ([2.0], [1.0])
+        >>> f.cache_info().misses
+        2
+    """
+    return Compiled(fun, static_argnums, static_argnames)

@@ -1,0 +1,373 @@
+"""Reverse mode: a tape of linear nodes.
+
+A node is its edges (parent, pull, what the pull keeps), a serial number, a shape and a dtype. Nodes
+know their parents only, so dead branches are collected by reference count. Backward visits nodes in
+falling order of birth with a heap: no list of all nodes, no recursion.
+
+Note [Adjoint]: rules are written as if analytic. The adjoint of a complex-linear map is
+conj, transpose, conj; it is taken here, once per complex node, for every rule.
+
+Note [Structural zeros]: ops whose pull makes zeros (where, gather, max …) mark the tape below them.
+There an elementwise pull passes through `absorb(g, h)`: h, but 0 where g is 0, because 0 * inf would
+be NaN. Only there: absorbing everywhere would hide a true 0 * inf such as sqrt(x) * sqrt(x) at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array import Array, Tensor, asarray, zeros
+from funct.core import Absent, Diagonal, Level, Primitive, Region, Value, bind_region
+from funct.errors import ShapeError, TransformError
+from funct.ops.families import match_operand
+
+__all__ = ["Node", "Reverse", "ReverseTracer", "Slots", "backward", "lower", "sink", "zero_of"]
+
+new = object.__new__
+_C8, _C16 = np.dtype(np.complex64), np.dtype(np.complex128)
+
+
+class Node:
+    """One linear map of the tape."""
+
+    __slots__ = ("dtype", "edges", "prim", "serial", "shape")
+
+    edges: Any
+    serial: Any
+    prim: Any
+    shape: Any
+    dtype: Any
+
+
+class ReverseTracer(Tensor):
+    """A value on the tape."""
+
+    __slots__ = ("level", "node", "value")
+
+    value: Any
+    node: Node
+    level: Reverse
+
+    def __repr__(self) -> str:
+        return f"ReverseTracer({self.value!r})"
+
+
+class sink:
+    """Stands for the primitive of nodes that are none: leaves, calls and their results."""
+
+    name = "input"
+    masks = False
+    spread = None
+    results = 1
+
+
+class Slots(dict[int, Any]):
+    """Cotangent of a node with several results: index to cotangent; adding joins them."""
+
+    shape = None
+    dtype = None
+
+    def __add__(self, other: Slots) -> Slots:
+        out = Slots(self)
+        for k, v in other.items():
+            out[k] = out[k] + v if k in out else v
+        return out
+
+
+class _Tuple:
+    """Types of a node with several results, for the tape."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.shape = tuple([v.shape for v in values])
+        self.dtype = tuple([v.dtype for v in values])
+
+
+def _slot(g: Any, i: int) -> Slots:
+    return Slots({i: g})
+
+
+class Reverse(Level):
+    """The level that writes the tape."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
+        super().__init__(label, fun)
+        self.count = 0
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """Compute one level down, and keep what the pulls name."""
+        vals, mine = [], []
+        for i, a in enumerate(args):
+            if a.__class__ is ReverseTracer and a.level is self:
+                vals.append(a.value)
+                mine.append((i, a.node))
+            else:
+                vals.append(a)
+        ans = prim.fn(*vals, *params)
+        if prim.results == 1 and ans.dtype.kind not in "fc":
+            return ans  # an integer or boolean result does not vary
+        known = (ans, *vals, *params, *[getattr(v, "shape", ()) for v in vals])
+        edges = []
+        for i, node in mine:
+            rule = prim.rules[i]
+            if rule is None:
+                continue
+            if rule.__class__ is Absent:
+                rule.raise_for(prim)  # type: ignore[union-attr]
+            pull = rule.pull or _transposed(rule, prim, i, vals, params, ans)  # type: ignore[union-attr]
+            edges.append((node, pull, rule.keep(known)))  # type: ignore[union-attr]
+        if not edges:
+            return ans
+        if prim.results == 1:
+            return self.record(ans, prim, edges)
+        whole = self.record(_Tuple(ans), prim, edges).node
+        return tuple(
+            [
+                self.record(o, sink, ((whole, _slot, (i,)),)) if o.dtype.kind in "fc" else o
+                for i, o in enumerate(ans)
+            ]
+        )
+
+    def run1(self, prim: Primitive, x: Any, params: tuple[Any, ...]) -> Any:
+        """`run` for one operand, which is ours."""
+        rule = prim.rules[0]
+        if rule is None or rule.__class__ is Absent or not rule.fast:  # type: ignore[union-attr]
+            return self.run(prim, (x,), params)
+        v, node = x.value, x.node
+        if not params:
+            ans = prim.fn(v)
+            known: Any = (ans, v, node.shape)
+        else:
+            ans = prim.fn(v, *params)
+            known = (ans, v, *params, node.shape)
+        if prim.results != 1:
+            return self.run(prim, (x,), params)
+        return self.record(ans, prim, ((node, rule.pull, rule.keep(known)),))  # type: ignore[union-attr]
+
+    def run2(self, prim: Primitive, x: Any, y: Any) -> Any:
+        """`run` for two operands of an elementwise op."""
+        r, q = prim.rules
+        if r.__class__ is not Diagonal or q.__class__ is not Diagonal:
+            return self.run(prim, (x, y), ())
+        xv, yv, xn, yn = x, y, None, None
+        if x.__class__ is ReverseTracer and x.level is self:
+            xv, xn = x.value, x.node
+        if y.__class__ is ReverseTracer and y.level is self:
+            yv, yn = y.value, y.node
+        ans = prim.fn(xv, yv)
+        known = (ans, xv, yv)
+        if yn is None:
+            return self.record(ans, prim, ((xn, r.pull, r.keep(known)),))
+        if xn is None:
+            return self.record(ans, prim, ((yn, q.pull, q.keep(known)),))
+        return self.record(ans, prim, ((xn, r.pull, r.keep(known)), (yn, q.pull, q.keep(known))))
+
+    def record(self, ans: Any, prim: Any, edges: Any) -> ReverseTracer:
+        """A tracer of ans with a new node."""
+        node = new(Node)
+        node.edges = edges
+        node.prim = prim
+        node.serial = self.count = self.count - 1
+        if ans.__class__ is Array:
+            d = ans.data
+            node.shape = d.shape
+            node.dtype = d.dtype
+        else:
+            node.shape = ans.shape
+            node.dtype = ans.dtype
+        out = new(ReverseTracer)
+        out.value = ans
+        out.node = node
+        out.level = self
+        return out
+
+    def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """A call with its own rules: one node whose pull is the reverse rule, given or derived."""
+        mine = [a.__class__ is ReverseTracer and a.level is self for a in args]
+        vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
+        if region.forward is not None and region.backward is not None:
+            outs, residuals = region.forward(*vals)
+            back = region.backward
+
+            def pull(*cts: Any) -> tuple[Any, ...]:
+                return back(residuals, cts)
+
+        elif region.push is not None:
+            outs = bind_region(region, vals)  # a level below keeps the rule
+            pull = self._pull_from_push(region, vals, mine)
+        else:
+            return region.run(*args)
+        nodes = [a.node if m else None for a, m in zip(args, mine, strict=True)]
+        return self.record_call(outs, nodes, pull, region.name)
+
+    def _pull_from_push(self, region: Region, vals: Any, mine: list[bool]) -> Callable[..., Any]:
+        push = region.push
+        assert push is not None
+
+        def tangents_only(*ts: Any) -> tuple[Any, ...]:
+            given = iter(ts)
+            full = tuple([next(given) if m else _zeros(v) for v, m in zip(vals, mine, strict=True)])
+            return push(vals, full)[1]
+
+        def pull(*cts: Any) -> list[Any]:
+            like = [v for v, m in zip(vals, mine, strict=True) if m]
+            given = iter(transpose(tangents_only, like, cts))
+            return [next(given) if m else None for m in mine]
+
+        return pull
+
+    def record_call(
+        self, outs: Sequence[Any], nodes: Sequence[Node | None], pull: Callable[..., Any], name: str
+    ) -> tuple[Any, ...]:
+        """Results of a call that is two nodes: one runs `pull` once, one hands a part to each operand."""
+        at = [k for k, n in enumerate(nodes) if n is not None]
+        edges = tuple([(nodes[k], itemgetter(k), ()) for k in at])
+        ins = self.record(Slots(), sink, edges).node
+        shapes = [(n.shape, n.dtype) if n is not None else None for n in nodes]
+        values = tuple(outs)
+
+        def run(slots: Slots) -> list[Any]:
+            cts = [slots[i] if i in slots else _zeros(o) for i, o in enumerate(values)]
+            given = pull(*cts)
+            if len(given) != len(shapes):
+                raise TransformError(
+                    f"{name}: the reverse rule must return {len(shapes)} cotangents, got {len(given)}"
+                )
+            return [
+                _checked(name, k, g, shapes[k]) if shapes[k] is not None else None
+                for k, g in enumerate(given)
+            ]
+
+        call = self.record(Slots(), sink, ((ins, run, ()),)).node
+        return tuple(
+            [
+                self.record(o, sink, ((call, _slot, (i,)),)) if o.dtype.kind in "fc" else o
+                for i, o in enumerate(values)
+            ]
+        )
+
+
+def _zeros(x: Any) -> Any:
+    return zeros(x.shape, dtype=x.dtype if x.dtype.kind in "fc" else np.float64)
+
+
+def _checked(name: str, k: int, g: Any, meta: Any) -> Any:
+    if g is None:
+        return None
+    g = asarray(g)
+    shape, dtype = meta
+    if g.shape != shape:
+        raise ShapeError(f"{name}: cotangent {k} must have its operand's shape {shape}, got {g.shape}")
+    return match_operand(g, shape, dtype)
+
+
+def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
+    """Cotangents of the leaves that root depends on, for the cotangent ct of root.
+
+    once: what a pull kept is freed before the next node runs; the tape cannot be walked again.
+    """
+    heap = [root.serial]
+    due: dict[Any, list[Any]] = {root.serial: [root, ct, False]}
+    leaves: dict[Node, Any] = {}
+    while heap:
+        node, g, hot = due.pop(heappop(heap))
+        edges = node.edges
+        if not edges:
+            leaves[node] = g
+            continue
+        prim = node.prim
+        spread, dtype, masks = prim.spread, node.dtype, prim.masks
+        if prim.results != 1:
+            meta = zip(node.shape, dtype, strict=True)
+            g = tuple(
+                [g[i] if i in g else zeros(s, dtype=d) if d.kind in "fc" else None for i, (s, d) in enumerate(meta)]
+            )
+        conjugate = dtype is _C16 or dtype is _C8  # Note [Adjoint]
+        if conjugate:
+            g = ops.conj(g)
+        for parent, pull, kept in edges:
+            h = pull(g, *kept)
+            if h is None:
+                continue
+            if conjugate:
+                h = ops.conj(h)
+            if hot and spread is not None:  # Note [Structural zeros]
+                h = ops.absorb(g, h)
+            if spread is not None:
+                if parent.shape != node.shape or parent.dtype is not dtype:
+                    h = match_operand(h, parent.shape, parent.dtype)
+            elif h.dtype is not parent.dtype and parent.dtype.__class__ is not tuple and h.dtype != parent.dtype:
+                h = match_operand(h, h.shape, parent.dtype) if parent.dtype is not None else h
+            k = parent.serial
+            if k in due:
+                entry = due[k]
+                entry[1] = entry[1] + h
+            else:
+                entry = due[k] = [parent, h, False]
+                heappush(heap, k)
+            if hot or masks:
+                entry[2] = True
+        if once:
+            node.edges = ()
+    return leaves
+
+
+def lower(x: Any, level: Reverse) -> tuple[Any, Node | None]:
+    """The value one level down, and its node if x is on this tape."""
+    return (x.value, x.node) if x.__class__ is ReverseTracer and x.level is level else (x, None)
+
+
+def zero_of(node: Node) -> Any:
+    """The zero cotangent of a leaf."""
+    return zeros(node.shape, dtype=node.dtype)
+
+
+def transpose(linear: Callable[..., Sequence[Any]], like: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    """Transpose of a linear flat function at cotangents; `like` types its operands."""
+    level = Reverse("transpose", linear)
+    leaves = [level.record(_zeros(x), sink, ()) for x in like]
+    try:
+        outs = linear(*leaves)
+    finally:
+        level.open = False
+    found = pull_back(level, outs, cts)
+    return [found[t.node] if t.node in found else zero_of(t.node) for t in leaves]
+
+
+def pull_back(level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False) -> dict[Node, Any]:
+    """Leaf cotangents for several outputs at once."""
+    top = Node()
+    top.serial, top.prim, top.shape, top.dtype = -float("inf"), sink, (), None
+    pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True)]
+    top.edges = tuple([(n, _constant, (c,)) for n, c in pairs if n is not None])
+    return backward(top, None, once) if top.edges else {}
+
+
+def _constant(g: Any, c: Any) -> Any:
+    return c
+
+
+def _transposed(
+    rule: Any, prim: Primitive, i: int, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+) -> Callable[[Any], Any]:
+    """The pull of an op that states only its push: the transpose of the push, which is linear."""
+
+    def pull(g: Any) -> Any:
+        cts = g if isinstance(g, tuple) else (g,)
+
+        def push(t: Value) -> tuple[Any, ...]:
+            out = rule.push(prim, i, t, vals, params, ans)
+            return out if isinstance(out, tuple) else (out,)
+
+        return transpose(push, [vals[i]], cts)[0]
+
+    return pull

@@ -1,0 +1,276 @@
+"""vmap: a tracer whose value has the batch on axis 0, always; in_axes and out_axes act at the border."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optree
+
+from funct import ops
+from funct import tree as pytree
+from funct.array import Tensor, asarray, concat
+from funct.array.axes import normal_axis
+from funct.core import Level, Primitive, Region, bind_region
+from funct.errors import ShapeError, TransformError, TreeError
+
+__all__ = ["Batch", "BatchTracer", "vmap"]
+
+
+class BatchTracer(Tensor):
+    """One lane's view of a value that has all lanes on axis 0."""
+
+    __slots__ = ("level", "value")
+
+    def __init__(self, value: Any, level: Batch) -> None:
+        self.value = value
+        self.level = level
+
+    @property
+    def shape(self) -> Any:
+        """Shape of one lane."""
+        return self.value.shape[1:]
+
+    def _agreed(self, kind: Callable[[Any], Any]) -> Any:
+        lanes = [kind(self.value[k]) for k in range(self.level.size)]
+        if len(set(lanes)) == 1:
+            return lanes[0]
+        raise TransformError(
+            f"vmap: {kind.__name__}() of a batched value differs between lanes",
+            fix="write where(condition, a, b) instead of if",
+        )
+
+    def __bool__(self, /) -> bool:
+        return bool(self._agreed(bool))
+
+    def __int__(self, /) -> int:
+        return int(self._agreed(int))
+
+    def __float__(self, /) -> float:
+        return float(self._agreed(float))
+
+    def __complex__(self, /) -> complex:
+        return complex(self._agreed(complex))
+
+    def __index__(self, /) -> int:
+        return int(self._agreed(int))
+
+    def concrete(self) -> Any:
+        """Refused: the result would have another shape in every lane."""
+        raise TransformError(
+            "vmap: a shape would depend on batched values (boolean mask, nonzero, repeat)",
+            fix="use where(mask, x, 0) and reduce",
+        )
+
+    def __repr__(self) -> str:
+        return f"BatchTracer({self.value!r})"
+
+
+class Batch(Level):
+    """The level that carries a batch axis along."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, fun: Callable[..., Any] | None, size: int) -> None:
+        super().__init__("vmap", fun)
+        self.size = size
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """The primitive's batching rule, one level down."""
+        batched = [a.__class__ is BatchTracer and a.level is self for a in args]
+        vals = [a.value if b else a for a, b in zip(args, batched, strict=True)]
+        for i, a in enumerate(vals):
+            if not isinstance(a, Tensor | bool | int | float | complex):
+                vals[i] = asarray(a)
+        out = prim.batch(prim, vals, batched, params)
+        if prim.results == 1:
+            return BatchTracer(out, self)
+        return tuple([BatchTracer(o, self) for o in out])
+
+    def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The same call of the batched function, with batched rules."""
+        flags = [a.__class__ is BatchTracer and a.level is self for a in args]
+        vals = [a.value if b else a for a, b in zip(args, flags, strict=True)]
+        outs = bind_region(_lift(region, flags, self.size), vals)
+        return tuple([BatchTracer(o, self) for o in outs])
+
+
+def _lanes(fun: Callable[..., Any], flags: Sequence[bool], size: int) -> Callable[..., tuple[Any, ...]]:
+    """A flat function of flat operands, batched where flags say; every result is batched."""
+
+    def run(*args: Any) -> tuple[Any, ...]:
+        level = Batch(fun, size)
+        ins = [BatchTracer(a, level) if f else a for a, f in zip(args, flags, strict=True)]
+        try:
+            outs = fun(*ins)
+        finally:
+            level.open = False
+        return tuple([_whole(asarray(o), level) for o in outs])
+
+    return run
+
+
+def _lift(region: Region, flags: Sequence[bool], size: int) -> Region:
+    n = len(flags)
+    counts: list[int] = []
+
+    def forward(*args: Any) -> tuple[Any, Any]:
+        assert region.forward is not None
+
+        def flat(*xs: Any) -> tuple[Any, ...]:
+            outs, residuals = region.forward(*xs)  # type: ignore[misc]
+            counts[:] = [len(outs)]
+            return (*outs, *residuals)
+
+        both = _lanes(flat, flags, size)(*args)
+        return both[: counts[0]], both[counts[0] :]
+
+    def backward(residuals: Any, cts: Any) -> tuple[Any, ...]:
+        m = len(residuals)
+        absent: list[bool] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            given = region.backward(xs[:m], xs[m:])  # type: ignore[misc]
+            absent[:] = [g is None for g in given]
+            return [g for g in given if g is not None]
+
+        found = iter(_lanes(flat, [True] * (m + len(cts)), size)(*residuals, *cts))
+        out = [None if a else next(found) for a in absent]
+        return tuple(
+            [
+                g if f or g is None else ops.reduce_sum(g, (0,), False)  # lanes share the operand
+                for g, f in zip(out, flags, strict=True)
+            ]
+        )
+
+    def push(primals: Any, tangents: Any) -> tuple[Any, Any]:
+        def flat(*xs: Any) -> tuple[Any, ...]:
+            outs, pushed = region.push(xs[:n], xs[n:])  # type: ignore[misc]
+            return (*outs, *pushed)
+
+        both = _lanes(flat, [*flags, *flags], size)(*primals, *tangents)
+        return both[: len(both) // 2], both[len(both) // 2 :]
+
+    return Region(
+        region.name,
+        _lanes(region.run, flags, size),
+        push if region.push is not None else None,
+        forward if region.forward is not None else None,
+        backward if region.backward is not None else None,
+    )
+
+
+def _whole(x: Any, level: Batch) -> Any:
+    if x.__class__ is BatchTracer and x.level is level:
+        return x.value
+    return ops.broadcast_to(x, (level.size, *x.shape))
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    *,
+    axis_size: int | None = None,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """fun over a batch, as one call: each op is applied to all lanes at once.
+
+    Args: in_axes: which axis of each argument is the batch: an int, None (the same for all lanes), or a
+    tuple or tree of them that is a prefix of the arguments. out_axes: where the batch goes in the
+    results, likewise. axis_size: needed where no argument has a batch. chunk_size: run at most this
+    many lanes at a time.
+    Returns: a function with fun's positional signature; keyword arguments are batched on axis 0.
+    Raises: TreeError: when in_axes is no prefix of the arguments. ShapeError: when lengths disagree.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.vmap(lambda x, y: xp.sum(x * y), in_axes=(0, None))(xp.ones((3, 2)), xp.ones(2)).tolist()
+        [2.0, 2.0, 2.0]
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        axes_tree = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        values, spec = _flatten(args)
+        axes = _prefix("in_axes", axes_tree, args)
+        named, named_spec = _flatten(kwargs)
+        values, axes = values + named, axes + [0] * len(named)
+        values = [asarray(v) if a is not None else v for v, a in zip(values, axes, strict=True)]
+        axes = [None if a is None else _axis(v, a) for v, a in zip(values, axes, strict=True)]
+        size = _batch_size(values, axes, axis_size)
+
+        def call(lanes: slice, count: int) -> Any:
+            level = Batch(fun, count)
+            ins = [
+                v if a is None else BatchTracer(_cut(ops.move_axis(v, a, 0), lanes, size), level)
+                for v, a in zip(values, axes, strict=True)
+            ]
+            try:
+                split = len(ins) - len(named)
+                out = fun(*_build(spec, ins[:split]), **_build(named_spec, ins[split:]))
+            finally:
+                level.open = False
+            flat, structure = pytree.flatten(out)
+            return [_whole(asarray(o), level) for o in flat], structure, out
+
+        if chunk_size is None or size <= chunk_size:
+            flat, structure, out = call(slice(None), size)
+        else:
+            starts = range(0, size, chunk_size)
+            parts = [call(slice(s, s + chunk_size), min(chunk_size, size - s)) for s in starts]
+            flat = [concat([p[0][k] for p in parts]) for k in range(len(parts[0][0]))]
+            structure, out = parts[0][1:]
+        places = _prefix("out_axes", out_axes, out)
+        places = [p for p, leaf in zip(places, _flatten(out)[0], strict=True) if leaf is not None]
+        moved = [ops.move_axis(o, 0, _out_axis(o, p)) for o, p in zip(flat, places, strict=True)]
+        return structure.unflatten(moved)
+
+    run.__name__ = f"vmap({getattr(fun, '__name__', 'fun')})"
+    return run
+
+
+def _cut(x: Any, lanes: slice, size: int) -> Any:
+    return x if lanes == slice(None) else x[lanes]
+
+
+def _flatten(tree: Any) -> tuple[list[Any], Any]:
+    return optree.tree_flatten(tree, none_is_leaf=True, namespace="funct")  # type: ignore[return-value]
+
+
+def _build(spec: Any, values: list[Any]) -> Any:
+    return spec.unflatten(values)
+
+
+def _prefix(name: str, axes: Any, tree: Any) -> list[Any]:
+    try:
+        return list(
+            optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace="funct")
+        )
+    except ValueError as error:
+        raise TreeError(f"vmap: {name} must be a prefix of the tree it describes: {error}") from None
+
+
+def _axis(x: Any, axis: Any) -> int:
+    if not isinstance(axis, int):
+        raise TransformError(f"vmap: an axis must be an int or None, got {axis!r}")
+    if not x.shape:
+        raise ShapeError(f"vmap: in_axes names axis {axis} of a 0-d array", fix="use None for it")
+    return normal_axis("vmap", axis, len(x.shape))
+
+
+def _out_axis(x: Any, axis: Any) -> int:
+    if not isinstance(axis, int):
+        raise TransformError(f"vmap: out_axes must hold ints, got {axis!r}")
+    return normal_axis("vmap", axis, len(x.shape))
+
+
+def _batch_size(values: list[Any], axes: list[Any], given: int | None) -> int:
+    sizes = {int(v.shape[a]) for v, a in zip(values, axes, strict=True) if a is not None}
+    if given is not None:
+        sizes.add(given)
+    if not sizes:
+        raise TransformError("vmap: no argument has a batch axis", fix="pass axis_size")
+    if len(sizes) > 1:
+        shapes = [tuple(v.shape) for v, a in zip(values, axes, strict=True) if a is not None]
+        raise ShapeError(f"vmap: batch sizes must agree, got {sorted(sizes)} from shapes {shapes}")
+    return sizes.pop()
+

@@ -1,0 +1,124 @@
+"""Pytrees: nested containers whose leaves are arrays. Tuples, lists, dicts, named tuples, None, and
+every class given to `register`. The walking is optree's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import attrs
+import optree
+
+from funct.errors import TreeError
+
+__all__ = [
+    "Structure", "all", "flatten", "flatten_with_path", "leaves", "map", "map_with_path", "reduce",
+    "register", "same_structure", "static_field", "structure", "transpose", "unflatten",
+]  # fmt: skip
+
+Structure = optree.PyTreeSpec
+C = TypeVar("C", bound=type)
+
+_NAMESPACE = "funct"
+_STATIC = "funct_static"
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """Leaves in a fixed order, and the structure that holds them.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.flatten({"b": 2, "a": (1, None)})[0]
+        [1, 2]
+    """
+    return optree.tree_flatten(tree, namespace=_NAMESPACE)
+
+
+def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
+    """The tree of that structure with these leaves."""
+    return spec.unflatten(values)
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves alone."""
+    return optree.tree_leaves(tree, namespace=_NAMESPACE)
+
+
+def structure(tree: Any) -> Structure:
+    """The structure alone."""
+    return optree.tree_structure(tree, namespace=_NAMESPACE)
+
+
+def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """fun of each leaf, and of the leaves at the same place of other trees of equal structure."""
+    return optree.tree_map(fun, tree, *rest, namespace=_NAMESPACE)
+
+
+def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
+    """Fold the leaves from the left."""
+    out = initial
+    for leaf in leaves(tree):
+        out = fun(out, leaf)
+    return out
+
+
+def all(tree: Any) -> bool:
+    """Whether every leaf is true."""
+    for leaf in leaves(tree):
+        if not leaf:
+            return False
+    return True
+
+
+def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
+    """An outer tree of inner trees as an inner tree of outer trees."""
+    return optree.tree_transpose(outer, inner, tree, namespace=_NAMESPACE)
+
+
+def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
+    """(dotted path, leaf) pairs: keys, indices and field names joined by dots."""
+    paths, values, _ = optree.tree_flatten_with_path(tree, namespace=_NAMESPACE)
+    return [(".".join(str(k) for k in p), v) for p, v in zip(paths, values, strict=True)]
+
+
+def map_with_path(fun: Callable[[str, Any], Any], tree: Any) -> Any:
+    """fun(dotted path, leaf) of each leaf."""
+    named = flatten_with_path(tree)
+    return unflatten(structure(tree), [fun(p, v) for p, v in named])
+
+
+def same_structure(name: str, expected: Any, got: Any) -> None:
+    """Raise TreeError unless both trees have one structure; `name` says whose."""
+    a, b = structure(expected), structure(got)
+    if a != b:
+        raise TreeError(f"{name}: expected the structure {_plain(a)}, got {_plain(b)}")
+
+
+def _plain(spec: Structure) -> str:
+    return str(spec).removeprefix("PyTreeSpec(").rsplit(", namespace", 1)[0]
+
+
+def static_field(**kwargs: Any) -> Any:
+    """An attrs field that belongs to the structure, not to the leaves; its value must hash."""
+    return attrs.field(metadata={_STATIC: True}, **kwargs)
+
+
+def register(cls: C) -> C:
+    """Make an attrs class a pytree: its fields are children, static fields are structure."""
+    fields = attrs.fields(cls)
+    children = [f.name for f in fields if not f.metadata.get(_STATIC)]
+    static = [f.name for f in fields if f.metadata.get(_STATIC)]
+
+    def flat(x: Any) -> tuple[Any, Any, Any]:
+        return [getattr(x, n) for n in children], tuple([getattr(x, n) for n in static]), children
+
+    def build(meta: Any, values: Any) -> Any:
+        x = object.__new__(cls)  # no converters, no validators: leaves may be anything
+        for names, given in ((children, values), (static, meta)):
+            for n, v in zip(names, given, strict=True):
+                object.__setattr__(x, n, v)
+        return x
+
+    optree.register_pytree_node(cls, flat, build, namespace=_NAMESPACE)
+    return cls

@@ -1,0 +1,322 @@
+"""Laws of the convolution kernels: equal to a naive loop, adjoint, exact for integers."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from funct.kernels.convolution import (
+    convolution,
+    convolution_input,
+    convolution_weight,
+    output_size,
+    windows,
+    windows_adjoint,
+)
+
+Case = dict[str, Any]
+
+# Small arrays are quick, and the ways to combine their parameters are many.
+many = settings(max_examples=10 * settings.default.max_examples)
+
+
+@st.composite
+def cases(draw: st.DrawFn, largest: int = 4, axes: int = 3) -> Case:
+    """A small convolution: x (N, C, *S), w (O, C / groups, *K) and its static parameters."""
+    d = draw(st.integers(1, axes))
+    groups = draw(st.integers(1, 3))
+    n, c, o = [draw(st.integers(0, largest)) for _ in range(3)]
+    kernel = [draw(st.integers(1, 3)) for _ in range(d)]
+    stride = [draw(st.integers(1, 3)) for _ in range(d)]
+    dilation = [draw(st.integers(1, 2)) for _ in range(d)]
+    size, padding = [], []
+    for k, dil in zip(kernel, dilation):
+        low, high = [draw(st.integers(-2, 3)) for _ in range(2)]
+        shortest = max(0, dil * (k - 1) - low - high)  # one less than fits: no outputs at all
+        size.append(shortest + draw(st.integers(0, 4)))
+        padding.append((low, high))
+    return {
+        "x_shape": (n, c * groups, *size),
+        "w_shape": (o * groups, c, *kernel),
+        "static": (tuple(stride), tuple(padding), tuple(dilation), groups),
+    }
+
+
+def integers(shape: tuple[int, ...], seed: int, dtype: Any = np.int64) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(-9, 10, shape).astype(dtype)
+
+
+def reals(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def y_shape(case: Case) -> tuple[int, ...]:
+    x, w = case["x_shape"], case["w_shape"]
+    return (x[0], w[0], *output_size(x[2:], w[2:], *case["static"][:3]))
+
+
+def naive_convolution(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """The defining sum, one product at a time."""
+    size = output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    y = np.zeros((x.shape[0], w.shape[0], *size), x.dtype)
+    per_group = w.shape[0] // groups
+    for n, o, *t in np.ndindex(*y.shape):
+        for c, *k in np.ndindex(*w.shape[1:]):
+            at = [
+                a * s + b * d - low for a, s, b, d, (low, _) in zip(t, stride, k, dilation, padding)
+            ]
+            ends = [s + min(0, high) for s, (_, high) in zip(x.shape[2:], padding)]
+            starts = [max(0, -low) for low, _ in padding]
+            if all(a <= i < b for a, i, b in zip(starts, at, ends)):
+                channel = o // per_group * w.shape[1] + c
+                y[(n, o, *t)] += x[(n, channel, *at)] * w[(o, c, *k)]
+    return y
+
+
+@many
+@given(cases(largest=2))
+def test_convolution_is_its_defining_sum(case: Case) -> None:
+    """In integers the kernel equals the defining sum exactly, for any shape and parameters."""
+    x, w = integers(case["x_shape"], 1), integers(case["w_shape"], 2)
+    actual = convolution(x, w, *case["static"])
+    expected = naive_convolution(x, w, *case["static"])
+    assert actual.dtype == x.dtype
+    np.testing.assert_array_equal(actual, expected, strict=True)
+
+
+@many
+@given(cases())
+def test_the_three_maps_are_adjoint(case: Case) -> None:
+    """<g, x * w>, <input(g, w), x> and <weight(x, g), w> are one number."""
+    x, w, g = reals(case["x_shape"], 1), reals(case["w_shape"], 2), reals(y_shape(case), 3)
+    static = case["static"]
+    expected = np.vdot(g, convolution(x, w, *static))
+    dx = convolution_input(g, w, *static, x.shape[2:])
+    dw = convolution_weight(x, g, *static, w.shape[2:])
+    assert dx.shape == x.shape
+    assert dw.shape == w.shape
+    np.testing.assert_allclose(np.vdot(dx, x), expected, rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(np.vdot(dw, w), expected, rtol=1e-10, atol=1e-9)
+
+
+def wide_cases() -> list[Any]:
+    """Enough channels for the path of shared rows, and images for several blocks on either path."""
+    shapes = [
+        ("rows", (5, 16, 9, 7), (6, 16, 3, 3), (1, 1)),
+        ("rows, strided", (5, 16, 9, 8), (6, 16, 3, 2), (2, 1)),
+        ("rows, grouped", (3, 32, 6, 5), (4, 16, 3, 3), (1, 2)),
+        ("rows, three axes", (2, 8, 4, 5, 6), (3, 8, 2, 3, 2), (1, 2, 1)),
+        ("one position", (70, 16, 3, 3), (5, 16, 3, 3), (1, 1)),
+        ("pointwise", (70, 6, 4, 4), (5, 6, 1, 1), (1, 1)),
+        ("pointwise, many positions", (3, 6, 20, 20), (5, 6, 1, 1), (1, 1)),
+        ("depthwise", (4, 12, 9, 9), (24, 1, 3, 3), (1, 1)),
+        ("few in, many out", (4, 2, 9, 9), (40, 2, 3, 3), (1, 1)),
+        ("several blocks", (9, 20, 30, 30), (2, 20, 3, 3), (1, 1)),
+        ("several blocks of columns", (40, 3, 26, 26), (2, 3, 3, 3), (1, 1)),
+        ("several blocks, folded", (9, 20, 30, 30), (2, 20, 3, 3), (2, 2)),
+    ]
+    return [pytest.param(*rest, id=name) for name, *rest in shapes]
+
+
+@pytest.mark.parametrize(("x_shape", "w_shape", "stride"), wide_cases())
+def test_every_path_gives_the_same(
+    x_shape: tuple[int, ...], w_shape: tuple[int, ...], stride: tuple[int, ...]
+) -> None:
+    """Whatever path the sizes choose, all three maps equal sums over taps, exactly in integers."""
+    d = len(stride)
+    groups = x_shape[1] // w_shape[1]
+    static = (stride, ((1, 0), (0, 2), (1, 1))[:d], (1,) * d, groups)
+    x, w = integers(x_shape, 1, np.float64), integers(w_shape, 2, np.float64)
+    g = integers(y_shape({"x_shape": x_shape, "w_shape": w_shape, "static": static}), 3, float)
+    y, dx, dw = by_taps(x, w, g, *static)
+    np.testing.assert_array_equal(convolution(x, w, *static), y)
+    np.testing.assert_array_equal(convolution_input(g, w, *static, x.shape[2:]), dx)
+    np.testing.assert_array_equal(convolution_weight(x, g, *static, w.shape[2:]), dw)
+
+
+def by_taps(x: Any, w: Any, g: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+    """All three maps, one tap of the kernel at a time, for non-negative padding."""
+    padded = np.pad(x, ((0, 0), (0, 0), *padding))
+    xs, gs = np.split(padded, groups, 1), np.split(g, groups, 1)
+    ws = np.split(w, groups, 0)
+    y, dx, dw = [np.zeros_like(a) for a in (g, padded, w)]
+    ys, dxs, dws = np.split(y, groups, 1), np.split(dx, groups, 1), np.split(dw, groups, 0)
+    for tap in itertools.product(*[range(k) for k in w.shape[2:]]):
+        hit = [
+            slice(k * dil, k * dil + s * (t - 1) + 1, s)
+            for k, dil, s, t in zip(tap, dilation, stride, g.shape[2:])
+        ]
+        for i in range(groups):
+            met, taken = xs[i][(..., *hit)], ws[i][(..., *tap)]
+            ys[i][...] += np.einsum("nc...,oc->no...", met, taken)
+            dxs[i][(..., *hit)] += np.einsum("no...,oc->nc...", gs[i], taken)
+            flat = [a.reshape(*a.shape[:2], -1) for a in (met, gs[i])]
+            dws[i][(..., *tap)] += np.einsum("nct,not->oc", *flat)
+    inside = [slice(low, low + s) for s, (low, _) in zip(x.shape[2:], padding)]
+    return y, dx[(..., *inside)], dw
+
+
+DTYPES = ["int8", "uint8", "int16", "int32", "uint64", "float32", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "longdouble"])
+def test_dtype_is_kept(dtype: str) -> None:
+    """All three maps compute in the dtype given; integers wrap around as NumPy's sums do."""
+    x, w = integers((2, 4, 7, 6), 1, dtype) * 11, integers((6, 2, 3, 2), 2, dtype) * 7
+    static = ((2, 1), ((1, 0), (0, 1)), (1, 2), 2)
+    g = integers((2, 6, 3, 5), 3, dtype) * 5
+    y, dx, dw = by_taps(x, w, g, *static)
+    for actual, expected in [
+        (convolution(x, w, *static), y),
+        (convolution_input(g, w, *static, x.shape[2:]), dx),
+        (convolution_weight(x, g, *static, w.shape[2:]), dw),
+    ]:
+        np.testing.assert_array_equal(actual, expected, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_is_rounded_once(dtype: str) -> None:
+    """The 2-byte floats are summed in float32: 4096 ones and a half give no 2048, as in float16."""
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is a dtype of ml_dtypes")
+    half = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    x, w = np.ones((1, 4096, 1), half), np.ones((1, 4096, 1), half)
+    static = ((1,), ((0, 0),), (1,), 1)
+    y = convolution(x, w, *static)
+    assert y.dtype == half
+    assert float(y[0, 0, 0]) == 4096
+    dw = convolution_weight(x.reshape(4096, 1, 1), w.reshape(4096, 1, 1), *static, (1,))
+    assert dw.dtype == half
+    assert float(dw[0, 0, 0]) == 4096
+    dx = convolution_input(y, w, *static, (1,))
+    assert dx.dtype == half
+    assert float(dx[0, 0, 0]) == 4096
+
+
+def test_operands_may_have_any_strides() -> None:
+    """Transposed, reversed and broadcast operands give what their copies give."""
+    x = reals((6, 5, 20, 3), 1).T[:, ::-1]  # (3, 20, 5, 6)
+    w = np.broadcast_to(reals((20, 3, 3), 2), (4, 20, 3, 3))
+    g = reals((3, 5, 6, 4), 3).transpose(0, 3, 1, 2)  # (3, 4, 5, 6)
+    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    xc, wc, gc = x.copy(), w.copy(), g.copy()
+    np.testing.assert_allclose(convolution(x, w, *static), convolution(xc, wc, *static))
+    np.testing.assert_allclose(
+        convolution_input(g, w, *static, (5, 6)), convolution_input(gc, wc, *static, (5, 6))
+    )
+    np.testing.assert_allclose(
+        convolution_weight(x, g, *static, (3, 3)), convolution_weight(xc, gc, *static, (3, 3))
+    )
+
+
+def test_results_are_fresh() -> None:
+    """A result never shares memory with an operand, not even where there is nothing to unfold."""
+    x, w = np.ones((1, 1, 3)), np.ones((1, 1, 1))
+    static = ((1,), ((0, 0),), (1,), 1)
+    for y in [
+        convolution(x, w, *static),
+        convolution_input(x, w, *static, (3,)),
+        convolution_weight(x, x, *static, (1,)),
+    ]:
+        assert y.flags.writeable
+        assert y.flags.c_contiguous
+        assert not np.shares_memory(y, x)
+        assert not np.shares_memory(y, w)
+
+
+@many
+@given(cases())
+def test_agrees_with_torch(case: Case) -> None:
+    """torch's convolution and its two gradients are ours, where torch has the padding."""
+    torch = pytest.importorskip("torch", reason="torch is one of the oracles")
+    stride, padding, dilation, groups = case["static"]
+    padding = tuple([(max(0, low), max(0, low)) for low, _ in padding])
+    static = (stride, padding, dilation, groups)
+    shapes = {**case, "static": static}
+    if 0 in case["x_shape"] + case["w_shape"] + y_shape(shapes) or min(y_shape(shapes)) < 0:
+        return  # torch refuses empty weights and channels
+    x, w, g = reals(case["x_shape"], 1), reals(case["w_shape"], 2), reals(y_shape(shapes), 3)
+    tx, tw = [torch.from_numpy(a).requires_grad_() for a in (x, w)]
+    function = [torch.conv1d, torch.conv2d, torch.conv3d][len(stride) - 1]
+    ty = function(tx, tw, None, stride, [low for low, _ in padding], dilation, groups)
+    ty.backward(torch.from_numpy(g))
+    close = {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(convolution(x, w, *static), ty.detach().numpy(), **close)
+    dx = convolution_input(g, w, *static, x.shape[2:])
+    np.testing.assert_allclose(dx, tx.grad.numpy(), **close)
+    dw = convolution_weight(x, g, *static, w.shape[2:])
+    np.testing.assert_allclose(dw, tw.grad.numpy(), **close)
+
+
+def test_output_size_counts_positions() -> None:
+    """The size is the floor of the textbook formula, 0 where the window just does not fit."""
+    assert output_size((7, 8), (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)) == (4, 4)
+    assert output_size((5,), (3,), (1,), ((0, 0),), (2,)) == (1,)
+    assert output_size((4,), (3,), (1,), ((0, 0),), (2,)) == (0,)
+    assert output_size((4,), (1,), (3,), ((-1, 2),), (1,)) == (2,)
+
+
+class Affine:
+    """An int-like of which only + - * // and nothing else is known."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __add__(self, other: object) -> Affine:
+        return Affine(f"({self.text} + {other})")
+
+    def __sub__(self, other: object) -> Affine:
+        return Affine(f"({self.text} - {other})")
+
+    def __floordiv__(self, other: object) -> Affine:
+        return Affine(f"({self.text} // {other})")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def test_output_size_takes_symbols() -> None:
+    """A size that knows arithmetic only passes through and can be evaluated later."""
+    (size,) = output_size((Affine("s"),), (3,), (2,), ((1, 1),), (2,))
+    assert eval(str(size), {"s": 9}) == output_size((9,), (3,), (2,), ((1, 1),), (2,))[0]
+
+
+@many
+@given(cases())
+def test_windows_are_slices(case: Case) -> None:
+    """Window t holds x[stride t + dilation k] for each k, and looks at the memory of x."""
+    (stride, _, dilation, _), size = case["static"], case["w_shape"][2:]
+    d = len(size)
+    x = integers(case["x_shape"], 1)
+    count = output_size(x.shape[2:], size, stride, ((0, 0),) * d, dilation)
+    if min(count) < 0:
+        return
+    v = windows(x, size, stride, dilation)
+    assert v.shape == (*x.shape[:2], *count, *size)
+    assert not v.flags.writeable
+    assert v.size == 0 or np.shares_memory(v, x)
+    for at in np.ndindex(*count):
+        box = tuple([slice(a * s, a * s + dil * (k - 1) + 1, dil)
+                     for a, s, k, dil in zip(at, stride, size, dilation)])  # fmt: skip
+        window = v[(slice(None), slice(None), *at)]
+        np.testing.assert_array_equal(window, x[(slice(None), slice(None), *box)])
+
+
+@many
+@given(cases())
+def test_windows_adjoint_is_the_adjoint(case: Case) -> None:
+    """<g, windows(x)> equals <windows_adjoint(g), x>, exactly in integers."""
+    (stride, _, dilation, _), size = case["static"], case["w_shape"][2:]
+    x = integers(case["x_shape"], 1)
+    if min(output_size(x.shape[2:], size, stride, ((0, 0),) * len(size), dilation)) < 0:
+        return
+    v = windows(x, size, stride, dilation)
+    g = integers(v.shape, 2)
+    folded = windows_adjoint(g, x.shape[2:], stride, dilation)
+    assert folded.shape == x.shape
+    assert folded.dtype == g.dtype
+    assert (g * v).sum() == (folded * x).sum()

@@ -1,0 +1,165 @@
+"""Laws of the pooling kernels: equal to a loop over windows, whatever the padding, NaN included."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from funct.kernels.convolution import output_size
+from funct.kernels.pooling import max_pool, max_pool_index, sum_pool
+
+Case = tuple[tuple[int, ...], tuple[Any, ...]]
+
+# Small arrays are quick, and the ways to combine their parameters are many.
+many = settings(max_examples=10 * settings.default.max_examples)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A small array's shape, and window, stride, padding, dilation over one to three last axes."""
+    d = draw(st.integers(1, 3))
+    window = tuple([draw(st.integers(1, 3)) for _ in range(d)])
+    stride = tuple([draw(st.integers(1, 3)) for _ in range(d)])
+    dilation = tuple([draw(st.integers(1, 2)) for _ in range(d)])
+    padding = tuple([(draw(st.integers(-2, 3)), draw(st.integers(-2, 3))) for _ in range(d)])
+    shortest = [
+        max(0, dil * (k - 1) - low - high) for k, dil, (low, high) in zip(window, dilation, padding)
+    ]
+    size = [s + draw(st.integers(0, 4)) for s in shortest]
+    lead = [draw(st.integers(0, 3)) for _ in range(draw(st.integers(0, 2)))]
+    return (*lead, *size), (window, stride, padding, dilation)
+
+
+def boxes(x: Any, window: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+    """Each window of one image as a dict: flat place -> element, for the places not in padding."""
+    size = output_size(x.shape, window, stride, padding, dilation)
+    ends = [s + min(0, high) for s, (_, high) in zip(x.shape, padding)]
+    for t in np.ndindex(*size):
+        box = {}
+        for place, k in enumerate(np.ndindex(*window)):
+            at = [
+                a * s + b * dil - low
+                for a, s, b, dil, (low, _) in zip(t, stride, k, dilation, padding)
+            ]
+            if all(max(0, -low) <= i < end for i, end, (low, _) in zip(at, ends, padding)):
+                box[place] = x[tuple(at)]
+        yield t, box
+
+
+def by_boxes(pick: Any, x: Any, dtype: Any, *static: Any) -> Any:
+    """`pick` of each window of each image."""
+    d = len(static[0])
+    lead = x.shape[: x.ndim - d]
+    y = np.zeros((*lead, *output_size(x.shape[x.ndim - d :], *static)), dtype)
+    for image in np.ndindex(*lead):
+        for t, box in boxes(x[image], *static):
+            y[(*image, *t)] = pick(box)
+    return y
+
+
+def first_maximum(box: dict[int, Any]) -> int:
+    """The first place that holds NaN, else the first that holds the maximum, 0 if there is none."""
+    nan = [place for place, a in box.items() if a != a]
+    best = max(box.values(), default=0)
+    return (nan or [place for place, a in box.items() if a == best] or [0])[0]
+
+
+def few(shape: tuple[int, ...], seed: int, dtype: Any) -> Any:
+    """An array of few different values, so that windows have ties."""
+    return np.random.default_rng(seed).integers(0, 4, shape).astype(dtype)
+
+
+@many
+@given(cases(), st.sampled_from([np.int8, np.uint16, np.float64]), st.booleans())
+def test_pools_are_taken_box_by_box(case: Case, dtype: Any, with_nan: bool) -> None:
+    """Maximum, its first place and the sum are those of the elements in each window."""
+    shape, static = case
+    x = few(shape, 1, dtype)
+    empty = np.iinfo(dtype).min if np.issubdtype(dtype, np.integer) else -np.inf
+    if with_nan and dtype is np.float64:
+        x[few(shape, 2, np.int64) == 0] = np.nan
+    place = by_boxes(first_maximum, x, np.int64, *static)
+    largest = by_boxes(lambda box: box.get(first_maximum(box), empty), x, dtype, *static)
+    total = by_boxes(lambda box: sum(box.values()), x, dtype, *static)
+    np.testing.assert_array_equal(max_pool(x, *static), largest, strict=True)
+    np.testing.assert_array_equal(max_pool_index(x, *static), place, strict=True)
+    np.testing.assert_array_equal(sum_pool(x, *static), total, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16", "bfloat16", "float32", "longdouble"])
+def test_dtype_is_kept(dtype: str) -> None:
+    """Pooling returns the dtype given, and padding loses against any element."""
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 is a dtype of ml_dtypes")
+    x = np.zeros((1, 3), np.dtype(getattr(ml_dtypes, dtype, dtype)))
+    x[0, 0] = 1
+    static = ((2,), (1,), ((1, 1),), (1,))
+    assert max_pool(x, *static).dtype == x.dtype
+    assert sum_pool(x, *static).dtype == x.dtype
+    assert max_pool(x, *static).tolist() == [[1, 1, 0, 0]]
+    assert max_pool_index(x, *static).tolist() == [[1, 0, 0, 0]]
+
+
+def test_half_is_rounded_once() -> None:
+    """float16 is summed in float32: 4096 ones are not 2048."""
+    x = np.ones((1, 4096), np.float16)
+    assert sum_pool(x, (4096,), (1,), ((0, 0),), (1,)).tolist() == [[4096]]
+
+
+def test_complex_numbers_have_sums() -> None:
+    """sum_pool works on complex numbers."""
+    x = np.array([1 + 2j, 3j, 4])
+    assert sum_pool(x, (2,), (1,), ((1, 0),), (1,)).tolist() == [1 + 2j, 1 + 5j, 4 + 3j]
+
+
+@pytest.mark.parametrize("window", [(1, 256), (16, 17), (1, 300)])
+def test_large_windows_have_large_indices(window: tuple[int, int]) -> None:
+    """The place is right where it does not fit a byte."""
+    x = np.zeros((1, *window))
+    x[0, -1, -1] = 1
+    index = max_pool_index(x, window, (1, 1), ((0, 0), (0, 0)), (1, 1))
+    assert index.tolist() == [[[prod(window) - 1]]]
+
+
+def test_minus_infinity_beats_padding() -> None:
+    """The index never points to padding, not even where all elements are -inf."""
+    x = np.full((1, 2), -np.inf)
+    static = ((3,), (1,), ((2, 2),), (1,))
+    assert max_pool_index(x, *static).tolist() == [[2, 1, 0, 0]]
+    assert max_pool(x, *static).tolist() == [[-np.inf] * 4]
+
+
+def test_results_are_fresh() -> None:
+    """A result never shares memory with x, not even for windows of one element."""
+    x = np.ones((2, 3))
+    static = ((1,), (1,), ((0, 0),), (1,))
+    assert not np.shares_memory(max_pool(x, *static), x)
+    assert not np.shares_memory(sum_pool(x, *static), x)
+
+
+@many
+@given(cases())
+def test_agrees_with_torch(case: Case) -> None:
+    """torch's max_pool and avg_pool are ours, where torch has the padding; so is its NaN."""
+    torch = pytest.importorskip("torch", reason="torch is one of the oracles")
+    shape, (window, stride, padding, dilation) = case
+    d = len(window)
+    low = [min(max(0, p), k // 2) for (p, _), k in zip(padding, window)]
+    padding = tuple([(p, p) for p in low])
+    shape = (2, 2, *[s + 2 * k for s, k in zip(shape[-d:], window)])
+    x = few(shape, 1, np.float64)
+    x[few(shape, 2, np.int64) + few(shape, 3, np.int64) == 0] = np.nan
+    tx = torch.from_numpy(x)
+    functions = torch.nn.functional
+    pool = [functions.max_pool1d, functions.max_pool2d, functions.max_pool3d][d - 1]
+    static = (window, stride, padding, dilation)
+    expected = pool(tx, window, stride, low, dilation).numpy()
+    np.testing.assert_array_equal(max_pool(x, *static), expected, strict=True)
+    average = [functions.avg_pool1d, functions.avg_pool2d, functions.avg_pool3d][d - 1]
+    expected = average(tx, window, stride, low).numpy() * prod(window)
+    actual = sum_pool(x, window, stride, padding, (1,) * d)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)

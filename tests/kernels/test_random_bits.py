@@ -1,0 +1,217 @@
+"""Threefry: the published vectors, JAX's numbers, and laws that hold for any key and shape."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import random_bits as module
+from funct.kernels.random_bits import fold_in, random_bits, seed, split, threefry2x32
+
+words = st.integers(0, 2**32 - 1)
+shapes = st.lists(st.integers(0, 5), max_size=3).map(tuple)
+widths = st.sampled_from([8, 16, 32, 64])
+
+
+# Random123 1.14, tests/kat_vectors, the lines `threefry2x32 20`.
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 2, (0x1CB996FC, 0xBB002BE7)),
+        ((0x243F6A88, 0x85A308D3), (0x13198A2E, 0x03707344), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 9, 40_000])
+def test_known_answers(counter: Any, key: Any, expected: Any, count: int) -> None:
+    """The authors' vectors come out, one by one, in a block and in several blocks."""
+    y0, y1 = threefry2x32(*key, np.full(count, counter[0]), np.full(count, counter[1]))
+    assert set(zip(y0.tolist(), y1.tolist())) == {expected}
+
+
+def test_few_and_many_counters_agree() -> None:
+    """Python's integers and NumPy's blocks hash alike, for one key and for a key per counter."""
+    given = np.random.default_rng(0).integers(0, 2**32, (4, 50), np.uint32)
+    y0, y1 = threefry2x32(*given)
+    one0, one1 = threefry2x32(*given[:2, :1], *given[2:])
+    for i in range(50):
+        assert threefry2x32(*given[:, i]) == (y0[i], y1[i])
+        assert threefry2x32(*given[:2, 0], *given[2:, i]) == (one0[i], one1[i])
+
+
+def test_operands_broadcast() -> None:
+    """Keys and counters broadcast against each other, and the operands stay as they are."""
+    key, counter = np.arange(3, dtype=np.uint32)[:, None], np.arange(4, dtype=np.uint32)
+    y0, y1 = threefry2x32(key, key + 1, counter, 7)
+    assert y0.shape == y1.shape == (3, 4)
+    for i, j in np.ndindex(3, 4):
+        assert threefry2x32(i, i + 1, j, 7) == (y0[i, j], y1[i, j])
+    assert counter.tolist() == [0, 1, 2, 3]
+
+
+# JAX 0.10.2 with jax_threefry_partitionable (its default) and jax_enable_x64, on a CPU.
+def test_seed_is_that_of_jax() -> None:
+    """jax.random.key_data(jax.random.key(s)): the high word and the low word."""
+    assert seed(0).tolist() == [0, 0]
+    assert seed(42).tolist() == [0, 42]
+    assert seed(2**32 + 7).tolist() == [1, 7]
+    assert seed(2**63 - 1).tolist() == [2147483647, 4294967295]
+    assert seed(-1).tolist() == [4294967295, 4294967295]
+    assert seed(-(2**63)).tolist() == [2147483648, 0]
+    assert seed(2**64 - 1).tolist() == [4294967295, 4294967295]  # beyond int64 JAX refuses
+
+
+def test_split_is_that_of_jax() -> None:
+    """jax.random.key_data(jax.random.split(jax.random.key(42), 3))."""
+    expected = [[1832780943, 270669613], [64467757, 2916123636], [2465931498, 255383827]]
+    assert split(seed(42), 3).tolist() == expected
+
+
+def test_fold_in_is_that_of_jax() -> None:
+    """jax.random.key_data(jax.random.fold_in(jax.random.key(42), d))."""
+    assert fold_in(seed(42), 0).tolist() == [1832780943, 270669613]
+    assert fold_in(seed(42), 1).tolist() == [64467757, 2916123636]
+    assert fold_in(seed(42), 2**32 - 1).tolist() == [2398536845, 3890976714]
+
+
+BITS = {
+    8: [[162, 217, 249], [215, 21, 216]],
+    16: [[5026, 12505, 63993], [49623, 29461, 20184]],
+    32: [[2098992034, 2919706841, 2646866425], [2409546199, 1935504149, 2516274904]],
+    64: [
+        [7871734211187709741, 276886910877598708, 10591095138341673235],
+        [13462782411356743825, 12687676868490354166, 11878554724538143822],
+    ],
+}
+
+
+@pytest.mark.parametrize("width", BITS)
+def test_bits_are_those_of_jax(width: int) -> None:
+    """jax.random.bits(jax.random.key(42), (2, 3), f"uint{width}")."""
+    bits = random_bits(seed(42), (2, 3), width)
+    assert bits.dtype == np.dtype(f"uint{width}")
+    assert bits.tolist() == BITS[width]
+
+
+def test_many_bits_are_those_of_jax() -> None:
+    """jax.random.bits(jax.random.key(1), (70001,), "uint32"), over the seams of blocks."""
+    bits = random_bits(seed(1), (70001,), 32)
+    assert bits[-3:].tolist() == [787544783, 2345637615, 3819503865]
+    assert int(bits.sum(dtype=np.uint64)) == 150346964588777
+
+
+@given(st.integers(-(2**63), 2**63 - 1), shapes, widths, words)
+def test_agrees_with_jax_where_it_is_installed(
+    value: int, shape: tuple[int, ...], width: int, data: int
+) -> None:
+    """key, split, fold_in and bits give the same words as JAX itself."""
+    jax = pytest.importorskip("jax", reason="JAX is the oracle of this test only")
+    with jax.enable_x64(True):
+        key = jax.random.key(value)
+        data_of = jax.random.key_data
+        expected = [
+            np.asarray(a)
+            for a in (
+                data_of(key),
+                data_of(jax.random.split(key, shape[0] if shape else 1)),
+                data_of(jax.random.fold_in(key, data)),
+                jax.random.bits(key, shape, f"uint{width}"),
+            )
+        ]
+    ours = seed(value)
+    actual = [
+        ours,
+        split(ours, shape[0] if shape else 1),
+        fold_in(ours, data),
+        random_bits(ours, shape, width),
+    ]
+    for a, b in zip(actual, expected):
+        np.testing.assert_array_equal(a, b, strict=True)
+
+
+@given(st.lists(st.integers(0, 3), max_size=2).map(tuple), shapes, widths)
+def test_keys_batch(batch: tuple[int, ...], shape: tuple[int, ...], width: int) -> None:
+    """A batch of keys gives what the keys give one by one."""
+    keys = np.random.default_rng(0).integers(0, 2**32, (*batch, 2), np.uint32)
+    bits, many, folded = random_bits(keys, shape, width), split(keys, 3), fold_in(keys, 5)
+    assert bits.shape == (*batch, *shape)
+    assert many.shape == (*batch, 3, 2)
+    assert folded.shape == keys.shape
+    for i in np.ndindex(*batch):
+        np.testing.assert_array_equal(bits[i], random_bits(keys[i], shape, width))
+        np.testing.assert_array_equal(many[i], split(keys[i], 3))
+        np.testing.assert_array_equal(folded[i], fold_in(keys[i], 5))
+
+
+def test_keys_batch_over_several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tiles begin and end has no influence on the bits."""
+    keys = split(seed(3), 7)
+    expected = {n: (random_bits(keys, (n,), 32), split(keys, n)) for n in (1, 5, 16, 40)}
+    monkeypatch.setattr(module, "_BLOCK", 16)
+    for n, (bits, many) in expected.items():
+        np.testing.assert_array_equal(random_bits(keys, (n,), 32), bits)
+        np.testing.assert_array_equal(split(keys, n), many)
+
+
+@given(shapes, st.integers(1, 4), widths)
+def test_more_bits_begin_with_the_fewer(shape: tuple[int, ...], more: int, width: int) -> None:
+    """The bits at a flat index do not depend on how many are made, nor on the shape."""
+    n = prod(shape)
+    few, many = random_bits(seed(9), shape, width), random_bits(seed(9), (n + more,), width)
+    np.testing.assert_array_equal(many[:n], few.reshape(-1))
+
+
+def test_fold_in_broadcasts() -> None:
+    """An array of data gives a key for each, and only its low 32 bits count."""
+    keys, data = split(seed(5), 2)[:, None], np.array([0, 1, 2**32, -1])
+    folded = fold_in(keys, data)
+    assert folded.shape == (2, 4, 2)
+    for i, j in np.ndindex(2, 4):
+        assert folded[i, j].tolist() == fold_in(keys[i, 0], int(data[j])).tolist()
+    assert folded[:, 0].tolist() == folded[:, 2].tolist()
+
+
+@pytest.mark.parametrize("start", [0, 2**32 - 2**15, 2**32, 5 * 2**32 + 2**15])
+def test_counters_have_two_words(start: int) -> None:
+    """Beyond 2³² counters the high word goes on counting."""
+    n = module._BLOCK
+    x0, x1 = np.empty((2, n), np.uint32)
+    module._count(start, np.arange(n, dtype=np.uint32), x0, x1)
+    counters = x0.astype(np.uint64) << 32 | x1
+    np.testing.assert_array_equal(counters, np.arange(start, start + n, dtype=np.uint64))
+
+
+def test_bits_look_random() -> None:
+    """Each bit of a word is set half of the time, and two keys share no more than chance has it."""
+    a, b = random_bits(split(seed(0), 2), (20_000,), 32)
+    for x in (a, b, a ^ b):
+        rates = [float((x >> bit & 1).mean()) for bit in range(32)]
+        assert max(abs(rate - 0.5) for rate in rates) < 0.5 * 5 / np.sqrt(20_000)
+
+
+@pytest.mark.parametrize("width", [0, 1, 24, 128])
+def test_no_other_widths(width: int) -> None:
+    """A width that no dtype has is an error that says what there is."""
+    with pytest.raises(ValueError, match=f"8, 16, 32 or 64, got {width}"):
+        random_bits(seed(0), (3,), width)
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1])
+def test_seeds_have_64_bits(value: int) -> None:
+    """A larger seed would lose bits, so it is refused."""
+    with pytest.raises(OverflowError, match="64 bits"):
+        seed(value)
+
+
+def test_another_process_makes_the_same_bits() -> None:
+    """No state of the process enters: not hashes, not time, not what was drawn before."""
+    code = "from funct.kernels.random_bits import *; print(random_bits(seed(4), (5,), 32).tolist())"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == str(random_bits(seed(4), (5,), 32).tolist())
