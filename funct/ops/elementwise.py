@@ -126,14 +126,22 @@ def abs(x: Operand, /) -> Value:
     """|x|; real for complex x. The derivative at 0 is 0."""
 
 
-def _sign_rule(g: Value, ans: Value, x: Value) -> Value:
+def _sign_push(t: Value, ans: Value, x: Value) -> Value:
+    if x.dtype.kind != "c":
+        return t * 0.0
+    return (t - ans * ops.real(ops.conj(ans) * t)) / ops.abs(x)  # the part across the radius
+
+
+def _sign_pull(g: Value, ans: Value, x: Value) -> Value:
     if x.dtype.kind != "c":
         return g * 0.0
-    raise_for = Absent("the sign of a complex number is not analytic; use x / abs(x)")
-    raise_for.raise_for(sign.primitive)  # type: ignore[attr-defined]
+    return (g - ops.conj(ans) * ops.real(ans * g)) / ops.abs(x)
 
 
-@elementwise(np.sign, _sign_rule, onnx="Sign", samples=reals(0.2, 2.0))
+@elementwise(
+    np.sign, Pair(_sign_push, _sign_pull, ["x"]), onnx="Sign",
+    samples=reals(0.2, 2.0, complex_too=True),
+)  # fmt: skip
 def sign(x: Operand, /) -> Value:
     """-1, 0 or 1; x / |x| for complex x. The derivative of the real sign is 0, at 0 too."""
 
@@ -495,8 +503,8 @@ def _imag_push(t: Value, ans: Value, x: Value) -> Value:
     return ops.imag(t)
 
 
-def _imag_pull(g: Value, x_shape: Any) -> Value:
-    return g * 1j
+def _imag_pull(g: Value, x: Value) -> Value:
+    return g * 1j if x.dtype.kind == "c" else g * 0.0
 
 
 @elementwise(
@@ -532,7 +540,9 @@ def _identity(x: Any) -> Any:
     return x
 
 
-@elementwise(_identity, None, code="{0}", onnx="Identity", samples=_ANY)
+@elementwise(
+    _identity, None, code="{0}", onnx="Identity", samples=reals(complex_too=True, smooth=False)
+)
 def stop_gradient(x: Operand, /) -> Value:
     """x, taken for a constant by every derivative."""
 

@@ -22,13 +22,16 @@ def _uniform(rng: Generator, low: float, high: float, shape: tuple[int, ...], dt
     return np.asarray(x, dtype=dtype)
 
 
-def reals(low: float = -2.0, high: float = 2.0, *, complex_too: bool = False) -> Make:
+def reals(
+    low: float = -2.0, high: float = 2.0, *, complex_too: bool = False, smooth: bool = True
+) -> Make:
     """One floating operand in [low, high]: several shapes, float32, and complex where it applies."""
 
     def make(rng: Generator) -> list[Sample]:
         kinds = ["float64"] + (["complex128"] if complex_too else [])
-        out = [Sample((_uniform(rng, low, high, s, k),)) for k in kinds for s in ((2, 3), (4,), ())]
-        out.append(Sample((_uniform(rng, low, high, (0, 2), "float64"),)))
+        shapes = ((2, 3), (4,), ())
+        out = [Sample((_uniform(rng, low, high, s, k),), (), smooth) for k in kinds for s in shapes]
+        out.append(Sample((_uniform(rng, low, high, (0, 2), "float64"),), (), smooth))
         out.append(Sample((_uniform(rng, low, high, (3,), "float32"),), smooth=False))
         return out
 

@@ -305,8 +305,8 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
             if spread is not None:
                 if parent.shape != node.shape or parent.dtype is not dtype:
                     h = match_operand(h, parent.shape, parent.dtype)
-            elif h.dtype is not parent.dtype and parent.dtype.__class__ is not tuple and h.dtype != parent.dtype:
-                h = match_operand(h, h.shape, parent.dtype) if parent.dtype is not None else h
+            elif prim is not sink and parent.dtype is not dtype and h.dtype != parent.dtype:
+                h = match_operand(h, h.shape, parent.dtype)
             k = parent.serial
             if k in due:
                 entry = due[k]

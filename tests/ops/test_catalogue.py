@@ -1,0 +1,102 @@
+"""Every primitive of the catalogue, on its own samples, against every law."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.core import Absent, Primitive, Sample, catalogue
+from funct.errors import UndefinedDerivativeError
+from tests import laws
+
+PRIMITIVES = sorted(catalogue(), key=lambda p: p.name)
+
+
+def cases() -> list[Any]:
+    """One parameter per primitive and sample."""
+    out = []
+    for p in PRIMITIVES:
+        for k, s in enumerate(p.samples(np.random.default_rng(7))):
+            out.append(pytest.param(p, s, id=f"{p.name}-{k}"))
+    return out
+
+
+each = pytest.mark.parametrize(("prim", "sample"), cases())
+
+
+def call(prim: Primitive, sample: Sample) -> tuple[Callable[..., Any], list[Any]]:
+    """The op with its parameters fixed, and the sample's operands as arrays."""
+    return lambda *a: prim.fn(*a, *sample.params), [xp.asarray(a) for a in sample.args]
+
+
+def smooth(prim: Primitive, sample: Sample) -> bool:
+    """Whether differences may be taken and every rule exists."""
+    return sample.smooth and not any(isinstance(r, Absent) for r in prim.rules)
+
+
+def test_catalogue_is_large() -> None:
+    """There are at least 80 primitives, and every one brings samples."""
+    assert len(PRIMITIVES) >= 80
+    assert all(p.samples(np.random.default_rng(0)) for p in PRIMITIVES)
+
+
+@each
+def test_purity(prim: Primitive, sample: Sample) -> None:
+    """An op leaves its operands alone and gives the same bits twice."""
+    laws.check_purity(*call(prim, sample))
+
+
+@each
+def test_abstract_equals_concrete(prim: Primitive, sample: Sample) -> None:
+    """The abstract rule gives the shape and dtype of the result."""
+    laws.check_aval(*call(prim, sample))
+
+
+@each
+def test_derivatives(prim: Primitive, sample: Sample, rng: np.random.Generator) -> None:
+    """Forward = differences, reverse = adjoint of forward, to second order."""
+    if smooth(prim, sample):
+        laws.check_derivatives(*call(prim, sample), rng)
+    else:
+        laws.check_purity(*call(prim, sample))
+
+
+@each
+def test_batch(prim: Primitive, sample: Sample, rng: np.random.Generator) -> None:
+    """vmap equals a Python loop."""
+    tol = 1e-5 if any(getattr(a, "dtype", None) == np.float32 for a in sample.args) else 1e-9
+    laws.check_batch(*call(prim, sample), rng, tol)
+
+
+@each
+def test_jit(prim: Primitive, sample: Sample) -> None:
+    """jit equals eager bit for bit."""
+    laws.check_jit(*call(prim, sample))
+
+
+@each
+def test_nesting(prim: Primitive, sample: Sample, rng: np.random.Generator) -> None:
+    """grad, vmap, jit and hessian agree in every order."""
+    if smooth(prim, sample):
+        laws.check_nesting(*call(prim, sample), rng)
+    else:
+        laws.check_jit(*call(prim, sample))
+
+
+@pytest.mark.parametrize("prim", PRIMITIVES, ids=lambda p: p.name)
+def test_absent_rules_raise_by_name(prim: Primitive) -> None:
+    """A rule that does not exist raises an error with the op's name and the stated reason."""
+    sample = next(iter(prim.samples(np.random.default_rng(0))))
+    fun, args = call(prim, sample)
+    for i, rule in enumerate(prim.rules):
+        if isinstance(rule, Absent) and args[i].dtype.kind in "fc":
+            ones = xp.ones(args[i].shape, dtype=args[i].dtype)
+            one = laws.restrict(fun, args, [i])
+            with pytest.raises(UndefinedDerivativeError) as caught:
+                ft.vjp(one, args[i])
+            assert caught.value.what.startswith(f"{prim.name}: no derivative: {rule.reason}")
+            with pytest.raises(UndefinedDerivativeError):
+                ft.jvp(one, (args[i],), (ones,))
