@@ -1,7 +1,7 @@
-"""Every exception class of funct: what went wrong, where, under which transforms, and how to mend it.
+"""Every exception class of funct: what went wrong, where, under which transforms, how to mend it.
 
-A class derives from `FunctError` and from the builtin that Python or the Array API standard expects,
-so `except ValueError` keeps working. The text follows one template:
+A class derives from `FunctError` and from the builtin that Python or the Array API standard
+expects, so `except ValueError` keeps working. The text follows one template:
 
     matmul: inner dimensions must agree, got x (8, 64) and y (32, 16): 64 != 32     what
       in train.py:41  logits = h @ w                                                where
@@ -16,6 +16,7 @@ from __future__ import annotations
 from funct.source import Site, active_transforms, user_site
 
 __all__ = [
+    "ArgumentError",
     "DTypeError",
     "EscapedTracerError",
     "ExportError",
@@ -26,6 +27,7 @@ __all__ = [
     "ImmutableError",
     "IndexOutOfBoundsError",
     "MissingExtraError",
+    "MissingKeyError",
     "QuantizationError",
     "ShapeError",
     "StateDictError",
@@ -68,6 +70,14 @@ class ShapeError(FunctError, ValueError):
 
 class DTypeError(FunctError, TypeError):
     """A dtype outside the category that the operation is defined for."""
+
+
+class ArgumentError(FunctError, ValueError):
+    """A parameter outside the values that it may take."""
+
+
+class MissingKeyError(FunctError, TypeError):
+    """A layer that draws random numbers was called without `key`."""
 
 
 class UnsupportedOperandError(FunctError, TypeError):

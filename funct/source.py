@@ -1,7 +1,7 @@
 """Where in the user's code something happened, and under which transforms.
 
-Ground floor: everyone may call it, it imports nothing of funct. A frame is "the user's" when its file
-lies outside this package.
+Ground floor: everyone may call it, it imports nothing of funct. A frame is "the user's" when its
+file lies outside this package.
 """
 
 from __future__ import annotations

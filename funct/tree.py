@@ -4,7 +4,7 @@ every class given to `register`. The walking is optree's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -13,8 +13,9 @@ import optree
 from funct.errors import TreeError
 
 __all__ = [
-    "Structure", "all", "flatten", "flatten_with_path", "leaves", "map", "map_with_path", "reduce",
-    "register", "same_structure", "static_field", "structure", "transpose", "unflatten",
+    "Structure", "all", "flatten", "flatten_with_path", "is_static", "leaves", "map", "map_with_path",
+    "one_level", "reduce", "register", "same_structure", "static_field", "structure",
+    "transpose", "unflatten",
 ]  # fmt: skip
 
 Structure = optree.PyTreeSpec
@@ -50,9 +51,9 @@ def structure(tree: Any) -> Structure:
     return optree.tree_structure(tree, namespace=_NAMESPACE)
 
 
-def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = False) -> Any:
     """fun of each leaf, and of the leaves at the same place of other trees of equal structure."""
-    return optree.tree_map(fun, tree, *rest, namespace=_NAMESPACE)
+    return optree.tree_map(fun, tree, *rest, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
 
 
 def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
@@ -65,10 +66,7 @@ def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
 
 def all(tree: Any) -> bool:
     """Whether every leaf is true."""
-    for leaf in leaves(tree):
-        if not leaf:
-            return False
-    return True
+    return optree.tree_all(tree, namespace=_NAMESPACE)
 
 
 def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
@@ -88,6 +86,15 @@ def map_with_path(fun: Callable[[str, Any], Any], tree: Any) -> Any:
     return unflatten(structure(tree), [fun(p, v) for p, v in named])
 
 
+def one_level(tree: Any) -> tuple[list[tuple[str, Any]], Callable[[list[Any]], Any]] | None:
+    """The (name, child) pairs of the outermost node and what rebuilds it; None for a leaf."""
+    if optree.tree_is_leaf(tree, namespace=_NAMESPACE):
+        return None
+    children, meta, names, build = optree.tree_flatten_one_level(tree, namespace=_NAMESPACE)
+    pairs = [(str(n), c) for n, c in zip(names, children, strict=True)]
+    return pairs, lambda values: build(meta, values)
+
+
 def same_structure(name: str, expected: Any, got: Any) -> None:
     """Raise TreeError unless both trees have one structure; `name` says whose."""
     a, b = structure(expected), structure(got)
@@ -104,8 +111,25 @@ def static_field(**kwargs: Any) -> Any:
     return attrs.field(metadata={_STATIC: True}, **kwargs)
 
 
-def register(cls: C) -> C:
-    """Make an attrs class a pytree: its fields are children, static fields are structure."""
+def is_static(metadata: Mapping[str, Any]) -> bool:
+    """Whether an attrs field with this metadata was made by `static_field`."""
+    return bool(metadata.get(_STATIC))
+
+
+def register(
+    cls: C,
+    flatten: Callable[[Any], tuple[Iterable[Any], Any, Iterable[Any]]] | None = None,
+    unflatten: Callable[[Any, Any], Any] | None = None,
+) -> C:
+    """Make a class a pytree.
+
+    Args: cls: an attrs class: its fields are children, static fields are structure. Any other
+    class, or one whose children are to be named otherwise, gives both functions: flatten(x) ->
+    (children, static, names), where static must hash, and unflatten(static, children) -> x.
+    """
+    if flatten is not None and unflatten is not None:
+        optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)  # type: ignore[arg-type]
+        return cls
     fields = attrs.fields(cls)
     children = [f.name for f in fields if not f.metadata.get(_STATIC)]
     static = [f.name for f in fields if f.metadata.get(_STATIC)]

@@ -93,7 +93,9 @@ def check_aval(fun: Fun, args: Sequence[Any]) -> None:
 def check_derivatives(
     fun: Fun, args: Sequence[Any], rng: np.random.Generator, order: int = 2, tol: float = 1e-5
 ) -> None:
-    """jvp = central difference, vjp = its adjoint, linearize = jvp; then the same for both derivatives."""
+    """jvp = central difference, vjp = its adjoint, linearize = jvp; then the same for both
+    derivatives.
+    """
     at = varying(args)
     if not at or any(0 in args[i].shape for i in at):
         return
@@ -156,7 +158,9 @@ def check_jit(fun: Fun, args: Sequence[Any]) -> None:
     same(compiled(*args), expected)
 
 
-def check_nesting(fun: Fun, args: Sequence[Any], rng: np.random.Generator, tol: float = 1e-8) -> None:
+def check_nesting(
+    fun: Fun, args: Sequence[Any], rng: np.random.Generator, tol: float = 1e-8
+) -> None:
     """grad, vmap and jit commute with each other, hessians included."""
     at = varying(args)
     if not at or any(0 in args[i].shape for i in at):

@@ -4,12 +4,88 @@ import math as _math
 from typing import Any as _Any
 
 from funct import ops as _ops
-from funct.array.creation import *
-from funct.array.dtypes import *
+from funct.array.creation import arange as arange
+from funct.array.creation import asarray as asarray
+from funct.array.creation import empty as empty
+from funct.array.creation import empty_like as empty_like
+from funct.array.creation import eye as eye
+from funct.array.creation import from_dlpack as from_dlpack
+from funct.array.creation import full as full
+from funct.array.creation import full_like as full_like
+from funct.array.creation import linspace as linspace
+from funct.array.creation import meshgrid as meshgrid
+from funct.array.creation import ones as ones
+from funct.array.creation import ones_like as ones_like
+from funct.array.creation import tril as tril
+from funct.array.creation import triu as triu
+from funct.array.creation import zeros as zeros
+from funct.array.creation import zeros_like as zeros_like
+from funct.array.dtypes import bool as bool
+from funct.array.dtypes import can_cast as can_cast
+from funct.array.dtypes import complex64 as complex64
+from funct.array.dtypes import complex128 as complex128
+from funct.array.dtypes import finfo as finfo
+from funct.array.dtypes import float16 as float16
+from funct.array.dtypes import float32 as float32
+from funct.array.dtypes import float64 as float64
+from funct.array.dtypes import iinfo as iinfo
+from funct.array.dtypes import int8 as int8
+from funct.array.dtypes import int16 as int16
+from funct.array.dtypes import int32 as int32
+from funct.array.dtypes import int64 as int64
+from funct.array.dtypes import isdtype as isdtype
+from funct.array.dtypes import result_type as result_type
+from funct.array.dtypes import uint8 as uint8
+from funct.array.dtypes import uint16 as uint16
+from funct.array.dtypes import uint32 as uint32
+from funct.array.dtypes import uint64 as uint64
 from funct.array.indexing import At as At
-from funct.array.linalg import *
-from funct.array.manipulation import *
-from funct.array.statistical import *
+from funct.array.linalg import einsum as einsum
+from funct.array.linalg import matmul as matmul
+from funct.array.linalg import outer as outer
+from funct.array.linalg import tensordot as tensordot
+from funct.array.linalg import vecdot as vecdot
+from funct.array.manipulation import astype as astype
+from funct.array.manipulation import broadcast_arrays as broadcast_arrays
+from funct.array.manipulation import broadcast_shapes as broadcast_shapes
+from funct.array.manipulation import broadcast_to as broadcast_to
+from funct.array.manipulation import concat as concat
+from funct.array.manipulation import expand_dims as expand_dims
+from funct.array.manipulation import flip as flip
+from funct.array.manipulation import matrix_transpose as matrix_transpose
+from funct.array.manipulation import moveaxis as moveaxis
+from funct.array.manipulation import pad as pad
+from funct.array.manipulation import permute_dims as permute_dims
+from funct.array.manipulation import repeat as repeat
+from funct.array.manipulation import reshape as reshape
+from funct.array.manipulation import roll as roll
+from funct.array.manipulation import squeeze as squeeze
+from funct.array.manipulation import stack as stack
+from funct.array.manipulation import tile as tile
+from funct.array.manipulation import unstack as unstack
+from funct.array.statistical import all as all
+from funct.array.statistical import any as any
+from funct.array.statistical import argmax as argmax
+from funct.array.statistical import argmin as argmin
+from funct.array.statistical import argsort as argsort
+from funct.array.statistical import count_nonzero as count_nonzero
+from funct.array.statistical import cumulative_prod as cumulative_prod
+from funct.array.statistical import cumulative_sum as cumulative_sum
+from funct.array.statistical import diff as diff
+from funct.array.statistical import logsumexp as logsumexp
+from funct.array.statistical import max as max
+from funct.array.statistical import mean as mean
+from funct.array.statistical import min as min
+from funct.array.statistical import nonzero as nonzero
+from funct.array.statistical import prod as prod
+from funct.array.statistical import searchsorted as searchsorted
+from funct.array.statistical import sort as sort
+from funct.array.statistical import std as std
+from funct.array.statistical import sum as sum
+from funct.array.statistical import take as take
+from funct.array.statistical import take_along_axis as take_along_axis
+from funct.array.statistical import top_k as top_k
+from funct.array.statistical import var as var
 from funct.array.tensor import Array as Array
 from funct.array.tensor import Ground as Ground
 from funct.array.tensor import Tensor as Tensor
@@ -80,6 +156,29 @@ from funct.ops import tan as tan
 from funct.ops import tanh as tanh
 from funct.ops import trunc as trunc
 from funct.ops import where as where
+
+__all__ = [
+    "Array", "At", "Ground", "Tensor", "__array_api_version__", "abs", "acos", "acosh", "add",
+    "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin", "asinh", "astype",
+    "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj",
+    "copysign", "cos", "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff",
+    "divide", "e", "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1",
+    "eye", "finfo", "flip", "float16", "float32", "float64", "floor", "floor_divide",
+    "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag",
+    "inf", "int16", "int32", "int64", "int8", "isdtype", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max",
+    "maximum", "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative",
+    "newaxis", "nextafter", "nonzero", "not_equal", "ones", "ones_like", "outer", "pad",
+    "permute_dims", "pi", "positive", "pow", "prod", "real", "reciprocal", "remainder", "repeat",
+    "reshape", "result_type", "roll", "round", "searchsorted", "sign", "signbit", "sin", "sinh",
+    "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "tril", "triu", "trunc",
+    "uint16", "uint32", "uint64", "uint8", "unstack", "var", "vecdot", "where", "zeros",
+    "zeros_like",
+]  # fmt: skip
 
 __array_api_version__ = "2025.12"
 

@@ -28,7 +28,9 @@ def normal_axes(name: str, axis: Any, ndim: int) -> Shape:
         return tuple(range(ndim))
     if axis.__class__ is int:
         return (normal_axis(name, axis, ndim),)
-    axes = tuple([normal_axis(name, a, ndim) for a in (axis if isinstance(axis, tuple | list) else (axis,))])
+    axes = tuple(
+        [normal_axis(name, a, ndim) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
+    )
     if len(set(axes)) != len(axes):
         raise ShapeError(f"{name}: an axis occurs twice in {axis}")
     return tuple(sorted(axes))

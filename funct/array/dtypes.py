@@ -11,8 +11,9 @@ from funct.core import Value
 from funct.errors import DTypeError
 
 __all__ = [
-    "bool", "can_cast", "complex64", "complex128", "finfo", "float16", "float32", "float64", "iinfo",
-    "int8", "int16", "int32", "int64", "isdtype", "result_type", "uint8", "uint16", "uint32", "uint64",
+    "bool", "can_cast", "complex64", "complex128", "finfo", "float16", "float32", "float64",
+    "iinfo", "int8", "int16", "int32", "int64", "isdtype", "result_type", "uint8", "uint16",
+    "uint32", "uint64",
 ]  # fmt: skip
 
 DType = np.dtype[Any]
@@ -65,7 +66,7 @@ def can_cast(from_: Any, to: Any, /) -> Any:
 
 
 @attrs.frozen
-class finfo_object:
+class FloatLimits:
     """Limits of a floating dtype, as Python floats."""
 
     bits: int
@@ -76,17 +77,17 @@ class finfo_object:
     dtype: Any
 
 
-def finfo(type: Any, /) -> finfo_object:
+def finfo(type: Any, /) -> FloatLimits:
     """Limits of a floating dtype or of an array's."""
     info = np.finfo(type.dtype if isinstance(type, Value) else type)
-    return finfo_object(
+    return FloatLimits(
         int(info.bits), float(info.eps), float(info.max), float(info.min),
         float(info.smallest_normal), np.dtype(info.dtype),
     )  # fmt: skip
 
 
 @attrs.frozen
-class iinfo_object:
+class IntegerLimits:
     """Limits of an integer dtype."""
 
     bits: int
@@ -95,7 +96,7 @@ class iinfo_object:
     dtype: Any
 
 
-def iinfo(type: Any, /) -> iinfo_object:
+def iinfo(type: Any, /) -> IntegerLimits:
     """Limits of an integer dtype or of an array's."""
     info = np.iinfo(type.dtype if isinstance(type, Value) else type)
-    return iinfo_object(int(info.bits), int(info.max), int(info.min), np.dtype(info.dtype))
+    return IntegerLimits(int(info.bits), int(info.max), int(info.min), np.dtype(info.dtype))

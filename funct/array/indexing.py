@@ -98,12 +98,18 @@ def _basic(x: Any, items: list[Any]) -> tuple[Any, bool]:
         x = ops.slice_(x, tuple(triples))
     if len(shape) != len(x.shape) or any(isinstance(i, int) or i is None for i in items):
         x = ops.reshape(x, tuple(shape))
-    first, last = kinds.index(True) if True in kinds else 0, len(kinds) - kinds[::-1].index(True) if True in kinds else 0
+    first, last = (
+        kinds.index(True) if True in kinds else 0,
+        len(kinds) - kinds[::-1].index(True) if True in kinds else 0,
+    )
     return x, all(kinds[first:last])
 
 
 def _triple(s: slice) -> tuple[int | None, int | None, int]:
-    start, stop, step = (None if v is None else v if isinstance(v, Size) else operator.index(v) for v in (s.start, s.stop, s.step))
+    start, stop, step = (
+        None if v is None else v if isinstance(v, Size) else operator.index(v)
+        for v in (s.start, s.stop, s.step)
+    )
     if step == 0:
         raise IndexOutOfBoundsError("x[...]: a slice step must not be 0")
     return start, stop, 1 if step is None else step
@@ -114,7 +120,8 @@ def _integer(i: Any, n: Any, axis: int) -> int:
         k = operator.index(i)
     except TypeError:
         raise UnsupportedOperandError(
-            f"x[...]: an index must be an int, slice, None, Ellipsis or Tensor, got {type(i).__name__}"
+            "x[...]: an index must be an int, slice, None, Ellipsis or Tensor, "
+            f"got {type(i).__name__}"
         ) from None
     if not -n <= k < n:
         raise IndexOutOfBoundsError(

@@ -118,7 +118,9 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     right = [chr(97 + a + k) for k in range(b)]
     for i, j in zip(first, second, strict=True):
         if x1.shape[i] != x2.shape[j]:
-            raise ShapeError(f"tensordot: summed axes must agree, got {x1.shape[i]} and {x2.shape[j]}")
+            raise ShapeError(
+                f"tensordot: summed axes must agree, got {x1.shape[i]} and {x2.shape[j]}"
+            )
         right[j] = left[i]
     kept = [c for c in left if c not in right] + [c for c in right if c not in left]
     return ops.contract(x1, x2, f"{''.join(left)},{''.join(right)}->{''.join(kept)}")
@@ -127,7 +129,9 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum of conj(x1) * x2 along axis."""
     shape: Shape = ops.families.broadcast_shapes(x1.shape, x2.shape)
-    k = normal_axis("vecdot", axis, min(len(x1.shape), len(x2.shape))) - min(len(x1.shape), len(x2.shape))
+    k = normal_axis("vecdot", axis, min(len(x1.shape), len(x2.shape))) - min(
+        len(x1.shape), len(x2.shape)
+    )
     return ops.reduce_sum(ops.conj(x1) * x2, (len(shape) + k,), False)
 
 

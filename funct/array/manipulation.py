@@ -13,9 +13,9 @@ from funct.core import Size
 from funct.errors import ShapeError
 
 __all__ = [
-    "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims", "flip",
-    "matrix_transpose", "moveaxis", "pad", "permute_dims", "repeat", "reshape", "roll", "squeeze",
-    "stack", "tile", "unstack",
+    "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
+    "flip", "matrix_transpose", "moveaxis", "pad", "permute_dims", "repeat", "reshape", "roll",
+    "squeeze", "stack", "tile", "unstack",
 ]  # fmt: skip
 
 
@@ -41,7 +41,9 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
             total = total * n
         known = not isinstance(rest, Size) and not isinstance(total, Size)
         if known and (rest == 0 or total % rest):
-            raise ShapeError(f"reshape: {total} elements of shape {x.shape} do not fill shape {shape}")
+            raise ShapeError(
+                f"reshape: {total} elements of shape {x.shape} do not fill shape {shape}"
+            )
         shape = (*shape[: unknown[0]], total // rest, *shape[unknown[0] + 1 :])
     return ops.reshape(x, shape)
 
@@ -51,7 +53,9 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     try:
         return ops.families.broadcast_shapes(*shapes)
     except ValueError as error:
-        raise ShapeError(f"broadcast_shapes: shapes must broadcast, got {shapes}: {error}") from None
+        raise ShapeError(
+            f"broadcast_shapes: shapes must broadcast, got {shapes}: {error}"
+        ) from None
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
@@ -122,7 +126,9 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     rank = len(x.shape)
     order = tuple([normal_axis("permute_dims", a, rank) for a in axes])
     if sorted(order) != list(range(rank)):
-        raise ShapeError(f"permute_dims: axes must be a permutation of {rank} axes, got {tuple(axes)}")
+        raise ShapeError(
+            f"permute_dims: axes must be a permutation of {rank} axes, got {tuple(axes)}"
+        )
     return ops.permute_dims(x, order)
 
 
@@ -134,7 +140,10 @@ def matrix_transpose(x: Any, /) -> Any:
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Axes moved to other positions, the rest in order."""
     rank = len(x.shape)
-    src = [normal_axis("moveaxis", a, rank) for a in (source if isinstance(source, tuple) else (source,))]
+    src = [
+        normal_axis("moveaxis", a, rank)
+        for a in (source if isinstance(source, tuple) else (source,))
+    ]
     given = destination if isinstance(destination, tuple) else (destination,)
     dst = [normal_axis("moveaxis", a, rank) for a in given]
     order = [i for i in range(rank) if i not in src]
@@ -191,5 +200,7 @@ def pad(x: Any, padding: Any, /, *, value: Any = 0) -> Any:
     y = ops.pad_axes(x, pairs)
     if value == 0:
         return y
-    inside = ops.pad_axes(ops.broadcast_to(ops.families.constant(np.ones((), bool)), x.shape), pairs)
+    inside = ops.pad_axes(
+        ops.broadcast_to(ops.families.constant(np.ones((), bool)), x.shape), pairs
+    )
     return ops.where(inside, y, value)

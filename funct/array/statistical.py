@@ -1,4 +1,4 @@
-"""Chapters: statistical, searching, sorting and utility functions, with the standard's signatures."""
+"""Chapters: statistical, searching, sorting and utility functions; the standard's signatures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from funct.array.manipulation import concat, reshape
 from funct.errors import DTypeError, ShapeError
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumulative_prod", "cumulative_sum",
-    "diff", "logsumexp", "max", "mean", "min", "nonzero", "prod", "searchsorted", "sort", "std", "sum",
-    "take", "take_along_axis", "top_k", "var",
+    "all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumulative_prod",
+    "cumulative_sum", "diff", "logsumexp", "max", "mean", "min", "nonzero", "prod",
+    "searchsorted", "sort", "std", "sum", "take", "take_along_axis", "top_k", "var",
 ]  # fmt: skip
 
 
@@ -129,14 +129,18 @@ def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running sum along axis; include_initial puts a 0 in front."""
-    return _scan(ops.cumulative_sum, "cumulative_sum", x, axis, dtype, 0 if include_initial else None)
+    return _scan(
+        ops.cumulative_sum, "cumulative_sum", x, axis, dtype, 0 if include_initial else None
+    )
 
 
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running product along axis; include_initial puts a 1 in front."""
-    return _scan(ops.cumulative_prod, "cumulative_prod", x, axis, dtype, 1 if include_initial else None)
+    return _scan(
+        ops.cumulative_prod, "cumulative_prod", x, axis, dtype, 1 if include_initial else None
+    )
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
@@ -209,7 +213,9 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     if indices.dtype.kind not in "iu":
         raise DTypeError(f"take_along_axis: indices must be integers, got {indices.dtype}")
     if len(indices.shape) != len(x.shape):
-        raise ShapeError(f"take_along_axis: ranks must agree, got x {x.shape}, indices {indices.shape}")
+        raise ShapeError(
+            f"take_along_axis: ranks must agree, got x {x.shape}, indices {indices.shape}"
+        )
     rest_x, rest_i = ([1 if i == k else n for i, n in enumerate(v.shape)] for v in (x, indices))
     common = ops.families.broadcast_shapes(tuple(rest_x), tuple(rest_i))
     shape_x, shape_i = ((*common[:k], v.shape[k], *common[k + 1 :]) for v in (x, indices))

@@ -1,4 +1,4 @@
-"""`Tensor`: operators and methods of every array, concrete or traced; `Array`: one immutable buffer.
+"""`Tensor`: operators and methods of every array, traced or not; `Array`: one immutable buffer.
 
 `Ground` is level 0, the interpreter that computes. Tracers of the transforms derive from Tensor, so
 `x.__array_namespace__()` is `funct.array` for all of them and client code runs unchanged.
@@ -34,46 +34,46 @@ class Tensor(Value):
     value: Any  # what a tracer stands for, one level down
 
     def __add__(self, other: Operand, /) -> Tensor:
-        return ops.add(self, other)  # type: ignore[return-value]
+        return ops.add(self, other)
 
     def __radd__(self, other: Operand, /) -> Tensor:
-        return ops.add(other, self)  # type: ignore[return-value]
+        return ops.add(other, self)
 
     def __sub__(self, other: Operand, /) -> Tensor:
-        return ops.subtract(self, other)  # type: ignore[return-value]
+        return ops.subtract(self, other)
 
     def __rsub__(self, other: Operand, /) -> Tensor:
-        return ops.subtract(other, self)  # type: ignore[return-value]
+        return ops.subtract(other, self)
 
     def __mul__(self, other: Operand, /) -> Tensor:
-        return ops.multiply(self, other)  # type: ignore[return-value]
+        return ops.multiply(self, other)
 
     def __rmul__(self, other: Operand, /) -> Tensor:
-        return ops.multiply(other, self)  # type: ignore[return-value]
+        return ops.multiply(other, self)
 
     def __truediv__(self, other: Operand, /) -> Tensor:
-        return ops.divide(self, other)  # type: ignore[return-value]
+        return ops.divide(self, other)
 
     def __rtruediv__(self, other: Operand, /) -> Tensor:
-        return ops.divide(other, self)  # type: ignore[return-value]
+        return ops.divide(other, self)
 
     def __floordiv__(self, other: Operand, /) -> Tensor:
-        return ops.floor_divide(self, other)  # type: ignore[return-value]
+        return ops.floor_divide(self, other)
 
     def __rfloordiv__(self, other: Operand, /) -> Tensor:
-        return ops.floor_divide(other, self)  # type: ignore[return-value]
+        return ops.floor_divide(other, self)
 
     def __mod__(self, other: Operand, /) -> Tensor:
-        return ops.remainder(self, other)  # type: ignore[return-value]
+        return ops.remainder(self, other)
 
     def __rmod__(self, other: Operand, /) -> Tensor:
-        return ops.remainder(other, self)  # type: ignore[return-value]
+        return ops.remainder(other, self)
 
     def __pow__(self, other: Operand, /) -> Tensor:
-        return ops.pow(self, other)  # type: ignore[return-value]
+        return ops.pow(self, other)
 
     def __rpow__(self, other: Operand, /) -> Tensor:
-        return ops.pow(other, self)  # type: ignore[return-value]
+        return ops.pow(other, self)
 
     def __matmul__(self, other: Value, /) -> Tensor:
         return matmul(self, other)
@@ -82,74 +82,72 @@ class Tensor(Value):
         return matmul(other, self)
 
     def __neg__(self, /) -> Tensor:
-        return ops.negative(self)  # type: ignore[return-value]
+        return ops.negative(self)
 
     def __pos__(self, /) -> Tensor:
         return self
 
     def __abs__(self, /) -> Tensor:
-        return ops.abs(self)  # type: ignore[return-value]
+        return ops.abs(self)
 
     def __invert__(self, /) -> Tensor:
-        return ops.bitwise_invert(self)  # type: ignore[return-value]
+        return ops.bitwise_invert(self)
 
     def __and__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_and(self, other)  # type: ignore[return-value]
+        return ops.bitwise_and(self, other)
 
     def __rand__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_and(other, self)  # type: ignore[return-value]
+        return ops.bitwise_and(other, self)
 
     def __or__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_or(self, other)  # type: ignore[return-value]
+        return ops.bitwise_or(self, other)
 
     def __ror__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_or(other, self)  # type: ignore[return-value]
+        return ops.bitwise_or(other, self)
 
     def __xor__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_xor(self, other)  # type: ignore[return-value]
+        return ops.bitwise_xor(self, other)
 
     def __rxor__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_xor(other, self)  # type: ignore[return-value]
+        return ops.bitwise_xor(other, self)
 
     def __lshift__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_left_shift(self, other)  # type: ignore[return-value]
+        return ops.bitwise_left_shift(self, other)
 
     def __rlshift__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_left_shift(other, self)  # type: ignore[return-value]
+        return ops.bitwise_left_shift(other, self)
 
     def __rshift__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_right_shift(self, other)  # type: ignore[return-value]
+        return ops.bitwise_right_shift(self, other)
 
     def __rrshift__(self, other: Operand, /) -> Tensor:
-        return ops.bitwise_right_shift(other, self)  # type: ignore[return-value]
+        return ops.bitwise_right_shift(other, self)
 
     def __lt__(self, other: Operand, /) -> Tensor:
-        return ops.less(self, other)  # type: ignore[return-value]
+        return ops.less(self, other)
 
     def __le__(self, other: Operand, /) -> Tensor:
-        return ops.less_equal(self, other)  # type: ignore[return-value]
+        return ops.less_equal(self, other)
 
     def __gt__(self, other: Operand, /) -> Tensor:
-        return ops.greater(self, other)  # type: ignore[return-value]
+        return ops.greater(self, other)
 
     def __ge__(self, other: Operand, /) -> Tensor:
-        return ops.greater_equal(self, other)  # type: ignore[return-value]
+        return ops.greater_equal(self, other)
 
     def __eq__(self, other: object, /) -> Tensor:  # type: ignore[override]
-        return ops.equal(self, other)  # type: ignore[return-value,arg-type]
+        return ops.equal(self, other)  # type: ignore[arg-type]
 
     def __ne__(self, other: object, /) -> Tensor:  # type: ignore[override]
-        return ops.not_equal(self, other)  # type: ignore[return-value,arg-type]
+        return ops.not_equal(self, other)  # type: ignore[arg-type]
 
     __hash__ = None  # type: ignore[assignment]  # == is elementwise
 
     def __getitem__(self, key: Any, /) -> Tensor:
-        return index(self, key)  # type: ignore[no-any-return]
+        return index(self, key)
 
     def __setitem__(self, key: Any, value: Any, /) -> NoReturn:
-        raise ImmutableError(
-            "x[...] = v: Tensors are immutable", fix="x = x.at[...].set(v)"
-        )
+        raise ImmutableError("x[...] = v: Tensors are immutable", fix="x = x.at[...].set(v)")
 
     @property
     def at(self) -> At:
@@ -189,7 +187,7 @@ class Tensor(Value):
             raise ShapeError(f"item: the array must have one element, got shape {self.shape}")
         x = self if not self.shape else ops.reshape(self, ())
         kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[self.dtype.kind]
-        return kind(x)  # type: ignore[no-any-return,call-overload]
+        return kind(x)
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -198,12 +196,12 @@ class Tensor(Value):
     @property
     def shape(self) -> Shape:
         """Lengths of the axes."""
-        return self.value.shape  # type: ignore[no-any-return]
+        return self.value.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the elements."""
-        return self.value.dtype  # type: ignore[no-any-return]
+        return self.value.dtype
 
     @property
     def ndim(self) -> int:
@@ -227,15 +225,17 @@ class Tensor(Value):
     def T(self) -> Tensor:
         """Transpose of a 2-D array."""
         if len(self.shape) != 2:
-            raise ShapeError(f"T: x must be 2-D, got shape {self.shape}", fix="use mT or permute_dims")
-        return ops.permute_dims(self, (1, 0))  # type: ignore[return-value]
+            raise ShapeError(
+                f"T: x must be 2-D, got shape {self.shape}", fix="use mT or permute_dims"
+            )
+        return ops.permute_dims(self, (1, 0))
 
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
         if len(self.shape) < 2:
             raise ShapeError(f"mT: x must have at least 2 axes, got shape {self.shape}")
-        return ops.swap_last(self)  # type: ignore[return-value]
+        return ops.swap_last(self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
         return sys.modules["funct.array"]
@@ -252,7 +252,9 @@ def matmul(x: Any, y: Any, /) -> Any:
     if a >= 2 and b >= 2:
         return ops.matmul(x, y)
     if a == 0 or b == 0:
-        raise ShapeError(f"matmul: operands must have at least 1 axis, got x {x.shape} and y {y.shape}")
+        raise ShapeError(
+            f"matmul: operands must have at least 1 axis, got x {x.shape} and y {y.shape}"
+        )
     left = ops.reshape(x, (1, *x.shape)) if a == 1 else x
     right = ops.reshape(y, (*y.shape, 1)) if b == 1 else y
     out = ops.matmul(left, right)
@@ -309,29 +311,31 @@ class Array(Tensor):
     data: Any
     level = Ground()
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Array:
         """Refused; arrays are made by `asarray`, `zeros` and the like."""
-        raise TypeError("Array cannot be constructed; use funct.array.asarray")
+        raise UnsupportedOperandError(
+            "Array: the class cannot be called", fix="use funct.array.asarray"
+        )
 
     @property
     def shape(self) -> Shape:
         """Lengths of the axes."""
-        return self.data.shape  # type: ignore[no-any-return]
+        return self.data.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Data type of the elements."""
-        return self.data.dtype  # type: ignore[no-any-return]
+        return self.data.dtype
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return self.data.ndim  # type: ignore[no-any-return]
+        return self.data.ndim
 
     @property
     def size(self) -> int:
         """Number of elements."""
-        return self.data.size  # type: ignore[no-any-return]
+        return self.data.size
 
     def __getitem__(self, key: Any, /) -> Tensor:
         if key.__class__ is int or key.__class__ is slice:
@@ -339,7 +343,7 @@ class Array(Tensor):
                 return _box(self.data[key])  # a view; nothing is traced at level 0
             except IndexError:
                 pass
-        return index(self, key)  # type: ignore[no-any-return]
+        return index(self, key)
 
     def __bool__(self, /) -> bool:
         return bool(self.data)
@@ -373,7 +377,7 @@ class Array(Tensor):
         return self.data.copy().__dlpack__(**kwargs)  # importers may ignore a read-only flag
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.data.__dlpack_device__()  # type: ignore[no-any-return]
+        return self.data.__dlpack_device__()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _box, (np.asarray(self.data),)

@@ -24,7 +24,7 @@ def build(graph: Graph, *, guards: bool = True) -> Callable[..., Any]:
     """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers."""
     text, names = source(plan(graph, guards=guards))
     exec(compile(text, "<funct graph>", "exec"), names)
-    return names["run"]  # type: ignore[no-any-return]
+    return names["run"]
 
 
 def source(planned: Plan) -> tuple[str, dict[str, Any]]:

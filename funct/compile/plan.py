@@ -1,7 +1,7 @@
 """Plan a graph for repeated execution: which buffers die when, and which results may reuse one.
 
-A result may be written into an operand's buffer when the op is a NumPy ufunc, shape and dtype agree,
-and that buffer was made by this graph, dies here, and nothing that lives on is a view of it.
+A result may be written into an operand's buffer when the op is a NumPy ufunc, shape and dtype
+agree, and that buffer was made by this graph, dies here, and nothing that lives on is a view of it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def plan(graph: Graph, *, guards: bool = True) -> Plan:
     for k, e in enumerate(graph.nodes):
         if isinstance(e, Node):
             for v in e.results:
-                source = e.operands[-1] if e.name == "absorb" else e.operands[0] if e.operands else None
+                source = (
+                    e.operands[-1] if e.name == "absorb" else e.operands[0] if e.operands else None
+                )
                 shared = e.name in _VIEWS and isinstance(source, Var)
                 root[v] = root.get(source, source) if shared else v  # type: ignore[arg-type]
                 if not shared and _fresh(e):
@@ -71,9 +73,11 @@ def plan(graph: Graph, *, guards: bool = True) -> Plan:
 
 
 def _fresh(node: Node) -> bool:
-    """Whether the result is a new buffer that nobody else holds; NumPy gives 0-d ones as scalars."""
+    """Whether the result is a new buffer that nobody else holds; 0-d ones are NumPy scalars."""
     is_array = bool(node.results[0].shape)
-    return is_array and (isinstance(node.primitive.raw, np.ufunc) or node.name in ("matmul", "convolution"))
+    return is_array and (
+        isinstance(node.primitive.raw, np.ufunc) or node.name in ("matmul", "convolution")
+    )
 
 
 def _last_uses(graph: Graph) -> dict[Var, int]:
@@ -94,9 +98,9 @@ def _reusable(
         return None
     out = node.results[0]
     for v in node.operands:
-        if isinstance(v, Var) and v in owners and v not in taken and alive_until.get(v) == k:
-            if repr(v.shape) == repr(out.shape) and v.dtype == out.dtype:
-                return v
+        dies = isinstance(v, Var) and v in owners and v not in taken and alive_until.get(v) == k
+        if dies and repr(v.shape) == repr(out.shape) and v.dtype == out.dtype:
+            return v
     return None
 
 

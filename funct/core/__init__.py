@@ -33,8 +33,8 @@ from funct.core.value import Shape as Shape
 from funct.core.value import Value as Value
 
 __all__ = [
-    "Absent", "Derived", "Diagonal", "Level", "Linear", "Lowering", "Number", "OnnxWriter", "Operand",
-    "Pair", "Primitive", "Region", "Rule", "Sample", "Shape", "ShapeDtype", "Size", "SizeScope", "Value",
-    "bind", "bind1", "bind2", "bind_region", "catalogue", "enter", "ground_level", "is_one", "lookup",
-    "set_ground", "size_values", "top_level",
+    "Absent", "Derived", "Diagonal", "Level", "Linear", "Lowering", "Number", "OnnxWriter",
+    "Operand", "Pair", "Primitive", "Region", "Rule", "Sample", "Shape", "ShapeDtype", "Size",
+    "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region", "catalogue", "enter",
+    "ground_level", "is_one", "lookup", "set_ground", "size_values", "top_level",
 ]  # fmt: skip

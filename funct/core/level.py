@@ -1,8 +1,8 @@
 """Levels and `bind`: an op goes to the highest level among its operands. The data alone decides.
 
 A level is one run of one transform, and the interpreter of the tracers that run made. Its order is
-its birth number from one process-wide counter. It is closed when its transform returns; a tracer that
-outlives its level is recognised at its next use.
+its birth number from one process-wide counter. It is closed when its transform returns; a tracer
+that outlives its level is recognised at its next use.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from funct.core.primitive import Primitive
     from funct.core.region import Region
 
-__all__ = ["Level", "bind", "bind1", "bind2", "bind_region", "ground_level", "set_ground", "top_level"]
+__all__ = [
+    "Level",
+    "bind",
+    "bind1",
+    "bind2",
+    "bind_region",
+    "ground_level",
+    "set_ground",
+    "top_level",
+]
 
 _birth = itertools.count(1).__next__
 

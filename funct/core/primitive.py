@@ -5,7 +5,7 @@ The record is frozen and has no optional rule: what is absent is written `Absent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -13,15 +13,32 @@ import numpy as np
 
 from funct.core.rule import Absent, Rule
 
-__all__ = ["Lowering", "OnnxWriter", "Primitive", "Sample", "ShapeDtype", "catalogue", "enter", "lookup"]
+__all__ = [
+    "Lowering",
+    "OnnxWriter",
+    "Primitive",
+    "Sample",
+    "ShapeDtype",
+    "catalogue",
+    "enter",
+    "lookup",
+]
+
+
+def _as_tuple(values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(values)
+
+
+def _as_dtype(dtype: Any) -> np.dtype[Any]:
+    return np.dtype(dtype)
 
 
 @attrs.frozen
 class ShapeDtype:
     """Shape and dtype of a value that need not exist."""
 
-    shape: tuple[Any, ...] = attrs.field(converter=tuple)
-    dtype: np.dtype[Any] = attrs.field(converter=np.dtype)
+    shape: tuple[Any, ...] = attrs.field(converter=_as_tuple)
+    dtype: np.dtype[Any] = attrs.field(converter=_as_dtype)
 
     @property
     def ndim(self) -> int:
@@ -36,28 +53,42 @@ class Sample:
     smooth: derivatives exist in a neighbourhood of the operands, so differences may be taken.
     """
 
-    args: tuple[Any, ...] = attrs.field(converter=tuple)
-    params: tuple[Any, ...] = attrs.field(default=(), converter=tuple)
+    args: tuple[Any, ...] = attrs.field(converter=_as_tuple)
+    params: tuple[Any, ...] = attrs.field(default=(), converter=_as_tuple)
     smooth: bool = True
 
 
 class OnnxWriter(Protocol):
     """What an ONNX lowering may ask of the exporter; `ops` never imports onnx."""
 
+    results: tuple[ShapeDtype, ...]  # what the node that is being lowered gives
+
     def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """Append a node with one output and return that output's name."""
+        """Append a node with one output and return that output's name.
+
+        An integer type that runtimes do not compute op_type in is widened, and narrowed afterwards.
+        """
+
+    def op_many(self, op_type: str, count: int, *inputs: str, **attributes: Any) -> tuple[str, ...]:
+        """Append a node with several outputs."""
+
+    def cast(self, name: str, dtype: Any) -> str:
+        """The value in another dtype; the name itself where it has that dtype already."""
 
     def constant(self, value: Any, dtype: Any = None) -> str:
         """The name of an initializer that holds value."""
 
     def shape_of(self, name: str) -> tuple[Any, ...]:
-        """Shape of a named value, symbolic sizes included."""
+        """Shape of an operand or a constant, symbolic sizes included."""
 
     def dtype_of(self, name: str) -> np.dtype[Any]:
         """Dtype of a named value."""
 
-    def dims(self, shape: tuple[Any, ...]) -> str:
-        """The name of a 1-D int64 value that holds shape, computed where sizes are symbolic."""
+    def dims(self, shape: tuple[Any, ...], *, infer: bool = False) -> str:
+        """The name of a 1-D int64 value that holds shape, computed where sizes are symbolic.
+
+        infer: for Reshape; one symbolic size may be left to the operator.
+        """
 
 
 Lowering = Callable[..., str | tuple[str, ...]]  # (writer, *input names, *params) -> output name(s)
@@ -70,7 +101,8 @@ class Primitive:
     name: the op's name, unique in the catalogue.
     raw: the implementation on bare arrays, `raw(*operands, *params)`.
     operands, params: names, in call order.
-    rules: one per operand: a Rule, Absent, or None (the result does not vary with it: indices, tests).
+    rules: one per operand: a Rule, Absent, or None (the result does not vary with it: indices,
+    tests).
     batch: `batch(prim, args, batched, params)`: the op with the batch on axis 0 of args[i] where
         batched[i]; the result has it on axis 0.
     aval: `aval(args, params)`: ShapeDtype of the result, or a tuple of them.
@@ -107,7 +139,9 @@ _catalogue: dict[str, Primitive] = {}
 def enter(prim: Primitive, fn: Callable[..., Any]) -> None:
     """Bind the record to its function and put it into the catalogue."""
     assert prim.name not in _catalogue, f"two primitives are named {prim.name}"
-    object.__setattr__(prim, "fn", fn)  # the record and its function need each other; set once, here
+    object.__setattr__(
+        prim, "fn", fn
+    )  # the record and its function need each other; set once, here
     _catalogue[prim.name] = prim
 
 

@@ -1,4 +1,4 @@
-"""`Region`: a call of a function that brings its own derivative rules (custom_vjp, custom_jvp, jit).
+"""`Region`: a call of a function with its own derivative rules (custom_vjp, custom_jvp, jit).
 
 Everything is flat: a tuple of values in, a tuple of values out. Levels decide what to do with it;
 the missing one of the two modes is derived from the other by transposition.

@@ -4,7 +4,8 @@ A rule is a linear function of g and names what it needs:
 
     def _divide_rule_y(g, ans, y): return -g * ans / y
 
-The names after g (`ans`, operands, parameters, `x_shape` for a shape alone) decide what the tape keeps.
+The names after g (`ans`, operands, parameters, `x_shape` for a shape alone) decide what the tape
+keeps.
 """
 
 from __future__ import annotations
@@ -52,7 +53,13 @@ class Rule:
     fast: bool = True
 
     def push(
-        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+        self,
+        prim: Primitive,
+        i: int,
+        t: Any,
+        vals: Sequence[Any],
+        params: tuple[Any, ...],
+        ans: Any,
     ) -> Any:
         """Tangent of the result contributed by operand i."""
         raise NotImplementedError
@@ -66,7 +73,13 @@ class Diagonal(Rule):
         self.keep = keeper(rule, names)
 
     def push(
-        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+        self,
+        prim: Primitive,
+        i: int,
+        t: Any,
+        vals: Sequence[Any],
+        params: tuple[Any, ...],
+        ans: Any,
     ) -> Any:
         """The rule itself."""
         return self.rule(t, *self.keep((ans, *vals, *params)))
@@ -81,7 +94,13 @@ class Linear(Rule):
         self.fast = fast
 
     def push(
-        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+        self,
+        prim: Primitive,
+        i: int,
+        t: Any,
+        vals: Sequence[Any],
+        params: tuple[Any, ...],
+        ans: Any,
     ) -> Any:
         """The op, with the tangent in the operand's place."""
         return prim.fn(*vals[:i], t, *vals[i + 1 :], *params)
@@ -98,7 +117,13 @@ class Derived(Rule):
         self.keep = itemgetter(slice(0, 0))
 
     def push(
-        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+        self,
+        prim: Primitive,
+        i: int,
+        t: Any,
+        vals: Sequence[Any],
+        params: tuple[Any, ...],
+        ans: Any,
     ) -> Any:
         """The stated push."""
         return self.rule(t, ans, *vals, *params)
@@ -116,13 +141,21 @@ class Pair(Rule):
         self.keep = keeper(pull, names)
 
     def push(
-        self, prim: Primitive, i: int, t: Any, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
+        self,
+        prim: Primitive,
+        i: int,
+        t: Any,
+        vals: Sequence[Any],
+        params: tuple[Any, ...],
+        ans: Any,
     ) -> Any:
         """The stated push."""
         return self.rule(t, ans, *vals, *params)
 
 
-def keeper(rule: RuleFunction, names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def keeper(
+    rule: RuleFunction, names: Sequence[str]
+) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """What picks the values that `rule` names after g out of (ans, *names, *shapes)."""
     known = ["ans", *names, *(f"{n}_shape" for n in names)]
     wanted = list(inspect.signature(rule).parameters)[1:]
@@ -131,4 +164,6 @@ def keeper(rule: RuleFunction, names: Sequence[str]) -> Callable[[tuple[Any, ...
     at = [known.index(w) for w in wanted]
     if len(at) > 1 and at != list(range(at[0], at[-1] + 1)):
         return itemgetter(*at)
-    return itemgetter(slice(at[0], at[-1] + 1) if at else slice(0, 0))  # a slice gives a tuple for one
+    return itemgetter(
+        slice(at[0], at[-1] + 1) if at else slice(0, 0)
+    )  # a slice gives a tuple for one

@@ -1,9 +1,10 @@
 """`Size`: an axis length that capture keeps symbolic.
 
 A Size is a polynomial in named symbols with integer coefficients; what is no polynomial (a floor
-division that leaves a rest) becomes an opaque atom, kept as text. It is not an `int`: C code would read
-an int subclass without asking. Whoever needs the number calls `__index__`, and whoever compares needs
-a decision; both are answered from the example's value and recorded as a guard on the scope.
+division that leaves a rest) becomes an opaque atom, kept as text. It is not an `int`: C code would
+read an int subclass without asking. Whoever needs the number calls `__index__`, and whoever
+compares needs a decision; both are answered from the example's value and recorded as a guard on the
+scope.
 """
 
 from __future__ import annotations
@@ -192,7 +193,7 @@ def _hint(x: Any) -> int:
 
 
 def is_one(n: object) -> bool:
-    """Whether an axis has the literal length 1; a symbolic one is taken for longer, without a guard."""
+    """Whether an axis has the literal length 1; a symbolic one is taken for longer, unguarded."""
     return n.__class__ is int and n == 1
 
 

@@ -18,8 +18,8 @@ Number = bool | int | float | complex
 class Value:
     """Anything that a primitive takes or gives. It has `level`, `shape` and `dtype`.
 
-    The operators are declared for the type checker alone: `funct.array.Tensor` defines them, and the
-    derivative rules, which live below it, are written with them.
+    The operators are declared for the type checker alone: `funct.array.Tensor` defines them, and
+    the derivative rules, which live below it, are written with them.
     """
 
     __slots__ = ()

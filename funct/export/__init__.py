@@ -2,6 +2,7 @@
 
 from funct.export.program import Dim as Dim
 from funct.export.program import export as export
+from funct.export.to_onnx import to_onnx as to_onnx
 from funct.graph.program import ExportedProgram as ExportedProgram
 
-__all__ = ["Dim", "ExportedProgram", "export"]
+__all__ = ["Dim", "ExportedProgram", "export", "to_onnx"]

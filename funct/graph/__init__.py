@@ -20,7 +20,7 @@ from funct.graph.run import holds as holds
 from funct.graph.show import show as show
 
 __all__ = [
-    "Call", "Capture", "Entry", "Graph", "GraphTracer", "Guard", "Interpreter", "Node", "Symbol",
-    "Transformer", "Var", "capture", "check", "eliminate_dead", "holds", "inline_calls", "share_common",
-    "show",
+    "Call", "Capture", "Entry", "Graph", "GraphTracer", "Guard", "Interpreter", "Node",
+    "Symbol", "Transformer", "Var", "capture", "check", "eliminate_dead", "holds",
+    "inline_calls", "share_common", "show",
 ]  # fmt: skip

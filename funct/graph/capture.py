@@ -1,8 +1,8 @@
 """Capture: run a Python function once and keep what it did as a `Graph`.
 
-Capturing is one more level. Its tracers carry shape and dtype; their concrete value is computed only
-when `bool()`, `int()` or `float()` asks for it, and then the answer becomes a guard of the graph.
-Tracers of outer transforms that the function closes over become inputs.
+Capturing is one more level. Its tracers carry shape and dtype; their concrete value is computed
+only when `bool()`, `int()` or `float()` asks for it, and then the answer becomes a guard of the
+graph. Tracers of outer transforms that the function closes over become inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class _Pending:
 
     __slots__ = ("args", "params", "run", "values")
 
-    def __init__(self, run: Callable[..., Any], args: Sequence[Any], params: tuple[Any, ...]) -> None:
+    def __init__(
+        self, run: Callable[..., Any], args: Sequence[Any], params: tuple[Any, ...]
+    ) -> None:
         self.run = run
         self.args = args
         self.params = params
@@ -37,7 +39,10 @@ class _Pending:
 
     def compute(self) -> None:
         """Compute the values one level down; operands of the same level must be known."""
-        args = [a.have if a.__class__ is GraphTracer and a.have is not _UNKNOWN else a for a in self.args]
+        args = [
+            a.have if a.__class__ is GraphTracer and a.have is not _UNKNOWN else a
+            for a in self.args
+        ]
         out = self.run(*args, *size_values(self.params))
         self.values = out if isinstance(out, tuple) else (out,)
 
@@ -47,7 +52,9 @@ class GraphTracer(Tensor):
 
     __slots__ = ("_aval_dtype", "_aval_shape", "have", "index", "level", "pending", "var")
 
-    def __init__(self, level: Capture, var: Var, have: Any, pending: _Pending | None, index: int) -> None:
+    def __init__(
+        self, level: Capture, var: Var, have: Any, pending: _Pending | None, index: int
+    ) -> None:
         self.level = level
         self.var = var
         self.have = have
@@ -172,11 +179,11 @@ class Capture(Level):
     def operand(self, a: Any) -> Var | Number:
         """The name of an operand; anything that is no tracer of this level becomes a constant."""
         if a.__class__ is GraphTracer and a.level is self:
-            return a.var  # type: ignore[no-any-return]
+            return a.var
         if isinstance(a, np.generic | np.ndarray):
             a = asarray(a)
         if not isinstance(a, Tensor):
-            return int(a) if isinstance(a, Size) else a  # type: ignore[no-any-return]
+            return int(a) if isinstance(a, Size) else a
         found = self.constants.get(id(a))
         if found is None:
             var = Var(f"c{len(self.constants)}", tuple(a.shape), a.dtype)
@@ -192,9 +199,16 @@ class Capture(Level):
         except Exception as error:
             raise explain(prim, args, params, error) from None
         many = isinstance(avals, tuple)
-        results = tuple([self.fresh(v.shape, v.dtype) for v in (avals if isinstance(avals, tuple) else (avals,))])
+        results = tuple(
+            [
+                self.fresh(v.shape, v.dtype)
+                for v in (avals if isinstance(avals, tuple) else (avals,))
+            ]
+        )
         for a in args:
-            if not isinstance(a, Tensor | bool | int | float | complex | np.generic | np.ndarray | Size):
+            if not isinstance(
+                a, Tensor | bool | int | float | complex | np.generic | np.ndarray | Size
+            ):
                 raise explain(prim, args, params, TypeError("operand"))
         node = Node(prim, tuple([self.operand(a) for a in args]), params, results, user_site())
         self.entries.append(node)
@@ -208,7 +222,9 @@ class Capture(Level):
         """Write a call down, with the body that one run of its function gives."""
         args = [a if isinstance(a, Tensor) else asarray(a) for a in args]
         operands = tuple([self.operand(a) for a in args])
-        inner = [a if a.__class__ is GraphTracer and a.level is self else self._constant(a) for a in args]
+        inner = [
+            a if a.__class__ is GraphTracer and a.level is self else self._constant(a) for a in args
+        ]
         before, self.entries = self.entries, []
         try:
             outs = region.run(*inner)
@@ -277,5 +293,3 @@ def capture(
     inputs = (*level.inputs, *[v for v, _ in outer])
     graph = Graph(inputs, constants, tuple(level.entries), tuple(refs), tuple(level.symbols))  # type: ignore[arg-type]
     return graph, tuple([x for _, x in outer])
-
-

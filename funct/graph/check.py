@@ -14,8 +14,8 @@ __all__ = ["check"]
 def check(graph: Graph) -> Graph:
     """The graph itself, or GraphError naming the entry that breaks a rule.
 
-    Rules: every Var is defined once, before it is used; the shapes and dtypes written on results are
-    those that the primitive's abstract rule gives; names are unique.
+    Rules: every Var is defined once, before it is used; the shapes and dtypes written on results
+    are those that the primitive's abstract rule gives; names are unique.
     """
     known: set[Var] = set()
     names: set[str] = set()
@@ -33,7 +33,9 @@ def check(graph: Graph) -> Graph:
     for v, x in graph.constants:
         define(v, "a constant")
         if tuple(x.shape) != v.shape or x.dtype != v.dtype:
-            raise GraphError(f"graph: constant {v.name} is {x.dtype}{list(x.shape)}, typed {v.aval}")
+            raise GraphError(
+                f"graph: constant {v.name} is {x.dtype}{list(x.shape)}, typed {v.aval}"
+            )
     for e in graph.nodes:
         operands: tuple[Any, ...] = (e.operand,) if isinstance(e, Guard) else e.operands
         for a in operands:
@@ -44,7 +46,9 @@ def check(graph: Graph) -> Graph:
         if isinstance(e, Node):
             _check_types(e)
         if isinstance(e, Call) and len(e.results) != len(e.body.outputs):
-            raise GraphError(f"graph: {e.name} has {len(e.results)} results, its body {len(e.body.outputs)}")
+            raise GraphError(
+                f"graph: {e.name} has {len(e.results)} results, its body {len(e.body.outputs)}"
+            )
         for v in e.results:
             define(v, e.name)
     for v in graph.outputs:
@@ -57,9 +61,15 @@ def _check_types(node: Node) -> None:
     avals = node.primitive.aval(node.operands, node.params)
     expected = avals if isinstance(avals, tuple) else (avals,)
     got = tuple([v.aval for v in node.results])
-    if len(got) != len(expected) or not all(_same(a, b) for a, b in zip(got, expected, strict=True)):
-        raise GraphError(f"graph: {node.name} gives {expected}, its results are typed {got}", site=node.site)
+    if len(got) != len(expected) or not all(
+        _same(a, b) for a, b in zip(got, expected, strict=True)
+    ):
+        raise GraphError(
+            f"graph: {node.name} gives {expected}, its results are typed {got}", site=node.site
+        )
 
 
 def _same(a: ShapeDtype, b: ShapeDtype) -> bool:
-    return a.dtype == b.dtype and repr(a.shape) == repr(b.shape)  # text: comparing Sizes would guard
+    return a.dtype == b.dtype and repr(a.shape) == repr(
+        b.shape
+    )  # text: comparing Sizes would guard

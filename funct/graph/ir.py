@@ -3,7 +3,8 @@
 Four kinds of entries: inputs, constants, nodes (what is computed) and outputs. A node is one of
 
 - `Node`: a primitive applied to operands;
-- `Call`: a function with its own derivative rules, kept as a leaf, with its body for those who inline;
+- `Call`: a function with its own derivative rules, kept as a leaf, with its body for those who
+  inline;
 - `Guard`: a decision that Python took on a value or on a size; a run in which it does not hold has
   left the path that this graph describes.
 
@@ -127,4 +128,5 @@ class Graph:
         return show(self)
 
     def __repr__(self) -> str:
-        return f"<Graph: {len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs>"
+        counts = f"{len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs"
+        return f"<Graph: {counts}>"

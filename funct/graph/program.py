@@ -28,7 +28,8 @@ class Signature:
 class ExportedProgram:
     """A captured function of trees. It takes every transform, like the function it came from.
 
-    graph: the flat function. in_spec: structure of (args, kwargs). out_spec: structure of the result.
+    graph: the flat function. in_spec: structure of (args, kwargs). out_spec: structure of the
+    result.
     input_names, output_names: one per leaf. constant_names: graph name of a constant to the dotted
     path of the parameter it was ("0.weight").
     """
@@ -45,11 +46,13 @@ class ExportedProgram:
         """Names and types of inputs and outputs."""
         return Signature(
             tuple([(n, v.aval) for n, v in zip(self.input_names, self.graph.inputs, strict=True)]),
-            tuple([(n, v.aval) for n, v in zip(self.output_names, self.graph.outputs, strict=True)]),
+            tuple(
+                [(n, v.aval) for n, v in zip(self.output_names, self.graph.outputs, strict=True)]
+            ),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program; raises ShapeError, DTypeError, TreeError or GuardError for other inputs."""
+        """Run it; raises ShapeError, DTypeError, TreeError or GuardError for other inputs."""
         return self.out_spec.unflatten(Interpreter(self.graph).run(*self.flat_inputs(args, kwargs)))
 
     def flat_inputs(self, args: Any, kwargs: Any) -> list[Any]:
@@ -66,7 +69,9 @@ class ExportedProgram:
         return str(self.graph)
 
     def __repr__(self) -> str:
-        return f"<ExportedProgram ({', '.join(self.input_names)}) -> ({', '.join(self.output_names)})>"
+        return (
+            f"<ExportedProgram ({', '.join(self.input_names)}) -> ({', '.join(self.output_names)})>"
+        )
 
 
 def _check_input(name: str, v: Var, x: Any) -> None:

@@ -54,10 +54,13 @@ class Interpreter:
                 continue
             operands = [values[a] if isinstance(a, Var) else a for a in entry.operands]
             try:
-                outs = self.node(entry, operands) if isinstance(entry, Node) else self.call(entry, operands)
+                outs = (
+                    self.node(entry, operands)
+                    if isinstance(entry, Node)
+                    else self.call(entry, operands)
+                )
             except FunctError as error:
-                if error.site is None:
-                    error.site = entry.site
+                error.site = entry.site or error.site  # where the node came from, not who runs it
                 raise
             for v, o in zip(entry.results, outs, strict=True):
                 values[v] = o
@@ -77,7 +80,11 @@ class Interpreter:
         """One decision."""
         value = self.values[guard.operand] if guard.operand is not None else None
         if not holds(guard, value, self.sizes):
-            what = guard.expected if guard.kind == "size" else f"{guard.kind}(...) == {guard.expected!r}"
+            what = (
+                guard.expected
+                if guard.kind == "size"
+                else f"{guard.kind}(...) == {guard.expected!r}"
+            )
             raise GuardError(
                 f"graph: captured for inputs with {what}, which does not hold now",
                 site=guard.site,
@@ -96,6 +103,6 @@ class Transformer(Interpreter):
             held = names[s.input]
             assert held is not None
             held[s.axis] = s.name
-        out, outer = capture(lambda *xs: self.run(*xs), examples, names=names)
+        out, outer = capture(self.run, examples, names=names)
         assert not outer, "a transformed graph is closed"
         return out

@@ -34,7 +34,9 @@ def _body(graph: Graph, lines: list[str], indent: str) -> None:
     for e in graph.nodes:
         where = f"  {e.site}" if e.site and e.site.text and not e.site.file.startswith("<") else ""
         if isinstance(e, Guard):
-            what = e.expected if e.kind == "size" else f"{e.kind}({e.operand.name}) == {e.expected!r}"  # type: ignore[union-attr]
+            what = (
+                e.expected if e.kind == "size" else f"{e.kind}({e.operand.name}) == {e.expected!r}"
+            )  # type: ignore[union-attr]
             lines.append(_comment(f"{indent}assert {what}", where.strip()))
             continue
         operands = [a.name if isinstance(a, Var) else repr(a) for a in e.operands]

@@ -1,4 +1,4 @@
-"""One room per primitive, one file per chapter of the Array API. Rules reach other rooms as `ops.name`.
+"""One room per primitive, one file per chapter of the Array API; rules call others as `ops.name`.
 
 These functions take normal parameters (non-negative axes, tuples); the standard's signatures are in
 `funct.array`.
@@ -6,14 +6,143 @@ These functions take normal parameters (non-negative axes, tuples); the standard
 
 from funct.core import Sample as Sample
 from funct.ops import families as families
-from funct.ops.convolution import *
-from funct.ops.elementwise import *
+from funct.ops.convolution import convolution as convolution
+from funct.ops.convolution import convolution_input as convolution_input
+from funct.ops.convolution import convolution_weight as convolution_weight
+from funct.ops.elementwise import abs as abs
+from funct.ops.elementwise import absorb as absorb
+from funct.ops.elementwise import acos as acos
+from funct.ops.elementwise import acosh as acosh
+from funct.ops.elementwise import add as add
+from funct.ops.elementwise import asin as asin
+from funct.ops.elementwise import asinh as asinh
+from funct.ops.elementwise import atan as atan
+from funct.ops.elementwise import atan2 as atan2
+from funct.ops.elementwise import atanh as atanh
+from funct.ops.elementwise import ceil as ceil
+from funct.ops.elementwise import conj as conj
+from funct.ops.elementwise import copysign as copysign
+from funct.ops.elementwise import cos as cos
+from funct.ops.elementwise import cosh as cosh
+from funct.ops.elementwise import divide as divide
+from funct.ops.elementwise import erf as erf
+from funct.ops.elementwise import exp as exp
+from funct.ops.elementwise import expm1 as expm1
+from funct.ops.elementwise import floor as floor
+from funct.ops.elementwise import floor_divide as floor_divide
+from funct.ops.elementwise import hypot as hypot
+from funct.ops.elementwise import imag as imag
+from funct.ops.elementwise import log as log
+from funct.ops.elementwise import log1p as log1p
+from funct.ops.elementwise import log2 as log2
+from funct.ops.elementwise import log10 as log10
+from funct.ops.elementwise import logaddexp as logaddexp
+from funct.ops.elementwise import multiply as multiply
+from funct.ops.elementwise import negative as negative
+from funct.ops.elementwise import nextafter as nextafter
+from funct.ops.elementwise import pow as pow
+from funct.ops.elementwise import real as real
+from funct.ops.elementwise import reciprocal as reciprocal
+from funct.ops.elementwise import relu as relu
+from funct.ops.elementwise import remainder as remainder
+from funct.ops.elementwise import round as round
+from funct.ops.elementwise import sign as sign
+from funct.ops.elementwise import sin as sin
+from funct.ops.elementwise import sinh as sinh
+from funct.ops.elementwise import sqrt as sqrt
+from funct.ops.elementwise import square as square
+from funct.ops.elementwise import stop_gradient as stop_gradient
+from funct.ops.elementwise import subtract as subtract
+from funct.ops.elementwise import tan as tan
+from funct.ops.elementwise import tanh as tanh
+from funct.ops.elementwise import trunc as trunc
 from funct.ops.families import first_axis as first_axis
-from funct.ops.indexing import *
-from funct.ops.linalg import *
-from funct.ops.logic import *
-from funct.ops.manipulation import *
-from funct.ops.pooling import *
-from funct.ops.random import *
-from funct.ops.sorting import *
-from funct.ops.statistical import *
+from funct.ops.indexing import put as put
+from funct.ops.indexing import put_along_axis as put_along_axis
+from funct.ops.indexing import scatter as scatter
+from funct.ops.indexing import take as take
+from funct.ops.indexing import take_along_axis as take_along_axis
+from funct.ops.indexing import wrap_index as wrap_index
+from funct.ops.linalg import contract as contract
+from funct.ops.linalg import matmul as matmul
+from funct.ops.logic import bitwise_and as bitwise_and
+from funct.ops.logic import bitwise_invert as bitwise_invert
+from funct.ops.logic import bitwise_left_shift as bitwise_left_shift
+from funct.ops.logic import bitwise_or as bitwise_or
+from funct.ops.logic import bitwise_right_shift as bitwise_right_shift
+from funct.ops.logic import bitwise_xor as bitwise_xor
+from funct.ops.logic import equal as equal
+from funct.ops.logic import greater as greater
+from funct.ops.logic import greater_equal as greater_equal
+from funct.ops.logic import isfinite as isfinite
+from funct.ops.logic import isinf as isinf
+from funct.ops.logic import isnan as isnan
+from funct.ops.logic import less as less
+from funct.ops.logic import less_equal as less_equal
+from funct.ops.logic import logical_and as logical_and
+from funct.ops.logic import logical_not as logical_not
+from funct.ops.logic import logical_or as logical_or
+from funct.ops.logic import logical_xor as logical_xor
+from funct.ops.logic import maximum as maximum
+from funct.ops.logic import minimum as minimum
+from funct.ops.logic import not_equal as not_equal
+from funct.ops.logic import signbit as signbit
+from funct.ops.logic import where as where
+from funct.ops.manipulation import astype as astype
+from funct.ops.manipulation import broadcast_to as broadcast_to
+from funct.ops.manipulation import concat as concat
+from funct.ops.manipulation import embed as embed
+from funct.ops.manipulation import flip as flip
+from funct.ops.manipulation import move_axis as move_axis
+from funct.ops.manipulation import permute_dims as permute_dims
+from funct.ops.manipulation import reshape as reshape
+from funct.ops.manipulation import slice_ as slice_
+from funct.ops.manipulation import squeeze as squeeze
+from funct.ops.manipulation import swap_last as swap_last
+from funct.ops.pooling import avg_pool as avg_pool
+from funct.ops.pooling import fold_windows as fold_windows
+from funct.ops.pooling import max_pool as max_pool
+from funct.ops.pooling import max_pool_index as max_pool_index
+from funct.ops.pooling import pad_axes as pad_axes
+from funct.ops.pooling import windows as windows
+from funct.ops.random import random_bits as random_bits
+from funct.ops.random import random_fold_in as random_fold_in
+from funct.ops.random import random_split as random_split
+from funct.ops.sorting import argsort as argsort
+from funct.ops.sorting import searchsorted as searchsorted
+from funct.ops.sorting import sort as sort
+from funct.ops.sorting import top_k as top_k
+from funct.ops.statistical import all as all
+from funct.ops.statistical import any as any
+from funct.ops.statistical import argmax as argmax
+from funct.ops.statistical import argmin as argmin
+from funct.ops.statistical import axis_count as axis_count
+from funct.ops.statistical import cumulative_prod as cumulative_prod
+from funct.ops.statistical import cumulative_sum as cumulative_sum
+from funct.ops.statistical import linear_recurrence as linear_recurrence
+from funct.ops.statistical import mean_of as mean_of
+from funct.ops.statistical import reduce_max as reduce_max
+from funct.ops.statistical import reduce_min as reduce_min
+from funct.ops.statistical import reduce_prod as reduce_prod
+from funct.ops.statistical import reduce_sum as reduce_sum
+from funct.ops.statistical import restore as restore
+from funct.ops.statistical import size_along as size_along
+
+__all__ = [
+    "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
+    "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool", "axis_count",
+    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "broadcast_to", "ceil", "concat", "conj", "contract", "convolution",
+    "convolution_input", "convolution_weight", "copysign", "cos", "cosh", "cumulative_prod",
+    "cumulative_sum", "divide", "embed", "equal", "erf", "exp", "expm1", "first_axis", "flip",
+    "floor", "floor_divide", "fold_windows", "greater", "greater_equal", "hypot", "imag",
+    "isfinite", "isinf", "isnan", "less", "less_equal", "linear_recurrence", "log", "log10",
+    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "matmul", "max_pool", "max_pool_index", "maximum", "mean_of", "minimum", "move_axis",
+    "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "put",
+    "put_along_axis", "random_bits", "random_fold_in", "random_split", "real", "reciprocal",
+    "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu", "remainder", "reshape",
+    "restore", "round", "scatter", "searchsorted", "sign", "signbit", "sin", "sinh", "size_along",
+    "slice_", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last",
+    "take", "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
+]  # fmt: skip

@@ -1,7 +1,8 @@
 """Chapter: convolution. Three bilinear maps, each the transpose of the others.
 
-Layouts are torch's and ONNX's: x (N, C, *S), w (O, C / groups, *K), result (N, O, *T), over any number
-of spatial axes. stride and dilation have one int per spatial axis, padding one (low, high) pair.
+Layouts are torch's and ONNX's: x (N, C, *S), w (O, C / groups, *K), result (N, O, *T), over any
+number of spatial axes. stride and dilation have one int per spatial axis, padding one (low, high)
+pair.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def _convolution_rule_w(
 def _merge(x: Value, axis: int) -> Value:
     """(B, ...) -> the batch folded into `axis` of the rest, in front of what is there."""
     x = ops.move_axis(x, 0, axis)
-    return ops.reshape(x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :]))
+    return ops.reshape(
+        x, (*x.shape[:axis], x.shape[axis] * x.shape[axis + 1], *x.shape[axis + 2 :])
+    )
 
 
 def _part(y: Value, axis: int, size: int) -> Value:
@@ -109,7 +112,9 @@ def _onnx_attributes(stride: Shape, padding: Pads, dilation: Shape, groups: int)
 
 
 def _onnx_convolution(w: Any, x: str, k: str, *params: Any) -> str:
-    return str(w.op("Conv", x, k, kernel_shape=list(w.shape_of(k)[2:]), **_onnx_attributes(*params)))
+    return str(
+        w.op("Conv", x, k, kernel_shape=list(w.shape_of(k)[2:]), **_onnx_attributes(*params))
+    )
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -124,7 +129,9 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     _same_type(kernels.convolution), _convolution_rule_x, _convolution_rule_w,
     aval=_convolution_aval, batch=_map_batch, onnx=_onnx_convolution, samples=_samples,
 )  # fmt: skip
-def convolution(x: Value, w: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int) -> Value:
+def convolution(
+    x: Value, w: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int
+) -> Value:
     """Cross-correlation of x (N, C, *S) with w (O, C / groups, *K): (N, O, *T)."""
 
 
@@ -151,10 +158,19 @@ def _onnx_input(w: Any, g: str, k: str, *params: Any) -> str:
     kernel, given = w.shape_of(k)[2:], w.shape_of(g)[2:]
     extra = [
         n - ((t - 1) * s - low - high + d * (m - 1) + 1)
-        for n, t, s, (low, high), d, m in zip(size, given, stride, padding, dilation, kernel, strict=True)
+        for n, t, s, (low, high), d, m in zip(
+            size, given, stride, padding, dilation, kernel, strict=True
+        )
     ]
     return str(
-        w.op("ConvTranspose", g, k, kernel_shape=list(kernel), output_padding=extra, **_onnx_attributes(*head))
+        w.op(
+            "ConvTranspose",
+            g,
+            k,
+            kernel_shape=list(kernel),
+            output_padding=extra,
+            **_onnx_attributes(*head),
+        )
     )
 
 
@@ -162,7 +178,10 @@ def _input_samples(rng: np.random.Generator) -> list[Sample]:
     n = rng.normal
     return [
         Sample((n(size=(2, 3, 3)), n(size=(3, 2, 3))), ((2,), ((1, 0),), (1,), 1, (6,))),
-        Sample((n(size=(1, 2, 3, 3)), n(size=(2, 1, 2, 2))), ((1, 1), ((0, 0), (0, 0)), (1, 1), 2, (4, 4))),
+        Sample(
+            (n(size=(1, 2, 3, 3)), n(size=(2, 1, 2, 2))),
+            ((1, 1), ((0, 0), (0, 0)), (1, 1), 2, (4, 4)),
+        ),
     ]
 
 
@@ -201,7 +220,9 @@ def _onnx_weight(
     swap = [1, 0, *range(2, len(size) + 2)]
     # the channels play the batch, and stride and dilation exchange their roles
     attributes = _onnx_attributes(dilation, padding, stride, 1)
-    out = w.op("Conv", w.op("Transpose", x, perm=swap), w.op("Transpose", g, perm=swap), **attributes)
+    out = w.op(
+        "Conv", w.op("Transpose", x, perm=swap), w.op("Transpose", g, perm=swap), **attributes
+    )
     int64 = np.dtype(np.int64)
     axes = list(range(2, len(size) + 2))
     lists = [w.constant(v, int64) for v in ([0] * len(size), list(size), axes)]
@@ -212,7 +233,10 @@ def _weight_samples(rng: np.random.Generator) -> list[Sample]:
     n = rng.normal
     return [
         Sample((n(size=(2, 2, 6)), n(size=(2, 3, 3))), ((2,), ((1, 0),), (1,), 1, (3,))),
-        Sample((n(size=(1, 2, 4, 4)), n(size=(1, 2, 3, 3))), ((1, 1), ((0, 0), (0, 0)), (1, 1), 2, (2, 2))),
+        Sample(
+            (n(size=(1, 2, 4, 4)), n(size=(1, 2, 3, 3))),
+            ((1, 1), ((0, 0), (0, 0)), (1, 1), 2, (2, 2)),
+        ),
     ]
 
 

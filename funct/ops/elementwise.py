@@ -18,11 +18,11 @@ from funct.ops.families import elementwise
 from funct.ops.samples import kinks, pairs, reals
 
 __all__ = [
-    "abs", "absorb", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "conj",
-    "copysign", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "floor_divide", "hypot", "imag",
-    "log", "log10", "log1p", "log2", "logaddexp", "multiply", "negative", "nextafter", "pow", "real",
-    "reciprocal", "relu", "remainder", "round", "sign", "sin", "sinh", "sqrt", "square", "stop_gradient",
-    "subtract", "tan", "tanh", "trunc",
+    "abs", "absorb", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "ceil",
+    "conj", "copysign", "cos", "cosh", "divide", "erf", "exp", "expm1", "floor", "floor_divide",
+    "hypot", "imag", "log", "log10", "log1p", "log2", "logaddexp", "multiply", "negative",
+    "nextafter", "pow", "real", "reciprocal", "relu", "remainder", "round", "sign", "sin",
+    "sinh", "sqrt", "square", "stop_gradient", "subtract", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 _ANY = reals(complex_too=True)
@@ -43,7 +43,9 @@ def add(x: Operand, y: Operand, /) -> Value:
     """Sum x + y."""
 
 
-@elementwise(np.subtract, _same, _minus, code="{0} - {1}", onnx="Sub", samples=pairs(complex_too=True))
+@elementwise(
+    np.subtract, _same, _minus, code="{0} - {1}", onnx="Sub", samples=pairs(complex_too=True)
+)
 def subtract(x: Operand, y: Operand, /) -> Value:
     """Difference x - y."""
 
@@ -84,7 +86,9 @@ def _onnx_floor_divide(w: Any, x: str, y: str) -> str:
     return str(w.op("Floor", w.op("Div", x, y)))
 
 
-@elementwise(np.floor_divide, None, None, onnx=_onnx_floor_divide, samples=pairs(y=(0.5, 2.0), smooth=False))
+@elementwise(
+    np.floor_divide, None, None, onnx=_onnx_floor_divide, samples=pairs(y=(0.5, 2.0), smooth=False)
+)
 def floor_divide(x: Operand, y: Operand, /) -> Value:
     """Quotient rounded towards minus infinity; piecewise constant."""
 
@@ -284,7 +288,9 @@ def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
     return str(w.op("Add", top, w.op("Log", total)))
 
 
-@elementwise(np.logaddexp, _logaddexp_rule_x, _logaddexp_rule_y, onnx=_onnx_logaddexp, samples=pairs())
+@elementwise(
+    np.logaddexp, _logaddexp_rule_x, _logaddexp_rule_y, onnx=_onnx_logaddexp, samples=pairs()
+)
 def logaddexp(x: Operand, y: Operand, /) -> Value:
     """log(exp(x) + exp(y)) without overflow."""
 
@@ -400,7 +406,11 @@ def _acosh_rule(g: Value, x: Value) -> Value:
 
 
 @elementwise(
-    np.arccosh, _acosh_rule, code="acosh({0})", onnx="Acosh", samples=reals(1.2, 3.0, complex_too=True)
+    np.arccosh,
+    _acosh_rule,
+    code="acosh({0})",
+    onnx="Acosh",
+    samples=reals(1.2, 3.0, complex_too=True),
 )
 def acosh(x: Operand, /) -> Value:
     """Inverse hyperbolic cosine."""
@@ -530,7 +540,8 @@ def copysign(x: Operand, y: Operand, /) -> Value:
 @elementwise(
     np.nextafter, Absent("nextafter moves by one unit in the last place"),
     Absent("nextafter moves by one unit in the last place"),
-    onnx=Absent("ONNX has no operator on floating-point representations"), samples=pairs(smooth=False),
+    onnx=Absent("ONNX has no operator on floating-point representations"),
+    samples=pairs(smooth=False),
 )  # fmt: skip
 def nextafter(x: Operand, y: Operand, /) -> Value:
     """The next representable number after x towards y."""

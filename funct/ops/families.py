@@ -1,8 +1,8 @@
 """Decorators that turn a documented stub into an op, and what every op of a family shares.
 
 A room is one decorated function: the decorator builds the `Primitive` record and returns the fast
-function. `adopt` is the one hole through which the concrete array class comes in from above, so that
-the functions can test `x.__class__ is Array` inline.
+function. `adopt` is the one hole through which the concrete array class comes in from above, so
+that the functions can test `x.__class__ is Array` inline.
 
 Note [Fast paths]: on 16 elements Python is the whole cost. Hence fixed arity, no keyword arguments,
 one class test, one NumPy call, and a `try` (free in CPython >= 3.11) around it for the error text.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
@@ -41,9 +41,12 @@ __all__ = [
     "wrap",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
 RuleLike = Rule | Absent | Callable[..., Any] | None
 Samples = Callable[[np.random.Generator], Sequence[Sample]]
+
+_NO_SCALAR_FORM = Absent("no scalar form")
+_NOT_ELEMENTWISE = Absent("moves or combines elements")
 
 new = object.__new__
 ndarray = np.ndarray
@@ -69,8 +72,10 @@ def constant(raw: Any) -> Any:
     return wrap(np.asarray(raw))
 
 
-def explain(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...], error: Exception) -> Exception:
-    """The typed error for a failed call of prim: its abstract rule knows best, NumPy second best."""
+def explain(
+    prim: Primitive, args: Sequence[Any], params: tuple[Any, ...], error: Exception
+) -> Exception:
+    """The typed error for a failed call: the abstract rule knows best, NumPy second best."""
     if isinstance(error, FunctError | MemoryError | RecursionError | Warning):
         return error
     for name, a in zip(prim.operands, args, strict=False):
@@ -115,14 +120,14 @@ def _record(
     )
 
 
-def _enter(stub: F, op: Callable[..., Any], prim: Primitive) -> F:
+def _enter(stub: Callable[P, Any], op: Callable[P, Any], prim: Primitive) -> Callable[P, Any]:
     op.__name__ = op.__qualname__ = stub.__name__
     op.__module__ = stub.__module__
     op.__doc__ = stub.__doc__
     op.__signature__ = inspect.signature(stub)  # type: ignore[attr-defined]
     op.primitive = prim  # type: ignore[attr-defined]
     core.enter(prim, op)
-    return cast(F, op)
+    return op
 
 
 def elementwise(
@@ -130,17 +135,18 @@ def elementwise(
     *rules: RuleLike,
     onnx: str | core.Lowering | Absent,
     samples: Samples,
-    code: str | Absent = Absent("no scalar form"),
+    code: str | Absent = _NO_SCALAR_FORM,
     masks: bool = False,
-) -> Callable[[F], F]:
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An op that acts on each element, one rule per operand; operands broadcast."""
 
-    def declare(stub: F) -> F:
+    def declare(stub: Callable[P, Any]) -> Callable[P, Any]:
         names = list(inspect.signature(stub).parameters)
         assert len(names) == len(rules), stub.__name__
         prim = _record(
-            stub, raw, rules, Diagonal, names, batch=align, aval=_elementwise_aval(raw, stub.__name__),
-            code=code, onnx=onnx, samples=samples, masks=masks, spread=len(names) > 1, results=1,
+            stub, raw, rules, Diagonal, names, batch=align,
+            aval=_elementwise_aval(raw, stub.__name__), code=code, onnx=onnx, samples=samples,
+            masks=masks, spread=len(names) > 1, results=1,
         )  # fmt: skip
         arity = {1: _unary, 2: _binary}.get(len(names), _variadic)
         return _enter(stub, arity(prim, raw), prim)
@@ -205,14 +211,15 @@ def structural(
     masks: bool = False,
     spread: bool | None = None,
     results: int = 1,
-    code: str | Absent = Absent("moves or combines elements"),
-) -> Callable[[F], F]:
+    code: str | Absent = _NOT_ELEMENTWISE,
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An op on whole arrays; a plain function as rule is the transpose of a linear operand.
 
-    shape: `shape(*operand shapes, *params)`, where the dtype is the first operand's; else give `aval`.
+    shape: `shape(*operand shapes, *params)`, where the dtype is the first operand's; else give
+    `aval`.
     """
 
-    def declare(stub: F) -> F:
+    def declare(stub: Callable[P, Any]) -> Callable[P, Any]:
         names = list(inspect.signature(stub).parameters)
         abstract = aval if aval is not None else _shape_aval(cast("Callable[..., Any]", shape))
         prim = _record(
@@ -325,10 +332,14 @@ def first_axis(x: Any, batched: bool, size: int) -> Any:
 
 
 def match_operand(g: Any, shape: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
-    """Cotangent of an operand from that of the broadcast and promoted result: summed and cast back."""
+    """Cotangent of an operand from that of the broadcast result: summed and cast back."""
     extra = len(g.shape) - len(shape)
     axes = tuple(range(extra)) + tuple(
-        [i + extra for i, n in enumerate(shape) if core.is_one(n) and not core.is_one(g.shape[i + extra])]
+        [
+            i + extra
+            for i, n in enumerate(shape)
+            if core.is_one(n) and not core.is_one(g.shape[i + extra])
+        ]
     )
     if axes:
         g = ops.reduce_sum(g, axes, False)

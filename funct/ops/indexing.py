@@ -1,7 +1,7 @@
 """Chapter: gather and scatter. Indices are integer operands; they are checked, never clamped.
 
-`take`/`put` go along one axis, `take_along_axis`/`put_along_axis` go elementwise; each pair is a map
-and its adjoint. Every other indexing form is written with them in `funct.array`.
+`take`/`put` go along one axis, `take_along_axis`/`put_along_axis` go elementwise; each pair is a
+map and its adjoint. Every other indexing form is written with them in `funct.array`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ def _batch_size(args: Args, batched: Flags) -> Any:
 def _check_bounds(name: str, i: Any, n: int) -> None:
     if i.size and (i.max() >= n or i.min() < -n):
         bad = i[(i >= n) | (i < -n)].flat[0]
-        raise IndexOutOfBoundsError(f"{name}: index {bad} is out of bounds for an axis of length {n}")
+        raise IndexOutOfBoundsError(
+            f"{name}: index {bad} is out of bounds for an axis of length {n}"
+        )
 
 
-# take and put: whole slices along one axis ------------------------------------------------------------
+# take and put: whole slices along one axis --------------------------------------------------------
 
 
 def _take_raw(x: Any, i: Any, axis: int) -> Any:
@@ -156,7 +158,7 @@ def put(g: Value, i: Value, axis: int, n: int) -> Value:
     """Adjoint of `take`: zeros of length n along axis, with g added at the indices i."""
 
 
-# take_along_axis and put_along_axis: one element per index ---------------------------------------------
+# take_along_axis and put_along_axis: one element per index ----------------------------------------
 
 
 def _take_along_raw(x: Any, i: Any, axis: int) -> Any:
@@ -175,7 +177,7 @@ def _take_along_rule(g: Value, i: Value, axis: int, x_shape: Shape) -> Value:
 def _along_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     size = _batch_size(args, batched)
     x, i = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))
-    return prim.fn(x, i, params[0] + 1, *params[1:])  # type: ignore[no-any-return]
+    return prim.fn(x, i, params[0] + 1, *params[1:])
 
 
 def _onnx_take_along(w: Any, x: str, i: str, axis: int) -> str:
@@ -213,7 +215,9 @@ def _put_along_transpose(h: Value, i: Value, axis: int) -> Value:
 
 def _onnx_put_along(w: Any, g: str, i: str, axis: int, n: int) -> str:
     shape = w.shape_of(g)
-    zeros = w.op("Expand", w.constant(0, w.dtype_of(g)), w.dims((*shape[:axis], n, *shape[axis + 1 :])))
+    zeros = w.op(
+        "Expand", w.constant(0, w.dtype_of(g)), w.dims((*shape[:axis], n, *shape[axis + 1 :]))
+    )
     return str(w.op("ScatterElements", zeros, i, g, axis=axis, reduction="add"))
 
 
@@ -229,7 +233,7 @@ def put_along_axis(g: Value, i: Value, axis: int, n: int) -> Value:
     """Adjoint of `take_along_axis`: zeros of length n along axis, with g added at i."""
 
 
-# scatter: x with the elements at flat positions replaced or combined -----------------------------------
+# scatter: x with the elements at flat positions replaced or combined ------------------------------
 
 _MODES = {
     "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
@@ -305,7 +309,9 @@ _SCATTER = ["x", "v", "i", "mode"]
     None,
     shape=lambda x, v, i, mode: x, batch=_scatter_batch, onnx=_onnx_scatter, masks=True,
     samples=calls(
-        lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0])), ("set",)),
+        lambda rng: Sample(
+            (rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0])), ("set",)
+        ),
         lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1])), ("set",)),
     ),
 )  # fmt: skip
@@ -340,5 +346,3 @@ def _onnx_wrap(w: Any, i: str, n: int) -> str:
 )  # fmt: skip
 def wrap_index(i: Value, n: int) -> Value:
     """Indices from [-n, n) to [0, n); anything outside raises IndexOutOfBoundsError."""
-
-

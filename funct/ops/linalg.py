@@ -1,4 +1,4 @@
-"""Chapter: products of matrices. Both ops are linear in each operand and closed under transposition."""
+"""Chapter: products of matrices. Both ops are linear in each operand and their own transposes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def _matmul_raw(x: Any, y: Any) -> Any:
 def _matmul_aval(args: Args, params: Params) -> ShapeDtype:
     x, y = args
     if not hasattr(x, "shape") or not hasattr(y, "shape"):
-        raise DTypeError("matmul: both operands must be Tensors, got a Python number", fix="use multiply")
+        raise DTypeError(
+            "matmul: both operands must be Tensors, got a Python number", fix="use multiply"
+        )
     if len(x.shape) < 2 or len(y.shape) < 2:
         raise ShapeError(f"matmul: operands must have rank >= 2, got x {x.shape} and y {y.shape}")
     if x.shape[-1] != y.shape[-2]:
@@ -48,11 +50,11 @@ def _matmul_aval(args: Args, params: Params) -> ShapeDtype:
 
 
 def _matmul_rule_x(g: Value, y: Value, x_shape: Any) -> Value:
-    return match_operand(ops.matmul(g, ops.swap_last(y)), x_shape)  # type: ignore[no-any-return]
+    return match_operand(ops.matmul(g, ops.swap_last(y)), x_shape)
 
 
 def _matmul_rule_y(g: Value, x: Value, y_shape: Any) -> Value:
-    return match_operand(ops.matmul(ops.swap_last(x), g), y_shape)  # type: ignore[no-any-return]
+    return match_operand(ops.matmul(ops.swap_last(x), g), y_shape)
 
 
 def _matmul_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
@@ -96,7 +98,8 @@ def _contract_raw(x: Any, y: Any, spec: str) -> Any:
     ys = y.transpose([b.index(c) for c in both + inner + right])
     lead = [size[c] for c in both]
     product = np.matmul(
-        xs.reshape((*lead, count(left), count(inner))), ys.reshape((*lead, count(inner), count(right)))
+        xs.reshape((*lead, count(left), count(inner))),
+        ys.reshape((*lead, count(inner), count(right))),
     )
     order = both + left + right
     return product.reshape([size[c] for c in order]).transpose([order.index(c) for c in out])
@@ -109,7 +112,9 @@ def _contract_aval(args: Args, params: Params) -> ShapeDtype:
     for labels, shape in ((a, x.shape), (b, y.shape)):
         for c, n in zip(labels, shape, strict=True):
             if size.setdefault(c, n) != n:
-                raise ShapeError(f"einsum: axis {c!r} has length {size[c]} and {n} in {params[0]!r}")
+                raise ShapeError(
+                    f"einsum: axis {c!r} has length {size[c]} and {n} in {params[0]!r}"
+                )
     return ShapeDtype([size[c] for c in out], np.result_type(x.dtype, y.dtype))
 
 
@@ -138,7 +143,9 @@ def _onnx_contract(w: Any, x: str, y: str, spec: str) -> str:
     _contract_raw, _contract_rule_x, _contract_rule_y, aval=_contract_aval, batch=_contract_batch,
     onnx=_onnx_contract,
     samples=calls(
-        lambda rng: Sample((rng.normal(size=(2, 3, 4)), rng.normal(size=(4, 2, 5))), ("abc,cad->bda",)),
+        lambda rng: Sample(
+            (rng.normal(size=(2, 3, 4)), rng.normal(size=(4, 2, 5))), ("abc,cad->bda",)
+        ),
         lambda rng: Sample((rng.normal(size=(2, 3)), rng.normal(size=(4,))), ("ab,c->cab",)),
         lambda rng: Sample((rng.normal(size=(3,)) * 1j, rng.normal(size=(3,)) + 1j), ("a,a->",)),
     ),

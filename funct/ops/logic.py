@@ -174,7 +174,9 @@ def _where_samples(rng: np.random.Generator) -> list[Any]:
     for kind in ("float64", "complex128"):
         for sc, sx, sy in (((3,), (3,), (3,)), ((2, 1), (3,), (2, 3)), ((), (2,), ())):
             c = rng.integers(0, 2, sc).astype(bool)
-            out.append(ops.Sample((c, rng.normal(size=sx).astype(kind), rng.normal(size=sy).astype(kind))))
+            out.append(
+                ops.Sample((c, rng.normal(size=sx).astype(kind), rng.normal(size=sy).astype(kind)))
+            )
     return out
 
 

@@ -1,6 +1,7 @@
 """Chapter: manipulation. Shapes and axes change, elements do not; every op here is linear.
 
-Parameters are normal: axes are non-negative, shapes and slices are tuples, so that they hash and print.
+Parameters are normal: axes are non-negative, shapes and slices are tuples, so that they hash and
+print.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _normal(*shape: int) -> Any:
     return lambda rng: rng.normal(size=shape)
 
 
-# reshape -------------------------------------------------------------------------------------------
+# reshape ------------------------------------------------------------------------------------------
 
 
 def _reshape_shape(x: Shape, shape: Shape) -> Shape:
@@ -72,7 +73,7 @@ def reshape(x: Value, shape: Shape) -> Value:
     """The same elements, in C order, in another shape."""
 
 
-# broadcast_to ---------------------------------------------------------------------------------------
+# broadcast_to -------------------------------------------------------------------------------------
 
 
 def _broadcast_raw(x: Any, shape: Shape) -> Any:
@@ -91,7 +92,7 @@ def _broadcast_shape(x: Shape, shape: Shape) -> Shape:
 
 
 def _broadcast_transpose(g: Value, x_shape: Shape) -> Value:
-    return match_operand(g, x_shape)  # type: ignore[no-any-return]
+    return match_operand(g, x_shape)
 
 
 def _broadcast_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
@@ -119,7 +120,7 @@ def broadcast_to(x: Value, shape: Shape) -> Value:
     """x repeated along axes of length 1 and along new leading axes; a view."""
 
 
-# permute_dims ---------------------------------------------------------------------------------------
+# permute_dims -------------------------------------------------------------------------------------
 
 
 def _permute_transpose(g: Value, axes: Shape) -> Value:
@@ -166,7 +167,7 @@ def squeeze(x: Value, axis: int) -> Value:
     return ops.reshape(x, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
 
-# slice and its adjoint ------------------------------------------------------------------------------
+# slice and its adjoint ----------------------------------------------------------------------------
 
 Triples = tuple[tuple[int | None, int | None, int], ...]
 
@@ -185,7 +186,9 @@ def _length(n: Any, triple: tuple[Any, Any, int]) -> Any:
     if isinstance(n, core.Size):
         start, stop, step = triple
         plain = step == 1 and isinstance(start, int | None) and isinstance(stop, int | None)
-        if plain and (start or 0) >= 0 and (stop is None or stop < 0):  # n - something, kept symbolic
+        if (
+            plain and (start or 0) >= 0 and (stop is None or stop < 0)
+        ):  # n - something, kept symbolic
             return n + (stop or 0) - (start or 0)
         n = n.__index__()
     return len(range(*slice(*triple).indices(n)))
@@ -265,7 +268,7 @@ def embed(g: Value, index: Triples, shape: Shape) -> Value:
     """Adjoint of `slice_`: zeros of `shape` with g written at `index`."""
 
 
-# flip, concat ---------------------------------------------------------------------------------------
+# flip, concat -------------------------------------------------------------------------------------
 
 
 def _flip_transpose(g: Value, axes: Shape) -> Value:
@@ -350,7 +353,7 @@ def concat(x: Value, y: Value, axis: int) -> Value:
     """x followed by y along an existing axis."""
 
 
-# astype ---------------------------------------------------------------------------------------------
+# astype -------------------------------------------------------------------------------------------
 
 
 def _astype_transpose(g: Value) -> Value:

@@ -50,7 +50,7 @@ def _unpad(x: Value, padding: Pads) -> Value:
     return pad_axes(x, tuple([(-low, -high) for low, high in padding]))
 
 
-# windows and their adjoint ---------------------------------------------------------------------------
+# windows and their adjoint ------------------------------------------------------------------------
 
 
 def _windows_shape(x: Shape, size: Shape, stride: Shape, dilation: Shape) -> Shape:
@@ -87,13 +87,15 @@ def _fold_rule(h: Value, stride: Shape, dilation: Shape, g_shape: Shape) -> Valu
 @structural(
     sliding.windows_adjoint, _fold_rule, shape=_fold_shape, batch=_same_call,
     onnx=lambda *_: _no_windows(),
-    samples=calls(lambda rng: Sample((rng.normal(size=(2, 3, 2, 2, 3)),), ((5, 6), (1, 2), (2, 1)))),
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=(2, 3, 2, 2, 3)),), ((5, 6), (1, 2), (2, 1)))
+    ),
 )  # fmt: skip
 def fold_windows(g: Value, shape: Shape, stride: Shape, dilation: Shape) -> Value:
     """Adjoint of `windows`: overlapping windows added into the last axes of `shape`."""
 
 
-# max pooling -----------------------------------------------------------------------------------------
+# max pooling --------------------------------------------------------------------------------------
 
 
 def _pooled(x: Shape, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Shape:
@@ -137,21 +139,27 @@ def _max_pool_pull(
     return _unpad(ops.fold_windows(wide, tuple(shape), stride, dilation), padding)
 
 
-def _onnx_pool_attributes(w: Any, x: str, window: Shape, stride: Shape, padding: Pads) -> dict[str, Any]:
+def _onnx_pool_attributes(
+    w: Any, x: str, window: Shape, stride: Shape, padding: Pads
+) -> dict[str, Any]:
     if len(w.shape_of(x)) != len(window) + 2:
         raise ExportError(f"pooling: ONNX needs x of rank {len(window) + 2}, got {w.shape_of(x)}")
     pads = [low for low, _ in padding] + [high for _, high in padding]
     return {"kernel_shape": list(window), "strides": list(stride), "pads": pads}
 
 
-def _onnx_max_pool(w: Any, x: str, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> str:
+def _onnx_max_pool(
+    w: Any, x: str, window: Shape, stride: Shape, padding: Pads, dilation: Shape
+) -> str:
     attributes = _onnx_pool_attributes(w, x, window, stride, padding)
     return str(w.op("MaxPool", x, dilations=list(dilation), **attributes))
 
 
 _POOL = ["x", "window", "stride", "padding", "dilation"]
 _POOL_SAMPLES = calls(
-    lambda rng: Sample((rng.normal(size=(2, 1, 4, 5)),), ((2, 2), (2, 1), ((0, 0), (1, 1)), (1, 1))),
+    lambda rng: Sample(
+        (rng.normal(size=(2, 1, 4, 5)),), ((2, 2), (2, 1), ((0, 0), (1, 1)), (1, 1))
+    ),
     lambda rng: Sample((rng.normal(size=(2, 7)),), ((2,), (2,), ((1, 0),), (2,))),
 )
 
@@ -169,20 +177,21 @@ def _no_index() -> str:
 
 
 @structural(
-    kernels.max_pool_index, None, batch=_same_call, onnx=lambda *_: _no_index(), samples=_POOL_SAMPLES,
+    kernels.max_pool_index, None, batch=_same_call, onnx=lambda *_: _no_index(),
+    samples=_POOL_SAMPLES,
     aval=lambda args, params: ShapeDtype(_pooled(args[0].shape, *params), np.dtype(np.int64)),
 )  # fmt: skip
 def max_pool_index(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
     """Flat index within each window of its first maximum."""
 
 
-# average pooling -------------------------------------------------------------------------------------
+# average pooling ----------------------------------------------------------------------------------
 
 
 def _window_counts(
     size: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
 ) -> np.ndarray[Any, Any]:
-    """Divisor of each window, shape *T: padding counts when `include`, the ceil-mode extra never."""
+    """Divisor of each window, shape *T: `include` counts padding; ceil mode's extra is not."""
     total = np.ones((), np.int64)
     pairs = zip(size, window, stride, padding, extra, strict=True)
     for n, k, s, (low, high), more in pairs:
@@ -199,19 +208,29 @@ def _whole(padding: Pads, extra: Shape) -> Pads:
     return tuple([(low, high + more) for (low, high), more in zip(padding, extra, strict=True)])
 
 
-def _avg_raw(x: Any, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool) -> Any:
+def _avg_raw(
+    x: Any, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
+) -> Any:
     total = kernels.sum_pool(x, window, stride, _whole(padding, extra), (1,) * len(window))
     lead = x.ndim - len(window)
     counts = _window_counts(x.shape[lead:], window, stride, padding, extra, include)
     return total / counts.astype(x.dtype)
 
 
-def _avg_shape(x: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool) -> Shape:
+def _avg_shape(
+    x: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
+) -> Shape:
     return _pooled(x, window, stride, _whole(padding, extra), (1,) * len(window))
 
 
 def _avg_rule(
-    g: Value, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool, x_shape: Shape
+    g: Value,
+    window: Shape,
+    stride: Shape,
+    padding: Pads,
+    extra: Shape,
+    include: bool,
+    x_shape: Shape,
 ) -> Value:
     lead = len(x_shape) - len(window)
     counts = _window_counts(x_shape[lead:], window, stride, padding, extra, include)
@@ -228,7 +247,13 @@ def _onnx_avg_pool(
 ) -> str:
     attributes = _onnx_pool_attributes(w, x, window, stride, padding)
     return str(
-        w.op("AveragePool", x, count_include_pad=int(include), ceil_mode=int(max(extra) > 0), **attributes)
+        w.op(
+            "AveragePool",
+            x,
+            count_include_pad=int(include),
+            ceil_mode=int(max(extra) > 0),
+            **attributes,
+        )
     )
 
 
@@ -241,8 +266,11 @@ def _onnx_avg_pool(
         lambda rng: Sample((rng.normal(size=(2, 7)),), ((2,), (2,), ((1, 0),), (1,), True)),
     ),
 )  # fmt: skip
-def avg_pool(x: Value, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool) -> Value:
+def avg_pool(
+    x: Value, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
+) -> Value:
     """Mean of each window.
 
-    extra: more high padding that ceil mode needs; it is never counted. include: whether padding counts.
+    extra: more high padding that ceil mode needs; it is never counted. include: whether padding
+    counts.
     """

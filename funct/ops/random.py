@@ -1,6 +1,7 @@
-"""Chapter: random bits. A key is two uint32 words; the bits are a pure function of key and position.
+"""Chapter: random bits. A key is two uint32 words; bits are a pure function of key and position.
 
-Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Threefry-2x32, 20 rounds.
+Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011), Threefry-2x32, 20
+rounds.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def random_bits(key: Value, shape: Shape, width: int) -> Value:
     aval=lambda args, params: ShapeDtype(
         (*_lead(args[0], "random_split"), params[0], 2), np.dtype(np.uint32)
     ),
-    samples=calls(lambda rng: Sample((_key(rng),), (3,)), lambda rng: Sample((_key(rng, 2),), (2,))),
+    samples=calls(
+        lambda rng: Sample((_key(rng),), (3,)),
+        lambda rng: Sample((_key(rng, 2),), (2,)),
+    ),
 )  # fmt: skip
 def random_split(key: Value, n: int) -> Value:
     """n new keys from one, shape (*batch, n, 2)."""

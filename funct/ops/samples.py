@@ -25,7 +25,7 @@ def _uniform(rng: Generator, low: float, high: float, shape: tuple[int, ...], dt
 def reals(
     low: float = -2.0, high: float = 2.0, *, complex_too: bool = False, smooth: bool = True
 ) -> Make:
-    """One floating operand in [low, high]: several shapes, float32, and complex where it applies."""
+    """One floating operand in [low, high]: several shapes, float32, complex where it applies."""
 
     def make(rng: Generator) -> list[Sample]:
         kinds = ["float64"] + (["complex128"] if complex_too else [])
@@ -97,7 +97,9 @@ def booleans(n: int = 2) -> Make:
 
     def make(rng: Generator) -> list[Sample]:
         shapes = ((2, 3), (3,))
-        return [Sample([rng.integers(0, 2, shapes[i]).astype(bool) for i in range(n)], smooth=False)]
+        return [
+            Sample([rng.integers(0, 2, shapes[i]).astype(bool) for i in range(n)], smooth=False)
+        ]
 
     return make
 

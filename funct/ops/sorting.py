@@ -1,4 +1,4 @@
-"""Chapter: sorting and searching. The permutation is an integer result; values are gathered by it."""
+"""Chapter: sorting and searching. The permutation is an integer result, values are gathered."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def _top_k_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype]:
     return ShapeDtype(shape, x.dtype), ShapeDtype(shape, _INT64)
 
 
-def _top_k_push(t: Value, ans: tuple[Value, Value], x: Value, axis: int, k: int) -> tuple[Value, None]:
+def _top_k_push(
+    t: Value, ans: tuple[Value, Value], x: Value, axis: int, k: int
+) -> tuple[Value, None]:
     return ops.take_along_axis(t, ans[1], axis), None
 
 
@@ -129,11 +131,13 @@ def _search_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -
 
 
 @structural(
-    lambda x, v, side: np.searchsorted(x, v, side), None, None, batch=_search_batch,
+    np.searchsorted, None, None, batch=_search_batch,
     aval=lambda args, params: ShapeDtype(args[1].shape, _INT64),
     onnx=Absent("ONNX has no binary search"),
     samples=calls(
-        lambda rng: Sample((np.sort(rng.normal(size=5)), rng.normal(size=(2, 3))), ("left",), False),
+        lambda rng: Sample(
+            (np.sort(rng.normal(size=5)), rng.normal(size=(2, 3))), ("left",), False
+        ),
         lambda rng: Sample((np.arange(4.0), np.arange(4.0)), ("right",), False),
     ),
 )  # fmt: skip

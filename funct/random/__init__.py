@@ -1,7 +1,7 @@
 """Random numbers from splittable keys: pure functions of key and position.
 
-A key is a uint32 array of shape (..., 2) that can be indexed, iterated, stacked and split, under vmap
-and jit too. The same key gives the same bits on every device, in every batch.
+A key is a uint32 array of shape (..., 2) that can be indexed, iterated, stacked and split, under
+vmap and jit too. The same key gives the same bits on every device, in every batch.
 """
 
 from funct.random.draws import bernoulli as bernoulli
@@ -20,6 +20,6 @@ from funct.random.draws import split as split
 from funct.random.draws import uniform as uniform
 
 __all__ = [
-    "bernoulli", "bits", "categorical", "choice", "exponential", "fold_in", "gumbel", "key", "laplace",
-    "normal", "permutation", "randint", "split", "uniform",
+    "bernoulli", "bits", "categorical", "choice", "exponential", "fold_in", "gumbel", "key",
+    "laplace", "normal", "permutation", "randint", "split", "uniform",
 ]  # fmt: skip

@@ -16,8 +16,8 @@ from funct.kernels import random_bits as kernels
 from funct.ops.families import wrap
 
 __all__ = [
-    "bernoulli", "bits", "categorical", "choice", "exponential", "fold_in", "gumbel", "key", "laplace",
-    "normal", "permutation", "randint", "split", "uniform",
+    "bernoulli", "bits", "categorical", "choice", "exponential", "fold_in", "gumbel", "key",
+    "laplace", "normal", "permutation", "randint", "split", "uniform",
 ]  # fmt: skip
 
 
@@ -66,7 +66,9 @@ def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     return ops.astype(high, dtype) * (2.0**-digits)
 
 
-def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
+) -> Any:
     """Uniform on [minval, maxval)."""
     u = _unit(key, shape, _float("uniform", dtype), "uniform")
     return u * (maxval - minval) + minval
@@ -116,7 +118,9 @@ def randint(key: Any, shape: Any, minval: int, maxval: int, dtype: Any = None) -
     if maxval <= minval:
         raise ShapeError(f"random.randint: maxval must exceed minval, got {minval} and {maxval}")
     u = _unit(key, shape, np.dtype(np.float64), "randint")
-    return ops.astype(ops.floor(u * float(maxval - minval)) + float(minval), np.dtype(dtype or np.int64))
+    return ops.astype(
+        ops.floor(u * float(maxval - minval)) + float(minval), np.dtype(dtype or np.int64)
+    )
 
 
 def permutation(key: Any, x: Any) -> Any:
@@ -140,9 +144,13 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True) -> Any:
 
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
-    """Indices along axis with probabilities softmax(logits): the arg-max of logits plus Gumbel noise."""
+    """Indices along axis with probabilities softmax(logits): arg-max of logits + Gumbel noise."""
     rank = len(logits.shape)
     k = axis % rank
-    lead = () if shape is None else normal_shape("random.categorical", shape)[: None if rank == 1 else -(rank - 1)]
+    lead = (
+        ()
+        if shape is None
+        else normal_shape("random.categorical", shape)[: None if rank == 1 else -(rank - 1)]
+    )
     noise = gumbel(key, (*lead, *logits.shape), logits.dtype)
     return ops.argmax(logits + noise, k + len(lead), False)

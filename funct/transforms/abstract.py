@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import ShapeDtype
 from funct.errors import TransformError
-from funct.graph import Capture, Graph, GraphTracer, capture, check, eliminate_dead, share_common
+from funct.graph import Capture, Graph, GraphTracer, eliminate_dead, share_common
+from funct.graph.capture import capture
+from funct.graph.check import check
 
 __all__ = ["eval_shape", "make_graph", "stop_gradient"]
 
@@ -52,7 +54,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Raises: TransformError: when a shape depends on a value.
     Example:
         >>> import funct as ft, funct.array as xp
-        >>> ft.eval_shape(xp.matmul, ft.ShapeDtype((2, 3), xp.float32), ft.ShapeDtype((3, 5), xp.float32)).shape
+        >>> a, b = ft.ShapeDtype((2, 3), xp.float32), ft.ShapeDtype((3, 5), xp.float32)
+        >>> ft.eval_shape(xp.matmul, a, b).shape
         (2, 5)
     """
     leaves, spec = pytree.flatten((args, kwargs))
@@ -62,8 +65,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         known = x if isinstance(x, ShapeDtype | Tensor) else asarray(x)
         var = level.fresh(known.shape, known.dtype)
         inputs.append(GraphTracer.unknown(level, var))
+    a, k = cast("tuple[Any, dict[str, Any]]", spec.unflatten(inputs))
     try:
-        a, k = spec.unflatten(inputs)
         out = fun(*a, **k)
     finally:
         level.open = False

@@ -1,7 +1,7 @@
 """custom_jvp and custom_vjp: a function that brings its own derivative rules.
 
-One function may bring both; the mode it does not bring is derived from the one it does. Under vmap the
-rules are batched, under jit they are kept in the graph.
+One function may bring both; the mode it does not bring is derived from the one it does. Under vmap
+the rules are batched, under jit they are kept in the graph.
 """
 
 from __future__ import annotations
@@ -83,13 +83,17 @@ class _Custom:
         def push(primals: Any, tangents: Any) -> tuple[Any, Any]:
             result = rule(*held, tuple(spec.unflatten(primals)), tuple(spec.unflatten(tangents)))
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TransformError(f"custom_jvp: the rule of {self.__name__} must return (out, tangent)")
+                raise TransformError(
+                    f"custom_jvp: the rule of {self.__name__} must return (out, tangent)"
+                )
             tangent = flat_out(result[1])
             return flat_out(result[0]), tangent
 
         return push
 
-    def _reverse(self, held: list[Any], spec: Any, full: Any, flat_out: Any, shape: list[Any]) -> Any:
+    def _reverse(
+        self, held: list[Any], spec: Any, full: Any, flat_out: Any, shape: list[Any]
+    ) -> Any:
         fwd, bwd = self._fwd, self._bwd
         if fwd is None or bwd is None:
             return None, None
@@ -98,7 +102,9 @@ class _Custom:
         def forward(*xs: Any) -> tuple[Any, Any]:
             result = fwd(*full(xs))
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TransformError(f"custom_vjp: fwd of {self.__name__} must return (out, residuals)")
+                raise TransformError(
+                    f"custom_vjp: fwd of {self.__name__} must return (out, residuals)"
+                )
             out, residuals = result
             flat, structure = pytree.flatten(residuals)
             kept[:] = [structure]

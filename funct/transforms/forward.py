@@ -12,7 +12,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray, zeros
 from funct.core import Absent, Level, Primitive, Region
 from funct.errors import DTypeError, ShapeError, TransformError
-from funct.graph import capture
+from funct.graph.capture import capture
 from funct.transforms.reverse import transpose
 
 __all__ = ["Forward", "ForwardTracer", "jvp", "linearize"]
@@ -22,6 +22,8 @@ class ForwardTracer(Tensor):
     """A value with its tangent."""
 
     __slots__ = ("level", "tangent", "value")
+
+    level: Forward
 
     def __init__(self, value: Any, tangent: Any, level: Forward) -> None:
         self.value = value
@@ -64,7 +66,9 @@ class Forward(Level):
             return ans
         if prim.results == 1:
             return ForwardTracer(ans, total, self)
-        return tuple([o if t is None else ForwardTracer(o, t, self) for o, t in zip(ans, total, strict=True)])
+        return tuple(
+            [o if t is None else ForwardTracer(o, t, self) for o, t in zip(ans, total, strict=True)]
+        )
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """A call with its own rules; a missing push is the transpose of the pull."""
@@ -79,7 +83,9 @@ class Forward(Level):
 
             def pull(*cts: Any) -> tuple[Any, ...]:
                 given = back(residuals, cts)
-                return tuple([_zeros(v) if g is None else g for g, v in zip(given, vals, strict=True)])
+                return tuple(
+                    [_zeros(v) if g is None else g for g, v in zip(given, vals, strict=True)]
+                )
 
             pushed = tuple(transpose(pull, outs, tangents))
         else:
@@ -146,7 +152,9 @@ def _traced(x: Any, t: Any, level: Forward) -> Any:
         raise ShapeError(f"jvp: a tangent must have its primal's shape {x.shape}, got {t.shape}")
     if t.dtype != x.dtype:
         if t.dtype.kind == "c" and x.dtype.kind != "c":
-            raise DTypeError(f"jvp: a tangent must have its primal's dtype {x.dtype}, got {t.dtype}")
+            raise DTypeError(
+                f"jvp: a tangent must have its primal's dtype {x.dtype}, got {t.dtype}"
+            )
         t = ops.astype(t, x.dtype)
     return ForwardTracer(x, t, level)
 

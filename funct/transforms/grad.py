@@ -1,4 +1,6 @@
-"""The faces of reverse mode: vjp, grad, value_and_grad, linear_transpose; and jacobians of both modes."""
+"""The faces of reverse mode: vjp, grad, value_and_grad, linear_transpose; and jacobians of both
+modes.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,11 @@ class Zero:
     dtype: np.dtype[Any]
 
 
-def _traced(level: Reverse, args: Any, name: str, allow_int: bool) -> tuple[list[Any], Any, list[Any]]:
+def _traced(
+    level: Reverse, args: Any, name: str, allow_int: bool
+) -> tuple[list[Any], Any, list[Any]]:
     values, spec = pytree.flatten(args)
-    traced = []
+    traced: list[Any] = []
     for k, v in enumerate(values):
         x = v if isinstance(v, Tensor) else asarray(v)
         if x.dtype.kind in "fc":
@@ -104,7 +108,9 @@ def _fitting(c: Any, v: Any) -> Any:
         raise ShapeError(f"vjp: a cotangent must have its output's shape {v.shape}, got {c.shape}")
     if c.dtype != v.dtype and v.dtype.kind in "fc":
         if c.dtype.kind == "c" and v.dtype.kind != "c":
-            raise DTypeError(f"vjp: a cotangent must have its output's dtype {v.dtype}, got {c.dtype}")
+            raise DTypeError(
+                f"vjp: a cotangent must have its output's dtype {v.dtype}, got {c.dtype}"
+            )
         return ops.astype(c, v.dtype)
     return c
 
@@ -122,10 +128,14 @@ def _scalar(name: str, value: Any, holomorphic: bool) -> None:
             fix="sum or average the result, or use vjp or jacrev",
         )
     if holomorphic and value.dtype.kind != "c":
-        raise DTypeError(f"{name}: with holomorphic=True the result must be complex, got {value.dtype}")
+        raise DTypeError(
+            f"{name}: with holomorphic=True the result must be complex, got {value.dtype}"
+        )
     if not holomorphic and value.dtype.kind != "f":
         fix = "take real(result), or set holomorphic=True" if value.dtype.kind == "c" else None
-        raise DTypeError(f"{name}: the function must return a real number, got {value.dtype}", fix=fix)
+        raise DTypeError(
+            f"{name}: the function must return a real number, got {value.dtype}", fix=fix
+        )
 
 
 def value_and_grad(
@@ -144,7 +154,12 @@ def value_and_grad(
 
 
 def _differentiated(
-    name: str, fun: Callable[..., Any], argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool
+    name: str,
+    fun: Callable[..., Any],
+    argnums: Any,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
 ) -> Callable[..., Any]:
     single = isinstance(argnums, int)
     nums = (argnums,) if single else tuple(argnums)
@@ -152,7 +167,13 @@ def _differentiated(
 
     def run(*args: Any, **kwargs: Any) -> Any:
         level = Reverse(name, fun)
-        if plain and len(args) == 1 and not kwargs and isinstance(args[0], Tensor) and args[0].dtype.kind == "f":
+        if (
+            plain
+            and len(args) == 1
+            and not kwargs
+            and isinstance(args[0], Tensor)
+            and args[0].dtype.kind == "f"
+        ):
             leaf = level.record(args[0], sink, ())  # one array: no pytree work
             try:
                 out = fun(leaf)
@@ -211,7 +232,8 @@ def grad(
     Maths: for real x, df/dx. For complex x and a real f, the direction of steepest ascent,
     df/d(Re x) + i df/d(Im x) (torch's convention). holomorphic=True gives f'(z).
     Args: argnums: which positional arguments, an int or a sequence; each may be a pytree. has_aux:
-    fun returns (value, aux). allow_int: integer leaves give `Zero(shape, dtype)` instead of an error.
+    fun returns (value, aux). allow_int: integer leaves give `Zero(shape, dtype)` instead of an
+    error.
     Returns: a function with fun's signature; its result has the structure of the arguments named.
     Raises: TransformError: when the result is no scalar. DTypeError: for integer inputs.
     Example:
@@ -297,7 +319,9 @@ def jacfwd(
         for k, x in enumerate(ins):
 
             def push(t: Any, k: int = k) -> Any:
-                full = [t if i == k else wrap(np.zeros(v.shape, v.dtype)) for i, v in enumerate(ins)]
+                full = [
+                    t if i == k else wrap(np.zeros(v.shape, v.dtype)) for i, v in enumerate(ins)
+                ]
                 _, tangent, *side = jvp(free, picked, spec.unflatten(full), has_aux=has_aux)
                 aux[:] = side
                 return tangent
@@ -313,7 +337,9 @@ def jacfwd(
     return run
 
 
-def _free(fun: Any, argnums: Any, args: tuple[Any, ...], name: str) -> tuple[bool, Any, tuple[Any, ...]]:
+def _free(
+    fun: Any, argnums: Any, args: tuple[Any, ...], name: str
+) -> tuple[bool, Any, tuple[Any, ...]]:
     """fun as a function of the arguments that argnums names."""
     single = isinstance(argnums, int)
     nums = (argnums,) if single else tuple(argnums)

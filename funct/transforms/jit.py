@@ -1,9 +1,9 @@
 """jit: capture once per signature and path, then run the compiled graph.
 
-Every result, the first one too, comes from the compiled graph. A decision that Python takes on a value
-is a guard; a run in which it does not hold compiles that path as well; when a signature has too many
-paths the function itself is called, which is slower and never wrong. A compiled graph is an op of its
-own: its derivative is two compiled graphs, and theirs are four.
+Every result, the first one too, comes from the compiled graph. A decision that Python takes on a
+value is a guard; a run in which it does not hold compiles that path as well; when a signature has
+too many paths the function itself is called, which is slower and never wrong. A compiled graph is
+an op of its own: its derivative is two compiled graphs, and theirs are four.
 
 Python numbers, strings and other leaves that are no arrays are part of the signature.
 """
@@ -22,7 +22,9 @@ from funct.array import Array, Tensor, asarray, zeros
 from funct.compile import MISS, build
 from funct.core import top_level
 from funct.errors import FunctError, GuardError, TransformError
-from funct.graph import Graph, Guard, Var, capture, check, eliminate_dead, share_common
+from funct.graph import Graph, Guard, Var, eliminate_dead, share_common
+from funct.graph.capture import capture
+from funct.graph.check import check
 from funct.ops.families import wrap
 from funct.source import Site
 from funct.transforms.grad import vjp
@@ -95,7 +97,9 @@ class Executable:
         outs, residuals = both[:n], both[n:]
 
         def pull(*cts: Any) -> list[Any]:
-            given = iter(backward(*residuals, *[c for c, o in zip(cts, outs, strict=True) if _varies(o)]))
+            given = iter(
+                backward(*residuals, *[c for c, o in zip(cts, outs, strict=True) if _varies(o)])
+            )
             return [next(given) if m else None for m in mine]
 
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
@@ -110,7 +114,9 @@ class Executable:
 
             def free(*fs: Any) -> tuple[Any, ...]:
                 given = iter(fs)
-                return self.graph(*[next(given) if m else x for x, m in zip(ins, mine, strict=True)])
+                return self.graph(
+                    *[next(given) if m else x for x, m in zip(ins, mine, strict=True)]
+                )
 
             outs, pull = vjp(free, *[x for x, m in zip(ins, mine, strict=True) if m])
             full = tuple([next(cts) if _varies(o) else zeros(o.shape, dtype=o.dtype) for o in outs])
@@ -126,7 +132,7 @@ class Executable:
 
 
 def _varies(x: Any) -> bool:
-    return x.dtype.kind in "fc"  # type: ignore[no-any-return]
+    return x.dtype.kind in "fc"
 
 
 def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:
@@ -148,11 +154,15 @@ def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:
             wanted.update(dict.fromkeys(a for a in e.operands if isinstance(a, Var)))
     residuals = tuple([v for v in wanted if v not in later and v not in constants])
     early = tuple([e for e in joint.nodes if isinstance(e, Guard) or later.isdisjoint(e.results)])
-    late = tuple([e for e in joint.nodes if not isinstance(e, Guard) and not later.isdisjoint(e.results)])
+    late = tuple(
+        [e for e in joint.nodes if not isinstance(e, Guard) and not later.isdisjoint(e.results)]
+    )
     forward = attrs.evolve(
         joint, inputs=inputs, nodes=early, outputs=(*joint.outputs[:n_out], *residuals)
     )
-    backward = attrs.evolve(joint, inputs=(*residuals, *cts), nodes=late, outputs=joint.outputs[n_out:])
+    backward = attrs.evolve(
+        joint, inputs=(*residuals, *cts), nodes=late, outputs=joint.outputs[n_out:]
+    )
     return Executable(forward), Executable(backward, guards=False)
 
 
@@ -161,7 +171,9 @@ class _Path:
 
     __slots__ = ("exe", "raw", "rebuild", "single", "watched")
 
-    def __init__(self, exe: Executable, rebuild: Any, single: bool, watched: tuple[Any, ...]) -> None:
+    def __init__(
+        self, exe: Executable, rebuild: Any, single: bool, watched: tuple[Any, ...]
+    ) -> None:
         self.exe = exe
         self.raw = exe.raw
         self.rebuild = rebuild
@@ -181,7 +193,9 @@ class _Path:
 
 
 def _watched(fun: Any) -> tuple[Any, ...]:
-    """(cell, namespace, name, object) for the closure cells and globals that fun's own code names."""
+    """(cell, namespace, name, object) for the closure cells and globals that fun's own code
+    names.
+    """
     while hasattr(fun, "__wrapped__") or hasattr(fun, "func") or hasattr(fun, "__func__"):
         fun = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None) or fun.__func__
     code = getattr(fun, "__code__", None)
@@ -316,7 +330,9 @@ class Compiled:
         assert out is not MISS, "the call that was captured follows its own path"
         return path.rebuild(list(out))
 
-    def _compile(self, arrays: list[Any], call: Callable[..., Any]) -> tuple[_Path, tuple[Any, ...]]:
+    def _compile(
+        self, arrays: list[Any], call: Callable[..., Any]
+    ) -> tuple[_Path, tuple[Any, ...]]:
         result: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
@@ -336,7 +352,9 @@ class Compiled:
 
             def rebuild(values: list[Any]) -> Any:
                 given = iter(values)
-                return structure.unflatten([next(given) if m else o for o, m in zip(outs, moving, strict=True)])
+                return structure.unflatten(
+                    [next(given) if m else o for o, m in zip(outs, moving, strict=True)]
+                )
 
         return _Path(Executable(graph), rebuild, single, _watched(self.fun)), outer
 
@@ -359,7 +377,9 @@ class Compiled:
         _, arrays, call = self._split(args, kwargs)
         path, outer = self._compile(arrays, call)
         if outer:
-            raise TransformError("jit: graph() needs a function that closes over no outer transform")
+            raise TransformError(
+                "jit: graph() needs a function that closes over no outer transform"
+            )
         return path.exe.graph
 
     def show(self, *args: Any, **kwargs: Any) -> str:

@@ -8,8 +8,9 @@ Note [Adjoint]: rules are written as if analytic. The adjoint of a complex-linea
 conj, transpose, conj; it is taken here, once per complex node, for every rule.
 
 Note [Structural zeros]: ops whose pull makes zeros (where, gather, max …) mark the tape below them.
-There an elementwise pull passes through `absorb(g, h)`: h, but 0 where g is 0, because 0 * inf would
-be NaN. Only there: absorbing everywhere would hide a true 0 * inf such as sqrt(x) * sqrt(x) at 0.
+There an elementwise pull passes through `absorb(g, h)`: h, but 0 where g is 0, because 0 * inf
+would be NaN. Only there: absorbing everywhere would hide a true 0 * inf such as sqrt(x) * sqrt(x)
+at 0.
 """
 
 from __future__ import annotations
@@ -121,10 +122,10 @@ class Reverse(Level):
             rule = prim.rules[i]
             if rule is None:
                 continue
-            if rule.__class__ is Absent:
-                rule.raise_for(prim)  # type: ignore[union-attr]
-            pull = rule.pull or _transposed(rule, prim, i, vals, params, ans)  # type: ignore[union-attr]
-            edges.append((node, pull, rule.keep(known)))  # type: ignore[union-attr]
+            if isinstance(rule, Absent):
+                rule.raise_for(prim)
+            pull = rule.pull or _transposed(rule, prim, i, vals, params, ans)
+            edges.append((node, pull, rule.keep(known)))
         if not edges:
             return ans
         if prim.results == 1:
@@ -228,7 +229,9 @@ class Reverse(Level):
     def record_call(
         self, outs: Sequence[Any], nodes: Sequence[Node | None], pull: Callable[..., Any], name: str
     ) -> tuple[Any, ...]:
-        """Results of a call that is two nodes: one runs `pull` once, one hands a part to each operand."""
+        """Results of a call that is two nodes: one runs `pull` once, one hands a part to each
+        operand.
+        """
         at = [k for k, n in enumerate(nodes) if n is not None]
         edges = tuple([(nodes[k], itemgetter(k), ()) for k in at])
         ins = self.record(Slots(), sink, edges).node
@@ -266,7 +269,9 @@ def _checked(name: str, k: int, g: Any, meta: Any) -> Any:
     g = asarray(g)
     shape, dtype = meta
     if g.shape != shape:
-        raise ShapeError(f"{name}: cotangent {k} must have its operand's shape {shape}, got {g.shape}")
+        raise ShapeError(
+            f"{name}: cotangent {k} must have its operand's shape {shape}, got {g.shape}"
+        )
     return match_operand(g, shape, dtype)
 
 
@@ -289,7 +294,10 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
         if prim.results != 1:
             meta = zip(node.shape, dtype, strict=True)
             g = tuple(
-                [g[i] if i in g else zeros(s, dtype=d) if d.kind in "fc" else None for i, (s, d) in enumerate(meta)]
+                [
+                    g[i] if i in g else zeros(s, dtype=d) if d.kind in "fc" else None
+                    for i, (s, d) in enumerate(meta)
+                ]
             )
         conjugate = dtype is _C16 or dtype is _C8  # Note [Adjoint]
         if conjugate:
@@ -331,7 +339,9 @@ def zero_of(node: Node) -> Any:
     return zeros(node.shape, dtype=node.dtype)
 
 
-def transpose(linear: Callable[..., Sequence[Any]], like: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+def transpose(
+    linear: Callable[..., Sequence[Any]], like: Sequence[Any], cts: Sequence[Any]
+) -> list[Any]:
     """Transpose of a linear flat function at cotangents; `like` types its operands."""
     level = Reverse("transpose", linear)
     leaves = [level.record(_zeros(x), sink, ()) for x in like]
@@ -343,7 +353,9 @@ def transpose(linear: Callable[..., Sequence[Any]], like: Sequence[Any], cts: Se
     return [found[t.node] if t.node in found else zero_of(t.node) for t in leaves]
 
 
-def pull_back(level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False) -> dict[Node, Any]:
+def pull_back(
+    level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False
+) -> dict[Node, Any]:
     """Leaf cotangents for several outputs at once."""
     top = Node()
     top.serial, top.prim, top.shape, top.dtype = -float("inf"), sink, (), None

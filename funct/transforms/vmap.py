@@ -1,4 +1,6 @@
-"""vmap: a tracer whose value has the batch on axis 0, always; in_axes and out_axes act at the border."""
+"""vmap: a tracer whose value has the batch on axis 0, always; in_axes and out_axes act at the
+border.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray, concat
 from funct.array.axes import normal_axis
 from funct.core import Level, Primitive, Region, bind_region
-from funct.errors import ShapeError, TransformError, TreeError
+from funct.errors import FunctError, ShapeError, TransformError, TreeError
 
 __all__ = ["Batch", "BatchTracer", "vmap"]
 
@@ -21,6 +23,8 @@ class BatchTracer(Tensor):
     """One lane's view of a value that has all lanes on axis 0."""
 
     __slots__ = ("level", "value")
+
+    level: Batch
 
     def __init__(self, value: Any, level: Batch) -> None:
         self.value = value
@@ -82,7 +86,11 @@ class Batch(Level):
         for i, a in enumerate(vals):
             if not isinstance(a, Tensor | bool | int | float | complex):
                 vals[i] = asarray(a)
-        out = prim.batch(prim, vals, batched, params)
+        try:
+            out = prim.batch(prim, vals, batched, params)
+        except FunctError:
+            prim.aval(args, params)  # says it in the shapes of one lane, which the user wrote
+            raise
         if prim.results == 1:
             return BatchTracer(out, self)
         return tuple([BatchTracer(o, self) for o in out])
@@ -95,7 +103,9 @@ class Batch(Level):
         return tuple([BatchTracer(o, self) for o in outs])
 
 
-def _lanes(fun: Callable[..., Any], flags: Sequence[bool], size: int) -> Callable[..., tuple[Any, ...]]:
+def _lanes(
+    fun: Callable[..., Any], flags: Sequence[bool], size: int
+) -> Callable[..., tuple[Any, ...]]:
     """A flat function of flat operands, batched where flags say; every result is batched."""
 
     def run(*args: Any) -> tuple[Any, ...]:
@@ -176,15 +186,17 @@ def vmap(
 ) -> Callable[..., Any]:
     """fun over a batch, as one call: each op is applied to all lanes at once.
 
-    Args: in_axes: which axis of each argument is the batch: an int, None (the same for all lanes), or a
-    tuple or tree of them that is a prefix of the arguments. out_axes: where the batch goes in the
-    results, likewise. axis_size: needed where no argument has a batch. chunk_size: run at most this
-    many lanes at a time.
+    Args: in_axes: which axis of each argument is the batch: an int, None (the same for all lanes),
+    or a tuple or tree of them that is a prefix of the arguments. out_axes: where the batch goes in
+    the results, likewise. axis_size: needed where no argument has a batch. chunk_size: run at most
+    this many lanes at a time.
     Returns: a function with fun's positional signature; keyword arguments are batched on axis 0.
-    Raises: TreeError: when in_axes is no prefix of the arguments. ShapeError: when lengths disagree.
+    Raises: TreeError: when in_axes is no prefix of the arguments. ShapeError: when lengths
+    disagree.
     Example:
         >>> import funct as ft, funct.array as xp
-        >>> ft.vmap(lambda x, y: xp.sum(x * y), in_axes=(0, None))(xp.ones((3, 2)), xp.ones(2)).tolist()
+        >>> dots = ft.vmap(lambda x, y: xp.sum(x * y), in_axes=(0, None))
+        >>> dots(xp.ones((3, 2)), xp.ones(2)).tolist()
         [2.0, 2.0, 2.0]
     """
 
@@ -233,7 +245,7 @@ def _cut(x: Any, lanes: slice, size: int) -> Any:
 
 
 def _flatten(tree: Any) -> tuple[list[Any], Any]:
-    return optree.tree_flatten(tree, none_is_leaf=True, namespace="funct")  # type: ignore[return-value]
+    return optree.tree_flatten(tree, none_is_leaf=True, namespace="funct")
 
 
 def _build(spec: Any, values: list[Any]) -> Any:
@@ -242,11 +254,11 @@ def _build(spec: Any, values: list[Any]) -> Any:
 
 def _prefix(name: str, axes: Any, tree: Any) -> list[Any]:
     try:
-        return list(
-            optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace="funct")
-        )
+        return list(optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace="funct"))
     except ValueError as error:
-        raise TreeError(f"vmap: {name} must be a prefix of the tree it describes: {error}") from None
+        raise TreeError(
+            f"vmap: {name} must be a prefix of the tree it describes: {error}"
+        ) from None
 
 
 def _axis(x: Any, axis: Any) -> int:
@@ -273,4 +285,3 @@ def _batch_size(values: list[Any], axes: list[Any], given: int | None) -> int:
         shapes = [tuple(v.shape) for v, a in zip(values, axes, strict=True) if a is not None]
         raise ShapeError(f"vmap: batch sizes must agree, got {sorted(sizes)} from shapes {shapes}")
     return sizes.pop()
-

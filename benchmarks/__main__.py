@@ -1,0 +1,23 @@
+"""Run families of benchmarks and print their tables."""
+
+import os
+import platform
+import sys
+
+from benchmarks import compiled, eager, imports
+
+FAMILIES = {"imports": imports.run, "eager": eager.run, "compiled": compiled.run}
+
+
+def main(names: list[str]) -> None:
+    """Run the named families, or all."""
+    for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+        if variable in os.environ:
+            print(f"note: {variable} is set and changes the speed of NumPy; unset it")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}\n")
+    for name in names or FAMILIES:
+        print(FAMILIES[name]() + "\n", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,34 @@
+"""Time callables in turn, so that drift of the machine falls on all of them."""
+
+import timeit
+from collections.abc import Callable, Mapping
+
+ROUNDS = 25
+ROUND_S = 0.01
+
+
+def minima(calls: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Microseconds per call of each: the minimum over rounds that visit all of them in turn."""
+    counts = {}
+    for name, call in calls.items():
+        call()
+        once = min(timeit.repeat(call, number=5, repeat=3)) / 5
+        counts[name] = max(3, int(ROUND_S / max(once, 1e-8)))
+    best = dict.fromkeys(calls, float("inf"))
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            best[name] = min(best[name], timeit.timeit(call, number=counts[name]) / counts[name] * 1e6)
+    return best
+
+
+def table(title: str, rows: Mapping[str, Mapping[str, float]], unit: str = "us") -> str:
+    """Rows of funct and peers, with the ratio of funct to the best peer."""
+    peers = list(dict.fromkeys(name for row in rows.values() for name in row if name != "funct"))
+    head = f"{title + ' [' + unit + ']':44s}" + "".join(f"{n:>12s}" for n in ["funct", *peers])
+    lines = [head + f"{'funct/best':>12s}", "-" * (len(head) + 12)]
+    for label, row in rows.items():
+        cells = "".join(f"{row[n]:12.2f}" if n in row else f"{'':12s}" for n in ["funct", *peers])
+        rivals = [row[n] for n in peers if n in row and n != "numpy"]
+        ratio = f"{row['funct'] / min(rivals):12.2f}" if rivals else ""
+        lines.append(f"{label:44s}{cells}{ratio}")
+    return "\n".join(lines)

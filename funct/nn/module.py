@@ -1,0 +1,240 @@
+"""Layers as values: `Module`, the frozen record that every layer is, and walks over models.
+
+A layer is a pytree. Its fields are of three kinds: parameters (plain fields: arrays, layers, containers
+of them), buffers (running statistics: arrays that no optimizer touches) and static fields
+(hyper-parameters: part of the structure, so that jit specialises on them). Nothing is ever changed in
+place: `evolve` gives a changed copy, and a layer that keeps state returns its successor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
+
+import attrs
+
+from funct import tree
+from funct.core import Value
+from funct.errors import ArgumentError, ImmutableError
+
+__all__ = [
+    "Module", "buffer", "eval_mode", "field_kinds", "is_stateful", "named_leaves", "named_modules",
+    "needs_key", "static", "train_mode",
+]  # fmt: skip
+
+M = TypeVar("M")
+
+_BUFFER = "funct_buffer"
+
+
+def static(**kwargs: Any) -> Any:
+    """A field that is structure: a number, text or tuple that hashes. Takes attrs' `default`."""
+    return tree.static_field(**kwargs)
+
+
+def buffer(**kwargs: Any) -> Any:
+    """A field for an array that is state and no parameter. Takes attrs' `default`."""
+    return attrs.field(metadata={_BUFFER: True}, **kwargs)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(attrs.field, static, buffer))
+class Module:
+    """Base of all layers: a subclass is a frozen attrs record and a pytree.
+
+    Fields are declared as in attrs; without an `__init__` of its own, the class gets one that takes them
+    in order. An `__init__` of its own ends with `self.__attrs_init__(...)`, which takes the same.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> class Scale(nn.Module):
+        ...     factor: ft.Tensor
+        ...     power: int = nn.static(default=1)
+        ...
+        ...     def __call__(self, x):
+        ...         return x * self.factor**self.power
+        >>> layer = Scale(xp.asarray(3.0), power=2)
+        >>> layer
+        Scale(factor=float64[], power=2)
+        >>> float(ft.grad(lambda m: m(xp.asarray(1.0)))(layer).factor)
+        6.0
+    """
+
+    if TYPE_CHECKING:
+
+        def __attrs_init__(self, *args: Any, **fields: Any) -> None: ...
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        attrs.frozen(cls, slots=False, eq=False, repr=False)  # in place, as there are no slots
+        cls.__setattr__ = Module.__setattr__  # type: ignore[method-assign]
+        if "_flatten" in cls.__dict__:
+            tree.register(cls, cls._flatten, cls._unflatten)
+        else:
+            tree.register(cls)
+
+    def _flatten(self) -> tuple[Any, Any, Any]:
+        """Children, static, names: for a class whose children are named otherwise than its fields."""
+        raise NotImplementedError
+
+    @classmethod
+    def _unflatten(cls, static: Any, children: Any) -> Any:
+        raise NotImplementedError
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether this layer itself, as it is set now, returns (y, layer)."""
+        return False
+
+    @property
+    def draws(self) -> bool:
+        """Whether this layer itself, as it is set now, draws random numbers: its call needs `key`."""
+        return False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The layer's output; every subclass says of what."""
+        raise NotImplementedError(f"{type(self).__name__} has no __call__")
+
+    def evolve(self: M, **changes: Any) -> M:
+        """A copy with these fields changed; nothing is checked or converted.
+
+        Raises: ArgumentError: when a name is no field.
+        Example:
+            >>> from funct import nn
+            >>> nn.Dropout(0.5).evolve(p=0.1)
+            Dropout(p=0.1, training=True)
+        """
+        names = field_kinds(type(self))
+        for name in changes:
+            if name not in names:
+                raise ArgumentError(f"{type(self).__name__}.evolve: there is no field {name!r}")
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.__dict__.update(changes)
+        return new
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise ImmutableError(
+            f"{type(self).__name__}.{name} = …: layers are immutable",
+            fix=f"layer = layer.evolve({name}=…)",
+        )
+
+    def __repr__(self) -> str:
+        pairs = [(n, getattr(self, n)) for n in field_kinds(type(self))]
+        return _layout(type(self).__name__, [(f"{n}=", v) for n, v in pairs])
+
+
+def _layout(name: str, parts: list[tuple[str, Any]]) -> str:
+    """One line for plain fields, one indented line for each field that holds layers."""
+    texts = [label + _text(value) for label, value in parts]
+    if not any(_holds_layers(value) for _, value in parts):
+        return f"{name}({', '.join(texts)})"
+    lines = [("  " + text).replace("\n", "\n  ") for text in texts]
+    return f"{name}(\n" + ",\n".join(lines) + "\n)"
+
+
+def _holds_layers(value: Any) -> bool:
+    return any(isinstance(m, Module) for _, m in named_modules(value))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Value):
+        return f"{value.dtype}[{', '.join(str(n) for n in value.shape)}]"
+    if isinstance(value, list | tuple) and tree.leaves(value) != list(value):
+        inner = ", ".join(_text(v) for v in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    return repr(value)
+
+
+def field_kinds(cls: type) -> dict[str, str]:
+    """Field name -> "parameter", "buffer" or "static", in order, of a Module class."""
+    found = cls.__dict__.get("_kinds")
+    if found is None:
+        found = {f.name: _kind(f.metadata) for f in attrs.fields(cls)}
+        cls._kinds = found  # type: ignore[attr-defined]
+    return found  # type: ignore[no-any-return]
+
+
+def _kind(metadata: Any) -> str:
+    if metadata.get(_BUFFER):
+        return "buffer"
+    return "static" if tree.is_static(metadata) else "parameter"
+
+
+def named_leaves(model: Any) -> Iterator[tuple[str, str, Any]]:
+    """(dotted path, "parameter" or "buffer", leaf) of every leaf, in the order of `tree.leaves`.
+
+    Example:
+        >>> import funct as ft
+        >>> from funct import nn
+        >>> [(path, kind) for path, kind, _ in nn.named_leaves(nn.BatchNorm1d(3))][:3]
+        [('weight', 'parameter'), ('bias', 'parameter'), ('running_mean', 'buffer')]
+    """
+    return _walk_leaves(model, "", "parameter")
+
+
+def _walk_leaves(node: Any, path: str, kind: str) -> Iterator[tuple[str, str, Any]]:
+    level = tree.one_level(node)
+    if level is None:
+        yield path, kind, node
+        return
+    kinds = field_kinds(type(node)) if isinstance(node, Module) else {}
+    for name, child in level[0]:
+        below = "buffer" if kinds.get(name) == "buffer" else kind
+        yield from _walk_leaves(child, f"{path}.{name}" if path else name, below)
+
+
+def named_modules(model: Any, path: str = "") -> Iterator[tuple[str, Module]]:
+    """(dotted path, layer) of every layer in a model or container, outer ones first."""
+    if isinstance(model, Module):
+        yield path, model
+    level = tree.one_level(model)
+    for name, child in level[0] if level is not None else ():
+        yield from named_modules(child, f"{path}.{name}" if path else name)
+
+
+def is_stateful(model: Any) -> bool:
+    """Whether a call returns (y, model): some layer in it keeps state, as batch norm in training.
+
+    Example:
+        >>> from funct import nn
+        >>> layer = nn.BatchNorm1d(3)
+        >>> nn.is_stateful(layer), nn.is_stateful(nn.eval_mode(layer))
+        (True, False)
+    """
+    return any(m.keeps_state for _, m in named_modules(model))
+
+
+def needs_key(model: Any) -> bool:
+    """Whether a call needs `key`: some layer in it draws random numbers, as dropout in training."""
+    return any(m.draws for _, m in named_modules(model))
+
+
+def eval_mode(model: M) -> M:
+    """The model for inference: every layer's static field `training` is False.
+
+    Example:
+        >>> from funct import nn
+        >>> nn.eval_mode(nn.Dropout(0.5))
+        Dropout(p=0.5, training=False)
+    """
+    return _map_modules(lambda m: _with_mode(m, False), model)  # type: ignore[no-any-return]
+
+
+def train_mode(model: M) -> M:
+    """The model for training: every layer's static field `training` is True."""
+    return _map_modules(lambda m: _with_mode(m, True), model)  # type: ignore[no-any-return]
+
+
+def _with_mode(layer: Module, training: bool) -> Module:
+    kinds = field_kinds(type(layer))
+    return layer.evolve(training=training) if kinds.get("training") == "static" else layer
+
+
+def _map_modules(fun: Callable[[Module], Module], node: Any) -> Any:
+    """fun of every layer, inner ones first."""
+    level = tree.one_level(node)
+    if level is None:
+        return node
+    pairs, build = level
+    new = build([_map_modules(fun, child) for _, child in pairs])
+    return fun(new) if isinstance(new, Module) else new

@@ -1,0 +1,236 @@
+"""jit: equal to eager, one path per decision, honest about what it compiled and why."""
+
+import functools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.errors import IndexOutOfBoundsError, TransformError
+from tests import laws
+from tests.transforms.test_grad import arr
+
+
+def collatz(x: Any) -> Any:
+    """Number of steps to 1, in plain Python."""
+    n = 0
+    while x > 1.0:
+        x = x / 2.0 if int(x) % 2 == 0 else 3.0 * x + 1.0
+        n += 1
+    return x * n
+
+
+def relu_by_if(x: Any) -> Any:
+    """Two branches with two derivatives."""
+    return x * x if x > 0.0 else -x
+
+
+def test_python_control_flow_is_guarded() -> None:
+    """while, if and int() on values give eager's results, whatever came before."""
+    f = ft.jit(collatz)
+    for x in (6.0, 7.0, 6.0, 1.0, 27.0):
+        laws.same(f(arr(x)), collatz(arr(x)))
+
+
+def test_one_compilation_per_path() -> None:
+    """Each path compiles once, and explain says which guard was missed."""
+    f = ft.jit(relu_by_if)
+    for x in (2.0, -3.0, 4.0, -1.0, 0.5):
+        laws.same(f(arr(x)), relu_by_if(arr(x)))
+    assert f.cache_info() == (3, 2, 2)
+    text = f.explain()
+    assert "jit(relu_by_if): 2 compilations" in text
+    assert "bool() == True at test_jit.py:" in text
+    f.clear_cache()
+    assert f.cache_info() == (0, 0, 0)
+
+
+def test_derivatives_follow_the_path() -> None:
+    """grad of jit, jit of grad and second order see the branch that was taken."""
+    f = ft.jit(relu_by_if)
+    for x in (2.0, -3.0, 4.0):
+        first, second = (2 * x, 2.0) if x > 0 else (-1.0, 0.0)
+        assert float(ft.grad(f)(arr(x))) == first
+        assert float(ft.jit(ft.grad(f))(arr(x))) == first
+        assert float(ft.grad(ft.grad(f))(arr(x))) == second
+        assert float(ft.jvp(f, (arr(x),), (arr(1.0),))[1]) == first
+
+
+def test_many_paths_fall_back_to_the_function() -> None:
+    """Past the limit the function itself is called: slower, never wrong, never an error."""
+    f = ft.jit(lambda x: x * int(x))
+    for k in range(20):
+        assert float(f(arr(float(k)))) == float(k * k)
+    assert f.cache_info().misses == 8
+
+
+def test_masks_and_data_dependent_shapes() -> None:
+    """Boolean masks and nonzero work; their values are part of the path."""
+
+    def f(x: Any) -> Any:
+        return xp.sum(x[x > 0.0]) + float(xp.nonzero(x)[0].shape[0])
+
+    g = ft.jit(f)
+    for v in ([1.0, -2.0, 3.0], [-1.0, 2.0, 0.0], [1.0, -2.0, 3.0]):
+        laws.same(g(arr(v)), f(arr(v)))
+
+
+def test_trees_keywords_and_static_arguments() -> None:
+    """Dicts, keywords, strings, numbers and None pass; what is no array is part of the
+    signature.
+    """
+
+    def f(p: Any, x: Any, *, mode: str = "add", n: int = 1, extra: Any = None) -> Any:
+        y = p["w"] * x if mode == "mul" else p["w"] + x
+        return {"y": y * n, "mode": mode, "none": extra, "n": n}
+
+    g = ft.jit(f)
+    p, x = {"w": arr([1.0, 2.0])}, arr([3.0, 4.0])
+    for kwargs in ({}, {"mode": "mul"}, {"mode": "mul", "n": 3}):
+        out = g(p, x, **kwargs)
+        laws.same(out["y"], f(p, x, **kwargs)["y"])
+        assert (out["mode"], out["none"], out["n"]) == (
+            kwargs.get("mode", "add"),
+            None,
+            kwargs.get("n", 1),
+        )
+    assert g.cache_info().misses == 3
+    h = ft.jit(lambda x, f: f(x), static_argnums=1)
+    laws.close(h(x, xp.sin), xp.sin(x))
+    laws.close(h(x, xp.cos), xp.cos(x))
+    named = ft.jit(lambda x, how=None: how(x), static_argnames="how")
+    laws.close(named(x, how=xp.exp), xp.exp(x))
+    with pytest.raises(TransformError, match="arguments that are no arrays must be hashable"):
+        ft.jit(lambda x, s: x)(x, {1, 2})
+
+
+def test_methods_partials_and_nested_jit() -> None:
+    """Decorated methods, partials and functions that call compiled functions work."""
+
+    class Scaler:
+        def __init__(self, k: float) -> None:
+            self.k = k
+
+        @ft.jit
+        def scale(self, x: Any) -> Any:
+            return x * self.k
+
+        def __hash__(self) -> int:
+            return hash(self.k)
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Scaler) and other.k == self.k
+
+    assert float(Scaler(2.0).scale(arr(3.0))) == 6.0
+    assert float(Scaler(5.0).scale(arr(3.0))) == 15.0
+    assert float(ft.jit(functools.partial(lambda a, b: a - b, arr(10.0)))(arr(3.0))) == 7.0
+    inner = ft.jit(lambda x: x * x)
+    assert float(ft.jit(lambda x: inner(x) + inner(x))(arr(3.0))) == 18.0
+
+
+SCALE = 2.0
+
+
+def test_names_the_function_reads_are_watched() -> None:
+    """Rebinding a closure cell or a global that the function names compiles again."""
+    k = arr(2.0)
+
+    def f(x: Any) -> Any:
+        return x * k * SCALE
+
+    g = ft.jit(f)
+    assert float(g(arr(1.0))) == 4.0
+    k = arr(3.0)
+    assert float(g(arr(1.0))) == 6.0
+    global SCALE
+    SCALE = 10.0
+    try:
+        assert float(g(arr(1.0))) == 30.0
+    finally:
+        SCALE = 2.0
+
+
+def test_errors_in_compiled_code_are_the_eager_ones() -> None:
+    """An index out of bounds raises eager's exception, with the user's line, at any call."""
+    f = ft.jit(lambda x, i: xp.take(x, i, axis=0) * 2.0)
+    x = arr([1.0, 2.0, 3.0])
+    laws.close(f(x, xp.asarray([0, 2])), arr([2.0, 6.0]))
+    with pytest.raises(IndexOutOfBoundsError) as caught:
+        f(x, xp.asarray([0, 7]))
+    assert "index 7 is out of bounds for an axis of length 3" in str(caught.value)
+    assert "xp.take(x, i, axis=0)" in str(caught.value)
+    laws.close(f(x, xp.asarray([1, 1])), arr([4.0, 4.0]))
+
+
+def test_graph_and_show() -> None:
+    """The graph that serves a call can be looked at and called."""
+    f = ft.jit(lambda x: xp.sin(x) * xp.sin(x))
+    graph = f.graph(arr([1.0]))
+    assert [n.name for n in graph.nodes] == ["sin", "multiply"]
+    laws.close(graph(arr([2.0]))[0], xp.sin(arr([2.0])) ** 2)
+    assert "multiply(v1, v1)" in f.show(arr([1.0]))
+    assert "test_jit.py" in f.show(arr([1.0]))
+
+
+def module_level(x: Any) -> Any:
+    """A function that pickle can find."""
+    return x * 2.0
+
+
+def test_compiled_functions_pickle() -> None:
+    """A compiled function pickles as its function and options."""
+    f = pickle.loads(pickle.dumps(ft.jit(module_level)))
+    assert float(f(arr(2.0))) == 4.0
+
+
+def test_shapes_dtypes_and_views() -> None:
+    """Each signature compiles once; outputs that are inputs or views of them are right."""
+    f = ft.jit(lambda x: (x, x[::-1], xp.reshape(x, (-1,)) + 1))
+    for x in (
+        xp.ones(3),
+        xp.ones((2, 2)),
+        xp.ones(3, dtype=xp.float32),
+        xp.zeros((0, 2)),
+        xp.ones(3),
+    ):
+        laws.same(f(x), (x, x[::-1], xp.reshape(x, (-1,)) + 1))
+    assert f.cache_info().misses == 4
+
+
+def test_large_arrays_reuse_buffers_and_stay_right() -> None:
+    """A chain on a large array computes in place where nobody looks, and nowhere else."""
+    x = xp.asarray(np.linspace(0.1, 1.0, 200_000))
+    before = np.asarray(x).copy()
+
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        z = y + 1.0
+        kept = y[::2]
+        w = xp.exp(z) * z
+        return w, kept, y
+
+    g = ft.jit(f)
+    laws.same(g(x), f(x))
+    laws.same(g(x), f(x))
+    np.testing.assert_array_equal(np.asarray(x), before)
+
+
+def test_threads_may_share_a_compiled_function() -> None:
+    """Sixteen threads call, compile and differentiate one function at once."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    f = ft.jit(relu_by_if)
+
+    def work(k: int) -> tuple[float, float]:
+        x = arr(float(k - 8) + 0.5)
+        return float(f(x)), float(ft.grad(f)(x))
+
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(work, range(16)))
+    for k, (value, slope) in enumerate(found):
+        x = k - 8 + 0.5
+        assert value == (x * x if x > 0 else -x)
+        assert slope == (2 * x if x > 0 else -1.0)

@@ -1,0 +1,216 @@
+"""Any nesting: perturbation confusion, every order of every pair, errors that restore state."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.errors import EscapedTracerError, FunctError, TransformError, UndefinedDerivativeError
+from tests import laws
+from tests.transforms.test_grad import arr
+
+
+def test_perturbations_are_not_confused() -> None:
+    """Inner and outer derivatives of the same variable stay apart."""
+    assert float(ft.grad(lambda x: x * ft.grad(lambda y: x + y)(arr(1.0)))(arr(1.0))) == 1.0
+    inner = ft.grad(lambda x: x * ft.jvp(lambda y: x * y, (arr(2.0),), (arr(1.0),))[1])
+    assert float(inner(arr(3.0))) == 6.0
+    out = ft.jvp(lambda x: x * ft.grad(lambda y: x * y * y)(arr(5.0)), (arr(3.0),), (arr(1.0),))
+    assert float(out[1]) == 60.0
+    nested = ft.vmap(lambda x: ft.vmap(lambda y: x * y)(arr([1.0, 2.0])))(arr([3.0, 4.0]))
+    laws.close(nested, arr([[3.0, 6.0], [4.0, 8.0]]))
+
+
+def f(x: Any) -> Any:
+    """A smooth scalar function of a vector."""
+    return xp.sum(xp.sin(x) * x * xp.exp(xp.tanh(x)))
+
+
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda g: ft.grad(lambda x: xp.sum(g(x))),
+    "jvp": lambda g: lambda x: ft.jvp(g, (x,), (x * 0.0 + 1.0,))[1],
+    "vjp": lambda g: lambda x: ft.vjp(g, x)[1](g(x))[0],
+    "vmap": lambda g: lambda x: xp.sum(ft.vmap(lambda s: g(x * s))(arr([1.0, 1.1])), axis=0),
+    "jit": ft.jit,
+    "linearize": lambda g: lambda x: ft.linearize(g, x)[1](x),
+}
+
+
+@pytest.mark.parametrize("names", list(itertools.product(TRANSFORMS, repeat=3)), ids="-".join)
+def test_every_triple_agrees_with_itself_compiled(names: tuple[str, ...]) -> None:
+    """t1(t2(t3(f))) = jit of it, and removing inner jits changes nothing."""
+
+    def build(with_jit: bool) -> Any:
+        g: Any = f
+        for name in reversed(names):
+            if name != "jit" or with_jit:
+                g = TRANSFORMS[name](g)
+        return g
+
+    x = arr([0.3, -0.2])
+    expected = build(False)(x)
+    for g in (build(True), ft.jit(build(True))):
+        laws.close(g(x), expected, 1e-10, 1e-10)
+        laws.close(g(x), expected, 1e-10, 1e-10)
+
+
+def test_hessians_through_compiled_code() -> None:
+    """Forward over reverse, reverse over reverse and jit anywhere give one Hessian."""
+    x, eye = arr([0.1, 0.5, -0.3, 0.7]), xp.eye(4)
+    expected = np.stack([np.asarray(ft.jvp(ft.grad(f), (x,), (eye[k],))[1]) for k in range(4)])
+    for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f)), ft.jit(ft.grad(ft.jit(f)))):
+        rows = [
+            lambda x, g=g: ft.vmap(lambda t: ft.jvp(g, (x,), (t,))[1])(eye),
+            lambda x, g=g: ft.vmap(lambda t: ft.vjp(g, x)[1](t)[0])(eye),
+            ft.jit(lambda x, g=g: ft.vmap(lambda t: ft.vjp(g, x)[1](t)[0])(eye)),
+        ]
+        for h in rows:
+            laws.close(h(x), xp.asarray(expected))
+            laws.close(h(x), xp.asarray(expected))
+    third = ft.grad(lambda x: xp.sum(ft.hessian(ft.jit(f))(x)))
+    laws.close(third(x), ft.jit(third)(x), 1e-8, 1e-8)
+
+
+def test_closures_over_outer_values() -> None:
+    """A compiled inner function may close over a traced value of an outer transform."""
+    k = ft.jit(lambda y: y * 2.0)
+    g = ft.grad(lambda x: ft.jit(lambda y: x * y)(arr(2.0)) * k(x))
+    assert float(g(arr(3.0))) == 24.0
+    assert float(ft.jit(g)(arr(3.0))) == 24.0
+    laws.close(
+        ft.vmap(lambda x: ft.jit(lambda y: x * y)(arr(2.0)))(arr([1.0, 3.0])), arr([2.0, 6.0])
+    )
+
+
+def test_array_api_code_runs_under_every_transform() -> None:
+    """Code that asks `x.__array_namespace__()` never sees another namespace."""
+
+    def softmax(x: Any) -> Any:
+        ns = x.__array_namespace__()
+        assert ns is xp
+        e = ns.exp(x)
+        return e / ns.sum(e, axis=-1, keepdims=True)
+
+    x = arr([[0.1, 0.2, 0.3], [0.3, 0.1, 0.0]])
+    for g in (softmax, ft.jit(softmax), ft.vmap(softmax), lambda x: ft.jvp(softmax, (x,), (x,))[0]):
+        assert float(xp.sum(g(x))) == pytest.approx(2.0)
+    assert abs(float(xp.sum(ft.grad(lambda x: softmax(x)[0])(arr([0.1, 0.2, 0.3]))))) < 1e-15
+
+
+@pytest.mark.parametrize(
+    ("transform", "label"),
+    [
+        (lambda g: ft.grad(g)(arr(2.0)), "grad"),
+        (lambda g: ft.jvp(g, (arr(2.0),), (arr(1.0),)), "jvp"),
+        (lambda g: ft.vmap(g)(arr([2.0])), "vmap"),
+        (lambda g: ft.jit(g)(arr(2.0)), "jit"),
+        (lambda g: ft.vjp(g, arr(2.0)), "vjp"),
+        (lambda g: ft.make_graph(g)(arr(2.0)), "make_graph"),
+    ],
+)
+def test_escaped_tracers_are_named(transform: Any, label: str) -> None:
+    """A value that outlives its transform raises at its next use, naming transform and function."""
+    leak: list[Any] = []
+
+    def leaky(x: Any) -> Any:
+        leak.append(x)
+        return x * x
+
+    transform(leaky)
+    with pytest.raises(EscapedTracerError) as caught:
+        leak[0] + 1.0
+    text = str(caught.value)
+    assert text.startswith(f"add: an operand was made inside {label} of leaky (test_nesting.py:")
+    assert "which has returned" in text
+    assert f"fix: return the value from the function given to {label}" in text
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_exceptions_of_the_user_leave_no_trace() -> None:
+    """After an exception inside any transform, a thousand times, everything works as before."""
+
+    def bad(x: Any) -> Any:
+        y = xp.sin(x)
+        if True:
+            raise KeyError("user")
+        return y
+
+    for _ in range(200):
+        for t in (ft.grad(bad), ft.jit(bad), lambda x: ft.vmap(bad)(xp.stack([x])), ft.jacfwd(bad)):
+            with pytest.raises(KeyError):
+                t(arr(1.0))
+    assert float(ft.grad(lambda x: x * x)(arr(3.0))) == 6.0
+
+
+def test_errors_name_the_transforms_they_happened_under() -> None:
+    """The context line lists the running transforms, innermost first, and the user's line."""
+    w = xp.ones((3, 2))
+    with pytest.raises(FunctError) as caught:
+        ft.jit(ft.grad(lambda x: xp.sum(ft.vmap(lambda r: xp.matmul(r, w))(x))))(xp.ones((5, 4, 4)))
+    text = str(caught.value)
+    assert "matmul: inner dimensions must agree, got x (4, 4) and y (3, 2): 4 != 3" in text
+    assert "under vmap › grad › jit" in text
+    assert "in test_nesting.py:" in text
+
+
+def test_missing_derivatives_raise_by_name() -> None:
+    """An op without a derivative says so; it is never a silent zero."""
+    with pytest.raises(UndefinedDerivativeError, match="nextafter: no derivative: "):
+        ft.grad(lambda x: xp.nextafter(x, 2.0))(arr(1.0))
+    with pytest.raises(UndefinedDerivativeError, match="scatter: no derivative"):
+        ft.grad(lambda x: xp.sum(x.at[0].max(0.5)))(arr([1.0, 2.0]))
+
+
+def test_vmap_axes() -> None:
+    """in_axes and out_axes are ints, None and prefixes of trees; axis_size and chunks work."""
+    a, b = xp.asarray(np.arange(6.0).reshape(2, 3)), xp.asarray(np.arange(3.0))
+    laws.close(ft.vmap(lambda x, y: x * y, (1, 0))(a, b), xp.permute_dims(a, (1, 0)) * b[:, None])
+    laws.close(ft.vmap(lambda x, y: x * y, (0, None), 1)(a, b), xp.permute_dims(a * b, (1, 0)))
+    tree = {"a": a, "b": [b, b]}
+    out = ft.vmap(lambda t: {"s": t["a"] + t["b"][0], "c": t["b"][1]}, ({"a": 1, "b": [0, None]},))(
+        tree
+    )
+    assert out["s"].shape == (3, 2)
+    assert out["c"].shape == (3, 3)
+    laws.close(ft.vmap(lambda: xp.ones(2), axis_size=3)(), xp.ones((3, 2)))
+    laws.close(ft.vmap(lambda x: x * 2.0, chunk_size=2)(xp.ones((5, 2))), xp.ones((5, 2)) * 2.0)
+    laws.close(ft.vmap(lambda x, k: x * k)(a, k=xp.asarray([1.0, 2.0])), a * arr([[1.0], [2.0]]))
+
+
+def test_vmap_errors() -> None:
+    """Axes that do not fit are refused with what was expected."""
+    with pytest.raises(FunctError, match=r"batch sizes must agree, got \[2, 3\]"):
+        ft.vmap(lambda x, y: x)(xp.ones(2), xp.ones(3))
+    with pytest.raises(FunctError, match="in_axes must be a prefix"):
+        ft.vmap(lambda x: x, ({"a": 0},))(xp.ones(2))
+    with pytest.raises(FunctError, match="0-d array"):
+        ft.vmap(lambda x: x)(arr(1.0))
+    with pytest.raises(FunctError, match="no argument has a batch axis"):
+        ft.vmap(lambda x: x, None)(arr(1.0))
+    with pytest.raises(FunctError, match="axis 2 is out of range"):
+        ft.vmap(lambda x: x, 2)(xp.ones(2))
+    with pytest.raises(TransformError, match=r"bool\(\) of a batched value differs between lanes"):
+        ft.vmap(lambda x: x if x > 0 else -x)(arr([1.0, -1.0]))
+    with pytest.raises(TransformError, match="a shape would depend on batched values"):
+        ft.vmap(lambda x: x[x > 0])(arr([[1.0, -1.0]]))
+    laws.close(ft.vmap(lambda x: x if x > 0 else -x)(arr([1.0, 2.0])), arr([1.0, 2.0]))
+
+
+def test_eval_shape_computes_nothing() -> None:
+    """Shapes of a function of terabytes; a shape that depends on a value is an error."""
+    out = ft.eval_shape(
+        lambda x: {"y": xp.matmul(x, xp.matrix_transpose(x))}, ft.ShapeDtype((10**7, 10**7), "f4")
+    )
+    assert out == {"y": ft.ShapeDtype((10**7, 10**7), "f4")}
+    with pytest.raises(TransformError, match="only shapes are known"):
+        ft.eval_shape(lambda x: x if x > 0 else -x, ft.ShapeDtype((), "f8"))
+
+
+def test_transforms_of_numpy_arguments() -> None:
+    """NumPy arrays and scalars are arguments like any other."""
+    assert float(ft.grad(lambda x: xp.sum(x * x))(np.asarray([1.0, 2.0]))[1]) == 4.0
+    assert float(ft.jit(lambda x: x + 1)(np.float64(2.0))) == 3.0
