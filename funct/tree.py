@@ -71,7 +71,7 @@ def all(tree: Any) -> bool:
 
 def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
     """An outer tree of inner trees as an inner tree of outer trees."""
-    return optree.tree_transpose(outer, inner, tree, namespace=_NAMESPACE)
+    return optree.tree_transpose(outer, inner, tree)
 
 
 def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
@@ -128,7 +128,7 @@ def register(
     (children, static, names), where static must hash, and unflatten(static, children) -> x.
     """
     if flatten is not None and unflatten is not None:
-        optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)  # type: ignore[arg-type]
+        optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
         return cls
     fields = attrs.fields(cls)
     children = [f.name for f in fields if not f.metadata.get(_STATIC)]
@@ -138,7 +138,7 @@ def register(
         return [getattr(x, n) for n in children], tuple([getattr(x, n) for n in static]), children
 
     def build(meta: Any, values: Any) -> Any:
-        x = object.__new__(cls)  # no converters, no validators: leaves may be anything
+        x: Any = object.__new__(cls)  # no converters, no validators: leaves may be anything
         for names, given in ((children, values), (static, meta)):
             for n, v in zip(names, given, strict=True):
                 object.__setattr__(x, n, v)

@@ -105,7 +105,7 @@ def _basic(x: Any, items: list[Any]) -> tuple[Any, bool]:
     return x, all(kinds[first:last])
 
 
-def _triple(s: slice) -> tuple[int | None, int | None, int]:
+def _triple(s: slice) -> tuple[Any, Any, Any]:
     start, stop, step = (
         None if v is None else v if isinstance(v, Size) else operator.index(v)
         for v in (s.start, s.stop, s.step)

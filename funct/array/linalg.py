@@ -31,7 +31,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
     for step in _order(terms, out, operands):
         picked = [work.pop(i) for i in sorted(step, reverse=True)][::-1]
         keep = set(out).union(*[t for _, t in work])
-        work.append(_pair(*picked, keep) if len(picked) == 2 else picked[0])
+        work.append(_pair(picked[0], picked[1], keep) if len(picked) == 2 else picked[0])
     x, t = _summed(*work[0], set(out))
     return ops.permute_dims(x, tuple([t.index(c) for c in out])) if t != out else x
 

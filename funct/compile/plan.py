@@ -14,12 +14,16 @@ import numpy as np
 
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead, inline_calls, share_common
 
-__all__ = ["Plan", "Step", "plan"]
+__all__ = ["Plan", "Step", "makes_new_buffer", "plan"]
 
-# What these return may share memory with their operand.
-_VIEWS = frozenset({
-    "reshape", "broadcast_to", "permute_dims", "slice_", "flip", "windows", "stop_gradient", "real",
-    "imag", "absorb",
+# Besides ufuncs, the ops whose results never share memory with an operand. Any other op is taken
+# to return a view of all its operands: that costs a buffer now and then, never a wrong number.
+_NEW = frozenset({
+    "all", "any", "argmax", "argmin", "argsort", "astype", "avg_pool", "concat", "contract",
+    "convolution", "convolution_input", "convolution_weight", "cumulative_prod", "cumulative_sum",
+    "embed", "fold_windows", "linear_recurrence", "matmul", "max_pool", "max_pool_index", "put",
+    "put_along_axis", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "scatter", "sort",
+    "take", "take_along_axis", "top_k", "where",
 })  # fmt: skip
 
 
@@ -40,44 +44,26 @@ class Plan:
     steps: tuple[Step, ...]
 
 
+def makes_new_buffer(node: Node) -> bool:
+    """Whether no result of the node shares memory with an operand."""
+    return isinstance(node.primitive.raw, np.ufunc) or node.name in _NEW
+
+
 def plan(graph: Graph, *, guards: bool = True) -> Plan:
     """Inline, share, drop the dead, and find lifetimes."""
     graph = eliminate_dead(share_common(inline_calls(graph)), guards=guards)
-    root: dict[Var, Var] = {}
     last = _last_uses(graph)
-    # a buffer lives as long as the last view of it
-    owners: dict[Var, int] = {}
-    for k, e in enumerate(graph.nodes):
-        if isinstance(e, Node):
-            for v in e.results:
-                source = (
-                    e.operands[-1] if e.name == "absorb" else e.operands[0] if e.operands else None
-                )
-                shared = e.name in _VIEWS and isinstance(source, Var)
-                root[v] = root.get(source, source) if shared else v  # type: ignore[arg-type]
-                if not shared and _fresh(e):
-                    owners[v] = k
-    alive_until = dict(last)
-    for v, r in root.items():
-        if r is not v:
-            alive_until[r] = max(alive_until.get(r, -1), last.get(v, -1))
+    buffers = _buffers(graph)
+    until = _lifetimes(buffers, last)
     steps: list[Step] = []
     taken: set[Var] = set()
     for k, e in enumerate(graph.nodes):
-        assert isinstance(e, Node | Guard)
-        reuse = _reusable(e, k, owners, alive_until, taken) if isinstance(e, Node) else None
+        assert isinstance(e, Node | Guard), "calls are inlined"
+        reuse = _reusable(e, k, buffers, until, taken) if isinstance(e, Node) else None
         if reuse is not None:
             taken.add(reuse)
         steps.append(Step(e, reuse, _deaths(e, k, last)))
     return Plan(graph, tuple(steps))
-
-
-def _fresh(node: Node) -> bool:
-    """Whether the result is a new buffer that nobody else holds; 0-d ones are NumPy scalars."""
-    is_array = bool(node.results[0].shape)
-    return is_array and (
-        isinstance(node.primitive.raw, np.ufunc) or node.name in ("matmul", "convolution")
-    )
 
 
 def _last_uses(graph: Graph) -> dict[Var, int]:
@@ -91,15 +77,47 @@ def _last_uses(graph: Graph) -> dict[Var, int]:
     return last
 
 
+def _buffers(graph: Graph) -> dict[Var, frozenset[Var]]:
+    """For each result, the results whose buffers it may read: itself where it is new.
+
+    Inputs and constants have no entry: their buffers are not ours. Neither have new 0-d results,
+    which NumPy gives as scalars.
+    """
+    found: dict[Var, frozenset[Var]] = {}
+    for e in graph.nodes:
+        if not isinstance(e, Node):
+            continue
+        seen = [found[a] for a in e.operands if isinstance(a, Var) and a in found]
+        shared = frozenset[Var]().union(*seen)
+        for v in e.results:
+            new = makes_new_buffer(e)
+            found[v] = (frozenset([v]) if v.shape else frozenset()) if new else shared
+    return found
+
+
+def _lifetimes(buffers: Mapping[Var, frozenset[Var]], last: Mapping[Var, int]) -> dict[Var, int]:
+    """The last use of each buffer, through any of its views."""
+    until: dict[Var, int] = {}
+    for v, held in buffers.items():
+        for b in held:
+            until[b] = max(until.get(b, -1), last.get(v, -1))
+    return until
+
+
 def _reusable(
-    node: Node, k: int, owners: Mapping[Var, int], alive_until: Mapping[Var, int], taken: set[Var]
+    node: Node,
+    k: int,
+    buffers: Mapping[Var, frozenset[Var]],
+    until: Mapping[Var, int],
+    taken: set[Var],
 ) -> Var | None:
     if not isinstance(node.primitive.raw, np.ufunc) or node.params:
         return None
     out = node.results[0]
     for v in node.operands:
-        dies = isinstance(v, Var) and v in owners and v not in taken and alive_until.get(v) == k
-        if dies and repr(v.shape) == repr(out.shape) and v.dtype == out.dtype:
+        if not isinstance(v, Var) or v in taken or buffers.get(v) != frozenset([v]) or until[v] != k:
+            continue
+        if repr(v.shape) == repr(out.shape) and v.dtype == out.dtype:
             return v
     return None
 

@@ -29,7 +29,7 @@ __all__ = [
     "top_level",
 ]
 
-_birth = itertools.count(1).__next__
+birth = itertools.count(1).__next__
 
 
 class Level:
@@ -45,7 +45,7 @@ class Level:
     transforms: ClassVar[bool] = True  # False for the ground alone
 
     def __init__(self, label: str, fun: Callable[..., Any] | None = None) -> None:
-        self.serial = _birth()
+        self.serial = birth()
         self.open = True
         self.label = label
         self.fun = fun

@@ -14,6 +14,7 @@ from funct import tree as pytree
 from funct.array import Array, asarray
 from funct.errors import ExportError
 from funct.graph import Graph, Guard, capture, check, eliminate_dead, share_common
+from funct.graph.passes.inline_calls import substituted
 from funct.graph.program import ExportedProgram
 
 __all__ = ["Dim", "export"]
@@ -53,25 +54,89 @@ def export(
     leaves, spec = pytree.flatten(call)
     examples = [asarray(x) for x in leaves]
     names = _axis_names(call, dynamic_shapes, len(leaves))
+    held = _Held.of(fun)
     result: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
-        a, k = spec.unflatten(xs)
-        out = fun(*a, **k)
+        a, k = spec.unflatten(xs[held.count :])
+        out = held.function(xs[: held.count])(*a, **k)
         outs, structure = pytree.flatten(out)
         result[:] = [structure, out]
         return outs
 
-    graph, outer = capture(flat, examples, label="export", names=names, user_fun=fun)
+    graph, outer = capture(
+        flat, [*held.arrays, *examples], label="export", names=[None] * held.count + names, user_fun=fun
+    )
     if outer:
         raise ExportError("export: the function closes over a value of an outer transform")
     _refuse_fixed(graph)
-    graph = check(eliminate_dead(share_common(check(graph))))
+    graph = check(eliminate_dead(share_common(held.bound(graph))))
+    kept = {v.name for v, _ in graph.constants}
     structure, out = result
     return ExportedProgram(
         graph, spec, structure, _input_names(fun, call), _output_names(out),
-        _constant_names(fun, graph),
+        {f"p{k}": path for k, path in enumerate(held.paths) if f"p{k}" in kept},
     )  # fmt: skip
+
+
+@attrs.frozen(eq=False)
+class _Held:
+    """The arrays that a layer holds. They are captured like inputs and bound as constants later.
+
+    So the graph shows what the layer does with a parameter (`permute_dims(weight)`), not a nameless
+    constant that it made of it.
+    """
+
+    fun: Callable[..., Any]
+    leaves: tuple[Any, ...] = ()
+    structure: Any = None
+    arrays: tuple[Array, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, fun: Callable[..., Any]) -> _Held:
+        """What fun holds, if it is a layer or a method of one."""
+        owner = getattr(fun, "__self__", fun)
+        named = pytree.flatten_with_path(owner)
+        first: dict[int, tuple[str, Array]] = {}
+        for path, x in named:
+            if x.__class__ is Array:
+                first.setdefault(id(x), (path, x))  # a shared parameter is one constant
+        leaves = tuple([x for _, x in named])
+        arrays = tuple([x for _, x in first.values()])
+        return cls(fun, leaves, pytree.structure(owner), arrays, tuple([p for p, _ in first.values()]))
+
+    @property
+    def count(self) -> int:
+        """How many arrays there are."""
+        return len(self.arrays)
+
+    def function(self, xs: tuple[Any, ...]) -> Callable[..., Any]:
+        """fun with other arrays in their places."""
+        if not xs:
+            return self.fun
+        new = {id(x): tracer for x, tracer in zip(self.arrays, xs, strict=True)}
+        owner = pytree.unflatten(self.structure, [new.get(id(x), x) for x in self.leaves])
+        method = getattr(self.fun, "__func__", None)
+        return owner if method is None else method.__get__(owner)  # type: ignore[no-any-return]
+
+    def bound(self, graph: Graph) -> Graph:
+        """The graph with its first inputs turned into constants p0, p1, …"""
+        n = self.count
+        if not n:
+            return check(graph)
+        held = {v: attrs.evolve(v, name=f"p{k}") for k, v in enumerate(graph.inputs[:n])}
+        inputs = {v: attrs.evolve(v, name=f"x{k}") for k, v in enumerate(graph.inputs[n:])}
+        named = held | inputs
+        nodes = [e for e in graph.nodes if not (isinstance(e, Guard) and e.operand in held)]
+        return check(attrs.evolve(
+            graph,
+            inputs=tuple(inputs.values()),
+            constants=(*zip(held.values(), self.arrays, strict=True), *graph.constants),
+            nodes=tuple([substituted(e, named) for e in nodes]),
+            outputs=tuple([named.get(v, v) for v in graph.outputs]),
+            symbols=tuple([attrs.evolve(s, input=s.input - n) for s in graph.symbols]),
+        ))  # fmt: skip
 
 
 def _axis_names(call: Any, dynamic_shapes: Any, count: int) -> list[dict[int, str] | None]:
@@ -140,13 +205,3 @@ def _input_names(fun: Callable[..., Any], call: Any) -> tuple[str, ...]:
 def _output_names(out: Any) -> tuple[str, ...]:
     paths = [p for p, _ in pytree.flatten_with_path(out)]
     return tuple([f"output.{p}" if p else "output" for p in paths])
-
-
-def _constant_names(fun: Callable[..., Any], graph: Graph) -> dict[str, str]:
-    """Parameters of a layer by their dotted path; other constants keep their graph name."""
-    held = getattr(fun, "__self__", fun)
-    try:
-        paths = {id(x): p for p, x in pytree.flatten_with_path(held) if x.__class__ is Array}
-    except (TypeError, ValueError):
-        paths = {}
-    return {v.name: paths[id(x)] for v, x in graph.constants if id(x) in paths}

@@ -37,12 +37,9 @@ class _Pending:
         self.params = params
         self.values: tuple[Any, ...] | None = None
 
-    def compute(self) -> None:
-        """Compute the values one level down; operands of the same level must be known."""
-        args = [
-            a.have if a.__class__ is GraphTracer and a.have is not _UNKNOWN else a
-            for a in self.args
-        ]
+    def compute(self, level: Capture) -> None:
+        """Compute the values one level down; operands of that level must be known."""
+        args = [a.have if a.__class__ is GraphTracer and a.level is level else a for a in self.args]
         out = self.run(*args, *size_values(self.params))
         self.values = out if isinstance(out, tuple) else (out,)
 
@@ -51,6 +48,7 @@ class GraphTracer(Tensor):
     """A value while it is captured."""
 
     __slots__ = ("_aval_dtype", "_aval_shape", "have", "index", "level", "pending", "var")
+    level: Capture
 
     def __init__(
         self, level: Capture, var: Var, have: Any, pending: _Pending | None, index: int
@@ -100,7 +98,7 @@ class GraphTracer(Tensor):
                 if wait:
                     todo += wait
                     continue
-                pending.compute()
+                pending.compute(self.level)
             assert pending.values is not None
             t.have = pending.values[t.index]
             t.pending = None

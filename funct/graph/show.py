@@ -34,10 +34,7 @@ def _body(graph: Graph, lines: list[str], indent: str) -> None:
     for e in graph.nodes:
         where = f"  {e.site}" if e.site and e.site.text and not e.site.file.startswith("<") else ""
         if isinstance(e, Guard):
-            what = (
-                e.expected if e.kind == "size" else f"{e.kind}({e.operand.name}) == {e.expected!r}"
-            )  # type: ignore[union-attr]
-            lines.append(_comment(f"{indent}assert {what}", where.strip()))
+            lines.append(_comment(f"{indent}assert {_condition(e)}", where.strip()))
             continue
         operands = [a.name if isinstance(a, Var) else repr(a) for a in e.operands]
         if isinstance(e, Call):
@@ -48,6 +45,12 @@ def _body(graph: Graph, lines: list[str], indent: str) -> None:
         names = ", ".join(v.name for v in e.results)
         types = ", ".join(_type(v) for v in e.results)
         lines.append(_comment(f"{indent}{names} = {text}", types + where))
+
+
+def _condition(guard: Guard) -> str:
+    if guard.operand is None:
+        return str(guard.expected)
+    return f"{guard.kind}({guard.operand.name}) == {guard.expected!r}"
 
 
 def _comment(text: str, comment: str) -> str:

@@ -1,9 +1,9 @@
 """Layers as values: `Module`, the frozen record that every layer is, and walks over models.
 
-A layer is a pytree. Its fields are of three kinds: parameters (plain fields: arrays, layers, containers
-of them), buffers (running statistics: arrays that no optimizer touches) and static fields
-(hyper-parameters: part of the structure, so that jit specialises on them). Nothing is ever changed in
-place: `evolve` gives a changed copy, and a layer that keeps state returns its successor.
+A layer is a pytree. Its fields are of three kinds: parameters (plain fields: arrays, layers,
+containers of them), buffers (running statistics: arrays that no optimizer touches) and static
+fields (hyper-parameters: part of the structure, so that jit specialises on them). Nothing is ever
+changed in place: `evolve` gives a changed copy, and a layer that keeps state returns its successor.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from funct.core import Value
 from funct.errors import ArgumentError, ImmutableError
 
 __all__ = [
-    "Module", "buffer", "eval_mode", "field_kinds", "is_stateful", "named_leaves", "named_modules",
-    "needs_key", "static", "train_mode",
+    "Module", "buffer", "eval_mode", "field_kinds", "is_stateful", "layout", "named_leaves",
+    "named_modules", "needs_key", "static", "train_mode",
 ]  # fmt: skip
 
 M = TypeVar("M")
@@ -41,8 +41,9 @@ def buffer(**kwargs: Any) -> Any:
 class Module:
     """Base of all layers: a subclass is a frozen attrs record and a pytree.
 
-    Fields are declared as in attrs; without an `__init__` of its own, the class gets one that takes them
-    in order. An `__init__` of its own ends with `self.__attrs_init__(...)`, which takes the same.
+    Fields are declared as in attrs; a class that declares some and has no `__init__` gets one that
+    takes them in order. An `__init__` of its own ends with `self.__attrs_init__(...)`, which takes
+    the same.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> from funct import nn
@@ -65,7 +66,12 @@ class Module:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        written = "__init__" in cls.__dict__
         attrs.frozen(cls, slots=False, eq=False, repr=False)  # in place, as there are no slots
+        base = cls.__base__
+        names = list(field_kinds(cls))
+        if not written and names and names == list(field_kinds(base)):  # type: ignore[arg-type]
+            del cls.__init__  # without fields of its own it is made as its base is
         cls.__setattr__ = Module.__setattr__  # type: ignore[method-assign]
         if "_flatten" in cls.__dict__:
             tree.register(cls, cls._flatten, cls._unflatten)
@@ -73,7 +79,7 @@ class Module:
             tree.register(cls)
 
     def _flatten(self) -> tuple[Any, Any, Any]:
-        """Children, static, names: for a class whose children are named otherwise than its fields."""
+        """Children, static, names: for a class whose children are not named as its fields."""
         raise NotImplementedError
 
     @classmethod
@@ -87,7 +93,7 @@ class Module:
 
     @property
     def draws(self) -> bool:
-        """Whether this layer itself, as it is set now, draws random numbers: its call needs `key`."""
+        """Whether this layer itself, as it is set now, draws random numbers from `key`."""
         return False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,10 +126,10 @@ class Module:
 
     def __repr__(self) -> str:
         pairs = [(n, getattr(self, n)) for n in field_kinds(type(self))]
-        return _layout(type(self).__name__, [(f"{n}=", v) for n, v in pairs])
+        return layout(type(self).__name__, [(f"{n}=", v) for n, v in pairs])
 
 
-def _layout(name: str, parts: list[tuple[str, Any]]) -> str:
+def layout(name: str, parts: list[tuple[str, Any]]) -> str:
     """One line for plain fields, one indented line for each field that holds layers."""
     texts = [label + _text(value) for label, value in parts]
     if not any(_holds_layers(value) for _, value in parts):
@@ -147,11 +153,12 @@ def _text(value: Any) -> str:
 
 def field_kinds(cls: type) -> dict[str, str]:
     """Field name -> "parameter", "buffer" or "static", in order, of a Module class."""
-    found = cls.__dict__.get("_kinds")
+    found: dict[str, str] | None = cls.__dict__.get("_kinds")
     if found is None:
-        found = {f.name: _kind(f.metadata) for f in attrs.fields(cls)}
+        fields = attrs.fields(cls) if attrs.has(cls) else ()  # Module itself has none
+        found = {f.name: _kind(f.metadata) for f in fields}
         cls._kinds = found  # type: ignore[attr-defined]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _kind(metadata: Any) -> str:
@@ -217,12 +224,12 @@ def eval_mode(model: M) -> M:
         >>> nn.eval_mode(nn.Dropout(0.5))
         Dropout(p=0.5, training=False)
     """
-    return _map_modules(lambda m: _with_mode(m, False), model)  # type: ignore[no-any-return]
+    return _map_modules(lambda m: _with_mode(m, False), model)
 
 
 def train_mode(model: M) -> M:
     """The model for training: every layer's static field `training` is True."""
-    return _map_modules(lambda m: _with_mode(m, True), model)  # type: ignore[no-any-return]
+    return _map_modules(lambda m: _with_mode(m, True), model)
 
 
 def _with_mode(layer: Module, training: bool) -> Module:

@@ -105,6 +105,13 @@ from funct.ops.pooling import max_pool as max_pool
 from funct.ops.pooling import max_pool_index as max_pool_index
 from funct.ops.pooling import pad_axes as pad_axes
 from funct.ops.pooling import windows as windows
+from funct.ops.quantized import dequantize as dequantize
+from funct.ops.quantized import quantize as quantize
+from funct.ops.quantized import quantized_convolution as quantized_convolution
+from funct.ops.quantized import quantized_linear as quantized_linear
+from funct.ops.quantized_means import quantized_add as quantized_add
+from funct.ops.quantized_means import quantized_avg_pool as quantized_avg_pool
+from funct.ops.quantized_means import quantized_mean as quantized_mean
 from funct.ops.random import random_bits as random_bits
 from funct.ops.random import random_fold_in as random_fold_in
 from funct.ops.random import random_split as random_split
@@ -129,20 +136,21 @@ from funct.ops.statistical import restore as restore
 from funct.ops.statistical import size_along as size_along
 
 __all__ = [
-    "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
-    "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool", "axis_count",
-    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "broadcast_to", "ceil", "concat", "conj", "contract", "convolution",
-    "convolution_input", "convolution_weight", "copysign", "cos", "cosh", "cumulative_prod",
-    "cumulative_sum", "divide", "embed", "equal", "erf", "exp", "expm1", "first_axis", "flip",
-    "floor", "floor_divide", "fold_windows", "greater", "greater_equal", "hypot", "imag",
-    "isfinite", "isinf", "isnan", "less", "less_equal", "linear_recurrence", "log", "log10",
-    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "matmul", "max_pool", "max_pool_index", "maximum", "mean_of", "minimum", "move_axis",
-    "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "put",
-    "put_along_axis", "random_bits", "random_fold_in", "random_split", "real", "reciprocal",
+    "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "any", "argmax", "argmin", "argsort",
+    "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool", "axis_count", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "broadcast_to", "ceil", "concat", "conj", "contract", "convolution", "convolution_input",
+    "convolution_weight", "copysign", "cos", "cosh", "cumulative_prod", "cumulative_sum",
+    "dequantize", "divide", "embed", "equal", "erf", "exp", "expm1", "first_axis", "flip", "floor",
+    "floor_divide", "fold_windows", "greater", "greater_equal", "hypot", "imag", "isfinite",
+    "isinf", "isnan", "less", "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2",
+    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "max_pool",
+    "max_pool_index", "maximum", "mean_of", "minimum", "move_axis", "multiply", "negative",
+    "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "put", "put_along_axis",
+    "quantize", "quantized_add", "quantized_avg_pool", "quantized_convolution", "quantized_linear",
+    "quantized_mean", "random_bits", "random_fold_in", "random_split", "real", "reciprocal",
     "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu", "remainder", "reshape",
     "restore", "round", "scatter", "searchsorted", "sign", "signbit", "sin", "sinh", "size_along",
-    "slice_", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last",
-    "take", "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
+    "slice_", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last", "take",
+    "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
 from funct.kernels import convolution as kernels
 from funct.ops.families import first_axis, structural
+from funct.ops.manipulation import onnx_slice
 
 __all__ = ["convolution", "convolution_input", "convolution_weight"]
 
@@ -111,10 +112,10 @@ def _onnx_attributes(stride: Shape, padding: Pads, dilation: Shape, groups: int)
     return {"strides": list(stride), "pads": pads, "dilations": list(dilation), "group": groups}
 
 
-def _onnx_convolution(w: Any, x: str, k: str, *params: Any) -> str:
-    return str(
-        w.op("Conv", x, k, kernel_shape=list(w.shape_of(k)[2:]), **_onnx_attributes(*params))
-    )
+def _onnx_convolution(w: Any, x: str, k: str, *params: Any, bias: str | None = None) -> str:
+    kernel, dtype = list(w.shape_of(k)[2:]), w.results[0].dtype
+    inputs = [w.cast(v, dtype) for v in (x, k, bias) if v is not None]
+    return str(w.op("Conv", *inputs, kernel_shape=kernel, **_onnx_attributes(*params)))
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -156,22 +157,13 @@ def _onnx_input(w: Any, g: str, k: str, *params: Any) -> str:
     *head, size = params
     stride, padding, dilation, _ = head
     kernel, given = w.shape_of(k)[2:], w.shape_of(g)[2:]
-    extra = [
-        n - ((t - 1) * s - low - high + d * (m - 1) + 1)
-        for n, t, s, (low, high), d, m in zip(
-            size, given, stride, padding, dilation, kernel, strict=True
-        )
-    ]
-    return str(
-        w.op(
-            "ConvTranspose",
-            g,
-            k,
-            kernel_shape=list(kernel),
-            output_padding=extra,
-            **_onnx_attributes(*head),
-        )
-    )
+    axes = zip(size, given, stride, padding, dilation, kernel, strict=True)
+    extra = [n - ((t - 1) * s - low - high + d * (m - 1) + 1) for n, t, s, (low, high), d, m in axes]
+    if not all(isinstance(n, int) for n in extra):
+        raise ExportError("convolution_input: ONNX needs fixed image sizes, got symbolic ones")
+    both = [w.cast(v, w.results[0].dtype) for v in (g, k)]
+    attributes = {"kernel_shape": list(kernel), "output_padding": extra, **_onnx_attributes(*head)}
+    return str(w.op("ConvTranspose", *both, **attributes))
 
 
 def _input_samples(rng: np.random.Generator) -> list[Sample]:
@@ -212,21 +204,26 @@ def _weight_rule_g(
     return ops.convolution(x, h, stride, padding, dilation, groups)
 
 
-def _onnx_weight(
-    w: Any, x: str, g: str, stride: Shape, padding: Pads, dilation: Shape, groups: int, size: Shape
-) -> str:
-    if groups != 1:
-        raise ExportError(f"convolution_weight: ONNX has no form for groups={groups}")
+def _onnx_weight(w: Any, x: str, g: str, *params: Any) -> str:
+    stride, padding, dilation, groups, size = params
     swap = [1, 0, *range(2, len(size) + 2)]
     # the channels play the batch, and stride and dilation exchange their roles
     attributes = _onnx_attributes(dilation, padding, stride, 1)
-    out = w.op(
-        "Conv", w.op("Transpose", x, perm=swap), w.op("Transpose", g, perm=swap), **attributes
-    )
-    int64 = np.dtype(np.int64)
-    axes = list(range(2, len(size) + 2))
-    lists = [w.constant(v, int64) for v in ([0] * len(size), list(size), axes)]
-    return str(w.op("Transpose", w.op("Slice", out, *lists), perm=swap))
+    out = []
+    for k in range(groups):
+        part = [_onnx_group(w, v, k, groups) for v in (x, g)]
+        swapped = [w.op("Transpose", w.cast(v, w.results[0].dtype), perm=swap) for v in part]
+        out.append(w.op("Transpose", w.op("Conv", *swapped, **attributes), perm=swap))
+    whole = out[0] if groups == 1 else w.op("Concat", *out, axis=0)
+    return onnx_slice(w, whole, ((None, None, 1), (None, None, 1), *[(0, n, 1) for n in size]))
+
+
+def _onnx_group(w: Any, x: str, k: int, groups: int) -> str:
+    """Channels of one group."""
+    shape = w.shape_of(x)
+    n = shape[1] // groups
+    whole = ((None, None, 1),) * (len(shape) - 2)
+    return onnx_slice(w, x, ((None, None, 1), (k * n, k * n + n, 1), *whole)) if groups > 1 else x
 
 
 def _weight_samples(rng: np.random.Generator) -> list[Sample]:

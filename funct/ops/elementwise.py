@@ -82,8 +82,22 @@ def divide(x: Operand, y: Operand, /) -> Value:
     """Quotient x / y; integers give a float."""
 
 
+def _onnx_other_side(w: Any, rest: str, y: str) -> str:
+    """Where the truncated remainder is not 0 and has not the sign of y: there floor is one less."""
+    zero = w.constant(0, w.dtype_of(y))
+    signs = w.op("Xor", w.op("Less", rest, zero), w.op("Less", y, zero))
+    return str(w.op("And", signs, w.op("Not", w.op("Equal", rest, zero))))
+
+
 def _onnx_floor_divide(w: Any, x: str, y: str) -> str:
-    return str(w.op("Floor", w.op("Div", x, y)))
+    one = w.constant(1, w.dtype_of(x))
+    rest = w.op("Mod", x, y, fmod=1)
+    whole = w.op("Div", w.op("Sub", x, rest), y)  # exact up to rounding to the nearest integer
+    below = w.op("Where", _onnx_other_side(w, rest, y), w.op("Sub", whole, one), whole)
+    if w.dtype_of(x).kind != "f":
+        return str(below)
+    none = w.op("Equal", y, w.constant(0, w.dtype_of(y)))  # x / 0 is infinite, its rest is no number
+    return str(w.op("Where", none, w.op("Div", x, y), w.op("Round", below)))
 
 
 @elementwise(
@@ -98,7 +112,10 @@ def _remainder_rule_y(g: Value, x: Value, y: Value) -> Value:
 
 
 def _onnx_remainder(w: Any, x: str, y: str) -> str:
-    return str(w.op("Sub", x, w.op("Mul", w.op("Floor", w.op("Div", x, y)), y)))
+    if w.dtype_of(x).kind != "f":
+        return str(w.op("Mod", x, y))
+    rest = w.op("Mod", x, y, fmod=1)
+    return str(w.op("Where", _onnx_other_side(w, rest, y), w.op("Add", rest, y), rest))
 
 
 @elementwise(
@@ -216,9 +233,19 @@ def _expm1_rule(g: Value, ans: Value) -> Value:
     return g * (ans + 1)
 
 
+def _onnx_expm1(w: Any, x: str) -> str:
+    # Kahan: the errors of exp(x) - 1 and of log(exp(x)) cancel in (u - 1) * x / log(u)
+    one = w.constant(1, w.dtype_of(x))
+    u = w.op("Exp", x)
+    less = w.op("Sub", u, one)
+    exact = w.op("Div", w.op("Mul", less, x), w.op("Log", u))
+    saturated = w.op("Or", w.op("IsInf", u), w.op("Equal", less, w.constant(-1, w.dtype_of(x))))
+    exact = w.op("Where", saturated, less, exact)
+    return str(w.op("Where", w.op("Equal", u, one), x, exact))
+
+
 @elementwise(
-    np.expm1, _expm1_rule, code="expm1({0})", samples=_ANY,
-    onnx=Absent("ONNX has no expm1 and exp(x) - 1 loses digits near 0"),
+    np.expm1, _expm1_rule, code="expm1({0})", samples=_ANY, onnx=_onnx_expm1,
 )  # fmt: skip
 def expm1(x: Operand, /) -> Value:
     """exp(x) - 1, accurate near 0."""
@@ -237,9 +264,17 @@ def _log1p_rule(g: Value, x: Value) -> Value:
     return g / (x + 1)
 
 
+def _onnx_log1p(w: Any, x: str) -> str:
+    # Kahan: log(u) has the rounding error of u = 1 + x, and u - 1 has it too
+    one = w.constant(1, w.dtype_of(x))
+    u = w.op("Add", x, one)
+    exact = w.op("Div", w.op("Mul", w.op("Log", u), x), w.op("Sub", u, one))
+    return str(w.op("Where", w.op("Or", w.op("Equal", u, one), w.op("IsInf", u)), x, exact))
+
+
 @elementwise(
     np.log1p, _log1p_rule, code="log1p({0})", samples=reals(-0.7, 2.0, complex_too=True),
-    onnx=Absent("ONNX has no log1p and log(1 + x) loses digits near 0"),
+    onnx=_onnx_log1p,
 )  # fmt: skip
 def log1p(x: Operand, /) -> Value:
     """log(1 + x), accurate near 0."""
@@ -283,9 +318,9 @@ def _logaddexp_rule_y(g: Value, ans: Value, y: Value) -> Value:
 
 
 def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
-    top = w.op("Max", x, y)
-    total = w.op("Add", w.op("Exp", w.op("Sub", x, top)), w.op("Exp", w.op("Sub", y, top)))
-    return str(w.op("Add", top, w.op("Log", total)))
+    same = w.op("Equal", x, y)  # inf - inf is no distance
+    away = w.op("Where", same, w.constant(0, w.dtype_of(x)), w.op("Abs", w.op("Sub", x, y)))
+    return str(w.op("Add", w.op("Max", x, y), _onnx_log1p(w, w.op("Exp", w.op("Neg", away)))))
 
 
 @elementwise(
@@ -357,9 +392,30 @@ def _atan2_rule_y(g: Value, x: Value, y: Value) -> Value:
     return -g * x / (x * x + y * y)
 
 
+def onnx_signbit(w: Any, x: str) -> str:
+    """Whether x is below 0 or is -0.0; the sign of NaN is not visible to ONNX."""
+    zero, one = (w.constant(v, w.dtype_of(x)) for v in (0, 1))
+    below = w.op("Less", w.op("Div", one, x), zero)  # 1 / -0.0 is -inf
+    return str(w.op("Where", w.op("Equal", x, zero), below, w.op("Less", x, zero)))
+
+
+def _onnx_atan2(w: Any, y: str, x: str) -> str:
+    dtype = w.dtype_of(x)
+    zero, half, pi = (w.constant(v, dtype) for v in (0.0, math.pi / 2, math.pi))
+    both = w.op("And", w.op("IsInf", x), w.op("IsInf", y))  # as for 1 and 1
+    y, x = (w.op("Where", both, w.op("Sign", v), v) for v in (y, x))
+    down = onnx_signbit(w, y)
+    turn = w.op("Where", down, w.op("Neg", pi), pi)
+    right = w.op("Atan", w.op("Div", y, x))
+    left = w.op("Where", onnx_signbit(w, x), w.op("Add", right, turn), right)
+    flat = w.op("Where", onnx_signbit(w, x), turn, y)  # y is 0
+    upright = w.op("Where", w.op("Equal", y, zero), flat, w.op("Where", down, w.op("Neg", half), half))
+    return str(w.op("Where", w.op("Equal", x, zero), upright, left))
+
+
 @elementwise(
     np.arctan2, _atan2_rule_x, _atan2_rule_y, code="atan2({0}, {1})", samples=pairs(x=(0.3, 2.0)),
-    onnx=Absent("ONNX has no two-argument arctangent"),
+    onnx=_onnx_atan2,
 )  # fmt: skip
 def atan2(x: Operand, y: Operand, /) -> Value:
     """Angle of the point (y, x): the inverse tangent of x / y in the right quadrant."""
@@ -434,7 +490,12 @@ def _hypot_rule_y(g: Value, ans: Value, y: Value) -> Value:
 
 
 def _onnx_hypot(w: Any, x: str, y: str) -> str:
-    return str(w.op("Sqrt", w.op("Add", w.op("Mul", x, x), w.op("Mul", y, y))))
+    a, b = w.op("Abs", x), w.op("Abs", y)
+    top = w.op("Max", a, b)
+    whole = w.op("Or", w.op("Equal", top, w.constant(0, w.dtype_of(x))), w.op("IsInf", top))
+    p, q = (w.op("Div", v, w.op("Where", whole, w.constant(1, w.dtype_of(x)), top)) for v in (a, b))
+    length = w.op("Sqrt", w.op("Add", w.op("Mul", p, p), w.op("Mul", q, q)))
+    return str(w.op("Where", whole, top, w.op("Mul", top, length)))
 
 
 @elementwise(np.hypot, _hypot_rule_x, _hypot_rule_y, onnx=_onnx_hypot, samples=pairs(x=(0.3, 2.0)))
@@ -462,7 +523,13 @@ def _relu(x: Any) -> Any:
     return np.maximum(x, 0)
 
 
-@elementwise(_relu, _relu_rule, code="max({0}, 0)", onnx="Relu", samples=reals(), masks=True)
+def _onnx_relu(w: Any, x: str) -> str:
+    if w.dtype_of(x).kind == "f":
+        return str(w.op("Relu", x))
+    return str(w.op("Max", x, w.constant(0, w.dtype_of(x))))
+
+
+@elementwise(_relu, _relu_rule, code="max({0}, 0)", onnx=_onnx_relu, samples=reals(), masks=True)
 def relu(x: Operand, /) -> Value:
     """max(x, 0), NaN kept; the derivative at 0 is 0 (torch's choice)."""
 
@@ -483,6 +550,8 @@ def round(x: Operand, /) -> Value:
 
 
 def _onnx_trunc(w: Any, x: str) -> str:
+    if w.dtype_of(x).kind != "f":
+        return x
     return str(w.op("Mul", w.op("Sign", x), w.op("Floor", w.op("Abs", x))))
 
 
@@ -529,9 +598,14 @@ def _copysign_rule_x(g: Value, x: Value, y: Value) -> Value:
     return ops.where(ops.equal(ops.signbit(x), ops.signbit(y)), g, -g)
 
 
+def _onnx_copysign(w: Any, x: str, y: str) -> str:
+    size = w.op("Abs", x)
+    return str(w.op("Where", onnx_signbit(w, y), w.op("Neg", size), size))
+
+
 @elementwise(
     np.copysign, _copysign_rule_x, None, samples=pairs(x=(0.3, 2.0), y=(0.3, 2.0)),
-    onnx=Absent("ONNX has no operator that reads the sign bit"),
+    onnx=_onnx_copysign,
 )  # fmt: skip
 def copysign(x: Operand, y: Operand, /) -> Value:
     """|x| with the sign of y."""
@@ -564,13 +638,18 @@ def _absorb(g: Any, h: Any) -> Any:
     return np.where(g == 0, np.zeros((), h.dtype), h)
 
 
+def _onnx_absorb(w: Any, g: str, h: str) -> str:
+    zero = w.constant(0, w.dtype_of(g))
+    return str(w.op("Where", w.op("Equal", g, zero), w.constant(0, w.dtype_of(h)), h))
+
+
 def _absorb_rule_h(t: Value, g: Value) -> Value:
     return ops.where(ops.equal(g, 0), 0.0, t)
 
 
 @elementwise(
     _absorb, None, _absorb_rule_h, code="{1} if {0} != 0 else 0.0", masks=True,
-    onnx=Absent("it occurs in derivatives only"),
+    onnx=_onnx_absorb,
     samples=pairs(x=(0.3, 2.0), complex_too=True),
 )  # fmt: skip
 def absorb(g: Operand, h: Operand, /) -> Value:

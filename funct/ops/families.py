@@ -43,7 +43,7 @@ __all__ = [
 
 P = ParamSpec("P")
 RuleLike = Rule | Absent | Callable[..., Any] | None
-Samples = Callable[[np.random.Generator], Sequence[Sample]]
+Samples = Callable[["np.random.Generator"], Sequence[Sample]]
 
 _NO_SCALAR_FORM = Absent("no scalar form")
 _NOT_ELEMENTWISE = Absent("moves or combines elements")

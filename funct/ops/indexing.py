@@ -86,8 +86,13 @@ def _insert_block(x: Value, start: int, count: int, destination: int) -> Value:
     return ops.permute_dims(x, tuple(order))
 
 
+def _onnx_index(w: Any, i: str) -> str:
+    """ONNX takes indices of 32 and 64 bits."""
+    return i if w.dtype_of(i).name in ("int32", "int64") else str(w.cast(i, np.dtype(np.int64)))
+
+
 def _onnx_take(w: Any, x: str, i: str, axis: int) -> str:
-    return str(w.op("Gather", x, i, axis=axis))
+    return str(w.op("Gather", x, _onnx_index(w, i), axis=axis))
 
 
 @structural(
@@ -134,17 +139,17 @@ def _put_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> V
 
 
 def _onnx_put(w: Any, g: str, i: str, axis: int, n: int) -> str:
-    if axis != 0:
-        from_here = list(range(len(w.shape_of(g))))
-        rank = len(w.shape_of(i))
-        order = from_here[axis : axis + rank] + from_here[:axis] + from_here[axis + rank :]
-        out = _onnx_put(w, w.op("Transpose", g, perm=order), i, 0, n)
-        back = [*range(1, axis + 1), 0, *range(axis + 1, len(order) - rank + 1)]
-        return str(w.op("Transpose", out, perm=back))
-    rest = w.shape_of(g)[len(w.shape_of(i)) :]
+    shape, rank = w.shape_of(g), len(w.shape_of(i))
+    every = list(range(len(shape)))
+    if axis:  # ScatterND writes along the first axes
+        g = w.op("Transpose", g, perm=every[axis : axis + rank] + every[:axis] + every[axis + rank :])
+    rest = (*shape[:axis], *shape[axis + rank :])
     zeros = w.op("Expand", w.constant(0, w.dtype_of(g)), w.dims((n, *rest)))
-    at = w.op("Unsqueeze", i, w.constant([-1], np.dtype(np.int64)))
-    return str(w.op("ScatterND", zeros, at, g, reduction="add"))
+    at = w.op("Unsqueeze", w.cast(i, np.dtype(np.int64)), w.dims((-1,)))
+    out = w.op("ScatterND", zeros, at, g, reduction="add")
+    if axis:
+        out = w.op("Transpose", out, perm=[*range(1, axis + 1), 0, *range(axis + 1, len(rest) + 1)])
+    return str(out)
 
 
 @structural(
@@ -181,7 +186,7 @@ def _along_batch(prim: Primitive, args: Args, batched: Flags, params: Params) ->
 
 
 def _onnx_take_along(w: Any, x: str, i: str, axis: int) -> str:
-    return str(w.op("GatherElements", x, i, axis=axis))
+    return str(w.op("GatherElements", x, _onnx_index(w, i), axis=axis))
 
 
 def _along_samples(rng: np.random.Generator) -> list[Sample]:
@@ -218,7 +223,7 @@ def _onnx_put_along(w: Any, g: str, i: str, axis: int, n: int) -> str:
     zeros = w.op(
         "Expand", w.constant(0, w.dtype_of(g)), w.dims((*shape[:axis], n, *shape[axis + 1 :]))
     )
-    return str(w.op("ScatterElements", zeros, i, g, axis=axis, reduction="add"))
+    return str(w.op("ScatterElements", zeros, _onnx_index(w, i), g, axis=axis, reduction="add"))
 
 
 @structural(
@@ -296,7 +301,9 @@ def _scatter_batch(prim: Primitive, args: Args, batched: Flags, params: Params) 
 
 def _onnx_scatter(w: Any, x: str, v: str, i: str, mode: str) -> str:
     names = {"set": "none", "add": "add", "multiply": "mul", "min": "min", "max": "max"}
-    return str(w.op("ScatterElements", x, i, v, axis=0, reduction=names[mode]))
+    v = w.cast(v, w.dtype_of(x))
+    at = _onnx_index(w, i)
+    return str(w.op("ScatterElements", x, at, v, axis=0, reduction=names[mode]))
 
 
 _SCATTER = ["x", "v", "i", "mode"]
@@ -333,10 +340,10 @@ def _wrap_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 
 
 def _onnx_wrap(w: Any, i: str, n: int) -> str:
-    i = w.op("Cast", i, to=np.dtype(np.int64))
-    zero = w.constant(0, np.dtype(np.int64))
-    wrapped = w.op("Add", i, w.constant(n, np.dtype(np.int64)))
-    return str(w.op("Where", w.op("Less", i, zero), wrapped, i))
+    length = w.dims((n,)) if w.shape_of(i) else w.op("Squeeze", w.dims((n,)))
+    i = w.cast(i, np.dtype(np.int64))
+    below = w.op("Less", i, w.constant(0, np.dtype(np.int64)))
+    return str(w.op("Where", below, w.op("Add", i, length), i))
 
 
 @structural(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Primitive, Sample, ShapeDtype, Value
-from funct.errors import DTypeError, ShapeError
+from funct.errors import DTypeError, ExportError, ShapeError
 from funct.ops.families import broadcast_shapes, match_operand, pad_rank, structural
 from funct.ops.samples import calls
 
@@ -63,9 +64,13 @@ def _matmul_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -
     return ops.matmul(x, y)
 
 
+def _onnx_matmul(w: Any, x: str, y: str) -> str:
+    return str(w.op("MatMul", *[w.cast(v, w.results[0].dtype) for v in (x, y)]))
+
+
 @structural(
     _matmul_raw, _matmul_rule_x, _matmul_rule_y, aval=_matmul_aval, batch=_matmul_batch,
-    onnx="MatMul",
+    onnx=_onnx_matmul,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(3, 4)), rng.normal(size=(4, 2)))),
         lambda rng: Sample((rng.normal(size=(2, 3, 4)), rng.normal(size=(4, 2)))),
@@ -132,11 +137,18 @@ def _contract_batch(prim: Primitive, args: Args, batched: Flags, params: Params)
     a, b, out = _labels(params[0])
     fresh = next(chr(k) for k in range(65, 1 << 16) if chr(k) not in a + b)
     a, b = (fresh * f + labels for f, labels in zip(batched, (a, b), strict=True))
-    return ops.contract(*args, f"{a},{b}->{fresh}{out}")
+    x, y = args
+    return ops.contract(x, y, f"{a},{b}->{fresh}{out}")
 
 
 def _onnx_contract(w: Any, x: str, y: str, spec: str) -> str:
-    return str(w.op("Einsum", x, y, equation=spec))
+    letters = dict.fromkeys(c for c in spec if c not in ",->")
+    if len(letters) > len(string.ascii_letters):
+        raise ExportError(f"contract: ONNX has {len(string.ascii_letters)} labels, got {len(letters)}")
+    known = dict(zip(letters, string.ascii_letters, strict=False))
+    equation = "".join([known.get(c, c) for c in spec])
+    both = [w.cast(v, w.results[0].dtype) for v in (x, y)]
+    return str(w.op("Einsum", *both, equation=equation))
 
 
 @structural(

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Operand, Value
+from funct.core import Operand, Value
+from funct.ops.elementwise import onnx_signbit
 from funct.ops.families import elementwise
 from funct.ops.samples import booleans, integers, pairs, reals
 
@@ -95,15 +96,30 @@ def bitwise_invert(x: Operand, /) -> Value:
     """All bits of x flipped; logical not for booleans."""
 
 
-_NO_SHIFT = Absent("ONNX shifts unsigned integers only")
+def _onnx_shift(w: Any, x: str, y: str, direction: str) -> str:
+    # ONNX shifts unsigned integers; the cast to uint64 keeps the bits and extends the sign
+    wide = [w.cast(v, np.dtype(np.uint64)) for v in (x, y)]
+    return str(w.cast(w.op("BitShift", *wide, direction=direction), w.results[0].dtype))
 
 
-@elementwise(np.left_shift, None, None, onnx=_NO_SHIFT, samples=integers(0, 9, high_last=5))
+def _onnx_left_shift(w: Any, x: str, y: str) -> str:
+    return _onnx_shift(w, x, y, "LEFT")
+
+
+def _onnx_right_shift(w: Any, x: str, y: str) -> str:
+    if w.dtype_of(x).kind == "u":
+        return _onnx_shift(w, x, y, "RIGHT")
+    flipped = w.op("BitwiseNot", _onnx_shift(w, w.op("BitwiseNot", x), y, "RIGHT"))
+    below = w.op("Less", x, w.constant(0, w.dtype_of(x)))
+    return str(w.op("Where", below, flipped, _onnx_shift(w, x, y, "RIGHT")))
+
+
+@elementwise(np.left_shift, None, None, onnx=_onnx_left_shift, samples=integers(0, 9, high_last=5))
 def bitwise_left_shift(x: Operand, y: Operand, /) -> Value:
     """Bits of x moved up by y places."""
 
 
-@elementwise(np.right_shift, None, None, onnx=_NO_SHIFT, samples=integers(0, 9, high_last=5))
+@elementwise(np.right_shift, None, None, onnx=_onnx_right_shift, samples=integers(0, 9, high_last=5))
 def bitwise_right_shift(x: Operand, y: Operand, /) -> Value:
     """Bits of x moved down by y places; the sign is kept."""
 
@@ -127,7 +143,7 @@ def isnan(x: Operand, /) -> Value:
     """Whether x is NaN."""
 
 
-@elementwise(np.signbit, None, onnx=Absent("ONNX cannot read a sign bit"), samples=reals())
+@elementwise(np.signbit, None, onnx=onnx_signbit, samples=reals())
 def signbit(x: Operand, /) -> Value:
     """Whether the sign bit of x is set."""
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from funct import core, ops
 from funct.core import Linear, Primitive, Sample, Shape, ShapeDtype, Value
-from funct.errors import DTypeError, ExportError, ShapeError
+from funct.errors import DTypeError, ShapeError
 from funct.ops.families import broadcast_shapes, first_axis, match_operand, structural
 from funct.ops.samples import calls
 
@@ -57,7 +57,7 @@ def _reshape_batch(prim: Primitive, args: Args, batched: Flags, params: Params) 
 
 
 def _onnx_reshape(w: Any, x: str, shape: Shape) -> str:
-    return str(w.op("Reshape", x, w.dims(shape), allowzero=1))
+    return str(w.op("Reshape", x, w.dims(shape, infer=True), allowzero=1))
 
 
 @structural(
@@ -147,7 +147,7 @@ def permute_dims(x: Value, axes: Shape) -> Value:
     """Axes in another order; a view."""
 
 
-def move_axis(x: Value, source: int, destination: int) -> Value:
+def move_axis(x: Value, source: int, destination: int) -> Any:
     """One axis moved; both positions non-negative."""
     if source == destination:
         return x
@@ -156,13 +156,13 @@ def move_axis(x: Value, source: int, destination: int) -> Value:
     return ops.permute_dims(x, tuple(order))
 
 
-def swap_last(x: Value) -> Value:
+def swap_last(x: Value) -> Any:
     """The last two axes exchanged."""
     n = len(x.shape)
     return ops.permute_dims(x, (*range(n - 2), n - 1, n - 2))
 
 
-def squeeze(x: Value, axis: int) -> Value:
+def squeeze(x: Value, axis: int) -> Any:
     """x without one axis of length 1."""
     return ops.reshape(x, (*x.shape[:axis], *x.shape[axis + 1 :]))
 
@@ -205,21 +205,21 @@ def _slice_batch(prim: Primitive, args: Args, batched: Flags, params: Params) ->
 _FAR = 2**62
 
 
-def _onnx_slice(w: Any, x: str, index: Triples) -> str:
-    starts, ends, axes, steps = [], [], [], []
-    for axis, (start, stop, step) in enumerate(index):
-        if (start, stop, step) != (None, None, 1):
-            starts.append((_FAR if step < 0 else 0) if start is None else start)
-            ends.append((-_FAR if step < 0 else _FAR) if stop is None else stop)
-            axes.append(axis)
-            steps.append(step)
-    lists = [w.constant(v, np.dtype(np.int64)) for v in (starts, ends, axes, steps)]
-    return str(w.op("Slice", x, *lists)) if axes else x
+def onnx_slice(w: Any, x: str, index: Triples) -> str:
+    """Slice, along the axes that it shortens or turns."""
+    found = [(a, t) for a, t in enumerate(index) if t != (None, None, 1)]
+    if not found:
+        return x
+    starts = tuple([(_FAR if step < 0 else 0) if t is None else t for _, (t, _, step) in found])
+    ends = tuple([(-_FAR if step < 0 else _FAR) if t is None else t for _, (_, t, step) in found])
+    axes, steps = (tuple(v) for v in zip(*[(a, step) for a, (_, _, step) in found], strict=True))
+    lists = [w.dims(v) for v in (starts, ends, axes, steps)]
+    return str(w.op("Slice", x, *lists))
 
 
 @structural(
     lambda x, index: x[_slices(index)], _slice_transpose, shape=_slice_shape,
-    batch=_slice_batch, onnx=_onnx_slice, masks=True,
+    batch=_slice_batch, onnx=onnx_slice, masks=True,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(4, 5)),), (((1, 3, 1), (None, None, -2)),)),
         lambda rng: Sample((rng.normal(size=(4,)),), (((2, 2, 1),),)),
@@ -244,16 +244,47 @@ def _embed_batch(prim: Primitive, args: Args, batched: Flags, params: Params) ->
     return ops.embed(args[0], ((None, None, 1), *index), (args[0].shape[0], *shape))
 
 
+def _border(n: Any, triple: tuple[Any, Any, int]) -> tuple[Any, Any]:
+    """How many zeros stand before and behind a slice of step 1 of an axis of length n."""
+    start, stop, _ = triple
+    if isinstance(n, int):
+        low, high, _ = slice(start, stop, 1).indices(n)
+        return low, n - max(high, low)
+    low = 0 if start is None else start  # a symbolic length: the signs alone decide
+    high = n if stop is None else stop
+    low = n + low if isinstance(low, int) and low < 0 else low
+    high = n + high if isinstance(high, int) and high < 0 else high
+    return low, n - high
+
+
+def _onnx_spaced(w: Any, g: str, axis: int, shape: list[Any], step: int) -> str:
+    """|step| - 1 zeros behind each element along axis, the order turned where step is negative."""
+    if step < 0:
+        g = onnx_slice(w, g, _turned(len(shape), (axis,)))
+    wide = w.op("Unsqueeze", g, w.dims((axis + 1,)))
+    pads = [0] * (2 * len(shape) + 2)
+    pads[len(shape) + 1 + axis + 1] = abs(step) - 1
+    shape[axis] = shape[axis] * abs(step)
+    zero = w.constant(0, w.dtype_of(g))
+    return str(w.op("Reshape", w.op("Pad", wide, w.dims(tuple(pads)), zero), w.dims(tuple(shape))))
+
+
 def _onnx_embed(w: Any, g: str, index: Triples, shape: Shape) -> str:
-    begins, ends = [], []
-    for n, (start, stop, step) in zip(shape, index, strict=True):
-        low, high, _ = slice(start, stop, step).indices(n)
-        if step != 1:
-            raise ExportError("embed: ONNX pads at the borders only, got a stepped slice")
+    given, begins, ends = list(w.shape_of(g)), [], []
+    for axis, (n, triple) in enumerate(zip(shape, index, strict=True)):
+        step = triple[2]
+        if step == 1:
+            low, behind = _border(n, triple)
+        else:
+            at = range(*slice(*triple).indices(n))
+            g = _onnx_spaced(w, g, axis, given, step)
+            low = (at[0] if step > 0 else at[-1]) if at else 0
+            behind = n - low - given[axis]  # negative: the zeros behind the last element are cut
         begins.append(low)
-        ends.append(n - max(high, low))
-    pads = w.constant(begins + ends, np.dtype(np.int64))
-    return str(w.op("Pad", g, pads, w.constant(0, w.dtype_of(g)), mode="constant"))
+        ends.append(behind)
+    if not any(begins + ends):
+        return g
+    return str(w.op("Pad", g, w.dims((*begins, *ends)), w.constant(0, w.dtype_of(g))))
 
 
 @structural(
@@ -280,8 +311,11 @@ def _flip_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 
 
 def _onnx_flip(w: Any, x: str, axes: Shape) -> str:
-    n = len(w.shape_of(x))
-    return _onnx_slice(w, x, tuple((None, None, -1 if a in axes else 1) for a in range(n)))
+    return onnx_slice(w, x, _turned(len(w.shape_of(x)), axes))
+
+
+def _turned(rank: int, axes: Shape) -> Triples:
+    return tuple([(None, None, -1 if a in axes else 1) for a in range(rank)])
 
 
 @structural(
@@ -333,7 +367,8 @@ def _concat_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -
 
 
 def _onnx_concat(w: Any, x: str, y: str, axis: int) -> str:
-    return str(w.op("Concat", x, y, axis=axis))
+    both = [w.cast(v, w.results[0].dtype) for v in (x, y)]
+    return str(w.op("Concat", *both, axis=axis))
 
 
 _CONCAT = ["x", "y", "axis"]
@@ -379,7 +414,7 @@ def _astype_raw(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _onnx_astype(w: Any, x: str, dtype: np.dtype[Any]) -> str:
-    return str(w.op("Cast", x, to=dtype))
+    return str(w.cast(x, dtype))
 
 
 @structural(

@@ -25,6 +25,8 @@ Args = Sequence[Any]
 Flags = Sequence[bool]
 Pads = tuple[tuple[int, int], ...]
 
+_INT64 = np.dtype(np.int64)
+
 
 def _same_call(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
     return prim.fn(args[0], *params)  # the batch is one more axis in front
@@ -50,6 +52,53 @@ def _unpad(x: Value, padding: Pads) -> Value:
     return pad_axes(x, tuple([(-low, -high) for low, high in padding]))
 
 
+# ONNX: its pooling takes (N, C, *S); windows are positions in the flat image -------------------
+
+
+def _onnx_images(w: Any, x: str, rank: int) -> str:
+    """x as (N, C, *S)."""
+    shape = w.shape_of(x)
+    lead, size = shape[: len(shape) - rank], shape[len(shape) - rank :]
+    if len(lead) == 2:
+        return x
+    return str(w.op("Reshape", x, w.dims((_count(lead), 1, *size), infer=True)))
+
+
+def _onnx_back(w: Any, y: str, rank: int) -> str:
+    """y, computed from `_onnx_images`, with the axes it should have."""
+    shape = w.results[0].shape
+    return y if len(shape) == rank + 2 else str(w.op("Reshape", y, w.dims(shape, infer=True)))
+
+
+def _onnx_positions(name: str, shape: Shape, size: Shape, stride: Shape, dilation: Shape) -> Any:
+    """Flat index into an image of `shape` of each element of each window, (*T, *size)."""
+    if not all(isinstance(n, int) for n in shape):
+        raise ExportError(f"{name}: ONNX needs fixed image sizes, got {shape}")
+    flat = np.arange(_count(shape), dtype=np.int64).reshape(shape)
+    return sliding.windows(flat, size, stride, dilation)
+
+
+def _onnx_windows(w: Any, x: str, size: Shape, stride: Shape, dilation: Shape) -> str:
+    shape = w.shape_of(x)
+    lead = len(shape) - len(size)
+    at = _onnx_positions("windows", shape[lead:], size, stride, dilation)
+    flat = w.op("Reshape", x, w.dims((*shape[:lead], _count(shape[lead:])), infer=True))
+    return str(w.op("Gather", flat, w.constant(at), axis=lead))
+
+
+def _onnx_fold(w: Any, g: str, shape: Shape, stride: Shape, dilation: Shape) -> str:
+    given, rank = w.shape_of(g), len(shape)
+    lead, size = given[: len(given) - 2 * rank], given[len(given) - rank :]
+    at = _onnx_positions("fold_windows", shape, size, stride, dilation).reshape(-1, 1)
+    n = len(lead)
+    flat = w.op("Reshape", g, w.dims((*lead, len(at)), infer=True))
+    first = w.op("Transpose", flat, perm=[n, *range(n)])  # ScatterND writes along the first axis
+    zeros = w.op("Expand", w.constant(0, w.dtype_of(g)), w.dims((_count(shape), *lead)))
+    added = w.op("ScatterND", zeros, w.constant(at), first, reduction="add")
+    last = w.op("Transpose", added, perm=[*range(1, n + 1), 0])
+    return str(w.op("Reshape", last, w.dims((*lead, *shape), infer=True)))
+
+
 # windows and their adjoint ------------------------------------------------------------------------
 
 
@@ -65,15 +114,11 @@ def _windows_rule(g: Value, size: Shape, stride: Shape, dilation: Shape, x_shape
 
 @structural(
     sliding.windows, _windows_rule, shape=_windows_shape, batch=_same_call,
-    onnx=lambda *_: _no_windows(),
+    onnx=_onnx_windows,
     samples=calls(lambda rng: Sample((rng.normal(size=(2, 5, 6)),), ((2, 3), (1, 2), (2, 1)))),
 )  # fmt: skip
 def windows(x: Value, size: Shape, stride: Shape, dilation: Shape) -> Value:
     """Sliding windows over the last axes, (..., *S) to (..., *T, *size); a view."""
-
-
-def _no_windows() -> str:
-    raise ExportError("windows: ONNX has no sliding windows outside of its pooling operators")
 
 
 def _fold_shape(g: Shape, shape: Shape, stride: Shape, dilation: Shape) -> Shape:
@@ -86,7 +131,7 @@ def _fold_rule(h: Value, stride: Shape, dilation: Shape, g_shape: Shape) -> Valu
 
 @structural(
     sliding.windows_adjoint, _fold_rule, shape=_fold_shape, batch=_same_call,
-    onnx=lambda *_: _no_windows(),
+    onnx=_onnx_fold,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(2, 3, 2, 2, 3)),), ((5, 6), (1, 2), (2, 1)))
     ),
@@ -139,20 +184,42 @@ def _max_pool_pull(
     return _unpad(ops.fold_windows(wide, tuple(shape), stride, dilation), padding)
 
 
-def _onnx_pool_attributes(
-    w: Any, x: str, window: Shape, stride: Shape, padding: Pads
-) -> dict[str, Any]:
-    if len(w.shape_of(x)) != len(window) + 2:
-        raise ExportError(f"pooling: ONNX needs x of rank {len(window) + 2}, got {w.shape_of(x)}")
+def _onnx_pool_attributes(window: Shape, stride: Shape, padding: Pads) -> dict[str, Any]:
     pads = [low for low, _ in padding] + [high for _, high in padding]
+    if min(pads, default=0) < 0:
+        raise ExportError(f"pooling: ONNX pads must be >= 0, got padding {padding}")
     return {"kernel_shape": list(window), "strides": list(stride), "pads": pads}
 
 
 def _onnx_max_pool(
     w: Any, x: str, window: Shape, stride: Shape, padding: Pads, dilation: Shape
 ) -> str:
-    attributes = _onnx_pool_attributes(w, x, window, stride, padding)
-    return str(w.op("MaxPool", x, dilations=list(dilation), **attributes))
+    attributes = _onnx_pool_attributes(window, stride, padding)
+    images = _onnx_images(w, x, len(window))
+    y = w.op("MaxPool", images, dilations=list(dilation), **attributes)
+    return _onnx_back(w, y, len(window))
+
+
+def _onnx_max_pool_index(
+    w: Any, x: str, window: Shape, stride: Shape, padding: Pads, dilation: Shape
+) -> str:
+    rank = len(window)
+    size, out = (tuple(v[len(v) - rank :]) for v in (w.shape_of(x), w.results[0].shape))
+    if not all(isinstance(n, int) for n in size):
+        raise ExportError(f"max_pool_index: ONNX needs fixed image sizes, got {size}")
+    attributes = _onnx_pool_attributes(window, stride, padding)
+    images = _onnx_images(w, x, rank)
+    at = w.op_many("MaxPool", 2, images, dilations=list(dilation), **attributes)[1]
+    total: Any = None
+    for a in range(rank):  # flat index over all images -> coordinate -> place in the window
+        along = w.op("Div", at, w.constant(_count(size[a + 1 :]), _INT64))
+        along = w.op("Mod", along, w.constant(size[a], _INT64))
+        starts = np.arange(out[a], dtype=np.int64) * stride[a] - padding[a][0]
+        starts = starts.reshape([-1 if b == a else 1 for b in range(rank)])
+        along = w.op("Div", w.op("Sub", along, w.constant(starts)), w.constant(dilation[a], _INT64))
+        along = w.op("Mul", along, w.constant(_count(window[a + 1 :]), _INT64))
+        total = along if total is None else w.op("Add", total, along)
+    return _onnx_back(w, total, rank)
 
 
 _POOL = ["x", "window", "stride", "padding", "dilation"]
@@ -172,12 +239,8 @@ def max_pool(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Sh
     """Maximum of each window; padding never wins. The derivative goes to the first maximum."""
 
 
-def _no_index() -> str:
-    raise ExportError("max_pool_index: indices within the window have no ONNX form")
-
-
 @structural(
-    kernels.max_pool_index, None, batch=_same_call, onnx=lambda *_: _no_index(),
+    kernels.max_pool_index, None, batch=_same_call, onnx=_onnx_max_pool_index,
     samples=_POOL_SAMPLES,
     aval=lambda args, params: ShapeDtype(_pooled(args[0].shape, *params), np.dtype(np.int64)),
 )  # fmt: skip
@@ -245,16 +308,15 @@ def _avg_rule(
 def _onnx_avg_pool(
     w: Any, x: str, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
 ) -> str:
-    attributes = _onnx_pool_attributes(w, x, window, stride, padding)
-    return str(
-        w.op(
-            "AveragePool",
-            x,
-            count_include_pad=int(include),
-            ceil_mode=int(max(extra) > 0),
-            **attributes,
-        )
-    )
+    rank = len(window)
+    images = _onnx_images(w, x, rank)
+    if include and any(extra):  # what counts becomes part of the image, what does not is padding
+        pads = (0, 0, *[low for low, _ in padding], 0, 0, *[high for _, high in padding])
+        images = w.op("Pad", images, w.dims(pads), w.constant(0, w.dtype_of(x)))
+        padding, include = ((0, 0),) * rank, False
+    attributes = _onnx_pool_attributes(window, stride, _whole(padding, extra))
+    y = w.op("AveragePool", images, count_include_pad=int(include), **attributes)
+    return _onnx_back(w, y, rank)
 
 
 @structural(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.ops.families import first_axis, structural
 from funct.ops.samples import calls
 
@@ -38,8 +38,8 @@ def _onnx_argsort(w: Any, x: str, axis: int, descending: bool) -> str:
 
 
 def _onnx_top(w: Any, x: str, axis: int, k: Any, largest: bool) -> tuple[str, str]:
-    both = w.op("TopK", x, w.dims((k,)), axis=axis, largest=int(largest), sorted=1, outputs=2)
-    return both[0], both[1]
+    values, at = w.op_many("TopK", 2, x, w.dims((k,)), axis=axis, largest=int(largest), sorted=1)
+    return values, at
 
 
 _SAMPLES = calls(
@@ -130,10 +130,17 @@ def _search_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -
     return ops.reduce_sum(ops.astype(below, _INT64), (rank,), False)
 
 
+def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:
+    dtype = np.result_type(w.dtype_of(x), w.dtype_of(v))
+    x, v = w.cast(x, dtype), w.op("Unsqueeze", w.cast(v, dtype), w.dims((-1,)))
+    below = w.op("Less" if side == "left" else "LessOrEqual", x, v)  # their number is the place
+    return str(w.op("ReduceSum", w.cast(below, _INT64), w.dims((-1,)), keepdims=0))
+
+
 @structural(
     np.searchsorted, None, None, batch=_search_batch,
     aval=lambda args, params: ShapeDtype(args[1].shape, _INT64),
-    onnx=Absent("ONNX has no binary search"),
+    onnx=_onnx_searchsorted,
     samples=calls(
         lambda rng: Sample(
             (np.sort(rng.normal(size=5)), rng.normal(size=(2, 3))), ("left",), False

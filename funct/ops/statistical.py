@@ -39,20 +39,20 @@ def _shift_batch(prim: Primitive, args: Args, batched: Flags, params: Params) ->
 
 def _onnx_reduce(op_type: str) -> Any:
     def lower(w: Any, x: str, axes: Shape, keepdims: bool) -> str:
-        if op_type in ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd") and not axes:
+        x = w.cast(x, w.results[0].dtype)
+        if not axes:  # ONNX takes no axes for all axes
             return str(w.op("Identity", x))
-        axes_name = w.constant(list(axes), np.dtype(np.int64))
-        return str(w.op(op_type, x, axes_name, keepdims=int(keepdims)))
+        return str(w.op(op_type, x, w.dims(axes), keepdims=int(keepdims)))
 
     return lower
 
 
 def _onnx_reduce_bool(op_type: str) -> Any:
-    numeric = _onnx_reduce(op_type)
-
     def lower(w: Any, x: str, axes: Shape, keepdims: bool) -> str:
-        as_int = w.op("Cast", w.op("Cast", x, to=np.dtype(bool)), to=np.dtype(np.int32))
-        return str(w.op("Cast", numeric(w, as_int, axes, keepdims), to=np.dtype(bool)))
+        x = w.cast(x, np.dtype(bool))
+        if not axes:
+            return str(w.op("Identity", x))
+        return str(w.op(op_type, x, w.dims(axes), keepdims=int(keepdims)))
 
     return lower
 
@@ -84,6 +84,8 @@ def _sum_aval(args: Args, params: Params) -> ShapeDtype:
 
 
 def _sum_transpose(g: Value, x_shape: Shape, axes: Shape, keepdims: bool) -> Value:
+    if len(axes) == len(x_shape) and not keepdims:
+        return ops.broadcast_to(g, x_shape)  # a scalar needs no axes of length 1 first
     return ops.broadcast_to(restore(g, x_shape, axes, keepdims), x_shape)
 
 
@@ -279,6 +281,7 @@ def _cumsum_transpose(g: Value, axis: int) -> Value:
 
 
 def _onnx_cumsum(w: Any, x: str, axis: int) -> str:
+    x = w.cast(x, w.results[0].dtype)
     return str(w.op("CumSum", x, w.constant(axis, np.dtype(np.int64))))
 
 
@@ -400,7 +403,7 @@ def _size_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 
 def _onnx_size(w: Any, x: str, axes: Shape) -> str:
     dims = w.op("Gather", w.op("Shape", x), w.constant(list(axes), np.dtype(np.int64)))
-    return str(w.op("Cast", w.op("ReduceProd", dims, keepdims=0), to=w.dtype_of(x)))
+    return str(w.cast(w.op("ReduceProd", dims, keepdims=0), w.dtype_of(x)))
 
 
 @structural(

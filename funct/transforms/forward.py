@@ -119,9 +119,10 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         >>> float(y), float(t)
         (9.0, 6.0)
     """
-    pytree.same_structure("jvp: tangents", primals, tangents)
     values, spec = pytree.flatten(tuple(primals))
-    directions = pytree.leaves(tuple(tangents))
+    directions, along = pytree.flatten(tuple(tangents))
+    if spec != along:
+        pytree.same_structure("jvp: tangents", primals, tangents)
     level = Forward("jvp", fun)
     traced = [_traced(asarray(v), t, level) for v, t in zip(values, directions, strict=True)]
     try:

@@ -25,6 +25,7 @@ import numpy as np
 from funct import ops
 from funct.array import Array, Tensor, asarray, zeros
 from funct.core import Absent, Diagonal, Level, Primitive, Region, Value, bind_region
+from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.families import match_operand
 
@@ -101,7 +102,10 @@ class Reverse(Level):
     __slots__ = ("count",)
 
     def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
-        super().__init__(label, fun)
+        self.serial = birth()  # Level.__init__, inlined: a third of a microsecond per gradient
+        self.open = True
+        self.label = label
+        self.fun = fun
         self.count = 0
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:

@@ -203,10 +203,11 @@ def vmap(
     def run(*args: Any, **kwargs: Any) -> Any:
         axes_tree = tuple(in_axes) if isinstance(in_axes, list) else in_axes
         values, spec = _flatten(args)
-        axes = _prefix("in_axes", axes_tree, args)
+        axes = _prefix("in_axes", axes_tree, args, len(values))
         named, named_spec = _flatten(kwargs)
         values, axes = values + named, axes + [0] * len(named)
-        values = [asarray(v) if a is not None else v for v, a in zip(values, axes, strict=True)]
+        axes = [None if v is None else a for v, a in zip(values, axes, strict=True)]
+        values = [v if a is None else asarray(v) for v, a in zip(values, axes, strict=True)]
         axes = [None if a is None else _axis(v, a) for v, a in zip(values, axes, strict=True)]
         size = _batch_size(values, axes, axis_size)
 
@@ -231,10 +232,12 @@ def vmap(
             parts = [call(slice(s, s + chunk_size), min(chunk_size, size - s)) for s in starts]
             flat = [concat([p[0][k] for p in parts]) for k in range(len(parts[0][0]))]
             structure, out = parts[0][1:]
-        places = _prefix("out_axes", out_axes, out)
-        places = [p for p, leaf in zip(places, _flatten(out)[0], strict=True) if leaf is not None]
-        moved = [ops.move_axis(o, 0, _out_axis(o, p)) for o, p in zip(flat, places, strict=True)]
-        return structure.unflatten(moved)
+        if out_axes != 0:
+            all_leaves = _flatten(out)[0]
+            places = _prefix("out_axes", out_axes, out, len(all_leaves))
+            places = [p for p, leaf in zip(places, all_leaves, strict=True) if leaf is not None]
+            flat = [ops.move_axis(o, 0, _out_axis(o, p)) for o, p in zip(flat, places, strict=True)]
+        return structure.unflatten(flat)
 
     run.__name__ = f"vmap({getattr(fun, '__name__', 'fun')})"
     return run
@@ -252,7 +255,10 @@ def _build(spec: Any, values: list[Any]) -> Any:
     return spec.unflatten(values)
 
 
-def _prefix(name: str, axes: Any, tree: Any) -> list[Any]:
+def _prefix(name: str, axes: Any, tree: Any, count: int) -> list[Any]:
+    """One axis per leaf, None leaves included."""
+    if isinstance(axes, int) or axes is None:
+        return [axes] * count
     try:
         return list(optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace="funct"))
     except ValueError as error:

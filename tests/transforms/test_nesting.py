@@ -214,3 +214,19 @@ def test_transforms_of_numpy_arguments() -> None:
     """NumPy arrays and scalars are arguments like any other."""
     assert float(ft.grad(lambda x: xp.sum(x * x))(np.asarray([1.0, 2.0]))[1]) == 4.0
     assert float(ft.jit(lambda x: x + 1)(np.float64(2.0))) == 3.0
+
+
+def test_empty_places_of_trees_pass_through_every_transform() -> None:
+    """None in an argument or a result has no leaves: vmap, grad, jit and jvp pass over it."""
+    tree = {"a": arr([1.0, 2.0]), "b": None}
+
+    def f(t: Any) -> Any:
+        assert t["b"] is None
+        return {"y": t["a"] * 2.0, "n": None}
+
+    for t in (ft.vmap(f), ft.jit(f), ft.vmap(f, ({"a": 0, "b": None},), {"y": 0, "n": None})):
+        out = t(tree)
+        assert out["n"] is None
+        laws.close(out["y"], arr([2.0, 4.0]))
+    assert ft.grad(lambda t: xp.sum(f(t)["y"]))(tree)["b"] is None
+    assert ft.jvp(f, (tree,), (tree,))[1]["n"] is None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import attrs
+import numpy as np
 
+from funct.core import Size
 from funct.graph.ir import Entry, Graph, Node, Var
 from funct.graph.passes.inline_calls import substituted
 
@@ -30,6 +33,13 @@ def share_common(graph: Graph) -> Graph:
 
 
 def _key(node: Node) -> Any:
-    # by text, type and identity: 1 == 1.0 == True, and 0.0 == -0.0, but they compute differently
-    operands = tuple([a if isinstance(a, Var) else (type(a), repr(a)) for a in node.operands])
-    return node.primitive.name, operands, repr(node.params)
+    return node.primitive, _exact(node.operands), _exact(node.params)
+
+
+def _exact(x: Any) -> Hashable:
+    """A key that tells apart what computes differently: 1, 1.0 and True, 0.0 and -0.0."""
+    if isinstance(x, tuple):
+        return tuple([_exact(v) for v in x])
+    if x is None or isinstance(x, bool | int | float | complex | str | np.dtype | Size):
+        return type(x), repr(x)
+    return id(x)  # a Var, or a parameter of which only identity is certain

@@ -1,0 +1,52 @@
+"""Evaluate what depends on constants alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.core import Size
+from funct.graph.ir import Entry, Graph, Node, Var
+
+__all__ = ["fold_constants"]
+
+_SMALL = 1024  # elements; a fold may make a constant this large from nothing
+
+
+def fold_constants(graph: Graph, *, keep: frozenset[str] = frozenset({"dequantize"})) -> Graph:
+    """The graph in which nodes with only constant operands have become constants.
+
+    keep: primitives that stay; a dequantized weight must stay an integer in memory. What is much larger
+    than all it is made from (a broadcast) stays computed as well.
+    """
+    known: dict[Var, Any] = dict(graph.constants)
+    nodes: list[Entry] = []
+    for e in graph.nodes:
+        values = _values(e, known) if isinstance(e, Node) and e.name not in keep else None
+        if values is None:
+            nodes.append(e)
+        else:
+            known.update(zip(e.results, values, strict=True))  # type: ignore[union-attr]
+    return attrs.evolve(graph, constants=tuple(known.items()), nodes=tuple(nodes))
+
+
+def _values(node: Node, known: dict[Var, Any]) -> tuple[Any, ...] | None:
+    """The results, or None where they cannot or should not be computed now."""
+    if _symbolic((node.params, *[v.shape for v in node.results])):
+        return None
+    if not all(not isinstance(a, Var) or a in known for a in node.operands):
+        return None
+    operands = [known[a] if isinstance(a, Var) else a for a in node.operands]
+    given = sum(int(np.prod(a.shape)) for a in operands if hasattr(a, "shape"))
+    if sum(int(np.prod(v.shape)) for v in node.results) > max(given, _SMALL):
+        return None
+    out = node.primitive.fn(*operands, *node.params)
+    return out if node.primitive.results != 1 else (out,)
+
+
+def _symbolic(tree: Any) -> bool:
+    if isinstance(tree, tuple):
+        return any(_symbolic(t) for t in tree)
+    return isinstance(tree, Size)

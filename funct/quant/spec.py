@@ -1,0 +1,164 @@
+"""What a quantizer may ask for: how a value is to be quantized, and which values of a node.
+
+The names and meanings are torchao's. A value is quantized where it is produced (the output of a
+node) or where one node reads it (an edge). Annotations are values in a mapping, not marks on a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, cast
+
+import attrs
+import numpy as np
+
+from funct.errors import QuantizationError
+from funct.graph import Node, Var
+
+__all__ = [
+    "DerivedQuantizationSpec", "Edge", "FixedQParamsQuantizationSpec", "QParams", "QScheme",
+    "QuantizationAnnotation", "QuantizationSpec", "SharedQuantizationSpec", "Spec",
+]  # fmt: skip
+
+QScheme = Literal["per_tensor_affine", "per_tensor_symmetric", "per_channel_symmetric"]
+QParams = tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]  # scale float32, zero point
+Edge = tuple[Var, Node]  # a value, and the node that reads it
+
+_DTYPES = ("uint8", "int8", "int32")
+_SCHEMES = ("per_tensor_affine", "per_tensor_symmetric", "per_channel_symmetric")
+
+
+def _code_dtype(dtype: Any) -> np.dtype[Any]:
+    made = np.dtype(dtype)
+    if made.name not in _DTYPES:
+        raise QuantizationError(f"dtype must be one of {', '.join(_DTYPES)}, got {made}")
+    return made
+
+
+def _check_limits(self: Any, _: Any, value: int | None) -> None:
+    info = np.iinfo(self.dtype)
+    low = info.min if self.quant_min is None else self.quant_min
+    high = info.max if self.quant_max is None else self.quant_max
+    if not info.min <= low < high <= info.max:
+        raise QuantizationError(
+            f"quant_min and quant_max must be an interval of {self.dtype}, got [{low}, {high}]"
+        )
+
+
+def _check_scheme(self: Any, _: Any, value: str) -> None:
+    if value not in _SCHEMES:
+        raise QuantizationError(f"qscheme must be one of {', '.join(_SCHEMES)}, got {value!r}")
+
+
+def _check_ch_axis(self: Any, _: Any, value: int | None) -> None:
+    if (self.qscheme == "per_channel_symmetric") != (value is not None):
+        raise QuantizationError(
+            f"ch_axis belongs to per_channel_symmetric, got qscheme {self.qscheme} "
+            f"with ch_axis {value}"
+        )
+    if value is not None and value < 0:
+        raise QuantizationError(f"ch_axis must be >= 0, got {value}")
+
+
+def _check_dynamic(self: Any, _: Any, value: bool) -> None:
+    if value:
+        raise QuantizationError("is_dynamic: only static quantization exists, got True")
+
+
+@attrs.frozen
+class QuantizationSpec:
+    """Observe this value, and quantize it with what the observer found.
+
+    dtype: uint8, int8 or int32. observer_or_fake_quant_ctor: called with the other fields as keywords,
+    returns an observer. quant_min, quant_max: the codes in use, by default all of dtype. ch_axis: the
+    channel axis, for per_channel_symmetric.
+    """
+
+    dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
+    observer_or_fake_quant_ctor: Callable[..., Any]
+    quant_min: int | None = None
+    quant_max: int | None = attrs.field(default=None, validator=_check_limits)
+    qscheme: QScheme = attrs.field(default="per_tensor_affine", validator=_check_scheme)
+    ch_axis: int | None = attrs.field(default=None, validator=_check_ch_axis)
+    is_dynamic: bool = attrs.field(default=False, validator=_check_dynamic)
+
+    def observer(self) -> Any:
+        """A new observer for this spec."""
+        return self.observer_or_fake_quant_ctor(
+            dtype=self.dtype, qscheme=self.qscheme, quant_min=self.quant_min,
+            quant_max=self.quant_max, ch_axis=self.ch_axis,
+        )  # fmt: skip
+
+
+@attrs.frozen
+class SharedQuantizationSpec:
+    """Use the parameters of another value: an edge, or the output that a Var stands for."""
+
+    edge_or_node: Edge | Var
+
+
+@attrs.frozen
+class DerivedQuantizationSpec:
+    """Compute the parameters from those of other values, as a bias does.
+
+    derived_from: edges or outputs. derive_qparams_fn: takes their (scale, zero_point) pairs in a list,
+    returns one pair.
+    """
+
+    derived_from: Sequence[Edge | Var] = attrs.field(converter=tuple)
+    derive_qparams_fn: Callable[[list[QParams]], QParams]
+    dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
+    quant_min: int | None = None
+    quant_max: int | None = attrs.field(default=None, validator=_check_limits)
+    qscheme: QScheme = attrs.field(default="per_tensor_symmetric", validator=_check_scheme)
+    ch_axis: int | None = attrs.field(default=None, validator=_check_ch_axis)
+
+
+def _check_fixed_scale(self: Any, _: Any, value: float) -> None:
+    if not (value > 0 and np.isfinite(np.float32(value))):
+        raise QuantizationError(f"scale must be a float32 > 0, got {value}")
+
+
+def _check_fixed_zero_point(self: Any, _: Any, value: int) -> None:
+    info = np.iinfo(self.dtype)
+    if not info.min <= value <= info.max:
+        raise QuantizationError(f"zero_point must be a {self.dtype}, got {value}")
+
+
+@attrs.frozen
+class FixedQParamsQuantizationSpec:
+    """Parameters known beforehand, as those of a sigmoid's result; nothing is observed."""
+
+    dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
+    scale: float = attrs.field(validator=_check_fixed_scale)
+    zero_point: int = attrs.field(validator=_check_fixed_zero_point)
+    quant_min: int | None = None
+    quant_max: int | None = attrs.field(default=None, validator=_check_limits)
+    qscheme: QScheme = attrs.field(default="per_tensor_affine", validator=_check_scheme)
+    ch_axis: None = None
+
+
+Spec = (
+    QuantizationSpec
+    | SharedQuantizationSpec
+    | DerivedQuantizationSpec
+    | FixedQParamsQuantizationSpec
+)
+
+
+def _frozen_mapping(mapping: Mapping[Var, Spec]) -> Mapping[Var, Spec]:
+    return cast("Mapping[Var, Spec]", MappingProxyType(dict(mapping)))
+
+
+@attrs.frozen
+class QuantizationAnnotation:
+    """What a quantizer asks for at one node.
+
+    input_qspec_map: specs of the values that the node reads. output_qspec: spec of what it makes.
+    allow_implicit_sharing: an edge with the spec that its value has elsewhere is quantized once.
+    """
+
+    input_qspec_map: Mapping[Var, Spec] = attrs.field(factory=dict, converter=_frozen_mapping)
+    output_qspec: Spec | None = None
+    allow_implicit_sharing: bool = True

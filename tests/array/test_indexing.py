@@ -1,0 +1,324 @@
+"""x[key] and x.at[key] against NumPy, and under grad, vmap and jit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError, UnsupportedOperandError
+from tests import laws
+from tests.strategies import filled, indices, shapes
+
+UFUNCS = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": np.power,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+@st.composite
+def keyed(draw: Any, min_side: int = 0) -> tuple[Any, Any]:
+    """An array and a key for it."""
+    shape = draw(shapes(max_rank=4, min_side=min_side))
+    x = filled(shape, "float64", draw(st.integers(0, 2**32 - 1)))
+    return x, draw(indices(shape))
+
+
+def as_tensors(key: Any) -> Any:
+    """The key with its arrays as Tensors."""
+    if isinstance(key, tuple):
+        return tuple([as_tensors(k) for k in key])
+    return xp.asarray(key) if isinstance(key, np.ndarray) else key
+
+
+def positions(x: Any, key: Any) -> Any:
+    """Flat positions that key selects."""
+    return np.arange(x.size).reshape(x.shape)[key]
+
+
+@given(keyed())
+def test_index_equals_numpy(case: Any) -> None:
+    """Every form of index selects what NumPy selects."""
+    x, key = case
+    laws.same(xp.asarray(x)[key], x[key])
+    laws.same(xp.asarray(x)[as_tensors(key)], x[key])
+
+
+@given(keyed(min_side=1), st.integers(0, 2**32 - 1))
+def test_index_is_linear(case: Any, seed: int) -> None:
+    """Its derivatives are its own and the scatter's; under vmap it is a loop, under jit the same."""
+    x, key = case
+    rng = np.random.default_rng(seed)
+    if x[key].size:
+        laws.check_derivatives(lambda v: v[key], [xp.asarray(x)], rng, order=1)
+    laws.check_batch(lambda v: v[key], [xp.asarray(x)], rng)
+    laws.check_jit(lambda v: v[key], [xp.asarray(x)])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        np.asarray([[True, False, True], [False, True, True]]),
+        (slice(1, None), np.asarray([True, False, True])),
+        (np.asarray([[True, False, True], [False, True, True]]), 1),
+        (np.asarray([True, False]), Ellipsis, -1),
+        (np.asarray([True, False]), slice(None), np.asarray([0])),
+        True,
+        False,
+        (None, True, 0),
+        np.asarray(True),
+        [1, 0, 1],
+        ([1, 0], [2, 1]),
+        (0, [1, 0], slice(None), None),
+        ([1, 0], 0, [1, 2]),
+        (0, slice(None), [1, 0]),
+        (Ellipsis, [0, 1], [1, 2]),
+        (np.int8(-1),),
+        np.asarray([0, 1], np.uint8),
+        (slice(None, None, -1), slice(5, None, -2)),
+        (slice(np.int64(0), np.int64(2)),),
+        (),
+        Ellipsis,
+        None,
+        (slice(2, 1), Ellipsis, None),
+    ],
+    ids=repr,
+)
+def test_index_forms(key: Any) -> None:
+    """Forms that the random keys seldom reach."""
+    x = np.arange(24.0).reshape(2, 3, 4)
+    laws.same(xp.asarray(x)[key], x[key])
+    laws.same(ft.jit(lambda v: v[key])(xp.asarray(x)), x[key])
+
+
+@pytest.mark.parametrize("form", ["one", "two", "apart", "with_slice", "zero_d"])
+def test_batched_indices_equal_a_loop(form: str, rng: np.random.Generator) -> None:
+    """Under vmap the indices may differ from lane to lane, for x.at as well."""
+    x = rng.normal(size=(3, 4, 5, 4))
+    i, j = rng.integers(-4, 4, (3, 2)), rng.integers(-4, 4, (3, 2))
+    forms = {
+        "one": lambda i, j: (slice(None), i),
+        "two": lambda i, j: (i, i, j),
+        "apart": lambda i, j: (i, slice(None), j),
+        "with_slice": lambda i, j: (slice(1, None), i, j),
+        "zero_d": lambda i, j: (i[0], slice(None), j),
+    }
+    key = forms[form]
+
+    def get(x: Any, i: Any, j: Any) -> Any:
+        return x[key(i, j)]
+
+    def add(x: Any, i: Any, j: Any) -> Any:
+        return x.at[key(i, j)].add(2.0)
+
+    loop = np.stack([a[key(k, m)] for a, k, m in zip(x, i, j, strict=True)])
+    arrays = [xp.asarray(v) for v in (x, i, j)]
+    laws.same(ft.vmap(get)(*arrays), loop)
+    laws.same(ft.jit(ft.vmap(get))(*arrays), loop)
+    sums = x.copy()
+    for a, k, m in zip(sums, i, j, strict=True):
+        np.add.at(a, key(k, m), 2.0)
+    laws.close(ft.vmap(add)(*arrays), sums)
+    total = ft.grad(lambda x, i, j: xp.sum(ft.vmap(get)(x, i, j) ** 2))
+    expected = np.zeros_like(x)
+    for g, a, k, m in zip(expected, x, i, j, strict=True):
+        np.add.at(g, key(k, m), 2 * a[key(k, m)])
+    laws.close(total(*arrays), expected)
+
+
+def test_traced_scalars_index(rng: np.random.Generator) -> None:
+    """A traced 0-d integer is an index, without a guard."""
+    x = xp.asarray(rng.normal(size=(4, 3)))
+    pick = ft.jit(lambda x, i: x[i])
+    for k in (0, 2, -1):
+        laws.same(pick(x, xp.asarray(k)), np.asarray(x)[k])
+    assert pick.cache_info().misses == 1
+    laws.same(ft.vmap(lambda i: x[i, 1])(xp.asarray([3, 0])), np.asarray(x)[[3, 0], 1])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (4, "x[...]: index 4 is out of bounds for axis 0 of length 2"),
+        ((0, -4), "x[...]: index -4 is out of bounds for axis 1 of length 3"),
+        ((0, 0, 0), "x[...]: 3 indices for an array of rank 2"),
+        ((Ellipsis, Ellipsis), "x[...]: an index can have only one Ellipsis"),
+        (np.asarray([0, 2]), "take: index 2 is out of bounds for an axis of length 2"),
+        (([0, 0], [0, 3]), "wrap_index: index 3 is out of bounds for an axis of length 3"),
+        (np.asarray([True]), "x[mask]: mask has shape (1,), the axes it selects have (2,)"),
+        (np.asarray([0.5]), "x[...]: an index must be of integers, got float64"),
+        (slice(None, None, 0), "x[...]: a slice step must not be 0"),
+        (([0, 1], [0, 1, 2]), "x[...]: index arrays must broadcast, got shapes (2,) and (3,)"),
+    ],
+    ids=repr,
+)
+def test_bad_index_raises(key: Any, text: str, traced: bool) -> None:
+    """The error names the index, the axis and its length, eager and under grad."""
+    x = xp.ones((2, 3))
+    with pytest.raises(IndexOutOfBoundsError) as caught:
+        if traced:
+            ft.vjp(lambda v: v[key], x)
+        else:
+            x[key]
+    assert caught.value.what == text
+    assert "test_indexing.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("key", [1.5, "a", (0, 0.5), slice(0.5)])
+def test_index_of_another_type_raises(key: Any) -> None:
+    """What is neither int, slice, None, Ellipsis nor integer array is refused by name."""
+    with pytest.raises(UnsupportedOperandError, match="int, slice, None, Ellipsis or Tensor"):
+        xp.ones((2, 2))[key]
+    with pytest.raises(UnsupportedOperandError):
+        xp.ones((2, 2)).at[key].set(0.0)
+
+
+def test_out_of_bounds_raises_in_every_transform() -> None:
+    """Indices are checked under jit, vmap and grad too, never clamped."""
+    x, i = xp.ones(3), xp.asarray([0, 5])
+    for fun in (ft.jit(lambda x, i: x[i]), ft.vmap(lambda x, i: x[i], in_axes=(None, 0))):
+        with pytest.raises(IndexOutOfBoundsError):
+            fun(x, i)
+    with pytest.raises(IndexOutOfBoundsError):
+        ft.grad(lambda x: xp.sum(x[i]))(x)
+    with pytest.raises(IndexOutOfBoundsError):
+        x.at[i].set(0.0)
+
+
+# x.at -----------------------------------------------------------------------------------------------
+
+
+@given(keyed(), st.integers(0, 2**32 - 1))
+def test_set_equals_numpy(case: Any, seed: int) -> None:
+    """x.at[key].set(v) is x with x[key] = v; x itself stays."""
+    x, key = case
+    v = np.random.default_rng(seed).normal(size=x[key].shape)
+    expected = x.copy()
+    expected[key] = v
+    y = xp.asarray(x)
+    laws.same(y.at[key].set(xp.asarray(v)), expected)
+    laws.same(y.at[key].get(), x[key])
+    laws.same(y, x)
+    expected[key] = 3
+    laws.same(y.at[as_tensors(key)].set(3), expected)
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+@given(case=keyed(), seed=st.integers(0, 2**32 - 1))
+def test_update_equals_ufunc_at(name: str, case: Any, seed: int) -> None:
+    """x.at[key].add(v) is np.add.at(x, key, v), repeated positions included; likewise the others."""
+    x, key = case
+    x = np.abs(x) + 0.5
+    v = np.random.default_rng(seed).uniform(0.5, 2.0, x[key].shape)
+    expected = x.copy()
+    UFUNCS[name].at(expected, key, v)
+    laws.close(getattr(xp.asarray(x).at[key], name)(xp.asarray(v)), expected)
+    expected = x.copy()
+    UFUNCS[name].at(expected, key, 2.0)
+    laws.close(getattr(xp.asarray(x).at[key], name)(2), expected)
+
+
+@pytest.mark.parametrize("name", ["set", *UFUNCS])
+@pytest.mark.parametrize(
+    "key", [np.asarray([0, 3, -1]), np.asarray([[1, 1], [2, 1]]), (slice(1, 4, 2),), 2], ids=repr
+)
+def test_update_obeys_the_laws(name: str, key: Any, rng: np.random.Generator) -> None:
+    """Updates have derivatives in x and in v, to second order, repeated positions included."""
+    x = xp.asarray(rng.uniform(0.5, 2.0, 5))
+    v = xp.asarray(rng.uniform(0.5, 2.0, np.asarray(x)[key].shape))
+
+    def fun(x: Any, v: Any) -> Any:
+        return getattr(x.at[key], name)(v)
+
+    laws.check_derivatives(fun, [x, v], rng)
+    laws.check_batch(fun, [x, v], rng)
+    laws.check_jit(fun, [x, v])
+    laws.check_nesting(fun, [x, v], rng)
+
+
+@pytest.mark.parametrize("name", ["set", *UFUNCS])
+def test_update_with_traced_positions(name: str, rng: np.random.Generator) -> None:
+    """Positions may be traced: batched under vmap, an input of a jit graph."""
+    x = xp.asarray(rng.uniform(0.5, 2.0, (2, 5)))
+    v = xp.asarray(rng.uniform(0.5, 2.0, (2, 3)))
+    i = xp.asarray([[0, 3, 0], [4, -1, 2]])
+
+    def fun(x: Any, v: Any, i: Any) -> Any:
+        return getattr(x.at[i], name)(v)
+
+    loop = xp.stack([fun(x[k], v[k], i[k]) for k in range(2)])
+    laws.close(ft.vmap(fun)(x, v, i), loop)
+    laws.close(ft.jit(ft.vmap(fun))(x, v, i), loop)
+    def total(x: Any, v: Any) -> Any:
+        return xp.sum(xp.sin(ft.vmap(fun)(x, v, i)))
+
+    def each(x: Any, v: Any) -> Any:
+        return xp.sum(xp.sin(xp.stack([fun(x[k], v[k], i[k]) for k in range(2)])))
+
+    laws.close(ft.grad(total, (0, 1))(x, v), ft.grad(each, (0, 1))(x, v))
+    laws.close(ft.jit(ft.grad(total, (0, 1)))(x, v), ft.grad(each, (0, 1))(x, v))
+
+
+def test_multiply_derivative_is_exact_at_zero() -> None:
+    """The derivative of a product of repeated factors holds where factors are 0."""
+    x, v = xp.asarray([2.0, 3.0]), xp.asarray([0.0, 5.0, 7.0])
+    i = xp.asarray([0, 0, 1])
+
+    def fun(x: Any, v: Any) -> Any:
+        return xp.sum(x.at[i].multiply(v))
+
+    gx, gv = ft.grad(fun, (0, 1))(x, v)
+    laws.close(gx, np.asarray([0.0, 7.0]))
+    laws.close(gv, np.asarray([10.0, 0.0, 3.0]))
+    h = ft.hessian(lambda v: fun(x, v))(v)
+    laws.close(h, np.asarray([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+
+
+def test_equal_elements_share_the_derivative_of_max() -> None:
+    """x.at[i].max(v) shares between x and all v that are equal, as reduce_max does."""
+    i = xp.asarray([0, 0])
+    g = ft.grad(lambda x, v: xp.sum(x.at[i].max(v)), (0, 1))
+    gx, gv = g(xp.asarray([2.0, 1.0]), xp.asarray([2.0, 1.0]))
+    laws.close(gx, np.asarray([0.5, 1.0]))
+    laws.close(gv, np.asarray([0.5, 0.0]))
+
+
+def test_masked_update_by_broadcasting() -> None:
+    """A mask selects the positions; a scalar or a row broadcasts to what it selects."""
+    x = np.arange(6.0).reshape(2, 3)
+    mask = x > 2
+    expected = x.copy()
+    expected[mask] = 0.0
+    laws.same(xp.asarray(x).at[xp.asarray(mask)].set(0.0), expected)
+    expected[:, :2] = [7.0, 8.0]
+    laws.same(xp.asarray(expected).at[:, :2].set(xp.asarray([7.0, 8.0])), expected)
+
+
+@pytest.mark.parametrize("kind", ["int32", "float32", "complex128", "bool"])
+def test_update_keeps_the_dtype(kind: str) -> None:
+    """The result has x's dtype whatever v is."""
+    x = xp.zeros(3, dtype=kind)
+    assert x.at[0].set(1).dtype == kind
+    assert x.at[0].set(xp.asarray(1.0)).dtype == kind
+    assert x.at[xp.asarray([0, 0])].add(1).dtype == kind
+
+
+def test_update_errors() -> None:
+    """Values that do not fit are refused by name."""
+    with pytest.raises(ShapeError) as shape:
+        xp.zeros(3).at[:2].set(xp.ones(3))
+    assert shape.value.what.startswith("x.at[...].set: v of shape (3,) does not broadcast to (2,)")
+    with pytest.raises(DTypeError):
+        xp.zeros(3).at[0].set(1j)
+    with pytest.raises(DTypeError):
+        xp.zeros(3, dtype="int64").at[0].divide(2)
+    with pytest.raises(UnsupportedOperandError):
+        xp.zeros(3).at[0].set("a")

@@ -1,0 +1,51 @@
+"""Running ONNX models: onnxruntime where it has the kernels, onnx's reference evaluator elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+# onnxruntime's CPU provider computes these in float32 only.
+SINGLE_ONLY = {
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Conv", "ConvTranspose", "Cosh",
+    "Erf", "Sinh", "Tan",
+}  # fmt: skip
+
+
+def run_onnxruntime(model: Any, inputs: Mapping[str, Any]) -> list[Any]:
+    """Return the outputs that onnxruntime gives."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return list(session.run(None, dict(inputs)))
+
+
+def run_reference(model: Any, inputs: Mapping[str, Any]) -> list[Any]:
+    """Return the outputs that onnx's own evaluator gives."""
+    from onnx.reference import ReferenceEvaluator
+
+    return list(ReferenceEvaluator(model).run(None, dict(inputs)))
+
+
+def single(x: Any) -> Any:
+    """Return x in float32 where it is float64."""
+    return np.asarray(x, np.float32) if np.asarray(x).dtype == np.float64 else np.asarray(x)
+
+
+def assert_same(got: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-5) -> None:
+    """Check shapes, dtypes and values: exact for whole numbers, to rtol for floating ones."""
+    assert len(got) == len(expected)
+    for a, b in zip(got, expected, strict=True):
+        b = np.asarray(b)
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        if b.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+        else:
+            np.testing.assert_array_equal(a, b)
