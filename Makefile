@@ -7,8 +7,12 @@
 runs = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(1))
 first_that_runs = $(firstword $(foreach python,$(1),$(call runs,$(python))))
 
+# pyenv's shims answer for the selected version only; an installed one is found by its folder
+in_pyenv = $(lastword $(sort $(wildcard $(HOME)/.pyenv/versions/$(patsubst python%,%,$(1)).*/bin/$(1))))
+
 ifdef PYTHON
 VENV := .venv-$(notdir $(PYTHON))
+override PYTHON := $(or $(call runs,$(PYTHON)),$(call in_pyenv,$(PYTHON)))
 else
 PYTHON := $(call first_that_runs,python3.11 python3 python3.12 python3.13 python3.14)
 VENV := .venv

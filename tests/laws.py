@@ -125,13 +125,16 @@ def check_derivatives(
 
 
 def lanes(rng: np.random.Generator, x: Any, n: int = 3) -> Any:
-    """n variations of x on a new first axis; integers keep their values, in another order."""
+    """n variations of x on a new first axis: its elements in another order, floats scaled too.
+
+    Sorted operands (of a search) stay sorted; elements stay in the domain of the sample.
+    """
+    flat = raw(x).reshape(-1)
+    ordered = flat.size > 1 and x.dtype.kind != "c" and bool(np.all(flat[1:] >= flat[:-1]))
+    rows = [flat if ordered else np.roll(flat, k) for k in range(n)]
     if x.dtype.kind in "fc":
-        rows = [raw(x) * (1.0 + 0.05 * k) for k in range(n)]
-        return xp.asarray(np.stack(rows).astype(x.dtype))
-    if x.ndim and x.dtype.kind != "b":
-        return xp.asarray(np.stack([np.roll(raw(x), k, 0) for k in range(n)]))
-    return xp.asarray(np.stack([raw(x)] * n))
+        rows = [r * (1.0 + 0.05 * k) for k, r in enumerate(rows)]
+    return xp.asarray(np.stack(rows).reshape(n, *x.shape).astype(x.dtype))
 
 
 def check_batch(fun: Fun, args: Sequence[Any], rng: np.random.Generator, tol: float = 1e-9) -> None:

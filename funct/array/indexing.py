@@ -5,62 +5,82 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct import ops
-from funct.core import Shape, Size, Value
-from funct.errors import IndexOutOfBoundsError, UnsupportedOperandError
+from funct.core import Shape, Size, Value, is_one
+from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError, UnsupportedOperandError
 from funct.ops.families import broadcast_shapes, constant, wrap
 
 __all__ = ["At", "index", "nonzero_axes"]
+
+
+@attrs.frozen(eq=False)
+class _Extra:
+    """What a 0-d mask becomes: an axis of length 1 that x does not have, and the index on it."""
+
+    at: Any
 
 
 def index(x: Any, key: Any) -> Any:
     """x[key]: ints, slices, None, Ellipsis, integer arrays, masks and tuples of them."""
     items = _expand(x, key if isinstance(key, tuple) else (key,))
     y, adjacent = _basic(x, items)
-    arrays = [i for i in items if isinstance(i, Value)]
-    return _advanced(y, items, arrays, adjacent) if arrays else y
+    return _advanced(y, items, adjacent) if any(map(_is_array, items)) else y
+
+
+def _is_array(item: Any) -> bool:
+    return isinstance(item, Value | _Extra)
+
+
+def _is_mask(item: Any) -> bool:
+    return isinstance(item, Value) and item.dtype.kind == "b"
 
 
 def _expand(x: Any, key: tuple[Any, ...]) -> list[Any]:
-    """One entry per axis of x, plus None entries; masks become integer arrays."""
-    items: list[Any] = []
-    for k in key:
-        if isinstance(k, bool | np.bool_):
-            k = wrap(np.asarray(k))
-        if isinstance(k, list | np.ndarray):
-            k = wrap(np.asarray(k))
-        if isinstance(k, Value):
-            if k.dtype.kind == "b":
-                _check_mask(x, k, sum(1 for i in items if i is not None and i is not Ellipsis))
-                items.extend(nonzero_axes(k) if k.shape else _scalar_mask(k))
-                continue
-            if k.dtype.kind not in "iu":
-                raise IndexOutOfBoundsError(f"x[...]: an index must be of integers, got {k.dtype}")
-        items.append(k)
-    if sum(1 for i in items if i is Ellipsis) > 1:
+    """One entry per axis of x, plus None and _Extra entries; masks become integer arrays."""
+    entries = [_entry(k) for k in key]
+    if sum(1 for k in entries if k is Ellipsis) > 1:
         raise IndexOutOfBoundsError("x[...]: an index can have only one Ellipsis")
-    used = sum(1 for i in items if i is not None and i is not Ellipsis)
-    rank = len(x.shape)
+    rank, used = len(x.shape), sum(map(_width, entries))
     if used > rank:
         raise IndexOutOfBoundsError(f"x[...]: {used} indices for an array of rank {rank}")
-    at = next((n for n, i in enumerate(items) if i is Ellipsis), len(items))
-    items[at : at + 1] = [slice(None)] * (rank - used)
+    at = next((n for n, k in enumerate(entries) if k is Ellipsis), len(entries))
+    entries[at : at + 1] = [slice(None)] * (rank - used)
+    items: list[Any] = []
+    axis = 0
+    for k in entries:
+        items += _unmasked(x, k, axis) if _is_mask(k) else [k]
+        axis += _width(k)
     return items
 
 
-def _check_mask(x: Any, mask: Any, axis: int) -> None:
+def _entry(k: Any) -> Any:
+    """One entry of a key, with everything that is an array as a Tensor."""
+    if isinstance(k, bool | np.bool_ | list | np.ndarray):
+        k = wrap(np.asarray(k, None if np.size(k) else np.int64))
+    if isinstance(k, Value) and k.dtype.kind not in "biu":
+        raise IndexOutOfBoundsError(f"x[...]: an index must be of integers, got {k.dtype}")
+    return k
+
+
+def _width(k: Any) -> int:
+    """How many axes of x an entry stands for."""
+    if k is None or k is Ellipsis:
+        return 0
+    return len(k.shape) if _is_mask(k) else 1
+
+
+def _unmasked(x: Any, mask: Any, axis: int) -> list[Any]:
+    if not mask.shape:
+        return [_Extra(wrap(np.zeros(int(bool(mask)), np.int64)))]
     covered = x.shape[axis : axis + len(mask.shape)]
-    if mask.shape and covered != mask.shape:
+    if covered != mask.shape:
         raise IndexOutOfBoundsError(
             f"x[mask]: mask has shape {mask.shape}, the axes it selects have {covered}"
         )
-
-
-def _scalar_mask(mask: Any) -> list[Any]:
-    """A 0-d mask adds an axis of length 0 or 1."""
-    return [None, wrap(np.zeros(int(bool(mask)), np.int64))]
+    return nonzero_axes(mask)
 
 
 def nonzero_axes(x: Any) -> list[Any]:
@@ -72,57 +92,59 @@ def _basic(x: Any, items: list[Any]) -> tuple[Any, bool]:
     """Slices, ints and None; integer arrays keep their axes. Also: are the arrays side by side?"""
     triples: list[Any] = []
     shape: list[Any] = []
-    axis = 0
-    kinds: list[bool] = []
-    for i in items:
-        if i is None:
+    advanced: list[int] = []
+    for place, i in enumerate(items):
+        if i is None or isinstance(i, _Extra):
             shape.append(1)
-            kinds.append(False)
-            continue
-        n = x.shape[axis]
-        if isinstance(i, slice):
-            t = _triple(i)
-            triples.append(t)
-            shape.append(ops.manipulation._length(n, t))
-            kinds.append(False)
-        elif isinstance(i, Value):
-            triples.append((None, None, 1))
-            shape.append(n)
-            kinds.append(True)
         else:
-            k = _integer(i, n, axis)
-            triples.append((k, k + 1 or None, 1))
-            kinds.append(True)
-        axis += 1
+            axis = len(triples)
+            triples.append(_select(i, x.shape[axis], axis))
+            if isinstance(i, slice):
+                shape.append(ops.manipulation._length(x.shape[axis], triples[-1]))
+            elif isinstance(i, Value):
+                shape.append(x.shape[axis])
+        if i is not None and not isinstance(i, slice):
+            advanced.append(place)  # NumPy counts ints among the arrays here
     if any(t != (None, None, 1) for t in triples):
         x = ops.slice_(x, tuple(triples))
-    if len(shape) != len(x.shape) or any(isinstance(i, int) or i is None for i in items):
+    if len(shape) != len(items) or len(shape) != len(triples):
         x = ops.reshape(x, tuple(shape))
-    first, last = (
-        kinds.index(True) if True in kinds else 0,
-        len(kinds) - kinds[::-1].index(True) if True in kinds else 0,
-    )
-    return x, all(kinds[first:last])
+    return x, not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
+
+
+def _select(i: Any, n: Any, axis: int) -> Any:
+    """The slice that an entry stands for; an int leaves one element."""
+    if isinstance(i, slice):
+        return _triple(i)
+    if isinstance(i, Value):
+        return None, None, 1
+    k = _integer(i, n, axis)
+    return k, k + 1 or None, 1
 
 
 def _triple(s: slice) -> tuple[Any, Any, Any]:
-    start, stop, step = (
-        None if v is None else v if isinstance(v, Size) else operator.index(v)
-        for v in (s.start, s.stop, s.step)
-    )
+    start, stop, step = (_end(v) for v in (s.start, s.stop, s.step))
     if step == 0:
         raise IndexOutOfBoundsError("x[...]: a slice step must not be 0")
     return start, stop, 1 if step is None else step
 
 
-def _integer(i: Any, n: Any, axis: int) -> int:
+def _end(v: Any) -> Any:
+    return v if v is None or isinstance(v, Size) else _int(v)
+
+
+def _int(v: Any) -> int:
     try:
-        k = operator.index(i)
+        return operator.index(v)
     except TypeError:
         raise UnsupportedOperandError(
             "x[...]: an index must be an int, slice, None, Ellipsis or Tensor, "
-            f"got {type(i).__name__}"
+            f"got {type(v).__name__}"
         ) from None
+
+
+def _integer(i: Any, n: Any, axis: int) -> int:
+    k = _int(i)
     if not -n <= k < n:
         raise IndexOutOfBoundsError(
             f"x[...]: index {k} is out of bounds for axis {axis} of length {n}"
@@ -130,31 +152,45 @@ def _integer(i: Any, n: Any, axis: int) -> int:
     return k
 
 
-def _advanced(x: Any, items: list[Any], arrays: list[Any], adjacent: bool) -> Any:
+def _advanced(x: Any, items: list[Any], adjacent: bool) -> Any:
     """Integer arrays, broadcast together, on axes of x that `_basic` left in place."""
-    kept = [i for i in items if i is None or isinstance(i, slice | Value)]
-    axes = [n for n, i in enumerate(kept) if isinstance(i, Value)]
+    kept = [i for i in items if i is None or isinstance(i, slice | Value | _Extra)]
+    axes = [n for n, i in enumerate(kept) if _is_array(i)]
+    arrays = [i.at if isinstance(i, _Extra) else i for i in kept if _is_array(i)]
     if len(arrays) == 1:
-        out = ops.take(x, arrays[0], axes[0])
-        rank, start = len(arrays[0].shape), axes[0]
+        out, start = ops.take(x, arrays[0], axes[0]), axes[0]
     else:
-        common = broadcast_shapes(*[a.shape for a in arrays])
-        flat: Any = None
-        for a, axis in zip(arrays, axes, strict=True):
-            n = x.shape[axis]
-            a = ops.wrap_index(a, n)
-            flat = a if flat is None else flat * n + a
-        if flat.shape != common:
-            flat = ops.broadcast_to(flat, common)
-        rest = [n for n in range(len(kept)) if n not in axes]
-        y = ops.permute_dims(x, tuple(axes + rest))
-        merged = ops.statistical.axis_count(x, tuple(axes))
-        y = ops.reshape(y, (merged, *[x.shape[n] for n in rest]))
-        out, rank, start = ops.take(y, flat, 0), len(common), 0
-        if adjacent:
-            out = ops.indexing._insert_block(out, 0, rank, axes[0])
-            return out
-    return out if adjacent or start == 0 else ops.indexing._insert_block(out, start, rank, 0)
+        out, start = _joint(x, arrays, axes), 0
+    to = axes[0] if adjacent else 0
+    rank = len(out.shape) - len(x.shape) + len(axes)
+    return out if start == to else ops.indexing._insert_block(out, start, rank, to)
+
+
+def _joint(x: Any, arrays: list[Any], axes: list[int]) -> Any:
+    """Several index arrays as one into their axes folded together; its axes come first."""
+    common = _common_shape(arrays)
+    flat: Any = None
+    for a, axis in zip(arrays, axes, strict=True):
+        n = x.shape[axis]
+        a = ops.wrap_index(a, n)
+        flat = a if flat is None else flat * n + a
+    if flat.shape != common:
+        flat = ops.broadcast_to(flat, common)
+    rest = [n for n in range(len(x.shape)) if n not in axes]
+    y = ops.permute_dims(x, tuple(axes + rest))
+    merged = ops.statistical.axis_count(x, tuple(axes))
+    return ops.take(ops.reshape(y, (merged, *[x.shape[n] for n in rest])), flat, 0)
+
+
+def _common_shape(arrays: list[Any]) -> Shape:
+    shapes = [a.shape for a in arrays]
+    try:
+        return broadcast_shapes(*shapes)
+    except ValueError:
+        given = " and ".join(str(s) for s in shapes)
+        raise IndexOutOfBoundsError(
+            f"x[...]: index arrays must broadcast, got shapes {given}"
+        ) from None
 
 
 class At:
@@ -176,47 +212,84 @@ class At:
     def _positions(self) -> Any:
         """Flat positions that key selects: one mechanism for every form of index."""
         x = self._x
-        n = ops.statistical.axis_count(x, tuple(range(len(x.shape))))
-        return index(constant(np.arange(int(n), dtype=np.int64).reshape(x.shape)), self._key)
+        return index(constant(np.arange(_size(x.shape)).reshape(x.shape)), self._key)
 
-    def _scatter(self, v: Any, mode: str) -> Any:
+    def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
+        """v written at the positions, into x or into another array of its size."""
         x, at = self._x, self._positions()
-        v = v if isinstance(v, Value) else wrap(np.asarray(v))
-        v = ops.astype(v, x.dtype) if v.dtype != x.dtype else v
-        v = ops.broadcast_to(v, at.shape) if v.shape != at.shape else v
-        n = ops.statistical.axis_count(x, tuple(range(len(x.shape))))
-        flat_v, flat_at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
-        if mode == "add":
-            return x + ops.reshape(ops.put(flat_v, flat_at, 0, n), x.shape)
-        return ops.reshape(ops.scatter(ops.reshape(x, (n,)), flat_v, flat_at, mode), x.shape)
+        v = _fitted(name, _operand(name, v), at.shape, x.dtype)
+        n = _size(x.shape)
+        flat = ops.reshape(x if into is None else into, (n,))
+        v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
+        out = ops.scatter(flat, v, at) if mode is None else ops.scatter_combine(flat, v, at, mode)
+        return ops.reshape(out, x.shape)
+
+    def _factors(self, name: str, v: Any) -> Any:
+        """Ones, with v multiplied in at the positions."""
+        one = ops.astype(constant(np.ones(())), self._x.dtype)
+        return self._write(name, v, "multiply", ops.broadcast_to(one, self._x.shape))
 
     def set(self, v: Any) -> Any:
         """Replace; of several writes to one position the last stands."""
-        return self._scatter(v, "set")
+        return self._write("set", v, None)
 
     def add(self, v: Any) -> Any:
         """Add; repeated positions add up."""
-        return self._scatter(v, "add")
+        x, at = self._x, self._positions()  # x + put(v): the tape keeps the positions alone
+        v = _fitted("add", _operand("add", v), at.shape, x.dtype)
+        n = _size(x.shape)
+        v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
+        return x + ops.reshape(ops.put(v, at, 0, n), x.shape)
 
     def multiply(self, v: Any) -> Any:
         """Multiply; repeated positions multiply repeatedly."""
-        return self._scatter(v, "multiply")
+        return self._write("multiply", v, "multiply")
 
     def divide(self, v: Any) -> Any:
-        """Divide by v."""
-        return self._scatter(1 / v, "multiply")
+        """Divide; repeated positions divide repeatedly. x must be floating or complex."""
+        if self._x.dtype.kind not in "fc":
+            raise DTypeError(
+                f"x.at[...].divide: x must be floating or complex, got {self._x.dtype}",
+                fix="use set with the floor division, or x.astype first",
+            )
+        return self._x / self._factors("divide", v)
 
     def power(self, v: Any) -> Any:
-        """Raise to the power v."""
-        return self.set(self.get() ** v)
+        """Raise to the power v; at repeated positions the exponents multiply."""
+        return self._x ** self._factors("power", v)
 
     def min(self, v: Any) -> Any:
-        """The smaller of the old value and v."""
-        return self._scatter(v, "min")
+        """The smaller of the old value and v; equal ones share the derivative."""
+        return self._write("min", v, "min")
 
     def max(self, v: Any) -> Any:
-        """The larger of the old value and v."""
-        return self._scatter(v, "max")
+        """The larger of the old value and v; equal ones share the derivative."""
+        return self._write("max", v, "max")
+
+
+def _operand(name: str, v: Any) -> Any:
+    v = v if isinstance(v, Value) else wrap(np.asarray(v))
+    if v.dtype.kind not in "biufcV":
+        raise UnsupportedOperandError(f"x.at[...].{name}: v must hold numbers, got {v.dtype}")
+    return v
+
+
+def _fitted(name: str, v: Any, shape: Shape, dtype: Any) -> Any:
+    """v in x's dtype and the shape of what is selected; leading axes of length 1 are dropped."""
+    extra = len(v.shape) - len(shape)
+    if extra > 0 and all(is_one(n) for n in v.shape[:extra]):
+        v = ops.reshape(v, v.shape[extra:])
+    if v.dtype != dtype:
+        v = ops.astype(v, dtype)
+    if v.shape == shape:
+        return v
+    try:
+        return ops.broadcast_to(v, shape)
+    except ShapeError:
+        raise ShapeError(
+            f"x.at[...].{name}: v of shape {v.shape} does not broadcast to {shape}, "
+            "the shape of what is selected"
+        ) from None
 
 
 def _size(shape: Shape) -> Any:

@@ -341,8 +341,8 @@ class Array(Tensor):
         if key.__class__ is int or key.__class__ is slice:
             try:
                 return _box(self.data[key])  # a view; nothing is traced at level 0
-            except IndexError:
-                pass
+            except (IndexError, TypeError, ValueError):
+                pass  # for the typed error
         return index(self, key)
 
     def __bool__(self, /) -> bool:

@@ -22,7 +22,8 @@ _NEW = frozenset({
     "all", "any", "argmax", "argmin", "argsort", "astype", "avg_pool", "concat", "contract",
     "convolution", "convolution_input", "convolution_weight", "cumulative_prod", "cumulative_sum",
     "embed", "fold_windows", "linear_recurrence", "matmul", "max_pool", "max_pool_index", "put",
-    "put_along_axis", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "scatter", "sort",
+    "put_along_axis", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "scatter",
+    "scatter_combine", "sort",
     "take", "take_along_axis", "top_k", "where",
 })  # fmt: skip
 
@@ -115,7 +116,12 @@ def _reusable(
         return None
     out = node.results[0]
     for v in node.operands:
-        if not isinstance(v, Var) or v in taken or buffers.get(v) != frozenset([v]) or until[v] != k:
+        if (
+            not isinstance(v, Var)
+            or v in taken
+            or buffers.get(v) != frozenset([v])
+            or until[v] != k
+        ):
             continue
         if repr(v.shape) == repr(out.shape) and v.dtype == out.dtype:
             return v

@@ -21,7 +21,8 @@ _BOOL, _INT64, _FLOAT32 = np.dtype(bool), np.dtype(np.int64), np.dtype(np.float3
 
 _AS_BOOLEAN = {
     "Add": "Or", "Mul": "And", "Max": "Or", "Min": "And", "BitwiseAnd": "And", "BitwiseOr": "Or",
-    "BitwiseXor": "Xor", "BitwiseNot": "Not", "Abs": "Identity", "Relu": "Identity",
+    "BitwiseXor": "Xor", "BitwiseNot": "Not", "Abs": "Identity", "Floor": "Identity",
+    "Ceil": "Identity", "Round": "Identity",
 }  # fmt: skip
 _ON_WHOLE_NUMBERS = {"Floor": "Identity", "Ceil": "Identity", "Round": "Identity"}
 

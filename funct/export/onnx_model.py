@@ -128,15 +128,4 @@ def _node(onnx: Any, node: OnnxNode) -> Any:
 
 def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
     """Write beside `path`, then rename: a reader sees the old file or the whole new one."""
-    target = os.fspath(path)
-    handle, beside = tempfile.mkstemp(dir=os.path.dirname(target) or ".", prefix=".onnx-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(model.SerializeToString(deterministic=True))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
+    write_whole(path, model.SerializeToString(deterministic=True), ExportError)

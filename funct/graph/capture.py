@@ -190,6 +190,7 @@ class Capture(Level):
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Write the op down; its result has a shape and a dtype, no value yet."""
+        args = [int(a) if isinstance(a, Size) else a for a in args]  # guards the size
         try:
             avals = prim.aval(args, params)
         except FunctError:

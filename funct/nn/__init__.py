@@ -41,11 +41,12 @@ from funct.nn.pooling import MaxPool1d as MaxPool1d
 from funct.nn.pooling import MaxPool2d as MaxPool2d
 from funct.nn.state import load_state_dict as load_state_dict
 from funct.nn.state import state_dict as state_dict
+from funct.nn.summary import summary as summary
 
 __all__ = [
     "AvgPool1d", "AvgPool2d", "BatchNorm1d", "BatchNorm2d", "Conv1d", "Conv2d", "Dropout",
     "Flatten", "GELU", "Identity", "Linear", "MaxPool1d", "MaxPool2d", "Module", "ReLU",
     "Sequential", "buffer", "combine", "eval_mode", "functional", "init", "is_buffer",
     "is_inexact_array", "is_parameter", "is_stateful", "load_state_dict", "named_leaves",
-    "named_modules", "needs_key", "partition", "state_dict", "static", "train_mode",
+    "named_modules", "needs_key", "partition", "state_dict", "static", "summary", "train_mode",
 ]  # fmt: skip

@@ -158,7 +158,9 @@ def _onnx_input(w: Any, g: str, k: str, *params: Any) -> str:
     stride, padding, dilation, _ = head
     kernel, given = w.shape_of(k)[2:], w.shape_of(g)[2:]
     axes = zip(size, given, stride, padding, dilation, kernel, strict=True)
-    extra = [n - ((t - 1) * s - low - high + d * (m - 1) + 1) for n, t, s, (low, high), d, m in axes]
+    extra = [
+        n - ((t - 1) * s - low - high + d * (m - 1) + 1) for n, t, s, (low, high), d, m in axes
+    ]
     if not all(isinstance(n, int) for n in extra):
         raise ExportError("convolution_input: ONNX needs fixed image sizes, got symbolic ones")
     both = [w.cast(v, w.results[0].dtype) for v in (g, k)]

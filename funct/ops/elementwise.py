@@ -96,7 +96,9 @@ def _onnx_floor_divide(w: Any, x: str, y: str) -> str:
     below = w.op("Where", _onnx_other_side(w, rest, y), w.op("Sub", whole, one), whole)
     if w.dtype_of(x).kind != "f":
         return str(below)
-    none = w.op("Equal", y, w.constant(0, w.dtype_of(y)))  # x / 0 is infinite, its rest is no number
+    none = w.op(
+        "Equal", y, w.constant(0, w.dtype_of(y))
+    )  # x / 0 is infinite, its rest is no number
     return str(w.op("Where", none, w.op("Div", x, y), w.op("Round", below)))
 
 
@@ -234,11 +236,11 @@ def _expm1_rule(g: Value, ans: Value) -> Value:
 
 
 def _onnx_expm1(w: Any, x: str) -> str:
-    # Kahan: the errors of exp(x) - 1 and of log(exp(x)) cancel in (u - 1) * x / log(u)
+    # Kahan: the errors of exp(x) - 1 and of log(exp(x)) cancel in (u - 1) * (x / log(u))
     one = w.constant(1, w.dtype_of(x))
     u = w.op("Exp", x)
     less = w.op("Sub", u, one)
-    exact = w.op("Div", w.op("Mul", less, x), w.op("Log", u))
+    exact = w.op("Mul", less, w.op("Div", x, w.op("Log", u)))
     saturated = w.op("Or", w.op("IsInf", u), w.op("Equal", less, w.constant(-1, w.dtype_of(x))))
     exact = w.op("Where", saturated, less, exact)
     return str(w.op("Where", w.op("Equal", u, one), x, exact))
@@ -268,7 +270,7 @@ def _onnx_log1p(w: Any, x: str) -> str:
     # Kahan: log(u) has the rounding error of u = 1 + x, and u - 1 has it too
     one = w.constant(1, w.dtype_of(x))
     u = w.op("Add", x, one)
-    exact = w.op("Div", w.op("Mul", w.op("Log", u), x), w.op("Sub", u, one))
+    exact = w.op("Mul", w.op("Log", u), w.op("Div", x, w.op("Sub", u, one)))
     return str(w.op("Where", w.op("Or", w.op("Equal", u, one), w.op("IsInf", u)), x, exact))
 
 
@@ -409,7 +411,9 @@ def _onnx_atan2(w: Any, y: str, x: str) -> str:
     right = w.op("Atan", w.op("Div", y, x))
     left = w.op("Where", onnx_signbit(w, x), w.op("Add", right, turn), right)
     flat = w.op("Where", onnx_signbit(w, x), turn, y)  # y is 0
-    upright = w.op("Where", w.op("Equal", y, zero), flat, w.op("Where", down, w.op("Neg", half), half))
+    upright = w.op(
+        "Where", w.op("Equal", y, zero), flat, w.op("Where", down, w.op("Neg", half), half)
+    )
     return str(w.op("Where", w.op("Equal", x, zero), upright, left))
 
 
@@ -544,7 +548,7 @@ def ceil(x: Operand, /) -> Value:
     """The smallest integer not below x; piecewise constant."""
 
 
-@elementwise(np.rint, None, code="rint({0})", onnx="Round", samples=reals(0.6, 1.4))
+@elementwise(np.rint, None, code="rint({0})", onnx="Round", samples=reals(-3.0, 3.0))
 def round(x: Operand, /) -> Value:
     """The nearest integer, halves to even; piecewise constant."""
 

@@ -144,7 +144,9 @@ def _contract_batch(prim: Primitive, args: Args, batched: Flags, params: Params)
 def _onnx_contract(w: Any, x: str, y: str, spec: str) -> str:
     letters = dict.fromkeys(c for c in spec if c not in ",->")
     if len(letters) > len(string.ascii_letters):
-        raise ExportError(f"contract: ONNX has {len(string.ascii_letters)} labels, got {len(letters)}")
+        raise ExportError(
+            f"contract: ONNX has {len(string.ascii_letters)} labels, got {len(letters)}"
+        )
     known = dict(zip(letters, string.ascii_letters, strict=False))
     equation = "".join([known.get(c, c) for c in spec])
     both = [w.cast(v, w.results[0].dtype) for v in (x, y)]

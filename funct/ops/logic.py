@@ -10,7 +10,7 @@ from funct import ops
 from funct.core import Operand, Value
 from funct.ops.elementwise import onnx_signbit
 from funct.ops.families import elementwise
-from funct.ops.samples import booleans, integers, pairs, reals
+from funct.ops.samples import booleans, integers, pairs, reals, specials
 
 __all__ = [
     "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
@@ -22,7 +22,7 @@ __all__ = [
 _PAIRS = pairs(smooth=False)
 
 
-@elementwise(np.equal, None, None, code="{0} == {1}", onnx="Equal", samples=_PAIRS)
+@elementwise(np.equal, None, None, code="{0} == {1}", onnx="Equal", samples=integers(0, 3))
 def equal(x: Operand, y: Operand, /) -> Value:
     """x == y, elementwise."""
 
@@ -31,7 +31,7 @@ def _onnx_not_equal(w: Any, x: str, y: str) -> str:
     return str(w.op("Not", w.op("Equal", x, y)))
 
 
-@elementwise(np.not_equal, None, None, code="{0} != {1}", onnx=_onnx_not_equal, samples=_PAIRS)
+@elementwise(np.not_equal, None, None, code="{0} != {1}", onnx=_onnx_not_equal, samples=integers(0, 3))
 def not_equal(x: Operand, y: Operand, /) -> Value:
     """x != y, elementwise."""
 
@@ -119,7 +119,9 @@ def bitwise_left_shift(x: Operand, y: Operand, /) -> Value:
     """Bits of x moved up by y places."""
 
 
-@elementwise(np.right_shift, None, None, onnx=_onnx_right_shift, samples=integers(0, 9, high_last=5))
+@elementwise(
+    np.right_shift, None, None, onnx=_onnx_right_shift, samples=integers(0, 9, high_last=5)
+)
 def bitwise_right_shift(x: Operand, y: Operand, /) -> Value:
     """Bits of x moved down by y places; the sign is kept."""
 
@@ -128,17 +130,17 @@ def _onnx_isfinite(w: Any, x: str) -> str:
     return str(w.op("Not", w.op("Or", w.op("IsNaN", x), w.op("IsInf", x))))
 
 
-@elementwise(np.isfinite, None, onnx=_onnx_isfinite, samples=reals())
+@elementwise(np.isfinite, None, onnx=_onnx_isfinite, samples=specials())
 def isfinite(x: Operand, /) -> Value:
     """Whether x is neither infinite nor NaN."""
 
 
-@elementwise(np.isinf, None, onnx="IsInf", samples=reals())
+@elementwise(np.isinf, None, onnx="IsInf", samples=specials())
 def isinf(x: Operand, /) -> Value:
     """Whether x is infinite."""
 
 
-@elementwise(np.isnan, None, onnx="IsNaN", samples=reals())
+@elementwise(np.isnan, None, onnx="IsNaN", samples=specials())
 def isnan(x: Operand, /) -> Value:
     """Whether x is NaN."""
 

@@ -12,7 +12,7 @@ from funct.core import Sample
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["booleans", "calls", "integers", "kinks", "pairs", "reals"]
+__all__ = ["booleans", "calls", "integers", "kinks", "pairs", "reals", "specials"]
 
 # numpy.random is 11 ms of import time that only tests need: its names stay text
 Make = Callable[["Generator"], Sequence[Sample]]
@@ -96,13 +96,22 @@ def integers(low: int = -5, high: int = 6, n: int = 2, high_last: int | None = N
 
 
 def booleans(n: int = 2) -> Make:
-    """n boolean operands that broadcast."""
+    """n boolean operands that broadcast, with every combination of truths."""
 
     def make(rng: Generator) -> list[Sample]:
-        shapes = ((2, 3), (3,))
-        return [
-            Sample([rng.integers(0, 2, shapes[i]).astype(bool) for i in range(n)], smooth=False)
-        ]
+        rows = np.asarray([[False, True, True, False, False]])
+        column = np.asarray([[True], [False]])
+        return [Sample([(rows, column)[i] for i in range(n)], smooth=False)]
+
+    return make
+
+
+def specials() -> Make:
+    """One floating operand with infinities, NaN, signed zeros and ordinary numbers."""
+
+    def make(rng: Generator) -> list[Sample]:
+        x = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -1.5])
+        return [Sample((x,), smooth=False), Sample((x.astype(np.float32).reshape(7, 1),), smooth=False)]
 
     return make
 

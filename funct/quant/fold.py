@@ -146,8 +146,9 @@ def _write_folded(
         _OPS[layer.name], (x, _scaled(new, layer, w, constants, total.factor)), layer.params,
         site=layer.site,
     )  # fmt: skip
-    shape = [channels if i == axis else 1 for i in range(axis, len(value.shape))]
-    bias = new.constant(total.offset.reshape(shape if axis > 1 else [1, *shape]).astype(y.dtype))
+    # (1, O, 1, ...) for a convolution, (O,) for a linear layer
+    shape = [channels] if layer.name == "matmul" else [1, channels, *[1] * len(value.shape[2:])]
+    bias = new.constant(total.offset.reshape(shape).astype(y.dtype))
     new.node(ops.add, (y, bias), site=chain[-1].site, result=chain[-1].results[0])
 
 

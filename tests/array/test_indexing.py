@@ -218,12 +218,12 @@ def test_update_equals_ufunc_at(name: str, case: Any, seed: int) -> None:
     x, key = case
     x = np.abs(x) + 0.5
     v = np.random.default_rng(seed).uniform(0.5, 2.0, x[key].shape)
-    expected = x.copy()
-    UFUNCS[name].at(expected, key, v)
-    laws.close(getattr(xp.asarray(x).at[key], name)(xp.asarray(v)), expected)
-    expected = x.copy()
-    UFUNCS[name].at(expected, key, 2.0)
-    laws.close(getattr(xp.asarray(x).at[key], name)(2), expected)
+    at = positions(x, key)
+    for given in (v, np.asarray(2.0)):
+        expected = x.reshape(-1).copy()  # ufunc.at knows no 0-d arrays
+        UFUNCS[name].at(expected, at.reshape(-1), np.broadcast_to(given, at.shape).reshape(-1))
+        updated = getattr(xp.asarray(x).at[key], name)(xp.asarray(given))
+        laws.close(updated, expected.reshape(x.shape))
 
 
 @pytest.mark.parametrize("name", ["set", *UFUNCS])
@@ -257,6 +257,7 @@ def test_update_with_traced_positions(name: str, rng: np.random.Generator) -> No
     loop = xp.stack([fun(x[k], v[k], i[k]) for k in range(2)])
     laws.close(ft.vmap(fun)(x, v, i), loop)
     laws.close(ft.jit(ft.vmap(fun))(x, v, i), loop)
+
     def total(x: Any, v: Any) -> Any:
         return xp.sum(xp.sin(ft.vmap(fun)(x, v, i)))
 

@@ -1,0 +1,127 @@
+"""Adam and AdamW."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+import funct.array as xp
+from funct import tree
+from funct.errors import ArgumentError
+from funct.optim.optimizer import (
+    Info,
+    LearningRate,
+    Optimizer,
+    at_least,
+    cast,
+    check_rate,
+    first_rate,
+    global_norm,
+    scalar,
+    step_count,
+    update_leaves,
+)
+
+__all__ = ["AdamState", "adam", "adamw"]
+
+
+@tree.register
+@attrs.frozen(eq=False)
+class AdamState:
+    """Steps done, hyper-parameters, and the moments of each parameter (torch's names)."""
+
+    step: Any
+    lr: Any
+    beta1: Any
+    beta2: Any
+    eps: Any
+    weight_decay: Any
+    exp_avg: Any
+    exp_avg_sq: Any
+    max_exp_avg_sq: Any
+
+
+def adam(
+    lr: LearningRate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    weight_decay: float = 0.0, amsgrad: bool = False,
+) -> Optimizer:  # fmt: skip
+    """Adam: steps scaled by running estimates of the gradient's first and second moment.
+
+    Maths: g ← g + weight_decay · p; m ← m + (1 - β₁)(g - m); v ← β₂ v + (1 - β₂) g²;
+    p ← p - lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + eps). amsgrad: the largest v so far for v.
+    Args: lr: a number, or a schedule: step -> number. The rest: as in torch.
+    Raises: ArgumentError: when a number is negative or a β is not below 1.
+    Source: Kingma, Ba 2014, arXiv:1412.6980; amsgrad: Reddi, Kale, Kumar 2018; torch.optim.Adam.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> opt = optim.adam(0.1)
+        >>> params = xp.asarray([1.0, -1.0])
+        >>> params, state, info = opt.step(params, xp.asarray([3.0, -4.0]), opt.init(params))
+        >>> [round(float(p), 6) for p in params], float(info.grad_norm)
+        ([0.9, -0.9], 5.0)
+    """
+    return _adam("adam", lr, betas, eps, weight_decay, amsgrad)
+
+
+def adamw(
+    lr: LearningRate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+    weight_decay: float = 1e-2, amsgrad: bool = False,
+) -> Optimizer:  # fmt: skip
+    """Adam with decoupled weight decay: p ← p (1 - lr · weight_decay) before the step, not in g.
+
+    Args, Raises: as `adam`. weight_decay is 1e-2 by default as in torch (1e-4 in optax).
+    Source: Loshchilov, Hutter 2017, arXiv:1711.05101; torch.optim.AdamW.
+    """
+    return _adam("adamw", lr, betas, eps, weight_decay, amsgrad)
+
+
+def _adam(
+    name: str, lr: LearningRate, betas: tuple[float, float], eps: float, weight_decay: float,
+    amsgrad: bool,
+) -> Optimizer:  # fmt: skip
+    check_rate(name, lr=lr, eps=eps, weight_decay=weight_decay)
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ArgumentError(f"{name}: betas[{i}] must be in [0, 1), got {beta}")
+    decoupled, decays = name == "adamw", weight_decay != 0.0
+
+    def init(params: Any) -> AdamState:
+        zeros = tree.map(xp.zeros_like, params)
+        return AdamState(
+            step_count(), first_rate(lr), scalar(betas[0]), scalar(betas[1]), scalar(eps),
+            scalar(weight_decay), zeros, zeros, zeros if amsgrad else None,
+        )  # fmt: skip
+
+    def step(params: Any, grads: Any, state: AdamState) -> tuple[Any, AdamState, Info]:
+        rate = scalar(lr(state.step)) if callable(lr) else state.lr
+        count = state.step + 1
+        t = xp.astype(count, xp.float64)
+        size = rate / (1.0 - state.beta1**t)
+        root = xp.sqrt(1.0 - state.beta2**t)
+        keep = 1.0 - rate * state.weight_decay
+
+        def rule(p: Any, g: Any, m: Any, v: Any, top: Any) -> tuple[Any, ...]:
+            if decays and decoupled:
+                p = p * cast(keep, p)
+            elif decays:
+                g = g + cast(state.weight_decay, p) * p
+            m = m + cast(1.0 - state.beta1, p) * (g - m)
+            v = cast(state.beta2, p) * v + cast(1.0 - state.beta2, p) * (g * g)
+            top = v if top is None else xp.maximum(top, v)
+            # √ has no derivative at 0: far below eps the root is cut off, so that a step of
+            # a gradient that is exactly 0 can be differentiated
+            safe = at_least(top, xp.finfo(p.dtype).smallest_normal)
+            denominator = xp.sqrt(safe) / cast(root, p) + cast(state.eps, p)
+            return p - cast(size, p) * (m / denominator), m, v, top
+
+        slots = (state.exp_avg, state.exp_avg_sq, state.max_exp_avg_sq)
+        new, m, v, top = update_leaves(name, rule, params, grads, *slots)
+        info = Info(rate, global_norm(grads), count)
+        state = attrs.evolve(
+            state, step=count, lr=rate, exp_avg=m, exp_avg_sq=v, max_exp_avg_sq=top
+        )
+        return new, state, info
+
+    return Optimizer(name, init, step)

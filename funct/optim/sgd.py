@@ -1,0 +1,92 @@
+"""Stochastic gradient descent, with momentum and Nesterov's variant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+import funct.array as xp
+from funct import tree
+from funct.errors import ArgumentError
+from funct.optim.optimizer import (
+    Info,
+    LearningRate,
+    Optimizer,
+    cast,
+    check_rate,
+    first_rate,
+    global_norm,
+    scalar,
+    step_count,
+    update_leaves,
+)
+
+__all__ = ["SGDState", "sgd"]
+
+
+@tree.register
+@attrs.frozen(eq=False)
+class SGDState:
+    """Steps done, hyper-parameters, and the momentum buffer of each parameter, or None."""
+
+    step: Any
+    lr: Any
+    momentum: Any
+    dampening: Any
+    weight_decay: Any
+    momentum_buffer: Any
+
+
+def sgd(
+    lr: LearningRate = 1e-3, momentum: float = 0.0, dampening: float = 0.0,
+    weight_decay: float = 0.0, nesterov: bool = False,
+) -> Optimizer:  # fmt: skip
+    """Stochastic gradient descent.
+
+    Maths: g ← g + weight_decay · p; b ← momentum · b + (1 - dampening) g, but b = g in the first
+    step; p ← p - lr · b, with nesterov p - lr (g + momentum · b).
+    Args: lr: a number, or a schedule: step -> number. The rest: as in torch. Without momentum there
+    is no buffer, and the state's `momentum` is not used.
+    Raises: ArgumentError: when a number is negative, or nesterov has no momentum or dampening.
+    Source: torch.optim.SGD; Sutskever, Martens, Dahl, Hinton 2013.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> opt = optim.sgd(0.5)
+        >>> params = {"w": xp.asarray([1.0])}
+        >>> params, state, info = opt.step(params, {"w": xp.asarray([2.0])}, opt.init(params))
+        >>> params["w"].tolist(), float(info.grad_norm), int(info.step)
+        ([0.0], 2.0, 1)
+    """
+    check_rate("sgd", lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay)
+    if nesterov and (momentum == 0.0 or dampening != 0.0):
+        raise ArgumentError("sgd: nesterov needs a momentum and no dampening")
+    with_buffer = momentum != 0.0
+    decays = weight_decay != 0.0
+
+    def init(params: Any) -> SGDState:
+        buffer = tree.map(xp.zeros_like, params) if with_buffer else None
+        return SGDState(
+            step_count(), first_rate(lr), scalar(momentum), scalar(dampening), scalar(weight_decay),
+            buffer,
+        )  # fmt: skip
+
+    def step(params: Any, grads: Any, state: SGDState) -> tuple[Any, SGDState, Info]:
+        rate = scalar(lr(state.step)) if callable(lr) else state.lr
+        share = xp.where(state.step == 0, 1.0, 1.0 - state.dampening)
+
+        def rule(p: Any, g: Any, b: Any) -> tuple[Any, Any]:
+            if decays:
+                g = g + cast(state.weight_decay, p) * p
+            if with_buffer:
+                b = cast(state.momentum, p) * b + cast(share, p) * g
+                g = g + cast(state.momentum, p) * b if nesterov else b
+            return p - cast(rate, p) * g, b
+
+        new, buffer = update_leaves("sgd", rule, params, grads, state.momentum_buffer)
+        count = state.step + 1
+        info = Info(rate, global_norm(grads), count)
+        return new, attrs.evolve(state, step=count, lr=rate, momentum_buffer=buffer), info
+
+    return Optimizer("sgd", init, step)

@@ -1,0 +1,1 @@
+"""Tests of programs that leave the process."""

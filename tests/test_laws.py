@@ -1,0 +1,90 @@
+"""The laws themselves: a primitive that is broken in one place is noticed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct.array as xp
+from funct import ops
+from funct.core import Primitive, ShapeDtype, lookup
+from funct.core.rule import Diagonal
+from tests import laws
+
+
+def found(name: str) -> Primitive:
+    """A primitive by name."""
+    prim = lookup(name)
+    assert prim is not None
+    return prim
+
+
+def apply_laws(prim: Primitive) -> None:
+    """All laws on all samples of one primitive."""
+    for sample in prim.samples(np.random.default_rng(7)):
+        args = [xp.asarray(a) for a in sample.args]
+
+        def call(*a: Any, params: Any = sample.params) -> Any:
+            return prim.fn(*a, *params)
+
+        rng = np.random.default_rng(0)
+        laws.check_aval(call, args)
+        laws.check_batch(call, args, rng, 1e-5)
+        if sample.smooth:
+            laws.check_derivatives(call, args, rng)
+
+
+@contextmanager
+def replaced(holder: Any, field: str, value: Any) -> Iterator[None]:
+    """A field of a frozen record, changed for a moment."""
+    before = getattr(holder, field)
+    object.__setattr__(holder, field, value)
+    try:
+        yield
+    finally:
+        object.__setattr__(holder, field, before)
+
+
+def scaled(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule that is wrong by one per cent."""
+    return lambda g, *kept: fun(g, *kept) * 1.01
+
+
+NAMES = ("tan", "multiply", "matmul", "reduce_max", "convolution", "take", "cumulative_prod")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_pull_is_noticed(name: str) -> None:
+    """A reverse rule off by one per cent breaks a law."""
+    prim = found(name)
+    rule: Any = prim.rules[0]
+    fields = ("pull", "rule") if isinstance(rule, Diagonal) else ("pull",)
+    with replaced(rule, fields[0], scaled(rule.pull)), replaced(rule, fields[-1], scaled(rule.pull)):
+        with pytest.raises(AssertionError):
+            apply_laws(prim)
+    apply_laws(prim)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_batching_rule_is_noticed(name: str) -> None:
+    """Lanes in the wrong order break a law."""
+    prim = found(name)
+    right = prim.batch
+    with replaced(prim, "batch", lambda *a: ops.flip(right(*a), (0,))), pytest.raises(AssertionError):
+        apply_laws(prim)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_abstract_rule_is_noticed(name: str) -> None:
+    """An abstract shape with one axis too many breaks a law."""
+    prim = found(name)
+    right: Any = prim.aval
+
+    def wrong(args: Any, params: Any) -> ShapeDtype:
+        like = right(args, params)
+        return ShapeDtype((*like.shape, 1), like.dtype)
+
+    with replaced(prim, "aval", wrong), pytest.raises(AssertionError):
+        apply_laws(prim)
