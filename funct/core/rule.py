@@ -109,7 +109,7 @@ class Linear(Rule):
 class Derived(Rule):
     """Only the push is stated, `push(t, ans, *operands, *params)`; the pull is its transpose."""
 
-    pull = None
+    pull: RuleFunction | None = None
     fast = False
 
     def __init__(self, push: RuleFunction) -> None:
@@ -129,28 +129,18 @@ class Derived(Rule):
         return self.rule(t, ans, *vals, *params)
 
 
-class Pair(Rule):
+class Pair(Derived):
     """Both modes stated: `push(t, ans, *operands, *params)` and `pull(g, <named>)`.
 
     For an op with several results g and the tangents are tuples; None stands for an integer result.
     """
 
+    fast = True
+
     def __init__(self, push: RuleFunction, pull: RuleFunction, names: Sequence[str]) -> None:
         self.rule = push
         self.pull = pull
         self.keep = keeper(pull, names)
-
-    def push(
-        self,
-        prim: Primitive,
-        i: int,
-        t: Any,
-        vals: Sequence[Any],
-        params: tuple[Any, ...],
-        ans: Any,
-    ) -> Any:
-        """The stated push."""
-        return self.rule(t, ans, *vals, *params)
 
 
 def keeper(

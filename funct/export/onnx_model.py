@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ import numpy as np
 from funct.core import ShapeDtype
 from funct.errors import ExportError, MissingExtraError
 from funct.export.onnx_writer import OnnxNode, Writer
+from funct.serialize import write_whole
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -122,10 +121,15 @@ def _node(onnx: Any, node: OnnxNode) -> Any:
         k: _enum(onnx, v) if isinstance(v, np.dtype) else v for k, v in node.attributes.items()
     }
     return onnx.helper.make_node(
-        node.op_type, node.inputs, node.outputs, name=node.name, doc_string=node.doc or None, **attributes
+        node.op_type,
+        node.inputs,
+        node.outputs,
+        name=node.name,
+        doc_string=node.doc or None,
+        **attributes,
     )
 
 
 def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
     """Write beside `path`, then rename: a reader sees the old file or the whole new one."""
-    write_whole(path, model.SerializeToString(deterministic=True), ExportError)
+    write_whole(path, [model.SerializeToString(deterministic=True)])

@@ -51,7 +51,9 @@ def steps(graph: Graph) -> list[Step]:
 
 
 def _plain(node: Node) -> Step:
-    return Step(node.primitive, node.primitive.onnx, node.operands, node.params, node.results, node.site)
+    return Step(
+        node.primitive, node.primitive.onnx, node.operands, node.params, node.results, node.site
+    )
 
 
 class _Finder:
@@ -59,7 +61,9 @@ class _Finder:
 
     def __init__(self, nodes: list[Node], outputs: tuple[Var, ...]) -> None:
         self.makers = {v: node for node in nodes for v in node.results}
-        self.uses = Counter([*outputs, *(a for n in nodes for a in n.operands if isinstance(a, Var))])
+        self.uses = Counter(
+            [*outputs, *(a for n in nodes for a in n.operands if isinstance(a, Var))]
+        )
 
     def maker(self, v: Any, name: str) -> Node | None:
         """The node that computes v, if its primitive has that name."""
@@ -108,7 +112,9 @@ def _channels(bias: Var, product: Var, finder: _Finder) -> Var | None:
 def _conv(node: Node, convolution: Node, bias: Var) -> Step:
     prim = convolution.primitive
     operands = (*convolution.operands, bias)
-    return Step(prim, _three_inputs(prim.onnx), operands, convolution.params, node.results, node.site)
+    return Step(
+        prim, _three_inputs(prim.onnx), operands, convolution.params, node.results, node.site
+    )
 
 
 def _three_inputs(lower: Any) -> Callable[..., Any]:

@@ -120,7 +120,9 @@ class Writer:
         raw = np.asarray(value, dtype)
         key = (raw.dtype.name, raw.shape, raw.tobytes())
         if key not in self._constants:
-            label = "_".join(str(v) for v in raw.reshape(-1)[:4].tolist()) if raw.size <= 4 else "array"
+            label = (
+                "_".join(str(v) for v in raw.reshape(-1)[:4].tolist()) if raw.size <= 4 else "array"
+            )
             self._constants[key] = self.initializer(f"constant_{label}", raw)
         return self._constants[key]
 
@@ -148,7 +150,9 @@ class Writer:
             symbolic = []
         if not symbolic:
             return self.constant(list(shape), _INT64)
-        parts = [self._size(n) if isinstance(n, Size) else self.constant([n], _INT64) for n in shape]
+        parts = [
+            self._size(n) if isinstance(n, Size) else self.constant([n], _INT64) for n in shape
+        ]
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
     def _size(self, size: Size) -> str:

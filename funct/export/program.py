@@ -65,7 +65,11 @@ def export(
         return outs
 
     graph, outer = capture(
-        flat, [*held.arrays, *examples], label="export", names=[None] * held.count + names, user_fun=fun
+        flat,
+        [*held.arrays, *examples],
+        label="export",
+        names=[None] * held.count + names,
+        user_fun=fun,
     )
     if outer:
         raise ExportError("export: the function closes over a value of an outer transform")
@@ -104,7 +108,9 @@ class _Held:
                 first.setdefault(id(x), (path, x))  # a shared parameter is one constant
         leaves = tuple([x for _, x in named])
         arrays = tuple([x for _, x in first.values()])
-        return cls(fun, leaves, pytree.structure(owner), arrays, tuple([p for p, _ in first.values()]))
+        return cls(
+            fun, leaves, pytree.structure(owner), arrays, tuple([p for p, _ in first.values()])
+        )
 
     @property
     def count(self) -> int:
@@ -167,29 +173,38 @@ _TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same")
 
 def _symbol(name: Any) -> str:
     text = name.name if isinstance(name, Dim) else name
-    if not isinstance(text, str) or not text.isidentifier() or keyword.iskeyword(text) or _TAKEN.fullmatch(text):
+    if (
+        not isinstance(text, str)
+        or not text.isidentifier()
+        or keyword.iskeyword(text)
+        or _TAKEN.fullmatch(text)
+    ):
         raise ExportError(f"export: a symbolic size must be named by an identifier, got {text!r}")
     return text
 
 
+# A polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size.
+_FIXED = re.compile(r"[\w*+ -]+ == -?\d+")
+
+
 def _refuse_fixed(graph: Graph) -> None:
-    symbols = {s.name for s in graph.symbols}
     for e in graph.nodes:
-        fixed = isinstance(e, Guard) and e.kind == "size" and re.fullmatch(r"(\w+) == \d+", e.expected)
-        if fixed and fixed.group(1) in symbols:
+        if isinstance(e, Guard) and e.kind == "size" and _FIXED.fullmatch(e.expected):
+            what = e.expected.split(" == ")[0]
             raise ExportError(
-                f"export: the size {fixed.group(1)!r} was to stay symbolic, but the function fixes it: "
+                f"export: the size {what!r} was to stay symbolic, but the function fixes it: "
                 f"{e.expected}",
-                site=e.site,  # type: ignore[union-attr]
+                site=e.site,
                 fix="compute with the shape itself, or leave the axis out of dynamic_shapes",
             )
 
 
 def _input_names(fun: Callable[..., Any], call: Any) -> tuple[str, ...]:
     try:
-        parameters = list(inspect.signature(fun).parameters)
+        found = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
-        parameters = []
+        found = {}.values()
+    parameters = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     names = []
     for path, _ in pytree.flatten_with_path(call):
         kind, _, rest = path.partition(".")

@@ -79,10 +79,14 @@ def to_onnx(
 def _program(given: Any, args: tuple[Any, ...] | None, dynamic_shapes: Any) -> ExportedProgram:
     if not isinstance(given, ExportedProgram):
         if args is None:
-            raise ExportError("to_onnx: a function needs example arguments", fix="to_onnx(fun, (x,))")
+            raise ExportError(
+                "to_onnx: a function needs example arguments", fix="to_onnx(fun, (x,))"
+            )
         return export(given, args, dynamic_shapes=dynamic_shapes)
     if args is not None or dynamic_shapes is not None:
-        raise ExportError("to_onnx: a program is already captured; it takes no args, no dynamic_shapes")
+        raise ExportError(
+            "to_onnx: a program is already captured; it takes no args, no dynamic_shapes"
+        )
     return given
 
 
@@ -100,7 +104,10 @@ def _names(kind: str, given: Sequence[str] | None, own: tuple[str, ...]) -> tupl
 
 def _guard_problems(graph: Graph) -> list[Problem]:
     return [
-        (f"the function branches on {e.kind}() of a value, and ONNX would keep one branch for all", e.site)
+        (
+            f"the function branches on {e.kind}() of a value, and ONNX would keep one branch for all",
+            e.site,
+        )
         for e in graph.nodes
         if isinstance(e, Guard) and e.kind != "size"
     ]
@@ -122,7 +129,9 @@ def _refuse(problems: list[Problem]) -> None:
         raise ExportError(f"to_onnx: {problems[0][0]}", site=problems[0][1])
     lines = [f"    {what}" + (f"  ({site})" if site else "") for what, site in problems]
     text = "\n".join(dict.fromkeys(lines))
-    raise ExportError(f"to_onnx: {len(problems)} operations have no ONNX form:\n{text}", site=problems[0][1])
+    raise ExportError(
+        f"to_onnx: {len(problems)} operations have no ONNX form:\n{text}", site=problems[0][1]
+    )
 
 
 # writing --------------------------------------------------------------------------------------------
@@ -140,7 +149,9 @@ def _write(
     names: dict[Var, str] = {}
     for v, name in zip(graph.inputs, inputs, strict=True):
         if name in outputs:
-            raise ExportError(f"to_onnx: {name!r} names an input and an output", fix="give output_names")
+            raise ExportError(
+                f"to_onnx: {name!r} names an input and an output", fix="give output_names"
+            )
         names[v] = writer.declare(writer.unique(name), v.aval)
     for name in outputs:
         writer.unique(name)
@@ -216,11 +227,6 @@ def _name_outputs(writer: Writer, made: list[str], outputs: tuple[str, ...]) -> 
     renamed: dict[str, str] = {}
     writer.enter("", "", ())
     for name, output in zip(made, outputs, strict=True):
-        if name in computed and name not in renamed:
-            renamed[name] = output
+        own = name in computed and name not in renamed
+        renamed[name if own else writer.op("Identity", name)] = output
     writer.rename(renamed)
-    taken = set(renamed.values())
-    for name, output in zip(made, outputs, strict=True):
-        if output not in taken:
-            copy = writer.op("Identity", renamed.get(name, name))
-            writer.rename({copy: output})

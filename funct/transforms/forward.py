@@ -15,7 +15,7 @@ from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph.capture import capture
 from funct.transforms.reverse import transpose
 
-__all__ = ["Forward", "ForwardTracer", "jvp", "linearize"]
+__all__ = ["Forward", "ForwardTracer", "jvp", "linearize", "split_aux"]
 
 
 class ForwardTracer(Tensor):
@@ -131,7 +131,7 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         level.open = False
     aux: tuple[Any, ...] = ()
     if has_aux:
-        out, side = _pair("jvp", out)
+        out, side = split_aux("jvp", out)
         aux = (pytree.map(lambda x: _low(x, level), side),)
     outs, shape = pytree.flatten(out)
     value = shape.unflatten([_low(asarray(o), level) for o in outs])
@@ -139,7 +139,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     return value, tangent, *aux
 
 
-def _pair(name: str, out: Any) -> tuple[Any, Any]:
+def split_aux(name: str, out: Any) -> tuple[Any, Any]:
+    """(output, aux) of a function called with has_aux=True."""
     if not isinstance(out, tuple) or len(out) != 2:
         raise TransformError(f"{name}: with has_aux=True the function must return (output, aux)")
     return out

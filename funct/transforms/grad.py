@@ -15,7 +15,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray, reshape
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.ops.families import wrap
-from funct.transforms.forward import jvp
+from funct.transforms.forward import jvp, split_aux
 from funct.transforms.reverse import Reverse, backward, lower, pull_back, sink, zero_of
 from funct.transforms.vmap import vmap
 
@@ -61,9 +61,8 @@ def _cotangent(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
 
 
 def _with_aux(name: str, out: Any, level: Reverse) -> tuple[Any, tuple[Any, ...]]:
-    if not isinstance(out, tuple) or len(out) != 2:
-        raise TransformError(f"{name}: with has_aux=True the function must return (output, aux)")
-    return out[0], (pytree.map(lambda x: lower(x, level)[0], out[1]),)
+    out, side = split_aux(name, out)
+    return out, (pytree.map(lambda x: lower(x, level)[0], side),)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -265,7 +264,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         [3.0, 3.0]
     """
     _, pull = vjp(fun, *pytree.map(lambda x: asarray(x) * 0.0, primals))
-    return pull  # type: ignore[no-any-return]
+    return pull
 
 
 def _basis(x: Any) -> Any:

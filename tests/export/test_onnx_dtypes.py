@@ -93,7 +93,10 @@ def test_signed_floor_division() -> None:
     x, y = np.asarray([7, -7, 7, -7, 6, -6]), np.asarray([3, 3, -3, -3, 3, -3])
     check(ops.floor_divide, x, y)
     check(ops.remainder, x, y)
-    floats = np.asarray([1.0, -1.0, 0.3, -0.3, 5.5], "f"), np.asarray([0.1, 0.1, -0.1, -0.1, 2], "f")
+    floats = (
+        np.asarray([1.0, -1.0, 0.3, -0.3, 5.5], "f"),
+        np.asarray([0.1, 0.1, -0.1, -0.1, 2], "f"),
+    )
     check(ops.floor_divide, *floats)
     check(ops.remainder, *floats)
 
@@ -125,7 +128,10 @@ def test_reductions_of_integers(dtype: str) -> None:
     check(lambda v: ops.take(v, xp.asarray([0, -1], dtype=xp.int8), 0), x)
     check(lambda v: ops.put(v, xp.asarray([0] * len(x)), 0, 2), x)
     if dtype != "bool":
-        check(lambda v: ops.matmul(ops.reshape(v, (1, -1 + len(x) + 1)), ops.reshape(v, (len(x), 1))), x)
+        check(
+            lambda v: ops.matmul(ops.reshape(v, (1, -1 + len(x) + 1)), ops.reshape(v, (len(x), 1))),
+            x,
+        )
         check(lambda v: ops.contract(v, v, "a,a->a"), x)
 
 
@@ -178,7 +184,11 @@ def test_python_numbers() -> None:
 def test_promotion() -> None:
     """Operands of different dtypes are computed in the dtype they promote to."""
     x = np.asarray([1.5, 2.5], "f")
-    for other in (np.asarray([3, 4], "int8"), np.asarray([3, 4], "float16"), np.asarray([True, False])):
+    for other in (
+        np.asarray([3, 4], "int8"),
+        np.asarray([3, 4], "float16"),
+        np.asarray([True, False]),
+    ):
         for fun in (ops.add, ops.multiply, ops.maximum, ops.less, ops.equal, ops.pow):
             check(fun, x, other, rtol=1e-3)
     check(ops.matmul, x.reshape(1, 2), np.asarray([[3], [4]], "int8"))

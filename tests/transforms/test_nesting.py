@@ -161,8 +161,8 @@ def test_missing_derivatives_raise_by_name() -> None:
     """An op without a derivative says so; it is never a silent zero."""
     with pytest.raises(UndefinedDerivativeError, match="nextafter: no derivative: "):
         ft.grad(lambda x: xp.nextafter(x, 2.0))(arr(1.0))
-    with pytest.raises(UndefinedDerivativeError, match="scatter: no derivative"):
-        ft.grad(lambda x: xp.sum(x.at[0].max(0.5)))(arr([1.0, 2.0]))
+    with pytest.raises(UndefinedDerivativeError, match="nextafter: no derivative: "):
+        ft.jvp(lambda x: xp.nextafter(2.0, x), (arr(1.0),), (arr(1.0),))
 
 
 def test_vmap_axes() -> None:

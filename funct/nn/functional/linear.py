@@ -56,11 +56,11 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return xp.reshape(input, (*shape[:start], joined, *shape[end + 1 :]))
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+def one_hot(input: Any, num_classes: int = -1) -> Any:
     """Mark each index by a 1 in a new last axis of length num_classes.
 
-    Args: tensor: integers >= 0. num_classes: -1 takes the largest index + 1, which asks for values.
-    Returns: int64, shape (*tensor.shape, num_classes).
+    Args: input: integers >= 0. num_classes: -1 takes the largest index + 1, which asks for values.
+    Returns: int64, shape (*input.shape, num_classes).
     Raises: ArgumentError: when num_classes is neither -1 nor positive.
     Notes: an index outside the classes gives a row of zeros, where torch raises.
     Example:
@@ -71,6 +71,6 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     """
     if num_classes != -1 and num_classes < 1:
         raise ArgumentError(f"one_hot: num_classes must be -1 or positive, got {num_classes}")
-    n = int(xp.max(tensor)) + 1 if num_classes == -1 else num_classes
-    hits = xp.expand_dims(tensor, -1) == xp.arange(n, dtype=tensor.dtype)
+    n = int(xp.max(input)) + 1 if num_classes == -1 else num_classes
+    hits = xp.expand_dims(input, -1) == xp.arange(n, dtype=input.dtype)
     return xp.astype(hits, xp.int64)
