@@ -26,7 +26,7 @@ def filled(shape: tuple[int, ...], kind: str, seed: int) -> np.ndarray[Any, Any]
         return np.asarray(rng.integers(low, 6, shape)).astype(kind)
     x = np.asarray(rng.normal(size=shape))
     if kind.startswith("complex"):
-        return (x + 1j * rng.normal(size=shape)).astype(kind)
+        return np.asarray(x + 1j * rng.normal(size=shape)).astype(kind)
     return np.where(rng.random(shape) < 0.2, np.round(x), x).astype(kind)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axis, normal_shape
+from funct.array.axes import normal_shape
+from funct.array.dtypes import as_dtype
 from funct.array.tensor import Tensor
 from funct.core import Size, Value
 from funct.errors import DTypeError, FunctError, ShapeError, UnsupportedOperandError
@@ -38,11 +39,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     """
     _check_device("asarray", device)
     if isinstance(obj, Tensor):
-        if dtype is not None and np.dtype(dtype) != obj.dtype:
-            if copy is False:
-                raise DTypeError(f"asarray: copy=False, but {obj.dtype} must be cast to {dtype}")
-            return ops.astype(obj, np.dtype(dtype))
-        return obj
+        return _cast_tensor(obj, obj.dtype if dtype is None else as_dtype("asarray", dtype), copy)
     if isinstance(obj, list | tuple) and any(isinstance(v, Tensor) for v in _flat(obj)):
         return _stacked(obj, dtype)
     try:
@@ -57,6 +54,14 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if data.dtype.kind not in "biufc" and data.dtype.kind != "V":
         raise DTypeError(f"asarray: elements must be numbers, got dtype {data.dtype}")
     return wrap(data if data.__class__ is np.ndarray else np.asarray(data))
+
+
+def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:
+    if dtype == x.dtype:
+        return x
+    if copy is False:
+        raise DTypeError(f"asarray: copy=False, but {x.dtype} must be cast to {dtype}")
+    return ops.astype(x, dtype)
 
 
 def _flat(obj: Any) -> list[Any]:
@@ -79,6 +84,10 @@ def _stacked(obj: Any, dtype: Any) -> Any:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An Array of x's elements through DLPack; copied unless copy is False."""
     _check_device("from_dlpack", device)
+    if not hasattr(x, "__dlpack__"):
+        raise UnsupportedOperandError(
+            f"from_dlpack: x must have __dlpack__, got {type(x).__name__}", fix="use asarray"
+        )
     data = np.from_dlpack(x)
     return wrap(data if copy is False else data.copy())
 
@@ -89,7 +98,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     shape = normal_shape("full", shape)
     value = fill_value if isinstance(fill_value, Value) else wrap(np.asarray(fill_value))
     if dtype is not None:
-        value = ops.astype(value, np.dtype(dtype))
+        value = ops.astype(value, as_dtype("full", dtype))
     return _spread(value, shape)
 
 
@@ -172,6 +181,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     n = len(arrays)
     out = []
     for k, a in enumerate(arrays):
+        if len(a.shape) != 1:
+            raise ShapeError(f"meshgrid: arrays must be 1-D, got shape {a.shape}")
         axis = 1 - k if indexing == "xy" and n > 1 and k < 2 else k
         shape = tuple([a.shape[0] if i == axis else 1 for i in range(n)])
         out.append(ops.reshape(a, shape))
@@ -180,7 +191,9 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def _triangle(x: Any, k: int, lower: bool) -> Any:
-    normal_axis("tril" if lower else "triu", -2, len(x.shape))
+    if len(x.shape) < 2:
+        name = "tril" if lower else "triu"
+        raise ShapeError(f"{name}: x must have at least 2 axes, got shape {x.shape}")
     rows, columns = np.ogrid[: int(x.shape[-2]), : int(x.shape[-1])]
     keep = columns - rows <= k if lower else columns - rows >= k
     return ops.where(wrap(keep), x, ops.astype(wrap(np.asarray(0)), x.dtype))

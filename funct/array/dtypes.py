@@ -33,6 +33,15 @@ float64: DType = np.dtype(np.float64)
 complex64: DType = np.dtype(np.complex64)
 complex128: DType = np.dtype(np.complex128)
 
+
+def as_dtype(name: str, dtype: Any) -> DType:
+    """A dtype from what NumPy takes for one, or DTypeError that names the function."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise DTypeError(f"{name}: {dtype!r} is no dtype") from None
+
+
 _KINDS = {
     "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
     "real floating": "f", "complex floating": "c", "numeric": "iufc",
@@ -79,7 +88,10 @@ class FloatLimits:
 
 def finfo(type: Any, /) -> FloatLimits:
     """Limits of a floating dtype or of an array's."""
-    info = np.finfo(type.dtype if isinstance(type, Value) else type)
+    dtype = type.dtype if isinstance(type, Value) else np.dtype(type)
+    if dtype.kind not in "fc":
+        raise DTypeError(f"finfo: dtype must be floating, got {dtype}")
+    info = np.finfo(dtype)
     return FloatLimits(
         int(info.bits), float(info.eps), float(info.max), float(info.min),
         float(info.smallest_normal), np.dtype(info.dtype),
@@ -98,5 +110,8 @@ class IntegerLimits:
 
 def iinfo(type: Any, /) -> IntegerLimits:
     """Limits of an integer dtype or of an array's."""
-    info = np.iinfo(type.dtype if isinstance(type, Value) else type)
+    dtype = type.dtype if isinstance(type, Value) else np.dtype(type)
+    if dtype.kind not in "iu":
+        raise DTypeError(f"iinfo: dtype must be of integers, got {dtype}")
+    info = np.iinfo(dtype)
     return IntegerLimits(int(info.bits), int(info.max), int(info.min), np.dtype(info.dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from types import EllipsisType
 from typing import Any
 
 import attrs
@@ -39,7 +40,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def _expand(x: Any, key: tuple[Any, ...]) -> list[Any]:
-    """One entry per axis of x, plus None and _Extra entries; masks become integer arrays."""
+    """One entry per axis of x, plus None, _Extra and Ellipsis; masks become integer arrays."""
     entries = [_entry(k) for k in key]
     if sum(1 for k in entries if k is Ellipsis) > 1:
         raise IndexOutOfBoundsError("x[...]: an index can have only one Ellipsis")
@@ -47,7 +48,8 @@ def _expand(x: Any, key: tuple[Any, ...]) -> list[Any]:
     if used > rank:
         raise IndexOutOfBoundsError(f"x[...]: {used} indices for an array of rank {rank}")
     at = next((n for n, k in enumerate(entries) if k is Ellipsis), len(entries))
-    entries[at : at + 1] = [slice(None)] * (rank - used)
+    # an Ellipsis stays, for it separates index arrays even where it stands for no axis
+    entries[at : at + 1] = [Ellipsis, *[slice(None)] * (rank - used)]
     items: list[Any] = []
     axis = 0
     for k in entries:
@@ -94,6 +96,8 @@ def _basic(x: Any, items: list[Any]) -> tuple[Any, bool]:
     shape: list[Any] = []
     advanced: list[int] = []
     for place, i in enumerate(items):
+        if i is Ellipsis:
+            continue
         if i is None or isinstance(i, _Extra):
             shape.append(1)
         else:
@@ -107,7 +111,7 @@ def _basic(x: Any, items: list[Any]) -> tuple[Any, bool]:
             advanced.append(place)  # NumPy counts ints among the arrays here
     if any(t != (None, None, 1) for t in triples):
         x = ops.slice_(x, tuple(triples))
-    if len(shape) != len(items) or len(shape) != len(triples):
+    if any(i is None or not isinstance(i, slice | Value | EllipsisType) for i in items):
         x = ops.reshape(x, tuple(shape))
     return x, not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_letters
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.tensor import matmul
-from funct.core import Shape
+from funct.core import Shape, is_one
 from funct.errors import ShapeError
 
 __all__ = ["einsum", "matmul", "outer", "tensordot", "vecdot"]
@@ -27,6 +28,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
     Source: NumPy `einsum`; two operands at a time, in the order of `numpy.einsum_path`.
     """
     terms, out = _parse(subscripts, [len(x.shape) for x in operands])
+    _check_lengths(subscripts, terms, operands)
     work = [_diagonal(x, t) for x, t in zip(operands, terms, strict=True)]
     for step in _order(terms, out, operands):
         picked = [work.pop(i) for i in sorted(step, reverse=True)][::-1]
@@ -37,21 +39,51 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
 
 
 def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+    """One label per axis for each operand and the result; `...` becomes labels nobody typed."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
         raise ShapeError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(ranks)}")
-    fresh = [chr(k) for k in range(0x391, 0x391 + 40)]  # labels that no user types
-    extra = max([n - len(t.replace("...", "")) for t, n in zip(terms, ranks, strict=True)] + [0])
-    for k, (t, n) in enumerate(zip(terms, ranks, strict=True)):
-        hidden = n - len(t.replace("...", ""))
-        if hidden < 0 or ("..." not in t and hidden):
+    for c in "".join([t.replace("...", "", 1) for t in (*terms, right)]):
+        if c not in ascii_letters:
+            raise ShapeError(f"einsum: labels must be letters, got {c!r} in {subscripts!r}")
+    hidden = [n - len(t.replace("...", "")) for t, n in zip(terms, ranks, strict=True)]
+    for t, n, h in zip(terms, ranks, hidden, strict=True):
+        if h < 0 or (h and "..." not in t):
             raise ShapeError(f"einsum: term {t!r} of {subscripts!r} does not fit rank {n}")
-        terms[k] = t.replace("...", "".join(fresh[extra - hidden : extra]))
+    extra = max([0, *hidden])
+    fresh = "".join([c for c in ascii_letters if c not in subscripts][:extra])
+    named = "".join(terms).replace("...", "")
     if not arrow:
-        labels = "".join(terms)
-        right = "..." + "".join(sorted(c for c in set(labels) if labels.count(c) == 1 and c < "Α"))
-    return terms, right.replace("...", "".join(fresh[:extra]))
+        right = "..." + "".join(sorted(c for c in set(named) if named.count(c) == 1))
+    _check_result(subscripts, right, named, extra)
+    terms = [t.replace("...", fresh[extra - h :]) for t, h in zip(terms, hidden, strict=True)]
+    return terms, right.replace("...", fresh)
+
+
+def _check_result(subscripts: str, right: str, named: str, extra: int) -> None:
+    if extra and "..." not in right:
+        raise ShapeError(
+            f"einsum: the result of {subscripts!r} must have '...' for the axes it hides"
+        )
+    for c in right.replace("...", ""):
+        if c not in named:
+            raise ShapeError(f"einsum: result label {c!r} of {subscripts!r} stands in no operand")
+        if right.count(c) > 1:
+            raise ShapeError(f"einsum: result label {c!r} of {subscripts!r} stands twice")
+
+
+def _check_lengths(subscripts: str, terms: list[str], operands: tuple[Any, ...]) -> None:
+    """Axes of one label have one length, or, in another operand, length 1."""
+    size: dict[str, Any] = {}
+    for t, x in zip(terms, operands, strict=True):
+        for k, (c, n) in enumerate(zip(t, x.shape, strict=True)):
+            m = x.shape[t.index(c)] if t.index(c) < k else size.get(c, 1)
+            inside = t.index(c) < k
+            if n != m if inside else not (is_one(n) or is_one(m) or n == m):
+                shown = f"axis {c!r}" if c in subscripts else "an axis under '...'"
+                raise ShapeError(f"einsum: {shown} has length {m} and {n} in {subscripts!r}")
+            size[c] = m if is_one(n) else n
 
 
 def _diagonal(x: Any, t: str) -> tuple[Any, str]:
@@ -60,12 +92,11 @@ def _diagonal(x: Any, t: str) -> tuple[Any, str]:
         while t.count(c) > 1:
             i, j = t.index(c), t.rindex(c)
             n = x.shape[i]
-            if x.shape[j] != n:
-                raise ShapeError(f"einsum: axis {c!r} has length {n} and {x.shape[j]}")
             x = ops.move_axis(ops.move_axis(x, j, 0), i + 1, 1)
             t = c + c + "".join(v for k, v in enumerate(t) if k not in (i, j))
             x = ops.reshape(x, (n * n, *x.shape[2:]))
-            x = ops.slice_(x, ((None, None, int(n) + 1), *((None, None, 1),) * (len(x.shape) - 1)))
+            rest = ((None, None, 1),) * (len(x.shape) - 1)
+            x = ops.slice_(x, ((None, None, int(n) + 1), *rest))
             t = t[1:]
     return x, t
 
@@ -99,7 +130,7 @@ def _grown(x: Any, s: str, y: Any, t: str) -> tuple[Any, Any]:
     size: dict[str, Any] = {}
     for labels, shape in ((s, x.shape), (t, y.shape)):
         for c, n in zip(labels, shape, strict=True):
-            if n != 1 or c not in size:
+            if not is_one(n) or c not in size:
                 size[c] = n
     shape_x, shape_y = (tuple([size[c] for c in labels]) for labels in (s, t))
     x = x if x.shape == shape_x else ops.broadcast_to(x, shape_x)
@@ -109,30 +140,54 @@ def _grown(x: Any, s: str, y: Any, t: str) -> tuple[Any, Any]:
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Sum of products over the last `axes` axes of x1 and the first of x2, or over named ones."""
     a, b = len(x1.shape), len(x2.shape)
-    if isinstance(axes, int):
-        first, second = list(range(a - axes, a)), list(range(axes))
-    else:
-        first = [normal_axis("tensordot", k, a) for k in axes[0]]
-        second = [normal_axis("tensordot", k, b) for k in axes[1]]
-    left = [chr(97 + k) for k in range(a)]
-    right = [chr(97 + a + k) for k in range(b)]
+    first, second = _summed_axes(axes, x1.shape, x2.shape)
+    left = list(ascii_letters[:a])
+    right = list(ascii_letters[a : a + b])
     for i, j in zip(first, second, strict=True):
         if x1.shape[i] != x2.shape[j]:
             raise ShapeError(
-                f"tensordot: summed axes must agree, got {x1.shape[i]} and {x2.shape[j]}"
+                f"tensordot: summed axes must agree, got x1 {x1.shape} and x2 {x2.shape}: "
+                f"{x1.shape[i]} != {x2.shape[j]}"
             )
         right[j] = left[i]
     kept = [c for c in left if c not in right] + [c for c in right if c not in left]
     return ops.contract(x1, x2, f"{''.join(left)},{''.join(right)}->{''.join(kept)}")
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Sum of conj(x1) * x2 along axis."""
-    shape: Shape = ops.families.broadcast_shapes(x1.shape, x2.shape)
-    k = normal_axis("vecdot", axis, min(len(x1.shape), len(x2.shape))) - min(
-        len(x1.shape), len(x2.shape)
+def _summed_axes(axes: Any, x1: Shape, x2: Shape) -> tuple[list[int], list[int]]:
+    a, b = len(x1), len(x2)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a, b):
+            raise ShapeError(
+                f"tensordot: axes must be at most the ranks, got {axes} for x1 {x1} and x2 {x2}"
+            )
+        return list(range(a - axes, a)), list(range(axes))
+    if len(axes[0]) != len(axes[1]):
+        raise ShapeError(f"tensordot: axes must name as many axes of x1 as of x2, got {axes}")
+    return (
+        [normal_axis("tensordot", k, a) for k in axes[0]],
+        [normal_axis("tensordot", k, b) for k in axes[1]],
     )
-    return ops.reduce_sum(ops.conj(x1) * x2, (len(shape) + k,), False)
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Sum of conj(x1) * x2 along axis, counted in both from the end; other axes broadcast."""
+    rank = min(len(x1.shape), len(x2.shape))
+    back = normal_axis("vecdot", axis, rank) - rank
+    x, y = (ops.move_axis(v, len(v.shape) + back, len(v.shape) - 1) for v in (x1, x2))
+    if x.shape[-1] != y.shape[-1]:
+        raise ShapeError(
+            f"vecdot: axis {axis} must have one length, got {x.shape[-1]} and {y.shape[-1]}"
+        )
+    row = ops.reshape(ops.conj(x), (*x.shape[:-1], 1, x.shape[-1]))
+    column = ops.reshape(y, (*y.shape, 1))
+    try:
+        out = ops.matmul(row, column)
+    except ShapeError:
+        raise ShapeError(
+            f"vecdot: shapes must broadcast, got x1 {x1.shape} and x2 {x2.shape}"
+        ) from None
+    return ops.reshape(out, out.shape[:-2])
 
 
 def outer(x1: Any, x2: Any, /) -> Any:

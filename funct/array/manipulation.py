@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis, normal_shape
 from funct.array.creation import asarray
-from funct.core import Size
-from funct.errors import ShapeError
+from funct.array.dtypes import as_dtype
+from funct.core import Size, Value
+from funct.errors import DTypeError, ShapeError
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
@@ -21,7 +23,7 @@ __all__ = [
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """x in another dtype; the same array where nothing changes and copy is False."""
-    dtype = np.dtype(dtype)
+    dtype = as_dtype("astype", dtype)
     return x if dtype == x.dtype and not copy else ops.astype(x, dtype)
 
 
@@ -50,12 +52,14 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that the shapes broadcast to."""
+    return _common_shape("broadcast_shapes", shapes)
+
+
+def _common_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     try:
         return ops.families.broadcast_shapes(*shapes)
     except ValueError as error:
-        raise ShapeError(
-            f"broadcast_shapes: shapes must broadcast, got {shapes}: {error}"
-        ) from None
+        raise ShapeError(f"{name}: shapes must broadcast, got {shapes}: {error}") from None
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
@@ -65,7 +69,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Any:
 
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """All arrays broadcast to their common shape."""
-    common = broadcast_shapes(*[a.shape for a in arrays])
+    common = _common_shape("broadcast_arrays", tuple([a.shape for a in arrays]))
     return tuple([a if a.shape == common else ops.broadcast_to(a, common) for a in arrays])
 
 
@@ -93,7 +97,11 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     parts = [asarray(a) for a in arrays]
     if not parts:
         raise ShapeError("stack: at least one array is needed, got none")
-    k = normal_axis("stack", axis, len(parts[0].shape) + 1)
+    shape = parts[0].shape
+    for p in parts:
+        if p.shape != shape:
+            raise ShapeError(f"stack: shapes must agree, got {shape} and {p.shape}")
+    k = normal_axis("stack", axis, len(shape) + 1)
     return _joined([expand_dims(p, k) for p in parts], k)
 
 
@@ -137,15 +145,25 @@ def matrix_transpose(x: Any, /) -> Any:
     return x.mT
 
 
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return tuple(x) if isinstance(x, tuple | list) else (x,)
+
+
+def _ordered_axes(name: str, axes: Any, rank: int) -> list[int]:
+    """Non-negative axes in the order given, each at most once."""
+    normal_axes(name, _tuple(axes), rank)
+    return [normal_axis(name, a, rank) for a in _tuple(axes)]
+
+
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Axes moved to other positions, the rest in order."""
     rank = len(x.shape)
-    src = [
-        normal_axis("moveaxis", a, rank)
-        for a in (source if isinstance(source, tuple) else (source,))
-    ]
-    given = destination if isinstance(destination, tuple) else (destination,)
-    dst = [normal_axis("moveaxis", a, rank) for a in given]
+    src = _ordered_axes("moveaxis", source, rank)
+    dst = _ordered_axes("moveaxis", destination, rank)
+    if len(src) != len(dst):
+        raise ShapeError(
+            f"moveaxis: source and destination must be as many, got {source} and {destination}"
+        )
     order = [i for i in range(rank) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
@@ -161,8 +179,10 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """Elements moved by shift along axis, wrapping around; None rolls the flat array."""
     if axis is None:
         return ops.reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    axes = _tuple(axis)
+    shifts = _tuple(shift) if isinstance(shift, tuple | list) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll: shift and axis must be as many, got {shift} and {axis}")
     for s, a in zip(shifts, axes, strict=True):
         k = normal_axis("roll", a, len(x.shape))
         n = x.shape[k]
@@ -178,13 +198,23 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     k = normal_axis("repeat", axis, len(x.shape))
-    counts = np.asarray(repeats.concrete() if hasattr(repeats, "concrete") else repeats)
-    at = np.repeat(np.arange(int(x.shape[k])), counts)
-    return ops.take(x, ops.families.constant(at), k)
+    n = int(x.shape[k])
+    counts = np.asarray(repeats.concrete() if isinstance(repeats, Value) else repeats)
+    if counts.dtype.kind not in "iu":
+        raise DTypeError(f"repeat: repeats must be integers, got {counts.dtype}")
+    if counts.size and counts.min() < 0:
+        raise ShapeError(f"repeat: repeats must not be negative, got {repeats}")
+    if counts.shape not in ((), (1,), (n,)):
+        raise ShapeError(
+            f"repeat: repeats of shape {counts.shape} must broadcast to axis {k} of length {n}"
+        )
+    return ops.take(x, ops.families.constant(np.repeat(np.arange(n), counts)), k)
 
 
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
     """x repeated as a whole along each axis."""
+    if any(r < 0 for r in repetitions):
+        raise ShapeError(f"tile: repetitions must not be negative, got {repetitions}")
     rank = max(len(x.shape), len(repetitions))
     shape = (1,) * (rank - len(x.shape)) + tuple(x.shape)
     reps = (1,) * (rank - len(repetitions)) + tuple(repetitions)
@@ -196,11 +226,22 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
 
 def pad(x: Any, padding: Any, /, *, value: Any = 0) -> Any:
     """x with `value` around it; padding holds one (low, high) pair per axis."""
-    pairs = tuple([tuple(p) for p in padding])
+    pairs = _pairs(x, padding)
     y = ops.pad_axes(x, pairs)
     if value == 0:
         return y
     inside = ops.pad_axes(
         ops.broadcast_to(ops.families.constant(np.ones((), bool)), x.shape), pairs
     )
-    return ops.where(inside, y, value)
+    return ops.where(inside, y, ops.astype(asarray(value), x.dtype))
+
+
+def _pairs(x: Any, padding: Any) -> tuple[tuple[int, int], ...]:
+    pairs = tuple([tuple([operator.index(n) for n in p]) for p in padding])
+    if len(pairs) != len(x.shape) or any(len(p) != 2 for p in pairs):
+        raise ShapeError(
+            f"pad: padding needs one (low, high) pair per axis of {x.shape}, got {padding}"
+        )
+    if any(n < 0 for p in pairs for n in p):
+        raise ShapeError(f"pad: padding must not be negative, got {padding}")
+    return pairs

@@ -8,6 +8,8 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
+from funct.array.creation import asarray
+from funct.array.dtypes import as_dtype
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import concat, reshape
 from funct.errors import DTypeError, ShapeError
@@ -19,8 +21,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _cast(x: Any, dtype: Any) -> Any:
-    return x if dtype is None or np.dtype(dtype) == x.dtype else ops.astype(x, np.dtype(dtype))
+def _cast(name: str, x: Any, dtype: Any) -> Any:
+    if dtype is None:
+        return x
+    dtype = as_dtype(name, dtype)
+    return x if dtype == x.dtype else ops.astype(x, dtype)
 
 
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
@@ -32,15 +37,17 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
         [4.0, 6.0]
     """
     if dtype is not None:
-        x = _cast(x, dtype)
+        x = _cast("sum", x, dtype)
     y = ops.reduce_sum(x, normal_axes("sum", axis, len(x.shape)), keepdims)
-    return y if dtype is None else _cast(y, dtype)
+    return y if dtype is None else _cast("sum", y, dtype)
 
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over axis (None: all). The derivative is exact where factors are 0."""
-    x = _cast(x, dtype)
-    return _cast(ops.reduce_prod(x, normal_axes("prod", axis, len(x.shape)), keepdims), dtype)
+    x = _cast("prod", x, dtype)
+    return _cast(
+        "prod", ops.reduce_prod(x, normal_axes("prod", axis, len(x.shape)), keepdims), dtype
+    )
 
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
@@ -63,7 +70,8 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     """Variance over axis: squared distance from the mean, divided by n - correction."""
     axes = normal_axes("var", axis, len(x.shape))
     centred = x - mean(x, axis=axes, keepdims=True)
-    total = ops.reduce_sum(centred * centred, axes, keepdims)
+    square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
+    total = ops.reduce_sum(square, axes, keepdims)
     if correction == 0.0:
         return ops.mean_of(total, x, axes)
     return total / (ops.axis_count(x, axes) - correction)
@@ -117,7 +125,7 @@ def _scan(op: Any, name: str, x: Any, axis: int | None, dtype: Any, initial: Any
             raise ShapeError(f"{name}: axis is needed for an array of rank {len(x.shape)}")
         axis = 0
     k = normal_axis(name, axis, len(x.shape))
-    y = _cast(op(_cast(x, dtype), k), dtype)
+    y = _cast(name, op(_cast(name, x, dtype), k), dtype)
     if initial is None:
         return y
     shape = tuple([1 if i == k else n for i, n in enumerate(y.shape)])
@@ -146,6 +154,8 @@ def cumulative_prod(
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """n-th differences along axis."""
     k = normal_axis("diff", axis, len(x.shape))
+    if n == 0:
+        return x
     parts = [p for p in (prepend, x, append) if p is not None]
     y = concat(parts, axis=k) if len(parts) > 1 else x
     head = (slice(None),) * k
@@ -173,6 +183,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         raise ShapeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     if sorter is not None:
         x1 = ops.take(x1, sorter, 0)
+    if len(x1.shape) != 1:
+        raise ShapeError(f"searchsorted: x1 must be 1-D, got shape {x1.shape}")
     x2 = x2 if hasattr(x2, "shape") else ops.families.constant(np.asarray(x2, x1.dtype))
     return ops.searchsorted(x1, x2, side)
 
@@ -196,28 +208,38 @@ def top_k(x: Any, k: int, /, *, axis: int = -1) -> tuple[Any, Any]:
     return values, at
 
 
+def _indices(name: str, indices: Any) -> Any:
+    indices = asarray(indices)
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: indices must be integers, got {indices.dtype}")
+    return indices
+
+
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Slices of x along axis at indices; axis may be left out for 1-D x."""
     if axis is None:
         if len(x.shape) != 1:
             raise ShapeError(f"take: axis is needed for an array of rank {len(x.shape)}")
         axis = 0
-    if indices.dtype.kind not in "iu":
-        raise DTypeError(f"take: indices must be integers, got {indices.dtype}")
+    indices = _indices("take", indices)
     return ops.take(x, indices, normal_axis("take", axis, len(x.shape)))
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """One element of x per index along axis; other axes broadcast."""
     k = normal_axis("take_along_axis", axis, len(x.shape))
-    if indices.dtype.kind not in "iu":
-        raise DTypeError(f"take_along_axis: indices must be integers, got {indices.dtype}")
+    indices = _indices("take_along_axis", indices)
     if len(indices.shape) != len(x.shape):
         raise ShapeError(
             f"take_along_axis: ranks must agree, got x {x.shape}, indices {indices.shape}"
         )
     rest_x, rest_i = ([1 if i == k else n for i, n in enumerate(v.shape)] for v in (x, indices))
-    common = ops.families.broadcast_shapes(tuple(rest_x), tuple(rest_i))
+    try:
+        common = ops.families.broadcast_shapes(tuple(rest_x), tuple(rest_i))
+    except ValueError:
+        raise ShapeError(
+            f"take_along_axis: shapes must broadcast, got x {x.shape}, indices {indices.shape}"
+        ) from None
     shape_x, shape_i = ((*common[:k], v.shape[k], *common[k + 1 :]) for v in (x, indices))
     x = x if x.shape == shape_x else ops.broadcast_to(x, shape_x)
     indices = indices if indices.shape == shape_i else ops.broadcast_to(indices, shape_i)

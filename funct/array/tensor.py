@@ -243,6 +243,7 @@ class Tensor(Value):
 
 def matmul(x: Any, y: Any, /) -> Any:
     """Matrix product; 1-D operands are rows and columns as in the Array API."""
+    x, y = (_box(v) if isinstance(v, ndarray) else v for v in (x, y))
     if not isinstance(x, Value) or not isinstance(y, Value):
         bad = y if isinstance(x, Value) else x
         raise UnsupportedOperandError(
@@ -254,6 +255,12 @@ def matmul(x: Any, y: Any, /) -> Any:
     if a == 0 or b == 0:
         raise ShapeError(
             f"matmul: operands must have at least 1 axis, got x {x.shape} and y {y.shape}"
+        )
+    inner = y.shape[0 if b == 1 else -2]
+    if x.shape[-1] != inner:
+        raise ShapeError(
+            f"matmul: inner dimensions must agree, got x {x.shape} and y {y.shape}: "
+            f"{x.shape[-1]} != {inner}"
         )
     left = ops.reshape(x, (1, *x.shape)) if a == 1 else x
     right = ops.reshape(y, (*y.shape, 1)) if b == 1 else y

@@ -1,4 +1,4 @@
-"""From a `Writer` to a checked `ModelProto`, and from there to a file. The one place that imports onnx."""
+"""From a `Writer` to a checked `ModelProto` and to a file. The one place that imports onnx."""
 
 from __future__ import annotations
 

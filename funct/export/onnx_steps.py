@@ -1,7 +1,7 @@
 """From graph nodes to steps: what is lowered, after bias additions have joined their products.
 
-Whoever opens the file expects `Conv` with three inputs and `Gemm`, and runtimes fuse those; the graph
-has `convolution`, `matmul`, `permute_dims`, `reshape` and `add`.
+Whoever opens the file expects `Conv` with three inputs and `Gemm`, and runtimes fuse those; the
+graph has `convolution`, `matmul`, `permute_dims`, `reshape` and `add`.
 """
 
 from __future__ import annotations

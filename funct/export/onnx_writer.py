@@ -1,6 +1,7 @@
 """`Writer`: what lowerings write to. Plain records of names, nodes and initializers; no onnx here.
 
-Reads best after `core/primitive.py` (OnnxWriter) and `onnx_dtypes.py`; `onnx_model.py` makes protobuf of it.
+Reads best after `core/primitive.py` (OnnxWriter) and `onnx_dtypes.py`; `onnx_model.py` makes
+protobuf of it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Writer:
         self._sizes: dict[str, str] = {}
         self._scope = ("", "")
 
-    # names ------------------------------------------------------------------------------------------
+    # names --------------------------------------------------------------------------------------
 
     def unique(self, name: str) -> str:
         """The name, or with a number behind it where it is taken."""
@@ -78,7 +79,7 @@ class Writer:
             node.inputs = [names.get(n, n) for n in node.inputs]
             node.outputs = [names.get(n, n) for n in node.outputs]
 
-    # what lowerings call ----------------------------------------------------------------------------
+    # what lowerings call ------------------------------------------------------------------------
 
     def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
         """Append a node with one output and return that output's name."""
@@ -105,7 +106,7 @@ class Writer:
         self.nodes.append(OnnxNode(op_type, inputs, outputs, attributes, outputs[0], doc))
         known = [self._dtypes[n] for n in inputs if n]
         self._dtypes[outputs[0]] = result_dtype(op_type, known, attributes.get("to"))
-        self._dtypes.update({name: _INT64 for name in outputs[1:]})  # indices of MaxPool and TopK
+        self._dtypes.update(dict.fromkeys(outputs[1:], _INT64))  # indices of MaxPool and TopK
         return tuple(outputs)
 
     def cast(self, name: str, dtype: Any) -> str:
@@ -140,7 +141,7 @@ class Writer:
         """Dtype of a named value."""
         return self._dtypes[name]
 
-    # sizes ------------------------------------------------------------------------------------------
+    # sizes --------------------------------------------------------------------------------------
 
     def dims(self, shape: tuple[Any, ...], *, infer: bool = False) -> str:
         """The name of a 1-D int64 value that holds shape, computed where sizes are symbolic."""

@@ -38,9 +38,9 @@ def export(
 ) -> ExportedProgram:
     """Capture fun at args as a program of typed primitives.
 
-    Args: fun: a pure function or a layer; arrays that it holds become constants. args, kwargs: example
-    arguments (pytrees). dynamic_shapes: same tree as args; each leaf a tuple or dict axis -> name (or
-    `Dim`), or None. One name stands for one length.
+    Args: fun: a pure function or a layer; arrays that it holds become constants. args, kwargs:
+    example arguments (pytrees). dynamic_shapes: same tree as args; each leaf a tuple or dict axis
+    -> name (or `Dim`), or None. One name stands for one length.
     Returns: an ExportedProgram.
     Raises: ExportError: when fun fixes a size that was to stay symbolic, with the line that did.
     Example:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
-from funct.array import Array
-from funct.core import Absent, Primitive, ShapeDtype
+import funct
+from funct.core import Absent, ShapeDtype
 from funct.errors import ExportError
 from funct.export.onnx_dtypes import operand_dtypes
 from funct.export.onnx_model import ModelHeader, build_model, check_opset, load_onnx, write_model
@@ -41,13 +40,13 @@ def to_onnx(
 ) -> ModelProto:
     """Write a function or a program as an ONNX model, checked by onnx's own checker.
 
-    Args: fun_or_program: an ExportedProgram, or a function with example arguments args. path: where to
-    write the model as well; it appears whole or not at all. opset: ONNX operator set; 21 (IR 10) is read
-    by every current runtime. dynamic_shapes: as for `export`; the names become symbolic dimensions.
-    input_names, output_names: one per leaf, instead of the program's.
+    Args: fun_or_program: an ExportedProgram, or a function with example arguments args. path: where
+    to write the model as well; it appears whole or not at all. opset: ONNX operator set; 21 (IR 10)
+    is read by every current runtime. dynamic_shapes: as for `export`; the names become symbolic
+    dimensions. input_names, output_names: one per leaf, instead of the program's.
     Returns: an onnx.ModelProto.
-    Raises: ExportError: when something has no ONNX form; it names all such operations and the user's
-    lines, and nothing is written. MissingExtraError: without the package onnx.
+    Raises: ExportError: when something has no ONNX form; it names all such operations and the
+    user's lines, and nothing is written. MissingExtraError: without the package onnx.
     Notes: ONNX's indices and integer divisors are not checked when the model runs.
     Example:
         >>> import funct.array as xp
@@ -66,7 +65,7 @@ def to_onnx(
     inputs = _names("input", input_names, program.input_names)
     outputs = _names("output", output_names, program.output_names)
     writer = _write(graph, todo, inputs, outputs, program.constant_names)
-    header = ModelHeader("funct", opset, "0.1.0", {})
+    header = ModelHeader("funct", opset, funct.__version__, {})
     model = build_model(
         onnx, writer, list(zip(inputs, [v.aval for v in graph.inputs], strict=True)),
         list(zip(outputs, [v.aval for v in graph.outputs], strict=True)), header,
@@ -99,13 +98,13 @@ def _names(kind: str, given: Sequence[str] | None, own: tuple[str, ...]) -> tupl
     return names
 
 
-# what has no form -----------------------------------------------------------------------------------
+# what has no form -------------------------------------------------------------------------------
 
 
 def _guard_problems(graph: Graph) -> list[Problem]:
     return [
         (
-            f"the function branches on {e.kind}() of a value, and ONNX would keep one branch for all",
+            f"the function branches on {e.kind}() of a value; ONNX would keep one branch for all",
             e.site,
         )
         for e in graph.nodes
@@ -134,7 +133,7 @@ def _refuse(problems: list[Problem]) -> None:
     )
 
 
-# writing --------------------------------------------------------------------------------------------
+# writing ----------------------------------------------------------------------------------------
 
 
 def _write(
@@ -211,7 +210,7 @@ _FOLDED = {"reshape", "permute_dims"}
 
 
 def _folded(writer: Writer, step: Step, names: dict[Var, str]) -> str | None:
-    """A constant in another shape is another constant: a transposed weight, a bias with more axes."""
+    """A constant in another shape is another constant: a transposed weight, a wider bias."""
     if step.name not in _FOLDED:
         return None
     name = names[step.operands[0]]

@@ -63,8 +63,11 @@ def output_size(
     """Count the window positions along each axis: what convolution and pooling make of `size`.
 
     Maths: T = floor((S + low + high - dilation (K - 1) - 1) / stride) + 1
+    Raises: ValueError: for a stride or dilation < 1, which would leave the array's memory.
     Notes: uses nothing but + - * //, so symbolic sizes pass through.
     """
+    if min((*stride, *dilation), default=1) < 1:
+        raise ValueError(f"stride {stride} and dilation {dilation} must be >= 1")
     return tuple(
         [
             (s + low + high - d * (k - 1) - 1) // step + 1

@@ -11,32 +11,15 @@ from funct.ops.convolution import convolution_input as convolution_input
 from funct.ops.convolution import convolution_weight as convolution_weight
 from funct.ops.elementwise import abs as abs
 from funct.ops.elementwise import absorb as absorb
-from funct.ops.elementwise import acos as acos
-from funct.ops.elementwise import acosh as acosh
 from funct.ops.elementwise import add as add
-from funct.ops.elementwise import asin as asin
-from funct.ops.elementwise import asinh as asinh
-from funct.ops.elementwise import atan as atan
-from funct.ops.elementwise import atan2 as atan2
-from funct.ops.elementwise import atanh as atanh
 from funct.ops.elementwise import ceil as ceil
 from funct.ops.elementwise import conj as conj
 from funct.ops.elementwise import copysign as copysign
-from funct.ops.elementwise import cos as cos
-from funct.ops.elementwise import cosh as cosh
 from funct.ops.elementwise import divide as divide
-from funct.ops.elementwise import erf as erf
-from funct.ops.elementwise import exp as exp
-from funct.ops.elementwise import expm1 as expm1
 from funct.ops.elementwise import floor as floor
 from funct.ops.elementwise import floor_divide as floor_divide
 from funct.ops.elementwise import hypot as hypot
 from funct.ops.elementwise import imag as imag
-from funct.ops.elementwise import log as log
-from funct.ops.elementwise import log1p as log1p
-from funct.ops.elementwise import log2 as log2
-from funct.ops.elementwise import log10 as log10
-from funct.ops.elementwise import logaddexp as logaddexp
 from funct.ops.elementwise import multiply as multiply
 from funct.ops.elementwise import negative as negative
 from funct.ops.elementwise import nextafter as nextafter
@@ -47,14 +30,10 @@ from funct.ops.elementwise import relu as relu
 from funct.ops.elementwise import remainder as remainder
 from funct.ops.elementwise import round as round
 from funct.ops.elementwise import sign as sign
-from funct.ops.elementwise import sin as sin
-from funct.ops.elementwise import sinh as sinh
 from funct.ops.elementwise import sqrt as sqrt
 from funct.ops.elementwise import square as square
 from funct.ops.elementwise import stop_gradient as stop_gradient
 from funct.ops.elementwise import subtract as subtract
-from funct.ops.elementwise import tan as tan
-from funct.ops.elementwise import tanh as tanh
 from funct.ops.elementwise import trunc as trunc
 from funct.ops.families import first_axis as first_axis
 from funct.ops.indexing import put as put
@@ -107,6 +86,7 @@ from funct.ops.pooling import max_pool_index as max_pool_index
 from funct.ops.pooling import pad_axes as pad_axes
 from funct.ops.pooling import windows as windows
 from funct.ops.quantized import dequantize as dequantize
+from funct.ops.quantized import keep_float as keep_float
 from funct.ops.quantized import quantize as quantize
 from funct.ops.quantized import quantized_convolution as quantized_convolution
 from funct.ops.quantized import quantized_linear as quantized_linear
@@ -135,24 +115,45 @@ from funct.ops.statistical import reduce_prod as reduce_prod
 from funct.ops.statistical import reduce_sum as reduce_sum
 from funct.ops.statistical import restore as restore
 from funct.ops.statistical import size_along as size_along
+from funct.ops.transcendental import acos as acos
+from funct.ops.transcendental import acosh as acosh
+from funct.ops.transcendental import asin as asin
+from funct.ops.transcendental import asinh as asinh
+from funct.ops.transcendental import atan as atan
+from funct.ops.transcendental import atan2 as atan2
+from funct.ops.transcendental import atanh as atanh
+from funct.ops.transcendental import cos as cos
+from funct.ops.transcendental import cosh as cosh
+from funct.ops.transcendental import erf as erf
+from funct.ops.transcendental import exp as exp
+from funct.ops.transcendental import expm1 as expm1
+from funct.ops.transcendental import log as log
+from funct.ops.transcendental import log1p as log1p
+from funct.ops.transcendental import log2 as log2
+from funct.ops.transcendental import log10 as log10
+from funct.ops.transcendental import logaddexp as logaddexp
+from funct.ops.transcendental import sin as sin
+from funct.ops.transcendental import sinh as sinh
+from funct.ops.transcendental import tan as tan
+from funct.ops.transcendental import tanh as tanh
 
 __all__ = [
-    "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "any", "argmax", "argmin",
-    "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool", "axis_count",
-    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "broadcast_to", "ceil", "concat", "conj", "contract", "convolution",
-    "convolution_input", "convolution_weight", "copysign", "cos", "cosh", "cumulative_prod",
-    "cumulative_sum", "dequantize", "divide", "embed", "equal", "erf", "exp", "expm1",
-    "first_axis", "flip", "floor", "floor_divide", "fold_windows", "greater", "greater_equal",
-    "hypot", "imag", "isfinite", "isinf", "isnan", "less", "less_equal", "linear_recurrence",
-    "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "matmul", "max_pool", "max_pool_index", "maximum", "mean_of", "minimum",
-    "move_axis", "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims",
-    "pow", "put", "put_along_axis", "quantize", "quantized_add", "quantized_avg_pool",
-    "quantized_convolution", "quantized_linear", "quantized_mean", "random_bits",
-    "random_fold_in", "random_split", "real", "reciprocal", "reduce_max", "reduce_min",
-    "reduce_prod", "reduce_sum", "relu", "remainder", "reshape", "restore", "round", "scatter",
-    "scatter_combine", "searchsorted", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
-    "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last", "take",
-    "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
+    "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "any", "argmax", "argmin", "argsort",
+    "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool", "axis_count", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "broadcast_to", "ceil", "concat", "conj", "contract", "convolution", "convolution_input",
+    "convolution_weight", "copysign", "cos", "cosh", "cumulative_prod", "cumulative_sum",
+    "dequantize", "divide", "embed", "equal", "erf", "exp", "expm1", "first_axis", "flip", "floor",
+    "floor_divide", "fold_windows", "greater", "greater_equal", "hypot", "imag", "isfinite",
+    "isinf", "isnan", "keep_float", "less", "less_equal", "linear_recurrence", "log", "log10",
+    "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "matmul", "max_pool", "max_pool_index", "maximum", "mean_of", "minimum", "move_axis",
+    "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "put",
+    "put_along_axis", "quantize", "quantized_add", "quantized_avg_pool", "quantized_convolution",
+    "quantized_linear", "quantized_mean", "random_bits", "random_fold_in", "random_split", "real",
+    "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu", "remainder",
+    "reshape", "restore", "round", "scatter", "scatter_combine", "searchsorted", "sign", "signbit",
+    "sin", "sinh", "size_along", "slice_", "sort", "sqrt", "square", "squeeze", "stop_gradient",
+    "subtract", "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k", "trunc", "where",
+    "windows", "wrap_index",
 ]  # fmt: skip

@@ -270,7 +270,7 @@ def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
                 if core.is_one(best):
                     best = n
                 elif n != best:
-                    raise ValueError(f"{n} != {best}")
+                    raise ValueError(f"{best} != {n}")
         out.append(best)
     return tuple(out[::-1])
 

@@ -333,8 +333,9 @@ def _concat_raw(x: Any, y: Any, axis: int) -> Any:
 def _concat_aval(args: Args, params: Params) -> ShapeDtype:
     x, y = args[0].shape, args[1].shape
     axis = params[0]
-    rest = [(a, b) for i, (a, b) in enumerate(zip(x, y, strict=False)) if i != axis]
-    if len(x) != len(y) or any(a != b for a, b in rest):
+    if len(x) != len(y):
+        raise ShapeError(f"concat: ranks must agree, got {x} and {y}")
+    if any(a != b for i, (a, b) in enumerate(zip(x, y, strict=True)) if i != axis):
         raise ShapeError(f"concat: shapes must agree except on axis {axis}, got {x} and {y}")
     shape = (*x[:axis], x[axis] + y[axis], *x[axis + 1 :])
     return ShapeDtype(shape, np.result_type(args[0].dtype, args[1].dtype))

@@ -23,13 +23,15 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import Operand, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, QuantizationError, ShapeError
 from funct.kernels import quantized as kernels
-from funct.ops.families import structural
-from funct.ops.samples import calls
+from funct.ops.families import elementwise, structural
+from funct.ops.samples import calls, reals
 
-__all__ = ["dequantize", "quantize", "quantized_convolution", "quantized_linear"]
+__all__ = [
+    "dequantize", "keep_float", "quantize", "quantized_convolution", "quantized_linear",
+]  # fmt: skip
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -221,6 +223,19 @@ def _onnx_dequantize(w: Any, q: str, scale: str, zero_point: str, dtype: DType, 
 )  # fmt: skip
 def dequantize(q: Value, scale: Value, zero_point: Value, dtype: DType, axis: int) -> Value:
     """The real numbers that codes stand for: (q - zero_point) * scale, linear in the scale."""
+
+
+def _keep_float_rule(g: Value) -> Value:
+    return g
+
+
+@elementwise(np.positive, _keep_float_rule, onnx="Sum", code="{0}", samples=reals())
+def keep_float(x: Operand, /) -> Value:
+    """x itself, with a mark that what is computed from it is computed in float.
+
+    An optimising onnxruntime takes DequantizeLinear -> op -> QuantizeLinear for an integer op and
+    quantizes float weights in between by itself. Behind a Sum of one operand it does not.
+    """
 
 
 # convolution, linear ----------------------------------------------------------------------------

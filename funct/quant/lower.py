@@ -9,11 +9,13 @@ defined by it, and this is what an optimising onnxruntime makes of the pattern t
 
 The lowered ops stay in the graph that is saved, transformed and exported: in ONNX each is written
 as the pattern again, with one DequantizeLinear per use. `quantize` and `dequantize` remain where codes
-begin and end. What matches no pattern runs in float as it is written.
+begin and end. What matches no pattern runs in float as it is written; a `keep_float` where codes become
+floats that will be codes again keeps other runtimes to that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -35,7 +37,7 @@ _MOVES = {
 
 def lower(graph: Graph) -> Graph:
     """The graph whose quantized layers compute on codes."""
-    return _Lowering(graph).run()
+    return _keep_floats(_Lowering(graph).run())
 
 
 @attrs.frozen(eq=False)
@@ -128,8 +130,28 @@ class _Lowering:
             x.codes, kernel, made[0], x.scale, x.zero_point, w.scale, made[1], y_scale, y_zero
         )  # fmt: skip
         op = ops.quantized_linear if linear else ops.quantized_convolution
-        self.new.node(op, operands, (*node.params, relu), site=node.site, result=end.results[0])
+        absorbed = relu and self._saturates_at_zero(y_zero)
+        made_relu = relu and not absorbed
+        codes = self.new.node(
+            op, operands, (*node.params, absorbed), site=node.site,
+            result=None if made_relu else end.results[0],
+        )  # fmt: skip
+        if made_relu:
+            self._relu(codes, end)
         return True
+
+    def _saturates_at_zero(self, zero_point: Any) -> bool:
+        """Whether no code stands for a negative number: saturation is then a relu."""
+        zero = self.constants.get(zero_point)
+        return zero is not None and int(zero) == np.iinfo(zero.dtype).min
+
+    def _relu(self, codes: Var, end: Node) -> None:
+        """relu of codes, written in float: exact, since it keeps the parameters."""
+        scale, zero = end.operands[1:]
+        float32 = np.dtype(np.float32)
+        x = self.new.node(ops.dequantize, (codes, scale, zero), (float32, 0), site=end.site)
+        y = self.new.node(ops.relu, (x,), site=end.site)
+        self.new.node(ops.quantize, (y, scale, zero), end.params, site=end.site, result=end.results[0])
 
     def _is_weight(self, w: _Codes, axis: int, rank: int) -> bool:
         """int8 constants around zero, one scale or one per output channel."""
@@ -205,3 +227,28 @@ class _Lowering:
 
     def _end(self, op: Any, operands: Any, params: Any, node: Node, end: Node) -> None:
         self.new.node(op, operands, params, site=node.site, result=end.results[0])
+
+
+_EXACT = ("max_pool", "permute_dims", "relu", "reshape")  # the same codes in float or not
+
+
+def _keep_floats(graph: Graph) -> Graph:
+    """Mark the floats made from codes that other ops make codes of again; see `ops.keep_float`."""
+    made_by = producers(graph)
+    leads_to_codes: set[Any] = set()
+    for e in reversed(graph.nodes):
+        if isinstance(e, Node) and (e.name == "quantize" or not leads_to_codes.isdisjoint(e.results)):
+            leads_to_codes.update(e.operands)
+    new = Rewriter(graph)
+    for e in graph.nodes:
+        if isinstance(e, Node) and e.name not in _EXACT and not leads_to_codes.isdisjoint(e.results):
+            e = attrs.evolve(e, operands=tuple([_kept(new, a, e, made_by) for a in e.operands]))
+        new.keep(e)
+    return new.graph()
+
+
+def _kept(new: Rewriter, a: Any, reader: Node, made_by: Mapping[Var, Node]) -> Any:
+    node = made_by.get(a) if isinstance(a, Var) else None
+    if node is None or node.name != "dequantize":
+        return a
+    return new.node(ops.keep_float, (a,), site=reader.site)

@@ -11,7 +11,7 @@ __all__ = ["write_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write parts to path. A reader sees the old file or the whole new one; an error leaves nothing.
+    """Write parts to path: a reader sees the old file or the whole new one; errors leave nothing.
 
     Raises: OSError: as `open` does, when the folder is absent or may not be written.
     """

@@ -1,4 +1,4 @@
-"""ONNX files compute in the dtypes that NumPy computes in, with its wrap-around and its special values."""
+"""ONNX files compute in NumPy's dtypes, with its wrap-around and its special values."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def defined(fun: Callable[..., Any], *args: Any) -> bool:
 
 
 BINARY = (
-    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum", "equal",
-    "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum",
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
     "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
 )  # fmt: skip
 UNARY = (
-    "negative", "abs", "sign", "square", "floor", "ceil", "trunc", "round", "relu", "sqrt", "isfinite",
-    "isinf", "isnan", "logical_not", "bitwise_invert", "stop_gradient",
+    "negative", "abs", "sign", "square", "floor", "ceil", "trunc", "round", "relu", "sqrt",
+    "isfinite", "isinf", "isnan", "logical_not", "bitwise_invert", "stop_gradient",
 )  # fmt: skip
 
 
@@ -196,7 +196,7 @@ def test_promotion() -> None:
 
 
 def test_casts() -> None:
-    """A cast between integers keeps the low bits, one to bool asks for 0, one to an integer truncates."""
+    """Casts between integers keep the low bits, casts from floats truncate."""
     x = np.asarray([-1, 0, 300, 70000], "int32")
     for to in (np.int8, np.uint8, np.int64, np.bool_, np.float32):
         check(lambda v, to=to: ops.astype(v, np.dtype(to)), x)

@@ -78,7 +78,7 @@ def loss(net: Net, x: Any, y: Any) -> Any:
 
 @pytest.mark.parametrize("fun", [softmax, logsumexp, layer_norm, gelu], ids=lambda f: f.__name__)
 def test_composite(fun: Any) -> None:
-    """Functions made of many primitives give in onnxruntime and in the reference what they give here."""
+    """Functions made of many primitives give the same in onnxruntime and in the reference."""
     x = array(4, 7)
     model = export.to_onnx(fun, (x,))
     for run in (run_onnxruntime, run_reference):

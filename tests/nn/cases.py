@@ -1,7 +1,8 @@
 """Calls of nn.functional that torch answers too: name, inputs, keywords.
 
-`python -m tests.nn.cases` writes what torch says (2.13.0, CPU, float64) to tests/golden/functional.json;
-the tests compare with that file, and with torch itself where it is installed.
+`python -m tests.nn.cases` writes what torch says (2.13.0, CPU, float64) to
+tests/golden/functional.json; the tests compare with that file, and with torch itself where it is
+installed.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "functional.json"
 
 
 def wave(shape: tuple[int, ...], phase: float = 0.0) -> np.ndarray[Any, Any]:
-    """Numbers in (-2, 2) without ties, the same everywhere."""
+    """Numbers in (-2, 2) without ties or zeros, the same everywhere."""
     n = int(np.prod(shape))
-    return 2.0 * np.sin(1.3 * np.arange(n) + phase).reshape(shape)
+    return 2.0 * np.sin(1.3 * np.arange(n) + 0.2 + phase).reshape(shape)
 
 
 @attrs.frozen
@@ -49,11 +50,26 @@ class Case:
 
 
 def _conv(name: str, label: str, x: Any, w: Any, **keywords: Any) -> Case:
-    inputs = {"input": x, "weight": w, "bias": (w[0],)}
+    return Case(name, label, {"input": x, "weight": w, "bias": (w[0],)}, keywords)
+
+
+def _on(name: str, label: str, x: Any, **keywords: Any) -> Case:
+    return Case(name, label, {"input": x}, keywords)
+
+
+def _loss(name: str, label: str, x: Any, target: Any, weight: Any = None, **keywords: Any) -> Case:
+    inputs = {"input": x, "target": target} | ({} if weight is None else {"weight": weight})
     return Case(name, label, inputs, keywords)
 
 
-_HALF = [[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]
+_W3, _W4 = [0.5, 1.0, 2.0], [0.5, 1.0, 2.0, 0.25]
+_W23 = [[1.0, 2.0, 0.5], [0.1, 1.0, 3.0]]
+_GRID = [[1, -100], [2, 0]]  # one label of four is ignored
+_MIXED = [[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]  # probabilities
+_CEIL: dict[str, Any] = {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}
+_SKEW: dict[str, Any] = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2), "groups": 2}
+_WIDE: dict[str, Any] = {"stride": (1, 2), "padding": (1, 1), "dilation": (2, 1)}
+
 CASES = [
     Case("linear", "batch", {"input": (2, 3), "weight": (4, 3), "bias": (4,)}),
     Case("linear", "vector", {"input": (3,), "weight": (4, 3)}),
@@ -63,42 +79,42 @@ CASES = [
     _conv("conv1d", "same", (1, 1, 5), (2, 1, 4), padding="same"),
     _conv("conv1d", "unbatched", (2, 5), (2, 2, 3), padding=1),
     _conv("conv2d", "default", (1, 2, 4, 5), (2, 2, 3, 3)),
-    _conv("conv2d", "mixed", (1, 2, 6, 5), (2, 1, 3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2),
+    _conv("conv2d", "skew", (1, 2, 6, 5), (2, 1, 3, 2), **_SKEW),
     _conv("conv2d", "same", (1, 1, 4, 4), (1, 1, 3, 2), padding="same", dilation=2),
     _conv("conv2d", "valid", (1, 1, 4, 4), (1, 1, 3, 2), padding="valid"),
     _conv("conv2d", "unbatched", (1, 4, 4), (2, 1, 2, 2)),
-    Case("max_pool1d", "default", {"input": (1, 2, 7)}, {"kernel_size": 3}),
-    Case("max_pool1d", "ceil", {"input": (1, 2, 8)}, {"kernel_size": 3, "stride": 3, "padding": 1, "ceil_mode": True}),
-    Case("max_pool2d", "default", {"input": (1, 2, 5, 4)}, {"kernel_size": 2}),
-    Case("max_pool2d", "dilated", {"input": (2, 6, 7)}, {"kernel_size": (2, 3), "stride": (1, 2), "padding": (1, 1), "dilation": (2, 1)}),
-    Case("max_pool2d", "ceil", {"input": (1, 1, 5, 6)}, {"kernel_size": 2, "stride": 3, "padding": 1, "ceil_mode": True}),
-    Case("avg_pool1d", "default", {"input": (1, 2, 7)}, {"kernel_size": 3}),
-    Case("avg_pool1d", "ceil", {"input": (1, 2, 8)}, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}),
-    Case("avg_pool2d", "default", {"input": (1, 2, 5, 4)}, {"kernel_size": 2}),
-    Case("avg_pool2d", "exclude", {"input": (1, 1, 5, 6)}, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "count_include_pad": False}),
-    Case("avg_pool2d", "divisor", {"input": (1, 1, 5, 6)}, {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True, "divisor_override": 5}),
-    Case("relu", "default", {"input": (2, 3)}),
-    Case("gelu", "default", {"input": (2, 3)}),
-    Case("gelu", "tanh", {"input": (2, 3)}, {"approximate": "tanh"}),
-    Case("softmax", "rows", {"input": (2, 3)}, {"dim": 1}),
-    Case("softmax", "middle", {"input": (2, 3, 2)}, {"dim": -2}),
-    Case("log_softmax", "rows", {"input": (2, 3)}, {"dim": -1}),
-    Case("cross_entropy", "default", {"input": (3, 4), "target": [1, 3, 0]}),
-    Case("cross_entropy", "vector", {"input": (4,), "target": 2}),
-    Case("cross_entropy", "weight", {"input": (3, 4), "target": [1, 3, 0], "weight": [0.5, 1.0, 2.0, 0.25]}),
-    Case("cross_entropy", "ignore", {"input": (3, 4), "target": [1, -100, 0]}, {"label_smoothing": 0.1}),
-    Case("cross_entropy", "ignore_weight", {"input": (3, 4), "target": [1, 2, 0], "weight": [0.5, 1.0, 2.0, 0.25]}, {"ignore_index": 2, "label_smoothing": 0.2}),
-    Case("cross_entropy", "none", {"input": (2, 3, 2), "target": [[1, -100], [2, 0]]}, {"reduction": "none", "label_smoothing": 0.1}),
-    Case("cross_entropy", "sum", {"input": (2, 3, 2), "target": [[1, -100], [2, 0]]}, {"reduction": "sum"}),
-    Case("cross_entropy", "probabilities", {"input": (2, 3), "target": _HALF}),
-    Case("cross_entropy", "smoothed", {"input": (2, 3), "target": _HALF, "weight": [0.5, 1.0, 2.0]}, {"label_smoothing": 0.3}),
-    Case("nll_loss", "default", {"input": (3, 4), "target": [1, 3, 0]}),
-    Case("nll_loss", "weight", {"input": (2, 3, 2), "target": [[1, 1], [2, 0]], "weight": [0.5, 1.0, 2.0]}, {"ignore_index": 0}),
-    Case("mse_loss", "default", {"input": (2, 3), "target": (2, 3)}),
-    Case("mse_loss", "none", {"input": (2, 3), "target": (2, 3)}, {"reduction": "none"}),
-    Case("mse_loss", "weight", {"input": (2, 3), "target": (2, 3), "weight": [[1.0, 2.0, 0.5], [0.1, 1.0, 3.0]]}),
-    Case("one_hot", "default", {"input": [1, 0, 3]}),
-]  # fmt: skip
+    _on("max_pool1d", "default", (1, 2, 7), kernel_size=3),
+    _on("max_pool1d", "ceil", (1, 2, 8), kernel_size=3, stride=3, padding=1, ceil_mode=True),
+    _on("max_pool2d", "default", (1, 2, 5, 4), kernel_size=2),
+    _on("max_pool2d", "wide", (2, 6, 7), kernel_size=(2, 3), **_WIDE),
+    _on("max_pool2d", "ceil", (1, 1, 5, 6), kernel_size=2, stride=3, padding=1, ceil_mode=True),
+    _on("avg_pool1d", "default", (1, 2, 7), kernel_size=3),
+    _on("avg_pool1d", "ceil", (1, 2, 8), **_CEIL),
+    _on("avg_pool2d", "default", (1, 2, 5, 4), kernel_size=2),
+    _on("avg_pool2d", "exclude", (1, 1, 5, 6), **_CEIL, count_include_pad=False),
+    _on("avg_pool2d", "divisor", (1, 1, 5, 6), **_CEIL, divisor_override=5),
+    _on("relu", "default", (2, 3)),
+    _on("gelu", "default", (2, 3)),
+    _on("gelu", "tanh", (2, 3), approximate="tanh"),
+    _on("softmax", "rows", (2, 3), dim=1),
+    _on("softmax", "middle", (2, 3, 2), dim=-2),
+    _on("log_softmax", "rows", (2, 3), dim=-1),
+    _loss("cross_entropy", "default", (3, 4), [1, 3, 0]),
+    _loss("cross_entropy", "vector", (4,), 2),
+    _loss("cross_entropy", "weight", (3, 4), [1, 3, 0], _W4),
+    _loss("cross_entropy", "ignore", (3, 4), [1, -100, 0], label_smoothing=0.1),
+    _loss("cross_entropy", "both", (3, 4), [1, 2, 0], _W4, ignore_index=2, label_smoothing=0.2),
+    _loss("cross_entropy", "none", (2, 3, 2), _GRID, reduction="none", label_smoothing=0.1),
+    _loss("cross_entropy", "sum", (2, 3, 2), _GRID, reduction="sum"),
+    _loss("cross_entropy", "probabilities", (2, 3), _MIXED),
+    _loss("cross_entropy", "smoothed", (2, 3), _MIXED, _W3, label_smoothing=0.3),
+    _loss("nll_loss", "default", (3, 4), [1, 3, 0]),
+    _loss("nll_loss", "weight", (2, 3, 2), [[1, 1], [2, 0]], _W3, ignore_index=0),
+    _loss("mse_loss", "default", (2, 3), (2, 3)),
+    _loss("mse_loss", "none", (2, 3), (2, 3), reduction="none"),
+    _loss("mse_loss", "weight", (2, 3), (2, 3), _W23),
+    _on("one_hot", "default", [1, 0, 3]),
+]
 BY_ID = {c.id: c for c in CASES}
 
 # of losses: torch has no derivative for them, or none that means anything

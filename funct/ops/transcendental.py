@@ -1,0 +1,299 @@
+"""Chapter: exponentials, logarithms, trigonometric and hyperbolic functions, and the error function.
+
+Rules as in `elementwise.py`. Derivatives from DLMF chapters 4 and 7.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Operand, Value
+from funct.kernels import special
+from funct.ops.elementwise import onnx_signbit
+from funct.ops.families import elementwise
+from funct.ops.samples import pairs, reals
+
+__all__ = [
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp",
+    "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sin", "sinh", "tan",
+    "tanh",
+]  # fmt: skip
+
+_ANY = reals(complex_too=True)
+_POSITIVE = reals(0.3, 2.0, complex_too=True)
+_UNIT = reals(-0.9, 0.9, complex_too=True)
+
+
+def _exp_rule(g: Value, ans: Value) -> Value:
+    return g * ans
+
+
+@elementwise(np.exp, _exp_rule, code="exp({0})", onnx="Exp", samples=_ANY)
+def exp(x: Operand, /) -> Value:
+    """e to the power x."""
+
+
+def _expm1_rule(g: Value, ans: Value) -> Value:
+    return g * (ans + 1)
+
+
+def _onnx_expm1(w: Any, x: str) -> str:
+    # Kahan: the errors of exp(x) - 1 and of log(exp(x)) cancel in (u - 1) * (x / log(u))
+    one = w.constant(1, w.dtype_of(x))
+    u = w.op("Exp", x)
+    less = w.op("Sub", u, one)
+    exact = w.op("Mul", less, w.op("Div", x, w.op("Log", u)))
+    saturated = w.op("Or", w.op("IsInf", u), w.op("Equal", less, w.constant(-1, w.dtype_of(x))))
+    exact = w.op("Where", saturated, less, exact)
+    return str(w.op("Where", w.op("Equal", u, one), x, exact))
+
+
+@elementwise(
+    np.expm1, _expm1_rule, code="expm1({0})", samples=_ANY, onnx=_onnx_expm1,
+)  # fmt: skip
+def expm1(x: Operand, /) -> Value:
+    """exp(x) - 1, accurate near 0."""
+
+
+def _log_rule(g: Value, x: Value) -> Value:
+    return g / x
+
+
+@elementwise(np.log, _log_rule, code="log({0})", onnx="Log", samples=_POSITIVE)
+def log(x: Operand, /) -> Value:
+    """Natural logarithm."""
+
+
+def _log1p_rule(g: Value, x: Value) -> Value:
+    return g / (x + 1)
+
+
+def _onnx_log1p(w: Any, x: str) -> str:
+    # Kahan: log(u) has the rounding error of u = 1 + x, and u - 1 has it too
+    one = w.constant(1, w.dtype_of(x))
+    u = w.op("Add", x, one)
+    exact = w.op("Mul", w.op("Log", u), w.op("Div", x, w.op("Sub", u, one)))
+    return str(w.op("Where", w.op("Or", w.op("Equal", u, one), w.op("IsInf", u)), x, exact))
+
+
+@elementwise(
+    np.log1p, _log1p_rule, code="log1p({0})", samples=reals(-0.7, 2.0, complex_too=True),
+    onnx=_onnx_log1p,
+)  # fmt: skip
+def log1p(x: Operand, /) -> Value:
+    """log(1 + x), accurate near 0."""
+
+
+_LN2, _LN10 = math.log(2.0), math.log(10.0)
+
+
+def _log2_rule(g: Value, x: Value) -> Value:
+    return g / (x * _LN2)
+
+
+def _onnx_log2(w: Any, x: str) -> str:
+    return str(w.op("Div", w.op("Log", x), w.constant(_LN2, w.dtype_of(x))))
+
+
+@elementwise(np.log2, _log2_rule, code="log2({0})", onnx=_onnx_log2, samples=_POSITIVE)
+def log2(x: Operand, /) -> Value:
+    """Logarithm to base 2."""
+
+
+def _log10_rule(g: Value, x: Value) -> Value:
+    return g / (x * _LN10)
+
+
+def _onnx_log10(w: Any, x: str) -> str:
+    return str(w.op("Div", w.op("Log", x), w.constant(_LN10, w.dtype_of(x))))
+
+
+@elementwise(np.log10, _log10_rule, code="log10({0})", onnx=_onnx_log10, samples=_POSITIVE)
+def log10(x: Operand, /) -> Value:
+    """Logarithm to base 10."""
+
+
+def _logaddexp_rule_x(g: Value, ans: Value, x: Value) -> Value:
+    return g * ops.exp(ops.where(ops.equal(x, ans), 0.0, x - ans))  # inf - inf is no distance
+
+
+def _logaddexp_rule_y(g: Value, ans: Value, y: Value) -> Value:
+    return _logaddexp_rule_x(g, ans, y)
+
+
+def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
+    same = w.op("Equal", x, y)  # inf - inf is no distance
+    away = w.op("Where", same, w.constant(0, w.dtype_of(x)), w.op("Abs", w.op("Sub", x, y)))
+    return str(w.op("Add", w.op("Max", x, y), _onnx_log1p(w, w.op("Exp", w.op("Neg", away)))))
+
+
+@elementwise(
+    np.logaddexp, _logaddexp_rule_x, _logaddexp_rule_y, onnx=_onnx_logaddexp, samples=pairs()
+)
+def logaddexp(x: Operand, y: Operand, /) -> Value:
+    """log(exp(x) + exp(y)) without overflow."""
+
+
+def _sin_rule(g: Value, x: Value) -> Value:
+    return g * ops.cos(x)
+
+
+@elementwise(np.sin, _sin_rule, code="sin({0})", onnx="Sin", samples=_ANY)
+def sin(x: Operand, /) -> Value:
+    """Sine of x in radians."""
+
+
+def _cos_rule(g: Value, x: Value) -> Value:
+    return -g * ops.sin(x)
+
+
+@elementwise(np.cos, _cos_rule, code="cos({0})", onnx="Cos", samples=_ANY)
+def cos(x: Operand, /) -> Value:
+    """Cosine of x in radians."""
+
+
+def _tan_rule(g: Value, ans: Value) -> Value:
+    return g + g * ans * ans
+
+
+@elementwise(np.tan, _tan_rule, code="tan({0})", onnx="Tan", samples=_UNIT)
+def tan(x: Operand, /) -> Value:
+    """Tangent of x in radians."""
+
+
+def _asin_rule(g: Value, x: Value) -> Value:
+    return g / ops.sqrt(1 - x * x)
+
+
+@elementwise(np.arcsin, _asin_rule, code="asin({0})", onnx="Asin", samples=_UNIT)
+def asin(x: Operand, /) -> Value:
+    """Inverse sine, in radians."""
+
+
+def _acos_rule(g: Value, x: Value) -> Value:
+    return -g / ops.sqrt(1 - x * x)
+
+
+@elementwise(np.arccos, _acos_rule, code="acos({0})", onnx="Acos", samples=_UNIT)
+def acos(x: Operand, /) -> Value:
+    """Inverse cosine, in radians."""
+
+
+def _atan_rule(g: Value, x: Value) -> Value:
+    return g / (x * x + 1)
+
+
+@elementwise(np.arctan, _atan_rule, code="atan({0})", onnx="Atan", samples=_UNIT)
+def atan(x: Operand, /) -> Value:
+    """Inverse tangent, in radians."""
+
+
+def _atan2_rule_x(g: Value, x: Value, y: Value) -> Value:
+    return g * y / (x * x + y * y)
+
+
+def _atan2_rule_y(g: Value, x: Value, y: Value) -> Value:
+    return -g * x / (x * x + y * y)
+
+
+
+
+
+def _onnx_atan2(w: Any, y: str, x: str) -> str:
+    dtype = w.dtype_of(x)
+    zero, half, pi = (w.constant(v, dtype) for v in (0.0, math.pi / 2, math.pi))
+    both = w.op("And", w.op("IsInf", x), w.op("IsInf", y))  # as for 1 and 1
+    y, x = (w.op("Where", both, w.op("Sign", v), v) for v in (y, x))
+    down = onnx_signbit(w, y)
+    turn = w.op("Where", down, w.op("Neg", pi), pi)
+    right = w.op("Atan", w.op("Div", y, x))
+    left = w.op("Where", onnx_signbit(w, x), w.op("Add", right, turn), right)
+    flat = w.op("Where", onnx_signbit(w, x), turn, y)  # y is 0
+    upright = w.op(
+        "Where", w.op("Equal", y, zero), flat, w.op("Where", down, w.op("Neg", half), half)
+    )
+    return str(w.op("Where", w.op("Equal", x, zero), upright, left))
+
+
+@elementwise(
+    np.arctan2, _atan2_rule_x, _atan2_rule_y, code="atan2({0}, {1})", samples=pairs(x=(0.3, 2.0)),
+    onnx=_onnx_atan2,
+)  # fmt: skip
+def atan2(x: Operand, y: Operand, /) -> Value:
+    """Angle of the point (y, x): the inverse tangent of x / y in the right quadrant."""
+
+
+def _sinh_rule(g: Value, x: Value) -> Value:
+    return g * ops.cosh(x)
+
+
+@elementwise(np.sinh, _sinh_rule, code="sinh({0})", onnx="Sinh", samples=_ANY)
+def sinh(x: Operand, /) -> Value:
+    """Hyperbolic sine."""
+
+
+def _cosh_rule(g: Value, x: Value) -> Value:
+    return g * ops.sinh(x)
+
+
+@elementwise(np.cosh, _cosh_rule, code="cosh({0})", onnx="Cosh", samples=_ANY)
+def cosh(x: Operand, /) -> Value:
+    """Hyperbolic cosine."""
+
+
+def _tanh_rule(g: Value, ans: Value) -> Value:
+    return g - g * ans * ans
+
+
+@elementwise(np.tanh, _tanh_rule, code="tanh({0})", onnx="Tanh", samples=_ANY)
+def tanh(x: Operand, /) -> Value:
+    """Hyperbolic tangent."""
+
+
+def _asinh_rule(g: Value, x: Value) -> Value:
+    return g / ops.sqrt(x * x + 1)
+
+
+@elementwise(np.arcsinh, _asinh_rule, code="asinh({0})", onnx="Asinh", samples=_UNIT)
+def asinh(x: Operand, /) -> Value:
+    """Inverse hyperbolic sine."""
+
+
+def _acosh_rule(g: Value, x: Value) -> Value:
+    return g / (ops.sqrt(x - 1) * ops.sqrt(x + 1))
+
+
+@elementwise(
+    np.arccosh,
+    _acosh_rule,
+    code="acosh({0})",
+    onnx="Acosh",
+    samples=reals(1.2, 3.0, complex_too=True),
+)
+def acosh(x: Operand, /) -> Value:
+    """Inverse hyperbolic cosine."""
+
+
+def _atanh_rule(g: Value, x: Value) -> Value:
+    return g / (1 - x * x)
+
+
+@elementwise(np.arctanh, _atanh_rule, code="atanh({0})", onnx="Atanh", samples=_UNIT)
+def atanh(x: Operand, /) -> Value:
+    """Inverse hyperbolic tangent."""
+
+
+_TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+
+
+def _erf_rule(g: Value, x: Value) -> Value:
+    return g * (_TWO_OVER_SQRT_PI * ops.exp(-(x * x)))
+
+
+@elementwise(special.erf, _erf_rule, code="erf({0})", onnx="Erf", samples=reals())
+def erf(x: Operand, /) -> Value:
+    """Error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""

@@ -1,0 +1,297 @@
+"""Statistical, searching and sorting functions against NumPy, and the laws they obey."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError
+from tests import laws
+from tests.strategies import REAL, arrays, filled, with_axes, with_axis
+
+NUMBERS = ["int8", "uint16", "int64", "float32", "float64", "complex128"]
+
+
+def check(fun: Any, x: Any) -> None:
+    """Derivatives, vmap and jit of a function of one floating array without ties."""
+    rng = np.random.default_rng(0)
+    arg = xp.asarray(rng.normal(size=x.shape))
+    if arg.size:
+        laws.check_derivatives(fun, [arg], rng, order=1)
+    laws.check_batch(fun, [arg], rng)
+    laws.check_jit(fun, [arg])
+
+
+def summed(x: Any, axis: Any) -> bool:
+    """Whether some reduced axis has length 0."""
+    axes = range(x.ndim) if axis is None else np.atleast_1d(axis)
+    return any(x.shape[int(a)] == 0 for a in axes)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@given(case=with_axes(NUMBERS), keepdims=st.booleans())
+def test_sum_and_prod(name: str, case: Any, keepdims: bool) -> None:
+    """sum and prod are NumPy's: axis forms, keepdims, widening of small integers."""
+    x, axis = case
+    fun, ref = getattr(xp, name), getattr(np, name)
+    expected = ref(x, axis=axis, keepdims=keepdims)
+    laws.close(fun(xp.asarray(x), axis=axis, keepdims=keepdims), expected, 1e-6, 1e-6)
+    if x.dtype.kind != "c":
+        single = fun(xp.asarray(x), axis=axis, dtype="float64")
+        laws.close(single, ref(x.astype("float64"), axis=axis), 1e-12, 1e-12)
+    check(lambda v: fun(v, axis=axis, keepdims=keepdims), x)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@given(case=with_axes(REAL), keepdims=st.booleans())
+def test_extrema(name: str, case: Any, keepdims: bool) -> None:
+    """max and min are NumPy's; over nothing they raise."""
+    x, axis = case
+    fun, ref = getattr(xp, name), getattr(np, name)
+    if summed(x, axis):
+        with pytest.raises(ShapeError, match=f"^reduce_{name}: "):
+            fun(xp.asarray(x), axis=axis)
+        return
+    laws.same(
+        fun(xp.asarray(x), axis=axis, keepdims=keepdims), ref(x, axis=axis, keepdims=keepdims)
+    )
+    check(lambda v: fun(v, axis=axis, keepdims=keepdims), x)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std"])
+@given(case=with_axes(["float32", "float64", "complex128"]), keepdims=st.booleans())
+def test_moments(name: str, case: Any, keepdims: bool) -> None:
+    """mean, var and std are NumPy's, complex variance included, and keep the precision."""
+    x, axis = case
+    assume(x.size and not (x.dtype.kind == "c" and name == "std"))
+    fun, ref = getattr(xp, name), getattr(np, name)
+    out = fun(xp.asarray(x), axis=axis, keepdims=keepdims)
+    laws.close(out, ref(x, axis=axis, keepdims=keepdims), 1e-5, 1e-6)
+    if name != "mean":
+        n = x.size if axis is None else int(np.prod([x.shape[a] for a in np.atleast_1d(axis)]))
+        if n > 1:
+            laws.close(
+                fun(xp.asarray(x), axis=axis, correction=1), ref(x, axis=axis, ddof=1), 1e-5, 1e-6
+            )
+    if name != "std":
+        check(lambda v: fun(v, axis=axis, keepdims=keepdims), x)
+
+
+@pytest.mark.parametrize("name", ["all", "any", "count_nonzero"])
+@given(case=with_axes(), keepdims=st.booleans())
+def test_truth(name: str, case: Any, keepdims: bool) -> None:
+    """all, any and count_nonzero are NumPy's for every dtype."""
+    x, axis = case
+    expected = np.asarray(getattr(np, name)(x, axis=axis, keepdims=keepdims))
+    laws.same(getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims), expected)
+
+
+@given(with_axes(["float64"]), st.booleans())
+def test_logsumexp(case: Any, keepdims: bool) -> None:
+    """logsumexp is SciPy's, and does not overflow."""
+    x, axis = case
+    assume(x.size)
+    fun = lambda v: xp.logsumexp(v, axis=axis, keepdims=keepdims)  # noqa: E731
+    expected = np.asarray(scipy.special.logsumexp(x, axis=axis, keepdims=keepdims))
+    laws.close(fun(xp.asarray(x)), expected)
+    laws.close(fun(xp.asarray(x) + 1e4), expected + 1e4, 1e-12)
+    check(fun, x)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@given(case=with_axis(REAL), keepdims=st.booleans(), flat=st.booleans())
+def test_positions_of_extrema(name: str, case: Any, keepdims: bool, flat: bool) -> None:
+    """argmax and argmin give the first position, along an axis or in the flat array."""
+    x, axis = case
+    axis = None if flat else axis
+    assume(not summed(x, axis))
+    expected = np.asarray(getattr(np, name)(x, axis=axis, keepdims=keepdims))
+    laws.same(getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims), expected)
+
+
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+@given(case=with_axis(NUMBERS), initial=st.booleans())
+def test_running(name: str, case: Any, initial: bool) -> None:
+    """Running sums and products are NumPy's, with and without the initial element."""
+    x, axis = case
+    fun, ref = getattr(xp, name), getattr(np, name)
+    expected = ref(x, axis=axis, include_initial=initial)
+    laws.close(fun(xp.asarray(x), axis=axis, include_initial=initial), expected, 1e-5, 1e-6)
+    check(lambda v: fun(v, axis=axis, include_initial=initial), x)
+
+
+@given(with_axis(["int64", "float64"]), st.integers(0, 3), st.booleans())
+def test_diff(case: Any, n: int, bordered: bool) -> None:
+    """diff is NumPy's, with values in front and behind."""
+    x, axis = case
+    edge = {"prepend": x, "append": x} if bordered else {}
+    mine = {k: xp.asarray(v) for k, v in edge.items()}
+    laws.close(xp.diff(xp.asarray(x), axis=axis, n=n, **mine), np.diff(x, n, axis, **edge))
+    check(lambda v: xp.diff(v, axis=axis, n=n), x)
+
+
+@given(arrays(min_rank=1))
+def test_nonzero(x: Any) -> None:
+    """nonzero is NumPy's."""
+    laws.same(list(xp.nonzero(xp.asarray(x))), list(np.nonzero(x)))
+
+
+@given(with_axis(REAL), st.booleans())
+def test_sorting(case: Any, descending: bool) -> None:
+    """sort and argsort are stable in both directions."""
+    x, axis = case
+    t = xp.asarray(x)
+    order = np.argsort(-x if descending else x, axis, kind="stable")
+    laws.same(xp.argsort(t, axis=axis, descending=descending), order)
+    laws.same(xp.sort(t, axis=axis, descending=descending), np.take_along_axis(x, order, axis))
+    check(lambda v: xp.sort(v, axis=axis, descending=descending), x)
+
+
+def test_nan_sorts_last() -> None:
+    """NaN stands behind all numbers in ascending order."""
+    x = xp.asarray([np.nan, 1.0, -1.0])
+    laws.same(xp.sort(x), np.asarray([-1.0, 1.0, np.nan]))
+    laws.same(xp.argsort(x), np.asarray([2, 1, 0]))
+
+
+@given(with_axis(REAL), st.data())
+def test_top_k(case: Any, data: Any) -> None:
+    """top_k gives the largest elements in descending order, and where they stand."""
+    x, axis = case
+    k = data.draw(st.integers(0, x.shape[axis]))
+    values, at = xp.top_k(xp.asarray(x), k, axis=axis)
+    expected = np.take(np.flip(np.sort(x, axis), axis), np.arange(k), axis)
+    laws.same(values, expected)
+    laws.same(xp.take_along_axis(xp.asarray(x), at, axis=axis), expected)
+    check(lambda v: xp.top_k(v, k, axis=axis)[0], x)
+
+
+@given(
+    st.lists(st.floats(-3, 3), max_size=6), arrays(["float64"]), st.sampled_from(["left", "right"])
+)
+def test_searchsorted(values: Any, v: Any, side: Any) -> None:
+    """searchsorted is NumPy's, with a sorter too, and under vmap."""
+    raw = np.asarray(values, "float64")
+    order = np.argsort(raw, kind="stable")
+    s, t = xp.asarray(raw[order]), xp.asarray(v)
+    expected = np.searchsorted(raw[order], v, side)
+    laws.same(xp.searchsorted(s, t, side=side), np.asarray(expected))
+    laws.same(
+        xp.searchsorted(xp.asarray(raw), t, side=side, sorter=xp.asarray(order)),
+        np.asarray(expected),
+    )
+    laws.check_batch(
+        lambda a, b: xp.searchsorted(xp.sort(a), b, side=side), [s, t], np.random.default_rng(0)
+    )
+
+
+@given(with_axis(), st.data())
+def test_take(case: Any, data: Any) -> None:
+    """take and take_along_axis are NumPy's, negative indices included."""
+    x, axis = case
+    n = x.shape[axis]
+    assume(n)
+    i = data.draw(arrays(["int64"])) % (2 * n) - n
+    laws.same(xp.take(xp.asarray(x), xp.asarray(i), axis=axis), np.take(x, i, axis))
+    laws.same(xp.take(xp.asarray(x), [0, -1], axis=axis), np.take(x, [0, -1], axis))
+    along = filled(x.shape, "int64", 3) % (2 * n) - n
+    laws.same(
+        xp.take_along_axis(xp.asarray(x), xp.asarray(along), axis=axis),
+        np.take_along_axis(x, along, axis),
+    )
+    check(lambda v: xp.take(v, xp.asarray(i), axis=axis), x)
+
+
+def test_dtypes_of_integer_statistics() -> None:
+    """mean of integers is floating, sums of small integers widen."""
+    x = xp.asarray([1, 2, 4], dtype="int8")
+    assert xp.mean(x).dtype == xp.float64
+    assert float(xp.mean(x)) == pytest.approx(7 / 3)
+    assert xp.sum(x).dtype == xp.int64
+    assert xp.sum(xp.asarray([1], dtype="uint8")).dtype == xp.uint64
+    assert xp.cumulative_sum(x).dtype == xp.int64
+    assert xp.sum(x, dtype=xp.int8).dtype == xp.int8
+
+
+@given(arrays(["float64"]), arrays(["float64"]), st.booleans())
+def test_clip(x: Any, low: Any, one_sided: bool) -> None:
+    """clip limits by numbers and arrays; a side may be open."""
+    laws.same(xp.clip(xp.asarray(x), -0.5, 0.5), np.clip(x, -0.5, 0.5))
+    laws.same(xp.clip(xp.asarray(x), max=0.5), np.clip(x, None, 0.5))
+    laws.same(xp.clip(xp.asarray(x), min=0.5), np.clip(x, 0.5, None))
+    assert xp.clip(xp.asarray(x)).shape == x.shape
+
+
+def test_clip_keeps_the_dtype() -> None:
+    """Limits adopt the dtype of x."""
+    x = xp.asarray([1.0, 2.0], dtype="float32")
+    assert xp.clip(x, 0.0, 1.5).dtype == xp.float32
+    assert xp.clip(xp.asarray([1, 5], dtype="int8"), 0, 3).tolist() == [1, 3]
+
+
+def test_where_and_nan() -> None:
+    """What is not chosen has derivative 0 even where it is NaN or infinite; dtypes are kept."""
+    x32 = xp.asarray([4.0, -1.0], dtype="float32")
+    c = x32 > 0
+    assert xp.where(c, x32, 0.0).dtype == xp.float32
+    assert xp.where(c, 0.0, x32).dtype == xp.float32
+    assert xp.where(c, 1, x32).dtype == xp.float32
+    assert xp.where(c, xp.asarray(1, dtype="int8"), 2).dtype == xp.int8
+    with np.errstate(invalid="ignore", divide="ignore"):
+        g = ft.grad(lambda x: xp.sum(xp.where(x > 0, xp.sqrt(x), 0.0)))(x32)
+        laws.same(g, np.asarray([0.25, 0.0], "float32"))
+        g = ft.grad(lambda x: xp.sum(xp.where(x > 0, 1 / x, x)))(xp.asarray([2.0, 0.0]))
+        laws.close(g, np.asarray([-0.25, 1.0]))
+
+
+X = xp.ones((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: xp.sum(X, axis=2), ShapeError, "sum: axis 2 is out of range for an array of rank 2"),
+        (lambda: xp.max(X, axis=(0, 0)), ShapeError, "max: an axis occurs twice in (0, 0)"),
+        (lambda: xp.argmax(X, axis=5), ShapeError, "argmax: axis 5 is out of range for an array of rank 2"),
+        (lambda: xp.sort(X, axis="a"), ShapeError, "sort: axis must be an int, got 'a'"),
+        (lambda: xp.cumulative_sum(X), ShapeError, "cumulative_sum: axis is needed for an array of rank 2"),
+        (lambda: xp.take(X, xp.asarray([0])), ShapeError, "take: axis is needed for an array of rank 2"),
+        (lambda: xp.take(X, xp.asarray([0.5]), axis=0), DTypeError, "take: indices must be integers, got float64"),
+        (
+            lambda: xp.take(X, xp.asarray([3]), axis=0),
+            IndexOutOfBoundsError,
+            "take: index 3 is out of bounds for an axis of length 2",
+        ),
+        (
+            lambda: xp.take_along_axis(X, xp.asarray([0])),
+            ShapeError,
+            "take_along_axis: ranks must agree, got x (2, 3), indices (1,)",
+        ),
+        (
+            lambda: xp.take_along_axis(X, xp.zeros((4, 1), dtype="int64")),
+            ShapeError,
+            "take_along_axis: shapes must broadcast, got x (2, 3), indices (4, 1)",
+        ),
+        (lambda: xp.top_k(X, 4), ShapeError, "top_k: k must be between 0 and 3, got 4"),
+        (lambda: xp.nonzero(xp.asarray(1)), ShapeError, "nonzero: a 0-d array has no indices"),
+        (
+            lambda: xp.searchsorted(X[0], X, side="middle"),
+            ShapeError,
+            "searchsorted: side must be 'left' or 'right', got 'middle'",
+        ),
+        (lambda: xp.searchsorted(X, X), ShapeError, "searchsorted: x1 must be 1-D, got shape (2, 3)"),
+        (lambda: xp.argmax(xp.zeros(0)), ShapeError, "argmax: attempt to get argmax of an empty sequence"),
+        (lambda: xp.sum(X, dtype="text"), DTypeError, "sum: 'text' is no dtype"),
+    ],
+)  # fmt: skip
+def test_errors(call: Any, error: Any, text: str) -> None:
+    """The error names function, expectation and value, and quotes this file's line."""
+    with pytest.raises(error) as caught:
+        call()
+    assert caught.value.what == text
+    assert "in test_statistical.py:" in str(caught.value)

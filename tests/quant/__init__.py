@@ -1,0 +1,1 @@
+"""Quantization: observers, folding, and equality with onnxruntime."""
