@@ -4,6 +4,7 @@ every class given to `register`. The walking is optree's.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -13,9 +14,9 @@ import optree
 from funct.errors import TreeError
 
 __all__ = [
-    "Structure", "all", "flatten", "flatten_with_path", "is_static", "leaves", "map", "map_with_path",
-    "one_level", "reduce", "register", "same_structure", "static_field", "structure",
-    "transpose", "unflatten",
+    "Structure", "all", "flatten", "flatten_with_path", "is_static", "leaves", "map",
+    "map_with_path", "one_level", "reduce", "register", "same_structure", "static_field",
+    "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
 Structure = optree.PyTreeSpec
@@ -103,7 +104,8 @@ def same_structure(name: str, expected: Any, got: Any) -> None:
 
 
 def _plain(spec: Structure) -> str:
-    return str(spec).removeprefix("PyTreeSpec(").rsplit(", namespace", 1)[0]
+    text = str(spec).removeprefix("PyTreeSpec(").removesuffix(")")
+    return text.rsplit(", namespace", 1)[0]  # trees of builtin containers alone have none
 
 
 def static_field(**kwargs: Any) -> Any:
@@ -114,6 +116,13 @@ def static_field(**kwargs: Any) -> Any:
 def is_static(metadata: Mapping[str, Any]) -> bool:
     """Whether an attrs field with this metadata was made by `static_field`."""
     return bool(metadata.get(_STATIC))
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """The attributes of an object as a tuple; attrgetter alone gives one name bare."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    return (lambda x: (getattr(x, names[0]),)) if names else (lambda x: ())
 
 
 def register(
@@ -131,18 +140,27 @@ def register(
         optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
         return cls
     fields = attrs.fields(cls)
-    children = [f.name for f in fields if not f.metadata.get(_STATIC)]
-    static = [f.name for f in fields if f.metadata.get(_STATIC)]
+    children = tuple([f.name for f in fields if not f.metadata.get(_STATIC)])
+    static = tuple([f.name for f in fields if f.metadata.get(_STATIC)])
+    child_values, static_values = _getter(children), _getter(static)
 
     def flat(x: Any) -> tuple[Any, Any, Any]:
-        return [getattr(x, n) for n in children], tuple([getattr(x, n) for n in static]), children
+        return child_values(x), static_values(x), children
 
+    # no converters, no validators: leaves may be anything
     def build(meta: Any, values: Any) -> Any:
-        x: Any = object.__new__(cls)  # no converters, no validators: leaves may be anything
+        x: Any = object.__new__(cls)
         for names, given in ((children, values), (static, meta)):
             for n, v in zip(names, given, strict=True):
                 object.__setattr__(x, n, v)
         return x
 
-    optree.register_pytree_node(cls, flat, build, namespace=_NAMESPACE)
+    def build_dict(meta: Any, values: Any) -> Any:
+        x: Any = object.__new__(cls)
+        x.__dict__.update(zip(children, values, strict=True))
+        x.__dict__.update(zip(static, meta, strict=True))
+        return x
+
+    slots = cls.__dictoffset__ == 0
+    optree.register_pytree_node(cls, flat, build if slots else build_dict, namespace=_NAMESPACE)
     return cls

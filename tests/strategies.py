@@ -2,8 +2,12 @@
 
 from typing import Any
 
+import attrs
 import numpy as np
 from hypothesis import strategies as st
+
+import funct.array as xp
+from funct import ops
 
 KINDS = ["bool", "int8", "int64", "uint16", "float32", "float64", "complex128"]
 REAL = ["int64", "float32", "float64"]
@@ -108,3 +112,72 @@ def indices(draw: Any, shape: tuple[int, ...]) -> Any:
     for _ in range(draw(st.integers(0, 2))):
         key.insert(draw(st.integers(0, len(key))), None)
     return key[0] if len(key) == 1 and draw(st.booleans()) else tuple(key)
+
+
+# Programs: every step takes (3, 3) arrays and gives one; views, scalars and broadcasts among them.
+
+SIDE = 3
+UNARY: dict[str, Any] = {
+    "sin": lambda x: xp.sin(x),
+    "tanh": lambda x: xp.tanh(x),
+    "negative": lambda x: -x,
+    "square": lambda x: x * x,
+    "plus_number": lambda x: x + 0.3,
+    "from_number": lambda x: 1.5 - x,
+    "transpose": lambda x: xp.permute_dims(x, (1, 0)),
+    "flip": lambda x: xp.flip(x, axis=1),
+    "row": lambda x: xp.broadcast_to(x[1:2], (SIDE, SIDE)),
+    "column": lambda x: xp.broadcast_to(x[:, -1:], (SIDE, SIDE)),
+    "flat": lambda x: xp.reshape(xp.cos(xp.reshape(x, (-1,))), (SIDE, SIDE)),
+    "slice": lambda x: x[::-1, :],
+    "stop": lambda x: ops.stop_gradient(x),
+    "centre": lambda x: x - xp.mean(x, axis=0, keepdims=True),
+    "norm": lambda x: x / (1.0 + xp.sum(x * x)),
+    "running": lambda x: xp.cumulative_sum(x, axis=0),
+    "sort": lambda x: xp.sort(x, axis=1, descending=True),
+    "gather": lambda x: xp.take(x, xp.asarray([2, 0, 0]), axis=0),
+    "single": lambda x: xp.astype(xp.astype(x, "float32") * 3, "float64"),
+}
+BINARY: dict[str, Any] = {
+    "add": lambda x, y: x + y,
+    "multiply": lambda x, y: x * y,
+    "subtract": lambda x, y: x - y,
+    "maximum": lambda x, y: xp.maximum(x, y),
+    "where": lambda x, y: xp.where(x > y, x, y * 0.5),
+    "matmul": lambda x, y: xp.tanh(x @ xp.sin(y)),  # x @ x.T of one buffer is another BLAS call
+    "row_plus": lambda x, y: x[0] + y,
+    "join": lambda x, y: xp.concat([x[:1], y[1:]]),
+    "outer": lambda x, y: x[:, :1] * y[:1, :],
+}
+
+
+@attrs.frozen
+class Program:
+    """A random function of two arrays; it gives several results, repeated ones too."""
+
+    steps: tuple[tuple[str, int, int], ...]
+    outputs: tuple[int, ...]
+
+    def __call__(self, x: Any, y: Any) -> tuple[Any, ...]:
+        pool = [x, y, xp.asarray(np.linspace(-1.0, 1.0, SIDE * SIDE).reshape(SIDE, SIDE))]
+        for name, i, j in self.steps:
+            a, b = pool[i % len(pool)], pool[j % len(pool)]
+            pool.append(UNARY[name](a) if name in UNARY else BINARY[name](a, b))
+        return tuple([pool[k % len(pool)] for k in self.outputs])
+
+
+@st.composite
+def programs(draw: Any, max_steps: int = 15) -> Program:
+    """A program whose steps often use recent values, so that buffers die and are reused."""
+    name = st.sampled_from([*UNARY, *BINARY])
+    recent = st.one_of(st.sampled_from([-1, -1, -2, -3]), st.integers(0, 20))
+    steps = draw(st.lists(st.tuples(name, recent, recent), min_size=1, max_size=max_steps))
+    outputs = draw(st.lists(recent, min_size=1, max_size=4))
+    return Program(tuple(steps), tuple(outputs))
+
+
+def inputs(seed: int, fortran: bool = False) -> list[np.ndarray[Any, Any]]:
+    """Two arrays for a program."""
+    rng = np.random.default_rng(seed)
+    pair = [rng.normal(size=(SIDE, SIDE)) for _ in range(2)]
+    return [np.asfortranarray(x) for x in pair] if fortran else pair

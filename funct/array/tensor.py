@@ -149,6 +149,9 @@ class Tensor(Value):
     def __setitem__(self, key: Any, value: Any, /) -> NoReturn:
         raise ImmutableError("x[...] = v: Tensors are immutable", fix="x = x.at[...].set(v)")
 
+    def __delitem__(self, key: Any, /) -> NoReturn:
+        raise ImmutableError("del x[...]: Tensors are immutable")
+
     @property
     def at(self) -> At:
         """Functional updates: `x.at[key].set(v)`, add, multiply, divide, power, min, max, get."""
@@ -243,12 +246,8 @@ class Tensor(Value):
 
 def matmul(x: Any, y: Any, /) -> Any:
     """Matrix product; 1-D operands are rows and columns as in the Array API."""
-    x, y = (_box(v) if isinstance(v, ndarray) else v for v in (x, y))
     if not isinstance(x, Value) or not isinstance(y, Value):
-        bad = y if isinstance(x, Value) else x
-        raise UnsupportedOperandError(
-            f"matmul: both operands must be Tensors, got {type(bad).__name__}"
-        )
+        x, y = _matrix(x), _matrix(y)
     a, b = len(x.shape), len(y.shape)
     if a >= 2 and b >= 2:
         return ops.matmul(x, y)
@@ -267,6 +266,16 @@ def matmul(x: Any, y: Any, /) -> Any:
     out = ops.matmul(left, right)
     keep = (out.shape[-2:-1] if a > 1 else ()) + (out.shape[-1:] if b > 1 else ())
     return ops.reshape(out, (*out.shape[:-2], *keep))
+
+
+def _matrix(x: Any) -> Any:
+    if isinstance(x, ndarray):
+        return _box(x)
+    if not isinstance(x, Value):
+        raise UnsupportedOperandError(
+            f"matmul: both operands must be Tensors, got {type(x).__name__}"
+        )
+    return x
 
 
 class Ground(Level):
@@ -352,17 +361,24 @@ class Array(Tensor):
                 pass  # for the typed error
         return index(self, key)
 
+    def _number(self, name: str) -> Any:
+        if self.data.size != 1:
+            raise ShapeError(
+                f"{name}: the array must have one element, got shape {self.data.shape}"
+            )
+        return self.data.item()
+
     def __bool__(self, /) -> bool:
-        return bool(self.data)
+        return bool(self._number("bool"))
 
     def __int__(self, /) -> int:
-        return int(self.data)
+        return int(self._number("int"))
 
     def __float__(self, /) -> float:
-        return float(self.data)
+        return float(self._number("float"))
 
     def __complex__(self, /) -> complex:
-        return complex(self.data)
+        return complex(self._number("complex"))
 
     def __index__(self, /) -> int:
         return int(self.data.__index__())

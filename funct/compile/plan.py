@@ -2,6 +2,12 @@
 
 A result may be written into an operand's buffer when the op is a NumPy ufunc, shape and dtype
 agree, and that buffer was made by this graph, dies here, and nothing that lives on is a view of it.
+Nor may the order of elements in memory differ from that of a fresh result (Note [Layouts]).
+
+Note [Layouts]: NumPy lays a fresh result out like its operands, rows or columns first, and sums in
+memory order. A reused buffer that is laid out otherwise gives, some sums later, other last bits
+than eager execution. So a buffer is taken over only where every operand that has a say is laid out
+like it.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from funct.core import is_one
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead, inline_calls, share_common
 
 __all__ = ["Plan", "Step", "makes_new_buffer", "plan"]
@@ -26,6 +33,10 @@ _NEW = frozenset({
     "scatter_combine", "sort",
     "take", "take_along_axis", "top_k", "where",
 })  # fmt: skip
+
+
+# Of those, the ones besides ufuncs whose result has no gaps: it is what a ufunc would have made.
+_DENSE = frozenset({"astype", "concat", "matmul", "reduce_max", "reduce_min", "reduce_sum"})
 
 
 @attrs.frozen(eq=False)
@@ -56,11 +67,12 @@ def plan(graph: Graph, *, guards: bool = True) -> Plan:
     last = _last_uses(graph)
     buffers = _buffers(graph)
     until = _lifetimes(buffers, last)
+    layouts = _layouts(graph)
     steps: list[Step] = []
     taken: set[Var] = set()
     for k, e in enumerate(graph.nodes):
         assert isinstance(e, Node | Guard), "calls are inlined"
-        reuse = _reusable(e, k, buffers, until, taken) if isinstance(e, Node) else None
+        reuse = _reusable(e, k, buffers, until, layouts, taken) if isinstance(e, Node) else None
         if reuse is not None:
             taken.add(reuse)
         steps.append(Step(e, reuse, _deaths(e, k, last)))
@@ -81,8 +93,8 @@ def _last_uses(graph: Graph) -> dict[Var, int]:
 def _buffers(graph: Graph) -> dict[Var, frozenset[Var]]:
     """For each result, the results whose buffers it may read: itself where it is new.
 
-    Inputs and constants have no entry: their buffers are not ours. Neither have new 0-d results,
-    which NumPy gives as scalars.
+    Inputs and constants have no entry: their buffers are not ours. Neither have new results that
+    nothing may take over: 0-d ones, which NumPy gives as scalars, and those with gaps.
     """
     found: dict[Var, frozenset[Var]] = {}
     for e in graph.nodes:
@@ -90,9 +102,10 @@ def _buffers(graph: Graph) -> dict[Var, frozenset[Var]]:
             continue
         seen = [found[a] for a in e.operands if isinstance(a, Var) and a in found]
         shared = frozenset[Var]().union(*seen)
+        dense = isinstance(e.primitive.raw, np.ufunc) or e.name in _DENSE
         for v in e.results:
-            new = makes_new_buffer(e)
-            found[v] = (frozenset([v]) if v.shape else frozenset()) if new else shared
+            mine = frozenset([v] if dense and v.shape else [])
+            found[v] = mine if makes_new_buffer(e) else shared
     return found
 
 
@@ -105,16 +118,38 @@ def _lifetimes(buffers: Mapping[Var, frozenset[Var]], last: Mapping[Var, int]) -
     return until
 
 
+def _layouts(graph: Graph) -> dict[Var, Any]:
+    """A token for each Var; equal tokens mean the same order of elements in memory."""
+    found: dict[Var, Any] = {v: v for v in (*graph.inputs, *[v for v, _ in graph.constants])}
+    for e in graph.nodes:
+        if isinstance(e, Node):
+            for v in e.results:
+                found[v] = v
+            if isinstance(e.primitive.raw, np.ufunc):
+                tokens = tuple(dict.fromkeys(found[a] for a in _shaping(e)))
+                found[e.results[0]] = tokens[0] if len(tokens) == 1 else tokens
+    return found
+
+
+def _shaping(node: Node) -> list[Var]:
+    """The operands that decide the layout of a ufunc's result: those with two axes or more."""
+    held = [a for a in node.operands if isinstance(a, Var)]
+    return [v for v in held if sum(not is_one(n) for n in v.shape) > 1]
+
+
 def _reusable(
     node: Node,
     k: int,
     buffers: Mapping[Var, frozenset[Var]],
     until: Mapping[Var, int],
+    layouts: Mapping[Var, Any],
     taken: set[Var],
 ) -> Var | None:
     if not isinstance(node.primitive.raw, np.ufunc) or node.params:
         return None
     out = node.results[0]
+    if len({layouts[v] for v in _shaping(node)}) > 1:
+        return None
     for v in node.operands:
         if (
             not isinstance(v, Var)

@@ -78,6 +78,9 @@ class OnnxWriter(Protocol):
     def constant(self, value: Any, dtype: Any = None) -> str:
         """The name of an initializer that holds value."""
 
+    def initializer(self, name: str, raw: np.ndarray[Any, Any]) -> str:
+        """A new initializer, shared with nothing, named after name."""
+
     def shape_of(self, name: str) -> tuple[Any, ...]:
         """Shape of an operand or a constant, symbolic sizes included."""
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from funct.core.value import Value
+
 __all__ = ["Size", "SizeScope", "is_one", "size_values"]
 
 _Terms = dict[tuple[str, ...], int]  # monomial (sorted atoms) -> coefficient; () is the constant
@@ -182,7 +184,7 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 def _terms(x: object) -> _Terms | None:
     if isinstance(x, Size):
         return x.terms
-    if isinstance(x, int) or hasattr(x, "__index__"):
+    if isinstance(x, int) or (hasattr(x, "__index__") and not isinstance(x, Value)):
         n = int(x.__index__())
         return {(): n} if n else {}
     return None

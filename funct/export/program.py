@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import keyword
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from funct.errors import ExportError
 from funct.graph import Graph, Guard, capture, check, eliminate_dead, share_common
 from funct.graph.passes.inline_calls import substituted
 from funct.graph.program import ExportedProgram
+from funct.serialize import is_symbol_name
 
 __all__ = ["Dim", "export"]
 
@@ -168,19 +168,11 @@ def _matched(arg: Any, spec: Any) -> list[dict[int, str] | None]:
     return [n for a, s in zip(children, specs, strict=True) for n in _matched(a, s)]
 
 
-_TAKEN = re.compile(r"[vxcp]\d+|run|MISS|dtype|inf|nan|same")
-
-
 def _symbol(name: Any) -> str:
     text = name.name if isinstance(name, Dim) else name
-    if (
-        not isinstance(text, str)
-        or not text.isidentifier()
-        or keyword.iskeyword(text)
-        or _TAKEN.fullmatch(text)
-    ):
+    if not is_symbol_name(text):
         raise ExportError(f"export: a symbolic size must be named by an identifier, got {text!r}")
-    return text
+    return str(text)
 
 
 # A polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size.

@@ -57,14 +57,23 @@ class Sequential(Module):
     def __call__(self, x: Any, *, key: Any = None) -> Any:
         """The last layer's output; with a layer that keeps state, (y, the new Sequential)."""
         new: list[Any] = []
-        for i, layer in enumerate(self.layers):
-            given = {"key": _own_key(key, i)} if needs_key(layer) else {}
-            if is_stateful(layer):
+        kinds = self._layer_kinds()
+        for i, (layer, (stateful, draws)) in enumerate(zip(self.layers, kinds, strict=True)):
+            given = {"key": _own_key(key, i)} if draws else {}
+            if stateful:
                 x, layer = layer(x, **given)
             else:
                 x = layer(x, **given)
             new.append(layer)
-        return (x, self.evolve(layers=tuple(new))) if is_stateful(self) else x
+        return (x, self.evolve(layers=tuple(new))) if any(s for s, _ in kinds) else x
+
+    def _layer_kinds(self) -> tuple[tuple[bool, bool], ...]:
+        """(is stateful, needs a key) of each layer, kept: asking costs more than a small layer."""
+        kinds: tuple[tuple[bool, bool], ...] | None = self.__dict__.get("_kinds_of_layers")
+        if kinds is None:
+            kinds = tuple([(is_stateful(m), needs_key(m)) for m in self.layers])
+            self.__dict__["_kinds_of_layers"] = kinds
+        return kinds
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -1,4 +1,5 @@
-"""Initialisers: pure functions (key, shape, ...) -> Tensor, with torch.nn.init's names and formulas.
+"""Initialisers: pure functions (key, shape, ...) -> Tensor, with torch.nn.init's names and
+formulas.
 
 All take `key` first and `shape` second, also those that draw nothing, so that one can stand in for
 another. The default dtype is that of layers, float32. Source: `torch.nn.init`.
@@ -26,6 +27,11 @@ _GAINS = {
 }  # fmt: skip
 
 
+def _drawn(dtype: Any) -> Any:
+    """The dtype to draw in: short floats are drawn in float32 and rounded once."""
+    return dtype if dtype == xp.float64 else xp.float32
+
+
 def zeros(key: Any, shape: Shape, *, dtype: Any = xp.float32) -> Any:
     """All zeros; key is not used."""
     return xp.zeros(shape, dtype=dtype)
@@ -45,14 +51,14 @@ def uniform(
     key: Any, shape: Shape, a: float = 0.0, b: float = 1.0, *, dtype: Any = xp.float32
 ) -> Any:
     """Uniform on [a, b)."""
-    return random.uniform(key, shape, dtype, a, b)
+    return xp.astype(random.uniform(key, shape, _drawn(dtype), a, b), dtype, copy=False)
 
 
 def normal(
     key: Any, shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: Any = xp.float32
 ) -> Any:
     """Normal with this mean and standard deviation."""
-    return random.normal(key, shape, dtype) * std + mean
+    return xp.astype(random.normal(key, shape, _drawn(dtype)) * std + mean, dtype, copy=False)
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -69,7 +75,9 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return math.sqrt(2.0 / (1.0 + slope * slope))
     if nonlinearity not in _GAINS:
         known = sorted([*_GAINS, "leaky_relu"])
-        raise ArgumentError(f"calculate_gain: nonlinearity must be one of {known}, got {nonlinearity!r}")
+        raise ArgumentError(
+            f"calculate_gain: nonlinearity must be one of {known}, got {nonlinearity!r}"
+        )
     return _GAINS[nonlinearity]
 
 

@@ -114,14 +114,16 @@ class Module:
             if name not in names:
                 raise ArgumentError(f"{type(self).__name__}.evolve: there is no field {name!r}")
         new = object.__new__(type(self))
-        new.__dict__.update(self.__dict__)
-        new.__dict__.update(changes)
+        new.__dict__.update({n: getattr(self, n) for n in names}, **changes)
         return new
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
+        cls = type(self).__name__
+        made = name in self.__dict__  # else __init__ is running, or the name is no field
+        fix = f"declare {name} in {cls}, and end its __init__ by self.__attrs_init__({name}=…)"
         raise ImmutableError(
-            f"{type(self).__name__}.{name} = …: layers are immutable",
-            fix=f"layer = layer.evolve({name}=…)",
+            f"{cls}.{name} = …: layers are immutable",
+            fix=f"layer = layer.evolve({name}=…)" if made else fix,
         )
 
     def __repr__(self) -> str:

@@ -98,7 +98,9 @@ def _tensor(value: Any) -> Any:
         if str(value.dtype) == "torch.bfloat16":  # has no NumPy form; float32 holds it exactly
             value = value.float()
     try:
-        return xp.asarray(value) if hasattr(value, "__array__") else xp.from_dlpack(value)
+        if hasattr(value, "__array__"):
+            return xp.asarray(np.asarray(value))  # the inner one shares, the outer one copies
+        return xp.from_dlpack(value)
     except (FunctError, TypeError, AttributeError, BufferError) as error:
         raise _MisfitError(f"expected an array, got {type(value).__name__}") from error
 

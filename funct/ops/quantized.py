@@ -101,9 +101,13 @@ def _onnx_axis(w: Any, scale: str, axis: int) -> dict[str, int]:
 
 
 def onnx_real(w: Any, q: str, scale: str, axis: int = 0, zero_point: str | None = None) -> str:
-    """DequantizeLinear; without a zero point it is 0."""
+    """DequantizeLinear; without a zero point it is 0.
+
+    Every zero point made here is an initializer of its own: onnxruntime takes none for a scalar one,
+    and fails to load a model in which two weights share one, where it makes unsigned weights of them.
+    """
     if zero_point is None:
-        zero_point = w.constant(np.zeros(w.shape_of(scale), w.dtype_of(q)))
+        zero_point = w.initializer("zero_point", np.zeros(w.shape_of(scale), w.dtype_of(q)))
     return str(w.op("DequantizeLinear", q, scale, zero_point, **_onnx_axis(w, scale, axis)))
 
 

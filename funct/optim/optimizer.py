@@ -4,7 +4,8 @@
     params, state, info = opt.step(params, grads, state)
 
 Nothing is kept outside of `state`, and all of `state` is arrays: it compiles, batches and is saved
-like any pytree. Hyper-parameters are leaves of it, so `vmap` trains one model per learning rate.
+like any pytree. Hyper-parameters are leaves of it: `attrs.evolve(state, lr=…)` changes one, and
+`vmap` trains one model per learning rate.
 """
 
 from __future__ import annotations

@@ -26,7 +26,10 @@ _STEP = 1e-5  # share of all values that one step of the search leaves out
 
 @attrs.frozen(eq=False)
 class Histogram:
-    """counts[j] values lie in bin number start + j, of width 2^exponent; low and high are exact."""
+    """counts[j] values lie in bin number start + j, of width 2^exponent; zeros are not counted.
+
+    low and high are the ends of all that was seen, zeros included.
+    """
 
     exponent: int
     start: int
@@ -40,8 +43,8 @@ class HistogramObserver(Observer):
     """A histogram of all values; the range is searched that has the least squared error.
 
     bins: at most so many; more than half of them are in use.
-    Source: torchao's HistogramObserver: the same search and the same norm, but the whole range is a
-    candidate too. Its bins are split when the range grows; ours are fixed, see Note [Bins that merge].
+    Source: torchao's HistogramObserver: the same search and the same norm. There zeros count as
+    if they were rounded, the whole range is no candidate, and bins are split when the range grows.
     """
 
     bins: int = 2048
@@ -57,20 +60,21 @@ class HistogramObserver(Observer):
             return state
         low, high = float(values.min()), float(values.max())
         exponent = self._exponent(low, high)
-        bins = np.floor(np.ldexp(values, -exponent))  # exact: a power of two
-        start = bins.min()
+        # exact: a power of two. 0 has a code whatever the range, so zeros are no error to search
+        bins = np.floor(np.ldexp(values[values != 0], -exponent))
+        start = bins.min() if bins.size else 0.0
         counts = np.bincount((bins - start).astype(np.int64))
         return self.merge(state, Histogram(exponent, int(start), counts, low, high))
 
     def merge(self, a: Histogram, b: Histogram) -> Histogram:
         """The histogram of both."""
-        if not a.counts.size or not b.counts.size:
-            return a if a.counts.size else b
         low, high = min(a.low, b.low), max(a.high, b.high)
+        if low > high:
+            return a
         exponent = max(a.exponent, b.exponent, self._exponent(low, high))
-        parts = [_coarser(h, exponent) for h in (a, b)]
-        start = min(first for first, _ in parts)
-        end = max(first + len(counts) for first, counts in parts)
+        parts = [_coarser(h, exponent) for h in (a, b) if h.counts.size]
+        start = min((first for first, _ in parts), default=0)
+        end = max((first + len(counts) for first, counts in parts), default=0)
         total = np.zeros(end - start, np.int64)
         for first, counts in parts:
             total[first - start : first - start + len(counts)] += counts
@@ -78,7 +82,7 @@ class HistogramObserver(Observer):
 
     def span(self, state: Histogram) -> tuple[Floats, Floats]:
         """The range with the least squared error of rounding and clipping."""
-        if state.low >= state.high:
+        if state.low >= state.high or not state.counts.size:
             return np.asarray(state.low), np.asarray(state.high)
         first, last = self.limits
         left, right = _search(state.counts, last - first + 1)
@@ -113,7 +117,7 @@ def _search(counts: Counts, levels: int) -> tuple[int, int]:
     below = (np.cumsum(counts) / total).tolist()
     left, right = 0, len(counts) - 1
     alpha, beta, least = 0.0, 1.0, _squared_error(counts, left, right, levels)
-    while alpha < beta:
+    while alpha < beta and left < right:
         low = min(max(bisect_left(below, alpha + _STEP), left), right)
         high = max(min(bisect_right(below, beta - _STEP) - 1, right), left)
         if low - left > right - high:

@@ -58,6 +58,7 @@ class _Lowering:
         self.constants = {v: np.asarray(x) for v, x in constants_of(graph).items()}
         self.made_by = producers(graph)
         self.new = Rewriter(graph)
+        self.taken: set[Var] = set()  # weights that a layer has
 
     def run(self) -> Graph:
         """The lowered graph; what has lost its last reader is dropped."""
@@ -124,7 +125,7 @@ class _Lowering:
         made = self._bias(bias, node.results[0], scales, linear)
         if made is None:
             return False
-        kernel = self.new.constant(self.constants[w.codes].T) if linear else w.codes
+        kernel = self._kernel(w.codes, linear)
         y_scale, y_zero = end.operands[1:]
         operands = (
             x.codes, kernel, made[0], x.scale, x.zero_point, w.scale, made[1], y_scale, y_zero
@@ -139,6 +140,16 @@ class _Lowering:
         if made_relu:
             self._relu(codes, end)
         return True
+
+    def _kernel(self, codes: Var, linear: bool) -> Var:
+        """The weights (O, ...) of one layer, shared with no other.
+
+        onnxruntime fails to load a model whose layers share int8 weights, where it makes them unsigned.
+        """
+        if not linear and codes not in self.taken:
+            self.taken.add(codes)
+            return codes
+        return self.new.constant(self.constants[codes].T if linear else self.constants[codes])
 
     def _saturates_at_zero(self, zero_point: Any) -> bool:
         """Whether no code stands for a negative number: saturation is then a relu."""

@@ -30,10 +30,12 @@ def save(tree: Any, path: Path) -> None:
     Raises: StateDictError: when two leaves have one name. FileFormatError: for a dtype that the
     format does not have. TransformError: for values that are traced. OSError: as `open` does.
     Example:
+        >>> import os, tempfile
         >>> import funct.array as xp
         >>> from funct import serialize
-        >>> serialize.save({"a": xp.ones(2), "b": [xp.zeros(3)]}, "/tmp/doc.safetensors")
-        >>> sorted(serialize.load("/tmp/doc.safetensors"))
+        >>> path = os.path.join(tempfile.mkdtemp(), "state.safetensors")
+        >>> serialize.save({"a": xp.ones(2), "b": [xp.zeros(3)]}, path)
+        >>> sorted(serialize.load(path))
         ['a', 'b.0']
     """
     tensors = _named(tree)
@@ -52,11 +54,13 @@ def load(path: Path, like: Any = None) -> Any:
     Raises: FileFormatError: for a damaged or hostile file. StateDictError: when the file does not
     hold what `like` wants; it names the tensor, what was expected and what was found.
     Example:
+        >>> import os, tempfile
         >>> import funct.array as xp
         >>> from funct import serialize
         >>> like = {"a": xp.zeros(2), "b": [xp.zeros(3)]}
-        >>> serialize.save(like, "/tmp/doc.safetensors")
-        >>> serialize.load("/tmp/doc.safetensors", like)["b"][0].shape
+        >>> path = os.path.join(tempfile.mkdtemp(), "state.safetensors")
+        >>> serialize.save(like, path)
+        >>> serialize.load(path, like)["b"][0].shape
         (3,)
     """
     if _kind(path) == "file":

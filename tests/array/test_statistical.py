@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.special
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -93,11 +92,11 @@ def test_truth(name: str, case: Any, keepdims: bool) -> None:
 
 @given(with_axes(["float64"]), st.booleans())
 def test_logsumexp(case: Any, keepdims: bool) -> None:
-    """logsumexp is SciPy's, and does not overflow."""
+    """logsumexp is log(sum(exp(x))), and does not overflow."""
     x, axis = case
     assume(x.size)
     fun = lambda v: xp.logsumexp(v, axis=axis, keepdims=keepdims)  # noqa: E731
-    expected = np.asarray(scipy.special.logsumexp(x, axis=axis, keepdims=keepdims))
+    expected = np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
     laws.close(fun(xp.asarray(x)), expected)
     laws.close(fun(xp.asarray(x) + 1e4), expected + 1e4, 1e-12)
     check(fun, x)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct import export
 from funct.errors import (
     ArgumentError,
     DTypeError,
@@ -164,6 +165,17 @@ def test_batch_norm_obeys_the_laws(rng: np.random.Generator) -> None:
         laws.check_jit(fun, [x, w, b])
         expected = torch_like("batch_norm", x, m, v, w, b, training)
         np.testing.assert_allclose(np.asarray(fun(x, w, b)), expected, rtol=1e-12)
+
+
+def test_training_statistics_follow_a_symbolic_batch() -> None:
+    """A captured training step counts the batch that it gets, not the one it was captured with."""
+
+    def fun(x: Any) -> Any:
+        return F.batch_norm(x, xp.zeros(2), xp.ones(2), training=True)
+
+    program = export.export(fun, (xp.asarray(wave((4, 2))),), dynamic_shapes=({0: "batch"},))
+    x = xp.asarray(wave((7, 2), 0.4))
+    laws.close(program(x), fun(x), 1e-12, 1e-12)
 
 
 def test_dropout_keeps_the_mean_and_the_share() -> None:

@@ -97,7 +97,7 @@ def test_constructor_is_torchs(layer: Any, shape: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch", reason="there is nothing to compare with")
     ours = list(inspect.signature(type(layer)).parameters.values())
     theirs = list(inspect.signature(getattr(torch.nn, type(layer).__name__)).parameters.values())
-    missing = {"device", "dtype", "inplace", "return_indices", "args"}
+    missing = {"device", "dtype", "inplace", "return_indices", "args", "kwargs"}
     if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
         missing |= {"bias"}
     expected = [(p.name, p.default) for p in theirs if p.name not in missing]
@@ -242,6 +242,13 @@ def test_initial_values_have_torchs_distribution() -> None:
     assert float(nn.Linear(2, 2, key=KEY).weight[0, 0]) != float(
         nn.Linear(2, 2, key=ft.random.key(1)).weight[0, 0]
     )
+
+
+def test_parameters_may_be_short_floats() -> None:
+    """float16 parameters are drawn in float32 and rounded: the same numbers."""
+    short, full = (nn.Linear(5, 3, key=KEY, dtype=d) for d in (xp.float16, xp.float32))
+    assert short.weight.dtype == short.bias.dtype == xp.float16
+    laws.same(short.weight, xp.astype(full.weight, xp.float16))
 
 
 def test_initialisers_have_their_moments() -> None:

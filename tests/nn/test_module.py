@@ -64,6 +64,10 @@ def test_layers_are_immutable() -> None:
     with pytest.raises(ImmutableError, match=r"Block\.power = …: layers are immutable") as caught:
         x.power = 3  # type: ignore[misc]
     assert caught.value.fix == "layer = layer.evolve(power=…)"
+    fix = "declare size in Block, and end its __init__ by self.__attrs_init__(size=…)"
+    with pytest.raises(ImmutableError) as caught:
+        x.size = 3
+    assert caught.value.fix == fix
     assert (x.evolve(power=3).power, x.power) == (3, 2)
     with pytest.raises(ArgumentError, match=r"Block\.evolve: there is no field 'size'"):
         x.evolve(size=1)

@@ -73,6 +73,35 @@ def test_weights_go_to_torch_and_come_back() -> None:
     laws.same(nn.load_state_dict(back, with_grad), back)
 
 
+def numbers() -> dict[str, Any]:
+    """A state dict for the network: small waves, positive variances."""
+    out: dict[str, Any] = {}
+    for i, (key, x) in enumerate(nn.state_dict(small_cnn()).items()):
+        values = 0.2 * wave(x.shape, i)
+        out[key] = abs(values) + 0.5 if key.endswith("running_var") else values.astype(x.dtype)
+    return out
+
+
+# torch_cnn().double().eval() with numbers(), of wave((1, 1, 8, 8)): torch 2.13.0, CPU
+LOGITS = [
+    -0.512937737, 0.652681436, 0.204541005, -0.323323374, -0.038976988,
+    -0.40856066, 0.513309006, 0.389045128, -0.571397607, -0.014406911,
+]  # fmt: skip
+
+
+def test_logits_are_those_that_torch_gave() -> None:
+    """The whole network with known numbers gives the stored logits; so does the torch installed."""
+    model = nn.load_state_dict(nn.eval_mode(small_cnn()), numbers())
+    y = model(xp.asarray(wave((1, 1, 8, 8)), dtype=xp.float32))
+    np.testing.assert_allclose(np.asarray(y)[0], LOGITS, rtol=1e-5, atol=1e-6)
+    twin = torch_cnn().double().eval()
+    import torch
+
+    twin.load_state_dict({k: torch.tensor(v) for k, v in numbers().items()})
+    expected = twin(torch.tensor(wave((1, 1, 8, 8)))).detach().numpy()[0]
+    np.testing.assert_allclose(expected, LOGITS, rtol=1e-7, atol=1e-8)
+
+
 def test_arrays_of_all_kinds_are_taken_and_copied() -> None:
     """Tensors, NumPy arrays and DLPack exporters are copied: later writes do not reach us."""
 

@@ -64,10 +64,10 @@ def test_the_order_of_batches_does_not_matter(observer: quant.Observer, seed: in
 
 @given(seed=st.integers(0, 2**32))
 def test_a_histogram_counts_every_value_in_its_bin(seed: int) -> None:
-    """However the values came, each lies in the bin that holds it."""
+    """However the values came, each lies in the bin that holds it; zeros are left out."""
     observer = quant.HistogramObserver(bins=64)
     batches = draw(seed, 4)
-    state = seen(observer, batches)
+    state = seen(observer, [*batches, np.zeros(9)])
     values = np.concatenate([b.ravel() for b in batches])
     bins = np.floor(np.ldexp(values, -state.exponent)).astype(np.int64) - state.start
     assert len(state.counts) <= 64
@@ -79,7 +79,7 @@ def test_a_histogram_joins_values_far_apart() -> None:
     observer = quant.HistogramObserver()
     batches = [np.array([-1e-30, 1e-30]), np.array([3e38]), np.zeros(3), np.array([5.0])]
     state = seen(observer, batches)
-    assert state.counts.sum() == 7
+    assert state.counts.sum() == 4
     assert found(observer, batches) == found(observer, batches[::-1])
 
 
@@ -137,7 +137,7 @@ def error_of(observer: quant.Observer, x: Any) -> float:
 
 def test_clipping_outliers_beats_the_whole_range(rng: np.random.Generator) -> None:
     """With rare large values the histogram's range has a much smaller error than min and max."""
-    x = rng.normal(size=200_000).astype(np.float32)
+    x = rng.normal(size=1_000_000).astype(np.float32)
     x[:3] = [25.0, -30.0, 28.0]
     assert error_of(quant.HistogramObserver(), x) < 0.5 * error_of(quant.MinMaxObserver(), x)
 
