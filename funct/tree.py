@@ -39,7 +39,10 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
 
 def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
     """The tree of that structure with these leaves."""
-    return spec.unflatten(values)
+    try:
+        return spec.unflatten(values)
+    except ValueError as error:
+        raise TreeError(f"unflatten: {error}") from None
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -54,7 +57,21 @@ def structure(tree: Any) -> Structure:
 
 def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = False) -> Any:
     """fun of each leaf, and of the leaves at the same place of other trees of equal structure."""
-    return optree.tree_map(fun, tree, *rest, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
+    try:
+        return optree.tree_map(fun, tree, *rest, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
+    except ValueError:  # of the trees, or of fun?
+        spec = optree.tree_structure(tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
+        for other in rest:
+            _fitting("map", spec, other)
+        raise
+
+
+def _fitting(name: str, spec: Structure, tree: Any) -> None:
+    """Raise TreeError unless spec is the upper part of the tree."""
+    try:
+        spec.flatten_up_to(tree)
+    except ValueError as error:
+        raise TreeError(f"{name}: {error}") from None
 
 
 def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
@@ -72,11 +89,16 @@ def all(tree: Any) -> bool:
 
 def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
     """An outer tree of inner trees as an inner tree of outer trees."""
-    return optree.tree_transpose(outer, inner, tree)
+    if not outer.num_leaves or not inner.num_leaves:
+        return unflatten(inner, [])
+    try:
+        return optree.tree_transpose(outer, inner, tree)
+    except (TypeError, ValueError) as error:
+        raise TreeError(f"transpose: {error}") from None
 
 
 def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
-    """(dotted path, leaf) pairs: keys, indices and field names joined by dots."""
+    """(dotted path, leaf) pairs: keys, indices and attrs field names joined by dots."""
     paths, values, _ = optree.tree_flatten_with_path(tree, namespace=_NAMESPACE)
     return [(".".join(str(k) for k in p), v) for p, v in zip(paths, values, strict=True)]
 

@@ -118,8 +118,8 @@ def indices(draw: Any, shape: tuple[int, ...]) -> Any:
 
 SIDE = 3
 UNARY: dict[str, Any] = {
-    "sin": lambda x: xp.sin(x),
-    "tanh": lambda x: xp.tanh(x),
+    "sin": xp.sin,
+    "tanh": xp.tanh,
     "negative": lambda x: -x,
     "square": lambda x: x * x,
     "plus_number": lambda x: x + 0.3,
@@ -130,7 +130,7 @@ UNARY: dict[str, Any] = {
     "column": lambda x: xp.broadcast_to(x[:, -1:], (SIDE, SIDE)),
     "flat": lambda x: xp.reshape(xp.cos(xp.reshape(x, (-1,))), (SIDE, SIDE)),
     "slice": lambda x: x[::-1, :],
-    "stop": lambda x: ops.stop_gradient(x),
+    "stop": ops.stop_gradient,
     "centre": lambda x: x - xp.mean(x, axis=0, keepdims=True),
     "norm": lambda x: x / (1.0 + xp.sum(x * x)),
     "running": lambda x: xp.cumulative_sum(x, axis=0),
@@ -142,7 +142,7 @@ BINARY: dict[str, Any] = {
     "add": lambda x, y: x + y,
     "multiply": lambda x, y: x * y,
     "subtract": lambda x, y: x - y,
-    "maximum": lambda x, y: xp.maximum(x, y),
+    "maximum": xp.maximum,
     "where": lambda x, y: xp.where(x > y, x, y * 0.5),
     "matmul": lambda x, y: xp.tanh(x @ xp.sin(y)),  # x @ x.T of one buffer is another BLAS call
     "row_plus": lambda x, y: x[0] + y,

@@ -9,7 +9,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_shape
 from funct.array.dtypes import as_dtype
-from funct.array.tensor import Tensor
+from funct.array.tensor import Array, Tensor
 from funct.core import Size, Value
 from funct.errors import DTypeError, FunctError, ShapeError, UnsupportedOperandError
 from funct.ops.families import wrap
@@ -35,6 +35,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         >>> import funct.array as xp
         >>> xp.asarray([[1, 2], [3, 4]]).shape
         (2, 2)
+
     Source: Array API 2025.12 `asarray`.
     """
     _check_device("asarray", device)
@@ -46,6 +47,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         if isinstance(obj, np.ndarray) and copy is False:
             data = np.asarray(obj, dtype=dtype).view()
         else:
+            if hasattr(obj, "__array__"):
+                obj = np.asarray(obj)  # not every __array__ knows the argument copy
             data = np.array(obj, dtype=dtype, order="K")
     except ValueError as error:
         raise ShapeError(f"asarray: {error}") from None
@@ -103,8 +106,9 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def _spread(value: Any, shape: Any) -> Any:
-    if any(isinstance(n, Size) for n in shape):
-        shape = tuple([n.__index__() if isinstance(n, Size) else n for n in shape])
+    lift = next((n.scope.lift for n in shape if isinstance(n, Size)), None)
+    if lift is not None and value.__class__ is Array:
+        value = lift(value)
     try:
         return ops.broadcast_to(value, shape)
     except FunctError:

@@ -149,7 +149,7 @@ def _int(v: Any) -> int:
 
 def _integer(i: Any, n: Any, axis: int) -> int:
     k = _int(i)
-    if not -n <= k < n:
+    if n < -k if k < 0 else n <= k:  # one comparison: a symbolic n records each
         raise IndexOutOfBoundsError(
             f"x[...]: index {k} is out of bounds for axis {axis} of length {n}"
         )
@@ -160,7 +160,7 @@ def _advanced(x: Any, items: list[Any], adjacent: bool) -> Any:
     """Integer arrays, broadcast together, on axes of x that `_basic` left in place."""
     kept = [i for i in items if i is None or isinstance(i, slice | Value | _Extra)]
     axes = [n for n, i in enumerate(kept) if _is_array(i)]
-    arrays = [i.at if isinstance(i, _Extra) else i for i in kept if _is_array(i)]
+    arrays: list[Any] = [i.at if isinstance(i, _Extra) else i for i in kept if _is_array(i)]
     if len(arrays) == 1:
         out, start = ops.take(x, arrays[0], axes[0]), axes[0]
     else:

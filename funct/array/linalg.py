@@ -25,6 +25,7 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
         >>> import funct.array as xp
         >>> xp.einsum("ij,j->i", xp.ones((2, 3)), xp.asarray([1.0, 2.0, 3.0])).tolist()
         [6.0, 6.0]
+
     Source: NumPy `einsum`; two operands at a time, in the order of `numpy.einsum_path`.
     """
     terms, out = _parse(subscripts, [len(x.shape) for x in operands])

@@ -10,8 +10,9 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis, normal_shape
 from funct.array.creation import asarray
-from funct.array.dtypes import as_dtype
-from funct.core import Size, Value
+from funct.array.dtypes import as_dtype, result_type
+from funct.array.tensor import Tensor
+from funct.core import Size
 from funct.errors import DTypeError, ShapeError
 
 __all__ = [
@@ -81,7 +82,15 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     if axis is None:
         parts, axis = [reshape(p, (-1,)) for p in parts], 0
     k = normal_axis("concat", axis, len(parts[0].shape))
-    return _joined(parts, k)
+    return _joined(_promoted(parts), k)
+
+
+def _promoted(parts: list[Any]) -> list[Any]:
+    """Parts in their common dtype: promotion in pairs would depend on the order."""
+    if all(p.dtype == parts[0].dtype for p in parts):
+        return parts
+    common = result_type(*parts)
+    return [p if p.dtype == common else ops.astype(p, common) for p in parts]
 
 
 def _joined(parts: list[Any], axis: int) -> Any:
@@ -102,7 +111,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
         if p.shape != shape:
             raise ShapeError(f"stack: shapes must agree, got {shape} and {p.shape}")
     k = normal_axis("stack", axis, len(shape) + 1)
-    return _joined([expand_dims(p, k) for p in parts], k)
+    return _joined([expand_dims(p, k) for p in _promoted(parts)], k)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
@@ -199,7 +208,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         x, axis = reshape(x, (-1,)), 0
     k = normal_axis("repeat", axis, len(x.shape))
     n = int(x.shape[k])
-    counts = np.asarray(repeats.concrete() if isinstance(repeats, Value) else repeats)
+    counts = np.asarray(repeats.concrete() if isinstance(repeats, Tensor) else repeats)
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat: repeats must be integers, got {counts.dtype}")
     if counts.size and counts.min() < 0:
@@ -236,7 +245,7 @@ def pad(x: Any, padding: Any, /, *, value: Any = 0) -> Any:
     return ops.where(inside, y, ops.astype(asarray(value), x.dtype))
 
 
-def _pairs(x: Any, padding: Any) -> tuple[tuple[int, int], ...]:
+def _pairs(x: Any, padding: Any) -> Any:
     pairs = tuple([tuple([operator.index(n) for n in p]) for p in padding])
     if len(pairs) != len(x.shape) or any(len(p) != 2 for p in pairs):
         raise ShapeError(

@@ -84,9 +84,11 @@ def _same(found: Any, expected: Any) -> bool:
 
 
 def _literal(p: Any, names: dict[str, Any]) -> str:
-    """Python text of a parameter; what has none gets a name."""
-    if p is None or isinstance(p, bool | int | float | complex | str | Size):
-        return f"({p!r})" if isinstance(p, complex | Size) else repr(p)
+    """Python text of a parameter; what has none (nan+infj, say) gets a name."""
+    if p is None or isinstance(p, bool | int | float | str):
+        return repr(p)
+    if isinstance(p, Size):
+        return f"({p!r})"
     if isinstance(p, np.dtype):
         return repr(p)
     if isinstance(p, tuple):

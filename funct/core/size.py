@@ -20,12 +20,21 @@ _Terms = dict[tuple[str, ...], int]  # monomial (sorted atoms) -> coefficient; (
 
 
 class SizeScope:
-    """Collects what was decided about sizes: (expression, comparison, other side, outcome)."""
+    """Collects what was decided about sizes: (expression, comparison, other side, outcome).
 
-    __slots__ = ("record",)
+    lift: gives a constant to the capture that the sizes belong to, so that an op on constants alone
+    (zeros of a symbolic shape) is written down there.
+    """
 
-    def __init__(self, record: Callable[[str, str, str, bool], None]) -> None:
+    __slots__ = ("lift", "record")
+
+    def __init__(
+        self,
+        record: Callable[[str, str, str, bool], None],
+        lift: Callable[[Any], Any] | None = None,
+    ) -> None:
         self.record = record
+        self.lift = lift
 
 
 class Size:
@@ -94,10 +103,16 @@ class Size:
         return self._divided(other)[0]
 
     def __rfloordiv__(self, other: object) -> Any:
-        return other // self.__index__() if isinstance(other, int) else NotImplemented
+        return self._constant(other)._divided(self)[0] if isinstance(other, int) else NotImplemented
 
     def __mod__(self, other: object) -> Any:
         return self._divided(other)[1]
+
+    def __rmod__(self, other: object) -> Any:
+        return self._constant(other)._divided(self)[1] if isinstance(other, int) else NotImplemented
+
+    def _constant(self, n: int) -> Size:
+        return Size({(): n}, n, self.scope)
 
     def _divided(self, other: object) -> tuple[Any, Any]:
         theirs = _terms(other)
@@ -202,7 +217,10 @@ def is_one(n: object) -> bool:
 def size_values(tree: Any, values: Mapping[str, int] | None = None) -> Any:
     """Replace every Size in nested tuples: by its example's value, or evaluated at `values`."""
     if isinstance(tree, Size):
-        return tree.hint if values is None else int(eval(repr(tree), {}, dict(values)))
+        if values is None:
+            return tree.hint
+        found = eval(repr(tree), {}, dict(values))
+        return found if isinstance(found, Size) else int(found)  # a capture within a capture
     if isinstance(tree, tuple):
         return tuple([size_values(t, values) for t in tree])
     return tree

@@ -1,6 +1,6 @@
 """Programs that leave the process: captured, saved, and written as ONNX."""
 
-from funct.export.program import Dim as Dim
+from funct.export.dynamic_shapes import Dim as Dim
 from funct.export.program import export as export
 from funct.export.to_onnx import to_onnx as to_onnx
 from funct.graph.program import ExportedProgram as ExportedProgram

@@ -1,8 +1,8 @@
 """Which dtypes ONNX operators compute in: NumPy promotes and wraps around, ONNX does neither.
 
 Small integers are computed in int32 or int64 and cast back: sums, differences and products then
-wrap around as NumPy's do, because ONNX's Cast between integers drops the high bits. The table says what
-onnxruntime's CPU kernels take, which is less than the standard allows.
+wrap around as NumPy's do, because ONNX's Cast between integers drops the high bits. The table says
+what onnxruntime's CPU kernels take, which is less than the standard allows.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def load_onnx() -> Any:
     return onnx
 
 
-def check_opset(onnx: Any, opset: int) -> None:
+def check_opset(onnx: Any, opset: Any) -> None:
     """Raise ExportError for an opset that the lowerings or the installed onnx do not know."""
     newest = onnx.defs.onnx_opset_version()
     if not isinstance(opset, int) or not FIRST_OPSET <= opset <= newest:
@@ -99,7 +99,7 @@ def build_model(
         onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # the checker has several exception classes without a public base
         raise ExportError(f"to_onnx: onnx refuses the model: {error}") from error
-    return model  # type: ignore[no-any-return]
+    return model
 
 
 def _enum(onnx: Any, dtype: np.dtype[Any]) -> int:

@@ -12,21 +12,12 @@ import attrs
 from funct import tree as pytree
 from funct.array import Array, asarray
 from funct.errors import ExportError
+from funct.export.dynamic_shapes import DynamicShapes
 from funct.graph import Graph, Guard, capture, check, eliminate_dead, share_common
 from funct.graph.passes.inline_calls import substituted
 from funct.graph.program import ExportedProgram
-from funct.serialize import is_symbol_name
 
-__all__ = ["Dim", "export"]
-
-
-@attrs.frozen
-class Dim:
-    """A symbolic axis length with bounds, both inclusive; max None: unbounded."""
-
-    name: str
-    min: int = 0
-    max: int | None = None
+__all__ = ["export"]
 
 
 def export(
@@ -53,7 +44,8 @@ def export(
     call = (tuple(args), dict(kwargs or {}))
     leaves, spec = pytree.flatten(call)
     examples = [asarray(x) for x in leaves]
-    names = _axis_names(call, dynamic_shapes, len(leaves))
+    dynamic = DynamicShapes.read(call[0], dynamic_shapes, len(leaves))
+    bounds = dynamic.guards(examples)
     held = _Held.of(fun)
     result: list[Any] = []
 
@@ -68,12 +60,13 @@ def export(
         flat,
         [*held.arrays, *examples],
         label="export",
-        names=[None] * held.count + names,
+        names=[None] * held.count + dynamic.names(),
         user_fun=fun,
     )
     if outer:
         raise ExportError("export: the function closes over a value of an outer transform")
     _refuse_fixed(graph)
+    graph = attrs.evolve(graph, nodes=(*bounds, *graph.nodes))
     graph = check(eliminate_dead(share_common(held.bound(graph))))
     kept = {v.name for v, _ in graph.constants}
     structure, out = result
@@ -124,7 +117,7 @@ class _Held:
         new = {id(x): tracer for x, tracer in zip(self.arrays, xs, strict=True)}
         owner = pytree.unflatten(self.structure, [new.get(id(x), x) for x in self.leaves])
         method = getattr(self.fun, "__func__", None)
-        return owner if method is None else method.__get__(owner)  # type: ignore[no-any-return]
+        return owner if method is None else method.__get__(owner)
 
     def bound(self, graph: Graph) -> Graph:
         """The graph with its first inputs turned into constants p0, p1, …"""
@@ -143,36 +136,6 @@ class _Held:
             outputs=tuple([named.get(v, v) for v in graph.outputs]),
             symbols=tuple([attrs.evolve(s, input=s.input - n) for s in graph.symbols]),
         ))  # fmt: skip
-
-
-def _axis_names(call: Any, dynamic_shapes: Any, count: int) -> list[dict[int, str] | None]:
-    if dynamic_shapes is None:
-        return [None] * count
-    given = dynamic_shapes if isinstance(dynamic_shapes, tuple | list) else (dynamic_shapes,)
-    found: list[dict[int, str] | None] = []
-    for arg, spec in zip(call[0], given, strict=False):
-        found += _matched(arg, spec)
-    return found + [None] * (count - len(found))
-
-
-def _matched(arg: Any, spec: Any) -> list[dict[int, str] | None]:
-    """Axis names for each leaf of one argument."""
-    leaves = pytree.leaves(arg)
-    if spec is None:
-        return [None] * len(leaves)
-    if len(leaves) == 1 and hasattr(leaves[0], "shape") and arg is leaves[0]:
-        pairs = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
-        return [{int(k): _symbol(v) for k, v in pairs if v is not None}]
-    children = arg.values() if isinstance(arg, Mapping) else arg
-    specs = [spec[k] for k in arg] if isinstance(arg, Mapping) else spec
-    return [n for a, s in zip(children, specs, strict=True) for n in _matched(a, s)]
-
-
-def _symbol(name: Any) -> str:
-    text = name.name if isinstance(name, Dim) else name
-    if not is_symbol_name(text):
-        raise ExportError(f"export: a symbolic size must be named by an identifier, got {text!r}")
-    return str(text)
 
 
 # A polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from funct.export.onnx_writer import Writer
 from funct.export.program import export
 from funct.graph import Graph, Guard, Var, eliminate_dead, inline_calls
 from funct.graph.program import ExportedProgram
+from funct.serialize import graph_hash
 from funct.source import Site
 
 if TYPE_CHECKING:
@@ -47,7 +49,9 @@ def to_onnx(
     Returns: an onnx.ModelProto.
     Raises: ExportError: when something has no ONNX form; it names all such operations and the
     user's lines, and nothing is written. MissingExtraError: without the package onnx.
-    Notes: ONNX's indices and integer divisors are not checked when the model runs.
+    Notes: a runtime checks neither indices nor integer divisors. onnxruntime has no float64 kernels
+    for Conv, AveragePool, Erf, Tan and a few more: export float32. It lets NaN win or lose in
+    ReduceMax, ReduceMin, MaxPool and TopK as it likes, where NumPy keeps it.
     Example:
         >>> import funct.array as xp
         >>> from funct import export
@@ -65,7 +69,7 @@ def to_onnx(
     inputs = _names("input", input_names, program.input_names)
     outputs = _names("output", output_names, program.output_names)
     writer = _write(graph, todo, inputs, outputs, program.constant_names)
-    header = ModelHeader("funct", opset, funct.__version__, {})
+    header = ModelHeader("funct", opset, funct.__version__, _metadata(graph))
     model = build_model(
         onnx, writer, list(zip(inputs, [v.aval for v in graph.inputs], strict=True)),
         list(zip(outputs, [v.aval for v in graph.outputs], strict=True)), header,
@@ -73,6 +77,13 @@ def to_onnx(
     if path is not None:
         write_model(model, path)
     return model
+
+
+def _metadata(graph: Graph) -> dict[str, str]:
+    found = {"funct.version": funct.__version__}
+    with contextlib.suppress(ExportError):  # parameters that no file of ours holds have no hash
+        found["funct.graph"] = graph_hash(graph)
+    return found
 
 
 def _program(given: Any, args: tuple[Any, ...] | None, dynamic_shapes: Any) -> ExportedProgram:
@@ -89,7 +100,7 @@ def _program(given: Any, args: tuple[Any, ...] | None, dynamic_shapes: Any) -> E
     return given
 
 
-def _names(kind: str, given: Sequence[str] | None, own: tuple[str, ...]) -> tuple[str, ...]:
+def _names(kind: str, given: Sequence[Any] | None, own: tuple[str, ...]) -> tuple[str, ...]:
     names = own if given is None else tuple(given)
     if len(names) != len(own):
         raise ExportError(f"to_onnx: {len(own)} {kind}_names are needed, got {len(names)}: {names}")

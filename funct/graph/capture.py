@@ -144,7 +144,7 @@ class Capture(Level):
         self.inputs: list[Var] = []
         self.symbols: list[Symbol] = []
         self.count = 0
-        self.scope = SizeScope(self._size_guard)
+        self.scope = SizeScope(self._size_guard, self._constant)
 
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
         """A new typed name."""

@@ -63,7 +63,19 @@ class ExportedProgram:
         leaves = [asarray(x) for x in leaves]
         for name, v, x in zip(self.input_names, self.graph.inputs, leaves, strict=True):
             _check_input(name, v, x)
+        self._check_sizes(leaves)
         return leaves
+
+    def _check_sizes(self, leaves: list[Any]) -> None:
+        """One symbol is one length, on whichever axes it stands."""
+        sizes = {s.name: leaves[s.input].shape[s.axis] for s in self.graph.symbols}
+        for name, v, x in zip(self.input_names, self.graph.inputs, leaves, strict=True):
+            for n, m in zip(v.shape, x.shape, strict=True):
+                if sizes and sizes.get(str(n), m) != m:
+                    raise ShapeError(
+                        f"program: input {name!r} has {n} = {m}, another input has {n} = "
+                        f"{sizes[str(n)]}"
+                    )
 
     def __str__(self) -> str:
         return str(self.graph)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import IndexOutOfBoundsError
 from funct.ops.families import constant, first_axis, structural
 from funct.ops.samples import calls

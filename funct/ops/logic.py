@@ -31,7 +31,9 @@ def _onnx_not_equal(w: Any, x: str, y: str) -> str:
     return str(w.op("Not", w.op("Equal", x, y)))
 
 
-@elementwise(np.not_equal, None, None, code="{0} != {1}", onnx=_onnx_not_equal, samples=integers(0, 3))
+@elementwise(
+    np.not_equal, None, None, code="{0} != {1}", onnx=_onnx_not_equal, samples=integers(0, 3)
+)
 def not_equal(x: Operand, y: Operand, /) -> Value:
     """x != y, elementwise."""
 

@@ -183,15 +183,27 @@ def _slice_shape(x: Shape, index: Triples) -> Shape:
 def _length(n: Any, triple: tuple[Any, Any, int]) -> Any:
     if triple == (None, None, 1) or triple == (None, None, -1):
         return n
-    if isinstance(n, core.Size):
-        start, stop, step = triple
-        plain = step == 1 and isinstance(start, int | None) and isinstance(stop, int | None)
-        if (
-            plain and (start or 0) >= 0 and (stop is None or stop < 0)
-        ):  # n - something, kept symbolic
-            return n + (stop or 0) - (start or 0)
-        n = n.__index__()
+    if isinstance(n, core.Size) and triple[2] == 1:
+        return _symbolic_length(n, triple[0], triple[1])
     return len(range(*slice(*triple).indices(n)))
+
+
+def _symbolic_length(n: Any, start: Any, stop: Any) -> Any:
+    """Length of x[start:stop] for a symbolic n; what has to be decided becomes a guard."""
+    low = 0 if start is None else start
+    to_end = stop is None or stop < 0
+    high = 0 if stop is None else stop
+    if low >= 0 and to_end:
+        return n + high - low if n >= low - high else 0
+    if low >= 0:
+        if low >= high:
+            return 0
+        return high - low if n >= high else n - low if n >= low else 0
+    if to_end:
+        if low >= high:
+            return 0
+        return high - low if n >= -low else n + high if n >= -high else 0
+    return len(range(*slice(low, high).indices(n.__index__())))
 
 
 def _slice_transpose(g: Value, x_shape: Shape, index: Triples) -> Value:

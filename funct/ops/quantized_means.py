@@ -85,7 +85,7 @@ def quantized_avg_pool(x: Value, window: Shape, stride: Shape, padding: Pads) ->
 
 
 def _mean_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
-    total = np.add.reduce(x, axes, np.int64, keepdims=keepdims)
+    total = np.sum(x, axes, np.int64, keepdims=keepdims)
     count = prod(x.shape[a] for a in axes)
     return np.rint(total.astype(np.float32) / np.float32(count)).astype(x.dtype)
 

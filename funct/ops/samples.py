@@ -111,7 +111,10 @@ def specials() -> Make:
 
     def make(rng: Generator) -> list[Sample]:
         x = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -1.5])
-        return [Sample((x,), smooth=False), Sample((x.astype(np.float32).reshape(7, 1),), smooth=False)]
+        return [
+            Sample((x,), smooth=False),
+            Sample((x.astype(np.float32).reshape(7, 1),), smooth=False),
+        ]
 
     return make
 

@@ -1,4 +1,4 @@
-"""Chapter: exponentials, logarithms, trigonometric and hyperbolic functions, and the error function.
+"""Chapter: exponentials, logarithms, trigonometric and hyperbolic functions, the error function.
 
 Rules as in `elementwise.py`. Derivatives from DLMF chapters 4 and 7.
 """
@@ -198,9 +198,6 @@ def _atan2_rule_x(g: Value, x: Value, y: Value) -> Value:
 
 def _atan2_rule_y(g: Value, x: Value, y: Value) -> Value:
     return -g * x / (x * x + y * y)
-
-
-
 
 
 def _onnx_atan2(w: Any, y: str, x: str) -> str:

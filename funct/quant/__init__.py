@@ -11,6 +11,7 @@ exported like any other, and its value is that of exact integer arithmetic; see 
 
 from funct.quant.convert import convert_pt2e as convert_pt2e
 from funct.quant.histogram import HistogramObserver as HistogramObserver
+from funct.quant.int8_static import Int8Static as Int8Static
 from funct.quant.int8_static import bias_qparams as bias_qparams
 from funct.quant.int8_static import int8_static as int8_static
 from funct.quant.observer import MinMaxObserver as MinMaxObserver
@@ -31,7 +32,7 @@ from funct.quant.spec import SharedQuantizationSpec as SharedQuantizationSpec
 
 __all__ = [
     "ComposableQuantizer", "DerivedQuantizationSpec", "FixedQParamsQuantizationSpec",
-    "HistogramObserver", "MinMaxObserver", "MovingAverageMinMaxObserver", "Observer",
+    "HistogramObserver", "Int8Static", "MinMaxObserver", "MovingAverageMinMaxObserver", "Observer",
     "PerChannelMinMaxObserver", "PreparedProgram", "QuantizationAnnotation", "QuantizationSpec",
     "Quantizer", "SharedQuantizationSpec", "bias_qparams", "calibrate", "convert_pt2e",
     "int8_static", "merge", "prepare_pt2e",

@@ -16,7 +16,6 @@ import numpy as np
 
 from funct import ops
 from funct.array import Array
-from funct.errors import QuantizationError
 from funct.graph import Graph, Node, Var
 from funct.graph.program import ExportedProgram
 from funct.kernels import quantized as kernels

@@ -1,15 +1,15 @@
 """Fold per-channel affine maps into the convolution or linear layer before them.
 
-    a * (conv(x, w) + b) + c = conv(x, a w) + (a b + c)        a, b, c: one number per output channel
+    a * (conv(x, w) + b) + c = conv(x, a w) + (a b + c)      a, b, c: one number per channel
 
-A batch normalization in evaluation mode is such a map: subtract a constant, divide by one, multiply,
-add. The rewrite is algebra on whatever chain of these ops stands there, so it needs to know no layer.
-It runs after constant folding; the sums are done in float64 and rounded once.
+A batch normalization in evaluation mode is such a map: subtract a constant, divide by one,
+multiply, add. The rewrite is algebra on whatever chain of these ops stands there, so it needs to
+know no layer. It runs after constant folding; the sums are done in float64 and rounded once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -114,16 +114,17 @@ def _step(node: Node, value: Var, axis: int, constants: Mapping[Var, Any]) -> bo
     other = node.operands[0 if node.operands[1] is value else 1]
     if isinstance(other, Var) and other not in constants:
         return False
-    return per_channel(constants[other] if isinstance(other, Var) else other, value, axis) is not None
+    held = constants[other] if isinstance(other, Var) else other
+    return per_channel(held, value, axis) is not None
 
 
 def _is_bias(node: Node, layer: Node, constants: Mapping[Var, Any]) -> bool:
     """Whether a node adds a constant with one number per channel."""
     axis = channel_axis(layer)
     assert axis is not None, "a layer has channels"
-    held = [a for a in node.operands if a in constants]
+    held = [a for a in node.operands if isinstance(a, Var) and a in constants]
     channels = layer.results[0].shape[axis]
-    return node.name == "add" and len(held) == 1 and constants[held[0]].size == channels  # type: ignore[index]
+    return node.name == "add" and len(held) == 1 and constants[held[0]].size == channels
 
 
 def _write_folded(
@@ -152,7 +153,7 @@ def _write_folded(
     new.node(ops.add, (y, bias), site=chain[-1].site, result=chain[-1].results[0])
 
 
-_OPS = {"convolution": ops.convolution, "matmul": ops.matmul}
+_OPS: dict[str, Callable[..., Any]] = {"convolution": ops.convolution, "matmul": ops.matmul}
 
 
 def _scaled(
@@ -160,7 +161,7 @@ def _scaled(
 ) -> Var:
     """The weights with each output channel multiplied; the same constant where nothing changes."""
     if np.all(factor == 1):
-        return w  # type: ignore[no-any-return]
+        return w
     held = np.asarray(constants[w])
     at = 0 if layer.name == "convolution" else 1
     shape = [len(factor) if i == at else 1 for i in range(held.ndim)]

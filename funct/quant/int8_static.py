@@ -1,8 +1,9 @@
 """`int8_static`: the ready quantizer. uint8 activations, int8 weights per output channel.
 
-A layer is a convolution, or a product with a constant matrix, with its bias and its relu. Its result
-is observed after the relu: the range then begins at 0, the zero point is 0, and the saturation of the
-codes is the relu. Pooling and reshaping keep the codes that come in. Everything else stays in float.
+A layer is a convolution, or a product with a constant matrix, with its bias and its relu. Its
+result is observed after the relu: the range then begins at 0, the zero point is 0, and the
+saturation of the codes is the relu. Pooling and reshaping keep the codes that come in, and sums of
+codes are quantized too. Everything else stays in float.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from funct.quant.quantizer import Annotations, Quantizer
 from funct.quant.rewrite import constants_of, sole_users
 from funct.quant.spec import (
     DerivedQuantizationSpec,
+    Edge,
     QParams,
     QuantizationAnnotation,
     QuantizationSpec,
@@ -139,38 +141,37 @@ class _Annotator:
 
     def _layer(self, node: Node) -> None:
         x, w = node.operands
-        axis = channel_axis(node)
-        assert axis is not None, "a layer has channels"
-        if w not in self.constants or x in self.constants or not isinstance(x, Var):
+        if not isinstance(x, Var) or not isinstance(w, Var):
             return
-        if any(v.dtype != np.float32 for v in (x, w, node.results[0])):  # type: ignore[union-attr]
+        if w not in self.constants or x in self.constants:
+            return
+        if any(v.dtype != np.float32 for v in (x, w, node.results[0])):
             return
         at = 0 if node.name == "convolution" else 1
         weight = QuantizationSpec(
             "int8", PerChannelMinMaxObserver, -127, 127, "per_channel_symmetric", at
         )
-        self.found[node] = QuantizationAnnotation({x: self.activation, w: weight})  # type: ignore[dict-item]
-        last = self._bias(node, axis)
+        self.found[node] = QuantizationAnnotation({x: self.activation, w: weight})
+        last = self._bias(node, [(x, node), (w, node)])
         self._output(self._follower(last.results[0], "relu") or last)
 
-    def _bias(self, layer: Node, axis: int) -> Node:
+    def _bias(self, layer: Node, operands: list[Edge | Var]) -> Node:
         """Annotate the addition of a bias behind a layer; the last node so far."""
-        value = layer.results[0]
+        axis, value = channel_axis(layer), layer.results[0]
+        assert axis is not None, "a layer has channels"
         node = self._follower(value, "add")
         if node is None or node.results[0].dtype != value.dtype:
             return layer
-        held = [a for a in node.operands if a in self.constants]
-        fits = held and per_channel(self.constants[held[0]], value, axis) is not None  # type: ignore[index]
-        if not fits or node.results[0].shape != value.shape:
+        held = [a for a in node.operands if isinstance(a, Var) and a in self.constants]
+        if not held or per_channel(self.constants[held[0]], value, axis) is None:
             return layer
-        bias: Var = held[0]  # type: ignore[assignment]
+        bias = held[0]
         at = axis - (len(value.shape) - len(bias.shape))
         if at < 0 or bias.shape[at] != value.shape[axis]:
             return layer
-        x, w = layer.operands
         spec = DerivedQuantizationSpec(
-            [(x, layer), (w, layer)], bias_qparams, "int32", None, None, "per_channel_symmetric", at
-        )  # type: ignore[arg-type]
+            operands, bias_qparams, "int32", None, None, "per_channel_symmetric", at
+        )
         self.found[node] = QuantizationAnnotation({bias: spec})
         return node
 

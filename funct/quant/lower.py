@@ -1,16 +1,17 @@
 """`lower`: give the layers of an explicit graph their exact integer value.
 
-    dequantize(x), dequantize(w) -> convolution | matmul [-> add dequantize(bias)] [-> relu] -> quantize
+    dequantize(x), dequantize(w) -> convolution | matmul
+        [-> add dequantize(bias)] [-> relu] -> quantize
 
-becomes one `quantized_convolution` or `quantized_linear`; pooling, reshaping and addition between
-equal parameters likewise work on codes. Read in float32 the pattern has no single value: it
-depends on the order in which a runtime sums. The integer sum is exact, so a quantized program is
-defined by it, and this is what an optimising onnxruntime makes of the pattern too.
+becomes one `quantized_convolution` or `quantized_linear`; pooling, reshaping and addition work on
+codes likewise. Read in float32 the pattern has no single value: it depends on the order in which
+a runtime sums. The integer sum is exact, so a quantized program is defined by it, and this is what
+an optimising onnxruntime makes of the pattern too.
 
 The lowered ops stay in the graph that is saved, transformed and exported: in ONNX each is written
-as the pattern again, with one DequantizeLinear per use. `quantize` and `dequantize` remain where codes
-begin and end. What matches no pattern runs in float as it is written; a `keep_float` where codes become
-floats that will be codes again keeps other runtimes to that.
+as the pattern again, with one DequantizeLinear per use. `quantize` and `dequantize` remain where
+codes begin and end. What matches no pattern runs in float as it is written; a `keep_float`, where
+codes become floats that will be codes again, keeps other runtimes to that.
 """
 
 from __future__ import annotations
@@ -82,9 +83,7 @@ class _Lowering:
             return total is not None and self._same_codes(node, total.operands[0], total, end)
         relu = node.name == "relu"
         inner = self._maker(node.operands[0]) if relu else node
-        return inner is not None and (
-            self._layer(inner, relu, end) or self._sum(inner, relu, end)
-        )
+        return inner is not None and (self._layer(inner, relu, end) or self._sum(inner, relu, end))
 
     def _maker(self, v: Any) -> Node | None:
         return self.made_by.get(v) if isinstance(v, Var) else None
@@ -144,7 +143,7 @@ class _Lowering:
     def _kernel(self, codes: Var, linear: bool) -> Var:
         """The weights (O, ...) of one layer, shared with no other.
 
-        onnxruntime fails to load a model whose layers share int8 weights, where it makes them unsigned.
+        onnxruntime (1.31) fails to load a model whose layers do, where it makes weights unsigned.
         """
         if not linear and codes not in self.taken:
             self.taken.add(codes)
@@ -162,7 +161,9 @@ class _Lowering:
         float32 = np.dtype(np.float32)
         x = self.new.node(ops.dequantize, (codes, scale, zero), (float32, 0), site=end.site)
         y = self.new.node(ops.relu, (x,), site=end.site)
-        self.new.node(ops.quantize, (y, scale, zero), end.params, site=end.site, result=end.results[0])
+        self.new.node(
+            ops.quantize, (y, scale, zero), end.params, site=end.site, result=end.results[0]
+        )
 
     def _is_weight(self, w: _Codes, axis: int, rank: int) -> bool:
         """int8 constants around zero, one scale or one per output channel."""
@@ -240,22 +241,23 @@ class _Lowering:
         self.new.node(op, operands, params, site=node.site, result=end.results[0])
 
 
-_EXACT = ("max_pool", "permute_dims", "relu", "reshape")  # the same codes in float or not
-
-
 def _keep_floats(graph: Graph) -> Graph:
-    """Mark the floats made from codes that other ops make codes of again; see `ops.keep_float`."""
+    """Mark the floats made from codes that become codes again; see `ops.keep_float`."""
     made_by = producers(graph)
     leads_to_codes: set[Any] = set()
     for e in reversed(graph.nodes):
-        if isinstance(e, Node) and (e.name == "quantize" or not leads_to_codes.isdisjoint(e.results)):
+        if isinstance(e, Node) and _leads(e, leads_to_codes):
             leads_to_codes.update(e.operands)
     new = Rewriter(graph)
     for e in graph.nodes:
-        if isinstance(e, Node) and e.name not in _EXACT and not leads_to_codes.isdisjoint(e.results):
+        if isinstance(e, Node) and _leads(e, leads_to_codes):
             e = attrs.evolve(e, operands=tuple([_kept(new, a, e, made_by) for a in e.operands]))
         new.keep(e)
     return new.graph()
+
+
+def _leads(node: Node, known: set[Any]) -> bool:
+    return node.name == "quantize" or not known.isdisjoint(node.results)
 
 
 def _kept(new: Rewriter, a: Any, reader: Node, made_by: Mapping[Var, Node]) -> Any:

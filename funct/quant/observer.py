@@ -7,8 +7,9 @@ An observer is a frozen record of settings. What it has seen is a separate value
     state = observer.merge(state_of_these_batches, state_of_those)
     scale, zero_point = observer.qparams(state)
 
-Nothing is changed in place, so states of several processes can be merged: observing a, then b, equals
-merging what was observed on a with what was observed on b. The histogram is in `histogram.py`.
+Nothing is changed in place, so states of several processes can be merged: observing a, then b,
+equals merging what was observed on a with what was observed on b. `HistogramObserver` is in
+`histogram.py`.
 
 Note [Scale and zero point]
     The range is widened to contain 0, so that 0 has a code and padding is exact.
@@ -142,9 +143,7 @@ class MinMaxObserver(Observer):
 
     def merge(self, a: Range, b: Range) -> Range:
         """The union of both ranges."""
-        return Range(
-            np.asarray(np.minimum(a.low, b.low)), np.asarray(np.maximum(a.high, b.high))
-        )
+        return Range(np.asarray(np.minimum(a.low, b.low)), np.asarray(np.maximum(a.high, b.high)))
 
     def span(self, state: Range) -> tuple[Floats, Floats]:
         """The range seen."""

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from funct.errors import QuantizationError
+from funct.graph import Node, Var
 from funct.quant.prepare import Group, Point, PreparedProgram, describe
 from funct.quant.rewrite import constants_of
 from funct.quant.spec import (
@@ -16,9 +17,7 @@ from funct.quant.spec import (
     Edge,
     FixedQParamsQuantizationSpec,
     QParams,
-    QuantizationSpec,
 )
-from funct.graph import Node, Var
 
 __all__ = ["Parameters", "group_parameters"]
 
@@ -29,7 +28,10 @@ _BIAS_STEPS = 2**20  # of the bias where there is nothing else in the sum
 
 @attrs.frozen(eq=False)
 class Parameters:
-    """scale: float32, 0-d or 1-D along axis. zero_point: of the codes' dtype. limits: codes in use."""
+    """How one group is quantized.
+
+    scale: float32, 0-d or 1-D along axis. zero_point: of the codes' dtype. limits: codes in use.
+    """
 
     scale: np.ndarray[Any, Any]
     zero_point: np.ndarray[Any, Any]
@@ -62,10 +64,11 @@ def _own(prepared: PreparedProgram, i: int) -> QParams:
         scale, zero = spec.observer().qparams(prepared.states[i])
     except QuantizationError as error:
         names = " and ".join(describe(prepared.program, v) for v in group.values)
+        unseen = "seen no" in error.what
         raise QuantizationError(
             f"convert_pt2e: {names}: {error.what}",
             site=_site(prepared, group),
-            fix="call calibrate with batches of real inputs first" if "seen no" in error.what else None,
+            fix="call calibrate with batches of real inputs first" if unseen else None,
         ) from None
     return scale, zero
 
@@ -77,7 +80,8 @@ def _sources(prepared: PreparedProgram, i: int) -> list[int]:
     missing = [p[0].name for p in points if p not in prepared.group_of]
     if missing:
         raise QuantizationError(
-            f"convert_pt2e: a DerivedQuantizationSpec refers to {missing[0]}, which is not annotated"
+            f"convert_pt2e: a DerivedQuantizationSpec refers to {missing[0]}, "
+            f"which is not annotated"
         )
     return [prepared.group_of[p] for p in points]
 
@@ -93,14 +97,15 @@ def _from_others(prepared: PreparedProgram, i: int, found: dict[int, QParams]) -
 def _make_room(prepared: PreparedProgram, i: int, found: dict[int, QParams]) -> None:
     """Widen weight scales where a bias would not fit into int32, or stands alone.
 
-    A channel with tiny weights and a usual bias would need more than 32 bits in units of its own tiny
-    product of scales; a channel without any weight may have whatever scale suits its bias.
+    A channel with tiny weights and a usual bias would need more than 32 bits in units of its own
+    tiny product of scales; a channel without any weight may have whatever scale suits its bias.
     """
     constants = constants_of(prepared.graph)
     group = prepared.groups[i]
     last = _sources(prepared, i)[-1]
     weights = prepared.groups[last]
-    if group.spec.dtype != np.int32 or not all(v in constants for v in group.values + weights.values):
+    stored = all(v in constants for v in group.values + weights.values)
+    if group.spec.dtype != np.int32 or not stored:
         return
     scale, zero = found[last]
     unit, _ = _from_others(prepared, i, found)
@@ -147,7 +152,8 @@ def _check_activations(prepared: PreparedProgram) -> None:
         if spec.dtype.itemsize != 1 or narrow:
             raise QuantizationError(
                 f"convert_pt2e: {describe(prepared.program, moving[0])} must use all of uint8 or "
-                f"int8, got {spec.dtype} with quant_min {spec.quant_min}, quant_max {spec.quant_max}",
+                f"int8, got {spec.dtype} with quant_min {spec.quant_min}, "
+                f"quant_max {spec.quant_max}",
                 site=_site(prepared, group),
             )
 

@@ -89,6 +89,12 @@ def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> 
     Raises:  QuantizationError: when a value to be quantized is not finite.
     """
     states = list(prepared.states)
+    constants = constants_of(prepared.graph)
+    moving = [
+        (i, g.spec.observer(), [v for v in g.values if v not in constants])
+        for i, g in enumerate(prepared.groups)
+        if isinstance(g.spec, QuantizationSpec)
+    ]
     for number, batch in enumerate(batches):
         if not isinstance(batch, tuple | list):
             raise QuantizationError(
@@ -97,9 +103,11 @@ def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> 
             )
         run = Interpreter(prepared.graph)
         run.run(*prepared.program.flat_inputs(tuple(batch), {}))
-        for i, group in enumerate(prepared.groups):
-            if isinstance(group.spec, QuantizationSpec):
-                states[i] = _observed(prepared, group, states[i], run.values, number)
+        for i, observer, values in moving:
+            for v in values:
+                x = np.asarray(run.values[v])
+                _check_finite(prepared, v, x, number)
+                states[i] = observer.observe(states[i], x)
     return attrs.evolve(prepared, states=tuple(states))
 
 
@@ -124,23 +132,13 @@ def describe(program: ExportedProgram, value: Var) -> str:
     return f"the result of {node.name} ({value.name})" if node else f"constant {value.name}"
 
 
-def _observed(
-    prepared: PreparedProgram, group: Group, state: Any, values: Mapping[Var, Any], number: int
-) -> Any:
-    observer = group.spec.observer()
-    constants = constants_of(prepared.graph)
-    for v in group.values:
-        if v in constants:
-            continue
-        x = np.asarray(values[v])
-        if not np.all(np.isfinite(x)):
-            node = producers(prepared.graph).get(v)
-            raise QuantizationError(
-                f"calibrate: {describe(prepared.program, v)} holds NaN or infinity in batch {number}",
-                site=node.site if node else None,
-            )
-        state = observer.observe(state, x)
-    return state
+def _check_finite(prepared: PreparedProgram, v: Var, x: Any, number: int) -> None:
+    if not np.all(np.isfinite(x)):
+        node = producers(prepared.graph).get(v)
+        raise QuantizationError(
+            f"calibrate: {describe(prepared.program, v)} holds NaN or infinity in batch {number}",
+            site=node.site if node else None,
+        )
 
 
 def _is_constant(group: Group, constants: Mapping[Var, Any]) -> bool:
@@ -166,7 +164,7 @@ def _first_state(group: Group, constants: Mapping[Var, Any]) -> Any:
 
 
 def _groups(annotations: Annotations) -> tuple[tuple[Group, ...], dict[Point, int]]:
-    """Join the points that share, by request or because one value has one spec in several places."""
+    """Join the points that share, by request or because a value has one spec in several places."""
     specs: dict[Point, Spec] = {}
     implicit: list[Point] = []
     for node, a in annotations.items():
@@ -181,7 +179,9 @@ def _groups(annotations: Annotations) -> tuple[tuple[Group, ...], dict[Point, in
     for point, spec in specs.items():
         if isinstance(spec, SharedQuantizationSpec):
             join.union(point, _target(spec, specs))
-    wanted = {join.root(p): s for p, s in specs.items() if not isinstance(s, SharedQuantizationSpec)}
+    wanted = {
+        join.root(p): s for p, s in specs.items() if not isinstance(s, SharedQuantizationSpec)
+    }
     first: dict[tuple[Var, Spec | None], Point] = {}
     for point in implicit:
         join.union(point, first.setdefault((point[0], wanted.get(join.root(point))), point))

@@ -1,4 +1,4 @@
-"""`Quantizer`: who decides which values are quantized, and how. Back ends and users derive from it."""
+"""`Quantizer`: who decides which values are quantized, and how; back ends derive from it."""
 
 from __future__ import annotations
 

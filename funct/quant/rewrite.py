@@ -30,7 +30,7 @@ def producers(graph: Graph) -> dict[Var, Node]:
 
 
 def sole_users(graph: Graph) -> dict[Var, Node]:
-    """The node that uses a Var, for Vars that one primitive node uses once and nothing else does."""
+    """The node that uses a Var, for Vars that one primitive node uses once and nothing else."""
     users: dict[Var, list[Entry | None]] = {}
     for e in graph.nodes:
         used = (e.operand,) if isinstance(e, Guard) else e.operands
@@ -43,7 +43,7 @@ def sole_users(graph: Graph) -> dict[Var, Node]:
 
 
 class Rewriter:
-    """Collects the entries of a new graph. Vars of the old one may be used and redefined as they are."""
+    """Collects the entries of a new graph; Vars of the old one may be used and redefined."""
 
     def __init__(self, graph: Graph) -> None:
         self.old = graph

@@ -1,7 +1,8 @@
 """What a quantizer may ask for: how a value is to be quantized, and which values of a node.
 
 The names and meanings are torchao's. A value is quantized where it is produced (the output of a
-node) or where one node reads it (an edge). Annotations are values in a mapping, not marks on a graph.
+node) or where one node reads it (an edge). Annotations are values in a mapping, not marks on a
+graph.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ def _check_ch_axis(self: Any, _: Any, value: int | None) -> None:
         raise QuantizationError(f"ch_axis must be >= 0, got {value}")
 
 
+def _edges(given: Sequence[Edge | Var]) -> tuple[Edge | Var, ...]:
+    return tuple(given)
+
+
 def _check_dynamic(self: Any, _: Any, value: bool) -> None:
     if value:
         raise QuantizationError("is_dynamic: only static quantization exists, got True")
@@ -70,9 +75,9 @@ def _check_dynamic(self: Any, _: Any, value: bool) -> None:
 class QuantizationSpec:
     """Observe this value, and quantize it with what the observer found.
 
-    dtype: uint8, int8 or int32. observer_or_fake_quant_ctor: called with the other fields as keywords,
-    returns an observer. quant_min, quant_max: the codes in use, by default all of dtype. ch_axis: the
-    channel axis, for per_channel_symmetric.
+    dtype: uint8, int8 or int32. observer_or_fake_quant_ctor: called with the other fields as
+    keywords, returns an observer. quant_min, quant_max: the codes in use, by default all of dtype.
+    ch_axis: the channel axis, for per_channel_symmetric.
     """
 
     dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
@@ -102,11 +107,11 @@ class SharedQuantizationSpec:
 class DerivedQuantizationSpec:
     """Compute the parameters from those of other values, as a bias does.
 
-    derived_from: edges or outputs. derive_qparams_fn: takes their (scale, zero_point) pairs in a list,
-    returns one pair.
+    derived_from: edges or outputs. derive_qparams_fn: takes their (scale, zero_point) pairs in a
+    list, returns one pair.
     """
 
-    derived_from: Sequence[Edge | Var] = attrs.field(converter=tuple)
+    derived_from: Sequence[Edge | Var] = attrs.field(converter=_edges)
     derive_qparams_fn: Callable[[list[QParams]], QParams]
     dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
     quant_min: int | None = None
@@ -116,7 +121,7 @@ class DerivedQuantizationSpec:
 
 
 def _check_fixed_scale(self: Any, _: Any, value: float) -> None:
-    if not (value > 0 and np.isfinite(np.float32(value))):
+    if not 0 < value <= float(np.finfo(np.float32).max):
         raise QuantizationError(f"scale must be a float32 > 0, got {value}")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.array import argsort, asarray
-from funct.array.axes import normal_shape
+from funct.array import argsort, asarray, iinfo
+from funct.array.axes import normal_axis, normal_shape
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import random_bits as kernels
@@ -29,7 +30,10 @@ def key(seed: int) -> Any:
         >>> ft.random.key(7).tolist()
         [0, 7]
     """
-    return wrap(kernels.seed(int(seed)))
+    try:
+        return wrap(kernels.seed(operator.index(seed)))
+    except TypeError:
+        raise DTypeError(f"random.key: seed must be an int, got {seed!r}") from None
 
 
 def split(key: Any, n: int = 2) -> Any:
@@ -38,7 +42,10 @@ def split(key: Any, n: int = 2) -> Any:
 
 
 def fold_in(key: Any, data: Any) -> Any:
-    """A key from a key and an integer: one per step, say, without a chain of splits."""
+    """A key from a key and an integer: one per step, say, without a chain of splits.
+
+    As in JAX, fold_in(key, i) is split(key, n)[i]: use the one or the other on a key, not both.
+    """
     data = data if isinstance(data, Value) else wrap(np.asarray(data, np.uint32))
     return ops.random_fold_in(key, ops.astype(data, np.dtype(np.uint32)))
 
@@ -70,8 +77,14 @@ def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
     """Uniform on [minval, maxval)."""
-    u = _unit(key, shape, _float("uniform", dtype), "uniform")
-    return u * (maxval - minval) + minval
+    dtype = _float("uniform", dtype)
+    u = _unit(key, shape, dtype, "uniform")
+    if isinstance(minval, float) and isinstance(maxval, float) and (minval, maxval) == (0.0, 1.0):
+        return u
+    low, high = (ops.astype(asarray(v), dtype) for v in (minval, maxval))
+    x = u * (high - low) + low
+    below = ops.nextafter(ops.stop_gradient(high), ops.stop_gradient(low))
+    return ops.where(ops.less(x, high), x, below)  # rounding may reach maxval
 
 
 def _open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
@@ -114,18 +127,33 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 
 def randint(key: Any, shape: Any, minval: int, maxval: int, dtype: Any = None) -> Any:
-    """Integers in [minval, maxval), int64 by default; the bias is below 2**-11 of an element."""
-    if maxval <= minval:
+    """Integers in [minval, maxval), int64 by default.
+
+    The probabilities of two elements differ by at most 2**-64.
+    """
+    low, high = operator.index(minval), operator.index(maxval)
+    if high <= low:
         raise ShapeError(f"random.randint: maxval must exceed minval, got {minval} and {maxval}")
-    u = _unit(key, shape, np.dtype(np.float64), "randint")
-    return ops.astype(
-        ops.floor(u * float(maxval - minval)) + float(minval), np.dtype(dtype or np.int64)
-    )
+    limits = iinfo(np.dtype(np.int64 if dtype is None else dtype))
+    if low < limits.min or high - 1 > limits.max:
+        raise DTypeError(
+            f"random.randint: [{minval}, {maxval}) must fit the dtype, got {limits.dtype}"
+        )
+    words = ops.random_bits(key, normal_shape("random.randint", shape), 64)
+    if high - low < 2**64:
+        words = ops.remainder(words, _word(high - low))
+    return ops.astype(words + _word(low), limits.dtype)  # modulo 2**64, negative numbers too
+
+
+def _word(n: int) -> Any:
+    return wrap(np.asarray(n % 2**64, np.uint64))
 
 
 def permutation(key: Any, x: Any) -> Any:
     """x shuffled along its first axis; an int n stands for arange(n)."""
-    x = wrap(np.arange(x)) if isinstance(x, int) else asarray(x)
+    x = wrap(np.arange(x)) if isinstance(x, int | np.integer) else asarray(x)
+    if not x.shape:
+        raise ShapeError("random.permutation: x must have an axis, got a 0-d array")
     words = ops.random_bits(key, (x.shape[0],), 64)
     return ops.take(x, argsort(words), 0)
 
@@ -145,12 +173,11 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True) -> Any:
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
     """Indices along axis with probabilities softmax(logits): arg-max of logits + Gumbel noise."""
-    rank = len(logits.shape)
-    k = axis % rank
-    lead = (
-        ()
-        if shape is None
-        else normal_shape("random.categorical", shape)[: None if rank == 1 else -(rank - 1)]
-    )
+    k = normal_axis("random.categorical", axis, len(logits.shape))
+    rest = (*logits.shape[:k], *logits.shape[k + 1 :])
+    full = rest if shape is None else normal_shape("random.categorical", shape)
+    lead = full[: len(full) - len(rest)]
+    if (*lead, *rest) != full:
+        raise ShapeError(f"random.categorical: shape must end in {rest}, got {full}")
     noise = gumbel(key, (*lead, *logits.shape), logits.dtype)
     return ops.argmax(logits + noise, k + len(lead), False)

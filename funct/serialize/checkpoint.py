@@ -1,6 +1,6 @@
 """Checkpoint folders: a safetensors file and a manifest with its name and every tensor's checksum.
 
-Writing the manifest is the commit: until it is renamed into place, a reader sees the old checkpoint.
+Writing the manifest is the commit: until it is renamed into place, a reader sees the old state.
 Files that no manifest names are left-overs of an interrupted write and are removed by the next one.
 """
 
@@ -50,20 +50,20 @@ def read_checkpoint(path: Path) -> Tensors:
     """The tensors of the last state that was written whole, their checksums verified."""
     if os.path.exists(path) and not os.path.isdir(path):
         raise FileFormatError(f"load: {os.fspath(path)} is no folder and not named *.safetensors")
-    file, size = open_regular(os.path.join(path, _MANIFEST))
-    with file:
+    with open_regular(os.path.join(path, _MANIFEST)) as (file, size):
         if size > _MAX_MANIFEST:
             raise FileFormatError(f"checkpoint: a manifest of {size} bytes")
         manifest = parse_json(file.read(), "checkpoint")
     data, sums = _check_manifest(manifest)
-    file, size = open_regular(os.path.join(path, data))
-    with file:
+    with open_regular(os.path.join(path, data)) as (file, size):
         tensors = read_tensors(file, size)
     if tensors.keys() != sums.keys():
         raise FileFormatError("checkpoint: the manifest names other tensors than the file holds")
     for name, x in tensors.items():
         if _checksum(x) != sums[name]:
-            raise FileFormatError(f"checkpoint: {name!r} does not have the checksum that was written")
+            raise FileFormatError(
+                f"checkpoint: {name!r} does not have the checksum that was written"
+            )
     return tensors
 
 
@@ -87,4 +87,4 @@ def _check_manifest(manifest: Any) -> tuple[str, dict[str, int]]:
 
 
 def _checksum(x: np.ndarray[Any, Any]) -> int:
-    return zlib.crc32(np.ascontiguousarray(x).reshape(-1).view(np.uint8))
+    return zlib.crc32(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)

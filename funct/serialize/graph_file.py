@@ -1,11 +1,12 @@
 """A program as JSON and arrays, and back. Primitives are found by name; nothing else is called.
 
-Written: calls with derivative rules of their own are replaced by their bodies, values are renumbered.
+Written: calls with derivative rules of their own are replaced by their bodies, values are numbered.
 Read: every name, type and count is checked, and `graph.check` derives every shape and dtype anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -29,9 +30,10 @@ from funct.serialize.graph_values import (
     params_fit,
 )
 from funct.serialize.sizes import check_guard, is_symbol_name, symbol_size
+from funct.serialize.strict_json import dump_json
 from funct.source import Site
 
-__all__ = ["decode_program", "encode_graph", "encode_program"]
+__all__ = ["decode_program", "encode_graph", "encode_program", "graph_hash"]
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
@@ -79,6 +81,14 @@ def encode_graph(graph: Graph) -> tuple[dict[str, Any], Tensors]:
     return value, tensors
 
 
+def graph_hash(graph: Graph) -> str:
+    """SHA-256 of what a graph computes: its nodes and types, not its lines and constants."""
+    value, _ = encode_graph(graph)
+    for node in value["nodes"]:
+        del node["at"]
+    return hashlib.sha256(dump_json(value)).hexdigest()
+
+
 def _encode_symbol(graph: Graph, s: Symbol) -> list[Any]:
     return [s.name, s.input, s.axis, graph.inputs[s.input].shape[s.axis].hint]
 
@@ -95,7 +105,8 @@ def _encode_entry(e: Any, names: Mapping[Var, str], tensors: Tensors) -> dict[st
         operands = [names[a] if isinstance(a, Var) else encode_value(a) for a in e.operands]
     except ExportError as error:
         raise ExportError(f"{error.what}: {e.name}", site=e.site) from None
-    if lookup(e.name) is not e.primitive or not params_fit(e.primitive, e.params):
+    prim = lookup(e.name)
+    if prim is None or prim is not e.primitive or not params_fit(prim, e.params):
         raise ExportError(f"save: {e.name} with parameters {e.params} has no form", site=e.site)
     results = [_encode_var(v, names) for v in e.results]
     return {"op": e.name, "in": operands, "params": params, "out": results, "at": _at(e.site)}
@@ -146,21 +157,23 @@ class _Reader:
     def program(self, value: Any) -> ExportedProgram:
         """Everything."""
         f = _fields(
-            value, symbols=list, inputs=list, constants=list, nodes=list, outputs=list, in_tree=dict,
-            out_tree=object, input_names=list, output_names=list, constant_names=dict,
+            value, symbols=list, inputs=list, constants=list, nodes=list, outputs=list,
+            in_tree=dict, out_tree=object, input_names=list, output_names=list,
+            constant_names=dict,
         )  # fmt: skip
         graph = self.graph(f)
         in_spec, out_spec = decode_tree(f["in_tree"]), decode_tree(f["out_tree"])
-        names = [tuple(f[k]) for k in ("input_names", "output_names")]
-        given = (*names[0], *names[1], *f["constant_names"].values())
+        inputs, outputs = tuple(f["input_names"]), tuple(f["output_names"])
+        given = (*inputs, *outputs, *f["constant_names"].values())
         if not all(isinstance(n, str) for n in given):
             raise FileFormatError("graph.json: names must be texts")
-        for spec, listed, vs in zip((in_spec, out_spec), names, (graph.inputs, graph.outputs)):
-            if not spec.num_leaves == len(listed) == len(vs):
-                raise FileFormatError("graph.json: trees, names and values differ in number")
+        counts = [(in_spec, inputs, graph.inputs), (out_spec, outputs, graph.outputs)]
+        if not all(spec.num_leaves == len(names) == len(vs) for spec, names, vs in counts):
+            raise FileFormatError("graph.json: trees, names and values differ in number")
         if not f["constant_names"].keys() <= {v.name for v, _ in graph.constants}:
             raise FileFormatError("graph.json: a constant that is absent has a name")
-        return ExportedProgram(graph, in_spec, out_spec, *names, dict(f["constant_names"]))
+        names = dict(f["constant_names"])
+        return ExportedProgram(graph, in_spec, out_spec, inputs, outputs, names)
 
     def graph(self, f: Mapping[str, Any]) -> Graph:
         """The graph, checked."""
@@ -244,7 +257,9 @@ class _Reader:
             expected = decode_value(expected, self.symbols)
             wanted = {"bool": bool, "float": float, "complex": complex}.get(kind, int)
             if type(expected) is not wanted:
-                raise FileFormatError(f"graph.json: {kind} of a value cannot be {str(expected)[:60]}")
+                raise FileFormatError(
+                    f"graph.json: {kind} of a value cannot be {str(expected)[:60]}"
+                )
         return Guard(kind, operand, expected, _site(f["at"]))
 
 

@@ -1,14 +1,14 @@
 """What stands in a graph besides arrays, as JSON and back: numbers, tuples, dtypes, sizes, trees.
 
-A JSON list is a tuple; an object with one key says what it is: {"float": "inf"}, {"complex": [re, im]},
-{"dtype": "int8"}, {"size": "2*N"}.
+A JSON list is a tuple; an object with one key says what it is: {"float": "inf"},
+{"complex": [re, im]}, {"dtype": "int8"}, {"size": "2*N"}.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -102,12 +102,10 @@ def params_fit(prim: Primitive, params: tuple[Any, ...]) -> bool:
     if len(params) != len(prim.params):
         return False
     samples = _sample_params(prim)
-    return not samples or all(
-        _fits(p, [s[k] for s in samples]) for k, p in enumerate(params)
-    )
+    return not samples or all(_fits(p, [s[k] for s in samples]) for k, p in enumerate(params))
 
 
-@lru_cache(maxsize=None)
+@cache
 def _sample_params(prim: Primitive) -> list[tuple[Any, ...]]:
     return [s.params for s in prim.samples(np.random.default_rng(0))]
 
@@ -130,7 +128,7 @@ def _type(v: Any) -> str:
 
 
 def encode_tree(spec: pytree.Structure) -> Any:
-    """The structure of arguments or results; ExportError for anything but tuple, list, dict, None."""
+    """The structure of arguments or results, if it is made of tuples, lists, dicts and None."""
     return _encode_node(spec.unflatten([_LEAF] * spec.num_leaves))
 
 

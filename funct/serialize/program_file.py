@@ -68,8 +68,7 @@ def load_program(path: Path) -> ExportedProgram:
     Returns: the program, its every shape and dtype derived anew.
     Raises: FileFormatError: for a damaged, hostile or newer file. OSError: as `open` does.
     """
-    file, size = open_regular(path)
-    with file:
+    with open_regular(path) as (file, size):
         try:
             members = _read_members(file, size)
         except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:
@@ -91,7 +90,9 @@ def _read_members(file: BinaryIO, size: int) -> dict[str, bytes]:
             cap = size if i.filename == _CONSTANTS else min(size, _MAX_JSON)
             stored = i.compress_type == zipfile.ZIP_STORED and i.compress_size == i.file_size
             if not stored or i.flag_bits & 1 or i.file_size > cap:
-                raise FileFormatError(f"program: {i.filename} is compressed, encrypted or too large")
+                raise FileFormatError(
+                    f"program: {i.filename} is compressed, encrypted or too large"
+                )
         return {i.filename: archive.read(i) for i in infos}
 
 

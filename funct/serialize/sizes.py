@@ -1,6 +1,6 @@
 """Symbolic sizes as text, and back: read by a grammar, never by `eval`.
 
-An expression is made of symbols, integers, + - * // % and parentheses; a guard compares two of them.
+An expression is made of symbols, integers, + - * // % and parentheses; a guard compares two.
 """
 
 from __future__ import annotations

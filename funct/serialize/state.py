@@ -64,8 +64,7 @@ def load(path: Path, like: Any = None) -> Any:
         (3,)
     """
     if _kind(path) == "file":
-        file, size = open_regular(path)
-        with file:
+        with open_regular(path) as (file, size):
             found = read_tensors(file, size)
     else:
         found = read_checkpoint(path)
@@ -88,7 +87,9 @@ def _named(tree: Any) -> dict[str, np.ndarray[Any, Any]]:
     for name, leaf in pytree.flatten_with_path(tree):
         x = asarray(leaf)
         if x.__class__ is not Array:
-            raise TransformError(f"save: {name!r} is traced by {x.level.label} and has no value yet")
+            raise TransformError(
+                f"save: {name!r} is traced by {x.level.label} and has no value yet"
+            )
         if name in named:
             raise StateDictError(f"save: two leaves are named {name!r}")
         named[name] = x.data

@@ -19,7 +19,7 @@ def dump_json(value: Any) -> bytes:
 
 
 def parse_json(data: bytes, what: str) -> Any:
-    """The value; FileFormatError, which begins with `what`, for anything that is not strict JSON."""
+    """The value; FileFormatError, which begins with `what`, for what is not strict JSON."""
     try:
         text = data.decode()
         value = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)

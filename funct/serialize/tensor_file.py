@@ -1,15 +1,16 @@
 """The safetensors format: a length, a JSON header, one buffer that the tensors tile without holes.
 
-Written: tensors sorted by alignment and name, so that equal contents are equal bytes. Read: everything
-is checked against the size of the file before anything is allocated; nothing is executed.
+Written: tensors sorted by alignment and name, so that equal contents are equal bytes. Read:
+everything is checked against the size of the file before it is allocated; nothing is executed.
 
-Source: https://github.com/huggingface/safetensors. Stricter than its readers in two points of its own
-text: a key that stands twice and a header that does not begin with "{" are refused. complex128, int4 and
-uint4, which it lacks, are stored as F64 pairs and bytes, and `__metadata__` says so.
+Source: https://github.com/huggingface/safetensors. Stricter than its readers in two points of its
+own text: a key that stands twice and a header that does not begin with "{" are refused. complex128,
+int4 and uint4, which it lacks, are stored as F64 pairs and bytes, and `__metadata__` says so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import struct
@@ -23,7 +24,7 @@ import numpy as np
 from funct.errors import FileFormatError
 from funct.serialize.strict_json import dump_json, parse_json
 
-__all__ = ["Entry", "read_header", "read_tensors", "tensor_parts"]
+__all__ = ["Entry", "open_regular", "read_header", "read_tensors", "tensor_parts"]
 
 _MAX_HEADER = 100_000_000
 _MAX_RANK = 64  # NumPy's
@@ -40,16 +41,18 @@ _CODES: dict[str, np.dtype[Any]] = {
 _NAMES = {dtype.name: code for code, dtype in _CODES.items()}
 
 # dtypes that the format lacks: how their elements are stored
-_STORED_AS = {
+_STORED_AS: dict[str, np.dtype[Any]] = {
     "complex128": np.dtype("<f8"),
     "int4": np.dtype("i1"),
     "uint4": np.dtype("u1"),
 }
-_DTYPES = {
+_DTYPES: dict[str, np.dtype[Any]] = {
     "complex128": np.dtype("<c16"),
     "int4": np.dtype(ml_dtypes.int4),
     "uint4": np.dtype(ml_dtypes.uint4),
 }
+
+_LIMITS = {"int4": (-8, 7), "uint4": (0, 15)}
 
 
 @attrs.frozen
@@ -84,7 +87,7 @@ def tensor_parts(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Iterator[bytes 
     text += b" " * (-len(text) % 8)
     yield struct.pack("<Q", len(text)) + text
     for name in order:
-        yield memoryview(stored[name].reshape(-1).view(np.uint8))
+        yield stored[name].reshape(-1).view(np.uint8).data
 
 
 def _stored(name: str, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -97,21 +100,20 @@ def _stored(name: str, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if kind == "complex128":
         pairs = np.ascontiguousarray(x, "<c16").reshape(x.shape)
         return pairs.reshape(-1).view("<f8").reshape(*x.shape, 2)
-    to = _STORED_AS.get(kind)
-    if to is None:
-        to = _CODES[_NAMES[kind]]
+    to = _STORED_AS[kind] if kind in _STORED_AS else _CODES[_NAMES[kind]]
     return np.ascontiguousarray(x.astype(to, copy=False)).reshape(x.shape)
 
 
 # reading ----------------------------------------------------------------------------------------
 
 
-def open_regular(path: str | os.PathLike[str]) -> tuple[BinaryIO, int]:
+@contextlib.contextmanager
+def open_regular(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]:
     """The open file and its size; FileFormatError for a folder, a pipe or a device."""
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise FileFormatError(f"load: {os.fspath(path)} is no regular file")
-    file = open(path, "rb")
-    return file, os.fstat(file.fileno()).st_size
+    with open(path, "rb") as file:
+        yield file, os.fstat(file.fileno()).st_size
 
 
 def read_tensors(file: BinaryIO, size: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -207,7 +209,7 @@ def _check_tiling(entries: list[Entry], size: int) -> None:
 def _read(file: BinaryIO, begin: int, e: Entry) -> np.ndarray[Any, Any]:
     raw = np.empty(e.stop - e.start, np.uint8)
     file.seek(begin + e.start)
-    if file.readinto(memoryview(raw)) != len(raw):  # type: ignore[attr-defined]
+    if file.readinto(raw.data) != len(raw):  # type: ignore[attr-defined]
         raise FileFormatError(f"safetensors: the file ends within {e.name!r}")
     if e.dtype == np.dtype(bool) and np.any(raw > 1):
         raise FileFormatError(f"safetensors: {e.name!r} is BOOL and holds a byte above 1")
@@ -223,8 +225,7 @@ def _unstored(x: np.ndarray[Any, Any], e: Entry) -> np.ndarray[Any, Any]:
         return x.astype(x.dtype.newbyteorder("="), copy=False)
     if e.kind == "complex128":
         return x.reshape(-1).view("<c16").reshape(e.shape[:-1]).astype(complex, copy=False)
-    dtype = _DTYPES[e.kind]
-    low, high = ml_dtypes.iinfo(dtype).min, ml_dtypes.iinfo(dtype).max
+    low, high = _LIMITS[e.kind]
     if x.size and (x.min() < low or x.max() > high):
         raise FileFormatError(f"safetensors: {e.name!r} is {e.kind} and holds a number beyond it")
-    return x.astype(dtype)
+    return x.astype(_DTYPES[e.kind])

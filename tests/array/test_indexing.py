@@ -53,7 +53,7 @@ def test_index_equals_numpy(case: Any) -> None:
 
 @given(keyed(min_side=1), st.integers(0, 2**32 - 1))
 def test_index_is_linear(case: Any, seed: int) -> None:
-    """Its derivatives are its own and the scatter's; under vmap it is a loop, under jit the same."""
+    """Its derivatives are itself and a scatter; under vmap it is a loop, under jit the same."""
     x, key = case
     rng = np.random.default_rng(seed)
     if x[key].size:
@@ -163,11 +163,9 @@ def test_traced_scalars_index(rng: np.random.Generator) -> None:
 def test_bad_index_raises(key: Any, text: str, traced: bool) -> None:
     """The error names the index, the axis and its length, eager and under grad."""
     x = xp.ones((2, 3))
+    call = (lambda: ft.vjp(lambda v: v[key], x)) if traced else (lambda: x[key])
     with pytest.raises(IndexOutOfBoundsError) as caught:
-        if traced:
-            ft.vjp(lambda v: v[key], x)
-        else:
-            x[key]
+        call()
     assert caught.value.what == text
     assert "test_indexing.py" in str(caught.value)
 
@@ -193,7 +191,7 @@ def test_out_of_bounds_raises_in_every_transform() -> None:
         x.at[i].set(0.0)
 
 
-# x.at -----------------------------------------------------------------------------------------------
+# x.at ---------------------------------------------------------------------------------------------
 
 
 @given(keyed(), st.integers(0, 2**32 - 1))
@@ -214,15 +212,15 @@ def test_set_equals_numpy(case: Any, seed: int) -> None:
 @pytest.mark.parametrize("name", UFUNCS)
 @given(case=keyed(), seed=st.integers(0, 2**32 - 1))
 def test_update_equals_ufunc_at(name: str, case: Any, seed: int) -> None:
-    """x.at[key].add(v) is np.add.at(x, key, v), repeated positions included; likewise the others."""
+    """x.at[key].add(v) is np.add.at(x, key, v), repeated positions included, and so on."""
     x, key = case
     x = np.abs(x) + 0.5
     v = np.random.default_rng(seed).uniform(0.5, 2.0, x[key].shape)
     at = positions(x, key)
-    for given in (v, np.asarray(2.0)):
+    for value in (v, np.asarray(2.0)):
         expected = x.reshape(-1).copy()  # ufunc.at knows no 0-d arrays
-        UFUNCS[name].at(expected, at.reshape(-1), np.broadcast_to(given, at.shape).reshape(-1))
-        updated = getattr(xp.asarray(x).at[key], name)(xp.asarray(given))
+        UFUNCS[name].at(expected, at.reshape(-1), np.broadcast_to(value, at.shape).reshape(-1))
+        updated = getattr(xp.asarray(x).at[key], name)(xp.asarray(value))
         laws.close(updated, expected.reshape(x.shape))
 
 

@@ -157,9 +157,18 @@ def test_vecdot(sx: Any, sy: Any, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("sx", "sy"),
-    [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((4, 2, 3), (3,)), ((3,), (4, 3, 2)), ((2, 3), (3, 2)),
-     ((4, 1, 2, 3), (5, 3, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3))],
-)  # fmt: skip
+    [
+        ((3,), (3,)),
+        ((2, 3), (3,)),
+        ((3,), (3, 2)),
+        ((4, 2, 3), (3,)),
+        ((3,), (4, 3, 2)),
+        ((2, 3), (3, 2)),
+        ((4, 1, 2, 3), (5, 3, 2)),
+        ((0, 3), (3, 2)),
+        ((2, 0), (0, 3)),
+    ],
+)
 def test_matmul(sx: Any, sy: Any, rng: np.random.Generator) -> None:
     """Every form of matmul is NumPy's and obeys the laws; @ is matmul."""
     x, y = rng.normal(size=sx), rng.normal(size=sy)
@@ -190,17 +199,44 @@ def test_einsum_chain_is_cheap() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: xp.ones((2, 3)) @ xp.ones((2, 3)), "matmul: inner dimensions must agree, got x (2, 3) and y (2, 3): 3 != 2"),
-        (lambda: xp.ones(3) @ xp.ones(2), "matmul: inner dimensions must agree, got x (3,) and y (2,): 3 != 2"),
-        (lambda: xp.ones(()) @ xp.ones(2), "matmul: operands must have at least 1 axis, got x () and y (2,)"),
-        (lambda: xp.outer(xp.ones((1, 1)), xp.ones(2)), "outer: operands must be 1-D, got x1 (1, 1) and x2 (2,)"),
-        (lambda: xp.vecdot(xp.ones(3), xp.ones(2)), "vecdot: axis -1 must have one length, got 3 and 2"),
-        (lambda: xp.vecdot(xp.ones((3, 2)), xp.ones((2, 2))), "vecdot: shapes must broadcast, got x1 (3, 2) and x2 (2, 2)"),
-        (lambda: xp.tensordot(xp.ones((2, 3)), xp.ones((3, 2))), "tensordot: summed axes must agree, got x1 (2, 3) and x2 (3, 2): 2 != 3"),
-        (lambda: xp.tensordot(xp.ones(2), xp.ones(2), axes=2), "tensordot: axes must be at most the ranks, got 2 for x1 (2,) and x2 (2,)"),
-        (lambda: xp.tensordot(xp.ones(2), xp.ones(2), axes=([0], [])), "tensordot: axes must name as many axes of x1 as of x2, got ([0], [])"),
+        (
+            lambda: xp.ones((2, 3)) @ xp.ones((2, 3)),
+            "matmul: inner dimensions must agree, got x (2, 3) and y (2, 3): 3 != 2",
+        ),
+        (
+            lambda: xp.ones(3) @ xp.ones(2),
+            "matmul: inner dimensions must agree, got x (3,) and y (2,): 3 != 2",
+        ),
+        (
+            lambda: xp.ones(()) @ xp.ones(2),
+            "matmul: operands must have at least 1 axis, got x () and y (2,)",
+        ),
+        (
+            lambda: xp.outer(xp.ones((1, 1)), xp.ones(2)),
+            "outer: operands must be 1-D, got x1 (1, 1) and x2 (2,)",
+        ),
+        (
+            lambda: xp.vecdot(xp.ones(3), xp.ones(2)),
+            "vecdot: axis -1 must have one length, got 3 and 2",
+        ),
+        (
+            lambda: xp.vecdot(xp.ones((3, 2)), xp.ones((2, 2))),
+            "vecdot: shapes must broadcast, got x1 (3, 2) and x2 (2, 2)",
+        ),
+        (
+            lambda: xp.tensordot(xp.ones((2, 3)), xp.ones((3, 2))),
+            "tensordot: summed axes must agree, got x1 (2, 3) and x2 (3, 2): 2 != 3",
+        ),
+        (
+            lambda: xp.tensordot(xp.ones(2), xp.ones(2), axes=2),
+            "tensordot: axes must be at most the ranks, got 2 for x1 (2,) and x2 (2,)",
+        ),
+        (
+            lambda: xp.tensordot(xp.ones(2), xp.ones(2), axes=([0], [])),
+            "tensordot: axes must name as many axes of x1 as of x2, got ([0], [])",
+        ),
     ],
-)  # fmt: skip
+)
 def test_product_errors(call: Any, text: str) -> None:
     """The error names both shapes and the lengths that differ."""
     with pytest.raises(ShapeError) as caught:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import funct.array as xp
 from funct.errors import ShapeError
 from tests import laws
-from tests.strategies import arrays, broadcastable, filled, shapes, with_axes, with_axis
+from tests.strategies import arrays, broadcastable, filled, with_axes, with_axis
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -174,53 +174,95 @@ X = xp.zeros((2, 3))
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: xp.reshape(X, (4, 2)), "reshape: 6 elements of shape (2, 3) do not fill shape (4, 2)"),
-        (lambda: xp.reshape(X, (-1, 4)), "reshape: 6 elements of shape (2, 3) do not fill shape (-1, 4)"),
+        (
+            lambda: xp.reshape(X, (4, 2)),
+            "reshape: 6 elements of shape (2, 3) do not fill shape (4, 2)",
+        ),
+        (
+            lambda: xp.reshape(X, (-1, 4)),
+            "reshape: 6 elements of shape (2, 3) do not fill shape (-1, 4)",
+        ),
         (lambda: xp.reshape(X, (-1, -1)), "reshape: at most one entry may be -1, got (-1, -1)"),
         (lambda: xp.reshape(X, (-2, 3)), "reshape: shape must not be negative, got (-2, 3)"),
         (lambda: xp.reshape(X, (2.5,)), "reshape: shape must hold ints, got 2.5 in (2.5,)"),
         (lambda: xp.reshape(X, "ab"), "reshape: shape must hold ints, got 'ab' in 'ab'"),
         (lambda: xp.zeros(-1), "full: shape must not be negative, got -1"),
         (lambda: xp.concat([]), "concat: at least one array is needed, got none"),
-        (lambda: xp.concat([X, xp.zeros((2, 3, 1))]), "concat: ranks must agree, got (2, 3) and (2, 3, 1)"),
+        (
+            lambda: xp.concat([X, xp.zeros((2, 3, 1))]),
+            "concat: ranks must agree, got (2, 3) and (2, 3, 1)",
+        ),
         (
             lambda: xp.concat([X, xp.zeros((2, 4))]),
             "concat: shapes must agree except on axis 0, got (2, 3) and (2, 4)",
         ),
-        (lambda: xp.concat([X, X], axis=2), "concat: axis 2 is out of range for an array of rank 2"),
+        (
+            lambda: xp.concat([X, X], axis=2),
+            "concat: axis 2 is out of range for an array of rank 2",
+        ),
         (lambda: xp.stack([X, xp.zeros(3)]), "stack: shapes must agree, got (2, 3) and (3,)"),
         (lambda: xp.stack([]), "stack: at least one array is needed, got none"),
         (lambda: xp.squeeze(X, axis=0), "squeeze: axis 0 has length 2, expected 1"),
-        (lambda: xp.expand_dims(X, axis=4), "expand_dims: axis 4 is out of range for an array of rank 3"),
-        (lambda: xp.permute_dims(X, (0, 0)), "permute_dims: axes must be a permutation of 2 axes, got (0, 0)"),
-        (lambda: xp.permute_dims(X, (0,)), "permute_dims: axes must be a permutation of 2 axes, got (0,)"),
+        (
+            lambda: xp.expand_dims(X, axis=4),
+            "expand_dims: axis 4 is out of range for an array of rank 3",
+        ),
+        (
+            lambda: xp.permute_dims(X, (0, 0)),
+            "permute_dims: axes must be a permutation of 2 axes, got (0, 0)",
+        ),
+        (
+            lambda: xp.permute_dims(X, (0,)),
+            "permute_dims: axes must be a permutation of 2 axes, got (0,)",
+        ),
         (lambda: xp.flip(X, axis=(0, -2)), "flip: an axis occurs twice in (0, -2)"),
         (lambda: xp.flip(X, axis=1.5), "flip: axis must be an int, got 1.5"),
         (lambda: xp.sum(X, axis=-3), "sum: axis -3 is out of range for an array of rank 2"),
-        (lambda: xp.moveaxis(X, (0, 1), (0,)), "moveaxis: source and destination must be as many, got (0, 1) and (0,)"),
+        (
+            lambda: xp.moveaxis(X, (0, 1), (0,)),
+            "moveaxis: source and destination must be as many, got (0, 1) and (0,)",
+        ),
         (lambda: xp.moveaxis(X, (0, 0), (0, 1)), "moveaxis: an axis occurs twice in (0, 0)"),
-        (lambda: xp.roll(X, (1, 2), axis=0), "roll: shift and axis must be as many, got (1, 2) and 0"),
+        (
+            lambda: xp.roll(X, (1, 2), axis=0),
+            "roll: shift and axis must be as many, got (1, 2) and 0",
+        ),
         (lambda: xp.repeat(X, -1), "repeat: repeats must not be negative, got -1"),
         (
             lambda: xp.repeat(X, xp.asarray([1, 2]), axis=1),
             "repeat: repeats of shape (2,) must broadcast to axis 1 of length 3",
         ),
         (lambda: xp.tile(X, (-1,)), "tile: repetitions must not be negative, got (-1,)"),
-        (lambda: xp.pad(X, ((1, 1),)), "pad: padding needs one (low, high) pair per axis of (2, 3), got ((1, 1),)"),
-        (lambda: xp.pad(X, ((1, 1), (-1, 0))), "pad: padding must not be negative, got ((1, 1), (-1, 0))"),
-        (lambda: xp.broadcast_to(X, (3, 3)), "broadcast_to: shape (2, 3) does not broadcast to (3, 3)"),
+        (
+            lambda: xp.pad(X, ((1, 1),)),
+            "pad: padding needs one (low, high) pair per axis of (2, 3), got ((1, 1),)",
+        ),
+        (
+            lambda: xp.pad(X, ((1, 1), (-1, 0))),
+            "pad: padding must not be negative, got ((1, 1), (-1, 0))",
+        ),
+        (
+            lambda: xp.broadcast_to(X, (3, 3)),
+            "broadcast_to: shape (2, 3) does not broadcast to (3, 3)",
+        ),
         (
             lambda: xp.broadcast_arrays(X, xp.zeros(2)),
             "broadcast_arrays: shapes must broadcast, got ((2, 3), (2,)): 3 != 2",
         ),
         (lambda: xp.meshgrid(X), "meshgrid: arrays must be 1-D, got shape (2, 3)"),
         (lambda: xp.tril(xp.zeros(3)), "tril: x must have at least 2 axes, got shape (3,)"),
-        (lambda: xp.asarray([X, xp.zeros(3)]), "asarray: parts must have one shape, got [(2, 3), (3,)]"),
+        (
+            lambda: xp.asarray([X, xp.zeros(3)]),
+            "asarray: parts must have one shape, got [(2, 3), (3,)]",
+        ),
         (lambda: X + xp.zeros((2, 2)), "add: shapes must broadcast, got (2, 3) and (2, 2): 3 != 2"),
         (lambda: xp.zeros(3).T, "T: x must be 2-D, got shape (3,)"),
-        (lambda: xp.matrix_transpose(xp.zeros(3)), "mT: x must have at least 2 axes, got shape (3,)"),
+        (
+            lambda: xp.matrix_transpose(xp.zeros(3)),
+            "mT: x must have at least 2 axes, got shape (3,)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_shapes_and_axes(call: Any, text: str) -> None:
     """The error names function, expectation and value, and quotes this file's line."""
     with pytest.raises(ShapeError) as caught:

@@ -254,13 +254,33 @@ X = xp.ones((2, 3))
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: xp.sum(X, axis=2), ShapeError, "sum: axis 2 is out of range for an array of rank 2"),
+        (
+            lambda: xp.sum(X, axis=2),
+            ShapeError,
+            "sum: axis 2 is out of range for an array of rank 2",
+        ),
         (lambda: xp.max(X, axis=(0, 0)), ShapeError, "max: an axis occurs twice in (0, 0)"),
-        (lambda: xp.argmax(X, axis=5), ShapeError, "argmax: axis 5 is out of range for an array of rank 2"),
+        (
+            lambda: xp.argmax(X, axis=5),
+            ShapeError,
+            "argmax: axis 5 is out of range for an array of rank 2",
+        ),
         (lambda: xp.sort(X, axis="a"), ShapeError, "sort: axis must be an int, got 'a'"),
-        (lambda: xp.cumulative_sum(X), ShapeError, "cumulative_sum: axis is needed for an array of rank 2"),
-        (lambda: xp.take(X, xp.asarray([0])), ShapeError, "take: axis is needed for an array of rank 2"),
-        (lambda: xp.take(X, xp.asarray([0.5]), axis=0), DTypeError, "take: indices must be integers, got float64"),
+        (
+            lambda: xp.cumulative_sum(X),
+            ShapeError,
+            "cumulative_sum: axis is needed for an array of rank 2",
+        ),
+        (
+            lambda: xp.take(X, xp.asarray([0])),
+            ShapeError,
+            "take: axis is needed for an array of rank 2",
+        ),
+        (
+            lambda: xp.take(X, xp.asarray([0.5]), axis=0),
+            DTypeError,
+            "take: indices must be integers, got float64",
+        ),
         (
             lambda: xp.take(X, xp.asarray([3]), axis=0),
             IndexOutOfBoundsError,
@@ -283,11 +303,19 @@ X = xp.ones((2, 3))
             ShapeError,
             "searchsorted: side must be 'left' or 'right', got 'middle'",
         ),
-        (lambda: xp.searchsorted(X, X), ShapeError, "searchsorted: x1 must be 1-D, got shape (2, 3)"),
-        (lambda: xp.argmax(xp.zeros(0)), ShapeError, "argmax: attempt to get argmax of an empty sequence"),
+        (
+            lambda: xp.searchsorted(X, X),
+            ShapeError,
+            "searchsorted: x1 must be 1-D, got shape (2, 3)",
+        ),
+        (
+            lambda: xp.argmax(xp.zeros(0)),
+            ShapeError,
+            "argmax: attempt to get argmax of an empty sequence",
+        ),
         (lambda: xp.sum(X, dtype="text"), DTypeError, "sum: 'text' is no dtype"),
     ],
-)  # fmt: skip
+)
 def test_errors(call: Any, error: Any, text: str) -> None:
     """The error names function, expectation and value, and quotes this file's line."""
     with pytest.raises(error) as caught:

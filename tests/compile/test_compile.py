@@ -17,7 +17,6 @@ from funct.graph import capture
 from tests import laws
 from tests.strategies import Program, inputs, programs
 
-
 PLAN = sys.modules[plan.__module__]
 
 

@@ -54,8 +54,8 @@ def defined(fun: Callable[..., Any], *args: Any) -> bool:
 
 BINARY = (
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum",
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
-    "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
+    "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
 )  # fmt: skip
 UNARY = (
     "negative", "abs", "sign", "square", "floor", "ceil", "trunc", "round", "relu", "sqrt",

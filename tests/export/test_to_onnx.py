@@ -14,8 +14,10 @@ import funct.array as xp
 from funct import export, ops, tree
 from funct.errors import ExportError, MissingExtraError
 
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
+import onnx
+
 from tests.export.onnx_runs import assert_same, run_onnxruntime, run_reference
 
 pytestmark = pytest.mark.onnx
@@ -96,6 +98,9 @@ def test_network_looks_as_expected() -> None:
     assert {"kernel", "shift", "weight", "bias"} <= names
     assert (model.ir_version, model.opset_import[0].version) == (10, 21)
     assert model.producer_name == "funct"
+    metadata = {p.key: p.value for p in model.metadata_props}
+    assert metadata["funct.version"] == ft.__version__
+    assert len(metadata["funct.graph"]) == 64
 
 
 @pytest.mark.parametrize("batch", [1, 3, 17])

@@ -20,9 +20,7 @@ def session(model: Any, *, optimised: bool) -> Any:
     """A session on one thread, with all optimisations or with none."""
     level = ort.GraphOptimizationLevel
     options = ort.SessionOptions()
-    options.graph_optimization_level = (
-        level.ORT_ENABLE_ALL if optimised else level.ORT_DISABLE_ALL
-    )
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimised else level.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     # without VNNI its u8s8 kernels would saturate sums of pairs at 16 bits

@@ -125,7 +125,7 @@ def test_our_sum_is_the_same_in_both_modes(relu: bool, rng: np.random.Generator)
 
 
 def test_a_float_layer_between_codes_is_quantized_unless_marked(rng: np.random.Generator) -> None:
-    """onnxruntime quantizes the float weights of DQ -> Conv -> Q by itself; not behind keep_float."""
+    """onnxruntime quantizes float weights of DQ -> Conv -> Q by itself; not behind keep_float."""
     w = xp.asarray((rng.integers(-9, 10, (6, 4, 3)) / 64).astype(np.float32))
     x = codes(rng.integers(0, 256, (1, 4, 30)))
     scale, zero = xp.asarray(np.asarray(0.25, np.float32)), xp.asarray(np.asarray(99, np.uint8))

@@ -1,5 +1,6 @@
-"""Whole networks: the road from a float model to codes, and equality with onnxruntime at its end."""
+"""Whole networks: the road from a float model to codes, and equality with onnxruntime."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,9 +152,15 @@ def test_transforms(trained: Any) -> None:
     np.testing.assert_array_equal(np.asarray(made(x)), expected)
     np.testing.assert_array_equal(np.asarray(ft.jit(made)(x)), expected)
     lanes = xp.reshape(x, (4, 16, 1, 8, 8))
-    np.testing.assert_array_equal(
-        np.asarray(ft.vmap(made)(lanes)), expected.reshape(4, 16, 10)
-    )
+    np.testing.assert_array_equal(np.asarray(ft.vmap(made)(lanes)), expected.reshape(4, 16, 10))
+
+
+def test_exporting_again(trained: Any) -> None:
+    """A function that calls a quantized program is exported with its sizes still symbolic."""
+    _, x, made = trained
+    again = export.export(lambda x: made(x) * 2.0, (x[:3, ...],), dynamic_shapes=({0: "n"},))
+    assert names(again.graph) == [*names(made.graph), "multiply"]
+    np.testing.assert_array_equal(np.asarray(again(x)), 2 * np.asarray(made(x)))
 
 
 def test_the_derivative_in_a_quantized_input_is_zero(trained: Any) -> None:
@@ -255,6 +262,41 @@ def test_merging_calibrations() -> None:
             np.asarray(quant.convert_pt2e(merged)(v)), np.asarray(quant.convert_pt2e(whole)(v))
         )
         np.testing.assert_array_equal(np.asarray(merged(v)), np.asarray(program(v)))
+
+
+def test_saving_and_loading(trained: Any, tmp_path: Path) -> None:
+    """A quantized program is saved as it is, computes the same bits and exports the same model."""
+    _, x, made = trained
+    path = tmp_path / "model.funct"
+    export.save(made, path)
+    again = export.load(path)
+    assert names(again.graph) == names(made.graph)
+    np.testing.assert_array_equal(np.asarray(again(x)), np.asarray(made(x)))
+    np.testing.assert_array_equal(
+        run(export.to_onnx(again), x, optimised=True), np.asarray(made(x))
+    )
+
+
+def test_accuracy_on_digits() -> None:
+    """Handwritten digits: random features with a fitted readout lose less than a percent."""
+    digits = pytest.importorskip("sklearn.datasets").load_digits()
+    rng = np.random.default_rng(0)
+    images = digits.images[:, None] / 16
+    w = floats(rng.normal(size=(24, 1, 3, 3)) / 3)
+
+    def features(x: Any) -> Any:
+        y = ops.max_pool(ops.relu(conv(x, w, 1)), (2, 2), (2, 2), ONE, (1, 1))
+        return xp.reshape(y, (y.shape[0], -1))
+
+    seen, target = np.asarray(features(floats(images))), np.eye(10)[digits.target]
+    gram = seen[:1200].T @ seen[:1200] + 0.1 * np.eye(seen.shape[1])
+    readout = floats(np.linalg.solve(gram, seen[:1200].T @ target[:1200]))
+    made = quantized(lambda x: features(x) @ readout, floats(images[1200:]), quant.int8_static())
+    right = digits.target[1200:]
+    before = (np.asarray(features(floats(images[1200:])) @ readout).argmax(1) == right).mean()
+    after = (np.asarray(made(floats(images[1200:]))).argmax(1) == right).mean()
+    assert before > 0.93
+    assert after > before - 0.01
 
 
 def test_every_node_knows_its_line(trained: Any) -> None:

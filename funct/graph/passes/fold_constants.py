@@ -18,8 +18,8 @@ _SMALL = 1024  # elements; a fold may make a constant this large from nothing
 def fold_constants(graph: Graph, *, keep: frozenset[str] = frozenset({"dequantize"})) -> Graph:
     """The graph in which nodes with only constant operands have become constants.
 
-    keep: primitives that stay; a dequantized weight must stay an integer in memory. What is much larger
-    than all it is made from (a broadcast) stays computed as well.
+    keep: primitives that stay; a dequantized weight must stay an integer in memory. What is much
+    larger than all it is made from (a broadcast) stays computed as well.
     """
     known: dict[Var, Any] = dict(graph.constants)
     nodes: list[Entry] = []

@@ -1,0 +1,64 @@
+"""Errors: the template, the classes, the user's line and the running transforms."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct import errors, source
+from funct.errors import FunctError, ShapeError
+
+CLASSES = [getattr(errors, n) for n in errors.__all__ if n != "FunctError"]
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)
+def test_classes(cls: Any) -> None:
+    """Each class is a FunctError and a builtin error, says what it is, and prints the template."""
+    assert issubclass(cls, FunctError)
+    assert len(cls.__bases__) == 2
+    assert cls.__doc__
+    error = cls("op: what went wrong", fix="do this")  # this line
+    head, where, fix = str(error).splitlines()
+    assert head == "op: what went wrong"
+    assert where.startswith("  in test_errors.py:")
+    assert where.endswith("# this line")
+    assert fix == "  fix: do this"
+
+
+def test_context_lists_running_transforms() -> None:
+    """The transforms that run are listed, innermost first; afterwards none runs."""
+    seen: list[Any] = []
+
+    def fun(x: Any) -> Any:
+        seen.append(source.active_transforms())
+        return xp.sum(x)
+
+    ft.jit(ft.grad(lambda x: xp.sum(ft.vmap(fun)(x))))(xp.ones((2, 2)))
+    assert seen == [("vmap", "grad", "jit")]
+    assert source.active_transforms() == ()
+
+
+def test_errors_survive_pickle_and_copy() -> None:
+    """An error that crosses a process keeps its text."""
+    with pytest.raises(ShapeError) as caught:
+        ft.grad(lambda x: xp.sum(xp.reshape(x, (3, 3))))(xp.ones(4))
+    error = caught.value
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(other) is ShapeError
+        assert str(other) == str(error)
+    assert "under grad" in str(error)
+
+
+def test_user_site() -> None:
+    """The innermost line outside the package, also where funct calls back."""
+    here = source.user_site()
+    assert here is not None
+    assert here.text == "here = source.user_site()"
+    sites: list[Any] = []
+    ft.vmap(lambda x: sites.append(source.user_site()) or x)(xp.ones(2))
+    assert sites[0].file == __file__
+    assert source.Site("nowhere.py", 3).text == ""
+    assert str(source.Site("/a/nowhere.py", 3)) == "nowhere.py:3"

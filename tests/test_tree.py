@@ -1,0 +1,150 @@
+"""Pytrees: laws of flattening, registered classes, errors."""
+
+from collections import OrderedDict, namedtuple
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct import tree
+from funct.errors import TreeError
+from tests import laws
+
+Point = namedtuple("Point", ["x", "y"])
+
+
+@tree.register
+@attrs.frozen
+class Layer:
+    """A registered class with leaves, a subtree and a static field."""
+
+    weight: Any
+    inner: Any = None
+    name: str = tree.static_field(default="layer")
+
+
+LEAVES = st.integers(-9, 9)
+TREES = st.recursive(
+    st.one_of(LEAVES, st.none()),
+    lambda t: st.one_of(
+        st.lists(t, max_size=3),
+        st.lists(t, max_size=3).map(tuple),
+        st.dictionaries(st.sampled_from("abc"), t, max_size=3),
+        st.builds(Point, t, t),
+        st.builds(Layer, t, t, st.sampled_from(["p", "q"])),
+    ),
+    max_leaves=10,
+)
+
+
+@given(TREES)
+def test_flatten_and_unflatten_are_inverse(t: Any) -> None:
+    """A tree is its leaves and its structure; None and empty containers hold no leaves."""
+    leaves, spec = tree.flatten(t)
+    assert tree.unflatten(spec, leaves) == t
+    assert tree.leaves(t) == leaves
+    assert tree.structure(t) == spec
+    assert all(isinstance(v, int) for v in leaves)
+
+
+@given(TREES)
+def test_map_is_a_functor(t: Any) -> None:
+    """map keeps structure, identity and composition; over several trees it goes in parallel."""
+    assert tree.map(lambda v: v, t) == t
+    twice = tree.map(lambda v: 2 * v, t)
+    assert tree.structure(twice) == tree.structure(t)
+    assert tree.map(lambda v: v + 1, twice) == tree.map(lambda v: 2 * v + 1, t)
+    assert tree.map(lambda a, b: a - b, twice, t) == t
+    assert tree.reduce(lambda a, b: a + b, t, 0) == sum(tree.leaves(t))
+    assert tree.all(tree.map(lambda v: True, t))
+    assert tree.all(t) == all(tree.leaves(t))
+
+
+@given(TREES)
+def test_paths(t: Any) -> None:
+    """Each leaf has one path, in the order of the leaves."""
+    pairs = tree.flatten_with_path(t)
+    assert [v for _, v in pairs] == tree.leaves(t)
+    assert len({p for p, _ in pairs}) == len(pairs)
+    assert tree.map_with_path(lambda p, v: v, t) == t
+
+
+def test_paths_are_dotted() -> None:
+    """Keys, indices and field names are joined by dots; a bare leaf has the empty path."""
+    t = {"layers": [Layer(1, Point(2, 3)), Layer(4)], "scale": 5}
+    assert [p for p, _ in tree.flatten_with_path(t)] == [
+        "layers.0.weight", "layers.0.inner.0", "layers.0.inner.1", "layers.1.weight", "scale",
+    ]  # fmt: skip
+    assert tree.flatten_with_path(1) == [("", 1)]
+
+
+@given(st.integers(1, 3), TREES)
+def test_transpose(n: int, t: Any) -> None:
+    """A list of trees becomes a tree of lists, and back."""
+    rows = [tree.map(lambda v, k=k: v + k, t) for k in range(n)]
+    outer, inner = tree.structure([0] * n), tree.structure(t)
+    columns = tree.transpose(outer, inner, rows)
+    assert columns == tree.map(lambda *vs: list(vs), *rows)
+    if tree.leaves(t):
+        assert tree.transpose(inner, outer, columns) == rows
+
+
+def test_dictionaries_flatten_by_sorted_keys() -> None:
+    """The order of insertion makes no difference."""
+    assert tree.flatten({"b": 1, "a": 2}) == tree.flatten({"a": 2, "b": 1})
+    assert tree.leaves(OrderedDict(b=1, a=2)) == [1, 2]
+
+
+def test_static_fields_are_structure() -> None:
+    """A static field is compared, kept by map, and is no leaf."""
+    layer = Layer(xp.ones(2), name="first")
+    assert tree.structure(layer) != tree.structure(Layer(xp.ones(2), name="second"))
+    doubled = tree.map(lambda v: 2.0 * v, layer)
+    assert doubled.name == "first"
+    assert doubled.weight.tolist() == [2.0, 2.0]
+
+
+def test_registered_classes_pass_through_transforms() -> None:
+    """grad, vmap and jit take and give registered classes."""
+    layer = Layer(xp.asarray([1.0, 2.0]), {"b": xp.asarray(3.0)})
+
+    def loss(layer: Any) -> Any:
+        return xp.sum(layer.weight**2) * layer.inner["b"]
+
+    for grad in (ft.grad(loss), ft.jit(ft.grad(loss))):
+        g = grad(layer)
+        assert isinstance(g, Layer)
+        laws.close(g, Layer(xp.asarray([6.0, 12.0]), {"b": xp.asarray(5.0)}))
+    many = tree.map(lambda v: xp.stack([v, v]), layer)
+    assert ft.vmap(loss)(many).tolist() == [15.0, 15.0]
+
+
+def test_leaves_may_be_anything_while_a_tree_is_rebuilt() -> None:
+    """Converters and validators do not run on leaves: a tree of shapes has the same class."""
+
+    @tree.register
+    @attrs.frozen
+    class Checked:
+        value: Any = attrs.field(validator=attrs.validators.instance_of(np.ndarray))
+
+    t = Checked(np.ones(2))
+    assert tree.map(lambda v: v.shape, t).value == (2,)
+
+
+def test_structure_errors() -> None:
+    """Two structures that differ are both shown."""
+    with pytest.raises(TreeError) as caught:
+        tree.same_structure("cond", {"a": 1}, {"a": 1, "b": 2})
+    assert caught.value.what == "cond: expected the structure {'a': *}, got {'a': *, 'b': *}"
+    tree.same_structure("cond", {"a": 1}, {"a": 2})
+    with pytest.raises(TreeError, match="map: "):
+        tree.map(lambda a, b: a, [1, 2], [1])
+    with pytest.raises(TreeError, match="unflatten: "):
+        tree.unflatten(tree.structure([1, 2]), [1])
+    with pytest.raises(TreeError, match="transpose: "):
+        tree.transpose(tree.structure([0]), tree.structure((0, 0)), [1])
