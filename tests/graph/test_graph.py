@@ -55,8 +55,8 @@ def test_printing() -> None:
         values, at = xp.top_k(z, 2)
         return xp.sum(values, axis=0) + table[0], at
 
-    assert shown(graph_of(fun, xp.ones((2, 3), dtype="float32"), xp.ones((2, 1)))) == [
-        "def graph(x0: float32[2, 3], x1: float64[2, 1]):",
+    assert shown(graph_of(fun, xp.ones((2, 3)), xp.ones((2, 1)))) == [
+        "def graph(x0: float64[2, 3], x1: float64[2, 1]):",
         "    c0 = constant([1.0, 2.0])                          # float64[2]",
         "    v1 = multiply(x1, -0.5)                            # float64[2, 1]",
         "    v2 = concat(x0, v1, axis=1)                        # float64[2, 4]",
