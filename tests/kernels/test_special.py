@@ -29,7 +29,8 @@ def test_erf_and_erfc_are_those_of_the_c_library(x: float) -> None:
 @given(st.floats(-0.999, 0.999))
 def test_erfinv_is_the_inverse(p: float) -> None:
     """erf(erfinv(p)) is p."""
-    np.testing.assert_allclose(special.erf(special.erfinv(np.array([p]))), [p], rtol=1e-13)
+    back = special.erf(special.erfinv(np.array([p])))
+    np.testing.assert_allclose(back, [p], rtol=1e-13, atol=1e-300)  # subnormals are coarse
 
 
 @given(st.floats(1e-3, 1e5))
