@@ -20,4 +20,6 @@ def run() -> str:
     best = minima({"eager": lambda: f(x), "jit": (lambda g: lambda: g(x))(ft.jit(f))})
     lines = [f"{k:>8s} {v / 1e3:9.2f} ms" for k, v in best.items()]
     ratio = best["jit"] / best["eager"]
-    return "\n".join(["elementwise chain, 14 ops, 4M float32", *lines, f"     jit/eager {ratio:.2f}"])
+    return "\n".join(
+        ["elementwise chain, 14 ops, 4M float32", *lines, f"     jit/eager {ratio:.2f}"]
+    )

@@ -125,4 +125,6 @@ def run() -> str:
     rows: dict[str, Calls] = {label: {} for label in ROWS}
     for add in (with_funct, with_numpy, with_torch, with_autograd, with_jax):
         add(rows)
-    return table("eager, 16 float32 elements", {label: minima(calls) for label, calls in rows.items()})
+    return table(
+        "eager, 16 float32 elements", {label: minima(calls) for label, calls in rows.items()}
+    )

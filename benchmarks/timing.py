@@ -17,7 +17,9 @@ def minima(calls: Mapping[str, Callable[[], object]]) -> dict[str, float]:
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            best[name] = min(best[name], timeit.timeit(call, number=counts[name]) / counts[name] * 1e6)
+            best[name] = min(
+                best[name], timeit.timeit(call, number=counts[name]) / counts[name] * 1e6
+            )
     return best
 
 

@@ -2,9 +2,9 @@
 
     python examples/digits.py            writes build/digits/ and prints one table
 
-Data: scikit-learn's digits, first half to train, second half to test, unshuffled. Everything the model
-needs to travel is in the files: weights.safetensors (torch's keys), digits.funct (the program),
-digits.onnx and digits_int8.onnx (input x, float32 (N, 1, 8, 8), pixels / 16; output logits (N, 10)).
+Data: scikit-learn's digits, first half to train, second half to test, unshuffled. Written:
+weights.safetensors (torch's keys), digits.funct (the program), digits.onnx and digits_int8.onnx
+(input x, float32 (N, 1, 8, 8), pixels / 16; output logits (N, 10)), and two pictures.
 """
 
 import argparse
@@ -57,7 +57,9 @@ def shifted(key: Any, x: Any) -> Any:
     offsets = ft.random.randint(key, (x.shape[0], 2), 0, 3)
     padded = xp.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     window = xp.arange(8)
-    return ft.vmap(lambda image, at: image[:, (at[0] + window)[:, None], at[1] + window])(padded, offsets)
+    return ft.vmap(lambda image, at: image[:, (at[0] + window)[:, None], at[1] + window])(
+        padded, offsets
+    )
 
 
 def batches(key: Any, n: int, epochs: int) -> Iterator[tuple[int, Any]]:
@@ -68,7 +70,9 @@ def batches(key: Any, n: int, epochs: int) -> Iterator[tuple[int, Any]]:
             yield epoch, order[k * BATCH : (k + 1) * BATCH]
 
 
-def train(x: Any, y: Any, *, seed: int, epochs: int, progress: bool = True) -> tuple[Any, list[float]]:
+def train(
+    x: Any, y: Any, *, seed: int, epochs: int, progress: bool = True
+) -> tuple[Any, list[float]]:
     """A trained model in eval mode, and the loss of every step."""
     init, shuffle, noise = ft.random.split(ft.random.key(seed), 3)
     params, rest = nn.partition(make_model(init))
@@ -89,12 +93,13 @@ def train(x: Any, y: Any, *, seed: int, epochs: int, progress: bool = True) -> t
         return params, rest, state, value
 
     losses: list[float] = []
-    bar = tqdm(batches(shuffle, len(x), epochs), total=steps, desc="train", disable=not progress, leave=False)
+    order = batches(shuffle, len(x), epochs)
+    bar = tqdm(order, total=steps, desc="train", disable=not progress, leave=False)
     for epoch, at in bar:
         key = ft.random.fold_in(noise, len(losses))
-        params, rest, state, value = step(params, rest, state, key, xp.asarray(x[at]), xp.asarray(y[at]))
+        params, rest, state, value = step(params, rest, state, key, x[at], y[at])
         losses.append(float(value))
-        bar.set_postfix(epoch=epoch + 1, loss=f"{losses[-1]:.3f}")
+        bar.set_postfix(epoch=epoch + 1, loss=f"{losses[-1]:.3f}", refresh=False)
     return nn.eval_mode(nn.combine(params, rest)), losses
 
 
@@ -128,19 +133,34 @@ def export_all(model: Any, x: Any, folder: Path) -> tuple[Any, Any]:
     program = export.load(folder / "digits.funct")
     small = quantized(program, x)
     names = {"input_names": ["x"], "output_names": ["logits"]}
+    export.save(small, folder / "digits_int8.funct")
     export.to_onnx(program, path=folder / "digits.onnx", **names)
     export.to_onnx(small, path=folder / "digits_int8.onnx", **names)
     return program, small
 
 
-def report(rows: list[tuple[str, float, Any, float | None]]) -> str:
+def report(rows: list[tuple[str, float, Path, float | None]]) -> str:
     """The table: accuracy, file size, largest difference from funct."""
     lines = [f"{'':24s}{'accuracy':>10s}{'file':>12s}{'largest difference':>22s}", "-" * 68]
     for name, score, path, difference in rows:
-        size = f"{path.stat().st_size / 1024:.1f} KiB" if path is not None else ""
-        shown = "" if difference is None else f"{difference:.2e}" if difference else "0 (bit for bit)"
+        size = f"{path.stat().st_size / 1024:.1f} KiB"
+        shown = {None: "", 0.0: "0, bit for bit"}.get(difference, f"{difference or 0:.2e}")
         lines.append(f"{name:24s}{score:10.4f}{size:>12s}{shown:>22s}")
     return "\n".join(lines)
+
+
+def compare(model: Any, small: Any, x: Any, y: Any, folder: Path) -> str:
+    """funct's logits and onnxruntime's, side by side."""
+    rows: list[tuple[str, float, Path, float | None]] = []
+    for name, fun, stem in (("float32", model, "digits"), ("int8", small, "digits_int8")):
+        ours = np.asarray(fun(xp.asarray(x)))
+        theirs = in_onnxruntime(folder / f"{stem}.onnx", x)
+        difference = float(np.abs(theirs - ours).max())
+        rows.append((name, accuracy(ours, y), folder / f"{stem}.funct", None))
+        rows.append(
+            (f"{name}, onnxruntime", accuracy(theirs, y), folder / f"{stem}.onnx", difference)
+        )
+    return report(rows)
 
 
 def draw(losses: list[float], x: Any, y: Any, predicted: Any, folder: Path) -> None:
@@ -162,7 +182,9 @@ def draw(losses: list[float], x: Any, y: Any, predicted: Any, folder: Path) -> N
     wrong = np.flatnonzero(predicted != y)
     columns = 8
     count = max(1, -(-len(wrong) // columns))
-    figure, axes = plt.subplots(count, columns, figsize=(columns, 1.35 * count), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        count, columns, figsize=(columns, 1.35 * count), layout="constrained", squeeze=False
+    )
     for axis in axes.flat:
         axis.axis("off")
     for axis, k in zip(axes.flat, wrong, strict=False):
@@ -183,22 +205,10 @@ def main() -> None:
     start = time.perf_counter()
     x, y, x_test, y_test = load_data()
     model, losses = train(x, y, seed=options.seed, epochs=options.epochs)
-    program, small = export_all(model, x, options.out)
-    onnx, onnx_int8 = options.out / "digits.onnx", options.out / "digits_int8.onnx"
-    eager = np.asarray(model(xp.asarray(x_test)))
-    logits, logits_int8 = (np.asarray(p(xp.asarray(x_test))) for p in (program, small))
-    theirs, theirs_int8 = in_onnxruntime(onnx, x_test), in_onnxruntime(onnx_int8, x_test)
-    rows = [
-        ("float32", accuracy(eager, y_test), options.out / "digits.funct", None),
-        ("float32, onnxruntime", accuracy(theirs, y_test), onnx, float(np.abs(theirs - eager).max())),
-        ("int8", accuracy(logits_int8, y_test), None, None),
-        (
-            "int8, onnxruntime", accuracy(theirs_int8, y_test), onnx_int8,
-            float(np.abs(theirs_int8 - logits_int8).max()),
-        ),
-    ]  # fmt: skip
-    draw(losses, x_test, y_test, logits.argmax(1), options.out)
-    print(report(rows))
+    _, small = export_all(model, x, options.out)
+    predicted = np.asarray(model(xp.asarray(x_test))).argmax(1)
+    draw(losses, x_test, y_test, predicted, options.out)
+    print(compare(model, small, x_test, y_test, options.out))
     print(f"\nfiles in {options.out}/, {time.perf_counter() - start:.0f} s")
 
 

@@ -61,9 +61,13 @@ def test_a_wrong_pull_is_noticed(name: str) -> None:
     prim = found(name)
     rule: Any = prim.rules[0]
     fields = ("pull", "rule") if isinstance(rule, Diagonal) else ("pull",)
-    with replaced(rule, fields[0], scaled(rule.pull)), replaced(rule, fields[-1], scaled(rule.pull)):
-        with pytest.raises(AssertionError):
-            apply_laws(prim)
+    wrong = scaled(rule.pull)
+    with (
+        replaced(rule, fields[0], wrong),
+        replaced(rule, fields[-1], wrong),
+        pytest.raises(AssertionError),
+    ):
+        apply_laws(prim)
     apply_laws(prim)
 
 
@@ -72,7 +76,8 @@ def test_a_wrong_batching_rule_is_noticed(name: str) -> None:
     """Lanes in the wrong order break a law."""
     prim = found(name)
     right = prim.batch
-    with replaced(prim, "batch", lambda *a: ops.flip(right(*a), (0,))), pytest.raises(AssertionError):
+    backwards = lambda *a: ops.flip(right(*a), (0,))  # noqa: E731
+    with replaced(prim, "batch", backwards), pytest.raises(AssertionError):
         apply_laws(prim)
 
 

@@ -144,7 +144,7 @@ class Capture(Level):
         self.inputs: list[Var] = []
         self.symbols: list[Symbol] = []
         self.count = 0
-        self.scope = SizeScope(self._size_guard, self._constant)
+        self.scope = SizeScope(self._size_guard, self.constant)
 
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
         """A new typed name."""
@@ -222,7 +222,7 @@ class Capture(Level):
         args = [a if isinstance(a, Tensor) else asarray(a) for a in args]
         operands = tuple([self.operand(a) for a in args])
         inner = [
-            a if a.__class__ is GraphTracer and a.level is self else self._constant(a) for a in args
+            a if a.__class__ is GraphTracer and a.level is self else self.constant(a) for a in args
         ]
         before, self.entries = self.entries, []
         try:
@@ -238,7 +238,8 @@ class Capture(Level):
         lowered = [a.value if a.__class__ is GraphTracer and a.level is self else a for a in args]
         return self._tracers(results, _Pending(region.run, lowered, ()))
 
-    def _constant(self, x: Any) -> Any:
+    def constant(self, x: Any) -> Any:
+        """A tracer for a value that is no input: a constant of the graph."""
         var = self.operand(x)
         assert isinstance(var, Var)
         return GraphTracer(self, var, x, None, 0)

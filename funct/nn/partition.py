@@ -37,8 +37,8 @@ def partition(model: M, filter: Callable[..., bool] = is_parameter) -> tuple[M, 
     Args: model: any pytree. filter: called with as many of these as it has required positional
     parameters, in the order leaf | path, leaf | path, leaf, kind, where path is dotted
     ("0.weight") and kind is "parameter" or "buffer".
-    Returns: two trees of the model's structure. Where a leaf went to the other tree stands None, which
-    has no leaves: `grad`, `tree.map` and optimizers pass over it.
+    Returns: two trees of the model's structure. Where a leaf went to the other tree stands None,
+    which has no leaves: `grad`, `tree.map` and optimizers pass over it.
     Raises: ArgumentError: when the filter takes none or more than three parameters.
     Example:
         >>> import funct as ft, funct.array as xp

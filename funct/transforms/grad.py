@@ -12,15 +12,17 @@ import numpy as np
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, asarray, reshape
+from funct.array import Array, Tensor, asarray, reshape
 from funct.errors import DTypeError, ShapeError, TransformError
+from funct.graph import Capture
 from funct.ops.families import wrap
 from funct.transforms.forward import jvp, split_aux
 from funct.transforms.reverse import Reverse, backward, lower, pull_back, sink, zero_of
 from funct.transforms.vmap import vmap
 
 __all__ = [
-    "Zero", "grad", "hessian", "hvp", "jacfwd", "jacrev", "linear_transpose", "value_and_grad", "vjp",
+    "Zero", "grad", "hessian", "hvp", "jacfwd", "jacrev", "linear_transpose", "value_and_grad",
+    "vjp",
 ]  # fmt: skip
 
 _ONES: dict[np.dtype[Any], Any] = {}
@@ -48,8 +50,8 @@ def _traced(
         else:
             where = pytree.flatten_with_path(args)[k][0]
             raise DTypeError(
-                f"{name}: inputs must be floating or complex, got {x.dtype} at {where or 'the argument'}",
-                fix="cast it with astype(x, float64), leave it out of argnums, or set allow_int=True",
+                f"{name}: inputs must be floating or complex, got {x.dtype} at {where}",
+                fix="cast it to a float, leave it out of argnums, or set allow_int=True",
             )
     return traced, spec, values
 
@@ -112,6 +114,20 @@ def _fitting(c: Any, v: Any) -> Any:
             )
         return ops.astype(c, v.dtype)
     return c
+
+
+def _seed(value: Any) -> Any:
+    """The cotangent 1.
+
+    Under capture it is written into the graph, so that what is spread from it to a symbolic shape
+    keeps that shape.
+    """
+    one = _one(value.dtype)
+    while value.__class__ is not Array:
+        if isinstance(value.level, Capture):
+            return value.level.constant(one)
+        value = value.value
+    return one
 
 
 def _one(dtype: np.dtype[Any]) -> Any:
@@ -180,7 +196,7 @@ def _differentiated(
                 level.open = False
             value, node = lower(out, level)
             if node is not None and node.shape == () and node.dtype.kind == "f":
-                found = backward(node, _one(node.dtype), True)
+                found = backward(node, _seed(value), True)
                 g = found[leaf.node] if leaf.node in found else zero_of(leaf.node)
                 return value, g if single else (g,)
             traced: list[Any] = [leaf]
@@ -200,7 +216,7 @@ def _differentiated(
             out, aux = _with_aux(name, out, level)
         value, node = lower(asarray(out), level)
         _scalar(name, value, holomorphic)
-        found = backward(node, _one(value.dtype), True) if node is not None else {}
+        found = backward(node, _seed(value), True) if node is not None else {}
         cts = [_cotangent(found, t, level) for t in traced]
         if holomorphic:
             cts = [ops.conj(c) for c in cts]

@@ -247,7 +247,7 @@ class Reverse(Level):
             given = pull(*cts)
             if len(given) != len(shapes):
                 raise TransformError(
-                    f"{name}: the reverse rule must return {len(shapes)} cotangents, got {len(given)}"
+                    f"{name}: the reverse rule must give {len(shapes)} cotangents, got {len(given)}"
                 )
             return [
                 _checked(name, k, g, shapes[k]) if shapes[k] is not None else None

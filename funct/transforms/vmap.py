@@ -75,7 +75,7 @@ class Batch(Level):
 
     __slots__ = ("size",)
 
-    def __init__(self, fun: Callable[..., Any] | None, size: int) -> None:
+    def __init__(self, fun: Callable[..., Any] | None, size: Any) -> None:
         super().__init__("vmap", fun)
         self.size = size
 
@@ -281,13 +281,13 @@ def _out_axis(x: Any, axis: Any) -> int:
     return normal_axis("vmap", axis, len(x.shape))
 
 
-def _batch_size(values: list[Any], axes: list[Any], given: int | None) -> int:
-    sizes = {int(v.shape[a]) for v, a in zip(values, axes, strict=True) if a is not None}
-    if given is not None:
-        sizes.add(given)
+def _batch_size(values: list[Any], axes: list[Any], given: int | None) -> Any:
+    """The one length of all batch axes: an int, or a Size where it is symbolic."""
+    sizes = [v.shape[a] for v, a in zip(values, axes, strict=True) if a is not None]
+    sizes += [] if given is None else [given]
     if not sizes:
         raise TransformError("vmap: no argument has a batch axis", fix="pass axis_size")
-    if len(sizes) > 1:
+    if any(n is not sizes[0] and n != sizes[0] for n in sizes):
         shapes = [tuple(v.shape) for v, a in zip(values, axes, strict=True) if a is not None]
-        raise ShapeError(f"vmap: batch sizes must agree, got {sorted(sizes)} from shapes {shapes}")
-    return sizes.pop()
+        raise ShapeError(f"vmap: batch sizes must agree, got {sizes} from shapes {shapes}")
+    return sizes[0]
