@@ -37,8 +37,9 @@ class Zero:
 
 
 def _traced(
-    level: Reverse, args: Any, name: str, allow_int: bool
-) -> tuple[list[Any], Any, list[Any]]:
+    level: Reverse, args: Any, nums: Sequence[int], name: str, allow_int: bool
+) -> tuple[list[Any], Any]:
+    """A tape leaf for every floating leaf of args, which are the arguments that nums names."""
     values, spec = pytree.flatten(args)
     traced: list[Any] = []
     for k, v in enumerate(values):
@@ -48,12 +49,13 @@ def _traced(
         elif allow_int:
             traced.append(x)
         else:
-            where = pytree.flatten_with_path(args)[k][0]
+            first, _, rest = pytree.flatten_with_path(args)[k][0].partition(".")
+            at = f"argument {nums[int(first)]}" + (f", leaf {rest}" if rest else "")
             raise DTypeError(
-                f"{name}: inputs must be floating or complex, got {x.dtype} at {where}",
+                f"{name}: inputs must be floating or complex, got {x.dtype} in {at}",
                 fix="cast it to a float, leave it out of argnums, or set allow_int=True",
             )
-    return traced, spec, values
+    return traced, spec
 
 
 def _cotangent(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
@@ -81,7 +83,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         2.0
     """
     level = Reverse("vjp", fun)
-    traced, spec, _ = _traced(level, primals, "vjp", allow_int=True)
+    traced, spec = _traced(level, primals, range(len(primals)), "vjp", allow_int=True)
     try:
         out = fun(*pytree.unflatten(spec, traced))
     finally:
@@ -203,7 +205,7 @@ def _differentiated(
             spec = pytree.structure((leaf,))
         else:
             picked = tuple([_argument(name, args, i) for i in nums])
-            traced, spec, _ = _traced(level, picked, name, allow_int)
+            traced, spec = _traced(level, picked, nums, name, allow_int)
             full = list(args)
             for i, x in zip(nums, pytree.unflatten(spec, traced), strict=True):
                 full[i] = x
