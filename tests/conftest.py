@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 # A shared machine stalls now and then: no deadlines, and slow data generation is not an error.
 _CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("dev", _CALM, max_examples=20)
+settings.register_profile("dev", _CALM, max_examples=20, derandomize=True)
 settings.register_profile("ci", _CALM, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("nightly", _CALM, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("FUNCT_HYPOTHESIS_PROFILE", "dev"))

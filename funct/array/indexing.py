@@ -104,7 +104,7 @@ def _basic(x: Any, items: list[Any]) -> tuple[Any, bool]:
             axis = len(triples)
             triples.append(_select(i, x.shape[axis], axis))
             if isinstance(i, slice):
-                shape.append(ops.manipulation._length(x.shape[axis], triples[-1]))
+                shape.append(ops.slice_length(x.shape[axis], triples[-1]))
             elif isinstance(i, Value):
                 shape.append(x.shape[axis])
         if i is not None and not isinstance(i, slice):
@@ -167,7 +167,7 @@ def _advanced(x: Any, items: list[Any], adjacent: bool) -> Any:
         out, start = _joint(x, arrays, axes), 0
     to = axes[0] if adjacent else 0
     rank = len(out.shape) - len(x.shape) + len(axes)
-    return out if start == to else ops.indexing._insert_block(out, start, rank, to)
+    return out if start == to else ops.move_block(out, start, rank, to)
 
 
 def _joint(x: Any, arrays: list[Any], axes: list[int]) -> Any:
@@ -182,7 +182,7 @@ def _joint(x: Any, arrays: list[Any], axes: list[int]) -> Any:
         flat = ops.broadcast_to(flat, common)
     rest = [n for n in range(len(x.shape)) if n not in axes]
     y = ops.permute_dims(x, tuple(axes + rest))
-    merged = ops.statistical.axis_count(x, tuple(axes))
+    merged = ops.axis_count(x, tuple(axes))
     return ops.take(ops.reshape(y, (merged, *[x.shape[n] for n in rest])), flat, 0)
 
 

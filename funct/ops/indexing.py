@@ -18,6 +18,7 @@ from funct.ops.families import constant, first_axis, structural
 from funct.ops.samples import calls
 
 __all__ = [
+    "move_block",
     "put",
     "put_along_axis",
     "scatter",
@@ -76,7 +77,7 @@ def _take_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
     rows = _lane_offsets(i, x.shape[1])
     flat = ops.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
     out = ops.take(flat, rows, 0)  # (B, *i, *rest)
-    return _insert_block(out, 1, len(i.shape) - 1, 1 + axis)
+    return move_block(out, 1, len(i.shape) - 1, 1 + axis)
 
 
 def _lane_offsets(i: Value, n: int) -> Value:
@@ -85,7 +86,7 @@ def _lane_offsets(i: Value, n: int) -> Value:
     return ops.wrap_index(i, n) + constant(offsets)
 
 
-def _insert_block(x: Value, start: int, count: int, destination: int) -> Value:
+def move_block(x: Value, start: int, count: int, destination: int) -> Value:
     """Move `count` axes that begin at `start` so that they begin at `destination` in the rest."""
     order = list(range(len(x.shape)))
     block = order[start : start + count]
@@ -140,7 +141,7 @@ def _put_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> V
     size = i.shape[0]
     g = first_axis(g, batched[0], size)
     rank = len(i.shape) - 1
-    g = _insert_block(g, 1 + axis, rank, 1)  # (B, *i, *rest)
+    g = move_block(g, 1 + axis, rank, 1)  # (B, *i, *rest)
     out = ops.put(g, _lane_offsets(i, n), 0, size * n)  # (B * n, *rest)
     wide = ops.reshape(out, (size, n, *out.shape[1:]))
     return ops.move_axis(wide, 1, axis + 1)

@@ -19,7 +19,7 @@ from funct.ops.samples import calls
 
 __all__ = [
     "astype", "broadcast_to", "concat", "embed", "flip", "move_axis", "permute_dims", "reshape",
-    "slice_", "squeeze", "swap_last",
+    "slice_", "slice_length", "squeeze", "swap_last",
 ]  # fmt: skip
 
 Params = tuple[Any, ...]
@@ -177,10 +177,11 @@ def _slices(index: Triples) -> tuple[slice, ...]:
 
 
 def _slice_shape(x: Shape, index: Triples) -> Shape:
-    return tuple([_length(n, t) for n, t in zip(x, index, strict=True)])
+    return tuple([slice_length(n, t) for n, t in zip(x, index, strict=True)])
 
 
-def _length(n: Any, triple: tuple[Any, Any, int]) -> Any:
+def slice_length(n: Any, triple: tuple[Any, Any, int]) -> Any:
+    """How many of n elements a (start, stop, step) selects; symbolic where it can stay so."""
     if triple == (None, None, 1) or triple == (None, None, -1):
         return n
     if isinstance(n, core.Size) and triple[2] == 1:
