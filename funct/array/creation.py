@@ -105,12 +105,18 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return _spread(value, shape)
 
 
-def _spread(value: Any, shape: Any) -> Any:
+def lifted(x: Any, shape: Any) -> Any:
+    """x, in the capture that a symbolic length of shape belongs to.
+
+    An op on concrete arrays alone is computed at once, and would ask the length for its number.
+    """
     lift = next((n.scope.lift for n in shape if isinstance(n, Size)), None)
-    if lift is not None and value.__class__ is Array:
-        value = lift(value)
+    return lift(x) if lift is not None and x.__class__ is Array else x
+
+
+def _spread(value: Any, shape: Any) -> Any:
     try:
-        return ops.broadcast_to(value, shape)
+        return ops.broadcast_to(lifted(value, shape), shape)
     except FunctError:
         raise
     except ValueError as error:

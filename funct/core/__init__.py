@@ -26,6 +26,7 @@ from funct.core.rule import Rule as Rule
 from funct.core.size import Size as Size
 from funct.core.size import SizeScope as SizeScope
 from funct.core.size import is_one as is_one
+from funct.core.size import open_shape as open_shape
 from funct.core.size import size_values as size_values
 from funct.core.value import Number as Number
 from funct.core.value import Operand as Operand
@@ -36,5 +37,5 @@ __all__ = [
     "Absent", "Derived", "Diagonal", "Level", "Linear", "Lowering", "Number", "OnnxWriter",
     "Operand", "Pair", "Primitive", "Region", "Rule", "Sample", "Shape", "ShapeDtype", "Size",
     "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region", "catalogue", "enter",
-    "ground_level", "is_one", "lookup", "set_ground", "size_values", "top_level",
+    "ground_level", "is_one", "lookup", "open_shape", "set_ground", "size_values", "top_level",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 
 from funct.core.value import Value
 
-__all__ = ["Size", "SizeScope", "is_one", "size_values"]
+__all__ = ["OpenShape", "Size", "SizeScope", "is_one", "open_shape", "size_values"]
 
 _Terms = dict[tuple[str, ...], int]  # monomial (sorted atoms) -> coefficient; () is the constant
 
@@ -207,6 +207,28 @@ def _terms(x: object) -> _Terms | None:
 
 def _hint(x: Any) -> int:
     return x.hint if isinstance(x, Size) else int(x)
+
+
+class OpenShape(tuple[Any, ...]):
+    """A shape with symbolic lengths: one of another rank differs, and no length is asked.
+
+    Tuples compare their elements before their lengths, so (n, 3) == (3,) would decide n == 3.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and len(self) == len(other) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+
+def open_shape(shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shape itself, or an OpenShape where a length is symbolic."""
+    return OpenShape(shape) if any(isinstance(n, Size) for n in shape) else shape
 
 
 def is_one(n: object) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from funct.array import Array, Tensor, asarray
-from funct.core import Level, Number, Primitive, Region, Size, SizeScope, size_values
+from funct.core import Level, Number, Primitive, Region, Size, SizeScope, open_shape, size_values
 from funct.errors import FunctError, TransformError
 from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
 from funct.ops.families import explain
@@ -58,7 +58,7 @@ class GraphTracer(Tensor):
         self.have = have
         self.pending = pending
         self.index = index
-        self._aval_shape = var.shape
+        self._aval_shape = open_shape(var.shape)
         self._aval_dtype = var.dtype
 
     @classmethod

@@ -11,6 +11,7 @@ import numpy as np
 from funct import ops
 from funct.array import argsort, asarray, iinfo
 from funct.array.axes import normal_axis, normal_shape
+from funct.array.creation import lifted
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import random_bits as kernels
@@ -50,12 +51,16 @@ def fold_in(key: Any, data: Any) -> Any:
     return ops.random_fold_in(key, ops.astype(data, np.dtype(np.uint32)))
 
 
+def _words(key: Any, shape: Any, width: int) -> Any:
+    return ops.random_bits(lifted(key, shape), shape, width)
+
+
 def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Uniform unsigned integers; dtype uint8 … uint64, uint32 by default."""
     dtype = np.dtype(np.uint32 if dtype is None else dtype)
     if dtype.kind != "u":
         raise DTypeError(f"random.bits: dtype must be unsigned, got {dtype}")
-    return ops.random_bits(key, normal_shape("random.bits", shape), dtype.itemsize * 8)
+    return _words(key, normal_shape("random.bits", shape), dtype.itemsize * 8)
 
 
 def _float(name: str, dtype: Any) -> np.dtype[Any]:
@@ -68,7 +73,7 @@ def _float(name: str, dtype: Any) -> np.dtype[Any]:
 def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Uniform on [0, 1): the high bits as an integer, scaled exactly."""
     width, digits = (32, 24) if dtype.itemsize == 4 else (64, 53)
-    words = ops.random_bits(key, normal_shape(f"random.{name}", shape), width)
+    words = _words(key, normal_shape(f"random.{name}", shape), width)
     high = ops.bitwise_right_shift(words, wrap(np.asarray(width - digits, words.dtype)))
     return ops.astype(high, dtype) * (2.0**-digits)
 
@@ -139,7 +144,7 @@ def randint(key: Any, shape: Any, minval: int, maxval: int, dtype: Any = None) -
         raise DTypeError(
             f"random.randint: [{minval}, {maxval}) must fit the dtype, got {limits.dtype}"
         )
-    words = ops.random_bits(key, normal_shape("random.randint", shape), 64)
+    words = _words(key, normal_shape("random.randint", shape), 64)
     if high - low < 2**64:
         words = ops.remainder(words, _word(high - low))
     return ops.astype(words + _word(low), limits.dtype)  # modulo 2**64, negative numbers too
@@ -154,7 +159,7 @@ def permutation(key: Any, x: Any) -> Any:
     x = wrap(np.arange(x)) if isinstance(x, int | np.integer) else asarray(x)
     if not x.shape:
         raise ShapeError("random.permutation: x must have an axis, got a 0-d array")
-    words = ops.random_bits(key, (x.shape[0],), 64)
+    words = _words(key, (x.shape[0],), 64)
     return ops.take(x, argsort(words), 0)
 
 

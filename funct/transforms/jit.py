@@ -5,35 +5,32 @@ value is a guard; a run in which it does not hold compiles that path as well; wh
 too many paths the function itself is called, which is slower and never wrong. A compiled graph is
 an op of its own: its derivative is two compiled graphs, and theirs are four.
 
-Python numbers, strings and other leaves that are no arrays are part of the signature.
+Python numbers, strings and other leaves that are no arrays are part of the signature, and so are
+sizes at first; an axis whose length changes becomes symbolic, and one path serves every length of
+it, unless the function itself fixes the length.
 """
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
-import attrs
-
 from funct import tree as pytree
-from funct.array import Array, Tensor, asarray, zeros
-from funct.compile import MISS, build
-from funct.core import top_level
-from funct.errors import FunctError, GuardError, TransformError
-from funct.graph import Graph, Guard, Var, eliminate_dead, share_common
+from funct.array import Array, Tensor, asarray
+from funct.compile import MISS
+from funct.core import Size
+from funct.errors import TransformError
+from funct.graph import Graph, Guard
 from funct.graph.capture import capture
-from funct.graph.check import check
 from funct.ops.families import wrap
 from funct.source import Site
-from funct.transforms.grad import vjp
-from funct.transforms.reverse import Reverse, ReverseTracer
+from funct.transforms.executable import Executable
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
 _MAX_PATHS = 8
-_serial = attrgetter("serial")
 
 
 class CacheInfo(NamedTuple):
@@ -42,128 +39,6 @@ class CacheInfo(NamedTuple):
     hits: int
     misses: int
     paths: int
-
-
-class Executable:
-    """A graph compiled for buffers, and for each level of tracers."""
-
-    __slots__ = ("graph", "halves", "raw")
-
-    def __init__(self, graph: Graph, *, guards: bool = True) -> None:
-        self.graph = check(eliminate_dead(share_common(check(graph)), guards=guards))
-        self.raw = build(self.graph, guards=guards)
-        self.halves: dict[tuple[bool, ...], Any] = {}
-
-    def __call__(self, *leaves: Any) -> Any:
-        """Results on arrays or tracers, or MISS."""
-        level = top_level(leaves)
-        if not level.transforms:
-            try:
-                out = self.raw(*[x.data for x in leaves])
-            except Exception as error:
-                raise self.located(error, leaves) from None
-            return out if out is MISS else tuple([wrap(d) for d in out])
-        if isinstance(level, Reverse):
-            return self._reverse(level, leaves)
-        try:
-            return self.graph(*leaves)
-        except GuardError:
-            return MISS
-
-    def located(self, error: Exception, leaves: Sequence[Any]) -> Exception:
-        """The error that eager execution raises, with the user's line: found by interpreting."""
-        try:
-            self.graph(*leaves)
-        except FunctError as better:
-            return better
-        except Exception:
-            pass
-        return error
-
-    def _reverse(self, level: Reverse, leaves: Sequence[Any]) -> Any:
-        """The forward half gives results and residuals; the backward half is the pull."""
-        mine = tuple([x.__class__ is ReverseTracer and x.level is level for x in leaves])
-        vals = [x.value if m else x for x, m in zip(leaves, mine, strict=True)]
-        if mine not in self.halves:
-            found = self._split(mine, vals)
-            if found is MISS:
-                return MISS
-            self.halves[mine] = found
-        forward, backward = self.halves[mine]
-        both = forward(*vals)
-        if both is MISS:
-            return MISS
-        n = len(self.graph.outputs)
-        outs, residuals = both[:n], both[n:]
-
-        def pull(*cts: Any) -> list[Any]:
-            given = iter(
-                backward(*residuals, *[c for c, o in zip(cts, outs, strict=True) if _varies(o)])
-            )
-            return [next(given) if m else None for m in mine]
-
-        nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
-        return level.record_call(outs, nodes, pull, "jit")
-
-    def _split(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
-        """Capture value and pull as one graph, and cut it where the cotangents come in."""
-        n_out = len(self.graph.outputs)
-
-        def joint(*xs: Any) -> tuple[Any, ...]:
-            ins, cts = xs[: len(mine)], iter(xs[len(mine) :])
-
-            def free(*fs: Any) -> tuple[Any, ...]:
-                given = iter(fs)
-                return self.graph(
-                    *[next(given) if m else x for x, m in zip(ins, mine, strict=True)]
-                )
-
-            outs, pull = vjp(free, *[x for x, m in zip(ins, mine, strict=True) if m])
-            full = tuple([next(cts) if _varies(o) else zeros(o.shape, dtype=o.dtype) for o in outs])
-            return (*outs, *pull(full))
-
-        cts = [zeros(v.shape, dtype=v.dtype) for v in self.graph.outputs if v.dtype.kind in "fc"]
-        try:
-            graph, outer = capture(joint, [*vals, *cts], label="jit")
-        except GuardError:
-            return MISS
-        assert not outer, "a compiled graph is closed"
-        return cut(graph, len(vals), n_out)
-
-
-def _varies(x: Any) -> bool:
-    return x.dtype.kind in "fc"
-
-
-def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:
-    """Forward and backward halves of a joint graph.
-
-    joint: inputs are n_in values and then cotangents; outputs are n_out results and then gradients.
-    What depends on a cotangent runs backward; what that needs and does not is a residual.
-    """
-    joint = eliminate_dead(share_common(joint))
-    inputs, cts = joint.inputs[:n_in], joint.inputs[n_in:]
-    later: set[Var] = set(cts)
-    for e in joint.nodes:
-        if not isinstance(e, Guard) and not later.isdisjoint(e.operands):
-            later.update(e.results)
-    constants = {v for v, _ in joint.constants}
-    wanted = dict.fromkeys(joint.outputs[n_out:])
-    for e in joint.nodes:
-        if not isinstance(e, Guard) and not later.isdisjoint(e.results):
-            wanted.update(dict.fromkeys(a for a in e.operands if isinstance(a, Var)))
-    residuals = tuple([v for v in wanted if v not in later and v not in constants])
-    early = tuple([e for e in joint.nodes if isinstance(e, Guard) or later.isdisjoint(e.results)])
-    late = tuple(
-        [e for e in joint.nodes if not isinstance(e, Guard) and not later.isdisjoint(e.results)]
-    )
-    forward = attrs.evolve(
-        joint, inputs=inputs, nodes=early, outputs=(*joint.outputs[:n_out], *residuals)
-    )
-    backward = attrs.evolve(
-        joint, inputs=(*residuals, *cts), nodes=late, outputs=joint.outputs[n_out:]
-    )
-    return Executable(forward), Executable(backward, guards=False)
 
 
 class _Path:
@@ -214,6 +89,43 @@ def _watched(fun: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+class _Open:
+    """Signatures that differ in sizes alone: which axes have varied, and the paths for any size."""
+
+    __slots__ = ("first", "fixed", "paths", "varying")
+
+    def __init__(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        self.first = shapes
+        self.varying: set[tuple[int, int]] = set()
+        self.paths: list[_Path] = []
+        self.fixed = False  # the function needs to know its sizes
+
+    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
+        """Symbols for the axes that vary; None while none does, and for lengths 0 and 1."""
+        self.varying |= {
+            (i, axis)
+            for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
+            for axis, (n, m) in enumerate(zip(old, new, strict=True))
+            if n != m
+        }
+        if self.fixed or not self.varying or any(shapes[i][a] < 2 for i, a in self.varying):
+            return None
+        return [
+            {axis: f"s{i}_{axis}" for axis in range(len(shape)) if (i, axis) in self.varying}
+            for i, shape in enumerate(shapes)
+        ]
+
+
+_SIZE_IS_FIXED = re.compile(r"[^()]*== \d+")
+
+
+def _fixes_a_size(graph: Graph) -> bool:
+    return any(
+        isinstance(e, Guard) and e.kind == "size" and _SIZE_IS_FIXED.fullmatch(e.expected)
+        for e in graph.nodes
+    )
+
+
 class Compiled:
     """What `jit` returns: the function, compiled by signature and path."""
 
@@ -231,13 +143,15 @@ class Compiled:
         """Forget every compiled path."""
         self._exact: dict[Any, list[_Path]] = {}
         self._paths: dict[Any, list[_Path]] = {}
+        self._open: dict[Any, _Open] = {}
         self._reasons: list[str] = []
         self._hits = 0
         self._misses = 0
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and paths kept."""
-        return CacheInfo(self._hits, self._misses, sum(len(p) for p in self._paths.values()))
+        kept = [*self._paths.values(), *[o.paths for o in self._open.values()]]
+        return CacheInfo(self._hits, self._misses, sum(len(p) for p in kept))
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -309,39 +223,70 @@ class Compiled:
     def _general(self, args: Any, kwargs: Any, exact: Any) -> Any:
         key, arrays, call = self._split(args, kwargs)
         paths = self._paths.setdefault(key, [])
-        for path in list(paths):
-            if path.watched and not path.current():
-                paths.remove(path)
-                continue
-            out = path.exe(*arrays)
-            if out is not MISS:
-                self._hits += 1
-                return path.rebuild(list(out))
+        shapes = tuple([s for s, _ in key[-1]])
+        ranks = (*key[:-1], tuple([(len(s), d) for s, d in key[-1]]))
+        open_ = self._open.setdefault(ranks, _Open(shapes))
+        for group in (paths, open_.paths):
+            for path in list(group):
+                if path.watched and not path.current():
+                    group.remove(path)
+                    continue
+                out = path.exe(*arrays)
+                if out is not MISS:
+                    self._hits += 1
+                    if exact is not None and group is open_.paths:
+                        self._exact.setdefault(exact, []).append(path)
+                    return path.rebuild(list(out))
         if len(paths) >= _MAX_PATHS:
             return self.fun(*args, **kwargs)
         self._reasons.append(self._reason(key, paths))
         self._misses += 1
-        path, outer = self._compile(arrays, call)
-        if not outer:  # a graph that closes over tracers serves this call only
-            paths.append(path)
-            if exact is not None:
-                self._exact[exact] = paths
+        outer: tuple[Any, ...] = ()
+        found = self._compile_open(open_, shapes, arrays, call)
+        if found is not None:
+            path = found
+        else:
+            path, outer = self._compile(arrays, call)
+            if not outer:  # a graph that closes over tracers serves this call only
+                paths.append(path)
+                if exact is not None:
+                    self._exact[exact] = paths
         out = path.exe(*arrays, *outer)
         assert out is not MISS, "the call that was captured follows its own path"
         return path.rebuild(list(out))
 
+    def _compile_open(
+        self, open_: _Open, shapes: tuple[tuple[int, ...], ...], arrays: list[Any], call: Any
+    ) -> _Path | None:
+        """A path for every size of the axes that vary; None where the function fixes one."""
+        names = open_.names(shapes)
+        if names is None or len(open_.paths) >= _MAX_PATHS:
+            return None
+        try:
+            path, outer = self._compile(arrays, call, names)
+        except Exception:  # whatever code does that insists on ints: it stays specialised
+            open_.fixed = True
+            return None
+        if outer or _fixes_a_size(path.exe.graph):
+            open_.fixed = True
+            return None
+        open_.paths.append(path)
+        self._reasons[-1] = f"sizes vary: one path for any {_axes_text(open_.varying)}"
+        return path
+
     def _compile(
-        self, arrays: list[Any], call: Callable[..., Any]
+        self, arrays: list[Any], call: Callable[..., Any], names: Any = None
     ) -> tuple[_Path, tuple[Any, ...]]:
         result: list[Any] = []
 
         def flat(*xs: Any) -> list[Any]:
             out = call(*xs)
             outs, structure = pytree.flatten(out)
+            outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
             result[:] = [outs, structure, isinstance(out, Tensor)]
             return [o for o in outs if _is_array(o)]
 
-        graph, outer = capture(flat, arrays, label="jit", user_fun=self.fun)
+        graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=self.fun)
         outs, structure, single = result
         moving = [_is_array(o) for o in outs]
         if single:
@@ -385,6 +330,10 @@ class Compiled:
     def show(self, *args: Any, **kwargs: Any) -> str:
         """The graph that serves these arguments, as readable Python."""
         return str(self.graph(*args, **kwargs))
+
+
+def _axes_text(varying: set[tuple[int, int]]) -> str:
+    return ", ".join(f"axis {a} of array {i}" for i, a in sorted(varying))
 
 
 def _first(values: list[Any]) -> Any:

@@ -48,6 +48,11 @@ STEPS: dict[str, Callable[[Any], Any]] = {
 ORDERS = [p for n in (2, 3) for p in itertools.product(STEPS, repeat=n)]
 
 
+def summed(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The sum of what g gives."""
+    return lambda x: xp.sum(g(x))
+
+
 @given(SMOOTH, SEEDS, st.sampled_from(ORDERS))
 def test_nestings(program: Program, seed: int, names: tuple[str, ...]) -> None:
     """Any nesting equals itself without the jits, and compiled as a whole."""
@@ -61,8 +66,7 @@ def test_nestings(program: Program, seed: int, names: tuple[str, ...]) -> None:
         for name in names:
             if name == "jit" and not with_jit:
                 continue
-            g = STEPS[name](f)
-            f = (lambda g: lambda x: xp.sum(g(x)))(g)  # every transform takes a scalar function
+            f = summed(STEPS[name](f))  # every transform takes a scalar function
         return f
 
     expected = build(False)(x)

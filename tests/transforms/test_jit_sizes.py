@@ -1,0 +1,147 @@
+"""jit and sizes: an axis that varies costs two compilations, whatever lengths come."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct import nn
+from tests import laws
+
+W = xp.asarray(np.random.default_rng(0).normal(size=(3, 4)))
+SIZES = (4, 7, 2, 9, 1, 7, 3, 4, 12)
+
+
+def data(n: int) -> Any:
+    """(n, 3), different for every n."""
+    return xp.asarray(np.random.default_rng(n).normal(size=(n, 3)))
+
+
+OPEN: dict[str, Any] = {
+    "linear": lambda x: xp.tanh(x @ W),
+    "mean": lambda x: xp.mean(x * x, axis=0),
+    "softmax": lambda x: xp.exp(x - xp.logsumexp(x, axis=1, keepdims=True)),
+    "flat": lambda x: xp.reshape(x, (-1,)) * 2.0,
+    "merge": lambda x: xp.reshape(x, (x.shape[0] * 3, 1)),
+    "concat": lambda x: xp.concat([x, x * 2.0]),
+    "tail": lambda x: x[1:] if x.shape[0] > 1 else x,
+    "last": lambda x: x[-1],
+    "sort": lambda x: xp.sort(x, axis=0),
+    "scan": lambda x: xp.cumulative_sum(x, axis=0),
+    "square": lambda x: x @ xp.permute_dims(x, (1, 0)),
+    "grad": ft.grad(lambda x: xp.sum(xp.sin(x) * x) / 2.0),
+    "grad of mean": ft.grad(lambda x: xp.mean(xp.tanh(x @ W))),
+    "per row": ft.vmap(ft.grad(lambda r: xp.sum(r * r * r))),
+    "jvp": lambda x: ft.jvp(xp.sin, (x,), (x,))[1],
+    "noise": lambda x: x + ft.random.normal(ft.random.key(0), x.shape),
+    "zeros": lambda x: xp.concat([x, xp.zeros((x.shape[0], 2))], axis=1),
+    "tree": lambda x: {"y": x + 1.0, "z": (xp.sum(x), "text")},
+}
+FIXED: dict[str, Any] = {
+    "loop": lambda x: sum((x[i] for i in range(x.shape[0])), 0.0 * x[0]),
+    "scale": lambda x: x * x.shape[0],
+    "count": lambda x: (x, x.shape[0]),
+    "numpy": lambda x: x + xp.asarray(np.arange(x.shape[0], dtype=float)[:, None]),
+    "branch": lambda x: x * 2.0 if x.shape[0] == 7 else -x,
+    "list": lambda x: [x[i] for i in range(x.shape[0])],
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_two_compilations_serve_all_sizes(name: str) -> None:
+    """Results equal eager's for every length; beyond length 1, two compilations do."""
+    f = ft.jit(OPEN[name])
+    for n in SIZES:
+        laws.close(
+            [v for v in ft.tree.leaves(f(data(n))) if not isinstance(v, str)],
+            [v for v in ft.tree.leaves(OPEN[name](data(n))) if not isinstance(v, str)],
+            1e-12,
+            1e-12,
+        )
+    assert f.cache_info().misses <= 4, f.explain()
+    g = ft.jit(OPEN[name])
+    for n in range(2, 52):
+        g(data(n))
+    assert g.cache_info().misses == 2, g.explain()
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_functions_that_know_their_size_stay_right(name: str) -> None:
+    """What reads the length as a number is compiled for it, and right for every length."""
+    f = ft.jit(FIXED[name])
+    for n in SIZES:
+        ours, eager = f(data(n)), FIXED[name](data(n))
+        assert ft.tree.structure(ours) == ft.tree.structure(eager)
+        laws.close(ours, eager, 1e-12, 1e-12)
+
+
+def test_two_arrays_whose_sizes_vary_together_or_not() -> None:
+    """Broadcasting of lengths 1 and equal lengths is never confused."""
+    f = ft.jit(lambda x, y: xp.sum(x + y, axis=0) + x.shape[1])
+    for n, m in ((4, 4), (7, 7), (7, 1), (1, 7), (1, 1), (5, 5), (2, 2), (1, 3), (9, 1)):
+        x, y = data(n), data(m) * 2.0
+        laws.close(f(x, y), xp.sum(x + y, axis=0) + 3, 1e-12, 1e-12)
+    with pytest.raises(ValueError, match=r"shapes must broadcast, got \(4, 3\) and \(5, 3\)"):
+        f(data(4), data(5))
+
+
+def test_empty_arrays() -> None:
+    """Length 0 gives eager's result or eager's error."""
+    f = ft.jit(lambda x: xp.sum(x * 2.0, axis=0))
+    for n in (3, 5, 0, 8, 0):
+        laws.close(f(data(n)), xp.sum(data(n) * 2.0, axis=0))
+
+
+def test_decisions_on_values_and_sizes_together() -> None:
+    """Two outcomes of an if, any length: each outcome has its own path."""
+
+    def f(x: Any) -> Any:
+        return x * 2.0 if xp.sum(x) > 0 else -x
+
+    g = ft.jit(f)
+    for n in (3, 4, 5, 6, 3, 4, 8, 11):
+        for sign in (1.0, -1.0):
+            laws.same(g(data(n) * sign), f(data(n) * sign))
+    assert g.cache_info().misses <= 4, g.explain()
+    assert "sizes vary: one path for any axis 0 of array 0" in g.explain()
+
+
+def test_derivatives_of_a_function_compiled_for_any_size() -> None:
+    """grad, jvp and vmap of it are right at every length."""
+    f = ft.jit(lambda x: xp.sum(xp.tanh(x @ W)))
+    for n in SIZES:
+        x = data(n)
+        laws.close(ft.grad(f)(x), ft.grad(f.fun)(x), 1e-12, 1e-12)
+        laws.close(ft.jvp(f, (x,), (x,)), ft.jvp(f.fun, (x,), (x,)), 1e-12, 1e-12)
+        laws.close(
+            ft.grad(lambda x: xp.sum(ft.grad(f)(x) ** 2))(x),
+            ft.grad(lambda x: xp.sum(ft.grad(f.fun)(x) ** 2))(x),
+            1e-12,
+            1e-12,
+        )
+        y = xp.stack([x, x * 2.0])
+        laws.close(ft.vmap(f)(y), ft.vmap(f.fun)(y), 1e-12, 1e-12)
+
+
+def test_training_step_of_a_network() -> None:
+    """A CNN's loss and gradient: every batch size from 2 to 20 costs two compilations in all."""
+    keys = ft.random.split(ft.random.key(0), 2)
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, 3, key=keys[0]), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(8, 3, key=keys[1]),
+    )  # fmt: skip
+    params, rest = nn.partition(model)
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        logits, _ = nn.combine(params, rest)(x)
+        return nn.functional.cross_entropy(logits, y)
+
+    step = ft.jit(ft.value_and_grad(loss))
+    rng = np.random.default_rng(0)
+    for n in range(2, 21):
+        x = xp.asarray(rng.normal(size=(n, 1, 6, 6)).astype(np.float32))
+        y = xp.asarray(rng.integers(0, 3, n))
+        laws.close(step(params, x, y), ft.value_and_grad(loss)(params, x, y), 1e-4, 1e-5)
+    assert step.cache_info().misses == 2, step.explain()
