@@ -145,3 +145,11 @@ def test_training_step_of_a_network() -> None:
         y = xp.asarray(rng.integers(0, 3, n))
         laws.close(step(params, x, y), ft.value_and_grad(loss)(params, x, y), 1e-4, 1e-5)
     assert step.cache_info().misses == 2, step.explain()
+
+
+def test_fifty_batch_sizes() -> None:
+    """Two compilations, and hits for the rest."""
+    f = ft.jit(lambda x: xp.mean(xp.tanh(x @ W), axis=0))
+    for n in range(2, 52):
+        f(data(n))
+    assert f.cache_info() == (48, 2, 2)
