@@ -15,13 +15,13 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
 from funct.compile import MISS
 from funct.core import Size
-from funct.errors import TransformError
+from funct.errors import ArgumentError, TransformError
 from funct.graph import Graph, Guard
 from funct.graph.capture import capture
 from funct.ops.families import wrap
@@ -129,8 +129,19 @@ def _fixes_a_size(graph: Graph) -> bool:
 class Compiled:
     """What `jit` returns: the function, compiled by signature and path."""
 
-    def __init__(self, fun: Callable[..., Any], static_argnums: Any, static_argnames: Any) -> None:
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_argnums: Any,
+        static_argnames: Any,
+        dynamic: Any = "auto",
+        fullgraph: bool = False,
+    ) -> None:
+        if dynamic not in ("auto", False):
+            raise ArgumentError(f"jit: dynamic must be 'auto' or False, got {dynamic!r}")
         self.fun = fun
+        self.dynamic = dynamic
+        self.fullgraph = fullgraph
         self.static_argnums = _as_tuple(static_argnums)
         self.static_argnames = _as_tuple(static_argnames)
         self.__name__ = getattr(fun, "__name__", "fun")
@@ -157,7 +168,8 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        return _again, (self.fun, self.static_argnums, self.static_argnames)
+        options = (self.static_argnums, self.static_argnames, self.dynamic, self.fullgraph)
+        return Compiled, (self.fun, *options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key: Any = ()
@@ -238,6 +250,11 @@ class Compiled:
                         self._exact.setdefault(exact, []).append(path)
                     return path.rebuild(list(out))
         if len(paths) >= _MAX_PATHS:
+            if self.fullgraph:
+                raise TransformError(
+                    f"jit: {self.__name__} took {len(paths)} paths for one signature, the limit",
+                    fix="write where(condition, a, b) instead of if, or leave fullgraph out",
+                )
             return self.fun(*args, **kwargs)
         self._reasons.append(self._reason(key, paths))
         self._misses += 1
@@ -259,7 +276,7 @@ class Compiled:
         self, open_: _Open, shapes: tuple[tuple[int, ...], ...], arrays: list[Any], call: Any
     ) -> _Path | None:
         """A path for every size of the axes that vary; None where the function fixes one."""
-        names = open_.names(shapes)
+        names = open_.names(shapes) if self.dynamic else None
         if names is None or len(open_.paths) >= _MAX_PATHS:
             return None
         try:
@@ -354,21 +371,21 @@ def _as_tuple(x: Any) -> tuple[Any, ...]:
     return (x,) if isinstance(x, int | str) else tuple(x)
 
 
-def _again(fun: Any, nums: Any, names: Any) -> Compiled:
-    return Compiled(fun, nums, names)
-
-
 def jit(
     fun: Callable[..., Any],
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    dynamic: Literal["auto", False] = "auto",
+    fullgraph: bool = False,
 ) -> Compiled:
     """fun, captured to a graph and compiled; the same results as fun, faster.
 
     Args: fun: a pure function of pytrees. Python `if`, `while`, `int()`, `float()` on values work:
     each decision is remembered, and another decision compiles another path. static_argnums,
-    static_argnames: arguments that are part of the signature whole; they must hash.
+    static_argnames: arguments that are part of the signature whole; they must hash. dynamic: "auto"
+    makes an axis symbolic once its length has changed, False compiles for every length. fullgraph:
+    more than 8 paths for one signature are an error; otherwise the function itself is called then.
     Returns: a callable with `.graph(*args)`, `.show(*args)`, `.explain()`, `.cache_info()`,
     `.clear_cache()`.
     Example:
@@ -379,4 +396,4 @@ def jit(
         >>> f.cache_info().misses
         2
     """
-    return Compiled(fun, static_argnums, static_argnames)
+    return Compiled(fun, static_argnums, static_argnames, dynamic, fullgraph)

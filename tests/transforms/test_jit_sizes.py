@@ -153,3 +153,22 @@ def test_fifty_batch_sizes() -> None:
     for n in range(2, 52):
         f(data(n))
     assert f.cache_info() == (48, 2, 2)
+
+
+def test_dynamic_false_compiles_for_every_length() -> None:
+    """Without symbolic sizes each length is a signature; other values are refused."""
+    f = ft.jit(lambda x: x * 2.0, dynamic=False)
+    for n in (2, 3, 4, 3):
+        laws.close(f(data(n)), data(n) * 2.0)
+    assert f.cache_info().misses == 3
+    with pytest.raises(ValueError, match="dynamic must be 'auto' or False, got True"):
+        ft.jit(lambda x: x, dynamic=True)  # type: ignore[arg-type]
+
+
+def test_fullgraph_refuses_to_fall_back() -> None:
+    """Past the limit of paths, fullgraph=True is an error and the default is the function."""
+    f = ft.jit(lambda x: x * int(x), fullgraph=True)
+    for k in range(8):
+        assert float(f(xp.asarray(float(k)))) == float(k * k)
+    with pytest.raises(ft.errors.TransformError, match="took 8 paths for one signature"):
+        f(xp.asarray(8.0))
