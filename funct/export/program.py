@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -138,13 +137,9 @@ class _Held:
         ))  # fmt: skip
 
 
-# A polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size.
-_FIXED = re.compile(r"[\w*+ -]+ == -?\d+")
-
-
 def _refuse_fixed(graph: Graph) -> None:
     for e in graph.nodes:
-        if isinstance(e, Guard) and e.kind == "size" and _FIXED.fullmatch(e.expected):
+        if isinstance(e, Guard) and e.fixes_size:
             what = e.expected.split(" == ")[0]
             raise ExportError(
                 f"export: the size {what!r} was to stay symbolic, but the function fixes it: "

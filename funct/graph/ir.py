@@ -14,6 +14,7 @@ Shapes may hold symbolic `Size`s; `symbols` says where each symbol is read off. 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import attrs
@@ -78,6 +79,9 @@ class Call:
         return self.region.name
 
 
+# a polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size
+_ONE_LENGTH = re.compile(r"[\w*+ -]+ == -?\d+")
+
 GuardKind = Literal["bool", "int", "float", "complex", "index", "array", "size"]
 
 
@@ -92,6 +96,11 @@ class Guard:
     operand: Var | None
     expected: Any
     site: Site | None = None
+
+    @property
+    def fixes_size(self) -> bool:
+        """Whether it holds for one length alone: somebody needed the number."""
+        return self.kind == "size" and _ONE_LENGTH.fullmatch(self.expected) is not None
 
 
 Entry = Node | Call | Guard

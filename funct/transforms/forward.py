@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, asarray, zeros
+from funct.array import Tensor, asarray
 from funct.core import Absent, Level, Primitive, Region
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph.capture import capture
-from funct.transforms.reverse import transpose
+from funct.transforms.reverse import transpose, zero_like
 
 __all__ = ["Forward", "ForwardTracer", "jvp", "linearize", "split_aux"]
 
@@ -74,7 +72,9 @@ class Forward(Level):
         """A call with its own rules; a missing push is the transpose of the pull."""
         mine = [a.__class__ is ForwardTracer and a.level is self for a in args]
         vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
-        tangents = tuple([a.tangent if m else _zeros(a) for a, m in zip(args, mine, strict=True)])
+        tangents = tuple(
+            [a.tangent if m else zero_like(a) for a, m in zip(args, mine, strict=True)]
+        )
         if region.push is not None:
             outs, pushed = region.push(vals, tangents)
         elif region.forward is not None and region.backward is not None:
@@ -84,7 +84,7 @@ class Forward(Level):
             def pull(*cts: Any) -> tuple[Any, ...]:
                 given = back(residuals, cts)
                 return tuple(
-                    [_zeros(v) if g is None else g for g, v in zip(given, vals, strict=True)]
+                    [zero_like(v) if g is None else g for g, v in zip(given, vals, strict=True)]
                 )
 
             pushed = tuple(transpose(pull, outs, tangents))
@@ -100,10 +100,6 @@ class Forward(Level):
 
 def _plus(a: Any, b: Any) -> Any:
     return b if a is None else a if b is None else a + b
-
-
-def _zeros(x: Any) -> Any:
-    return zeros(x.shape, dtype=x.dtype if x.dtype.kind in "fc" else np.float64)
 
 
 def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False) -> Any:
@@ -166,7 +162,7 @@ def _low(x: Any, level: Forward) -> Any:
 
 
 def _tangent(x: Any, level: Forward) -> Any:
-    return x.tangent if x.__class__ is ForwardTracer and x.level is level else _zeros(x)
+    return x.tangent if x.__class__ is ForwardTracer and x.level is level else zero_like(x)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:

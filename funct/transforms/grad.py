@@ -221,7 +221,7 @@ def _differentiated(
         found = backward(node, _seed(value), True) if node is not None else {}
         cts = [_cotangent(found, t, level) for t in traced]
         if holomorphic:
-            cts = [ops.conj(c) for c in cts]
+            cts = [c if isinstance(c, Zero) else ops.conj(c) for c in cts]
         grads = pytree.unflatten(spec, cts)
         return (value, *aux) if aux else value, grads[0] if single else tuple(grads)
 

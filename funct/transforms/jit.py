@@ -12,10 +12,11 @@ it, unless the function itself fixes the length.
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
@@ -116,16 +117,6 @@ class _Open:
         ]
 
 
-_SIZE_IS_FIXED = re.compile(r"[^()]*== \d+")
-
-
-def _fixes_a_size(graph: Graph) -> bool:
-    return any(
-        isinstance(e, Guard) and e.kind == "size" and _SIZE_IS_FIXED.fullmatch(e.expected)
-        for e in graph.nodes
-    )
-
-
 class Compiled:
     """What `jit` returns: the function, compiled by signature and path."""
 
@@ -152,7 +143,7 @@ class Compiled:
 
     def clear_cache(self) -> None:
         """Forget every compiled path."""
-        self._exact: dict[Any, list[_Path]] = {}
+        self._exact: dict[Any, tuple[list[_Path], list[_Path]]] = {}
         self._paths: dict[Any, list[_Path]] = {}
         self._open: dict[Any, _Open] = {}
         self._reasons: list[str] = []
@@ -190,16 +181,17 @@ class Compiled:
         return self._general(args, kwargs, None)
 
     def _run(self, key: Any, raws: Any, args: Any, kwargs: Any) -> Any:
-        for path in self._exact.get(key, ()):
-            if path.watched and not path.current():
-                continue
-            try:
-                out = path.raw(*raws)
-            except Exception as error:
-                raise path.exe.located(error, [wrap(r) for r in raws]) from None
-            if out is not MISS:
-                self._hits += 1
-                return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
+        for group in self._exact.get(key, ()):
+            for path in group:
+                if path.watched and not path.current():
+                    continue
+                try:
+                    out = path.raw(*raws)
+                except Exception as error:
+                    raise path.exe.located(error, [wrap(r) for r in raws]) from None
+                if out is not MISS:
+                    self._hits += 1
+                    return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
         return self._general(args, kwargs, key)
 
     def _split(self, args: Any, kwargs: Any) -> tuple[Any, list[Any], Callable[..., Any]]:
@@ -211,7 +203,7 @@ class Compiled:
         rest = {k: v for k, v in kwargs.items() if k not in held_names}
         leaves, spec = pytree.flatten((free, rest))
         moving = [_is_array(x) for x in leaves]
-        static = tuple([(type(x), x) for x, m in zip(leaves, moving, strict=True) if not m])
+        static = tuple([_static(x) for x, m in zip(leaves, moving, strict=True) if not m])
         arrays = [asarray(x) for x, m in zip(leaves, moving, strict=True) if m]
 
         def call(*xs: Any) -> Any:
@@ -222,7 +214,9 @@ class Compiled:
             return self.fun(*a, **k, **held_names)
 
         types_ = tuple([(tuple(x.shape), x.dtype) for x in arrays])
-        key = (spec, static, tuple(held.items()), tuple(sorted(held_names.items())), types_)
+        fixed_args = tuple([(i, _static(x)) for i, x in held.items()])
+        fixed_names = tuple([(k, _static(held_names[k])) for k in sorted(held_names)])
+        key = (spec, static, fixed_args, fixed_names, types_)
         try:
             hash(key)
         except TypeError:
@@ -238,7 +232,10 @@ class Compiled:
         shapes = tuple([s for s, _ in key[-1]])
         ranks = (*key[:-1], tuple([(len(s), d) for s, d in key[-1]]))
         open_ = self._open.setdefault(ranks, _Open(shapes))
-        for group in (paths, open_.paths):
+        groups = paths, open_.paths
+        if exact is not None:
+            self._exact[exact] = groups  # the same lists: what is added to them is found
+        for group in groups:
             for path in list(group):
                 if path.watched and not path.current():
                     group.remove(path)
@@ -246,8 +243,6 @@ class Compiled:
                 out = path.exe(*arrays)
                 if out is not MISS:
                     self._hits += 1
-                    if exact is not None and group is open_.paths:
-                        self._exact.setdefault(exact, []).append(path)
                     return path.rebuild(list(out))
         if len(paths) >= _MAX_PATHS:
             if self.fullgraph:
@@ -266,8 +261,6 @@ class Compiled:
             path, outer = self._compile(arrays, call)
             if not outer:  # a graph that closes over tracers serves this call only
                 paths.append(path)
-                if exact is not None:
-                    self._exact[exact] = paths
         out = path.exe(*arrays, *outer)
         assert out is not MISS, "the call that was captured follows its own path"
         return path.rebuild(list(out))
@@ -284,7 +277,7 @@ class Compiled:
         except Exception:  # whatever code does that insists on ints: it stays specialised
             open_.fixed = True
             return None
-        if outer or _fixes_a_size(path.exe.graph):
+        if outer or any(isinstance(e, Guard) and e.fixes_size for e in path.exe.graph.nodes):
             open_.fixed = True
             return None
         open_.paths.append(path)
@@ -364,7 +357,14 @@ def _guard_text(g: Guard) -> str:
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, Tensor) or type(x).__module__ == "numpy"
+    return isinstance(x, Tensor | np.ndarray | np.generic)
+
+
+def _static(x: Any) -> tuple[type, Any]:
+    """What a static value is told apart by: 1, 1.0 and True are equal and 0.0 is -0.0, but they
+    compute differently; NaN is not even equal to itself.
+    """
+    return type(x), repr(x) if isinstance(x, float | complex) else x
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:

@@ -29,7 +29,10 @@ from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.families import match_operand
 
-__all__ = ["Node", "Reverse", "ReverseTracer", "Slots", "backward", "lower", "sink", "zero_of"]
+__all__ = [
+    "Node", "Reverse", "ReverseTracer", "Slots", "backward", "lower", "pull_back", "sink",
+    "transpose", "zero_like", "zero_of",
+]  # fmt: skip
 
 new = object.__new__
 _C8, _C16 = np.dtype(np.complex64), np.dtype(np.complex128)
@@ -154,8 +157,6 @@ class Reverse(Level):
         else:
             ans = prim.fn(v, *params)
             known = (ans, v, *params, node.shape)
-        if prim.results != 1:
-            return self.run(prim, (x,), params)
         return self.record(ans, prim, ((node, rule.pull, rule.keep(known)),))  # type: ignore[union-attr]
 
     def run2(self, prim: Primitive, x: Any, y: Any) -> Any:
@@ -220,7 +221,9 @@ class Reverse(Level):
 
         def tangents_only(*ts: Any) -> tuple[Any, ...]:
             given = iter(ts)
-            full = tuple([next(given) if m else _zeros(v) for v, m in zip(vals, mine, strict=True)])
+            full = tuple(
+                [next(given) if m else zero_like(v) for v, m in zip(vals, mine, strict=True)]
+            )
             return push(vals, full)[1]
 
         def pull(*cts: Any) -> list[Any]:
@@ -243,7 +246,7 @@ class Reverse(Level):
         values = tuple(outs)
 
         def run(slots: Slots) -> list[Any]:
-            cts = [slots[i] if i in slots else _zeros(o) for i, o in enumerate(values)]
+            cts = [slots[i] if i in slots else zero_like(o) for i, o in enumerate(values)]
             given = pull(*cts)
             if len(given) != len(shapes):
                 raise TransformError(
@@ -263,7 +266,8 @@ class Reverse(Level):
         )
 
 
-def _zeros(x: Any) -> Any:
+def zero_like(x: Any) -> Any:
+    """The zero tangent or cotangent of x; float64 for an integer, which has none of its own."""
     return zeros(x.shape, dtype=x.dtype if x.dtype.kind in "fc" else np.float64)
 
 
@@ -348,7 +352,7 @@ def transpose(
 ) -> list[Any]:
     """Transpose of a linear flat function at cotangents; `like` types its operands."""
     level = Reverse("transpose", linear)
-    leaves = [level.record(_zeros(x), sink, ()) for x in like]
+    leaves = [level.record(zero_like(x), sink, ()) for x in like]
     try:
         outs = linear(*leaves)
     finally:
@@ -357,15 +361,13 @@ def transpose(
     return [found[t.node] if t.node in found else zero_of(t.node) for t in leaves]
 
 
-def pull_back(
-    level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False
-) -> dict[Node, Any]:
+def pull_back(level: Reverse, outs: Sequence[Any], cts: Sequence[Any]) -> dict[Node, Any]:
     """Leaf cotangents for several outputs at once."""
     top = Node()
     top.serial, top.prim, top.shape, top.dtype = -float("inf"), sink, (), None
     pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True)]
     top.edges = tuple([(n, _constant, (c,)) for n, c in pairs if n is not None])
-    return backward(top, None, once) if top.edges else {}
+    return backward(top, None) if top.edges else {}
 
 
 def _constant(g: Any, c: Any) -> Any:

@@ -214,12 +214,12 @@ def vmap(
         def call(lanes: slice, count: int) -> Any:
             level = Batch(fun, count)
             ins = [
-                v if a is None else BatchTracer(_cut(ops.move_axis(v, a, 0), lanes, size), level)
+                v if a is None else BatchTracer(_cut(ops.move_axis(v, a, 0), lanes), level)
                 for v, a in zip(values, axes, strict=True)
             ]
             try:
                 split = len(ins) - len(named)
-                out = fun(*_build(spec, ins[:split]), **_build(named_spec, ins[split:]))
+                out = fun(*spec.unflatten(ins[:split]), **named_spec.unflatten(ins[split:]))
             finally:
                 level.open = False
             flat, structure = pytree.flatten(out)
@@ -243,16 +243,12 @@ def vmap(
     return run
 
 
-def _cut(x: Any, lanes: slice, size: int) -> Any:
+def _cut(x: Any, lanes: slice) -> Any:
     return x if lanes == slice(None) else x[lanes]
 
 
 def _flatten(tree: Any) -> tuple[list[Any], Any]:
     return optree.tree_flatten(tree, none_is_leaf=True, namespace="funct")
-
-
-def _build(spec: Any, values: list[Any]) -> Any:
-    return spec.unflatten(values)
 
 
 def _prefix(name: str, axes: Any, tree: Any, count: int) -> list[Any]:

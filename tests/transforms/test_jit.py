@@ -107,6 +107,28 @@ def test_trees_keywords_and_static_arguments() -> None:
         ft.jit(lambda x, s: x)(x, {1, 2})
 
 
+def test_static_values_that_compare_equal_are_told_apart() -> None:
+    """1, 1.0 and True, 0.0 and -0.0 are different arguments; NaN is one argument."""
+    x = xp.asarray([1, 2])
+    for f in (ft.jit(lambda x, k: x * k), ft.jit(lambda x, k: x * k, static_argnums=1)):
+        for k in (1, 1.0, True, 1, 0.0, -0.0):
+            laws.same(f(x, k), x * k)
+            assert bool(xp.all(xp.signbit(f(x * 1.0, k)) == xp.signbit(x * 1.0 * k)))
+    g = ft.jit(lambda x, k: x + k)
+    for _ in range(3):
+        g(x, float("nan"))
+    assert g.cache_info().misses == 1
+
+
+def test_paths_are_counted_once() -> None:
+    """A length compiled alone and then served by the path for any length keeps each path once."""
+    f = ft.jit(lambda x: x * 2.0 if xp.sum(x) > 0 else -x)
+    for n, sign in ((4, 1.0), (5, 1.0), (5, -1.0), (4, -1.0), (4, 1.0), (4, -1.0)):
+        x = xp.ones(n) * sign
+        laws.same(f(x), x * 2.0 if sign > 0 else -x)
+    assert f.cache_info() == (3, 3, 3)
+
+
 def test_methods_partials_and_nested_jit() -> None:
     """Decorated methods, partials and functions that call compiled functions work."""
 
