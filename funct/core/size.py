@@ -23,16 +23,19 @@ class SizeScope:
     """Collects what was decided about sizes: (expression, comparison, other side, outcome).
 
     lift: gives a constant to the capture that the sizes belong to, so that an op on constants alone
-    (zeros of a symbolic shape) is written down there.
+    (zeros of a symbolic shape) is written down there. asked: told "expression == number" when code
+    needed the number itself, which binds the size; a comparison need not.
     """
 
-    __slots__ = ("lift", "record")
+    __slots__ = ("asked", "lift", "record")
 
     def __init__(
         self,
         record: Callable[[str, str, str, bool], None],
         lift: Callable[[Any], Any] | None = None,
+        asked: Callable[[str], None] | None = None,
     ) -> None:
+        self.asked = asked
         self.record = record
         self.lift = lift
 
@@ -172,6 +175,8 @@ class Size:
 
     def __index__(self) -> int:
         self.scope.record(repr(self), "==", repr(self.hint), True)
+        if self.scope.asked is not None:
+            self.scope.asked(f"{self!r} == {self.hint!r}")
         return self.hint
 
     __int__ = __index__

@@ -138,15 +138,14 @@ class _Held:
 
 
 def _refuse_fixed(graph: Graph) -> None:
-    for e in graph.nodes:
-        if isinstance(e, Guard) and e.fixes_size:
-            what = e.expected.split(" == ")[0]
-            raise ExportError(
-                f"export: the size {what!r} was to stay symbolic, but the function fixes it: "
-                f"{e.expected}",
-                site=e.site,
-                fix="compute with the shape itself, or leave the axis out of dynamic_shapes",
-            )
+    for guard in graph.fixed_sizes():
+        what = guard.expected.split(" == ")[0]
+        raise ExportError(
+            f"export: the size {what!r} was to stay symbolic, but the function fixes it: "
+            f"{guard.expected}",
+            site=guard.site,
+            fix="compute with the shape itself, or leave the axis out of dynamic_shapes",
+        )
 
 
 def _input_names(fun: Callable[..., Any], call: Any) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct.array import Array, Tensor, asarray
@@ -144,7 +145,7 @@ class Capture(Level):
         self.inputs: list[Var] = []
         self.symbols: list[Symbol] = []
         self.count = 0
-        self.scope = SizeScope(self._size_guard, self.constant)
+        self.scope = SizeScope(self._size_guard, self.constant, self._size_asked)
 
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
         """A new typed name."""
@@ -169,6 +170,12 @@ class Capture(Level):
             if not any(isinstance(e, Guard) and e.expected == expected for e in self.entries):
                 self.entries.append(Guard("size", None, expected, user_site()))
 
+    def _size_asked(self, expected: str) -> None:
+        """The guard that was just recorded, or had been, stands for a number that was needed."""
+        for k, e in enumerate(self.entries if self.open else ()):
+            if isinstance(e, Guard) and e.expected == expected:
+                self.entries[k] = attrs.evolve(e, asked=True)
+
     def guard(self, kind: Any, var: Var, seen: Any) -> None:
         """Remember a decision."""
         if self.open:
@@ -181,7 +188,7 @@ class Capture(Level):
         if isinstance(a, np.generic | np.ndarray):
             a = asarray(a)
         if not isinstance(a, Tensor):
-            return int(a) if isinstance(a, Size) else a
+            return a
         found = self.constants.get(id(a))
         if found is None:
             var = Var(f"c{len(self.constants)}", tuple(a.shape), a.dtype)
@@ -198,16 +205,10 @@ class Capture(Level):
         except Exception as error:
             raise explain(prim, args, params, error) from None
         many = isinstance(avals, tuple)
-        results = tuple(
-            [
-                self.fresh(v.shape, v.dtype)
-                for v in (avals if isinstance(avals, tuple) else (avals,))
-            ]
-        )
+        each = avals if isinstance(avals, tuple) else (avals,)
+        results = tuple([self.fresh(v.shape, v.dtype) for v in each])
         for a in args:
-            if not isinstance(
-                a, Tensor | bool | int | float | complex | np.generic | np.ndarray | Size
-            ):
+            if not isinstance(a, Tensor | bool | int | float | complex | np.generic | np.ndarray):
                 raise explain(prim, args, params, TypeError("operand"))
         node = Node(prim, tuple([self.operand(a) for a in args]), params, results, user_site())
         self.entries.append(node)

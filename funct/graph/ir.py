@@ -89,18 +89,26 @@ GuardKind = Literal["bool", "int", "float", "complex", "index", "array", "size"]
 class Guard:
     """A decision: `kind` of the operand was `expected`.
 
-    For "size" there is no operand and `expected` is an expression over symbols that must hold.
+    For "size" there is no operand and `expected` is an expression over symbols that must hold;
+    `asked` says that the number itself was needed.
     """
 
     kind: GuardKind
     operand: Var | None
     expected: Any
     site: Site | None = None
+    asked: bool = False
 
     @property
     def fixes_size(self) -> bool:
-        """Whether it holds for one length alone: somebody needed the number."""
-        return self.kind == "size" and _ONE_LENGTH.fullmatch(self.expected) is not None
+        """Whether it binds a size to a number: one was asked for, or compared and equal."""
+        equal = self.kind == "size" and _ONE_LENGTH.fullmatch(self.expected) is not None
+        return self.asked or equal
+
+    @property
+    def text(self) -> str:
+        """What was decided, without the operand's name."""
+        return str(self.expected) if self.kind == "size" else f"{self.kind}() == {self.expected!r}"
 
 
 Entry = Node | Call | Guard
@@ -130,6 +138,16 @@ class Graph:
         from funct.graph.run import Interpreter  # the runner reads this module
 
         return Interpreter(self).run(*args)
+
+    def fixed_sizes(self) -> list[Guard]:
+        """Guards that bind a symbolic size to a number, those in the bodies of calls included."""
+        found: list[Guard] = []
+        for e in self.nodes:
+            if isinstance(e, Guard) and e.fixes_size:
+                found.append(e)
+            elif isinstance(e, Call):
+                found += e.body.fixed_sizes()
+        return found
 
     def __str__(self) -> str:
         from funct.graph.show import show

@@ -26,7 +26,6 @@ from funct.errors import ArgumentError, TransformError
 from funct.graph import Graph, Guard
 from funct.graph.capture import capture
 from funct.ops.families import wrap
-from funct.source import Site
 from funct.transforms.executable import Executable
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
@@ -277,7 +276,7 @@ class Compiled:
         except Exception:  # whatever code does that insists on ints: it stays specialised
             open_.fixed = True
             return None
-        if outer or any(isinstance(e, Guard) and e.fixes_size for e in path.exe.graph.nodes):
+        if outer or path.exe.graph.fixed_sizes():
             open_.fixed = True
             return None
         open_.paths.append(path)
@@ -351,9 +350,7 @@ def _first(values: list[Any]) -> Any:
 
 
 def _guard_text(g: Guard) -> str:
-    where: Site | None = g.site
-    what = g.expected if g.kind == "size" else f"{g.kind}() == {g.expected!r}"
-    return f"{what} at {where}" if where else what
+    return f"{g.text} at {g.site}" if g.site else g.text
 
 
 def _is_array(x: Any) -> bool:

@@ -191,3 +191,20 @@ def test_decisions_on_sizes_are_guards() -> None:
     with pytest.raises(ExportError, match="the size 'n' was to stay symbolic") as caught:
         export.export(loop, (xp.ones(3),), dynamic_shapes=({0: "n"},))
     assert "fixes n" in str(caught.value)
+
+
+@pytest.mark.parametrize("fixes", ["half", "call"])
+def test_a_size_that_is_needed_as_a_number_is_found(fixes: str) -> None:
+    """range(n // 2) fixes n, and so does what a function with its own rule reads."""
+
+    def half(x: Any) -> Any:
+        return sum((x[i] for i in range(x.shape[0] // 2)), x[0])
+
+    def ones(x: Any) -> Any:
+        return x * xp.asarray(np.ones((x.shape[0], 1)))
+
+    call = ft.custom_vjp(ones)
+    call.defvjp(lambda x: (ones(x), None), lambda _, ct: (ct,))
+    fun = {"half": half, "call": call}[fixes]
+    with pytest.raises(ExportError, match="was to stay symbolic, but the function fixes it"):
+        export.export(fun, (xp.ones((4, 3)),), dynamic_shapes=({0: "N"},))

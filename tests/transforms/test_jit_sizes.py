@@ -19,6 +19,14 @@ def data(n: int) -> Any:
     return xp.asarray(np.random.default_rng(n).normal(size=(n, 3)))
 
 
+def _ones_like(x: Any) -> Any:
+    """A function that insists on its length, and brings its own derivative."""
+    return x * xp.asarray(np.ones((x.shape[0], 1)))
+
+
+_with_rule = ft.custom_vjp(_ones_like)
+_with_rule.defvjp(lambda x: (_ones_like(x), None), lambda _, ct: (ct,))
+
 OPEN: dict[str, Any] = {
     "linear": lambda x: xp.tanh(x @ W),
     "mean": lambda x: xp.mean(x * x, axis=0),
@@ -46,6 +54,8 @@ FIXED: dict[str, Any] = {
     "numpy": lambda x: x + xp.asarray(np.arange(x.shape[0], dtype=float)[:, None]),
     "branch": lambda x: x * 2.0 if x.shape[0] == 7 else -x,
     "list": lambda x: [x[i] for i in range(x.shape[0])],
+    "half": lambda x: sum((x[i] for i in range(x.shape[0] // 2)), 0.0 * x[0]),
+    "in a call": _with_rule,
 }
 
 
