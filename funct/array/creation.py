@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_shape
-from funct.array.dtypes import as_dtype
+from funct.array.dtypes import as_dtype, result_type
 from funct.array.tensor import Array, Tensor
 from funct.core import Size, Value
 from funct.errors import DTypeError, FunctError, ShapeError, UnsupportedOperandError
@@ -74,14 +74,28 @@ def _flat(obj: Any) -> list[Any]:
 def _stacked(obj: Any, dtype: Any) -> Any:
     if not isinstance(obj, list | tuple):
         return asarray(obj, dtype=dtype)
+    if not obj:
+        return asarray([], dtype=dtype)
     parts = [_stacked(v, dtype) for v in obj]
     if len({p.shape for p in parts}) > 1:
         raise ShapeError(f"asarray: parts must have one shape, got {[p.shape for p in parts]}")
-    rows = [ops.reshape(p, (1, *p.shape)) for p in parts]
-    out = rows[0]
-    for r in rows[1:]:
-        out = ops.concat(out, r, 0)
-    return out
+    return joined(promoted([ops.reshape(p, (1, *p.shape)) for p in parts]), 0)
+
+
+def promoted(parts: list[Any]) -> list[Any]:
+    """Parts in their common dtype: promotion in pairs would depend on the order."""
+    if all(p.dtype == parts[0].dtype for p in parts):
+        return parts
+    common = result_type(*parts)
+    return [p if p.dtype == common else ops.astype(p, common) for p in parts]
+
+
+def joined(parts: list[Any], axis: int) -> Any:
+    """Pairwise in halves: every element is copied log n times, not n."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return ops.concat(joined(parts[:half], axis), joined(parts[half:], axis), axis)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:

@@ -9,8 +9,8 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis, normal_shape
-from funct.array.creation import asarray
-from funct.array.dtypes import as_dtype, result_type
+from funct.array.creation import asarray, joined, promoted
+from funct.array.dtypes import as_dtype
 from funct.array.tensor import Tensor
 from funct.core import Size
 from funct.errors import DTypeError, ShapeError
@@ -82,23 +82,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     if axis is None:
         parts, axis = [reshape(p, (-1,)) for p in parts], 0
     k = normal_axis("concat", axis, len(parts[0].shape))
-    return _joined(_promoted(parts), k)
-
-
-def _promoted(parts: list[Any]) -> list[Any]:
-    """Parts in their common dtype: promotion in pairs would depend on the order."""
-    if all(p.dtype == parts[0].dtype for p in parts):
-        return parts
-    common = result_type(*parts)
-    return [p if p.dtype == common else ops.astype(p, common) for p in parts]
-
-
-def _joined(parts: list[Any], axis: int) -> Any:
-    """Pairwise in halves: every element is copied log n times, not n."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return ops.concat(_joined(parts[:half], axis), _joined(parts[half:], axis), axis)
+    return joined(promoted(parts), k)
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
@@ -111,7 +95,7 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
         if p.shape != shape:
             raise ShapeError(f"stack: shapes must agree, got {shape} and {p.shape}")
     k = normal_axis("stack", axis, len(shape) + 1)
-    return _joined([expand_dims(p, k) for p in _promoted(parts)], k)
+    return joined([expand_dims(p, k) for p in promoted(parts)], k)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:

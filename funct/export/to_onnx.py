@@ -49,9 +49,11 @@ def to_onnx(
     Returns: an onnx.ModelProto.
     Raises: ExportError: when something has no ONNX form; it names all such operations and the
     user's lines, and nothing is written. MissingExtraError: without the package onnx.
-    Notes: a runtime checks neither indices nor integer divisors. onnxruntime has no float64 kernels
-    for Conv, AveragePool, Erf, Tan and a few more: export float32. It lets NaN win or lose in
-    ReduceMax, ReduceMin, MaxPool and TopK as it likes, where NumPy keeps it.
+    Notes: a runtime checks neither indices nor integer divisors, nor what the function decided on
+    sizes: `if x.shape[0] > 3` keeps the example's branch, where the program raises GuardError for
+    the other. The sign of a zero may differ. onnxruntime has no float64 kernels for Conv,
+    AveragePool, Erf, Tan and a few more: export float32. It lets NaN win or lose in ReduceMax,
+    ReduceMin, MaxPool and TopK as it likes, where NumPy keeps it.
     Example:
         >>> import funct.array as xp
         >>> from funct import export

@@ -69,7 +69,7 @@ def wrap(raw: Any) -> Any:
 
 def constant(raw: Any) -> Any:
     """An Array that a rule needs: indices, masks, counts."""
-    return wrap(np.asarray(raw))
+    return wrap(raw)
 
 
 def explain(

@@ -25,6 +25,7 @@ import numpy as np
 from funct import ops
 from funct.graph import Graph, Node, Var
 from funct.kernels.quantized import output_multiplier
+from funct.quant.fold import channel_axis
 from funct.quant.rewrite import Rewriter, constants_of, producers
 
 __all__ = ["lower"]
@@ -114,11 +115,11 @@ class _Lowering:
             if inner is None:
                 return False
             node, bias = inner, sides[at[0]]
-        if node.name not in ("convolution", "matmul"):
+        if channel_axis(node) is None:
             return False
         linear = node.name == "matmul"
         x, w = self._tensor(node.operands[0]), self._codes(node.operands[1])
-        if x is None or w is None or not self._is_weight(w, 1 if linear else 0, len(w.codes.shape)):
+        if x is None or w is None or not self._is_weight(w, 1 if linear else 0):
             return False
         scales = (x.scale, w.scale, end.operands[1])
         made = self._bias(bias, node.results[0], scales, linear)
@@ -165,12 +166,12 @@ class _Lowering:
             ops.quantize, (y, scale, zero), end.params, site=end.site, result=end.results[0]
         )
 
-    def _is_weight(self, w: _Codes, axis: int, rank: int) -> bool:
+    def _is_weight(self, w: _Codes, axis: int) -> bool:
         """int8 constants around zero, one scale or one per output channel."""
         if w.codes not in self.constants or w.codes.dtype != np.int8:
             return False
         along = w.scale.shape == () or w.axis == axis
-        return along and rank >= 2 and not np.any(self.constants[w.zero_point])
+        return along and not np.any(self.constants[w.zero_point])
 
     def _bias(
         self, bias: _Codes | None, y: Var, scales: tuple[Any, ...], linear: bool

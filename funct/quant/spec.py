@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import attrs
 import numpy as np
@@ -125,10 +125,16 @@ def _check_fixed_scale(self: Any, _: Any, value: float) -> None:
         raise QuantizationError(f"scale must be a float32 > 0, got {value}")
 
 
-def _check_fixed_zero_point(self: Any, _: Any, value: int) -> None:
+def _check_fixed_limits(self: Any, attribute: Any, value: int | None) -> None:
+    _check_limits(self, attribute, value)
     info = np.iinfo(self.dtype)
-    if not info.min <= value <= info.max:
-        raise QuantizationError(f"zero_point must be a {self.dtype}, got {value}")
+    low = info.min if self.quant_min is None else self.quant_min
+    high = info.max if value is None else value
+    if not low <= self.zero_point <= high:
+        raise QuantizationError(
+            f"zero_point must be a {self.dtype}, got {self.zero_point}; "
+            f"the codes are [{low}, {high}]"
+        )
 
 
 @attrs.frozen
@@ -137,11 +143,10 @@ class FixedQParamsQuantizationSpec:
 
     dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
     scale: float = attrs.field(validator=_check_fixed_scale)
-    zero_point: int = attrs.field(validator=_check_fixed_zero_point)
+    zero_point: int
     quant_min: int | None = None
-    quant_max: int | None = attrs.field(default=None, validator=_check_limits)
-    qscheme: QScheme = attrs.field(default="per_tensor_affine", validator=_check_scheme)
-    ch_axis: None = None
+    quant_max: int | None = attrs.field(default=None, validator=_check_fixed_limits)
+    ch_axis: ClassVar[None] = None  # one scale for the whole tensor
 
 
 Spec = (

@@ -154,18 +154,23 @@ def _word(n: int) -> Any:
     return wrap(np.asarray(n % 2**64, np.uint64))
 
 
-def permutation(key: Any, x: Any) -> Any:
-    """x shuffled along its first axis; an int n stands for arange(n)."""
+def _population(name: str, x: Any) -> Any:
     x = wrap(np.arange(x)) if isinstance(x, int | np.integer) else asarray(x)
     if not x.shape:
-        raise ShapeError("random.permutation: x must have an axis, got a 0-d array")
+        raise ShapeError(f"random.{name}: x must have an axis, got a 0-d array")
+    return x
+
+
+def permutation(key: Any, x: Any) -> Any:
+    """x shuffled along its first axis; an int n stands for arange(n)."""
+    x = _population("permutation", x)
     words = _words(key, (x.shape[0],), 64)
     return ops.take(x, argsort(words), 0)
 
 
 def choice(key: Any, a: Any, shape: Any = (), replace: bool = True) -> Any:
     """Elements of a along its first axis; an int n stands for arange(n)."""
-    a = wrap(np.arange(a)) if isinstance(a, int) else asarray(a)
+    a = _population("choice", a)
     shape = normal_shape("random.choice", shape)
     if replace:
         return ops.take(a, randint(key, shape, 0, int(a.shape[0])), 0)

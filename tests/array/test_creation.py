@@ -228,3 +228,11 @@ def test_astype(x: Any, name: str) -> None:
     with np.errstate(invalid="ignore"):
         laws.same(xp.astype(t, name), x.astype(name))
     assert xp.astype(t, x.dtype, copy=False) is t
+
+
+def test_nested_sequences_of_tensors_promote_as_stack_does() -> None:
+    """The dtype is that of all parts together, not of pairs; unequal parts are named."""
+    parts = [xp.asarray(1, dtype=d) for d in (xp.int8, xp.uint8, xp.float16)]
+    assert xp.asarray(parts).dtype == xp.stack(parts).dtype == xp.float16
+    with pytest.raises(ShapeError, match=r"parts must have one shape, got \[\(0,\), \(1,\)\]"):
+        xp.asarray([[], [xp.asarray(1.0)]])

@@ -33,13 +33,17 @@ def single(x: Any) -> Any:
     return np.asarray(x, np.float32) if np.asarray(x).dtype == np.float64 else np.asarray(x)
 
 
-def assert_same(got: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-5) -> None:
-    """Check shapes, dtypes and values: exact for whole numbers, to rtol for floating ones."""
+def assert_same(
+    got: Sequence[Any], expected: Sequence[Any], rtol: float = 1e-5, atol: float | None = None
+) -> None:
+    """Check shapes, dtypes and values: exact for whole numbers, to rtol (and atol, the same unless
+    given: sums of large terms may cancel) for floating ones.
+    """
     assert len(got) == len(expected)
     for a, b in zip(got, expected, strict=True):
         b = np.asarray(b)
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         if b.dtype.kind == "f":
-            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol if atol is None else atol)
         else:
             np.testing.assert_array_equal(a, b)

@@ -136,6 +136,8 @@ def test_fixed_specs(scale: float, zero: int, text: str) -> None:
     """Fixed parameters must be a positive float32 and a code."""
     with pytest.raises(QuantizationError, match=text):
         quant.FixedQParamsQuantizationSpec("uint8", scale, zero)
+    with pytest.raises(QuantizationError, match=r"got 200; the codes are \[0, 127\]"):
+        quant.FixedQParamsQuantizationSpec("uint8", 1.0, 200, 0, 127)
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.nan])

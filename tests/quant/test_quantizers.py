@@ -137,3 +137,23 @@ def test_names_of_parameters_are_kept(rng: np.random.Generator) -> None:
     x = floats(rng.normal(size=(5, 3, 8)))
     made = quantized(layer, x)
     assert {"weight", "weight_scale"} <= set(made.constant_names.values())
+
+
+def test_a_product_that_is_no_layer_stays_in_float() -> None:
+    """Weights with a batch axis have no integer room: the product runs as it is written."""
+    rng = np.random.default_rng(0)
+    w, x = floats(rng.normal(size=(2, 6, 4))), floats(rng.normal(size=(2, 5, 6)))
+
+    class Batched(quant.Quantizer):
+        def annotate(self, graph: Graph) -> Any:
+            node = next(n for n in graph.nodes if n.name == "matmul")  # type: ignore[union-attr]
+            around = quant.QuantizationSpec("uint8", quant.MinMaxObserver)
+            weight = quant.QuantizationSpec(
+                "int8", quant.MinMaxObserver, -127, 127, "per_tensor_symmetric"
+            )
+            inputs = {node.operands[0]: around, node.operands[1]: weight}
+            return {node: quant.QuantizationAnnotation(inputs, around)}
+
+    program = quantized(lambda x: x @ w, x, Batched())
+    assert "matmul" in names(program.graph)
+    np.testing.assert_allclose(np.asarray(program(x)), np.asarray(x @ w), atol=0.2)

@@ -362,3 +362,12 @@ def test_errors(call: Any, error: type[Exception], text: str) -> None:
         call()
     assert caught.value.what == text  # type: ignore[attr-defined]
     assert "in test_random.py:" in str(caught.value)
+
+
+def test_populations() -> None:
+    """A NumPy integer stands for a range as an int does; a 0-d array is no population."""
+    key = random.key(3)
+    for draw in (random.permutation, random.choice):
+        assert draw(key, np.int64(5)).tolist() == draw(key, 5).tolist()
+        with pytest.raises(ShapeError, match="x must have an axis, got a 0-d array"):
+            draw(key, xp.asarray(5.0))

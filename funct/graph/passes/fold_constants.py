@@ -13,18 +13,18 @@ from funct.graph.ir import Entry, Graph, Node, Var
 __all__ = ["fold_constants"]
 
 _SMALL = 1024  # elements; a fold may make a constant this large from nothing
+_KEPT = frozenset({"dequantize"})  # a dequantized weight stays an integer in memory
 
 
-def fold_constants(graph: Graph, *, keep: frozenset[str] = frozenset({"dequantize"})) -> Graph:
+def fold_constants(graph: Graph) -> Graph:
     """The graph in which nodes with only constant operands have become constants.
 
-    keep: primitives that stay; a dequantized weight must stay an integer in memory. What is much
-    larger than all it is made from (a broadcast) stays computed as well.
+    What is much larger than all it is made from (a broadcast) stays computed.
     """
     known: dict[Var, Any] = dict(graph.constants)
     nodes: list[Entry] = []
     for e in graph.nodes:
-        values = _values(e, known) if isinstance(e, Node) and e.name not in keep else None
+        values = _values(e, known) if isinstance(e, Node) and e.name not in _KEPT else None
         if values is None:
             nodes.append(e)
         else:
