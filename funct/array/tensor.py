@@ -17,11 +17,10 @@ from funct import ops
 from funct.array.indexing import At, index
 from funct.core import Level, Operand, Primitive, Region, Shape, Size, Value
 from funct.errors import ImmutableError, ShapeError, UnsupportedOperandError
-from funct.ops.families import adopt, explain
+from funct.ops.families import adopt, explain, wrap
 
 __all__ = ["Array", "Ground", "Tensor"]
 
-new = object.__new__
 ndarray = np.ndarray
 
 
@@ -270,7 +269,7 @@ def matmul(x: Any, y: Any, /) -> Any:
 
 def _matrix(x: Any) -> Any:
     if isinstance(x, ndarray):
-        return _box(x)
+        return wrap(x)
     if not isinstance(x, Value):
         raise UnsupportedOperandError(
             f"matmul: both operands must be Tensors, got {type(x).__name__}"
@@ -298,8 +297,8 @@ class Ground(Level):
         except Exception as error:
             raise explain(prim, args, params, error) from None
         if prim.results == 1:
-            return _box(d)
-        return tuple([_box(r) for r in d])
+            return wrap(d)
+        return tuple([wrap(r) for r in d])
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """Run the function."""
@@ -312,12 +311,6 @@ def _raw(a: Any) -> Any:
     if isinstance(a, Size):
         return a.__index__()
     raise TypeError("not an operand")
-
-
-def _box(d: Any) -> Array:
-    r = new(Array)
-    r.data = d if d.__class__ is ndarray else np.asarray(d)
-    return r
 
 
 class Array(Tensor):
@@ -356,7 +349,7 @@ class Array(Tensor):
     def __getitem__(self, key: Any, /) -> Tensor:
         if key.__class__ is int or key.__class__ is slice:
             try:
-                return _box(self.data[key])  # a view; nothing is traced at level 0
+                return wrap(self.data[key])  # a view; nothing is traced at level 0
             except (IndexError, TypeError, ValueError):
                 pass  # for the typed error
         return index(self, key)
@@ -403,7 +396,7 @@ class Array(Tensor):
         return self.data.__dlpack_device__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _box, (np.asarray(self.data),)
+        return wrap, (np.asarray(self.data),)
 
     def __copy__(self) -> Array:
         return self

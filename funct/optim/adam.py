@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+import numpy as np
 
 import funct.array as xp
 from funct import tree
@@ -13,7 +14,6 @@ from funct.optim.optimizer import (
     Info,
     LearningRate,
     Optimizer,
-    at_least,
     cast,
     check_rate,
     first_rate,
@@ -101,18 +101,19 @@ def _adam(
         size = rate / (1.0 - state.beta1**t)
         root = xp.sqrt(1.0 - state.beta2**t)
         keep = 1.0 - rate * state.weight_decay
+        new1, new2 = 1.0 - state.beta1, 1.0 - state.beta2
 
         def rule(p: Any, g: Any, m: Any, v: Any, top: Any) -> tuple[Any, ...]:
             if decays and decoupled:
                 p = p * cast(keep, p)
             elif decays:
                 g = g + cast(state.weight_decay, p) * p
-            m = m + cast(1.0 - state.beta1, p) * (g - m)
-            v = cast(state.beta2, p) * v + cast(1.0 - state.beta2, p) * (g * g)
+            m = m + cast(new1, p) * (g - m)
+            v = cast(state.beta2, p) * v + cast(new2, p) * (g * g)
             top = v if top is None else xp.maximum(top, v)
             # √ has no derivative at 0: far below eps the root is cut off, so that a step of
             # a gradient that is exactly 0 can be differentiated
-            safe = at_least(top, xp.finfo(p.dtype).smallest_normal)
+            safe = xp.maximum(top, float(np.finfo(p.dtype).smallest_normal))
             denominator = xp.sqrt(safe) / cast(root, p) + cast(state.eps, p)
             return p - cast(size, p) * (m / denominator), m, v, top
 

@@ -21,7 +21,7 @@ from funct.core import Value
 from funct.errors import ArgumentError, DTypeError
 
 __all__ = [
-    "Info", "LearningRate", "Optimizer", "at_least", "cast", "check_rate", "first_rate",
+    "Info", "LearningRate", "Optimizer", "cast", "check_rate", "first_rate",
     "global_norm", "scalar", "step_count", "update_leaves",
 ]  # fmt: skip
 
@@ -84,11 +84,6 @@ def first_rate(lr: LearningRate) -> Any:
 def cast(value: Any, like: Any) -> Any:
     """A hyper-parameter in a parameter's dtype, so that float32 parameters stay float32."""
     return xp.astype(value, like.dtype, copy=False)
-
-
-def at_least(x: Any, least: Any) -> Any:
-    """x, or `least` where x is below it (a derivative stops there)."""
-    return xp.maximum(x, least)
 
 
 def global_norm(grads: Any) -> Any:

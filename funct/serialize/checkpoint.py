@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funct.errors import FileFormatError
-from funct.serialize.strict_json import dump_json, parse_json
+from funct.serialize.strict_json import check_version, dump_json, parse_json
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
 from funct.serialize.whole_file import write_whole
 
@@ -68,16 +68,10 @@ def read_checkpoint(path: Path) -> Tensors:
 
 
 def _check_manifest(manifest: Any) -> tuple[str, dict[str, int]]:
+    check_version(manifest, "checkpoint", _VERSION)
     keys = {"format", "version", "data", "crc32"}
-    if not isinstance(manifest, dict) or manifest.keys() != keys:
+    if manifest.keys() != keys:
         raise FileFormatError(f"checkpoint: the manifest must hold {sorted(keys)}")
-    if manifest["format"] != "funct checkpoint" or type(manifest["version"]) is not int:
-        raise FileFormatError("checkpoint: the manifest is of another format")
-    if manifest["version"] > _VERSION:
-        raise FileFormatError(
-            f"checkpoint: written in version {manifest['version']}, this funct reads {_VERSION}",
-            fix="install a newer funct",
-        )
     data, sums = manifest["data"], manifest["crc32"]
     if not isinstance(data, str) or not _DATA.fullmatch(data):
         raise FileFormatError(f"checkpoint: {data!r} is no name of a data file")

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from funct.errors import FileFormatError
 from funct.graph.program import ExportedProgram
 from funct.serialize.graph_file import decode_program, encode_program
-from funct.serialize.strict_json import dump_json, parse_json
+from funct.serialize.strict_json import check_version, dump_json, parse_json
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
 from funct.serialize.whole_file import write_whole
 
@@ -97,16 +97,7 @@ def _read_members(file: BinaryIO, size: int) -> dict[str, bytes]:
 
 
 def _check_manifest(manifest: Any, members: dict[str, bytes]) -> None:
-    if not isinstance(manifest, dict) or manifest.get("format") != "funct program":
-        raise FileFormatError("program: the manifest is of another format")
-    version = manifest.get("version")
-    if type(version) is not int or version < 1:
-        raise FileFormatError(f"program: {version!r} is no version")
-    if version > _VERSION:
-        raise FileFormatError(
-            f"program: written in version {version}, this funct reads {_VERSION}",
-            fix="install a newer funct",
-        )
+    check_version(manifest, "program", _VERSION)
     wanted = {name: hashlib.sha256(members[name]).hexdigest() for name in (_GRAPH, _CONSTANTS)}
     if manifest.keys() != {"format", "version", "sha256"} or manifest["sha256"] != wanted:
         raise FileFormatError("program: the contents do not have the checksums that were written")

@@ -7,7 +7,7 @@ from typing import Any
 
 from funct.errors import FileFormatError
 
-__all__ = ["dump_json", "parse_json"]
+__all__ = ["check_version", "dump_json", "parse_json"]
 
 _DEPTH = 60
 
@@ -58,3 +58,20 @@ def _check_depth(value: Any) -> None:
 
 def _children(v: Any) -> list[Any]:
     return list(v.values()) if isinstance(v, dict) else v
+
+
+def check_version(manifest: Any, what: str, version: int) -> None:
+    """Raise FileFormatError unless manifest is of format "funct <what>", in a version we read.
+
+    Comes before any other check: a newer file may hold more than we know of.
+    """
+    if not isinstance(manifest, dict) or manifest.get("format") != f"funct {what}":
+        raise FileFormatError(f"{what}: the manifest is of another format")
+    given = manifest.get("version")
+    if type(given) is not int or given < 1:
+        raise FileFormatError(f"{what}: {given!r} is no version")
+    if given > version:
+        raise FileFormatError(
+            f"{what}: written in version {given}, this funct reads {version}",
+            fix="install a newer funct",
+        )

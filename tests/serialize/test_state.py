@@ -325,17 +325,24 @@ def test_folder_checksums(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "text"),
     [
-        {"version": 2}, {"format": "x"}, {"data": "../tensors"}, {"data": 3}, {"crc32": []},
-        {"crc32": {"z": 1}}, {"more": 1},
+        ({"version": 2}, "written in version 2, this funct reads 1"),
+        ({"version": 2, "more": 1}, "written in version 2, this funct reads 1"),
+        ({"version": 0}, "0 is no version"),
+        ({"format": "x"}, "of another format"),
+        ({"data": "../tensors"}, "is no name of a data file"),
+        ({"data": 3}, "is no name of a data file"),
+        ({"crc32": []}, "crc32 must map names to numbers"),
+        ({"crc32": {"z": 1}}, "names other tensors than the file holds"),
+        ({"more": 1}, "the manifest must hold"),
     ],
-)  # fmt: skip
-def test_folder_manifest(change: dict[str, Any], tmp_path: Path) -> None:
+)
+def test_folder_manifest(change: dict[str, Any], text: str, tmp_path: Path) -> None:
     """A manifest of another version or form, or one that points elsewhere, is refused."""
     path = tmp_path / "checkpoint"
     serialize.save({"x": xp.ones(2)}, path)
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps(manifest | change))
-    with pytest.raises(FileFormatError):
+    with pytest.raises(FileFormatError, match=text):
         serialize.load(path)
