@@ -20,6 +20,7 @@ from funct.array.creation import tril as tril
 from funct.array.creation import triu as triu
 from funct.array.creation import zeros as zeros
 from funct.array.creation import zeros_like as zeros_like
+from funct.array.device import Device as Device
 from funct.array.dtypes import bool as bool
 from funct.array.dtypes import can_cast as can_cast
 from funct.array.dtypes import complex64 as complex64
@@ -40,6 +41,7 @@ from funct.array.dtypes import uint16 as uint16
 from funct.array.dtypes import uint32 as uint32
 from funct.array.dtypes import uint64 as uint64
 from funct.array.indexing import At as At
+from funct.array.inspection import namespace_info as __array_namespace_info__
 from funct.array.linalg import einsum as einsum
 from funct.array.linalg import matmul as matmul
 from funct.array.linalg import outer as outer
@@ -158,7 +160,8 @@ from funct.ops import trunc as trunc
 from funct.ops import where as where
 
 __all__ = [
-    "Array", "At", "Ground", "Tensor", "__array_api_version__", "abs", "acos", "acosh", "add",
+    "Array", "At", "Device", "Ground", "Tensor", "__array_api_version__",
+    "__array_namespace_info__", "abs", "acos", "acosh", "add",
     "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin", "asinh", "astype",
     "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",

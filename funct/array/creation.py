@@ -8,6 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_shape
+from funct.array.device import check_device
 from funct.array.dtypes import as_dtype, result_type
 from funct.array.tensor import Array, Tensor
 from funct.core import Size, Value
@@ -18,11 +19,6 @@ __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
     "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
-
-
-def _check_device(name: str, device: Any) -> None:
-    if device is not None and device != "cpu":
-        raise UnsupportedOperandError(f"{name}: device must be 'cpu' or None, got {device!r}")
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -38,7 +34,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
     Source: Array API 2025.12 `asarray`.
     """
-    _check_device("asarray", device)
+    check_device("asarray", device)
     if isinstance(obj, Tensor):
         return _cast_tensor(obj, obj.dtype if dtype is None else as_dtype("asarray", dtype), copy)
     if isinstance(obj, list | tuple) and any(isinstance(v, Tensor) for v in _flat(obj)):
@@ -100,7 +96,7 @@ def joined(parts: list[Any], axis: int) -> Any:
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An Array of x's elements through DLPack; copied unless copy is False."""
-    _check_device("from_dlpack", device)
+    check_device("from_dlpack", device)
     if not hasattr(x, "__dlpack__"):
         raise UnsupportedOperandError(
             f"from_dlpack: x must have __dlpack__, got {type(x).__name__}", fix="use asarray"
@@ -111,12 +107,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used."""
-    _check_device("full", device)
-    shape = normal_shape("full", shape)
+    return _constant("full", shape, fill_value, dtype, device)
+
+
+def _constant(name: str, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
+    check_device(name, device)
+    shape = normal_shape(name, shape)
     value = fill_value if isinstance(fill_value, Value) else wrap(np.asarray(fill_value))
     if dtype is not None:
-        value = ops.astype(value, as_dtype("full", dtype))
-    return _spread(value, shape)
+        value = ops.astype(value, as_dtype(name, dtype))
+    return _spread(name, value, shape)
 
 
 def lifted(x: Any, shape: Any) -> Any:
@@ -128,51 +128,59 @@ def lifted(x: Any, shape: Any) -> Any:
     return lift(x) if lift is not None and x.__class__ is Array else x
 
 
-def _spread(value: Any, shape: Any) -> Any:
+def _spread(name: str, value: Any, shape: Any) -> Any:
     try:
         return ops.broadcast_to(lifted(value, shape), shape)
     except FunctError:
         raise
     except ValueError as error:
-        raise ShapeError(f"full: {error}") from None
+        raise ShapeError(f"{name}: {error}") from None
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default."""
-    return full(shape, 0.0, dtype=np.float64 if dtype is None else dtype, device=device)
+    return _constant("zeros", shape, 0.0, np.float64 if dtype is None else dtype, device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones of `shape`, float64 by default."""
-    return full(shape, 1.0, dtype=np.float64 if dtype is None else dtype, device=device)
+    return _constant("ones", shape, 1.0, np.float64 if dtype is None else dtype, device)
 
 
-empty = zeros
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes."""
+    return _constant("empty", shape, 0.0, np.float64 if dtype is None else dtype, device)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """fill_value with x's shape and, unless given, dtype."""
-    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+    return _like("full_like", x, fill_value, dtype, device)
+
+
+def _like(name: str, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
+    return _constant(name, x.shape, fill_value, x.dtype if dtype is None else dtype, device)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros with x's shape and, unless given, dtype."""
-    return full_like(x, 0, dtype=dtype, device=device)
+    return _like("zeros_like", x, 0, dtype, device)
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones with x's shape and, unless given, dtype."""
-    return full_like(x, 1, dtype=dtype, device=device)
+    return _like("ones_like", x, 1, dtype, device)
 
 
-empty_like = zeros_like
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros with x's shape and, unless given, dtype."""
+    return _like("empty_like", x, 0, dtype, device)
 
 
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Any:
     """start, start + step, … before stop; one argument is stop."""
-    _check_device("arange", device)
+    check_device("arange", device)
     low, high = (0, start) if stop is None else (start, stop)
     return wrap(np.arange(low, high, step, dtype=dtype))
 
@@ -188,7 +196,7 @@ def linspace(
     endpoint: bool = True,
 ) -> Any:
     """num evenly spaced values from start to stop."""
-    _check_device("linspace", device)
+    check_device("linspace", device)
     return wrap(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
 
 
@@ -196,7 +204,7 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Any:
     """Ones on the k-th diagonal, zeros elsewhere."""
-    _check_device("eye", device)
+    check_device("eye", device)
     return wrap(np.eye(n_rows, n_cols, k=k, dtype=np.float64 if dtype is None else dtype))
 
 

@@ -14,12 +14,15 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from funct import ops
+from funct.array.device import CPU, Device, check_device
 from funct.array.indexing import At, index
 from funct.core import Level, Operand, Primitive, Region, Shape, Size, Value
-from funct.errors import ImmutableError, ShapeError, UnsupportedOperandError
+from funct.errors import ArgumentError, ImmutableError, ShapeError, UnsupportedOperandError
 from funct.ops.families import adopt, explain, wrap
 
 __all__ = ["Array", "Ground", "Tensor"]
+
+_VERSIONS = ("2023.12", "2024.12", "2025.12")
 
 ndarray = np.ndarray
 
@@ -219,9 +222,16 @@ class Tensor(Value):
         return n
 
     @property
-    def device(self) -> str:
+    def device(self) -> Device:
         """Where the buffer lives."""
-        return "cpu"
+        return CPU
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The array on another device; itself where it is there already."""
+        check_device("to_device", device)
+        if stream is not None:
+            raise ArgumentError(f"to_device: a CPU array has no streams, got {stream!r}")
+        return self
 
     @property
     def T(self) -> Tensor:
@@ -240,6 +250,11 @@ class Tensor(Value):
         return ops.swap_last(self)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
+        if api_version is not None and api_version not in _VERSIONS:
+            raise ArgumentError(
+                f"__array_namespace__: api_version must be one of {', '.join(_VERSIONS)} "
+                f"or None, got {api_version!r}"
+            )
         return sys.modules["funct.array"]
 
 

@@ -186,7 +186,7 @@ X = xp.zeros((2, 3))
         (lambda: xp.reshape(X, (-2, 3)), "reshape: shape must not be negative, got (-2, 3)"),
         (lambda: xp.reshape(X, (2.5,)), "reshape: shape must hold ints, got 2.5 in (2.5,)"),
         (lambda: xp.reshape(X, "ab"), "reshape: shape must hold ints, got 'ab' in 'ab'"),
-        (lambda: xp.zeros(-1), "full: shape must not be negative, got -1"),
+        (lambda: xp.zeros(-1), "zeros: shape must not be negative, got -1"),
         (lambda: xp.concat([]), "concat: at least one array is needed, got none"),
         (
             lambda: xp.concat([X, xp.zeros((2, 3, 1))]),

@@ -145,7 +145,7 @@ def test_order_of_operands_in_errors() -> None:
             lambda: xp.sin(xp.ones(2, dtype="bool")) if False else xp.astype(xp.ones(1), "nope"),
             "astype: 'nope' is no dtype",
         ),
-        (lambda: xp.zeros(2, dtype="nope"), "full: 'nope' is no dtype"),
+        (lambda: xp.zeros(2, dtype="nope"), "zeros: 'nope' is no dtype"),
     ],
 )
 def test_dtype_errors(call: Any, text: str) -> None:
