@@ -11,10 +11,11 @@ import optree
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, asarray, concat
+from funct.array import Tensor, asarray
 from funct.array.axes import normal_axis
 from funct.core import Level, Primitive, Region, bind_region
 from funct.errors import FunctError, ShapeError, TransformError, TreeError
+from funct.transforms.lanes import Lanes, agreed, by_path, joined, select
 
 __all__ = ["Batch", "BatchTracer", "vmap"]
 
@@ -35,36 +36,31 @@ class BatchTracer(Tensor):
         """Shape of one lane."""
         return self.value.shape[1:]
 
-    def _agreed(self, kind: Callable[[Any], Any]) -> Any:
-        lanes = [kind(self.value[k]) for k in range(self.level.size)]
-        if len(set(lanes)) == 1:
-            return lanes[0]
-        raise TransformError(
-            f"vmap: {kind.__name__}() of a batched value differs between lanes",
-            fix="write where(condition, a, b) instead of if",
-        )
+    def concrete(self) -> Any:
+        """The elements, where all lanes have the same ones; else the lanes go their own ways."""
+        return agreed(self.level, self.value.concrete())
+
+    def _number(self, name: str) -> Any:
+        if any(n != 1 for n in self.shape):
+            raise ShapeError(f"{name}: the array must have one element, got shape {self.shape}")
+        return self.concrete().item()
 
     def __bool__(self, /) -> bool:
-        return bool(self._agreed(bool))
+        if self.dtype.kind != "b":
+            return bool(ops.not_equal(self, 0))  # lanes part over the truth, not over the number
+        return bool(self._number("bool"))
 
     def __int__(self, /) -> int:
-        return int(self._agreed(int))
+        return int(self._number("int"))
 
     def __float__(self, /) -> float:
-        return float(self._agreed(float))
+        return float(self._number("float"))
 
     def __complex__(self, /) -> complex:
-        return complex(self._agreed(complex))
+        return complex(self._number("complex"))
 
     def __index__(self, /) -> int:
-        return int(self._agreed(int))
-
-    def concrete(self) -> Any:
-        """Refused: the result would have another shape in every lane."""
-        raise TransformError(
-            "vmap: a shape would depend on batched values (boolean mask, nonzero, repeat)",
-            fix="use where(mask, x, 0) and reduce",
-        )
+        return int(self.concrete().__index__())
 
     def __repr__(self) -> str:
         return f"BatchTracer({self.value!r})"
@@ -104,18 +100,20 @@ class Batch(Level):
 
 
 def _lanes(
-    fun: Callable[..., Any], flags: Sequence[bool], size: int
+    fun: Callable[..., Any], flags: Sequence[bool], size: Any
 ) -> Callable[..., tuple[Any, ...]]:
     """A flat function of flat operands, batched where flags say; every result is batched."""
 
     def run(*args: Any) -> tuple[Any, ...]:
-        level = Batch(fun, size)
-        ins = [BatchTracer(a, level) if f else a for a, f in zip(args, flags, strict=True)]
-        try:
-            outs = fun(*ins)
-        finally:
-            level.open = False
-        return tuple([_whole(asarray(o), level) for o in outs])
+        def part(lanes: Lanes, count: Any) -> tuple[Batch, Callable[[], list[Any]]]:
+            level = Batch(fun, count)
+            ins = [
+                BatchTracer(select(a, lanes), level) if f else a
+                for a, f in zip(args, flags, strict=True)
+            ]
+            return level, lambda: [_whole(o, level) for o in fun(*ins)]
+
+        return tuple(joined("vmap", by_path(part, size), size))
 
     return run
 
@@ -171,8 +169,12 @@ def _lift(region: Region, flags: Sequence[bool], size: int) -> Region:
 
 
 def _whole(x: Any, level: Batch) -> Any:
+    """All lanes of a result; a Python number stays one until the lanes are joined."""
     if x.__class__ is BatchTracer and x.level is level:
         return x.value
+    if isinstance(x, bool | int | float | complex):
+        return x
+    x = asarray(x)
     return ops.broadcast_to(x, (level.size, *x.shape))
 
 
@@ -190,9 +192,13 @@ def vmap(
     or a tuple or tree of them that is a prefix of the arguments. out_axes: where the batch goes in
     the results, likewise. axis_size: needed where no argument has a batch. chunk_size: run at most
     this many lanes at a time.
+
+    Python control flow works: where lanes disagree on a value that `if`, `while`, `int()` or a
+    boolean mask asks for, fun is run once for each distinct path, on the lanes that take it.
+
     Returns: a function with fun's positional signature; keyword arguments are batched on axis 0.
-    Raises: TreeError: when in_axes is no prefix of the arguments. ShapeError: when lengths
-    disagree.
+    Raises: TreeError: when in_axes is no prefix of the arguments, or lanes return different trees.
+    ShapeError: when lengths disagree, or lanes return different shapes.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> dots = ft.vmap(lambda x, y: xp.sum(x * y), in_axes=(0, None))
@@ -211,27 +217,31 @@ def vmap(
         axes = [None if a is None else _axis(v, a) for v, a in zip(values, axes, strict=True)]
         size = _batch_size(values, axes, axis_size)
 
-        def call(lanes: slice, count: int) -> Any:
+        values = [
+            v if a is None else ops.move_axis(v, a, 0) for v, a in zip(values, axes, strict=True)
+        ]
+        outs: list[Any] = []  # what fun returned, for each path
+
+        def part(lanes: Lanes, count: Any) -> tuple[Batch, Callable[[], list[Any]]]:
             level = Batch(fun, count)
-            ins = [
-                v if a is None else BatchTracer(_cut(ops.move_axis(v, a, 0), lanes), level)
-                for v, a in zip(values, axes, strict=True)
-            ]
-            try:
+
+            def call() -> list[Any]:
+                ins = [
+                    v if a is None else BatchTracer(select(v, lanes), level)
+                    for v, a in zip(values, axes, strict=True)
+                ]
                 split = len(ins) - len(named)
                 out = fun(*spec.unflatten(ins[:split]), **named_spec.unflatten(ins[split:]))
-            finally:
-                level.open = False
-            flat, structure = pytree.flatten(out)
-            return [_whole(asarray(o), level) for o in flat], structure, out
+                if outs:
+                    pytree.same_structure("vmap: results of other lanes", outs[0], out)
+                outs.append(out)
+                return [_whole(o, level) for o in pytree.leaves(out)]
 
-        if chunk_size is None or size <= chunk_size:
-            flat, structure, out = call(slice(None), size)
-        else:
-            starts = range(0, size, chunk_size)
-            parts = [call(slice(s, s + chunk_size), min(chunk_size, size - s)) for s in starts]
-            flat = [concat([p[0][k] for p in parts]) for k in range(len(parts[0][0]))]
-            structure, out = parts[0][1:]
+            return level, call
+
+        flat = joined("vmap", by_path(part, size, _chunks(size, chunk_size)), size)
+        out = outs[0]
+        structure = pytree.structure(out)
         if out_axes != 0:
             all_leaves = _flatten(out)[0]
             places = _prefix("out_axes", out_axes, out, len(all_leaves))
@@ -243,8 +253,10 @@ def vmap(
     return run
 
 
-def _cut(x: Any, lanes: slice) -> Any:
-    return x if lanes == slice(None) else x[lanes]
+def _chunks(size: Any, most: int | None) -> list[slice]:
+    if most is None or size <= most:
+        return []
+    return [slice(k, k + most) for k in range(0, int(size), most)]
 
 
 def _flatten(tree: Any) -> tuple[list[Any], Any]:
