@@ -4,6 +4,7 @@ import math as _math
 from typing import Any as _Any
 
 from funct import ops as _ops
+from funct.array import fft as fft
 from funct.array.creation import arange as arange
 from funct.array.creation import asarray as asarray
 from funct.array.creation import empty as empty
@@ -168,9 +169,9 @@ __all__ = [
     "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj",
     "copysign", "cos", "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff",
     "divide", "e", "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1",
-    "eye", "finfo", "flip", "float16", "float32", "float64", "floor", "floor_divide",
-    "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag",
-    "inf", "int16", "int32", "int64", "int8", "isdtype", "isfinite", "isinf", "isnan", "less",
+    "eye", "fft", "finfo", "flip", "float16", "float32", "float64", "floor", "floor_divide",
+    "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag", "inf",
+    "int16", "int32", "int64", "int8", "isdtype", "isfinite", "isinf", "isnan", "less",
     "less_equal", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
     "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max",
     "maximum", "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative",

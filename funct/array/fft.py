@@ -1,0 +1,224 @@
+"""The fft extension of the standard. Single precision stays single.
+
+n (s for several axes) cuts x off or pads it with zeros behind, before the transform. norm says
+where the factor stands: "backward" divides the inverse by n, "forward" the direct transform,
+"ortho" both by √n. All are linear, so derivatives are transforms again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.axes import normal_axes, normal_axis
+from funct.array.creation import asarray
+from funct.array.dtypes import as_dtype
+from funct.array.manipulation import roll
+from funct.core import Shape
+from funct.errors import ArgumentError, DTypeError, ShapeError
+
+__all__ = [
+    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
+    "irfftn", "rfft", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+Ints = int | Sequence[int] | None
+
+
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Discrete Fourier transform along axis: X_k = Σ_j x_j exp(−2πi jk / n).
+
+    Args: n: length, x's own for None. norm: "backward", "ortho" or "forward".
+    Raises: ShapeError: for n < 1. ArgumentError: for another norm.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.fft(xp.asarray([1.0, 0.0, 0.0, 0.0])).tolist()
+        [(1+0j), (1+0j), (1+0j), (1+0j)]
+
+    Source: Array API 2025.12 `fft.fft`.
+    """
+    return _along_one("fft", x, n, axis, False, norm)
+
+
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Inverse of `fft`: the sign of the exponent is +, the factor 1 / n by default."""
+    return _along_one("ifft", x, n, axis, True, norm)
+
+
+def fftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+    """`fft` along several axes: all of them, or the last ones that s gives lengths for."""
+    return _along_many("fftn", x, s, axes, False, norm)
+
+
+def ifftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+    """Inverse of `fftn`."""
+    return _along_many("ifftn", x, s, axes, True, norm)
+
+
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """`fft` of a real x: the first n // 2 + 1 elements; the others are their conjugates."""
+    k = normal_axis("rfft", axis, len(x.shape))
+    return ops.real_fft(_resized("rfft", _real("rfft", x), k, n), k, False, _norm("rfft", norm))
+
+
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Inverse of `rfft`: real, of length n, 2 (m - 1) for m elements of x where n is None."""
+    return _from_half("irfft", x, n, axis, True, norm)
+
+
+def rfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+    """`rfft` along the last of several axes, then `fft` along the others."""
+    at, lengths = _axes_and_lengths("rfftn", x, s, axes)
+    _norm("rfftn", norm)
+    y = _real("rfftn", x)
+    for a, n in zip(at, lengths, strict=True):
+        y = _resized("rfftn", y, a, n)
+    y = ops.real_fft(y, at[-1], False, norm)
+    return ops.fft(y, at[:-1], False, norm) if len(at) > 1 else y
+
+
+def irfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+    """Inverse of `rfftn`: real; the last axis has length 2 (m - 1) where s is None."""
+    at, lengths = _axes_and_lengths("irfftn", x, s, axes)
+    y = _complex("irfftn", x)
+    if len(at) > 1:
+        for a, n in zip(at[:-1], lengths[:-1], strict=True):
+            y = _resized("irfftn", y, a, n)
+        y = ops.fft(y, at[:-1], True, _norm("irfftn", norm))
+    return _from_half("irfftn", y, lengths[-1], at[-1], True, norm)
+
+
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """`fft` of a signal with x_(-j) = conj(x_j), given by its first half: real, of length n."""
+    return _from_half("hfft", x, n, axis, False, norm)
+
+
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+    """Inverse of `hfft`: the first n // 2 + 1 elements of the inverse transform of a real x."""
+    k = normal_axis("ihfft", axis, len(x.shape))
+    return ops.real_fft(_resized("ihfft", _real("ihfft", x), k, n), k, True, _norm("ihfft", norm))
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies of `fft`'s elements for samples d apart: 0, 1, …, −2, −1, over n d."""
+    n = _length("fftfreq", n)
+    k = np.arange(n)
+    return _frequencies("fftfreq", np.where(2 * k < n, k, k - n), n, d, dtype, device)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+    """Frequencies of `rfft`'s elements for samples d apart: 0, 1, …, n // 2, over n d."""
+    n = _length("rfftfreq", n)
+    return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
+
+
+def fftshift(x: Any, /, *, axes: Ints = None) -> Any:
+    """x with frequency 0 moved to the middle of axes, all of them for None."""
+    at = normal_axes("fftshift", axes, len(x.shape))
+    return roll(x, tuple([x.shape[a] // 2 for a in at]), axis=at)
+
+
+def ifftshift(x: Any, /, *, axes: Ints = None) -> Any:
+    """Inverse of `fftshift`; the two differ where a length is odd."""
+    at = normal_axes("ifftshift", axes, len(x.shape))
+    return roll(x, tuple([-(x.shape[a] // 2) for a in at]), axis=at)
+
+
+def _norm(name: str, norm: Any) -> str:
+    if norm not in ("backward", "ortho", "forward"):
+        raise ArgumentError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
+    return str(norm)
+
+
+def _length(name: str, n: Any) -> int:
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise ShapeError(f"{name}: n must be an int, got {n!r}") from None
+    if n < 1:
+        raise ShapeError(f"{name}: n must be at least 1, got {n}")
+    return int(n)
+
+
+def _complex(name: str, x: Any) -> Any:
+    """x in the complex dtype of its precision; integers count as float64."""
+    if x.dtype.kind == "c":
+        return x
+    return ops.astype(x, np.dtype(np.complex64 if _single(x.dtype) else np.complex128))
+
+
+def _real(name: str, x: Any) -> Any:
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: x must be real, got {x.dtype}", fix="take real(x)")
+    dtype = np.dtype(np.float32 if _single(x.dtype) else np.float64)
+    return x if x.dtype == dtype else ops.astype(x, dtype)
+
+
+def _single(dtype: Any) -> bool:
+    return dtype.kind not in "biu" and dtype.itemsize < 8
+
+
+def _resized(name: str, x: Any, axis: int, n: Any) -> Any:
+    """x cut off or padded with zeros behind to length n along axis; None leaves it."""
+    if n is None or n is x.shape[axis]:
+        return x
+    n, have = _length(name, n), x.shape[axis]
+    if n == have:
+        return x
+    rest = ((None, None, 1),) * len(x.shape)
+    if n < have:
+        return ops.slice_(x, (*rest[:axis], (None, n, 1), *rest[axis + 1 :]))
+    whole = (*x.shape[:axis], n, *x.shape[axis + 1 :])
+    return ops.embed(x, (*rest[:axis], (None, have, 1), *rest[axis + 1 :]), whole)
+
+
+def _along_one(name: str, x: Any, n: Any, axis: int, inverse: bool, norm: Any) -> Any:
+    k = normal_axis(name, axis, len(x.shape))
+    return ops.fft(_resized(name, _complex(name, x), k, n), (k,), inverse, _norm(name, norm))
+
+
+def _along_many(name: str, x: Any, s: Ints, axes: Ints, inverse: bool, norm: Any) -> Any:
+    at, lengths = _axes_and_lengths(name, x, s, axes)
+    y = _complex(name, x)
+    for a, n in zip(at, lengths, strict=True):
+        y = _resized(name, y, a, n)
+    return ops.fft(y, at, inverse, _norm(name, norm))
+
+
+def _from_half(name: str, x: Any, n: Any, axis: int, inverse: bool, norm: Any) -> Any:
+    k = normal_axis(name, axis, len(x.shape))
+    n = _length(name, 2 * (int(x.shape[k]) - 1) if n is None else n)
+    half = _resized(name, _complex(name, x), k, n // 2 + 1)
+    return ops.hermitian_fft(half, k, n, inverse, _norm(name, norm))
+
+
+def _axes_and_lengths(name: str, x: Any, s: Ints, axes: Ints) -> tuple[Shape, list[Any]]:
+    """Axes in the order given and their lengths; None and -1 stand for x's own."""
+    rank = len(x.shape)
+    lengths: list[Any] | None = None
+    if s is not None:
+        lengths = list(s) if isinstance(s, Sequence) else [s]
+    if axes is None:
+        at = tuple(range(rank) if lengths is None else range(rank - len(lengths), rank))
+    else:
+        given = tuple(axes) if isinstance(axes, Sequence) else (axes,)
+        normal_axes(name, given, rank)
+        at = tuple([normal_axis(name, a, rank) for a in given])
+    if lengths is None:
+        lengths = [None] * len(at)
+    if len(lengths) != len(at) or any(a < 0 for a in at):
+        raise ShapeError(f"{name}: s must have one length per axis, got s {s} and axes {axes}")
+    if not at:
+        raise ShapeError(f"{name}: at least one axis is needed, got x of shape {x.shape}")
+    return at, [None if n == -1 else n for n in lengths]
+
+
+def _frequencies(name: str, k: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
+    dtype = np.dtype(np.float64) if dtype is None else as_dtype(name, dtype)
+    if dtype.kind not in "fV":
+        raise DTypeError(f"{name}: dtype must be floating, got {dtype}")
+    return asarray((k / (n * d)).astype(dtype), device=device)
