@@ -24,6 +24,8 @@ __all__ = [
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """Convert obj (Tensor, number, nested sequence, buffer, DLPack) to a Tensor.
 
+    An object that stands for a Tensor, traced or not, gives it by a method `__funct_array__()`.
+
     Args: dtype: of the result; None keeps the data's own, Python floats give float64. copy: False
     forbids one, True forces one; NumPy arrays are copied unless copy is False.
     Raises: DTypeError: when the data is not numeric. ShapeError: when nested sequences are ragged.
@@ -35,6 +37,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     Source: Array API 2025.12 `asarray`.
     """
     check_device("asarray", device)
+    if hasattr(obj, "__funct_array__"):
+        obj = obj.__funct_array__()
     if isinstance(obj, Tensor):
         return _cast_tensor(obj, obj.dtype if dtype is None else as_dtype("asarray", dtype), copy)
     if isinstance(obj, list | tuple) and any(isinstance(v, Tensor) for v in _flat(obj)):

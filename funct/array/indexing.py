@@ -219,18 +219,42 @@ class At:
         return index(constant(np.arange(_size(x.shape)).reshape(x.shape)), self._key)
 
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
-        """v written at the positions, into x or into another array of its size."""
-        x, at = self._x, self._positions()
+        """v written at the positions, into x or into another array of its shape."""
+        x = self._x
+        base = x if into is None else into
+        under = self._under_mask(name, v)
+        if under is not None:
+            mask, v = under
+            return ops.where(mask, v if mode is None else _COMBINED[mode](base, v), base)
+        at = self._positions()
         v = _fitted(name, _operand(name, v), at.shape, x.dtype)
         n = _size(x.shape)
-        flat = ops.reshape(x if into is None else into, (n,))
+        flat = ops.reshape(base, (n,))
         v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
         out = ops.scatter(flat, v, at) if mode is None else ops.scatter_combine(flat, v, at, mode)
         return ops.reshape(out, x.shape)
 
+    def _under_mask(self, name: str, v: Any) -> tuple[Any, Any] | None:
+        """(mask, v), where key is a mask and v the same for all that it selects.
+
+        An update is then a `where`, which needs no positions: the mask may be traced.
+        """
+        found = _sole_mask(self._key, self._x.shape)
+        if found is None:
+            return None
+        mask, rest, first = found
+        v = _operand(name, v)
+        extra = len(v.shape) - len(rest)
+        if extra > 0 and all(is_one(n) for n in v.shape[:extra]):
+            v = ops.reshape(v, v.shape[extra:])
+        if len(v.shape) > (len(rest) if first else 0):
+            return None
+        v = _fitted(name, v, rest, self._x.dtype)
+        return ops.reshape(mask, (*mask.shape, *(1,) * len(rest))), v
+
     def _factors(self, name: str, v: Any) -> Any:
         """Ones, with v multiplied in at the positions."""
-        one = ops.astype(constant(np.ones(())), self._x.dtype)
+        one = _number(1, self._x.dtype)
         return self._write(name, v, "multiply", ops.broadcast_to(one, self._x.shape))
 
     def set(self, v: Any) -> Any:
@@ -239,6 +263,9 @@ class At:
 
     def add(self, v: Any) -> Any:
         """Add; repeated positions add up."""
+        under = self._under_mask("add", v)
+        if under is not None:
+            return self._x + ops.where(*under, _number(0, self._x.dtype))
         x, at = self._x, self._positions()  # x + put(v): the tape keeps the positions alone
         v = _fitted("add", _operand("add", v), at.shape, x.dtype)
         n = _size(x.shape)
@@ -269,6 +296,33 @@ class At:
     def max(self, v: Any) -> Any:
         """The larger of the old value and v; equal ones share the derivative."""
         return self._write("max", v, "max")
+
+
+_COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
+
+
+def _number(n: int, dtype: Any) -> Any:
+    return constant(np.asarray(n, dtype))
+
+
+def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
+    """(mask, lengths of the axes behind it, whether it stands first), where key is one mask and
+    else whole axes.
+    """
+    entries = [_entry(k) for k in (key if isinstance(key, tuple) else (key,))]
+    at = [n for n, k in enumerate(entries) if _is_mask(k)]
+    others = [k for k in entries if not _is_mask(k)]
+    whole = all(k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in others)
+    if len(at) != 1 or not whole or others.count(Ellipsis) > 1:
+        return None
+    place, mask = at[0], entries[at[0]]
+    behind = len(entries) - 1 - place
+    start = len(shape) - behind - len(mask.shape) if Ellipsis in entries[:place] else place
+    stop = start + len(mask.shape)
+    fits = start >= 0 and stop + behind - others.count(Ellipsis) <= len(shape)
+    if not fits or shape[start:stop] != mask.shape:
+        return None
+    return mask, shape[stop:], start == 0
 
 
 def _operand(name: str, v: Any) -> Any:

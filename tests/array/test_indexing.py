@@ -301,6 +301,40 @@ def test_masked_update_by_broadcasting() -> None:
     laws.same(xp.asarray(expected).at[:, :2].set(xp.asarray([7.0, 8.0])), expected)
 
 
+@pytest.mark.parametrize("mode", ["set", *UFUNCS])
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda m: m,
+        lambda m: (..., m),
+        lambda m: (m, ...),
+        lambda m: (m[0],),
+        lambda m: (slice(None), m[0, 0]),
+        lambda m: (slice(None), m[0, 0], slice(None)),
+        lambda m: (..., m[:, 0, 0], slice(None), slice(None)),
+        lambda m: m[0, 0, 0],
+    ],
+    ids=["whole", "behind", "before", "first", "second", "between", "leading", "0-d"],
+)
+def test_update_under_a_traced_mask(mode: str, key: Any, rng: np.random.Generator) -> None:
+    """One value for all that a mask selects: no shape depends on the mask, so it may be traced."""
+    x = rng.uniform(0.5, 2.0, (3, 3, 3))
+    mask = rng.random((3, 3, 3)) < 0.5
+
+    def update(x: Any, v: Any, mask: Any) -> Any:
+        return getattr(x.at[key(mask)], mode)(v)
+
+    expected = x.copy()
+    at = key(mask)
+    expected[at] = 1.5 if mode == "set" else UFUNCS[mode](expected[at], 1.5)
+    given = [xp.asarray(x), xp.asarray(1.5), xp.asarray(mask)]
+    laws.close(update(*given), expected)
+    laws.close(ft.jit(update, fullgraph=True)(*given), expected)
+    assert ft.make_graph(update)(*given).nodes
+    laws.check_batch(update, given, rng)
+    laws.check_derivatives(lambda x, v: update(x, v, given[2]), given[:2], rng, order=1)
+
+
 @pytest.mark.parametrize("kind", ["int32", "float32", "complex128", "bool"])
 def test_update_keeps_the_dtype(kind: str) -> None:
     """The result has x's dtype whatever v is."""
