@@ -17,6 +17,7 @@ from funct.source import Site, active_transforms, user_site
 
 __all__ = [
     "ArgumentError",
+    "AxisError",
     "DTypeError",
     "EscapedTracerError",
     "ExportError",
@@ -66,6 +67,10 @@ class FunctError(Exception):
 
 class ShapeError(FunctError, ValueError):
     """Shapes that do not fit together, or an axis that the array does not have."""
+
+
+class AxisError(ShapeError, IndexError):
+    """An axis that the array does not have; a ValueError and an IndexError, as NumPy's."""
 
 
 class DTypeError(FunctError, TypeError):

@@ -1,9 +1,7 @@
 """The array namespace: `import funct.array as xp`. Names and signatures of the Python Array API."""
 
 import math as _math
-from typing import Any as _Any
 
-from funct import ops as _ops
 from funct.array import fft as fft
 from funct.array.creation import arange as arange
 from funct.array.creation import asarray as asarray
@@ -41,6 +39,8 @@ from funct.array.dtypes import uint8 as uint8
 from funct.array.dtypes import uint16 as uint16
 from funct.array.dtypes import uint32 as uint32
 from funct.array.dtypes import uint64 as uint64
+from funct.array.elementwise import clip as clip
+from funct.array.elementwise import positive as positive
 from funct.array.indexing import At as At
 from funct.array.inspection import namespace_info as __array_namespace_info__
 from funct.array.linalg import einsum as einsum
@@ -66,12 +66,23 @@ from funct.array.manipulation import squeeze as squeeze
 from funct.array.manipulation import stack as stack
 from funct.array.manipulation import tile as tile
 from funct.array.manipulation import unstack as unstack
+from funct.array.searching import argmax as argmax
+from funct.array.searching import argmin as argmin
+from funct.array.searching import argsort as argsort
+from funct.array.searching import count_nonzero as count_nonzero
+from funct.array.searching import nonzero as nonzero
+from funct.array.searching import searchsorted as searchsorted
+from funct.array.searching import sort as sort
+from funct.array.searching import take as take
+from funct.array.searching import take_along_axis as take_along_axis
+from funct.array.searching import top_k as top_k
+from funct.array.sets import isin as isin
+from funct.array.sets import unique_all as unique_all
+from funct.array.sets import unique_counts as unique_counts
+from funct.array.sets import unique_inverse as unique_inverse
+from funct.array.sets import unique_values as unique_values
 from funct.array.statistical import all as all
 from funct.array.statistical import any as any
-from funct.array.statistical import argmax as argmax
-from funct.array.statistical import argmin as argmin
-from funct.array.statistical import argsort as argsort
-from funct.array.statistical import count_nonzero as count_nonzero
 from funct.array.statistical import cumulative_prod as cumulative_prod
 from funct.array.statistical import cumulative_sum as cumulative_sum
 from funct.array.statistical import diff as diff
@@ -79,15 +90,9 @@ from funct.array.statistical import logsumexp as logsumexp
 from funct.array.statistical import max as max
 from funct.array.statistical import mean as mean
 from funct.array.statistical import min as min
-from funct.array.statistical import nonzero as nonzero
 from funct.array.statistical import prod as prod
-from funct.array.statistical import searchsorted as searchsorted
-from funct.array.statistical import sort as sort
 from funct.array.statistical import std as std
 from funct.array.statistical import sum as sum
-from funct.array.statistical import take as take
-from funct.array.statistical import take_along_axis as take_along_axis
-from funct.array.statistical import top_k as top_k
 from funct.array.statistical import var as var
 from funct.array.tensor import Array as Array
 from funct.array.tensor import Ground as Ground
@@ -162,26 +167,26 @@ from funct.ops import where as where
 
 __all__ = [
     "Array", "At", "Device", "Ground", "Tensor", "__array_api_version__",
-    "__array_namespace_info__", "abs", "acos", "acosh", "add",
-    "all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "asin", "asinh", "astype",
-    "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj",
-    "copysign", "cos", "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff",
-    "divide", "e", "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1",
-    "eye", "fft", "finfo", "flip", "float16", "float32", "float64", "floor", "floor_divide",
-    "from_dlpack", "full", "full_like", "greater", "greater_equal", "hypot", "iinfo", "imag", "inf",
-    "int16", "int32", "int64", "int8", "isdtype", "isfinite", "isinf", "isnan", "less",
-    "less_equal", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max",
-    "maximum", "mean", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative",
-    "newaxis", "nextafter", "nonzero", "not_equal", "ones", "ones_like", "outer", "pad",
-    "permute_dims", "pi", "positive", "pow", "prod", "real", "reciprocal", "remainder", "repeat",
-    "reshape", "result_type", "roll", "round", "searchsorted", "sign", "signbit", "sin", "sinh",
-    "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "tril", "triu", "trunc",
-    "uint16", "uint32", "uint64", "uint8", "unstack", "var", "vecdot", "where", "zeros",
-    "zeros_like",
+    "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax",
+    "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast",
+    "ceil", "clip", "complex128", "complex64", "concat", "conj", "copysign", "cos", "cosh",
+    "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "divide", "e", "einsum", "empty",
+    "empty_like", "equal", "erf", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip",
+    "float16", "float32", "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like",
+    "greater", "greater_equal", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int64", "int8",
+    "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linspace", "log",
+    "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum", "mean", "meshgrid",
+    "min", "minimum", "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "nonzero",
+    "not_equal", "ones", "ones_like", "outer", "pad", "permute_dims", "pi", "positive", "pow",
+    "prod", "real", "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round",
+    "searchsorted", "sign", "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack",
+    "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
+    "top_k", "tril", "triu", "trunc", "uint16", "uint32", "uint64", "uint8", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot", "where",
+    "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"
@@ -191,15 +196,3 @@ inf = _math.inf
 nan = _math.nan
 newaxis = None
 pi = _math.pi
-
-
-def positive(x: _Any, /) -> _Any:
-    """x itself."""
-    return x
-
-
-def clip(x: _Any, /, min: _Any = None, max: _Any = None) -> _Any:
-    """x limited to [min, max]; None leaves a side open. Where min > max, the result is max."""
-    if min is not None:
-        x = _ops.maximum(x, min)
-    return x if max is None else _ops.minimum(x, max)

@@ -6,19 +6,19 @@ import operator
 from typing import Any
 
 from funct.core import Shape, Size
-from funct.errors import ShapeError
+from funct.errors import AxisError, ShapeError
 
 __all__ = ["normal_axes", "normal_axis", "normal_shape"]
 
 
 def normal_axis(name: str, axis: Any, ndim: int) -> int:
-    """A non-negative axis, or ShapeError that names the function."""
+    """A non-negative axis, or an error that names the function."""
     try:
         k = operator.index(axis)
     except TypeError:
         raise ShapeError(f"{name}: axis must be an int, got {axis!r}") from None
     if not -ndim <= k < ndim:
-        raise ShapeError(f"{name}: axis {k} is out of range for an array of rank {ndim}")
+        raise AxisError(f"{name}: axis {k} is out of range for an array of rank {ndim}")
     return k % ndim if ndim else k
 
 

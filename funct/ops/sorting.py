@@ -122,12 +122,17 @@ def top_k(x: Value, axis: int, k: int) -> tuple[Value, Value]:
 def _search_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
     x, v = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))
-    # counting the elements below is the same number, and it broadcasts over lanes
-    rank = len(v.shape)
-    x = ops.reshape(x, (size, *(1,) * (rank - 1), x.shape[1]))
-    v = ops.reshape(v, (*v.shape, 1))
-    below = ops.less(x, v) if params[0] == "left" else ops.less_equal(x, v)
-    return ops.reduce_sum(ops.astype(below, _INT64), (rank,), False)
+    # by merging: how many of x stand before each of v when both are sorted together, ties decided
+    # by the order in which they are joined; NaN comes last here too
+    n, m = x.shape[1], ops.axis_count(v, tuple(range(1, len(v.shape))))
+    flat = ops.reshape(v, (size, m))
+    left = params[0] == "left"
+    order = ops.argsort(ops.concat(flat, x, 1) if left else ops.concat(x, flat, 1), 1, False)
+    of_x = ops.greater_equal(order, m) if left else ops.less(order, n)
+    before = ops.cumulative_sum(ops.astype(of_x, _INT64), 1)
+    found = ops.put_along_axis(before, order, 1, n + m)
+    part = (None, m, 1) if left else (n, None, 1)
+    return ops.reshape(ops.slice_(found, ((None, None, 1), part)), v.shape)
 
 
 def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:

@@ -1,0 +1,45 @@
+"""Chapter: elementwise functions that are no primitives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+
+__all__ = ["clip", "positive"]
+
+
+def positive(x: Any, /) -> Any:
+    """x itself."""
+    return x
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """x limited to [min, max], in x's dtype; None leaves a side open.
+
+    The limits are numbers or arrays that broadcast with x. NaN in any of the three gives NaN; where
+    min > max, the result is max. An integer x takes limits outside its dtype's range.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.clip(xp.asarray([-2.0, 0.5, 3.0]), 0.0, max=1.0).tolist()
+        [0.0, 0.5, 1.0]
+
+    Source: Array API 2025.12 `clip`.
+    """
+    y = x
+    if min is not None:
+        y = ops.maximum(y, _within(min, x.dtype))
+    if max is not None:
+        y = ops.minimum(y, _within(max, x.dtype))
+    same_kind = y.dtype.kind == x.dtype.kind or (y.dtype.kind in "iu" and x.dtype.kind in "iu")
+    return y if y.dtype == x.dtype or not same_kind else ops.astype(y, x.dtype)
+
+
+def _within(limit: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python integer brought into the range of an integer dtype."""
+    if limit.__class__ is not int or dtype.kind not in "iu":
+        return limit
+    info = np.iinfo(dtype)
+    return int(info.min) if limit < info.min else int(info.max) if limit > info.max else limit

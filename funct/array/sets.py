@@ -1,0 +1,122 @@
+"""Chapter: set functions. Every NaN is an element of its own.
+
+How many distinct elements there are is known from values alone, so these ask for concrete ones, as
+`nonzero` does: under `jit` the answer is a guard, and each set of repetitions is a path. The values
+are taken from x at the indices found, so that derivatives flow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from funct import ops
+from funct.array.creation import asarray, full, promoted
+from funct.array.manipulation import reshape
+from funct.array.tensor import Tensor
+from funct.ops.families import constant
+
+__all__ = [
+    "UniqueAll", "UniqueCounts", "UniqueInverse", "isin", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
+]  # fmt: skip
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """The distinct elements of x in ascending order, and where and how often each stands.
+
+    Returns: values (1-D), the index in the flat x where each stands first, for each element of x
+    the index of its value (of x's shape), and how often each value occurs.
+    Example:
+        >>> import funct.array as xp
+        >>> values, indices, inverse, counts = xp.unique_all(xp.asarray([3, 1, 3]))
+        >>> values.tolist(), indices.tolist(), inverse.tolist(), counts.tolist()
+        ([1, 3], [1, 0], [1, 0, 1], [1, 2])
+
+    Source: Array API 2025.12 `unique_all`.
+    """
+    flat = reshape(x, (-1,))
+    _, first, inverse, counts = np.unique(
+        flat.concrete(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    )
+    first, counts = (constant(np.asarray(v, np.int64)) for v in (first, counts))
+    inverse = constant(np.asarray(inverse.reshape(x.shape), np.int64))
+    return UniqueAll(ops.take(flat, first, 0), first, inverse, counts)
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The distinct elements of x in ascending order, and how often each occurs."""
+    values, _, _, counts = unique_all(x)
+    return UniqueCounts(values, counts)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The distinct elements of x in ascending order, and the indices that give x from them."""
+    values, _, inverse, _ = unique_all(x)
+    return UniqueInverse(values, inverse)
+
+
+def unique_values(x: Any, /) -> Any:
+    """The distinct elements of x in ascending order; each takes the derivative of its first."""
+    return unique_all(x).values
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
+    """Whether each element of x1 equals some element of x2; NaN equals none. invert: whether not.
+
+    Either may be a Python number. The shape is x1's; no value is asked for.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.isin(xp.asarray([1, 2, 5]), xp.asarray([5, 1])).tolist()
+        [True, False, True]
+
+    Source: Array API 2025.12 `isin`.
+    """
+    x1, x2 = _both(x1, x2)
+    pool = ops.sort(reshape(x2, (-1,)), 0, False)
+    n = pool.shape[0]
+    if n == 0:
+        found = full(x1.shape, False)
+    else:
+        at = ops.minimum(ops.searchsorted(pool, x1, "left"), n - 1)
+        found = ops.equal(ops.take(pool, at, 0), x1)
+    return ops.logical_not(found) if invert else found
+
+
+def _both(x1: Any, x2: Any) -> Any:
+    """Both as arrays of one dtype; a Python number adopts the other's."""
+    if not isinstance(x1, Tensor):
+        x1 = _adopted(x1, x2)
+    elif not isinstance(x2, Tensor):
+        x2 = _adopted(x2, x1)
+    return promoted([x1, x2])
+
+
+def _adopted(number: Any, other: Any) -> Any:
+    if isinstance(number, bool | int | float | complex) and isinstance(other, Tensor):
+        return asarray(number, dtype=np.result_type(number, other.dtype))
+    return asarray(number)
