@@ -15,6 +15,10 @@ from funct.array import Tensor as Tensor
 from funct.core import ShapeDtype as ShapeDtype
 from funct.graph import Graph as Graph
 from funct.transforms import Zero as Zero
+from funct.transforms import all_gather as all_gather
+from funct.transforms import all_to_all as all_to_all
+from funct.transforms import axis_index as axis_index
+from funct.transforms import axis_size as axis_size
 from funct.transforms import custom_jvp as custom_jvp
 from funct.transforms import custom_vjp as custom_vjp
 from funct.transforms import eval_shape as eval_shape
@@ -28,6 +32,12 @@ from funct.transforms import jvp as jvp
 from funct.transforms import linear_transpose as linear_transpose
 from funct.transforms import linearize as linearize
 from funct.transforms import make_graph as make_graph
+from funct.transforms import pmax as pmax
+from funct.transforms import pmean as pmean
+from funct.transforms import pmin as pmin
+from funct.transforms import ppermute as ppermute
+from funct.transforms import psum as psum
+from funct.transforms import psum_scatter as psum_scatter
 from funct.transforms import stop_gradient as stop_gradient
 from funct.transforms import value_and_grad as value_and_grad
 from funct.transforms import vjp as vjp
@@ -36,7 +46,9 @@ from funct.transforms import vmap as vmap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "Graph", "ShapeDtype", "Tensor", "Zero", "array", "custom_jvp", "custom_vjp", "errors",
-    "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
-    "linearize", "make_graph", "random", "stop_gradient", "tree", "value_and_grad", "vjp", "vmap",
+    "Array", "Graph", "ShapeDtype", "Tensor", "Zero", "all_gather", "all_to_all", "array",
+    "axis_index", "axis_size", "custom_jvp", "custom_vjp", "errors", "eval_shape", "grad",
+    "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize",
+    "make_graph", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "random",
+    "stop_gradient", "tree", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

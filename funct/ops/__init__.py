@@ -6,6 +6,9 @@ These functions take normal parameters (non-negative axes, tuples); the standard
 
 from funct.core import Sample as Sample
 from funct.ops import families as families
+from funct.ops.collectives import all_gather as all_gather
+from funct.ops.collectives import psum as psum
+from funct.ops.collectives import psum_scatter as psum_scatter
 from funct.ops.convolution import convolution as convolution
 from funct.ops.convolution import convolution_input as convolution_input
 from funct.ops.convolution import convolution_weight as convolution_weight
@@ -143,23 +146,23 @@ from funct.ops.transcendental import tan as tan
 from funct.ops.transcendental import tanh as tanh
 
 __all__ = [
-    "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "any", "argmax", "argmin", "argsort",
-    "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool", "axis_count", "bitwise_and",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "broadcast_to", "ceil", "concat", "conj", "contract", "convolution", "convolution_input",
-    "convolution_weight", "copysign", "cos", "cosh", "cumulative_prod", "cumulative_sum",
-    "dequantize", "divide", "embed", "equal", "erf", "exp", "expm1", "fft", "first_axis", "flip",
-    "floor", "floor_divide", "fold_windows", "greater", "greater_equal", "hermitian_fft", "hypot",
-    "imag", "isfinite", "isinf", "isnan", "keep_float", "less", "less_equal", "linear_recurrence",
-    "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "matmul", "max_pool", "max_pool_index", "maximum", "mean_of", "minimum",
-    "move_axis", "move_block", "multiply", "negative", "nextafter", "not_equal", "pad_axes",
-    "permute_dims", "pow", "put", "put_along_axis", "quantize", "quantized_add",
-    "quantized_avg_pool", "quantized_convolution", "quantized_linear", "quantized_mean",
-    "random_bits", "random_fold_in", "random_split", "real", "real_fft", "reciprocal", "reduce_max",
-    "reduce_min", "reduce_prod", "reduce_sum", "relu", "remainder", "reshape", "restore", "round",
-    "scatter", "scatter_combine", "searchsorted", "sign", "signbit", "sin", "sinh", "size_along",
-    "slice_", "slice_length", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract",
-    "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows",
-    "wrap_index",
+    "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "all_gather", "any", "argmax",
+    "argmin", "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool",
+    "axis_count", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "concat", "conj", "contract",
+    "convolution", "convolution_input", "convolution_weight", "copysign", "cos", "cosh",
+    "cumulative_prod", "cumulative_sum", "dequantize", "divide", "embed", "equal", "erf", "exp",
+    "expm1", "fft", "first_axis", "flip", "floor", "floor_divide", "fold_windows", "greater",
+    "greater_equal", "hermitian_fft", "hypot", "imag", "isfinite", "isinf", "isnan", "keep_float",
+    "less", "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "max_pool",
+    "max_pool_index", "maximum", "mean_of", "minimum", "move_axis", "move_block", "multiply",
+    "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "psum", "psum_scatter",
+    "put", "put_along_axis", "quantize", "quantized_add", "quantized_avg_pool",
+    "quantized_convolution", "quantized_linear", "quantized_mean", "random_bits", "random_fold_in",
+    "random_split", "real", "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod",
+    "reduce_sum", "relu", "remainder", "reshape", "restore", "round", "scatter", "scatter_combine",
+    "searchsorted", "sign", "signbit", "sin", "sinh", "size_along", "slice_", "slice_length",
+    "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last", "take",
+    "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
 ]  # fmt: skip

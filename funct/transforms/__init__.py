@@ -3,6 +3,16 @@
 from funct.transforms.abstract import eval_shape as eval_shape
 from funct.transforms.abstract import make_graph as make_graph
 from funct.transforms.abstract import stop_gradient as stop_gradient
+from funct.transforms.collectives import all_gather as all_gather
+from funct.transforms.collectives import all_to_all as all_to_all
+from funct.transforms.collectives import axis_index as axis_index
+from funct.transforms.collectives import axis_size as axis_size
+from funct.transforms.collectives import pmax as pmax
+from funct.transforms.collectives import pmean as pmean
+from funct.transforms.collectives import pmin as pmin
+from funct.transforms.collectives import ppermute as ppermute
+from funct.transforms.collectives import psum as psum
+from funct.transforms.collectives import psum_scatter as psum_scatter
 from funct.transforms.custom import custom_jvp as custom_jvp
 from funct.transforms.custom import custom_vjp as custom_vjp
 from funct.transforms.forward import jvp as jvp
@@ -20,7 +30,8 @@ from funct.transforms.jit import jit as jit
 from funct.transforms.vmap import vmap as vmap
 
 __all__ = [
-    "Zero", "custom_jvp", "custom_vjp", "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacrev",
-    "jit", "jvp", "linear_transpose", "linearize", "make_graph", "stop_gradient", "value_and_grad",
-    "vjp", "vmap",
+    "Zero", "all_gather", "all_to_all", "axis_index", "axis_size", "custom_jvp", "custom_vjp",
+    "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
+    "linearize", "make_graph", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
+    "stop_gradient", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

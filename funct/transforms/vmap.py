@@ -4,17 +4,18 @@ border.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import optree
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, asarray
+from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.core import Level, Primitive, Region, bind_region
 from funct.errors import FunctError, ShapeError, TransformError, TreeError
+from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Lanes, agreed, by_path, joined, select
 
 __all__ = ["Batch", "BatchTracer", "vmap"]
@@ -183,6 +184,7 @@ def vmap(
     in_axes: Any = 0,
     out_axes: Any = 0,
     *,
+    axis_name: Hashable = None,
     axis_size: int | None = None,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
@@ -190,8 +192,9 @@ def vmap(
 
     Args: in_axes: which axis of each argument is the batch: an int, None (the same for all lanes),
     or a tuple or tree of them that is a prefix of the arguments. out_axes: where the batch goes in
-    the results, likewise. axis_size: needed where no argument has a batch. chunk_size: run at most
-    this many lanes at a time.
+    the results, likewise. axis_name: what `psum` and the other collectives call the batch.
+    axis_size: needed where no argument has a batch. chunk_size: run at most this many lanes at a
+    time.
 
     Python control flow works: where lanes disagree on a value that `if`, `while`, `int()` or a
     boolean mask asks for, fun is run once for each distinct path, on the lanes that take it.
@@ -216,7 +219,6 @@ def vmap(
         values = [v if a is None else asarray(v) for v, a in zip(values, axes, strict=True)]
         axes = [None if a is None else _axis(v, a) for v, a in zip(values, axes, strict=True)]
         size = _batch_size(values, axes, axis_size)
-
         values = [
             v if a is None else ops.move_axis(v, a, 0) for v, a in zip(values, axes, strict=True)
         ]
@@ -231,7 +233,11 @@ def vmap(
                     for v, a in zip(values, axes, strict=True)
                 ]
                 split = len(ins) - len(named)
-                out = fun(*spec.unflatten(ins[:split]), **named_spec.unflatten(ins[split:]))
+                index = None
+                if axis_name is not None:
+                    index = BatchTracer(arange(int(count)), level)
+                with named_axis(axis_name, index, count, whole=lanes is None):
+                    out = fun(*spec.unflatten(ins[:split]), **named_spec.unflatten(ins[split:]))
                 if outs:
                     pytree.same_structure("vmap: results of other lanes", outs[0], out)
                 outs.append(out)

@@ -4,14 +4,15 @@ Run any test-suite that takes an Array-API namespace on `funct.array` with
 
     python -m pytest -p tests.conformance.inside_transforms --inside grad|jvp|vmap|jit ...
 
-For each test one level is open: `grad` (a leaf of a tape), `jvp` (a value with a zero tangent), `vmap`
-(two equal lanes) or `jit` (a captured input). The creation functions of `funct.array` then return
-tracers of that level, so that all that the test computes goes through the transform's rules, and
-what it looks at is asked from the tracer.
+For each test one level is open: `grad` (a leaf of a tape), `jvp` (a value with a zero tangent),
+`vmap` (two equal lanes) or `jit` (a captured input). The creation functions of `funct.array` then
+return tracers of that level, so that all that the test computes goes through the transform's
+rules, and what it looks at is asked from the tracer.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,7 +67,7 @@ def inside(name: str) -> Iterator[Level]:
             x = fun(*args, **kwargs)
             return trace(x) if x.__class__ is xp.Array else x
 
-        create.__signature__ = __import__("inspect").signature(fun)  # type: ignore[attr-defined]
+        create.__signature__ = inspect.signature(fun)  # type: ignore[attr-defined]
         return create
 
     for fun in CREATION:
