@@ -64,7 +64,7 @@ def psum(x: Value, index: Value, size: int) -> Value:
     """Sum of x over the lanes; every lane gets it."""
 
 
-# all_gather and psum_scatter: each other's transposes ----------------------------------------------
+# all_gather and psum_scatter: each other's transposes --------------------------------------------
 
 
 def _all_gather_rule(g: Value, index: Value, size: int) -> Value:

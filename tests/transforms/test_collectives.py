@@ -1,4 +1,4 @@
-"""Collectives over vmap's named axes: against NumPy on the whole batch, and under every transform."""
+"""Collectives over vmap's named axes: NumPy on the whole batch, and every transform."""
 
 from collections.abc import Callable
 from typing import Any
@@ -57,7 +57,7 @@ CASES: dict[str, tuple[Fun, Fun]] = {
     ),
     "all_to_all tiled": (
         lambda x: ft.all_to_all(x, "i", 1, 0, tiled=True),
-        lambda b: np.stack([np.concatenate([np.split(r, N, 1)[k] for r in b], 0) for k in range(N)]),
+        lambda b: np.stack([np.concatenate([np.split(r, N, 1)[k] for r in b]) for k in range(N)]),
     ),
     "ppermute ring": (lambda x: ft.ppermute(x, "i", RING), lambda b: np.roll(b, 1, 0)),
     "ppermute line": (
