@@ -20,6 +20,7 @@ __all__ = [
     "AxisError",
     "DTypeError",
     "EscapedTracerError",
+    "ExchangeError",
     "ExportError",
     "FileFormatError",
     "FunctError",
@@ -137,6 +138,10 @@ class ExportError(FunctError, ValueError):
 
 class QuantizationError(FunctError, ValueError):
     """A quantizer's request that cannot be carried out, or parameters out of range."""
+
+
+class ExchangeError(FunctError, BufferError):
+    """Elements that cannot be handed over as asked: another device, a dtype the protocol lacks."""
 
 
 class MissingExtraError(FunctError, ImportError):

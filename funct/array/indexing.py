@@ -78,7 +78,7 @@ def _unmasked(x: Any, mask: Any, axis: int) -> list[Any]:
     if not mask.shape:
         return [_Extra(wrap(np.zeros(int(bool(mask)), np.int64)))]
     covered = x.shape[axis : axis + len(mask.shape)]
-    if covered != mask.shape:
+    if any(n != m for n, m in zip(covered, mask.shape) if not (m.__class__ is int and m == 0)):
         raise IndexOutOfBoundsError(
             f"x[mask]: mask has shape {mask.shape}, the axes it selects have {covered}"
         )

@@ -17,7 +17,13 @@ from funct import ops
 from funct.array.device import CPU, Device, check_device
 from funct.array.indexing import At, index
 from funct.core import Level, Operand, Primitive, Region, Shape, Size, Value
-from funct.errors import ArgumentError, ImmutableError, ShapeError, UnsupportedOperandError
+from funct.errors import (
+    ArgumentError,
+    ExchangeError,
+    ImmutableError,
+    ShapeError,
+    UnsupportedOperandError,
+)
 from funct.ops.families import adopt, explain, wrap
 
 __all__ = ["Array", "Ground", "Tensor"]
@@ -399,16 +405,40 @@ class Array(Tensor):
         if dtype is not None and np.dtype(dtype) != self.data.dtype:
             return self.data.astype(dtype)
         if copy:
-            return self.data.copy()
+            return self.data.copy("K")
         view = self.data.view()
         view.flags.writeable = False  # no write through any view changes a Tensor
         return view
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.data.copy().__dlpack__(**kwargs)  # importers may ignore a read-only flag
+    def __buffer__(self, flags: int, /) -> memoryview:
+        return memoryview(self.__array__())  # asked for from Python 3.12 on
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule for `from_dlpack`: a copy that the consumer may write into.
+
+        copy=False shares the buffer and marks it read-only; consumers older than DLPack 1.0 know no
+        such mark and get a copy all the same. Raises BufferError for another device.
+        """
+        if stream is not None:
+            raise ArgumentError(f"__dlpack__: stream must be None on the CPU, got {stream!r}")
+        if dl_device is not None and (int(dl_device[0]), dl_device[1]) != (1, 0):
+            raise ExchangeError(f"__dlpack__: dl_device must be (1, 0), the CPU, got {dl_device}")
+        share = copy is False and max_version is not None and max_version[0] >= 1
+        data = self.__array__() if share else self.data.copy("K")
+        try:
+            return data.__dlpack__(max_version=max_version)
+        except BufferError as error:
+            raise ExchangeError(f"__dlpack__: {error}") from None
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.data.__dlpack_device__()
+        return (1, 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return wrap, (np.asarray(self.data),)

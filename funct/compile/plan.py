@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import attrs
-import numpy as np
 
 from funct.core import is_one
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead, inline_calls, share_common
+from funct.kernels.elementwise import is_ufunc
 
 __all__ = ["Plan", "Step", "makes_new_buffer", "plan"]
 
@@ -58,7 +58,7 @@ class Plan:
 
 def makes_new_buffer(node: Node) -> bool:
     """Whether no result of the node shares memory with an operand."""
-    return isinstance(node.primitive.raw, np.ufunc) or node.name in _NEW
+    return is_ufunc(node.primitive.raw) or node.name in _NEW
 
 
 def plan(graph: Graph, *, guards: bool = True) -> Plan:
@@ -102,7 +102,7 @@ def _buffers(graph: Graph) -> dict[Var, frozenset[Var]]:
             continue
         seen = [found[a] for a in e.operands if isinstance(a, Var) and a in found]
         shared = frozenset[Var]().union(*seen)
-        dense = isinstance(e.primitive.raw, np.ufunc) or e.name in _DENSE
+        dense = is_ufunc(e.primitive.raw) or e.name in _DENSE
         for v in e.results:
             mine = frozenset([v] if dense and v.shape else [])
             found[v] = mine if makes_new_buffer(e) else shared
@@ -125,7 +125,7 @@ def _layouts(graph: Graph) -> dict[Var, Any]:
         if isinstance(e, Node):
             for v in e.results:
                 found[v] = v
-            if isinstance(e.primitive.raw, np.ufunc):
+            if is_ufunc(e.primitive.raw):
                 tokens = tuple(dict.fromkeys(found[a] for a in _shaping(e)))
                 found[e.results[0]] = tokens[0] if len(tokens) == 1 else tokens
     return found
@@ -145,7 +145,7 @@ def _reusable(
     layouts: Mapping[Var, Any],
     taken: set[Var],
 ) -> Var | None:
-    if not isinstance(node.primitive.raw, np.ufunc) or node.params:
+    if not is_ufunc(node.primitive.raw) or node.params:
         return None
     out = node.results[0]
     if len({layouts[v] for v in _shaping(node)}) > 1:

@@ -2,7 +2,7 @@
 
 A rule is a linear function of g and names what it needs:
 
-    def _divide_rule_y(g, ans, y): return -g * ans / y
+    def _divide_rule_x2(g, ans, x2): return -g * ans / x2
 
 The names after g (`ans`, operands, parameters, `x_shape` for a shape alone) decide what the tape
 keeps.

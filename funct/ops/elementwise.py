@@ -12,8 +12,9 @@ import numpy as np
 
 from funct import ops
 from funct.core import Absent, Operand, Pair, Value
+from funct.kernels import elementwise as kernels
 from funct.ops.families import elementwise
-from funct.ops.samples import kinks, pairs, reals
+from funct.ops.samples import edges, integers, kinks, pairs, reals, several
 
 __all__ = [
     "abs", "absorb", "add", "ceil", "conj", "copysign", "divide", "floor", "floor_divide",
@@ -34,47 +35,47 @@ def _minus(g: Value) -> Value:
 
 
 @elementwise(np.add, _same, _same, code="{0} + {1}", onnx="Add", samples=pairs(complex_too=True))
-def add(x: Operand, y: Operand, /) -> Value:
-    """Sum x + y."""
+def add(x1: Operand, x2: Operand, /) -> Value:
+    """Sum x1 + x2."""
 
 
 @elementwise(
     np.subtract, _same, _minus, code="{0} - {1}", onnx="Sub", samples=pairs(complex_too=True)
 )
-def subtract(x: Operand, y: Operand, /) -> Value:
-    """Difference x - y."""
+def subtract(x1: Operand, x2: Operand, /) -> Value:
+    """Difference x1 - x2."""
 
 
-def _multiply_rule_x(g: Value, y: Value) -> Value:
-    return g * y
+def _multiply_rule_x1(g: Value, x2: Value) -> Value:
+    return g * x2
 
 
-def _multiply_rule_y(g: Value, x: Value) -> Value:
-    return g * x
+def _multiply_rule_x2(g: Value, x1: Value) -> Value:
+    return g * x1
 
 
 @elementwise(
-    np.multiply, _multiply_rule_x, _multiply_rule_y,
+    np.multiply, _multiply_rule_x1, _multiply_rule_x2,
     code="{0} * {1}", onnx="Mul", samples=pairs(complex_too=True),
 )  # fmt: skip
-def multiply(x: Operand, y: Operand, /) -> Value:
-    """Product x * y."""
+def multiply(x1: Operand, x2: Operand, /) -> Value:
+    """Product x1 * x2."""
 
 
-def _divide_rule_x(g: Value, y: Value) -> Value:
-    return g / y
+def _divide_rule_x1(g: Value, x2: Value) -> Value:
+    return g / x2
 
 
-def _divide_rule_y(g: Value, ans: Value, y: Value) -> Value:
-    return -g * ans / y
+def _divide_rule_x2(g: Value, ans: Value, x2: Value) -> Value:
+    return -g * ans / x2
 
 
 @elementwise(
-    np.divide, _divide_rule_x, _divide_rule_y,
+    np.divide, _divide_rule_x1, _divide_rule_x2,
     code="{0} / {1}", onnx="Div", samples=pairs(y=(0.5, 2.0), complex_too=True),
 )  # fmt: skip
-def divide(x: Operand, y: Operand, /) -> Value:
-    """Quotient x / y; integers give a float."""
+def divide(x1: Operand, x2: Operand, /) -> Value:
+    """Quotient x1 / x2; integers give a float."""
 
 
 def _onnx_other_side(w: Any, rest: str, y: str) -> str:
@@ -91,21 +92,22 @@ def _onnx_floor_divide(w: Any, x: str, y: str) -> str:
     below = w.op("Where", _onnx_other_side(w, rest, y), w.op("Sub", whole, one), whole)
     if w.dtype_of(x).kind != "f":
         return str(below)
-    none = w.op(
-        "Equal", y, w.constant(0, w.dtype_of(y))
-    )  # x / 0 is infinite, its rest is no number
-    return str(w.op("Where", none, w.op("Div", x, y), w.op("Round", below)))
+    edge = w.op("Equal", y, w.constant(0, w.dtype_of(y)))  # there x / y, for its rest is no number
+    for v in (x, y):
+        edge = w.op("Or", edge, w.op("IsInf", v))
+    return str(w.op("Where", edge, w.op("Div", x, y), w.op("Round", below)))
 
 
 @elementwise(
-    np.floor_divide, None, None, onnx=_onnx_floor_divide, samples=pairs(y=(0.5, 2.0), smooth=False)
-)
-def floor_divide(x: Operand, y: Operand, /) -> Value:
-    """Quotient rounded towards minus infinity; piecewise constant."""
+    kernels.floor_divide, None, None, onnx=_onnx_floor_divide,
+    samples=several(pairs(y=(0.5, 2.0), smooth=False), edges()),
+)  # fmt: skip
+def floor_divide(x1: Operand, x2: Operand, /) -> Value:
+    """Quotient rounded down; piecewise constant. inf // 2 is inf, 1 // -inf is -0."""
 
 
-def _remainder_rule_y(g: Value, x: Value, y: Value) -> Value:
-    return -g * ops.floor_divide(x, y)
+def _remainder_rule_x2(g: Value, x1: Value, x2: Value) -> Value:
+    return -g * ops.floor_divide(x1, x2)
 
 
 def _onnx_remainder(w: Any, x: str, y: str) -> str:
@@ -116,10 +118,10 @@ def _onnx_remainder(w: Any, x: str, y: str) -> str:
 
 
 @elementwise(
-    np.remainder, _same, _remainder_rule_y, onnx=_onnx_remainder, samples=pairs(y=(2.1, 3.0))
+    np.remainder, _same, _remainder_rule_x2, onnx=_onnx_remainder, samples=pairs(y=(2.1, 3.0))
 )
-def remainder(x: Operand, y: Operand, /) -> Value:
-    """x - floor(x / y) * y, with the sign of y."""
+def remainder(x1: Operand, x2: Operand, /) -> Value:
+    """x1 - floor(x1 / x2) * x2, with the sign of x2."""
 
 
 @elementwise(np.negative, _minus, code="-{0}", onnx="Neg", samples=_ANY)
@@ -195,34 +197,34 @@ def reciprocal(x: Operand, /) -> Value:
     """1 / x."""
 
 
-def _pow_rule_x(g: Value, x: Value, y: Operand) -> Value:
-    if isinstance(y, bool | int | float):
-        if y == 0:
+def _pow_rule_x1(g: Value, x1: Value, x2: Operand) -> Value:
+    if isinstance(x2, bool | int | float):
+        if x2 == 0:
             return g * 0.0
-        return g * (y * x) if y == 2 else g * (y * x ** (y - 1))
-    zero = ops.equal(y, 0)  # x**0 is constant, at x = 0 too
-    return g * ops.where(zero, 0.0, y * ops.pow(x, ops.where(zero, 1.0, y - 1)))
+        return g * (x2 * x1) if x2 == 2 else g * (x2 * x1 ** (x2 - 1))
+    zero = ops.equal(x2, 0)  # x1**0 is constant, at x1 = 0 too
+    return g * ops.where(zero, 0.0, x2 * ops.pow(x1, ops.where(zero, 1.0, x2 - 1)))
 
 
-def _pow_rule_y(g: Value, ans: Value, x: Operand, y: Value) -> Value:
-    zero = ops.equal(x, 0)  # 0**y is constantly 0 for y > 0
-    return g * ans * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, x)))
+def _pow_rule_x2(g: Value, ans: Value, x1: Operand, x2: Value) -> Value:
+    zero = ops.equal(x1, 0)  # 0**x2 is constantly 0 for x2 > 0
+    return g * ans * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, x1)))
 
 
 @elementwise(
-    np.power, _pow_rule_x, _pow_rule_y, code="pow({0}, {1})", onnx="Pow",
+    np.power, _pow_rule_x1, _pow_rule_x2, code="pow({0}, {1})", onnx="Pow",
     samples=pairs(x=(0.4, 2.0), complex_too=True),
 )  # fmt: skip
-def pow(x: Operand, y: Operand, /) -> Value:
-    """x to the power y. Where x is 0, the derivative in y is 0."""
+def pow(x1: Operand, x2: Operand, /) -> Value:
+    """x1 to the power x2. Where x1 is 0, the derivative in x2 is 0."""
 
 
-def _hypot_rule_x(g: Value, ans: Value, x: Value) -> Value:
-    return g * ops.where(ops.equal(ans, 0), 0.0, x) / ops.where(ops.equal(ans, 0), 1.0, ans)
+def _hypot_rule_x1(g: Value, ans: Value, x1: Value) -> Value:
+    return g * ops.where(ops.equal(ans, 0), 0.0, x1) / ops.where(ops.equal(ans, 0), 1.0, ans)
 
 
-def _hypot_rule_y(g: Value, ans: Value, y: Value) -> Value:
-    return _hypot_rule_x(g, ans, y)
+def _hypot_rule_x2(g: Value, ans: Value, x2: Value) -> Value:
+    return _hypot_rule_x1(g, ans, x2)
 
 
 def _onnx_hypot(w: Any, x: str, y: str) -> str:
@@ -234,9 +236,11 @@ def _onnx_hypot(w: Any, x: str, y: str) -> str:
     return str(w.op("Where", whole, top, w.op("Mul", top, length)))
 
 
-@elementwise(np.hypot, _hypot_rule_x, _hypot_rule_y, onnx=_onnx_hypot, samples=pairs(x=(0.3, 2.0)))
-def hypot(x: Operand, y: Operand, /) -> Value:
-    """Length sqrt(x**2 + y**2) without overflow; the derivative at the origin is 0."""
+@elementwise(
+    np.hypot, _hypot_rule_x1, _hypot_rule_x2, onnx=_onnx_hypot, samples=pairs(x=(0.3, 2.0))
+)
+def hypot(x1: Operand, x2: Operand, /) -> Value:
+    """Length sqrt(x1**2 + x2**2) without overflow; the derivative at the origin is 0."""
 
 
 def _relu_rule(g: Value, ans: Value) -> Value:
@@ -268,7 +272,14 @@ def ceil(x: Operand, /) -> Value:
     """The smallest integer not below x; piecewise constant."""
 
 
-@elementwise(np.rint, None, code="rint({0})", onnx="Round", samples=reals(-3.0, 3.0))
+def _onnx_round(w: Any, x: str) -> str:
+    return str(w.op("Round", x)) if w.dtype_of(x).kind == "f" else x
+
+
+@elementwise(
+    kernels.rint, None, code="rint({0})", onnx=_onnx_round,
+    samples=several(reals(-3.0, 3.0), integers(n=1)),
+)  # fmt: skip
 def round(x: Operand, /) -> Value:
     """The nearest integer, halves to even; piecewise constant."""
 
@@ -325,8 +336,8 @@ def onnx_signbit(w: Any, x: str) -> str:
     return str(w.op("Where", w.op("Equal", x, zero), below, w.op("Less", x, zero)))
 
 
-def _copysign_rule_x(g: Value, x: Value, y: Value) -> Value:
-    return ops.where(ops.equal(ops.signbit(x), ops.signbit(y)), g, -g)
+def _copysign_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
+    return ops.where(ops.equal(ops.signbit(x1), ops.signbit(x2)), g, -g)
 
 
 def _onnx_copysign(w: Any, x: str, y: str) -> str:
@@ -335,11 +346,11 @@ def _onnx_copysign(w: Any, x: str, y: str) -> str:
 
 
 @elementwise(
-    np.copysign, _copysign_rule_x, None, samples=pairs(x=(0.3, 2.0), y=(0.3, 2.0)),
+    np.copysign, _copysign_rule_x1, None, samples=pairs(x=(0.3, 2.0), y=(0.3, 2.0)),
     onnx=_onnx_copysign,
 )  # fmt: skip
-def copysign(x: Operand, y: Operand, /) -> Value:
-    """|x| with the sign of y."""
+def copysign(x1: Operand, x2: Operand, /) -> Value:
+    """|x1| with the sign of x2."""
 
 
 @elementwise(
@@ -348,8 +359,8 @@ def copysign(x: Operand, y: Operand, /) -> Value:
     onnx=Absent("ONNX has no operator on floating-point representations"),
     samples=pairs(smooth=False),
 )  # fmt: skip
-def nextafter(x: Operand, y: Operand, /) -> Value:
-    """The next representable number after x towards y."""
+def nextafter(x1: Operand, x2: Operand, /) -> Value:
+    """The next representable number after x1 towards x2."""
 
 
 def _identity(x: Any) -> Any:

@@ -23,8 +23,8 @@ _PAIRS = pairs(smooth=False)
 
 
 @elementwise(np.equal, None, None, code="{0} == {1}", onnx="Equal", samples=integers(0, 3))
-def equal(x: Operand, y: Operand, /) -> Value:
-    """x == y, elementwise."""
+def equal(x1: Operand, x2: Operand, /) -> Value:
+    """x1 == x2, elementwise."""
 
 
 def _onnx_not_equal(w: Any, x: str, y: str) -> str:
@@ -34,43 +34,43 @@ def _onnx_not_equal(w: Any, x: str, y: str) -> str:
 @elementwise(
     np.not_equal, None, None, code="{0} != {1}", onnx=_onnx_not_equal, samples=integers(0, 3)
 )
-def not_equal(x: Operand, y: Operand, /) -> Value:
-    """x != y, elementwise."""
+def not_equal(x1: Operand, x2: Operand, /) -> Value:
+    """x1 != x2, elementwise."""
 
 
 @elementwise(np.less, None, None, code="{0} < {1}", onnx="Less", samples=_PAIRS)
-def less(x: Operand, y: Operand, /) -> Value:
-    """x < y, elementwise."""
+def less(x1: Operand, x2: Operand, /) -> Value:
+    """x1 < x2, elementwise."""
 
 
 @elementwise(np.less_equal, None, None, code="{0} <= {1}", onnx="LessOrEqual", samples=_PAIRS)
-def less_equal(x: Operand, y: Operand, /) -> Value:
-    """x <= y, elementwise."""
+def less_equal(x1: Operand, x2: Operand, /) -> Value:
+    """x1 <= x2, elementwise."""
 
 
 @elementwise(np.greater, None, None, code="{0} > {1}", onnx="Greater", samples=_PAIRS)
-def greater(x: Operand, y: Operand, /) -> Value:
-    """x > y, elementwise."""
+def greater(x1: Operand, x2: Operand, /) -> Value:
+    """x1 > x2, elementwise."""
 
 
 @elementwise(np.greater_equal, None, None, code="{0} >= {1}", onnx="GreaterOrEqual", samples=_PAIRS)
-def greater_equal(x: Operand, y: Operand, /) -> Value:
-    """x >= y, elementwise."""
+def greater_equal(x1: Operand, x2: Operand, /) -> Value:
+    """x1 >= x2, elementwise."""
 
 
 @elementwise(np.logical_and, None, None, code="{0} and {1}", onnx="And", samples=booleans())
-def logical_and(x: Operand, y: Operand, /) -> Value:
-    """x and y, elementwise."""
+def logical_and(x1: Operand, x2: Operand, /) -> Value:
+    """x1 and x2, elementwise."""
 
 
 @elementwise(np.logical_or, None, None, code="{0} or {1}", onnx="Or", samples=booleans())
-def logical_or(x: Operand, y: Operand, /) -> Value:
-    """x or y, elementwise."""
+def logical_or(x1: Operand, x2: Operand, /) -> Value:
+    """x1 or x2, elementwise."""
 
 
 @elementwise(np.logical_xor, None, None, code="{0} != {1}", onnx="Xor", samples=booleans())
-def logical_xor(x: Operand, y: Operand, /) -> Value:
-    """Exactly one of x and y, elementwise."""
+def logical_xor(x1: Operand, x2: Operand, /) -> Value:
+    """Exactly one of x1 and x2, elementwise."""
 
 
 @elementwise(np.logical_not, None, code="not {0}", onnx="Not", samples=booleans(1))
@@ -79,18 +79,18 @@ def logical_not(x: Operand, /) -> Value:
 
 
 @elementwise(np.bitwise_and, None, None, code="{0} & {1}", onnx="BitwiseAnd", samples=integers())
-def bitwise_and(x: Operand, y: Operand, /) -> Value:
-    """Bits set in x and in y."""
+def bitwise_and(x1: Operand, x2: Operand, /) -> Value:
+    """Bits set in x1 and in x2."""
 
 
 @elementwise(np.bitwise_or, None, None, code="{0} | {1}", onnx="BitwiseOr", samples=integers())
-def bitwise_or(x: Operand, y: Operand, /) -> Value:
-    """Bits set in x or in y."""
+def bitwise_or(x1: Operand, x2: Operand, /) -> Value:
+    """Bits set in x1 or in x2."""
 
 
 @elementwise(np.bitwise_xor, None, None, code="{0} ^ {1}", onnx="BitwiseXor", samples=integers())
-def bitwise_xor(x: Operand, y: Operand, /) -> Value:
-    """Bits set in exactly one of x and y."""
+def bitwise_xor(x1: Operand, x2: Operand, /) -> Value:
+    """Bits set in exactly one of x1 and x2."""
 
 
 @elementwise(np.bitwise_invert, None, code="~{0}", onnx="BitwiseNot", samples=integers(n=1))
@@ -117,15 +117,15 @@ def _onnx_right_shift(w: Any, x: str, y: str) -> str:
 
 
 @elementwise(np.left_shift, None, None, onnx=_onnx_left_shift, samples=integers(0, 9, high_last=5))
-def bitwise_left_shift(x: Operand, y: Operand, /) -> Value:
-    """Bits of x moved up by y places."""
+def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Value:
+    """Bits of x1 moved up by x2 places."""
 
 
 @elementwise(
     np.right_shift, None, None, onnx=_onnx_right_shift, samples=integers(0, 9, high_last=5)
 )
-def bitwise_right_shift(x: Operand, y: Operand, /) -> Value:
-    """Bits of x moved down by y places; the sign is kept."""
+def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Value:
+    """Bits of x1 moved down by x2 places; the sign is kept."""
 
 
 def _onnx_isfinite(w: Any, x: str) -> str:
@@ -157,36 +157,36 @@ def _share(g: Value, x: Value, ans: Value, other: Value) -> Value:
     return ops.where(ops.equal(x, ans), ties, 0.0)
 
 
-def _extremum_rule_x(g: Value, ans: Value, x: Value, y: Value) -> Value:
-    return _share(g, x, ans, y)
+def _extremum_rule_x1(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
+    return _share(g, x1, ans, x2)
 
 
-def _extremum_rule_y(g: Value, ans: Value, x: Value, y: Value) -> Value:
-    return _share(g, y, ans, x)
+def _extremum_rule_x2(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
+    return _share(g, x2, ans, x1)
 
 
 @elementwise(
-    np.maximum, _extremum_rule_x, _extremum_rule_y,
+    np.maximum, _extremum_rule_x1, _extremum_rule_x2,
     code="max({0}, {1})", onnx="Max", samples=pairs(), masks=True,
 )  # fmt: skip
-def maximum(x: Operand, y: Operand, /) -> Value:
-    """The larger of x and y, NaN kept; equal operands share the derivative."""
+def maximum(x1: Operand, x2: Operand, /) -> Value:
+    """The larger of x1 and x2, NaN kept; equal operands share the derivative."""
 
 
 @elementwise(
-    np.minimum, _extremum_rule_x, _extremum_rule_y,
+    np.minimum, _extremum_rule_x1, _extremum_rule_x2,
     code="min({0}, {1})", onnx="Min", samples=pairs(), masks=True,
 )  # fmt: skip
-def minimum(x: Operand, y: Operand, /) -> Value:
-    """The smaller of x and y, NaN kept; equal operands share the derivative."""
+def minimum(x1: Operand, x2: Operand, /) -> Value:
+    """The smaller of x1 and x2, NaN kept; equal operands share the derivative."""
 
 
-def _where_rule_x(g: Value, c: Value) -> Value:
-    return ops.where(c, g, 0.0)
+def _where_rule_x1(g: Value, condition: Value) -> Value:
+    return ops.where(condition, g, 0.0)
 
 
-def _where_rule_y(g: Value, c: Value) -> Value:
-    return ops.where(c, 0.0, g)
+def _where_rule_x2(g: Value, condition: Value) -> Value:
+    return ops.where(condition, 0.0, g)
 
 
 def _where_samples(rng: np.random.Generator) -> list[Any]:
@@ -201,8 +201,8 @@ def _where_samples(rng: np.random.Generator) -> list[Any]:
 
 
 @elementwise(
-    np.where, None, _where_rule_x, _where_rule_y,
+    np.where, None, _where_rule_x1, _where_rule_x2,
     code="{1} if {0} else {2}", onnx="Where", samples=_where_samples, masks=True,
 )  # fmt: skip
-def where(c: Operand, x: Operand, y: Operand, /) -> Value:
-    """x where c holds, else y. What is not chosen has derivative 0, were it NaN or infinite."""
+def where(condition: Operand, x1: Operand, x2: Operand, /) -> Value:
+    """x1 where condition holds, else x2. What is not chosen has derivative 0, even were it NaN."""

@@ -12,7 +12,9 @@ from funct.core import Sample
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["booleans", "calls", "integers", "kinks", "pairs", "reals", "specials"]
+__all__ = [
+    "booleans", "calls", "edges", "integers", "kinks", "pairs", "reals", "several", "specials",
+]  # fmt: skip
 
 # numpy.random is 11 ms of import time that only tests need: its names stay text
 Make = Callable[["Generator"], Sequence[Sample]]
@@ -115,6 +117,25 @@ def specials() -> Make:
             Sample((x,), smooth=False),
             Sample((x.astype(np.float32).reshape(7, 1),), smooth=False),
         ]
+
+    return make
+
+
+def edges() -> Make:
+    """Two floating operands: zeros, ones and infinities over ones and infinities, all signs."""
+
+    def make(rng: Generator) -> list[Sample]:
+        over, under = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf], [1.0, -1.0, np.inf, -np.inf]
+        return [Sample([a.ravel() for a in np.meshgrid(over, under)], smooth=False)]
+
+    return make
+
+
+def several(*makes: Make) -> Make:
+    """The samples of all of them."""
+
+    def make(rng: Generator) -> list[Sample]:
+        return [s for m in makes for s in m(rng)]
 
     return make
 

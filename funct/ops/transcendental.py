@@ -12,6 +12,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Operand, Value
+from funct.kernels import elementwise as kernels
 from funct.kernels import special
 from funct.ops.elementwise import onnx_signbit
 from funct.ops.families import elementwise
@@ -53,7 +54,7 @@ def _onnx_expm1(w: Any, x: str) -> str:
 
 
 @elementwise(
-    np.expm1, _expm1_rule, code="expm1({0})", samples=_ANY, onnx=_onnx_expm1,
+    kernels.expm1, _expm1_rule, code="expm1({0})", samples=_ANY, onnx=_onnx_expm1,
 )  # fmt: skip
 def expm1(x: Operand, /) -> Value:
     """exp(x) - 1, accurate near 0."""
@@ -81,7 +82,7 @@ def _onnx_log1p(w: Any, x: str) -> str:
 
 
 @elementwise(
-    np.log1p, _log1p_rule, code="log1p({0})", samples=reals(-0.7, 2.0, complex_too=True),
+    kernels.log1p, _log1p_rule, code="log1p({0})", samples=reals(-0.7, 2.0, complex_too=True),
     onnx=_onnx_log1p,
 )  # fmt: skip
 def log1p(x: Operand, /) -> Value:
@@ -117,12 +118,12 @@ def log10(x: Operand, /) -> Value:
     """Logarithm to base 10."""
 
 
-def _logaddexp_rule_x(g: Value, ans: Value, x: Value) -> Value:
-    return g * ops.exp(ops.where(ops.equal(x, ans), 0.0, x - ans))  # inf - inf is no distance
+def _logaddexp_rule_x1(g: Value, ans: Value, x1: Value) -> Value:
+    return g * ops.exp(ops.where(ops.equal(x1, ans), 0.0, x1 - ans))  # inf - inf is no distance
 
 
-def _logaddexp_rule_y(g: Value, ans: Value, y: Value) -> Value:
-    return _logaddexp_rule_x(g, ans, y)
+def _logaddexp_rule_x2(g: Value, ans: Value, x2: Value) -> Value:
+    return _logaddexp_rule_x1(g, ans, x2)
 
 
 def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
@@ -132,10 +133,10 @@ def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
 
 
 @elementwise(
-    np.logaddexp, _logaddexp_rule_x, _logaddexp_rule_y, onnx=_onnx_logaddexp, samples=pairs()
+    np.logaddexp, _logaddexp_rule_x1, _logaddexp_rule_x2, onnx=_onnx_logaddexp, samples=pairs()
 )
-def logaddexp(x: Operand, y: Operand, /) -> Value:
-    """log(exp(x) + exp(y)) without overflow."""
+def logaddexp(x1: Operand, x2: Operand, /) -> Value:
+    """log(exp(x1) + exp(x2)) without overflow."""
 
 
 def _sin_rule(g: Value, x: Value) -> Value:
@@ -192,12 +193,12 @@ def atan(x: Operand, /) -> Value:
     """Inverse tangent, in radians."""
 
 
-def _atan2_rule_x(g: Value, x: Value, y: Value) -> Value:
-    return g * y / (x * x + y * y)
+def _atan2_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
+    return g * x2 / (x1 * x1 + x2 * x2)
 
 
-def _atan2_rule_y(g: Value, x: Value, y: Value) -> Value:
-    return -g * x / (x * x + y * y)
+def _atan2_rule_x2(g: Value, x1: Value, x2: Value) -> Value:
+    return -g * x1 / (x1 * x1 + x2 * x2)
 
 
 def _onnx_atan2(w: Any, y: str, x: str) -> str:
@@ -217,11 +218,11 @@ def _onnx_atan2(w: Any, y: str, x: str) -> str:
 
 
 @elementwise(
-    np.arctan2, _atan2_rule_x, _atan2_rule_y, code="atan2({0}, {1})", samples=pairs(x=(0.3, 2.0)),
+    np.arctan2, _atan2_rule_x1, _atan2_rule_x2, code="atan2({0}, {1})", samples=pairs(x=(0.3, 2.0)),
     onnx=_onnx_atan2,
 )  # fmt: skip
-def atan2(x: Operand, y: Operand, /) -> Value:
-    """Angle of the point (y, x): the inverse tangent of x / y in the right quadrant."""
+def atan2(x1: Operand, x2: Operand, /) -> Value:
+    """Angle of the point (x2, x1): the inverse tangent of x1 / x2 in the right quadrant."""
 
 
 def _sinh_rule(g: Value, x: Value) -> Value:
@@ -246,7 +247,7 @@ def _tanh_rule(g: Value, ans: Value) -> Value:
     return g - g * ans * ans
 
 
-@elementwise(np.tanh, _tanh_rule, code="tanh({0})", onnx="Tanh", samples=_ANY)
+@elementwise(kernels.tanh, _tanh_rule, code="tanh({0})", onnx="Tanh", samples=_ANY)
 def tanh(x: Operand, /) -> Value:
     """Hyperbolic tangent."""
 

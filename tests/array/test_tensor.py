@@ -126,8 +126,8 @@ def test_order_of_operands_in_errors() -> None:
     """The message names the operand that is wrong."""
     with pytest.raises(UnsupportedOperandError) as caught:
         xp.ones(2) + [1]  # type: ignore[operator]
-    assert caught.value.what == "add: y must be a Tensor or a Python number, got list"
-    assert caught.value.fix == "funct.array.asarray(y)"
+    assert caught.value.what == "add: x2 must be a Tensor or a Python number, got list"
+    assert caught.value.fix == "funct.array.asarray(x2)"
     assert "xp.ones(2) + [1]" in str(caught.value)
 
 

@@ -1,0 +1,94 @@
+"""Elementwise functions whose values at the edges NumPy gives otherwise than the standard.
+
+Each is called like a ufunc, `f(x, out)`, where out may be an operand; real numbers take the ufunc
+at once, but for `floor_divide`. Source: Array API 2025.12, "Special cases"; for complex functions
+also C99 Annex G.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
+
+
+def is_ufunc(raw: Any) -> bool:
+    """Whether raw acts as a ufunc does: always a new result, laid out like the operands, or out."""
+    return isinstance(raw, np.ufunc) or raw in _LIKE_UFUNCS
+
+
+def _kind(x: Any) -> Any:
+    try:
+        return x.dtype.kind
+    except AttributeError:
+        return np.asarray(x).dtype.kind  # a Python number
+
+
+def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
+    """Quotient rounded towards minus infinity; with an infinity on one side it is x / y.
+
+    There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
+    """
+    if _kind(x) != "f" and _kind(y) != "f":
+        return np.floor_divide(x, y, out)
+    edge = np.isinf(x) | np.isinf(y)
+    if not np.count_nonzero(edge):
+        return np.floor_divide(x, y, out)
+    with np.errstate(invalid="ignore"):
+        z = np.asarray(np.floor_divide(x, y))
+        np.divide(x, y, out=z, where=edge)
+    return z if out is None else _put(out, True, z)
+
+
+def _put(y: Any, where: Any, values: Any) -> Any:
+    y = np.asarray(y)
+    np.copyto(y, values, where=where)
+    return y
+
+
+def rint(x: Any, /, out: Any = None) -> Any:
+    """The nearest integer, halves to even; integers keep their dtype."""
+    return (np.positive if _kind(x) in "iu" else np.rint)(x, out)
+
+
+def tanh(x: Any, /, out: Any = None) -> Any:
+    """Hyperbolic tangent; ±1 with the imaginary part's own zero where the real part is infinite."""
+    if _kind(x) != "c":
+        return np.tanh(x, out)
+    edge = np.isinf(x.real)
+    if not np.count_nonzero(edge):
+        return np.tanh(x, out)
+    zero = np.copysign(0.0, x.imag)
+    with np.errstate(invalid="ignore"):
+        y = np.asarray(np.tanh(x, out))
+    _put(y.imag, edge, zero)
+    return y
+
+
+def expm1(x: Any, /, out: Any = None) -> Any:
+    """exp(x) - 1, accurate near 0; where that overflows or is not a number, by way of exp."""
+    if _kind(x) != "c":
+        return np.expm1(x, out)
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = np.expm1(x)
+        edge = ~np.isfinite(y)
+    if np.count_nonzero(edge):
+        y = _put(y, edge, np.exp(x) - 1)
+    return y if out is None else _put(out, True, y)
+
+
+def log1p(x: Any, /, out: Any = None) -> Any:
+    """log(1 + x), accurate near 0 too, where the length of 1 + x would be lost to rounding."""
+    if _kind(x) != "c":
+        return np.log1p(x, out)
+    a, b = x.real, x.imag
+    near = np.abs(x) < 0.5
+    twice = np.log1p(np.where(near, a * (a + 2) + b * b, 0))
+    y = np.asarray(np.log1p(x, out))
+    _put(y.real, near, twice / 2)
+    return y
+
+
+_LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, rint, tanh})
