@@ -11,7 +11,7 @@ from funct import random
 from funct.array import Tensor
 from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional, init
-from funct.nn.functional.arguments import Ints, per_axis
+from funct.nn.functional.arguments import Ints, per_axis, spatial_letters
 from funct.nn.functional.convolution import padding_pairs
 from funct.nn.linear import bias_like_weight
 from funct.nn.module import Module, static
@@ -68,7 +68,7 @@ class _Conv(Module):
         """
         missing = self.rank + 2 - len(x.shape)
         if missing not in (0, 1):
-            letters = "L" if self.rank == 1 else "H, W"
+            letters = spatial_letters(self.rank)
             raise ShapeError(
                 f"{type(self).__name__}: x must have shape (N, C, {letters}) or (C, {letters}), "
                 f"got {x.shape}"

@@ -140,6 +140,7 @@ from funct.ops.transcendental import log1p as log1p
 from funct.ops.transcendental import log2 as log2
 from funct.ops.transcendental import log10 as log10
 from funct.ops.transcendental import logaddexp as logaddexp
+from funct.ops.transcendental import sigmoid as sigmoid
 from funct.ops.transcendental import sin as sin
 from funct.ops.transcendental import sinh as sinh
 from funct.ops.transcendental import tan as tan
@@ -157,12 +158,12 @@ __all__ = [
     "less", "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp",
     "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "max_pool",
     "max_pool_index", "maximum", "mean_of", "minimum", "move_axis", "move_block", "multiply",
-    "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "psum", "psum_scatter",
-    "put", "put_along_axis", "quantize", "quantized_add", "quantized_avg_pool",
+    "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "psum",
+    "psum_scatter", "put", "put_along_axis", "quantize", "quantized_add", "quantized_avg_pool",
     "quantized_convolution", "quantized_linear", "quantized_mean", "random_bits", "random_fold_in",
     "random_split", "real", "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod",
     "reduce_sum", "relu", "remainder", "reshape", "restore", "round", "scatter", "scatter_combine",
-    "searchsorted", "sign", "signbit", "sin", "sinh", "size_along", "slice_", "slice_length",
-    "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last", "take",
-    "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
+    "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
+    "slice_length", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last",
+    "take", "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from funct.ops.samples import pairs, reals
 
 __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp",
-    "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sin", "sinh", "tan",
+    "expm1", "log", "log10", "log1p", "log2", "logaddexp", "sigmoid", "sin", "sinh", "tan",
     "tanh",
 ]  # fmt: skip
 
@@ -137,6 +137,22 @@ def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
 )
 def logaddexp(x1: Operand, x2: Operand, /) -> Value:
     """log(exp(x1) + exp(x2)) without overflow."""
+
+
+def _sigmoid(x: Any) -> Any:
+    e = np.exp(-np.abs(x))  # at most 1: nothing overflows, and small results keep their digits
+    return np.where(x >= 0, 1, e) / (1 + e)
+
+
+def _sigmoid_rule(g: Value, ans: Value) -> Value:
+    return g * ans * (1 - ans)
+
+
+@elementwise(
+    _sigmoid, _sigmoid_rule, code="1 / (1 + exp(-{0}))", onnx="Sigmoid", samples=reals()
+)
+def sigmoid(x: Operand, /) -> Value:
+    """1 / (1 + exp(-x)), without overflow."""
 
 
 def _sin_rule(g: Value, x: Value) -> Value:

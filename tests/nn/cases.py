@@ -1,13 +1,14 @@
-"""Calls of nn.functional that torch answers too: name, inputs, keywords.
+"""What a case is: a call of nn.functional that torch answers too; and who answers it.
 
-`python -m tests.nn.cases` writes what torch says (2.13.0, CPU, float64) to
-tests/golden/functional.json; the tests compare with that file, and with torch itself where it is
-installed.
+The cases stand in tables.py. `python -m tests.nn.tables` writes what torch says (2.13.0, CPU,
+float64) to tests/golden/functional.json; the tests compare with that file, and with torch itself
+where it is installed.
 """
 
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,156 +21,128 @@ from funct import nn
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "functional.json"
 
+Raw = np.ndarray[Any, Any]
 
-def wave(shape: tuple[int, ...], phase: float = 0.0) -> np.ndarray[Any, Any]:
+
+def wave(shape: tuple[int, ...], phase: float = 0.0) -> Raw:
     """Numbers in (-2, 2) without ties or zeros, the same everywhere."""
     n = int(np.prod(shape))
     return 2.0 * np.sin(1.3 * np.arange(n) + 0.2 + phase).reshape(shape)
 
 
+# what a function is defined on, made from waves
+DOMAINS = {
+    "positive": lambda w: np.abs(w) + 0.1,
+    "unit": lambda w: 0.5 + 0.2 * w,
+    "log": lambda w: w - np.log(np.exp(w).sum(-1, keepdims=True)),
+    "sign": np.sign,
+    "bit": lambda w: (w > 0) * 1.0,
+}
+
+
 @attrs.frozen
 class Case:
-    """One call: inputs are shapes (filled by `wave`) or lists (taken as they are)."""
+    """One call: inputs are shapes (filled by `wave`) or lists (taken as they are).
+
+    domains: input -> what its numbers must be. fixed: inputs without a derivative worth comparing.
+    rtol: wider where torch keeps a constant in float32.
+    """
 
     name: str
     label: str
     inputs: dict[str, Any]
     keywords: dict[str, Any] = attrs.field(factory=dict)
+    domains: dict[str, str] = attrs.field(factory=dict)
+    fixed: tuple[str, ...] = ()
+    rtol: float = 1e-10
 
     @property
     def id(self) -> str:
         """Name in test reports and in the golden file."""
         return f"{self.name}-{self.label}"
 
-    def arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+    def arrays(self) -> dict[str, Raw]:
         """The inputs by name."""
-        filled = enumerate(self.inputs.items())
-        return {
-            k: wave(v, 0.7 * i) if isinstance(v, tuple) else np.asarray(v) for i, (k, v) in filled
-        }
+        return {k: self._filled(i, k, v) for i, (k, v) in enumerate(self.inputs.items())}
+
+    def _filled(self, i: int, name: str, value: Any) -> Raw:
+        if not isinstance(value, tuple):
+            return np.asarray(value)
+        x = wave(value, 0.7 * i)
+        return np.asarray(DOMAINS[self.domains[name]](x)) if name in self.domains else x
+
+    def varying(self) -> list[str]:
+        """Names of the inputs whose gradients are compared."""
+        shapes = [k for k, v in self.inputs.items() if isinstance(v, tuple)]
+        discrete = [k for k, d in self.domains.items() if d in ("sign", "bit")]
+        return [k for k in shapes if k not in (*self.fixed, *discrete)]
 
 
-def _conv(name: str, label: str, x: Any, w: Any, **keywords: Any) -> Case:
-    return Case(name, label, {"input": x, "weight": w, "bias": (w[0],)}, keywords)
-
-
-def _on(name: str, label: str, x: Any, **keywords: Any) -> Case:
-    return Case(name, label, {"input": x}, keywords)
-
-
-def _loss(name: str, label: str, x: Any, target: Any, weight: Any = None, **keywords: Any) -> Case:
-    inputs = {"input": x, "target": target} | ({} if weight is None else {"weight": weight})
-    return Case(name, label, inputs, keywords)
-
-
-_W3, _W4 = [0.5, 1.0, 2.0], [0.5, 1.0, 2.0, 0.25]
-_W23 = [[1.0, 2.0, 0.5], [0.1, 1.0, 3.0]]
-_GRID = [[1, -100], [2, 0]]  # one label of four is ignored
-_MIXED = [[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]  # probabilities
-_CEIL: dict[str, Any] = {"kernel_size": 3, "stride": 2, "padding": 1, "ceil_mode": True}
-_SKEW: dict[str, Any] = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2), "groups": 2}
-_WIDE: dict[str, Any] = {"stride": (1, 2), "padding": (1, 1), "dilation": (2, 1)}
-
-CASES = [
-    Case("linear", "batch", {"input": (2, 3), "weight": (4, 3), "bias": (4,)}),
-    Case("linear", "vector", {"input": (3,), "weight": (4, 3)}),
-    Case("linear", "leading", {"input": (2, 2, 3), "weight": (2, 3)}),
-    _conv("conv1d", "default", (2, 2, 6), (3, 2, 3)),
-    _conv("conv1d", "groups", (1, 4, 7), (4, 2, 2), stride=2, padding=1, dilation=3, groups=2),
-    _conv("conv1d", "same", (1, 1, 5), (2, 1, 4), padding="same"),
-    _conv("conv1d", "unbatched", (2, 5), (2, 2, 3), padding=1),
-    _conv("conv2d", "default", (1, 2, 4, 5), (2, 2, 3, 3)),
-    _conv("conv2d", "skew", (1, 2, 6, 5), (2, 1, 3, 2), **_SKEW),
-    _conv("conv2d", "same", (1, 1, 4, 4), (1, 1, 3, 2), padding="same", dilation=2),
-    _conv("conv2d", "valid", (1, 1, 4, 4), (1, 1, 3, 2), padding="valid"),
-    _conv("conv2d", "unbatched", (1, 4, 4), (2, 1, 2, 2)),
-    _on("max_pool1d", "default", (1, 2, 7), kernel_size=3),
-    _on("max_pool1d", "ceil", (1, 2, 8), kernel_size=3, stride=3, padding=1, ceil_mode=True),
-    _on("max_pool2d", "default", (1, 2, 5, 4), kernel_size=2),
-    _on("max_pool2d", "wide", (2, 6, 7), kernel_size=(2, 3), **_WIDE),
-    _on("max_pool2d", "ceil", (1, 1, 5, 6), kernel_size=2, stride=3, padding=1, ceil_mode=True),
-    _on("avg_pool1d", "default", (1, 2, 7), kernel_size=3),
-    _on("avg_pool1d", "ceil", (1, 2, 8), **_CEIL),
-    _on("avg_pool2d", "default", (1, 2, 5, 4), kernel_size=2),
-    _on("avg_pool2d", "exclude", (1, 1, 5, 6), **_CEIL, count_include_pad=False),
-    _on("avg_pool2d", "divisor", (1, 1, 5, 6), **_CEIL, divisor_override=5),
-    _on("relu", "default", (2, 3)),
-    _on("gelu", "default", (2, 3)),
-    _on("gelu", "tanh", (2, 3), approximate="tanh"),
-    _on("softmax", "rows", (2, 3), dim=1),
-    _on("softmax", "middle", (2, 3, 2), dim=-2),
-    _on("log_softmax", "rows", (2, 3), dim=-1),
-    _loss("cross_entropy", "default", (3, 4), [1, 3, 0]),
-    _loss("cross_entropy", "vector", (4,), 2),
-    _loss("cross_entropy", "weight", (3, 4), [1, 3, 0], _W4),
-    _loss("cross_entropy", "ignore", (3, 4), [1, -100, 0], label_smoothing=0.1),
-    _loss("cross_entropy", "both", (3, 4), [1, 2, 0], _W4, ignore_index=2, label_smoothing=0.2),
-    _loss("cross_entropy", "none", (2, 3, 2), _GRID, reduction="none", label_smoothing=0.1),
-    _loss("cross_entropy", "sum", (2, 3, 2), _GRID, reduction="sum"),
-    _loss("cross_entropy", "probabilities", (2, 3), _MIXED),
-    _loss("cross_entropy", "smoothed", (2, 3), _MIXED, _W3, label_smoothing=0.3),
-    _loss("nll_loss", "default", (3, 4), [1, 3, 0]),
-    _loss("nll_loss", "weight", (2, 3, 2), [[1, 1], [2, 0]], _W3, ignore_index=0),
-    _loss("mse_loss", "default", (2, 3), (2, 3)),
-    _loss("mse_loss", "none", (2, 3), (2, 3), reduction="none"),
-    _loss("mse_loss", "weight", (2, 3), (2, 3), _W23),
-    _on("one_hot", "default", [1, 0, 3]),
-]
-BY_ID = {c.id: c for c in CASES}
-
-# of losses: torch has no derivative for them, or none that means anything
-_NO_GRADIENT = {"weight", "target"}
-
-
-def differentiable(case: Case) -> list[str]:
-    """Names of the inputs whose gradients are compared."""
-    shapes = [k for k, v in case.inputs.items() if isinstance(v, tuple)]
-    loss = case.name.endswith(("loss", "entropy"))
-    return [k for k in shapes if not (loss and k in _NO_GRADIENT)]
+def _outs(out: Any) -> tuple[Any, ...]:
+    return out if isinstance(out, tuple) else (out,)
 
 
 def by_funct(case: Case) -> dict[str, Any]:
-    """Output and gradients of the output's weighted sum."""
+    """Outputs and gradients of the first output's weighted sum."""
     arrays = {k: xp.asarray(v) for k, v in case.arrays().items()}
-    names = differentiable(case)
+    names = case.varying()
     fun = getattr(nn.functional, case.name)
-    out = fun(**arrays, **case.keywords)
+    outs = _outs(fun(**arrays, **case.keywords))
+    found = {f"out{i or ''}": np.asarray(o) for i, o in enumerate(outs)}
+    grads = ft.grad(_total(case, fun, arrays))({k: arrays[k] for k in names}) if names else {}
+    return found | {k: np.asarray(g) for k, g in grads.items()}
 
+
+def _total(case: Case, fun: Any, arrays: dict[str, Any]) -> Any:
     def total(given: dict[str, Any]) -> Any:
-        y = fun(**{**arrays, **given}, **case.keywords)
+        y = _outs(fun(**{**arrays, **given}, **case.keywords))[0]
         return xp.sum(y * xp.asarray(wave(y.shape, 0.3)))
 
-    grads = ft.grad(total)({k: arrays[k] for k in names}) if names else {}
-    return {"out": np.asarray(out), **{k: np.asarray(g) for k, g in grads.items()}}
+    return total
 
 
-def by_torch(case: Case) -> dict[str, Any]:
-    """The same by torch."""
+def second_by_funct(case: Case) -> dict[str, Any]:
+    """Gradients of a weighted sum of the gradients."""
+    arrays = {k: xp.asarray(v) for k, v in case.arrays().items()}
+    total = _total(case, getattr(nn.functional, case.name), arrays)
+
+    def slope(given: dict[str, Any]) -> Any:
+        grads = ft.grad(total)(given)
+        return sum(xp.sum(g * xp.asarray(wave(g.shape, 0.9))) for g in grads.values())
+
+    grads = ft.grad(slope)({k: arrays[k] for k in case.varying()})
+    return {k: np.asarray(g) for k, g in grads.items()}
+
+
+def by_torch(case: Case, second: bool = False) -> dict[str, Any]:
+    """The same by torch; the second order of what torch cannot differentiate twice raises."""
     import torch
 
     arrays = {k: torch.tensor(v) for k, v in case.arrays().items()}
-    names = differentiable(case)
+    names = case.varying()
     for k in names:
         arrays[k].requires_grad_()
-    out = getattr(torch.nn.functional, case.name)(**arrays, **case.keywords)
-    found = {"out": out.detach().numpy()}
-    if names:
-        (out * torch.tensor(wave(tuple(out.shape), 0.3))).sum().backward()
-        found.update({k: arrays[k].grad.numpy() for k in names})
-    return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outs = _outs(getattr(torch.nn.functional, case.name)(**arrays, **case.keywords))
+    found = {f"out{i or ''}": o.detach().numpy() for i, o in enumerate(outs)}
+    given = [arrays[k] for k in names]
+    if not names:
+        return found
+    total = (outs[0] * torch.tensor(wave(tuple(outs[0].shape), 0.3))).sum()
+    grads = torch.autograd.grad(total, given, create_graph=second)
+    if second:
+        found = {}
+        parts = [(g * torch.tensor(wave(tuple(g.shape), 0.9))).sum() for g in grads]
+        slope = torch.stack(parts).sum()
+        zeros = [torch.zeros_like(x) for x in given]
+        if not slope.requires_grad:
+            return dict(zip(names, [z.numpy() for z in zeros], strict=True))
+        grads = torch.autograd.grad(slope, given, allow_unused=True)
+        grads = [z if g is None else g for g, z in zip(grads, zeros, strict=True)]
+    return found | {k: g.numpy(force=True) for k, g in zip(names, grads, strict=True)}
 
 
 def stored() -> dict[str, dict[str, Any]]:
     """What torch said."""
     return json.loads(GOLDEN.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
-
-
-def write() -> None:
-    """Ask torch again."""
-    found = {c.id: {k: v.round(12).tolist() for k, v in by_torch(c).items()} for c in CASES}
-    lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items()]
-    GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write()

@@ -78,6 +78,7 @@ def torch_twin(layer: Any) -> Any:
     return twin
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
 @each_layer
 def test_layer_computes_what_torch_computes(layer: Any, shape: tuple[int, ...]) -> None:
     """In eval mode the same numbers come out, and the state dicts have the same keys and order."""

@@ -1,4 +1,8 @@
-"""Activations: elementwise, and the softmax pair."""
+"""Activations: one number in, one number out, and `glu`.
+
+At a kink the derivative is torch's, which is that of one side. Every branch of a `where` is given
+operands on which it is finite, so that the branch that was not taken leaves no NaN behind.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,181 @@ import math
 from typing import Any
 
 import funct.array as xp
-from funct import ops
-from funct.array.axes import normal_axes
-from funct.errors import ArgumentError
+from funct import ops, random
+from funct.array.axes import normal_axis
+from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.arguments import needed_key, refuse_inplace
 
-__all__ = ["gelu", "log_softmax", "relu", "softmax"]
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "leaky_relu", "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid",
+    "silu", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+]  # fmt: skip
 
 _SQRT_HALF = math.sqrt(0.5)
 _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
 
 
-def relu(input: Any) -> Any:
+# piecewise linear ---------------------------------------------------------------------------------
+
+
+def relu(input: Any, inplace: bool = False) -> Any:
     """Replace negative elements by 0; the derivative at 0 is 0."""
+    refuse_inplace("relu", inplace)
     return ops.relu(input)
+
+
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """Limit to [0, 6]; the derivative at 0 and at 6 is 0."""
+    refuse_inplace("relu6", inplace)
+    return hardtanh(input, 0.0, 6.0)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """Limit to [min_val, max_val]; the derivative at both ends is 0.
+
+    Raises: ArgumentError: when min_val is above max_val.
+    """
+    refuse_inplace("hardtanh", inplace)
+    if min_val > max_val:
+        raise ArgumentError(
+            f"hardtanh: min_val must not be above max_val, got {min_val} and {max_val}"
+        )
+    below = ops.where(ops.less_equal(input, min_val), float(min_val), input)
+    return ops.where(ops.greater_equal(input, max_val), float(max_val), below)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """Shrink negative elements by negative_slope; at 0 the derivative is negative_slope.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.leaky_relu(xp.asarray([-2.0, 3.0]), 0.5).tolist()
+        [-1.0, 3.0]
+    """
+    refuse_inplace("leaky_relu", inplace)
+    return ops.where(ops.greater(input, 0), input, input * negative_slope)
+
+
+def prelu(input: Any, weight: Any) -> Any:
+    """`leaky_relu` with learned slopes, one for all or one per channel.
+
+    Args: input: shape (N, C, *S), or (N,) with one slope. weight: shape (), (1,) or (C,).
+    Raises: ShapeError: when weight has neither 1 nor C elements.
+    Source: He, Zhang, Ren, Sun 2015, arXiv:1502.01852.
+    """
+    n = weight.size
+    if n != 1 and (len(input.shape) < 2 or n != input.shape[1]):
+        raise ShapeError(
+            f"prelu: weight must have 1 element or one per channel of input {input.shape}, "
+            f"got {weight.shape}"
+        )
+    behind = (1,) * max(len(input.shape) - 2, 0)
+    slope = xp.reshape(weight, (n, *behind) if n != 1 else ())  # (C, 1, ...)
+    return ops.where(ops.greater(input, 0), input, input * slope)
+
+
+def rrelu(
+    input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    inplace: bool = False, *, key: Any = None,
+) -> Any:  # fmt: skip
+    """`leaky_relu` with slopes drawn uniformly from [lower, upper]; else with their mean.
+
+    Args: training: whether to draw. key: a random key, needed in training.
+    Raises: ArgumentError: when lower is above upper. MissingKeyError: when key is missing.
+    Source: Xu, Wang, Chen, Li 2015, arXiv:1505.00853.
+    """
+    refuse_inplace("rrelu", inplace)
+    if lower > upper:
+        raise ArgumentError(f"rrelu: lower must not be above upper, got {lower} and {upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2)
+    drawn = random.uniform(needed_key("rrelu", key), input.shape, xp.float32)
+    slope = xp.astype(drawn, input.dtype, copy=False) * (upper - lower) + lower
+    return ops.where(ops.greater(input, 0), input, input * slope)
+
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+    """Keep what is above threshold, replace the rest by value."""
+    refuse_inplace("threshold", inplace)
+    return ops.where(ops.greater(input, threshold), input, float(value))
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """Replace elements of [-lambd, lambd] by 0."""
+    return ops.where(ops.less_equal(ops.abs(input), lambd), 0.0, input)
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """Move every element by lambd towards 0, but not across it.
+
+    Raises: ArgumentError: when lambd is negative.
+    """
+    if lambd < 0:
+        raise ArgumentError(f"softshrink: lambd must not be negative, got {lambd}")
+    low = ops.where(ops.less(input, -lambd), input + lambd, 0.0)
+    return ops.where(ops.greater(input, lambd), input - lambd, low)
+
+
+def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+    """relu6(x + 3) / 6: a sigmoid of three straight pieces."""
+    refuse_inplace("hardsigmoid", inplace)
+    return relu6(input + 3.0) / 6.0
+
+
+def hardswish(input: Any, inplace: bool = False) -> Any:
+    """x relu6(x + 3) / 6. Source: Howard et al. 2019, arXiv:1905.02244."""
+    refuse_inplace("hardswish", inplace)
+    return input * hardsigmoid(input)
+
+
+# smooth -------------------------------------------------------------------------------------------
+
+
+def sigmoid(input: Any) -> Any:
+    """1 / (1 + exp(-x)), without overflow."""
+    return ops.sigmoid(input)
+
+
+def tanh(input: Any) -> Any:
+    """Hyperbolic tangent."""
+    return ops.tanh(input)
+
+
+def logsigmoid(input: Any) -> Any:
+    """log(sigmoid(x)), exact where the sigmoid underflows."""
+    return -ops.logaddexp(-input, 0.0)
+
+
+def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
+    """log(1 + exp(beta x)) / beta, and x itself where beta x is above threshold."""
+    scaled = input * beta
+    return ops.where(ops.greater(scaled, threshold), input, ops.logaddexp(scaled, 0.0) / beta)
+
+
+def softsign(input: Any) -> Any:
+    """x / (1 + |x|)."""
+    return input / (1.0 + ops.abs(input))
+
+
+def tanhshrink(input: Any) -> Any:
+    """x - tanh(x)."""
+    return input - ops.tanh(input)
+
+
+def silu(input: Any, inplace: bool = False) -> Any:
+    """x sigmoid(x), also called swish. Source: Elfwing, Uchibe, Doya 2017, arXiv:1702.03118."""
+    refuse_inplace("silu", inplace)
+    return input * ops.sigmoid(input)
+
+
+def mish(input: Any, inplace: bool = False) -> Any:
+    """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681."""
+    refuse_inplace("mish", inplace)
+    return input * ops.tanh(ops.logaddexp(input, 0.0))
 
 
 def gelu(input: Any, approximate: str = "none") -> Any:
@@ -36,34 +202,52 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     raise ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
 
 
-def _shifted(name: str, x: Any, dim: int, dtype: Any) -> tuple[Any, tuple[int, ...]]:
-    """x minus its maximum along dim: exp of it cannot overflow, and the shift has no derivative."""
-    if dtype is not None:
-        x = xp.astype(x, dtype)
-    axes = normal_axes(name, dim, len(x.shape))
-    return x - ops.stop_gradient(ops.reduce_max(x, axes, True)), axes
+def _exponential_unit(x: Any, alpha: float, rate: float) -> Any:
+    """x where positive, else alpha (exp(rate x) - 1); expm1 never sees a positive x."""
+    positive = ops.greater(x, 0)
+    below = ops.expm1(ops.where(positive, 0.0, x) * rate) * alpha
+    return ops.where(positive, x, below)
 
 
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Compute exp(x_i) / Σ exp(x_j) along dim, without overflow.
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x where positive, else alpha (exp(x) - 1).
 
-    Args: dim: has no default here; torch's depends on the rank and is deprecated there. dtype:
-    input is cast to it first.
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.nn import functional as F
-        >>> F.softmax(xp.asarray([0.0, 0.0]), dim=0).tolist()
-        [0.5, 0.5]
+    Source: Clevert, Unterthiner, Hochreiter 2015, arXiv:1511.07289.
     """
-    shifted, axes = _shifted("softmax", input, dim, dtype)
-    e = xp.exp(shifted)
-    return e / ops.reduce_sum(e, axes, True)
+    refuse_inplace("elu", inplace)
+    return _exponential_unit(input, alpha, 1.0)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Compute log(softmax(x)) along dim, exact where softmax underflows.
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x where positive, else alpha (exp(x / alpha) - 1): `elu` with a continuous derivative.
 
-    Args: as `softmax`.
+    Raises: ArgumentError: when alpha is 0.
+    Source: Barron 2017, arXiv:1704.07483.
     """
-    shifted, axes = _shifted("log_softmax", input, dim, dtype)
-    return shifted - xp.log(ops.reduce_sum(xp.exp(shifted), axes, True))
+    refuse_inplace("celu", inplace)
+    if alpha == 0:
+        raise ArgumentError("celu: alpha must not be 0, got 0")
+    return _exponential_unit(input, alpha, 1.0 / alpha)
+
+
+def selu(input: Any, inplace: bool = False) -> Any:
+    """A scaled `elu` that keeps mean 0 and variance 1.
+
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter 2017, arXiv:1706.02515.
+    """
+    refuse_inplace("selu", inplace)
+    return _exponential_unit(input, _SELU_ALPHA, 1.0) * _SELU_SCALE
+
+
+def glu(input: Any, dim: int = -1) -> Any:
+    """Halve input along dim into a and b, and give a sigmoid(b).
+
+    Raises: ShapeError: when dim does not exist or has an odd length.
+    Source: Dauphin, Fan, Auli, Grangier 2016, arXiv:1612.08083.
+    """
+    axis = normal_axis("glu", dim, len(input.shape))
+    if not input.shape or input.shape[axis] % 2:
+        raise ShapeError(f"glu: axis {dim} must have an even length, got {input.shape}")
+    half = input.shape[axis] // 2
+    head = (slice(None),) * axis
+    return input[(*head, slice(None, half))] * ops.sigmoid(input[(*head, slice(half, None))])

@@ -1,18 +1,30 @@
-"""Arguments of windows as torch takes them, brought to one form, and the errors about them."""
+"""Arguments as torch takes them, brought to one form, and the errors about them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import funct.array as xp
-from funct.errors import ArgumentError, ShapeError
+from funct.errors import ArgumentError, MissingKeyError, ShapeError
 
-__all__ = ["batched", "per_axis", "unbatched"]
+__all__ = [
+    "Ints", "Pairs", "Sizes", "batched", "needed_key", "per_axis", "probability",
+    "refuse_inplace", "spatial_letters", "unbatched",
+]  # fmt: skip
 
 Ints = int | tuple[int, ...] | list[int]
+Sizes = tuple[int, ...]
+Pairs = tuple[tuple[int, int], ...]
+
+_LETTERS = {1: "L", 2: "H, W", 3: "D, H, W"}
 
 
-def per_axis(name: str, argument: str, value: Ints, rank: int, least: int = 1) -> tuple[int, ...]:
+def spatial_letters(rank: int) -> str:
+    """How errors call the spatial axes: "L", "H, W" or "D, H, W"."""
+    return _LETTERS[rank]
+
+
+def per_axis(name: str, argument: str, value: Ints, rank: int, least: int = 1) -> Sizes:
     """One int per spatial axis, each at least `least`, from an int or a sequence."""
     given = tuple(value) if isinstance(value, tuple | list) else (value,) * rank
     if len(given) == 1:
@@ -23,11 +35,12 @@ def per_axis(name: str, argument: str, value: Ints, rank: int, least: int = 1) -
     return given
 
 
-def batched(name: str, x: Any, rank: int, letters: str) -> tuple[Any, bool]:
+def batched(name: str, x: Any, rank: int) -> tuple[Any, bool]:
     """x (N, C, *S), and whether the batch axis was added here."""
     if len(x.shape) == rank + 2:
         return x, False
     if len(x.shape) != rank + 1:
+        letters = _LETTERS[rank]
         raise ShapeError(
             f"{name}: input must have shape (N, C, {letters}) or (C, {letters}), got {x.shape}"
         )
@@ -37,3 +50,29 @@ def batched(name: str, x: Any, rank: int, letters: str) -> tuple[Any, bool]:
 def unbatched(y: Any, added: bool) -> Any:
     """Undo `batched`."""
     return xp.squeeze(y, 0) if added else y
+
+
+def refuse_inplace(name: str, inplace: bool) -> None:
+    """torch's `inplace` may be said, as long as it is False."""
+    if inplace:
+        raise ArgumentError(
+            f"{name}: inplace must be False, got {inplace!r}: arrays are immutable",
+            fix="leave inplace out and use what is returned",
+        )
+
+
+def probability(name: str, p: float) -> float:
+    """p, which must lie in [0, 1]."""
+    if not 0.0 <= p <= 1.0:
+        raise ArgumentError(f"{name}: p must be between 0 and 1, got {p}")
+    return p
+
+
+def needed_key(name: str, key: Any, argument: str = "key") -> Any:
+    """The key of a function that is about to draw random numbers."""
+    if key is None:
+        raise MissingKeyError(
+            f"{name}: a key is needed in training",
+            fix=f"pass {argument}=random.key(seed), or call nn.eval_mode(model) first",
+        )
+    return key

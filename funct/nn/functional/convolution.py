@@ -1,4 +1,4 @@
-"""Convolution over one and two spatial axes, in torch's layout: (N, C, *S)."""
+"""Convolution and its transpose over one to three spatial axes, in torch's layout: (N, C, *S)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
-from funct.nn.functional.arguments import Ints, batched, per_axis, unbatched
+from funct.nn.functional.arguments import Ints, Pairs, Sizes, batched, per_axis, unbatched
 
-__all__ = ["conv1d", "conv2d", "padding_pairs"]
-
-Pairs = tuple[tuple[int, int], ...]
+__all__ = [
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "padding_pairs",
+]  # fmt: skip
 
 
 def conv1d(
@@ -51,13 +52,93 @@ def conv2d(
     return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
+def conv3d(
+    input: Any, weight: Any, bias: Any = None, stride: Ints = 1, padding: Ints | str = 0,
+    dilation: Ints = 1, groups: int = 1,
+) -> Any:  # fmt: skip
+    """Cross-correlate a volume with a bank of kernels.
+
+    Args: input: shape (N, C, D, H, W) or (C, D, H, W). weight: shape (O, C / groups, K, K, K). The
+    rest: as in `conv1d`; an int stands for all three axes.
+    Returns: shape (N, O, *T) or (O, *T).
+    Raises: ShapeError, ArgumentError: as `conv1d`.
+    Source: torch.nn.functional.conv3d.
+    """
+    return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Any, weight: Any, bias: Any = None, stride: Ints = 1, padding: Ints = 0,
+    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
+) -> Any:  # fmt: skip
+    """Apply the transpose of `conv1d` in its input, also called deconvolution.
+
+    Args: input: shape (N, C, T) or (C, T). weight: shape (C, O / groups, K). bias: shape (O,) or
+    None. padding: of the convolution, thus taken from the result. output_padding: elements more
+    on the high side, less than stride or dilation. groups stands before dilation, as in torch.
+    Returns: shape (N, O, L) or (O, L), L = (T - 1) stride - 2 padding + dilation (K - 1) +
+    output_padding + 1.
+    Raises: ShapeError: when rank or channels do not fit, or nothing is left of the result.
+    ArgumentError: when a parameter is out of range.
+    Source: torch.nn.functional.conv_transpose1d.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.conv_transpose1d(xp.ones((1, 1, 2)), xp.ones((1, 1, 2)), stride=2).tolist()
+        [[[1.0, 1.0, 1.0, 1.0]]]
+    """
+    return _conv_transpose(
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+def conv_transpose2d(
+    input: Any, weight: Any, bias: Any = None, stride: Ints = 1, padding: Ints = 0,
+    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
+) -> Any:  # fmt: skip
+    """Apply the transpose of `conv2d` in its input.
+
+    Args: input: shape (N, C, *T) or (C, *T). weight: shape (C, O / groups, K, K). The rest: as in
+    `conv_transpose1d`; an int stands for both axes.
+    Returns: shape (N, O, H, W) or (O, H, W).
+    Raises: ShapeError, ArgumentError: as `conv_transpose1d`.
+    Source: torch.nn.functional.conv_transpose2d.
+    """
+    return _conv_transpose(
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+def conv_transpose3d(
+    input: Any, weight: Any, bias: Any = None, stride: Ints = 1, padding: Ints = 0,
+    output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1,
+) -> Any:  # fmt: skip
+    """Apply the transpose of `conv3d` in its input.
+
+    Args: input: shape (N, C, *T) or (C, *T). weight: shape (C, O / groups, K, K, K). The rest: as
+    in `conv_transpose1d`; an int stands for all three axes.
+    Returns: shape (N, O, D, H, W) or (O, D, H, W).
+    Raises: ShapeError, ArgumentError: as `conv_transpose1d`.
+    Source: torch.nn.functional.conv_transpose3d.
+    """
+    return _conv_transpose(
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+def _with_bias(y: Any, bias: Any, rank: int) -> Any:
+    return y if bias is None else y + xp.reshape(bias, (1, -1, *(1,) * rank))  # (1, O, 1, ...)
+
+
 def _conv(
     name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: Ints | str,
     dilation: Ints, groups: int,
 ) -> Any:  # fmt: skip
-    x, added = batched(name, x, rank, "L" if rank == 1 else "H, W")
-    if len(w.shape) != rank + 2:
-        raise ShapeError(f"{name}: weight must have {rank + 2} axes, got {w.shape}")
+    x, added = batched(name, x, rank)
+    _check_rank(name, w, rank)
     if groups < 1 or w.shape[0] % groups:
         raise ArgumentError(
             f"{name}: groups must divide {w.shape[0]} output channels, got {groups}"
@@ -70,15 +151,45 @@ def _conv(
     dilations = per_axis(name, "dilation", dilation, rank)
     pairs = padding_pairs(name, padding, w.shape[2:], strides, dilations)
     y = ops.convolution(x, w, strides, pairs, dilations, groups)
-    if bias is not None:
-        y = y + xp.reshape(bias, (1, -1, *(1,) * rank))  # (1, O, 1, ...)
-    return unbatched(y, added)
+    return unbatched(_with_bias(y, bias, rank), added)
+
+
+def _conv_transpose(
+    name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: Ints,
+    output_padding: Ints, groups: int, dilation: Ints,
+) -> Any:  # fmt: skip
+    x, added = batched(name, x, rank)
+    _check_rank(name, w, rank)
+    if groups < 1 or w.shape[0] % groups:
+        raise ArgumentError(f"{name}: groups must divide {w.shape[0]} input channels, got {groups}")
+    if x.shape[1] != w.shape[0]:
+        raise ShapeError(f"{name}: input must have {w.shape[0]} channels, got {x.shape[added:]}")
+    strides = per_axis(name, "stride", stride, rank)
+    dilations = per_axis(name, "dilation", dilation, rank)
+    pads = per_axis(name, "padding", padding, rank, 0)
+    extra = per_axis(name, "output_padding", output_padding, rank, 0)
+    if any(e >= max(s, d) for e, s, d in zip(extra, strides, dilations, strict=True)):
+        raise ArgumentError(
+            f"{name}: output_padding must be less than stride {strides} or dilation {dilations}, "
+            f"got {extra}"
+        )
+    each = zip(x.shape[2:], w.shape[2:], strides, pads, dilations, extra, strict=True)
+    size = tuple([(t - 1) * s - 2 * p + d * (k - 1) + e + 1 for t, k, s, p, d, e in each])
+    if any(isinstance(n, int) and n < 1 for n in size):
+        raise ShapeError(f"{name}: padding {pads} leaves nothing of the result, its size is {size}")
+    pairs = tuple([(p, p) for p in pads])
+    y = ops.convolution_input(x, w, strides, pairs, dilations, groups, size)
+    return unbatched(_with_bias(y, bias, rank), added)
+
+
+def _check_rank(name: str, w: Any, rank: int) -> None:
+    if len(w.shape) != rank + 2:
+        raise ShapeError(f"{name}: weight must have {rank + 2} axes, got {w.shape}")
 
 
 def padding_pairs(
-    name: str, padding: Ints | str, kernel: tuple[int, ...], stride: tuple[int, ...],
-    dilation: tuple[int, ...],
-) -> Pairs:  # fmt: skip
+    name: str, padding: Ints | str, kernel: Sizes, stride: Sizes, dilation: Sizes
+) -> Pairs:
     """One (low, high) pair per spatial axis; "same" puts an odd zero behind."""
     if padding == "valid":
         return ((0, 0),) * len(kernel)

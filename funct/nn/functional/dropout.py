@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import funct.array as xp
 from funct import ops, random
-from funct.errors import ArgumentError, MissingKeyError
+from funct.errors import ShapeError
+from funct.nn.functional.arguments import needed_key, probability, refuse_inplace
 
-__all__ = ["dropout"]
+__all__ = [
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+]  # fmt: skip
+
+_SELU_FLOOR = 1.7580993408473766  # minus the limit of selu at -inf
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any = None) -> Any:
+def dropout(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, key: Any = None
+) -> Any:
     """Set each element to 0 with probability p, and scale the others by 1 / (1 - p).
 
     Args: training: False gives input itself. key: a random key; needed in training unless p is 0.
@@ -23,16 +31,98 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, *, key: Any = Non
         >>> sorted({float(v) for v in F.dropout(xp.ones(100), 0.5, key=ft.random.key(0))})
         [0.0, 2.0]
     """
-    if not 0.0 <= p <= 1.0:
-        raise ArgumentError(f"dropout: p must be between 0 and 1, got {p}")
-    if not training or p == 0.0:
-        return input
-    if key is None:
-        raise MissingKeyError(
-            "dropout: a key is needed in training",
-            fix="pass key=random.key(seed), or call nn.eval_mode(model) first",
+    refuse_inplace("dropout", inplace)
+    return _dropped("dropout", input, input.shape, p, training, key)
+
+
+def dropout1d(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, key: Any = None
+) -> Any:
+    """Set whole channels of (N, C, L) or (C, L) to 0 with probability p; else as `dropout`.
+
+    Source: Tompson et al. 2014, arXiv:1411.4280.
+    """
+    return _channels("dropout1d", 1, input, p, training, inplace, key)
+
+
+def dropout2d(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, key: Any = None
+) -> Any:
+    """Set whole channels of (N, C, H, W) or (C, H, W) to 0 with probability p.
+
+    Notes: else as `dropout`. torch takes (C, H, W) for (N, C, L), and warns.
+    Source: Tompson et al. 2014, arXiv:1411.4280.
+    """
+    return _channels("dropout2d", 2, input, p, training, inplace, key)
+
+
+def dropout3d(
+    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, key: Any = None
+) -> Any:
+    """Set whole channels of (N, C, D, H, W) or (C, D, H, W) to 0 with probability p.
+
+    Notes: else as `dropout`.
+    """
+    return _channels("dropout3d", 3, input, p, training, inplace, key)
+
+
+def alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, key: Any = None
+) -> Any:
+    """Set elements to selu's lower limit with probability p, and keep mean 0 and variance 1.
+
+    Args, Raises: as `dropout`.
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter 2017, arXiv:1706.02515.
+    """
+    refuse_inplace("alpha_dropout", inplace)
+    return _alpha("alpha_dropout", input, input.shape, p, training, key)
+
+
+def feature_alpha_dropout(
+    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, key: Any = None
+) -> Any:
+    """`alpha_dropout` of whole channels of (N, C, *S).
+
+    Raises: ShapeError: when input has fewer than two axes.
+    """
+    refuse_inplace("feature_alpha_dropout", inplace)
+    if len(input.shape) < 2:
+        raise ShapeError(
+            f"feature_alpha_dropout: input must have shape (N, C, ...), got {input.shape}"
         )
+    shape = (*input.shape[:2], *(1,) * (len(input.shape) - 2))
+    return _alpha("feature_alpha_dropout", input, shape, p, training, key)
+
+
+def _channels(
+    name: str, rank: int, x: Any, p: float, training: bool, inplace: bool, key: Any
+) -> Any:
+    refuse_inplace(name, inplace)
+    if len(x.shape) not in (rank + 1, rank + 2):
+        raise ShapeError(f"{name}: input must have {rank + 1} or {rank + 2} axes, got {x.shape}")
+    return _dropped(name, x, (*x.shape[:-rank], *(1,) * rank), p, training, key)
+
+
+def _kept(name: str, key: Any, shape: Any, p: float) -> Any:
+    """True with probability 1 - p."""
+    return random.uniform(needed_key(name, key), shape, xp.float32) >= p  # 24 bits do for p
+
+
+def _dropped(name: str, x: Any, shape: Any, p: float, training: bool, key: Any) -> Any:
+    if probability(name, p) == 0.0 or not training:
+        return x
     if p == 1.0:
-        return xp.zeros_like(input)
-    keep = random.uniform(key, input.shape, xp.float32) >= p  # 24 bits are fine enough for p
-    return ops.where(keep, input * (1.0 / (1.0 - p)), 0.0)
+        needed_key(name, key)
+        return xp.zeros_like(x)
+    return ops.where(_kept(name, key, shape, p), x * (1.0 / (1.0 - p)), 0.0)
+
+
+def _alpha(name: str, x: Any, shape: Any, p: float, training: bool, key: Any) -> Any:
+    if probability(name, p) == 0.0 or not training:
+        return x
+    if p == 1.0:
+        needed_key(name, key)
+        return xp.zeros_like(x)
+    scale = 1.0 / math.sqrt((_SELU_FLOOR * _SELU_FLOOR * p + 1.0) * (1.0 - p))
+    shift = _SELU_FLOOR * scale * p
+    return ops.where(_kept(name, key, shape, p), x * scale, -_SELU_FLOOR * scale) + shift

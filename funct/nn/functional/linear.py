@@ -1,14 +1,13 @@
-"""Linear maps and what rearranges or encodes their input."""
+"""Linear and bilinear maps, and class numbers as vectors."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import funct.array as xp
-from funct.array.axes import normal_axis
 from funct.errors import ArgumentError, ShapeError
 
-__all__ = ["flatten", "linear", "one_hot"]
+__all__ = ["bilinear", "linear", "one_hot"]
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
@@ -32,28 +31,28 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return y if bias is None else y + bias
 
 
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """Join the axes start_dim … end_dim into one.
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """Compute y_o = x1ᵀ W_o x2 + b_o over the last axes.
 
-    Raises: ShapeError: when an axis does not exist or start_dim stands behind end_dim.
-    Example:
-        >>> import funct.array as xp
-        >>> from funct.nn import functional as F
-        >>> F.flatten(xp.ones((2, 3, 4)), 1).shape
-        (2, 12)
+    Args: input1: shape (*, I1). input2: shape (*, I2). weight: shape (O, I1, I2). bias: shape (O,)
+    or None.
+    Returns: shape (*, O).
+    Raises: ShapeError: when the shapes do not fit.
+    Source: torch.nn.functional.bilinear.
     """
-    shape = input.shape or (1,)
-    start, end = (normal_axis("flatten", d, len(shape)) for d in (start_dim, end_dim))
-    if start > end:
+    if len(weight.shape) != 3:
+        raise ShapeError(f"bilinear: weight must have shape (O, I1, I2), got {weight.shape}")
+    o, i1, i2 = weight.shape
+    lead = input1.shape[:-1]
+    if input1.shape[-1:] != (i1,) or input2.shape[-1:] != (i2,) or input2.shape[:-1] != lead:
         raise ShapeError(
-            f"flatten: start_dim must not stand behind end_dim, got {start_dim}, {end_dim}"
+            f"bilinear: inputs must have shapes (*, {i1}) and (*, {i2}), got {input1.shape} and "
+            f"{input2.shape}"
         )
-    if start == end and input.shape:
-        return input
-    joined: Any = 1  # no math.prod: a length may be symbolic
-    for n in shape[start : end + 1]:
-        joined = n if joined == 1 else joined * n
-    return xp.reshape(input, (*shape[:start], joined, *shape[end + 1 :]))
+    half = input1 @ xp.reshape(xp.permute_dims(weight, (1, 0, 2)), (i1, o * i2))  # (*, O I2)
+    half = xp.reshape(half, (*lead, o, i2))
+    y = xp.squeeze(half @ xp.expand_dims(input2, -1), -1)  # (*, O)
+    return y if bias is None else y + bias
 
 
 def one_hot(input: Any, num_classes: int = -1) -> Any:

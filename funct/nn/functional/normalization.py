@@ -1,15 +1,18 @@
-"""Batch normalisation."""
+"""Normalisation over the batch, over features, over groups of channels, over neighbours."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import funct.array as xp
 from funct import ops
 from funct.core import Size
-from funct.errors import ShapeError
+from funct.errors import ArgumentError, ShapeError
 
-__all__ = ["batch_norm"]
+__all__ = [
+    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
+]  # fmt: skip
 
 
 def batch_norm(
@@ -45,7 +48,7 @@ def batch_norm(
             )
         return _scaled(input, running_mean, running_var, weight, bias, eps)
     axes = (0, *range(2, len(input.shape)))
-    _check_count(input, axes)
+    _check_count("batch_norm", input, axes)
     mean = xp.mean(input, axis=axes, keepdims=True)  # (1, C, 1, ...)
     centred = input - mean
     squares = ops.reduce_sum(centred * centred, axes, False)  # (C,)
@@ -61,6 +64,147 @@ def batch_norm(
     return y, _moved(running_mean, batch_mean, momentum), _moved(running_var, unbiased, momentum)
 
 
+def instance_norm(
+    input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,
+    bias: Any = None, use_input_stats: bool = True, momentum: Any = 0.1, eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """Normalise each channel of each sample over its spatial axes.
+
+    Args: input: shape (N, C, *S). running_mean, running_var, weight, bias: shape (C,) or None.
+    use_input_stats: statistics of input instead of the running ones. momentum: as in `batch_norm`.
+    Returns: y, same shape as input; with use_input_stats and running statistics (y, mean, var),
+    where torch writes the new running statistics (means over the batch) into its arguments. They
+    carry no derivative.
+    Raises: ShapeError: when input has no spatial axis, or one value per channel; or running
+    statistics are missing without use_input_stats.
+    Source: Ulyanov, Vedaldi, Lempitsky 2016, arXiv:1607.08022.
+    """
+    if len(input.shape) < 3:
+        raise ShapeError(f"instance_norm: input must have shape (N, C, *S), got {input.shape}")
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise ShapeError(
+                "instance_norm: running_mean and running_var are needed without use_input_stats"
+            )
+        return _scaled(input, running_mean, running_var, weight, bias, eps)
+    axes = tuple(range(2, len(input.shape)))
+    _check_count("instance_norm", input, axes)
+    y, mean, var = _standardised(input, axes, eps)
+    y = _affine(y, weight, bias, 1)
+    if running_mean is None or running_var is None:
+        return y
+    n = ops.axis_count(input, axes)
+    unbiased = xp.mean(xp.reshape(var, var.shape[:2]) * (n / (n - 1)), axis=0)
+    batch_mean = xp.mean(xp.reshape(mean, mean.shape[:2]), axis=0)
+    return y, _moved(running_mean, batch_mean, momentum), _moved(running_var, unbiased, momentum)
+
+
+def layer_norm(
+    input: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None,
+    eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """Normalise over the last axes: (x - mean) / sqrt(var + eps) · weight + bias.
+
+    Args: normalized_shape: the lengths of these axes. weight, bias: of that shape, or None.
+    Raises: ShapeError: when input does not end in normalized_shape, or weight or bias are not of
+    that shape.
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.layer_norm(xp.asarray([[1.0, 3.0]]), (2,), eps=0.0).tolist()
+        [[-1.0, 1.0]]
+    """
+    axes = _last_axes("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    y, _, _ = _standardised(input, axes, eps)
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def rms_norm(
+    input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
+) -> Any:
+    """Divide by the root of the mean square over the last axes: x / sqrt(mean(x²) + eps) · weight.
+
+    Args: normalized_shape, weight: as in `layer_norm`. eps: None is the dtype's machine epsilon.
+    Raises: ShapeError: as `layer_norm`.
+    Source: Zhang, Sennrich 2019, arXiv:1910.07467.
+    """
+    axes = _last_axes("rms_norm", input, normalized_shape, weight=weight)
+    floor = float(xp.finfo(input.dtype).eps) if eps is None else eps
+    y = input / xp.sqrt(xp.mean(input * input, axis=axes, keepdims=True) + floor)
+    return y if weight is None else y * weight
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    """Normalise each sample over groups of channels and their spatial axes.
+
+    Args: input: shape (N, C, *S). num_groups: divides C. weight, bias: shape (C,) or None.
+    Raises: ShapeError: when input has one axis. ArgumentError: when num_groups does not divide C.
+    Source: Wu, He 2018, arXiv:1803.08494.
+    """
+    if len(input.shape) < 2:
+        raise ShapeError(f"group_norm: input must have shape (N, C, *S), got {input.shape}")
+    n, channels, *size = input.shape
+    if num_groups < 1 or channels % num_groups:
+        raise ArgumentError(
+            f"group_norm: num_groups must divide {channels} channels, got {num_groups}"
+        )
+    groups = xp.reshape(input, (n, num_groups, channels // num_groups, *size))
+    y, _, _ = _standardised(groups, tuple(range(2, len(groups.shape))), eps)
+    return _affine(xp.reshape(y, input.shape), weight, bias, 1)
+
+
+def local_response_norm(
+    input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """Divide by (k + alpha · mean of the squares of `size` neighbouring channels) to the beta.
+
+    Args: input: shape (N, C, *S). size: channels beyond the ends count as 0.
+    Raises: ShapeError: when input has fewer than three axes. ArgumentError: when size is not
+    positive.
+    Source: Krizhevsky, Sutskever, Hinton 2012.
+    """
+    if len(input.shape) < 3:
+        raise ShapeError(
+            f"local_response_norm: input must have shape (N, C, *S), got {input.shape}"
+        )
+    if size < 1:
+        raise ArgumentError(f"local_response_norm: size must be positive, got {size}")
+    squares = ops.move_axis(input * input, 1, len(input.shape) - 1)
+    wide = ops.pad_axes(squares, ((size // 2, (size - 1) // 2),))
+    mean = ops.avg_pool(wide, (size,), (1,), ((0, 0),), (0,), True)
+    return input / (k + alpha * ops.move_axis(mean, len(input.shape) - 1, 1)) ** beta
+
+
+def _standardised(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
+    """x with mean 0 and variance 1 over axes, and the two that it had."""
+    mean = xp.mean(x, axis=axes, keepdims=True)
+    centred = x - mean
+    var = xp.mean(centred * centred, axis=axes, keepdims=True)
+    return centred / xp.sqrt(var + eps), mean, var
+
+
+def _affine(y: Any, weight: Any, bias: Any, axis: int) -> Any:
+    behind = (1,) * (len(y.shape) - axis - 1)
+    y = y if weight is None else y * xp.reshape(weight, (-1, *behind))
+    return y if bias is None else y + xp.reshape(bias, (-1, *behind))
+
+
+def _last_axes(name: str, x: Any, normalized_shape: Any, **parameters: Any) -> tuple[int, ...]:
+    one = isinstance(normalized_shape, int)
+    shape = (normalized_shape,) if one else tuple(normalized_shape)
+    rank = len(x.shape)
+    if not shape or len(shape) > rank or tuple(x.shape[rank - len(shape) :]) != shape:
+        raise ShapeError(f"{name}: input must end in the axes {shape}, got {x.shape}")
+    for argument, value in parameters.items():
+        if value is not None and tuple(value.shape) != shape:
+            raise ShapeError(f"{name}: {argument} must have shape {shape}, got {value.shape}")
+    return tuple(range(rank - len(shape), rank))
+
+
 def _channel(v: Any, x: Any) -> Any:
     return xp.reshape(v, (1, -1, *(1,) * (len(x.shape) - 2)))  # (1, C, 1, ...)
 
@@ -74,12 +218,10 @@ def _scaled(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> 
     return x * _channel(factor, x) + _channel(shift, x)
 
 
-def _check_count(x: Any, axes: tuple[int, ...]) -> None:
+def _check_count(name: str, x: Any, axes: tuple[int, ...]) -> None:
     n = ops.axis_count(x, axes)
     if not isinstance(n, Size) and n <= 1:
-        raise ShapeError(
-            f"batch_norm: training needs more than one value per channel, got {x.shape}"
-        )
+        raise ShapeError(f"{name}: training needs more than one value per channel, got {x.shape}")
 
 
 def _less_one(x: Any, axes: tuple[int, ...]) -> Any:

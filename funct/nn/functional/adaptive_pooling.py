@@ -1,0 +1,165 @@
+"""Pooling to a given size: window i of n elements reaches from ⌊i n / T⌋ to ⌈(i + 1) n / T⌉."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import funct.array as xp
+from funct import ops
+from funct.errors import ArgumentError
+from funct.nn.functional.arguments import batched, unbatched
+from funct.nn.functional.resampling import area_taps, resampled
+from funct.ops.families import constant
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_mean", "picked_maxima",
+]  # fmt: skip
+
+OutputSize = int | Sequence[int | None] | None
+
+
+def adaptive_avg_pool1d(input: Any, output_size: OutputSize) -> Any:
+    """Take means of windows that divide a signal into output_size parts.
+
+    Args: input: shape (N, C, L) or (C, L). output_size: T.
+    Returns: shape (N, C, T) or (C, T).
+    Raises: ShapeError: when the rank does not fit. ArgumentError: when output_size is not positive.
+    Source: torch.nn.functional.adaptive_avg_pool1d.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.adaptive_avg_pool1d(xp.asarray([[1.0, 2.0, 6.0]]), 2).tolist()
+        [[1.5, 4.0]]
+    """
+    return _avg("adaptive_avg_pool1d", 1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Any, output_size: OutputSize) -> Any:
+    """Take means of windows that divide an image into output_size parts.
+
+    Args: input: shape (N, C, H, W) or (C, H, W). output_size: an int for both axes, or two;
+    None keeps an axis as it is.
+    Returns: shape (N, C, *T) or (C, *T). Raises: as `adaptive_avg_pool1d`.
+    Source: torch.nn.functional.adaptive_avg_pool2d.
+    """
+    return _avg("adaptive_avg_pool2d", 2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Any, output_size: OutputSize) -> Any:
+    """Take means of windows that divide a volume into output_size parts.
+
+    Args: input: shape (N, C, D, H, W) or (C, D, H, W). output_size: an int for all axes, or three;
+    None keeps an axis as it is.
+    Returns: shape (N, C, *T) or (C, *T). Raises: as `adaptive_avg_pool1d`.
+    Source: torch.nn.functional.adaptive_avg_pool3d.
+    """
+    return _avg("adaptive_avg_pool3d", 3, input, output_size)
+
+
+def adaptive_max_pool1d(input: Any, output_size: OutputSize, return_indices: bool = False) -> Any:
+    """Take maxima of windows that divide a signal into output_size parts.
+
+    Args: input, output_size: as in `adaptive_avg_pool1d`. return_indices: give the place of each
+    maximum in the flat input too.
+    Returns: shape (N, C, T) or (C, T); with return_indices a pair of that.
+    Raises: as `adaptive_avg_pool1d`.
+    Notes: the derivative goes to the first maximum.
+    Source: torch.nn.functional.adaptive_max_pool1d.
+    """
+    return _max("adaptive_max_pool1d", 1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Any, output_size: OutputSize, return_indices: bool = False) -> Any:
+    """Take maxima of windows that divide an image into output_size parts.
+
+    Args: input, output_size: as in `adaptive_avg_pool2d`. The rest: as `adaptive_max_pool1d`.
+    Source: torch.nn.functional.adaptive_max_pool2d.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.reshape(xp.arange(9.0), (1, 1, 3, 3))
+        >>> F.adaptive_max_pool2d(x, (1, 2)).tolist()
+        [[[[7.0, 8.0]]]]
+    """
+    return _max("adaptive_max_pool2d", 2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Any, output_size: OutputSize, return_indices: bool = False) -> Any:
+    """Take maxima of windows that divide a volume into output_size parts.
+
+    Args: input, output_size: as in `adaptive_avg_pool3d`. The rest: as `adaptive_max_pool1d`.
+    Source: torch.nn.functional.adaptive_max_pool3d.
+    """
+    return _max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+
+
+def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
+    """Means of boxes over the last axes; a box's mean is the mean of means, axis by axis."""
+    lead = len(x.shape) - len(sizes)
+    for k, out in enumerate(sizes):
+        n = x.shape[lead + k]
+        if out == 1:
+            x = xp.mean(x, axis=lead + k, keepdims=True)
+        elif out != n:
+            x = resampled(x, area_taps(int(n), out), lead + k)
+    return x
+
+
+def picked_maxima(x: Any, places: Any) -> tuple[Any, Any]:
+    """First maxima of x (N, C, P) among places (…, T, K), and where they are, both (N, C, T)."""
+    lead = x.shape[:2]
+    rows, taps = places.shape[-2:]
+    flat = xp.reshape(places, (*places.shape[:-2], rows * taps))
+    wide = ops.broadcast_to(flat, (*lead, rows * taps))
+    parts = xp.reshape(ops.take_along_axis(ops.stop_gradient(x), wide, 2), (*lead, rows, taps))
+    best = ops.argmax(parts, 3, True)  # (N, C, T, 1)
+    grid = ops.broadcast_to(places, (*lead, rows, taps))
+    at = ops.squeeze(ops.take_along_axis(grid, best, 3), 3)
+    return ops.take_along_axis(x, at, 2), at
+
+
+def _sizes(name: str, x: Any, rank: int, output_size: OutputSize) -> tuple[int, ...]:
+    given: tuple[Any, ...] = (
+        tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * rank
+    )
+    if len(given) == 1:
+        given = given * rank
+    if len(given) != rank or any(
+        n is not None and (not isinstance(n, int) or n < 1) for n in given
+    ):
+        count = "a positive int" if rank == 1 else f"a positive int, None, or {rank} of these"
+        raise ArgumentError(f"{name}: output_size must be {count}, got {output_size!r}")
+    return tuple([m if n is None else n for n, m in zip(given, x.shape[2:], strict=True)])
+
+
+def _avg(name: str, rank: int, x: Any, output_size: OutputSize) -> Any:
+    x, added = batched(name, x, rank)
+    return unbatched(adaptive_mean(x, _sizes(name, x, rank, output_size)), added)
+
+
+def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: bool) -> Any:
+    x, added = batched(name, x, rank)
+    sizes = _sizes(name, x, rank, output_size)
+    shape = tuple([int(n) for n in x.shape[2:]])
+    flat = xp.reshape(x, (*x.shape[:2], math.prod(shape)))
+    y, at = picked_maxima(flat, constant(_box_places(shape, sizes)))
+    y, at = (unbatched(xp.reshape(v, (*x.shape[:2], *sizes)), added) for v in (y, at))
+    return (y, at) if return_indices else y
+
+
+def _box_places(shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    """Flat places of the elements of every box, (T, K); small boxes repeat a place."""
+    axes = [area_taps(n, out).places for n, out in zip(shape, sizes, strict=True)]
+    columns = []
+    for taps in itertools.product(*axes):  # each (out,)
+        at: Any = np.zeros((), np.int64)
+        for n, places in zip(shape, taps, strict=True):
+            at = at[..., None] * n + places
+        columns.append(at.reshape(-1))
+    return np.stack(columns, axis=-1)

@@ -1,0 +1,119 @@
+"""Connectionist temporal classification: the likelihood of a text over all its alignments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import funct.array as xp
+from funct import ops
+from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.reduction import reduced
+
+__all__ = ["ctc_loss"]
+
+_NEVER = -1e30  # log of a probability of 0: finite, so that differences of two of them are
+
+
+def ctc_loss(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """Compute -log p(targets) summed over all alignments with log_probs.
+
+    Args: log_probs: shape (T, N, C) or (T, C). targets: classes, integers of shape (N, S), (S,)
+    without a batch, or all samples' one after the other. input_lengths, target_lengths: how much of
+    T and S counts, per sample: integers of shape (N,) or (), or Python numbers. blank: the class
+    between letters. zero_infinity: 0 instead of inf where a text has no alignment.
+    Returns: shape (), or (N,) or () for "none". The mean is that of the losses divided by their
+    target_lengths.
+    Raises: ShapeError: when the shapes do not fit. ArgumentError: when blank is no class or
+    reduction is unknown. IndexOutOfBoundsError: when a target is no class.
+    Notes: the derivative is that in log_probs; torch gives the derivative in the logits, which is
+    the same after log_softmax.
+    Source: Graves, Fernández, Gomez, Schmidhuber 2006.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.log(xp.asarray([[[0.5, 0.5]], [[0.5, 0.5]]]))
+        >>> round(float(xp.exp(-F.ctc_loss(x, xp.asarray([[1]]), [2], [1]))), 12)
+        0.75
+    """
+    single = len(log_probs.shape) == 2
+    x = xp.expand_dims(log_probs, 1) if single else log_probs  # (T, N, C)
+    if len(x.shape) != 3:
+        raise ShapeError(
+            f"ctc_loss: log_probs must have shape (T, N, C) or (T, C), got {log_probs.shape}"
+        )
+    steps, lanes, classes = x.shape
+    if not 0 <= blank < classes:
+        raise ArgumentError(f"ctc_loss: blank must be one of {classes} classes, got {blank}")
+    n_in, n_out = (_lengths(name, v, lanes) for name, v in (
+        ("input_lengths", input_lengths), ("target_lengths", target_lengths)
+    ))  # fmt: skip
+    labels = _padded(targets, n_out, lanes, blank)  # (N, S)
+    log_p = _log_likelihood(x, labels, n_in, n_out, steps, blank)
+    loss = ops.where(ops.less(log_p, 0.5 * _NEVER), 0.0 if zero_infinity else xp.inf, -log_p)
+    if reduction == "mean":
+        return xp.mean(loss / xp.astype(xp.maximum(n_out, 1), loss.dtype))
+    return reduced("ctc_loss", loss[0] if single else loss, reduction)
+
+
+def _lengths(name: str, value: Any, lanes: int) -> Any:
+    n = xp.reshape(xp.asarray(value, dtype=xp.int64), (-1,))
+    if n.shape[0] != lanes:
+        raise ShapeError(f"ctc_loss: {name} must have {lanes} entries, got {n.shape[0]}")
+    return n
+
+
+def _padded(targets: Any, n_out: Any, lanes: int, blank: int) -> Any:
+    """Targets as (N, S), with blanks behind the text of each sample."""
+    if len(targets.shape) == 1:
+        if lanes == 1:
+            targets = xp.expand_dims(targets, 0)
+        else:  # one after the other
+            longest = int(xp.max(n_out))
+            starts = ops.cumulative_sum(n_out, 0) - n_out
+            place = xp.expand_dims(starts, 1) + xp.arange(longest)
+            place = ops.where(xp.arange(longest) < xp.expand_dims(n_out, 1), place, 0)
+            targets = xp.reshape(xp.take(targets, xp.reshape(place, (-1,))), place.shape)
+    if len(targets.shape) != 2 or targets.shape[0] != lanes:
+        raise ShapeError(
+            f"ctc_loss: targets must have shape ({lanes}, S) or (S,), got {targets.shape}"
+        )
+    inside = xp.arange(targets.shape[1]) < xp.expand_dims(n_out, 1)
+    return ops.where(inside, xp.astype(targets, xp.int64), blank)
+
+
+def _log_likelihood(x: Any, labels: Any, n_in: Any, n_out: Any, steps: int, blank: int) -> Any:
+    """The forward recursion over the letters with blanks around them, (N, 2 S + 1)."""
+    lanes, longest = labels.shape
+    blanks = ops.where(ops.equal(labels, labels), blank, labels)
+    pairs = xp.reshape(xp.stack([blanks, labels], axis=2), (lanes, 2 * longest))
+    text = xp.concat([pairs, xp.full((lanes, 1), blank)], axis=1)  # (N, 2 S + 1)
+    places = np.arange(2 * longest + 1)
+    never = xp.astype(xp.asarray(_NEVER), x.dtype)
+    older = xp.concat([text[:, :2], text[:, :-2]], axis=1) if longest else text
+    skips = ops.logical_and(ops.not_equal(text, blank), ops.not_equal(text, older))
+    wide = ops.broadcast_to(xp.expand_dims(text, 0), (steps, *text.shape))
+    emitted = ops.maximum(xp.take_along_axis(x, wide, axis=2), never)  # (T, N, 2 S + 1)
+    alpha = ops.where(xp.asarray(places < 2), emitted[0], never)
+    for t in range(1, int(steps)):
+        one, two = _delayed(alpha, 1, never), ops.where(skips, _delayed(alpha, 2, never), never)
+        new = ops.logaddexp(ops.logaddexp(alpha, one), two) + emitted[t]
+        going = xp.expand_dims(ops.less(t, n_in), 1)
+        alpha = ops.where(going, ops.maximum(new, never), alpha)
+    last = xp.expand_dims(2 * n_out, 1)  # the blank behind the text, and its last letter
+    ends = ops.concat(last, ops.maximum(last - 1, 0), 1)
+    final = xp.take_along_axis(alpha, ends, axis=1)
+    both = ops.logaddexp(final[:, 0], final[:, 1])
+    return ops.where(ops.equal(n_out, 0), final[:, 0], both)
+
+
+def _delayed(alpha: Any, by: int, never: Any) -> Any:
+    """alpha moved by places to the right, with `never` in front."""
+    width = alpha.shape[1]
+    if width <= by:
+        return ops.broadcast_to(never, alpha.shape)
+    return xp.concat([ops.broadcast_to(never, (alpha.shape[0], by)), alpha[:, :-by]], axis=1)

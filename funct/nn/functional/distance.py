@@ -1,0 +1,106 @@
+"""Lengths and distances, with derivatives that are 0 where a length is 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import funct.array as xp
+from funct import ops
+from funct.array.axes import normal_axes
+from funct.errors import ArgumentError, ShapeError
+from funct.ops.families import constant
+
+__all__ = ["cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
+
+
+def p_norm(x: Any, p: float, axes: tuple[int, ...], keepdims: bool = False) -> Any:
+    """(Σ |x|^p)^(1/p) over axes; p = inf is the maximum, p = 0 counts what is not 0."""
+    size = ops.abs(x)
+    if p == float("inf"):
+        return ops.reduce_max(size, axes, keepdims)
+    if p == float("-inf"):
+        return ops.reduce_min(size, axes, keepdims)
+    if p == 0:
+        return ops.reduce_sum(xp.astype(x != 0, x.dtype), axes, keepdims)
+    if p == 1:
+        return ops.reduce_sum(size, axes, keepdims)
+    if p == 2:
+        powers = x * x
+    elif p > 1:
+        powers = size**p
+    else:  # the slope of a power below 1 is infinite at 0
+        nought = ops.equal(x, 0)
+        powers = ops.where(nought, 0.0, ops.where(nought, 1.0, size) ** p)
+    total = ops.reduce_sum(powers, axes, keepdims)
+    none = ops.equal(total, 0)
+    some = ops.where(none, 1.0, total)
+    return ops.where(none, 0.0, ops.sqrt(some) if p == 2 else some ** (1.0 / p))
+
+
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
+    """Divide by the p-norm along dim, or by eps where that is larger.
+
+    Args: dim: an axis or several.
+    Raises: ShapeError: when dim does not exist.
+    Source: torch.nn.functional.normalize.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.normalize(xp.asarray([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[0.6, 0.8], [0.0, 0.0]]
+    """
+    axes = normal_axes("normalize", dim, len(input.shape))
+    return input / _at_least(p_norm(input, p, axes, True), eps)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """Compute x1 · x2 / (|x1| |x2|) along dim; lengths count as at least eps.
+
+    Raises: ShapeError: when the shapes do not broadcast or dim does not exist.
+    Source: torch.nn.functional.cosine_similarity.
+    """
+    x1, x2 = xp.broadcast_arrays(x1, x2)
+    axes = normal_axes("cosine_similarity", dim, len(x1.shape))
+    a, b = (v / _at_least(p_norm(v, 2.0, axes, True), eps) for v in (x1, x2))
+    return ops.reduce_sum(a * b, axes, False)
+
+
+def pairwise_distance(
+    x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    """Compute the p-norm of x1 - x2 + eps along the last axis.
+
+    Args: x1, x2: shape (N, D) or (D,), or what broadcasts to that.
+    Returns: shape (N,) or (); (N, 1) or (1,) with keepdim.
+    Source: torch.nn.functional.pairwise_distance.
+    """
+    difference = x1 - x2 + eps
+    return p_norm(difference, p, (len(difference.shape) - 1,), keepdim)
+
+
+def pdist(input: Any, p: float = 2) -> Any:
+    """Compute the p-norm distances between all pairs of rows.
+
+    Args: input: shape (N, M).
+    Returns: shape (N (N - 1) / 2,), in the order (0, 1), (0, 2), …, (1, 2), …
+    Raises: ShapeError: when input has not two axes. ArgumentError: when p is negative.
+    Source: torch.nn.functional.pdist.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.pdist(xp.asarray([[0.0, 0.0], [3.0, 4.0], [0.0, 4.0]])).tolist()
+        [5.0, 4.0, 3.0]
+    """
+    if len(input.shape) != 2:
+        raise ShapeError(f"pdist: input must have shape (N, M), got {input.shape}")
+    if p < 0:
+        raise ArgumentError(f"pdist: p must not be negative, got {p}")
+    first, second = np.triu_indices(int(input.shape[0]), 1)
+    difference = ops.take(input, constant(first), 0) - ops.take(input, constant(second), 0)
+    return p_norm(difference, p, (1,))
+
+
+def _at_least(length: Any, eps: float) -> Any:
+    return ops.where(ops.less(length, eps), eps, length)

@@ -1,0 +1,149 @@
+"""Rows of a table by index, one by one or pooled in bags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import funct.array as xp
+from funct import ops
+from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.distance import p_norm
+
+__all__ = ["embedding", "embedding_bag"]
+
+_NO_SPARSE = "a derivative is a dense array here"
+_NO_FREQUENCY = "it would make the derivative another one than the function's"
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    """Take the rows of weight at the indices input.
+
+    Args: input: integers, any shape. weight: shape (V, D). padding_idx: a row that gets no
+    derivative. max_norm: rows with a larger norm_type-norm are scaled down to it; torch writes the
+    scaled rows into weight, here they are only in the result, and the derivative sees the scaling.
+    Returns: shape (*input.shape, D).
+    Raises: ArgumentError: when padding_idx is outside the table, or scale_grad_by_freq or sparse is
+    set. IndexOutOfBoundsError: when an index is outside [0, V).
+    Source: torch.nn.functional.embedding.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.embedding(xp.asarray([2, 0]), xp.asarray([[1.0], [2.0], [3.0]])).tolist()
+        [[3.0], [1.0]]
+    """
+    _refuse("embedding", scale_grad_by_freq, sparse)
+    rows = _rows("embedding", input, weight, max_norm, norm_type)
+    if padding_idx is None:
+        return rows
+    still = xp.expand_dims(input == _inside("embedding", padding_idx, weight), -1)
+    return ops.where(still, ops.stop_gradient(rows), rows)
+
+
+def embedding_bag(
+    input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None,
+    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
+    sparse: bool = False, per_sample_weights: Any = None, include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:  # fmt: skip
+    """Take rows of weight and pool them in bags.
+
+    Args: input: indices, shape (B, L): B bags; or (n,) with offsets, the places where bags begin,
+    shape (B,), rising from 0. weight: shape (V, D). max_norm, norm_type: as in `embedding`. mode:
+    "sum", "mean" or "max". per_sample_weights: factors of the rows, input's shape, for "sum".
+    include_last_offset: offsets end in n, which begins no bag. padding_idx: an index that counts
+    for nothing.
+    Returns: shape (B, D); an empty bag gives 0.
+    Raises: ShapeError, ArgumentError: when arguments do not go together. IndexOutOfBoundsError:
+    when an index is outside [0, V).
+    Notes: equal maxima share the derivative, torch gives it to the first.
+    Source: torch.nn.functional.embedding_bag.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> table = xp.asarray([[1.0], [2.0], [3.0]])
+        >>> F.embedding_bag(xp.asarray([0, 1, 2]), table, xp.asarray([0, 2]), mode="sum").tolist()
+        [[3.0], [3.0]]
+    """
+    name = "embedding_bag"
+    _refuse(name, scale_grad_by_freq, sparse)
+    if mode not in ("sum", "mean", "max"):
+        raise ArgumentError(f"{name}: mode must be 'sum', 'mean' or 'max', got {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        raise ArgumentError(f"{name}: per_sample_weights need mode 'sum', got {mode!r}")
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ShapeError(
+            f"{name}: per_sample_weights must have input's shape {input.shape}, "
+            f"got {per_sample_weights.shape}"
+        )
+    rows = _rows(name, input, weight, max_norm, norm_type)
+    counted = xp.ones(input.shape, dtype=xp.bool)
+    if padding_idx is not None:
+        counted = input != _inside(name, padding_idx, weight)
+    if per_sample_weights is not None:
+        rows = rows * xp.expand_dims(per_sample_weights, -1)
+    if len(input.shape) == 2:
+        if offsets is not None:
+            raise ArgumentError(f"{name}: offsets must be None for input (B, L), got an array")
+        return _pooled_rows(rows, counted, mode)
+    if len(input.shape) != 1 or offsets is None or len(offsets.shape) != 1:
+        raise ShapeError(f"{name}: input must be (B, L), or (n,) with offsets, got {input.shape}")
+    starts = offsets[:-1] if include_last_offset else offsets
+    bag = xp.searchsorted(starts, xp.arange(input.shape[0]), side="right") - 1
+    return _pooled_bags(rows, counted, bag, starts.shape[0], mode)
+
+
+def _rows(name: str, i: Any, weight: Any, max_norm: float | None, p: float) -> Any:
+    if len(weight.shape) != 2:
+        raise ShapeError(f"{name}: weight must have shape (V, D), got {weight.shape}")
+    # a negative index would count from the end: it is moved out of bounds, so that it raises
+    rows = ops.take(weight, ops.where(ops.less(i, 0), weight.shape[0], i), 0)
+    if max_norm is None:
+        return rows
+    norm = p_norm(rows, p, (len(rows.shape) - 1,), True)
+    return rows * ops.where(ops.greater(norm, max_norm), max_norm / (norm + 1e-7), 1.0)
+
+
+def _refuse(name: str, scale_grad_by_freq: bool, sparse: bool) -> None:
+    if scale_grad_by_freq:
+        raise ArgumentError(f"{name}: scale_grad_by_freq must be False: {_NO_FREQUENCY}")
+    if sparse:
+        raise ArgumentError(f"{name}: sparse must be False: {_NO_SPARSE}")
+
+
+def _inside(name: str, padding_idx: int, weight: Any) -> int:
+    n = weight.shape[0]
+    if not -n <= padding_idx < n:
+        raise ArgumentError(f"{name}: padding_idx must be within {n} rows, got {padding_idx}")
+    return padding_idx % n
+
+
+def _pooled_rows(rows: Any, counted: Any, mode: str) -> Any:
+    """rows (B, L, D) to (B, D)."""
+    wide = xp.expand_dims(counted, -1)
+    if mode == "max":
+        some = ops.any(wide, (1,), False)
+        low = ops.where(wide, rows, -xp.inf)
+        top = ops.reduce_max(low, (1,), False) if rows.shape[1] else rows.sum(axis=1)
+        return ops.where(some, top, 0.0)
+    total = ops.reduce_sum(ops.where(wide, rows, 0.0), (1,), False)
+    if mode == "sum":
+        return total
+    return total / xp.maximum(xp.sum(xp.astype(wide, rows.dtype), axis=1), 1.0)
+
+
+def _pooled_bags(rows: Any, counted: Any, bag: Any, bags: int, mode: str) -> Any:
+    """rows (n, D) to (B, D), by the number of the bag of each."""
+    wide = xp.expand_dims(counted, -1)
+    number = ops.put(xp.astype(counted, rows.dtype), bag, 0, bags)
+    if mode != "max":
+        total = ops.put(ops.where(wide, rows, 0.0), bag, 0, bags)
+        return total if mode == "sum" else total / xp.expand_dims(xp.maximum(number, 1.0), 1)
+    width = rows.shape[1]
+    place = xp.reshape(xp.expand_dims(bag * width, 1) + xp.arange(width), (-1,))
+    low = xp.full((bags * width,), -xp.inf, dtype=rows.dtype)
+    masked = xp.reshape(ops.where(wide, rows, -xp.inf), (-1,))
+    top = xp.reshape(ops.scatter_combine(low, masked, place, "max"), (bags, width))
+    return ops.where(xp.expand_dims(number > 0, 1), top, 0.0)

@@ -1,0 +1,123 @@
+"""Changing the size of signals, images and volumes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional import resampling
+from funct.nn.functional.adaptive_pooling import adaptive_mean
+from funct.nn.functional.resampling import gathered, resampled
+
+__all__ = ["interpolate", "upsample"]
+
+_RANKS = {
+    "nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3),
+    "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,),
+}  # fmt: skip
+
+
+def interpolate(
+    input: Any, size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:  # fmt: skip
+    """Resize the spatial axes of (N, C, *S).
+
+    Args: size: the new lengths, an int for all axes. scale_factor: or the factors of the lengths,
+    rounded down. mode: "nearest", "nearest-exact", "area", and by the number of spatial axes
+    "linear", "bilinear" or "bicubic", "trilinear". align_corners: whether the centres of the corner
+    elements stay in place (else their outer corners do); for the last four modes.
+    recompute_scale_factor: whether the factor is computed anew from the rounded lengths.
+    antialias: whether bilinear and bicubic average what shrinking passes over.
+    Returns: shape (N, C, *T).
+    Raises: ArgumentError: when not just one of size and scale_factor is given, or a parameter does
+    not go with the mode. ShapeError: when the mode has not so many axes.
+    Source: torch.nn.functional.interpolate; bicubic: Keys 1981.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.interpolate(xp.asarray([[[0.0, 1.0]]]), 4, mode="linear").tolist()
+        [[[0.0, 0.25, 0.75, 1.0]]]
+    """
+    rank = len(input.shape) - 2
+    _check("interpolate", input, mode, align_corners, antialias, recompute_scale_factor, size)
+    sizes, factors = _sizes("interpolate", input.shape[2:], size, scale_factor)
+    if mode == "area":
+        return adaptive_mean(input, sizes)
+    given = [None] * rank if factors is None or recompute_scale_factor else factors
+    x = input
+    for k in range(rank):
+        n, out = int(input.shape[2 + k]), sizes[k]
+        x = _resized(x, 2 + k, n, out, given[k], mode, bool(align_corners), antialias)
+    return x
+
+
+def upsample(
+    input: Any, size: int | Sequence[int] | None = None,
+    scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Any:  # fmt: skip
+    """`interpolate` under its old name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def _resized(
+    x: Any, axis: int, n: int, out: int, factor: float | None, mode: str, corners: bool,
+    antialias: bool,
+) -> Any:  # fmt: skip
+    scale = n / out if factor is None else 1.0 / factor
+    if mode in ("nearest", "nearest-exact"):
+        exact = mode == "nearest-exact"
+        return gathered(x, resampling.nearest_places(n, out, scale, exact), axis)
+    if corners:
+        scale = (n - 1) / (out - 1) if out > 1 else 0.0
+    cubic = mode == "bicubic"
+    if antialias:
+        return resampled(x, resampling.smooth_taps(n, out, scale, corners, cubic), axis)
+    if n == out and not cubic and (corners or scale == 1.0):
+        return x
+    taps = resampling.cubic_taps if cubic else resampling.linear_taps
+    return resampled(x, taps(n, out, scale, corners), axis)
+
+
+def _check(
+    name: str, x: Any, mode: str, corners: bool | None, antialias: bool, recompute: bool | None,
+    size: Any,
+) -> None:  # fmt: skip
+    if mode not in _RANKS:
+        raise ArgumentError(f"{name}: mode must be one of {sorted(_RANKS)}, got {mode!r}")
+    if len(x.shape) - 2 not in _RANKS[mode]:
+        wanted = " or ".join(str(r + 2) for r in _RANKS[mode])
+        raise ShapeError(f"{name}: mode {mode!r} needs input with {wanted} axes, got {x.shape}")
+    if corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ArgumentError(f"{name}: align_corners does not go with mode {mode!r}, got {corners}")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ArgumentError(f"{name}: antialias needs mode 'bilinear' or 'bicubic', got {mode!r}")
+    if recompute and size is not None:
+        raise ArgumentError(f"{name}: recompute_scale_factor needs scale_factor, got size={size}")
+
+
+def _sizes(
+    name: str, shape: Any, size: Any, scale_factor: Any
+) -> tuple[tuple[int, ...], list[float] | None]:
+    rank = len(shape)
+    if (size is None) == (scale_factor is None):
+        raise ArgumentError(
+            f"{name}: one of size and scale_factor is needed, got {size} and {scale_factor}"
+        )
+    argument, value = ("size", size) if scale_factor is None else ("scale_factor", scale_factor)
+    given = list(value) if isinstance(value, tuple | list) else [value] * rank
+    if len(given) != rank:
+        raise ArgumentError(f"{name}: {argument} must have {rank} entries, got {value}")
+    if scale_factor is None:
+        sizes, factors = [int(n) for n in given], None
+    else:
+        factors = [float(f) for f in given]
+        sizes = [math.floor(int(n) * f) for n, f in zip(shape, factors, strict=True)]
+    if any(n < 1 for n in sizes):
+        raise ArgumentError(f"{name}: the result must not be empty, got the size {tuple(sizes)}")
+    return tuple(sizes), factors

@@ -1,0 +1,92 @@
+"""Padding: constants, mirror images, repeated borders and tilings around an array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.arguments import Pairs
+from funct.nn.functional.resampling import gathered
+from funct.ops.families import constant
+
+__all__ = ["pad"]
+
+
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
+    """Put elements around the last axes; negative amounts take elements away.
+
+    Args: pad: (low, high) of the last axis, then of the one before it, and so on. mode: "constant"
+    puts value (None: 0); "reflect" mirrors without repeating the border, "replicate" repeats the
+    border, "circular" goes on at the other end. These three take 1, 2 or 3 axes, behind one or two
+    that stay.
+    Returns: input with the last axes longer or shorter.
+    Raises: ArgumentError: when pad, mode or value is not among these, or is too long for the mode.
+    ShapeError: when input has too few axes.
+    Source: torch.nn.functional.pad.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.pad(xp.asarray([[1.0, 2.0, 3.0]]), (2, -1), mode="reflect").tolist()
+        [[3.0, 2.0, 1.0, 2.0]]
+    """
+    amounts = tuple(pad)
+    if len(amounts) % 2 or any(n.__class__ is not int for n in amounts):
+        raise ArgumentError(f"pad: pad must be an even number of ints, got {pad!r}")
+    pairs = tuple(zip(amounts[-2::-2], amounts[::-2], strict=True))
+    if len(pairs) > len(input.shape):
+        raise ShapeError(f"pad: pad has {len(pairs)} pairs, input only the axes {input.shape}")
+    if mode == "constant":
+        return _constant(input, pairs, 0 if value is None else value)
+    if mode not in _PLACES:
+        known = ["constant", *_PLACES]
+        raise ArgumentError(f"pad: mode must be one of {known}, got {mode!r}")
+    if value:
+        raise ArgumentError(f"pad: value must be None for mode {mode!r}, got {value}")
+    lead = len(input.shape) - len(pairs)
+    if not 1 <= len(pairs) <= 3 or lead not in (1, 2):
+        raise ShapeError(
+            f"pad: mode {mode!r} takes 1, 2 or 3 axes behind one or two more, got {len(pairs)} "
+            f"pairs for {input.shape}"
+        )
+    y = input
+    for k, (low, high) in enumerate(pairs):
+        if low or high:
+            y = gathered(y, _PLACES[mode](int(y.shape[lead + k]), low, high), lead + k)
+    return y
+
+
+def _constant(x: Any, pairs: Pairs, value: float) -> Any:
+    y = ops.pad_axes(x, pairs)
+    if value == 0:
+        return y
+    lead = len(x.shape) - len(pairs)
+    inside = ops.pad_axes(ops.broadcast_to(constant(np.ones((), bool)), x.shape[lead:]), pairs)
+    return ops.where(inside, y, ops.astype(constant(np.asarray(value)), x.dtype))
+
+
+def _reflected(n: int, low: int, high: int) -> Any:
+    if max(low, high) >= n:
+        raise ArgumentError(
+            f"pad: mode 'reflect' needs pad below the length {n}, got {low}, {high}"
+        )
+    at = np.abs(np.arange(-low, n + high))
+    return n - 1 - np.abs(n - 1 - at)
+
+
+def _replicated(n: int, low: int, high: int) -> Any:
+    return np.clip(np.arange(-low, n + high), 0, n - 1)
+
+
+def _wrapped(n: int, low: int, high: int) -> Any:
+    if max(low, high) > n:
+        raise ArgumentError(
+            f"pad: mode 'circular' needs pad up to the length {n}, got {low}, {high}"
+        )
+    return np.arange(-low, n + high) % n
+
+
+_PLACES = {"reflect": _reflected, "replicate": _replicated, "circular": _wrapped}

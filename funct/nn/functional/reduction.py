@@ -1,0 +1,55 @@
+"""What losses share: torch's reductions, its retired arguments, and checks of shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import funct.array as xp
+from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.nn.partition import is_inexact_array
+
+__all__ = ["check_floating", "check_same_shape", "reduced", "refuse_retired", "weighted_reduced"]
+
+
+def reduced(name: str, loss: Any, reduction: str, weights: Any = None) -> Any:
+    """loss as it is, its sum, or its mean: over its elements, or the sum of the weights given."""
+    if reduction == "none":
+        return loss
+    if reduction == "sum":
+        return xp.sum(loss)
+    if reduction == "mean":
+        return xp.mean(loss) if weights is None else xp.sum(loss) / xp.sum(weights)
+    raise ArgumentError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+
+
+def weighted_reduced(name: str, loss: Any, reduction: str, weight: Any) -> Any:
+    """`reduced` with a weight for each element, over whose sum the mean is taken."""
+    if weight is None:
+        return reduced(name, loss, reduction)
+    return reduced(name, loss * weight, reduction, xp.broadcast_to(weight, loss.shape))
+
+
+def refuse_retired(name: str, size_average: Any, reduce: Any) -> None:
+    """torch's two flags before `reduction` keep their places, and may only be None."""
+    if size_average is None and reduce is None:
+        return
+    sums = size_average is not None and not size_average
+    meant = "none" if reduce is not None and not reduce else ("sum" if sums else "mean")
+    raise ArgumentError(
+        f"{name}: size_average and reduce must be None, got {size_average} and {reduce}",
+        fix=f"say reduction={meant!r}",
+    )
+
+
+def check_same_shape(name: str, input: Any, target: Any, other: str = "target") -> None:
+    """torch would broadcast, and warn that this is hardly meant."""
+    if input.shape != target.shape:
+        raise ShapeError(
+            f"{name}: input and {other} must have one shape, got {input.shape} and {target.shape}"
+        )
+
+
+def check_floating(name: str, input: Any) -> None:
+    """A loss of integers would be cut off."""
+    if not is_inexact_array(input):
+        raise DTypeError(f"{name}: input must be floating, got {input.dtype}")

@@ -1,0 +1,120 @@
+"""Weighted sums of neighbours along one axis at a time: `interpolate` and adaptive means.
+
+An output element is a sum of `taps`: for each, a place in the axis and a weight, both known before
+the data. A separable map of an image is one such sum per axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct import ops
+from funct.ops.families import constant
+
+__all__ = [
+    "Taps", "area_taps", "cubic_taps", "gathered", "linear_taps", "nearest_places", "resampled",
+    "smooth_taps",
+]  # fmt: skip
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Places = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@attrs.frozen(eq=False)
+class Taps:
+    """Row k holds the k-th neighbour of every output element and its weight, both (taps, out)."""
+
+    places: Places
+    weights: Floats
+
+
+def gathered(x: Any, places: Places, axis: int) -> Any:
+    """The elements of x at these places of axis; x itself if those are all of them, in order."""
+    if len(places) == x.shape[axis] and np.array_equal(places, np.arange(len(places))):
+        return x
+    return ops.take(x, constant(places), axis)
+
+
+def resampled(x: Any, taps: Taps, axis: int) -> Any:
+    """The weighted sums along axis."""
+    behind = (1,) * (len(x.shape) - axis - 1)
+    total: Any = None
+    for at, weight in zip(taps.places, taps.weights, strict=True):
+        if not weight.any():
+            continue
+        term = gathered(x, at, axis)
+        if not (weight == 1.0).all():
+            term = term * constant(weight.astype(x.dtype).reshape(-1, *behind))
+        total = term if total is None else total + term
+    return total
+
+
+def _windows(starts: Places, stops: Places, n: int) -> tuple[Places, Any]:
+    """Places starts … stops - 1 of each output element, and which of the rows are in use."""
+    steps = np.arange(int((stops - starts).max(initial=1)))[:, None]
+    used = starts + steps < stops
+    return np.where(used, starts + steps, starts).clip(0, n - 1), used
+
+
+def area_taps(n: int, out: int) -> Taps:
+    """Means of the windows from floor(i n / out) to ceil((i + 1) n / out)."""
+    i = np.arange(out)
+    starts, stops = i * n // out, -((i + 1) * -n // out)
+    places, used = _windows(starts, stops, n)
+    return Taps(places, used / (stops - starts))
+
+
+def nearest_places(n: int, out: int, scale: float, exact: bool) -> Places:
+    """The place below each output element; `exact` compares the centres of the elements."""
+    i = np.arange(out) + (0.5 if exact else 0.0)
+    return np.minimum(np.floor(i * scale).astype(np.int64), n - 1)
+
+
+def _positions(out: int, scale: float, align_corners: bool) -> Floats:
+    i = np.arange(out, dtype=np.float64)
+    return i * scale if align_corners else (i + 0.5) * scale - 0.5
+
+
+def linear_taps(n: int, out: int, scale: float, align_corners: bool) -> Taps:
+    """Two neighbours, weighted by nearness; beyond the ends the end element."""
+    at = np.maximum(_positions(out, scale, align_corners), 0.0)
+    low = np.minimum(np.floor(at).astype(np.int64), n - 1)
+    part = np.clip(at - low, 0.0, 1.0)
+    return Taps(np.stack([low, np.minimum(low + 1, n - 1)]), np.stack([1.0 - part, part]))
+
+
+def cubic_kernel(t: Any, a: float) -> Any:
+    """Keys' kernel at distances t >= 0; it vanishes from 2 on."""
+    near = ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0
+    far = ((a * t - 5.0 * a) * t + 8.0 * a) * t - 4.0 * a
+    return np.where(t <= 1.0, near, np.where(t < 2.0, far, 0.0))
+
+
+def cubic_taps(n: int, out: int, scale: float, align_corners: bool) -> Taps:
+    """Four neighbours with Keys' kernel, a = -3/4; beyond the ends the end element."""
+    at = _positions(out, scale, align_corners)
+    low = np.floor(at).astype(np.int64)
+    steps = np.arange(-1, 3)[:, None]
+    weights = cubic_kernel(np.abs(at - low - steps), -0.75)
+    return Taps(np.clip(low + steps, 0, n - 1), weights)
+
+
+def smooth_taps(n: int, out: int, scale: float, align_corners: bool, cubic: bool) -> Taps:
+    """The kernel widened by the factor of shrinking, so that it averages what it passes over.
+
+    Source: torch's antialias=True, which is Pillow's resize (a = -1/2 for the cubic).
+    """
+    stretch = max(scale, 1.0)
+    support = (2.0 if cubic else 1.0) * stretch
+    i = np.arange(out)
+    centre = i * scale + 0.5 if align_corners else (i + 0.5) * scale
+    starts = np.maximum((centre - support + 0.5).astype(np.int64), 0)
+    stops = np.minimum((centre + support + 0.5).astype(np.int64), n)
+    places, used = _windows(starts, stops, n)
+    far = np.abs(starts + np.arange(len(places))[:, None] - centre + 0.5) / stretch
+    weights = cubic_kernel(far, -0.5) if cubic else np.maximum(1.0 - far, 0.0)
+    weights = np.where(used, weights, 0.0)
+    return Taps(places, weights / weights.sum(0))

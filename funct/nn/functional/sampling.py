@@ -1,0 +1,191 @@
+"""Reading images and volumes at places that are data: `grid_sample`, and grids for it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import funct.array as xp
+from funct import ops
+from funct.errors import ArgumentError, ShapeError
+
+__all__ = ["affine_grid", "grid_sample"]
+
+_CUBIC = -0.75
+
+
+def affine_grid(theta: Any, size: Sequence[int], align_corners: bool | None = None) -> Any:
+    """Make the grid of an affine map, for `grid_sample`.
+
+    Args: theta: shape (N, 2, 3) or (N, 3, 4). size: shape of the sampled result, (N, C, H, W) or
+    (N, C, D, H, W). align_corners: whether -1 and 1 are the centres of the corner elements, else
+    their outer corners (None: False).
+    Returns: shape (N, H, W, 2) or (N, D, H, W, 3); the last axis holds x, y(, z).
+    Raises: ShapeError: when theta and size do not fit.
+    Source: Jaderberg, Simonyan, Zisserman, Kavukcuoglu 2015, arXiv:1506.02025.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.affine_grid(xp.asarray([[[1.0, 0, 0], [0, 1.0, 0]]]), (1, 1, 1, 2)).tolist()
+        [[[[-0.5, 0.0], [0.5, 0.0]]]]
+    """
+    given = tuple(size)
+    rank = len(given) - 2
+    if rank not in (2, 3) or tuple(theta.shape) != (given[0], rank, rank + 1):
+        raise ShapeError(
+            f"affine_grid: theta must have shape (N, 2, 3) for size (N, C, H, W) or (N, 3, 4) for "
+            f"(N, C, D, H, W), got {theta.shape} for {given}"
+        )
+    axes = []
+    for n in given[2:]:
+        ends = 1.0 if align_corners else (n - 1) / n
+        axes.append(np.linspace(-ends, ends, n) if n > 1 else np.zeros(1))
+    planes = np.meshgrid(*axes, indexing="ij")[::-1]  # x first
+    base = np.stack([*planes, np.ones(given[2:])], axis=-1).reshape(-1, rank + 1)
+    places = xp.asarray(base, dtype=theta.dtype) @ theta.mT  # (N, H W, rank)
+    return xp.reshape(places, (given[0], *given[2:], rank))
+
+
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Any:  # fmt: skip
+    """Read input at the places of grid, between its elements by interpolation.
+
+    Args: input: shape (N, C, H, W) or (N, C, D, H, W). grid: shape (N, *T, 2) or (N, *T, 3): x, y(,
+    z) from -1 to 1 over the input. mode: "bilinear" (trilinear in volumes), "nearest", or "bicubic"
+    (images only). padding_mode: what stands outside: "zeros", the "border" elements, or the
+    "reflection" of the input. align_corners: as in `affine_grid`.
+    Returns: shape (N, C, *T).
+    Raises: ShapeError: when the shapes do not fit. ArgumentError: when a mode is unknown.
+    Notes: differentiable in input and grid. A place that is NaN counts as -1.
+    Source: Jaderberg, Simonyan, Zisserman, Kavukcuoglu 2015, arXiv:1506.02025.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.asarray([[[[1.0, 3.0]]]])
+        >>> F.grid_sample(x, xp.asarray([[[[0.0, 0.0]]]])).tolist()
+        [[[[2.0]]]]
+    """
+    rank = len(input.shape) - 2
+    if rank not in (2, 3) or len(grid.shape) != rank + 2 or grid.shape[-1] != rank:
+        raise ShapeError(
+            f"grid_sample: input (N, C, H, W) needs grid (N, *T, 2), (N, C, D, H, W) needs "
+            f"(N, *T, 3), got {input.shape} and {grid.shape}"
+        )
+    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and rank == 3):
+        raise ArgumentError(
+            f"grid_sample: mode must be 'bilinear', 'nearest' or, for images, 'bicubic', "
+            f"got {mode!r}"
+        )
+    if padding_mode not in _PADDED:
+        raise ArgumentError(
+            f"grid_sample: padding_mode must be one of {list(_PADDED)}, got {padding_mode!r}"
+        )
+    corners = bool(align_corners)
+    lengths = [int(n) for n in input.shape[2:]]
+    flat = xp.reshape(input, (*input.shape[:2], math.prod(lengths)))
+    count = math.prod(grid.shape[1:-1])
+    places = []
+    for k, n in enumerate(lengths):  # x is the last axis of input
+        at = xp.reshape(grid[..., rank - 1 - k], (grid.shape[0], count))
+        at = ops.where(ops.isnan(at), -1.0, at)
+        places.append((at + 1.0) * ((n - 1) / 2) if corners else ((at + 1.0) * n - 1.0) / 2)
+    y = _sampled(flat, places, lengths, mode, _PADDED[padding_mode], corners)
+    return xp.reshape(y, (*input.shape[:2], *grid.shape[1:-1]))
+
+
+Outside = Callable[[Any, int, bool], Any]
+
+
+def _sampled(
+    flat: Any, places: list[Any], lengths: list[int], mode: str, outside: Outside, corners: bool
+) -> Any:
+    """flat (N, C, S) at places, one (N, T) per axis, to (N, C, T)."""
+    if mode == "bicubic":  # every neighbour for itself is moved inside
+        taps = [_cubic_taps(at) for at in places]
+        taps = [
+            [(outside(i, n, corners), w) for i, w in of_axis]
+            for of_axis, n in zip(taps, lengths, strict=True)
+        ]
+    else:
+        moved = [outside(at, n, corners) for at, n in zip(places, lengths, strict=True)]
+        taps = [_nearest_tap(at) if mode == "nearest" else _linear_taps(at) for at in moved]
+    total: Any = None
+    for neighbours in itertools.product(*taps):
+        weight: Any = None
+        for _, w in neighbours:
+            weight = w if weight is None or w is None else weight * w
+        term = _read(flat, [i for i, _ in neighbours], lengths)
+        term = term if weight is None else term * xp.expand_dims(weight, 1)
+        total = term if total is None else total + term
+    return total
+
+
+def _read(flat: Any, places: list[Any], lengths: list[int]) -> Any:
+    """Elements at whole places; 0 outside."""
+    inside: Any = True
+    index: Any = 0
+    for at, n in zip(places, lengths, strict=True):
+        at = ops.stop_gradient(at)
+        here = ops.logical_and(ops.greater_equal(at, 0), ops.less(at, n))
+        inside = here if inside is True else ops.logical_and(inside, here)
+        index = index * n + xp.astype(ops.where(here, at, 0.0), xp.int64)
+    index = xp.expand_dims(index, 1)  # (N, 1, T)
+    wide = ops.broadcast_to(index, (*flat.shape[:2], index.shape[2]))
+    return ops.where(xp.expand_dims(inside, 1), ops.take_along_axis(flat, wide, 2), 0.0)
+
+
+def _nearest_tap(at: Any) -> list[tuple[Any, Any]]:
+    return [(ops.round(at), None)]  # halves to even, as in torch
+
+
+def _linear_taps(at: Any) -> list[tuple[Any, Any]]:
+    low = ops.floor(at)
+    part = at - low
+    return [(low, 1.0 - part), (low + 1.0, part)]
+
+
+def _cubic_taps(at: Any) -> list[tuple[Any, Any]]:
+    low = ops.floor(at)
+    t = at - low
+
+    def near(d: Any) -> Any:
+        return ((_CUBIC + 2.0) * d - (_CUBIC + 3.0)) * d * d + 1.0
+
+    def far(d: Any) -> Any:
+        return ((_CUBIC * d - 5.0 * _CUBIC) * d + 8.0 * _CUBIC) * d - 4.0 * _CUBIC
+
+    weights = (far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t))
+    return [(low + float(k - 1), w) for k, w in enumerate(weights)]
+
+
+def _as_it_is(at: Any, n: int, corners: bool) -> Any:
+    return at
+
+
+def _clipped(at: Any, n: int, corners: bool) -> Any:
+    """Inside [0, n - 1]; at the ends and beyond the derivative is 0, as in torch."""
+    above = ops.where(ops.less_equal(at, 0), 0.0, at)
+    return ops.where(ops.greater_equal(at, n - 1), float(n - 1), above)
+
+
+def _reflected(at: Any, n: int, corners: bool) -> Any:
+    """Mirrored at the centres of the end elements, or at their outer corners."""
+    low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
+    if span == 0.0:
+        return ops.where(ops.isnan(at), at, 0.0)
+    away = ops.abs(at - low)
+    turns = ops.floor(away / span)
+    rest = away - turns * span
+    even = ops.equal(ops.remainder(turns, 2.0), 0.0)
+    return _clipped(ops.where(even, rest, span - rest) + low, n, corners)
+
+
+_PADDED: dict[str, Outside] = {
+    "zeros": _as_it_is, "border": _clipped, "reflection": _reflected,
+}  # fmt: skip

@@ -1,0 +1,88 @@
+"""The softmax family: along one axis, without overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import funct.array as xp
+from funct import ops, random
+from funct.array.axes import normal_axes
+from funct.errors import ArgumentError
+from funct.nn.functional.arguments import needed_key
+
+__all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
+
+
+def _shifted(name: str, x: Any, dim: int, dtype: Any) -> tuple[Any, tuple[int, ...]]:
+    """x minus its maximum along dim: exp of it cannot overflow, and the shift has no derivative."""
+    if dtype is not None:
+        x = xp.astype(x, dtype)
+    axes = normal_axes(name, dim, len(x.shape))
+    return x - ops.stop_gradient(ops.reduce_max(x, axes, True)), axes
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Compute exp(x_i) / Σ exp(x_j) along dim, without overflow.
+
+    Args: dim: has no default here; torch's depends on the rank and is deprecated there. dtype:
+    input is cast to it first.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.softmax(xp.asarray([0.0, 0.0]), dim=0).tolist()
+        [0.5, 0.5]
+    """
+    shifted, axes = _shifted("softmax", input, dim, dtype)
+    e = xp.exp(shifted)
+    return e / ops.reduce_sum(e, axes, True)
+
+
+def softmin(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Compute softmax(-x) along dim.
+
+    Args: as `softmax`.
+    """
+    return softmax(-input, dim, dtype=dtype)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Compute log(softmax(x)) along dim, exact where softmax underflows.
+
+    Args: as `softmax`.
+    """
+    shifted, axes = _shifted("log_softmax", input, dim, dtype)
+    return shifted - xp.log(ops.reduce_sum(xp.exp(shifted), axes, True))
+
+
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1, *,
+    key: Any = None,
+) -> Any:  # fmt: skip
+    """Draw from the categorical distribution of logits, differentiably.
+
+    Args: tau: temperature. hard: give the sample as a one-hot vector, with the soft one's
+    derivative. eps: torch's relic, not used there either. dim: the axis of the classes. key: a
+    random key, always needed.
+    Raises: MissingKeyError: when key is missing. ArgumentError: when tau is not positive.
+    Source: Jang, Gu, Poole 2016, arXiv:1611.01144.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.gumbel_softmax(xp.zeros((2, 3)), hard=True, key=ft.random.key(0))
+        >>> xp.sum(y, axis=-1).tolist()
+        [1.0, 1.0]
+    """
+    if not tau > 0:
+        raise ArgumentError(f"gumbel_softmax: tau must be positive, got {tau}")
+    wide = logits.dtype if logits.dtype == xp.float64 else xp.float32
+    noise = random.gumbel(needed_key("gumbel_softmax", key), logits.shape, wide)
+    soft = softmax((logits + xp.astype(noise, logits.dtype, copy=False)) / tau, dim)
+    if not hard:
+        return soft
+    axes = normal_axes("gumbel_softmax", dim, len(logits.shape))
+    best = ops.argmax(soft, axes[0], True)
+    places = xp.reshape(
+        xp.arange(logits.shape[axes[0]]), (-1, *(1,) * (len(logits.shape) - axes[0] - 1))
+    )
+    one_hot = xp.astype(best == places, logits.dtype)
+    return one_hot + (soft - ops.stop_gradient(soft))
