@@ -13,6 +13,8 @@ expects, so `except ValueError` keeps working. The text follows one template:
 
 from __future__ import annotations
 
+import numpy as np
+
 from funct.source import Site, active_transforms, user_site
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "GuardError",
     "ImmutableError",
     "IndexOutOfBoundsError",
+    "LinAlgError",
     "MissingExtraError",
     "MissingKeyError",
     "QuantizationError",
@@ -88,6 +91,13 @@ class MissingKeyError(FunctError, TypeError):
 
 class UnsupportedOperandError(FunctError, TypeError):
     """An operand that is neither a Tensor nor a Python number."""
+
+
+class LinAlgError(FunctError, np.linalg.LinAlgError):
+    """A matrix that is singular, not positive definite or not finite where it must not be so.
+
+    Shapes that do not fit are a ShapeError. NumPy's class of this name is a ValueError.
+    """
 
 
 class IndexOutOfBoundsError(FunctError, IndexError):

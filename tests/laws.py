@@ -125,13 +125,15 @@ def check_derivatives(
 
 
 def lanes(rng: np.random.Generator, x: Any, n: int = 3) -> Any:
-    """n variations of x on a new first axis: its elements in another order, floats scaled too.
+    """n variations of x on a new first axis: every axis rolled, floats scaled too.
 
-    Sorted operands (of a search) stay sorted; elements stay in the domain of the sample.
+    Sorted operands (of a search) stay sorted; elements stay in the domain of the sample, and
+    matrices keep their symmetry and spectrum.
     """
-    flat = raw(x).reshape(-1)
+    x = raw(x)
+    flat, axes = x.reshape(-1), tuple(range(x.ndim))
     ordered = flat.size > 1 and x.dtype.kind != "c" and bool(np.all(flat[1:] >= flat[:-1]))
-    rows = [flat if ordered else np.roll(flat, k) for k in range(n)]
+    rows = [x if ordered or not axes else np.roll(x, (k,) * x.ndim, axes) for k in range(n)]
     if x.dtype.kind in "fc":
         rows = [r * (1.0 + 0.05 * k) for k, r in enumerate(rows)]
     return xp.asarray(np.stack(rows).reshape(n, *x.shape).astype(x.dtype))

@@ -3,6 +3,7 @@
 import math as _math
 
 from funct.array import fft as fft
+from funct.array import linalg as linalg
 from funct.array.creation import arange as arange
 from funct.array.creation import asarray as asarray
 from funct.array.creation import empty as empty
@@ -43,11 +44,6 @@ from funct.array.elementwise import clip as clip
 from funct.array.elementwise import positive as positive
 from funct.array.indexing import At as At
 from funct.array.inspection import namespace_info as __array_namespace_info__
-from funct.array.linalg import einsum as einsum
-from funct.array.linalg import matmul as matmul
-from funct.array.linalg import outer as outer
-from funct.array.linalg import tensordot as tensordot
-from funct.array.linalg import vecdot as vecdot
 from funct.array.manipulation import astype as astype
 from funct.array.manipulation import broadcast_arrays as broadcast_arrays
 from funct.array.manipulation import broadcast_shapes as broadcast_shapes
@@ -66,6 +62,11 @@ from funct.array.manipulation import squeeze as squeeze
 from funct.array.manipulation import stack as stack
 from funct.array.manipulation import tile as tile
 from funct.array.manipulation import unstack as unstack
+from funct.array.products import einsum as einsum
+from funct.array.products import matmul as matmul
+from funct.array.products import outer as outer
+from funct.array.products import tensordot as tensordot
+from funct.array.products import vecdot as vecdot
 from funct.array.searching import argmax as argmax
 from funct.array.searching import argmin as argmin
 from funct.array.searching import argsort as argsort
@@ -176,8 +177,8 @@ __all__ = [
     "empty_like", "equal", "erf", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip",
     "float16", "float32", "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like",
     "greater", "greater_equal", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int64", "int8",
-    "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linspace", "log",
-    "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg", "linspace",
+    "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
     "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum", "mean", "meshgrid",
     "min", "minimum", "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "nonzero",
     "not_equal", "ones", "ones_like", "outer", "pad", "permute_dims", "pi", "positive", "pow",

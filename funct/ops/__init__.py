@@ -12,6 +12,15 @@ from funct.ops.collectives import psum_scatter as psum_scatter
 from funct.ops.convolution import convolution as convolution
 from funct.ops.convolution import convolution_input as convolution_input
 from funct.ops.convolution import convolution_weight as convolution_weight
+from funct.ops.decompositions import cholesky as cholesky
+from funct.ops.decompositions import eig as eig
+from funct.ops.decompositions import eigh as eigh
+from funct.ops.decompositions import eigvals as eigvals
+from funct.ops.decompositions import eigvalsh as eigvalsh
+from funct.ops.decompositions import lu as lu
+from funct.ops.decompositions import qr as qr
+from funct.ops.decompositions import svd as svd
+from funct.ops.decompositions import svdvals as svdvals
 from funct.ops.elementwise import abs as abs
 from funct.ops.elementwise import absorb as absorb
 from funct.ops.elementwise import add as add
@@ -104,6 +113,14 @@ from funct.ops.quantized_means import quantized_mean as quantized_mean
 from funct.ops.random import random_bits as random_bits
 from funct.ops.random import random_fold_in as random_fold_in
 from funct.ops.random import random_split as random_split
+from funct.ops.solving import cofactor as cofactor
+from funct.ops.solving import det as det
+from funct.ops.solving import expm as expm
+from funct.ops.solving import inv as inv
+from funct.ops.solving import pinv as pinv
+from funct.ops.solving import slogdet as slogdet
+from funct.ops.solving import solve as solve
+from funct.ops.solving import triangular_solve as triangular_solve
 from funct.ops.sorting import argsort as argsort
 from funct.ops.sorting import searchsorted as searchsorted
 from funct.ops.sorting import sort as sort
@@ -150,20 +167,22 @@ __all__ = [
     "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "all_gather", "any", "argmax",
     "argmin", "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool",
     "axis_count", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "concat", "conj", "contract",
-    "convolution", "convolution_input", "convolution_weight", "copysign", "cos", "cosh",
-    "cumulative_prod", "cumulative_sum", "dequantize", "divide", "embed", "equal", "erf", "exp",
-    "expm1", "fft", "first_axis", "flip", "floor", "floor_divide", "fold_windows", "greater",
-    "greater_equal", "hermitian_fft", "hypot", "imag", "isfinite", "isinf", "isnan", "keep_float",
-    "less", "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "max_pool",
-    "max_pool_index", "maximum", "mean_of", "minimum", "move_axis", "move_block", "multiply",
-    "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pow", "psum",
-    "psum_scatter", "put", "put_along_axis", "quantize", "quantized_add", "quantized_avg_pool",
-    "quantized_convolution", "quantized_linear", "quantized_mean", "random_bits", "random_fold_in",
-    "random_split", "real", "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod",
-    "reduce_sum", "relu", "remainder", "reshape", "restore", "round", "scatter", "scatter_combine",
-    "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
-    "slice_length", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "swap_last",
-    "take", "take_along_axis", "tan", "tanh", "top_k", "trunc", "where", "windows", "wrap_index",
+    "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "cholesky", "cofactor", "concat",
+    "conj", "contract", "convolution", "convolution_input", "convolution_weight", "copysign", "cos",
+    "cosh", "cumulative_prod", "cumulative_sum", "dequantize", "det", "divide", "eig", "eigh",
+    "eigvals", "eigvalsh", "embed", "equal", "erf", "exp", "expm", "expm1", "fft", "first_axis",
+    "flip", "floor", "floor_divide", "fold_windows", "greater", "greater_equal", "hermitian_fft",
+    "hypot", "imag", "inv", "isfinite", "isinf", "isnan", "keep_float", "less", "less_equal",
+    "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "lu", "matmul", "max_pool", "max_pool_index", "maximum", "mean_of",
+    "minimum", "move_axis", "move_block", "multiply", "negative", "nextafter", "not_equal",
+    "pad_axes", "permute_dims", "pinv", "pow", "psum", "psum_scatter", "put", "put_along_axis",
+    "qr", "quantize", "quantized_add", "quantized_avg_pool", "quantized_convolution",
+    "quantized_linear", "quantized_mean", "random_bits", "random_fold_in", "random_split", "real",
+    "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
+    "remainder", "reshape", "restore", "round", "scatter", "scatter_combine", "searchsorted",
+    "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet",
+    "solve", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals",
+    "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k", "triangular_solve", "trunc",
+    "where", "windows", "wrap_index",
 ]  # fmt: skip

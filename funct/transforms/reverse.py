@@ -5,7 +5,8 @@ know their parents only, so dead branches are collected by reference count. Back
 falling order of birth with a heap: no list of all nodes, no recursion.
 
 Note [Adjoint]: rules are written as if analytic. The adjoint of a complex-linear map is
-conj, transpose, conj; it is taken here, once per complex node, for every rule.
+conj, transpose, conj; it is taken here, once per complex node, for every rule. The pull of an op
+with several results, complex and real ones among them, is the adjoint itself.
 
 Note [Structural zeros]: ops whose pull makes zeros (where, gather, max …) mark the tape below them.
 There an elementwise pull passes through `absorb(g, h)`: h, but 0 where g is 0, because 0 * inf
@@ -307,7 +308,7 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
                     for i, (s, d) in enumerate(meta)
                 ]
             )
-        conjugate = dtype is _C16 or dtype is _C8  # Note [Adjoint]
+        conjugate = (dtype is _C16 or dtype is _C8) and prim is not sink  # Note [Adjoint]
         if conjugate:
             g = ops.conj(g)
         for parent, pull, kept in edges:
@@ -377,15 +378,21 @@ def _constant(g: Any, c: Any) -> Any:
 def _transposed(
     rule: Any, prim: Primitive, i: int, vals: Sequence[Any], params: tuple[Any, ...], ans: Any
 ) -> Callable[[Any], Any]:
-    """The pull of an op that states only its push: the transpose of the push, which is linear."""
+    """The pull of an op that states only its push: the transpose of the push, which is linear.
+
+    `transpose` gives the adjoint; Note [Adjoint] asks for its conjugate where the result is
+    complex.
+    """
+    conjugate = prim.results == 1 and ans.dtype.kind == "c"
 
     def pull(g: Any) -> Any:
-        cts = g if isinstance(g, tuple) else (g,)
+        cts = g if isinstance(g, tuple) else (ops.conj(g) if conjugate else g,)
 
         def push(t: Value) -> tuple[Any, ...]:
             out = rule.push(prim, i, t, vals, params, ans)
             return out if isinstance(out, tuple) else (out,)
 
-        return transpose(push, [vals[i]], cts)[0]
+        h = transpose(push, [vals[i]], cts)[0]
+        return ops.conj(h) if conjugate else h
 
     return pull

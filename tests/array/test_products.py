@@ -113,7 +113,7 @@ def test_einsum_errors(spec: str, shapes: Any, text: str) -> None:
     with pytest.raises(ShapeError) as caught:
         xp.einsum(spec, *[xp.zeros(s) for s in shapes])
     assert caught.value.what == text
-    assert "in test_linalg.py:" in str(caught.value)
+    assert "in test_products.py:" in str(caught.value)
 
 
 @given(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2), SEEDS)
@@ -242,7 +242,7 @@ def test_product_errors(call: Any, text: str) -> None:
     with pytest.raises(ShapeError) as caught:
         call()
     assert caught.value.what == text
-    assert "in test_linalg.py:" in str(caught.value)
+    assert "in test_products.py:" in str(caught.value)
 
 
 def test_matmul_of_numbers_is_refused() -> None:

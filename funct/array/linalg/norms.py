@@ -1,0 +1,154 @@
+"""Norms and the rank. Where a norm has no derivative, 0 stands for it: at 0 it is a subgradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.axes import normal_axes
+from funct.array.creation import zeros
+from funct.core import Shape
+from funct.errors import ArgumentError, DTypeError
+from funct.ops.matrices import check_matrix, column, real_dtype
+
+__all__ = ["matrix_norm", "matrix_rank", "vector_norm"]
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """(Σ |x|^ord)^(1/ord) over axis.
+
+    Args: x: floating. axis: int, tuple of ints, or None for all. ord: any real number; inf and -inf
+    give the largest and the smallest |x|, 0 the number of elements that are not 0.
+    Returns: real, of x's precision. Over no elements: 0, or inf for a negative ord.
+    Notes: the derivative is 0 where the norm is 0, and in every element that is 0.
+    Raises: DTypeError: x is not floating. ArgumentError: ord is no number.
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.linalg.vector_norm(xp.asarray([3.0, 4.0])))
+        5.0
+
+    Source: Array API 2025.12 `vector_norm`.
+    """
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"vector_norm: x must be floating, got {x.dtype}")
+    if not isinstance(ord, int | float):
+        raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")
+    return _norm(x, normal_axes("vector_norm", axis, len(x.shape)), keepdims, float(ord))
+
+
+def _nonzero_abs(x: Any) -> Any:
+    """|x|, with every derivative 0 where x is 0."""
+    if x.dtype.kind != "c":
+        return ops.abs(x)
+    zero = ops.equal(x, 0)
+    return ops.where(zero, 0.0, ops.abs(ops.where(zero, 1.0, x)))
+
+
+def _power(x: Any, p: float) -> Any:
+    """x**p for x >= 0, 0 with every derivative where x is 0."""
+    zero = ops.equal(x, 0)
+    safe = ops.where(zero, 1.0, x)
+    return ops.where(zero, 0.0, ops.sqrt(safe) if p == 0.5 else ops.pow(safe, p))
+
+
+def _empty(x: Any, axes: Shape, keepdims: bool, ord: Any) -> Any:
+    """The norm of no elements."""
+    kept = [1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes]
+    negative = not isinstance(ord, str) and ord < 0
+    return zeros(tuple(kept), dtype=real_dtype(x.dtype)) + (np.inf if negative else 0.0)
+
+
+def _norm(x: Any, axes: Shape, keepdims: bool, ord: float) -> Any:
+    if any(x.shape[i] == 0 for i in axes):
+        return _empty(x, axes, keepdims, ord)
+    if ord == 2:
+        squares = ops.square(ops.real(x)) if x.dtype.kind == "c" else ops.square(x)
+        if x.dtype.kind == "c":
+            squares = squares + ops.square(ops.imag(x))
+        return _power(ops.reduce_sum(squares, axes, keepdims), 0.5)
+    if ord == 0:
+        counted = ops.astype(ops.not_equal(x, 0), real_dtype(x.dtype))
+        return ops.reduce_sum(counted, axes, keepdims)
+    size = _nonzero_abs(x)
+    if ord == np.inf:
+        return ops.reduce_max(size, axes, keepdims)
+    if ord == -np.inf:
+        return ops.reduce_min(size, axes, keepdims)
+    if ord == 1:
+        return ops.reduce_sum(size, axes, keepdims)
+    norm = _power(ops.reduce_sum(_power(size, ord), axes, keepdims), 1.0 / ord)
+    if ord > 0:
+        return norm
+    return ops.where(ops.any(ops.equal(size, 0), axes, keepdims), 0.0, norm)  # 0**ord is infinite
+
+
+_EXTREME = {1: (0, True), -1: (0, False), np.inf: (1, True), -np.inf: (1, False)}
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Norm of each matrix.
+
+    Args: x: Shape (..., m, n), floating. ord: "fro" (root of the sum of squares), "nuc" (sum of
+    singular values), 2 and -2 (largest, smallest singular value), 1 and -1 (largest, smallest sum
+    of |x| down a column), inf and -inf (along a row).
+    Returns: real, of x's precision; (...), or (..., 1, 1) with keepdims. Of an empty matrix: 0, or
+    inf for a negative ord.
+    Notes: the derivative is 0 in every singular value and every element that is 0.
+    Raises: ShapeError, DTypeError: x is no floating matrix. ArgumentError: another ord.
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.linalg.matrix_norm(xp.asarray([[1.0, -2.0], [3.0, 4.0]]), ord=1))
+        6.0
+
+    Source: Array API 2025.12 `matrix_norm`.
+    """
+    check_matrix("matrix_norm", "x", x)
+    rank = len(x.shape)
+    both = (rank - 2, rank - 1)
+    if ord not in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
+        raise ArgumentError(
+            f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
+        )
+    if ord == "fro":
+        return _norm(x, both, keepdims, 2.0)
+    if 0 in x.shape[-2:]:
+        return _empty(x, both, keepdims, ord)
+    if ord in _EXTREME:
+        along, largest = _EXTREME[ord]
+        sums = ops.reduce_sum(_nonzero_abs(x), (both[along],), True)
+        return (ops.reduce_max if largest else ops.reduce_min)(sums, both, keepdims)
+    s = ops.svdvals(x)
+    s = ops.where(ops.equal(s, 0), 0.0, s)
+    reduce = {"nuc": ops.reduce_sum, 2: ops.reduce_max, -2: ops.reduce_min}[ord]
+    norm = reduce(s, (rank - 2,), keepdims)
+    return column(norm) if keepdims else norm
+
+
+def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
+    """Number of singular values above rtol times the largest one.
+
+    Args: x: Shape (..., m, n), floating. rtol: number or array that fits the stack; default
+    max(m, n) times the machine epsilon.
+    Returns: int64, (...).
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.linalg.matrix_rank(xp.ones((3, 3))))
+        1
+
+    Source: Array API 2025.12 `matrix_rank`.
+    """
+    s = ops.svdvals(x)
+    rank = len(x.shape)
+    if 0 in x.shape[-2:]:
+        return zeros(x.shape[:-2], dtype=np.int64)
+    rtol = default_rtol(x) if rtol is None else rtol
+    rtol = column(rtol) if hasattr(rtol, "shape") and rtol.shape else rtol
+    above = ops.greater(s, rtol * ops.reduce_max(s, (rank - 2,), True))
+    return ops.reduce_sum(ops.astype(above, np.dtype(np.int64)), (len(above.shape) - 1,), False)
+
+
+def default_rtol(x: Any) -> float:
+    """max(m, n) times the machine epsilon: what rounding does to a singular value that is 0."""
+    return float(max(int(n) for n in x.shape[-2:]) * np.finfo(x.dtype).eps)

@@ -1,0 +1,128 @@
+"""Parts, products and functions of matrices: diagonal, trace, cross, powers, exponential."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.axes import normal_axis
+from funct.array.creation import asarray, eye
+from funct.array.statistical import sum as sum_
+from funct.core import is_one
+from funct.errors import ArgumentError, ShapeError
+
+__all__ = ["cross", "diagonal", "expm", "matrix_power", "trace"]
+
+
+def _check_rank(name: str, x: Any) -> None:
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: x must have rank >= 2, got shape {x.shape}")
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """The elements x[..., i, i + offset]; (..., k) in x's dtype, k = 0 where there are none.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.diagonal(xp.reshape(xp.arange(6), (2, 3)), offset=1).tolist()
+        [1, 5]
+
+    Source: Array API 2025.12 `diagonal`.
+    """
+    _check_rank("diagonal", x)
+    *lead, m, n = x.shape
+    m, n, offset = int(m), int(n), operator.index(offset)
+    start = offset if offset >= 0 else -offset * n
+    count = max(0, min(m, n - offset) if offset >= 0 else min(m + offset, n))
+    flat = ops.reshape(x, (*lead, m * n))
+    ends = (start, start + (count - 1) * (n + 1) + 1, n + 1) if count else (0, 0, 1)
+    return ops.slice_(flat, (*((None, None, 1),) * len(lead), ends))
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Sum of the diagonal; small integers widen to the default integer, as in `sum`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.linalg.trace(xp.eye(3, dtype=xp.int8)))
+        3
+
+    Source: Array API 2025.12 `trace`.
+    """
+    _check_rank("trace", x)
+    return sum_(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """Cross product of 3-vectors along axis, counted in both from the end; other axes broadcast.
+
+    Raises: ShapeError: axis has not length 3, or the other axes do not broadcast.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0])).tolist()
+        [0, 0, 1]
+
+    Source: Array API 2025.12 `cross`.
+    """
+    rank = min(len(x1.shape), len(x2.shape))
+    back = normal_axis("cross", axis, rank) - rank
+    if not rank or any(is_one(x.shape[back]) or x.shape[back] != 3 for x in (x1, x2)):
+        raise ShapeError(
+            f"cross: axis {axis} must have length 3, got x1 {x1.shape} and x2 {x2.shape}"
+        )
+    ahead, behind = asarray(np.asarray([1, 2, 0])), asarray(np.asarray([2, 0, 1]))
+
+    def turned(x: Any, at: Any) -> Any:
+        return ops.take(x, at, len(x.shape) + back)
+
+    return turned(x1, ahead) * turned(x2, behind) - turned(x1, behind) * turned(x2, ahead)
+
+
+def matrix_power(x: Any, n: int, /) -> Any:
+    """x multiplied n times; the inverse multiplied -n times for n < 0; the identity for n = 0.
+
+    Raises: ShapeError: x is not square. ArgumentError: n is no int. LinAlgError: n < 0 and x is
+    singular.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.matrix_power(xp.asarray([[1.0, 1.0], [0.0, 1.0]]), 5).tolist()
+        [[1.0, 5.0], [0.0, 1.0]]
+
+    Source: Array API 2025.12 `matrix_power`; squarings and products of a binary power.
+    """
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise ArgumentError(f"matrix_power: n must be an int, got {n!r}") from None
+    _check_rank("matrix_power", x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"matrix_power: x must be square, got shape {x.shape}")
+    if n == 0:
+        return ops.broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+    square = ops.inv(x) if n < 0 else x
+    n, out = abs(n), None
+    while n:
+        if n & 1:
+            out = square if out is None else ops.matmul(out, square)
+        n >>= 1
+        if n:
+            square = ops.matmul(square, square)
+    return out
+
+
+def expm(x: Any, /) -> Any:
+    """Matrix exponential Σ xᵏ / k!.
+
+    Args: x: Shape (..., n, n), floating.
+    Notes: the derivative is the exponential of a block matrix of twice the size.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.expm(xp.asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+
+    Source: SciPy `scipy.linalg.expm`; Al-Mohy and Higham (2009).
+    """
+    return ops.expm(x)

@@ -1,0 +1,225 @@
+"""Linear algebra on stacks of matrices: NumPy's LAPACK; SciPy, at the first call, for the rest.
+
+Every function takes the matrices on the last two axes, in single or double precision, and gives the
+same precision back. Ranks and dtypes that do not fit raise plain ValueError and TypeError: the op
+above knows the names. What only the numbers show (a singular matrix) raises LinAlgError.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from funct.errors import LinAlgError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lu",
+    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "triangular_solve",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _fails_with(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """What LAPACK reports about the numbers, as one typed error with this text."""
+
+    def declare(kernel: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(kernel)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return kernel(*args, **kwargs)
+            except np.linalg.LinAlgError:
+                pass  # the typed error has no cause that says more
+            raise LinAlgError(f"{kernel.__name__}: {text}")
+
+        return run
+
+    return declare
+
+
+def _matrix(*arrays: NDArray[Any]) -> None:
+    for x in arrays:
+        if x.ndim < 2:
+            raise ValueError("rank")
+        if x.dtype.char not in "fdFD":
+            raise TypeError("dtype")
+
+
+def _square(x: NDArray[Any]) -> None:
+    _matrix(x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ValueError("square")
+
+
+def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
+    _square(x)
+    return (x + np.conj(np.swapaxes(x, -1, -2))) / 2
+
+
+def _phase(v: NDArray[Any]) -> NDArray[Any]:
+    """The factors that make each column's largest component real and positive; (..., 1, n)."""
+    if v.dtype.kind != "c" or 0 in v.shape:
+        return np.ones((), v.dtype)
+    at = np.argmax(np.abs(v), -2, keepdims=True)
+    top = np.take_along_axis(v, at, -2)
+    return np.conj(top) / np.abs(top)
+
+
+@_fails_with("x must be positive definite")
+def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
+    """Lower L with L Lᴴ = x; of x only the Hermitian part is seen."""
+    return np.linalg.cholesky(_hermitian(x))
+
+
+@_fails_with("a is singular")
+def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
+    """a⁻¹ b."""
+    _square(a)
+    _matrix(b)
+    return np.linalg.solve(a, b)
+
+
+@_fails_with("a has a 0 on its diagonal")
+def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
+    """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
+    import scipy.linalg
+
+    _square(a)
+    _matrix(b)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError("lengths")
+    out = np.empty((*lead, *b.shape[-2:]), np.result_type(a, b))
+    a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
+    for k in np.ndindex(*lead):  # LAPACK has no stacks
+        out[k] = scipy.linalg.solve_triangular(a[k], b[k], lower=lower, check_finite=False)
+    return out
+
+
+@_fails_with("x is singular")
+def inv(x: NDArray[Any], /) -> NDArray[Any]:
+    """x⁻¹."""
+    _square(x)
+    return np.linalg.inv(x)
+
+
+def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
+    """Moore-Penrose inverse; singular values up to rtol · the largest count as 0."""
+    u, s, vh = svd(x, False)
+    largest = np.max(s, -1, keepdims=True, initial=0)
+    kept = s > np.asarray(rtol, s.dtype)[..., None] * largest
+    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)
+    u = np.conj(np.swapaxes(u, -1, -2))
+    return np.matmul(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
+
+
+def det(x: NDArray[Any], /) -> NDArray[Any]:
+    """Determinant."""
+    _square(x)
+    return np.linalg.det(x)
+
+
+def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sign (or phase) of the determinant, and the logarithm of its absolute value."""
+    _square(x)
+    sign, size = np.linalg.slogdet(x)
+    return sign, size
+
+
+def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
+    """Derivative of det in each element; finite and right for singular matrices too.
+
+    cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ), and cof(U) = det(U) conj(U) for unitary U.
+    """
+    _square(x)
+    u, s, vh = svd(x, True)
+    ones = np.ones_like(s[..., :1])
+    left = np.concatenate([ones, np.cumprod(s, -1)], -1)[..., : s.shape[-1]]
+    back = np.cumprod(s[..., ::-1], -1)
+    right = np.concatenate([ones, back], -1)[..., : s.shape[-1]][..., ::-1]
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return np.matmul(np.conj(u) * (phase[..., None] * left * right)[..., None, :], np.conj(vh))
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
+    w, v = np.linalg.eigh(_hermitian(x))
+    return w, v * _phase(v)
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
+    """Ascending eigenvalues of the Hermitian part."""
+    return np.linalg.eigvalsh(_hermitian(x))
+
+
+def _complex(x: NDArray[Any]) -> NDArray[Any]:
+    return x.astype(np.result_type(x.dtype, np.complex64), copy=False)
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eig(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Eigenvalues and eigenvectors of length 1, complex always."""
+    _square(x)
+    w, v = np.linalg.eig(x)
+    v = _complex(v)
+    return _complex(w), v * _phase(v)
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eigvals(x: NDArray[Any], /) -> NDArray[Any]:
+    """Eigenvalues, complex always."""
+    _square(x)
+    return _complex(np.linalg.eigvals(x))
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """U, descending singular values, Vᴴ."""
+    _matrix(x)
+    u, s, vh = np.linalg.svd(x, full_matrices=full)
+    if x.dtype.kind != "c" or 0 in x.shape:
+        return u, s, vh
+    k = s.shape[-1]
+    phase, back = _phase(u), _phase(np.conj(np.swapaxes(vh, -1, -2)))
+    back = np.conj(np.concatenate([phase[..., :k], back[..., k:]], -1))
+    return u * phase, s, np.swapaxes(back, -1, -2) * vh
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def svdvals(x: NDArray[Any], /) -> NDArray[Any]:
+    """Singular values, descending."""
+    _matrix(x)
+    return np.linalg.svd(x, compute_uv=False)
+
+
+def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Orthonormal Q and upper R with a real diagonal."""
+    _matrix(x)
+    q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
+    return q, r
+
+
+def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Permutation P, unit lower L, upper U with P L U = x."""
+    import scipy.linalg
+
+    _matrix(x)
+    p, low, up = scipy.linalg.lu(x, check_finite=False)
+    return p.astype(low.real.dtype, copy=False), low, up
+
+
+def expm(x: NDArray[Any], /) -> NDArray[Any]:
+    """Matrix exponential by scaling and squaring."""
+    import scipy.linalg
+
+    _square(x)
+    return scipy.linalg.expm(x)

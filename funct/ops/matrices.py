@@ -1,0 +1,164 @@
+"""What the rooms of linear algebra share: adjoint, triangles, gaps between eigenvalues, checks.
+
+Note [Degenerate spectra]: eigenvectors turn at the rate 1 / (w_j - w_i). Where two eigenvalues or
+singular values agree up to rounding, the vectors are not determined by the matrix and have no
+derivative; the rate is 0 there, and so is 1 / s for a singular value that is 0 up to rounding.
+Hence every derivative is finite. It is exact for functions that do not depend on the choice of
+vectors and whose derivative needs no turn between them: sums over the spectrum, the polar factor
+U Vh of a regular matrix. The second derivative of a sum over the spectrum lacks the part that
+couples the equal eigenvalues.
+
+Note [Gauge]: complex vectors have a free phase. Kernels turn the largest component of each real and
+positive (what LAPACK leaves it at depends on the shape), and the rules follow that choice, so that
+every function of the vectors has the derivative that differences show. Real vectors keep LAPACK's
+sign, which no derivative sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Primitive, ShapeDtype, Value
+from funct.errors import DTypeError, ShapeError
+from funct.ops.families import broadcast_shapes, constant, pad_rank
+
+__all__ = [
+    "adjoint", "batch_first", "batch_pair", "check_lengths", "check_matrix", "check_square",
+    "columns", "diagonal", "hermitian", "inverse_gaps", "lower", "phase_kept", "real_dtype",
+    "safe_inverse", "upper",
+]  # fmt: skip
+
+Args = Sequence[Any]
+Flags = Sequence[bool]
+Params = tuple[Any, ...]
+
+
+def adjoint(x: Value) -> Any:
+    """Conjugate transpose of the last two axes."""
+    y = ops.swap_last(x)
+    return ops.conj(y) if x.dtype.kind == "c" else y
+
+
+def hermitian(x: Value) -> Any:
+    """Hermitian part."""
+    return 0.5 * (x + adjoint(x))
+
+
+def lower(x: Value, k: int = 0) -> Any:
+    """x on and below its k-th diagonal, 0 above."""
+    return ops.where(constant(np.tri(int(x.shape[-2]), int(x.shape[-1]), k, bool)), x, 0.0)
+
+
+def upper(x: Value) -> Any:
+    """x on and above its diagonal, 0 below."""
+    return ops.where(constant(np.tri(int(x.shape[-2]), int(x.shape[-1]), -1, bool)), 0.0, x)
+
+
+def diagonal(x: Value) -> Any:
+    """The diagonal of a square matrix; (..., n)."""
+    n = int(x.shape[-1])
+    lead = x.shape[:-2]
+    flat = ops.reshape(x, (*lead, n * n))
+    return ops.slice_(flat, (*((None, None, 1),) * len(lead), (None, None, n + 1)))
+
+
+def columns(x: Value, start: int | None, stop: int | None) -> Any:
+    """x[..., start:stop]."""
+    return ops.slice_(x, (*((None, None, 1),) * (len(x.shape) - 1), (start, stop, 1)))
+
+
+def row(w: Value) -> Any:
+    """(..., n) as (..., 1, n)."""
+    return ops.reshape(w, (*w.shape[:-1], 1, w.shape[-1]))
+
+
+def column(w: Value) -> Any:
+    """(..., n) as (..., n, 1)."""
+    return ops.reshape(w, (*w.shape, 1))
+
+
+def safe_inverse(d: Value, size: Value) -> Any:
+    """1 / d, but 0 where |d| <= size: Note [Degenerate spectra]."""
+    tiny = ops.less_equal(ops.abs(d), size)
+    return ops.where(tiny, 0.0, 1.0 / ops.where(tiny, 1.0, d))
+
+
+def rounding(w: Value, n: Any) -> Any:
+    """How far rounding moves eigenvalues: n · eps · the largest of |w|; (..., 1)."""
+    top = ops.reduce_max(ops.abs(ops.stop_gradient(w)), (len(w.shape) - 1,), True)
+    return float(n * np.finfo(w.dtype).eps) * top
+
+
+def inverse_gaps(w: Value, n: Any) -> Any:
+    """1 / (w_j - w_i), 0 where the two agree; (..., i, j)."""
+    return safe_inverse(row(w) - column(w), column(rounding(w, n)))
+
+
+def phase_kept(v: Value, t: Value) -> Any:
+    """How much each vector's tangent t turns its largest component; (..., 1, n), real.
+
+    t - 1j · v · phase_kept is the tangent in the kernels' choice: Note [Gauge].
+    """
+    axis = len(v.shape) - 2
+    at = ops.argmax(ops.real(v), axis, True)
+    top, moved = (ops.take_along_axis(x, at, axis) for x in (v, t))
+    return ops.imag(moved) / ops.real(top)
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of |x|."""
+    return np.empty(0, dtype).real.dtype
+
+
+def check_matrix(name: str, operand: str, x: Any) -> None:
+    """Raise unless x is a stack of matrices of a dtype that LAPACK knows."""
+    if not hasattr(x, "shape"):
+        raise DTypeError(f"{name}: {operand} must be a Tensor, got a Python number")
+    if x.dtype.char not in "fdFD":
+        raise DTypeError(
+            f"{name}: {operand} must be floating in single or double precision, got {x.dtype}",
+            fix="astype(x, float64)",
+        )
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: {operand} must have rank >= 2, got shape {x.shape}")
+
+
+def check_square(name: str, operand: str, x: Any) -> None:
+    """Raise unless x is a stack of square matrices."""
+    check_matrix(name, operand, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name}: {operand} must be square, got shape {x.shape}")
+
+
+def check_lengths(name: str, a: Any, b: Any) -> ShapeDtype:
+    """The type of a⁻¹ b, or the error that says why there is none."""
+    check_square(name, "a", a)
+    check_matrix(name, "b", b)
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"{name}: a and b must have as many rows, got a {a.shape} and b {b.shape}: "
+            f"{a.shape[-1]} != {b.shape[-2]}"
+        )
+    try:
+        lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError as error:
+        raise ShapeError(
+            f"{name}: leading shapes must broadcast, got a {a.shape} and b {b.shape}: {error}"
+        ) from None
+    return ShapeDtype((*lead, *b.shape[-2:]), np.result_type(a.dtype, b.dtype))
+
+
+def batch_first(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
+    """Batching of an op on one stack of matrices: the batch is one more leading axis."""
+    return prim.fn(*args, *params)
+
+
+def batch_pair(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
+    """Batching of an op on two stacks whose leading axes broadcast."""
+    ranks = [len(a.shape) - b for a, b in zip(args, batched, strict=True)]
+    a, b = (pad_rank(x, max(ranks)) if f else x for x, f in zip(args, batched, strict=True))
+    return prim.fn(a, b, *params)

@@ -1,0 +1,383 @@
+"""Chapter: linear systems, inverses and determinants of stacks of matrices.
+
+An operand is a stack of matrices on its last two axes. Sources: the differentials of solve, inv and
+det are Jacobi's; of pinv, Golub and Pereyra (1973); of expm, Higham, Functions of Matrices (2008),
+section 3.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import (
+    Absent,
+    Derived,
+    Operand,
+    Pair,
+    Primitive,
+    Sample,
+    Shape,
+    ShapeDtype,
+    Value,
+)
+from funct.errors import ShapeError
+from funct.kernels import matrices as kernels
+from funct.ops.families import constant, match_operand, pad_rank, structural
+from funct.ops.matrices import (
+    Args,
+    Flags,
+    Params,
+    adjoint,
+    batch_first,
+    batch_pair,
+    check_lengths,
+    check_matrix,
+    check_square,
+    column,
+    columns,
+    lower,
+    real_dtype,
+    upper,
+)
+from funct.ops.samples import calls
+
+__all__ = ["cofactor", "det", "expm", "inv", "pinv", "slogdet", "solve", "triangular_solve"]
+
+NO_OPERATOR = Absent("ONNX has no operator that solves or decomposes")
+
+
+def regular(rng: Any, *shape: int, unit: complex = 0.0) -> Any:
+    """A well-conditioned matrix or stack of them; complex where unit is 1j."""
+    x = rng.normal(size=shape) + (unit * rng.normal(size=shape) if unit else 0.0)
+    return 0.4 * x + np.eye(shape[-2], shape[-1]) * np.arange(2.0, 2.0 + shape[-1])
+
+
+def _solve_aval(args: Args, params: Params) -> ShapeDtype:
+    return check_lengths("solve", *args)
+
+
+def _solve_push_a(t: Value, ans: Value, a: Value, b: Value) -> Value:
+    return -ops.solve(a, ops.matmul(t, ans))
+
+
+def _solve_pull_a(g: Value, ans: Value, a: Value, a_shape: Shape) -> Value:
+    w = ops.solve(ops.swap_last(a), g)
+    return match_operand(-ops.matmul(w, ops.swap_last(ans)), a_shape)
+
+
+def _solve_rule_b(g: Value, a: Value, b_shape: Shape) -> Value:
+    return match_operand(ops.solve(ops.swap_last(a), g), b_shape)
+
+
+_SYSTEM = ["a", "b"]
+
+
+@structural(
+    kernels.solve, Pair(_solve_push_a, _solve_pull_a, _SYSTEM), _solve_rule_b,
+    aval=_solve_aval, batch=batch_pair, onnx=NO_OPERATOR,
+    samples=calls(
+        lambda rng: Sample((regular(rng, 3, 3), rng.normal(size=(3, 2)))),
+        lambda rng: Sample((regular(rng, 2, 2, 2), rng.normal(size=(2, 1)))),
+        lambda rng: Sample((regular(rng, 2, 2), rng.normal(size=(2, 2, 1)))),
+        lambda rng: Sample((regular(rng, 2, 2, unit=1j), rng.normal(size=(2, 1)) + 1j)),
+        lambda rng: Sample((regular(rng, 0, 0), np.zeros((0, 2)))),
+    ),
+)  # fmt: skip
+def solve(a: Value, b: Value) -> Value:
+    """The x with a x = b; leading axes broadcast. A singular a raises LinAlgError."""
+
+
+def _triangle_aval(args: Args, params: Params) -> ShapeDtype:
+    return check_lengths("triangular_solve", *args)
+
+
+def _triangle(x: Value, is_lower: bool) -> Value:
+    return lower(x) if is_lower else upper(x)
+
+
+def _triangle_push_a(t: Value, ans: Value, a: Value, b: Value, lower: bool) -> Value:
+    return -ops.triangular_solve(a, ops.matmul(_triangle(t, lower), ans), lower)
+
+
+def _triangle_pull_a(g: Value, ans: Value, a: Value, lower: bool, a_shape: Shape) -> Value:
+    w = ops.triangular_solve(ops.swap_last(a), g, not lower)
+    return match_operand(-_triangle(ops.matmul(w, ops.swap_last(ans)), lower), a_shape)
+
+
+def _triangle_push_b(t: Value, ans: Value, a: Value, b: Value, lower: bool) -> Value:
+    return ops.triangular_solve(a, t, lower)
+
+
+def _triangle_pull_b(g: Value, a: Value, lower: bool, b_shape: Shape) -> Value:
+    return match_operand(ops.triangular_solve(ops.swap_last(a), g, not lower), b_shape)
+
+
+@structural(
+    kernels.triangular_solve, Pair(_triangle_push_a, _triangle_pull_a, [*_SYSTEM, "lower"]),
+    Pair(_triangle_push_b, _triangle_pull_b, [*_SYSTEM, "lower"]), aval=_triangle_aval,
+    batch=batch_pair, onnx=NO_OPERATOR,
+    samples=calls(
+        lambda rng: Sample((regular(rng, 3, 3), rng.normal(size=(3, 2))), (True,)),
+        lambda rng: Sample((regular(rng, 2, 2, 2), rng.normal(size=(2, 1))), (False,)),
+        lambda rng: Sample((regular(rng, 2, 2, unit=1j), rng.normal(size=(2, 2, 1))), (True,)),
+    ),
+)  # fmt: skip
+def triangular_solve(a: Value, b: Value, lower: bool) -> Value:
+    """The x with tri(a) x = b, where tri is the lower or the upper triangle."""
+
+
+def _square_aval(name: str) -> Any:
+    def aval(args: Args, params: Params) -> ShapeDtype:
+        check_square(name, "x", args[0])
+        return ShapeDtype(args[0].shape, args[0].dtype)
+
+    return aval
+
+
+def _inv_push(t: Value, ans: Value, x: Value) -> Value:
+    return -ops.matmul(ops.matmul(ans, t), ans)
+
+
+def _inv_pull(g: Value, ans: Value) -> Value:
+    turned = ops.swap_last(ans)
+    return -ops.matmul(ops.matmul(turned, g), turned)
+
+
+_REGULAR = calls(
+    lambda rng: Sample((regular(rng, 3, 3),)),
+    lambda rng: Sample((regular(rng, 2, 2, 2),)),
+    lambda rng: Sample((regular(rng, 2, 2, unit=1j),)),
+    lambda rng: Sample((regular(rng, 2, 2).astype(np.float32),), smooth=False),
+    lambda rng: Sample((regular(rng, 0, 0),)),
+)
+
+
+@structural(
+    kernels.inv, Pair(_inv_push, _inv_pull, ["x"]), aval=_square_aval("inv"), batch=batch_first,
+    onnx=NO_OPERATOR, samples=_REGULAR,
+)  # fmt: skip
+def inv(x: Value) -> Value:
+    """Inverse; a singular x raises LinAlgError."""
+
+
+def _pinv_aval(args: Args, params: Params) -> ShapeDtype:
+    x, rtol = args
+    check_matrix("pinv", "x", x)
+    if len(getattr(rtol, "shape", ())) > len(x.shape) - 2:
+        raise ShapeError(
+            f"pinv: rtol must fit the stack of x, got x {x.shape} and rtol {rtol.shape}"
+        )
+    return ShapeDtype((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+
+
+def _across(x: Value, y: Value, p: Value) -> Any:
+    """x (1 - y p), without the square matrix y p."""
+    return x - ops.matmul(ops.matmul(x, y), p)
+
+
+def _beside(x: Value, y: Value, p: Value) -> Any:
+    """(1 - y p) x."""
+    return x - ops.matmul(y, ops.matmul(p, x))
+
+
+def _pinv_push(t: Value, ans: Value, x: Value, rtol: Operand) -> Value:
+    turned, back = adjoint(t), adjoint(ans)
+    moved = ops.matmul(ans, ops.matmul(t, ans))
+    left = ops.matmul(ans, ops.matmul(back, _across(turned, x, ans)))
+    right = ops.matmul(ops.matmul(_beside(turned, ans, x), back), ans)
+    return left + right - moved
+
+
+def _pinv_pull(g: Value, ans: Value, x: Value) -> Value:
+    ct = ops.conj(g) if x.dtype.kind == "c" else g
+    turned, back = adjoint(ct), adjoint(ans)
+    moved = ops.matmul(ops.matmul(back, ct), back)
+    left = ops.matmul(ops.matmul(_beside(turned, x, ans), ans), back)
+    right = ops.matmul(back, ops.matmul(ans, _across(turned, ans, x)))
+    h = left + right - moved
+    return ops.conj(h) if x.dtype.kind == "c" else h
+
+
+def _pinv_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
+    x, rtol = args
+    if not batched[0]:
+        x = ops.broadcast_to(x, (rtol.shape[0], *x.shape))
+    return ops.pinv(x, pad_rank(rtol, len(x.shape) - 3) if batched[1] else rtol)
+
+
+def _deficient(rng: Any, m: int, n: int, rank: int, unit: complex = 0.0) -> Any:
+    return regular(rng, m, rank, unit=unit) @ regular(rng, rank, n, unit=unit)
+
+
+@structural(
+    kernels.pinv, Pair(_pinv_push, _pinv_pull, ["x", "rtol"]), None, aval=_pinv_aval,
+    batch=_pinv_batch, onnx=NO_OPERATOR,
+    samples=calls(
+        lambda rng: Sample((regular(rng, 3, 2), np.asarray(1e-12))),
+        lambda rng: Sample((regular(rng, 2, 2, 3), np.asarray([1e-12, 1e-11]))),
+        lambda rng: Sample((regular(rng, 2, 3, unit=1j), np.asarray(1e-12))),
+        lambda rng: Sample((_deficient(rng, 3, 4, 2), np.asarray(1e-9)), smooth=False),
+        lambda rng: Sample((np.zeros((0, 2)), np.asarray(1e-12))),
+    ),
+)  # fmt: skip
+def pinv(x: Value, rtol: Operand) -> Value:
+    """Moore-Penrose inverse; singular values up to rtol · the largest count as 0.
+
+    The derivative is that among matrices of the same rank, exact where the rank does not change.
+    """
+
+
+def _scalar_aval(name: str) -> Any:
+    def aval(args: Args, params: Params) -> ShapeDtype:
+        check_square(name, "x", args[0])
+        return ShapeDtype(args[0].shape[:-2], args[0].dtype)
+
+    return aval
+
+
+def _sum_both(x: Value) -> Any:
+    rank = len(x.shape)
+    return ops.reduce_sum(x, (rank - 2, rank - 1), False)
+
+
+def _det_push(t: Value, ans: Value, x: Value) -> Value:
+    return _sum_both(ops.cofactor(x) * t)
+
+
+def _det_pull(g: Value, x: Value) -> Value:
+    return column(column(g)) * ops.cofactor(x)
+
+
+def _onnx_det(w: Any, x: str) -> str:
+    return str(w.op("Det", x))
+
+
+_DETERMINANTS = calls(
+    lambda rng: Sample((regular(rng, 3, 3),)),
+    lambda rng: Sample((rng.normal(size=(2, 2, 2)),)),
+    lambda rng: Sample((_deficient(rng, 3, 3, 2),)),
+    lambda rng: Sample((_deficient(rng, 3, 3, 1),)),
+    lambda rng: Sample((np.zeros((2, 2)),)),
+    lambda rng: Sample((regular(rng, 3, 3, unit=1j),)),
+    lambda rng: Sample((_deficient(rng, 3, 3, 2, 1j),)),
+    lambda rng: Sample((regular(rng, 2, 2).astype(np.float32),), smooth=False),
+)
+
+
+@structural(
+    kernels.det, Pair(_det_push, _det_pull, ["x"]), aval=_scalar_aval("det"), batch=batch_first,
+    onnx=_onnx_det, samples=_DETERMINANTS,
+)  # fmt: skip
+def det(x: Value) -> Value:
+    """Determinant. The derivative is exact for singular matrices of every rank."""
+
+
+def _regular_push(t: Value, x: Value) -> Value:
+    """Derivative of det(x) x⁻ᵀ."""
+    turned = ops.swap_last(ops.inv(x))
+    along = column(column(_sum_both(turned * t)))
+    inner = along * turned - ops.matmul(turned, ops.matmul(ops.swap_last(t), turned))
+    return column(column(ops.det(x))) * inner
+
+
+def _cofactor_push(t: Value, ans: Value, x: Value) -> Value:
+    """Where x⁻¹ would lose digits, the mean over a circle: cofactors of x + z are polynomials in z
+    of degree n - 1, so their mean over n points z around 0 is their value at 0, and x + z is
+    regular.
+    """
+    n = int(x.shape[-1])
+    if not n:
+        return t
+    s = ops.svdvals(ops.stop_gradient(x))
+    largest = columns(s, 0, 1)
+    poor = float(np.finfo(s.dtype).eps ** 0.25)
+    small = column(ops.less_equal(columns(s, n - 1, n), poor * largest))
+    eye = constant(np.eye(n, dtype=bool))
+    regular = _regular_push(t, ops.where(small, ops.where(eye, 1.0, 0.0), x))
+    radius = 1.5 * column(largest)  # no eigenvalue reaches that far
+    radius = ops.where(ops.equal(radius, 0), 1.0, radius)
+    points = np.exp(2j * np.pi * np.arange(n) / n).reshape(n, *(1,) * len(x.shape))
+    z = radius * constant(points.astype(np.result_type(x.dtype, np.complex64)))
+    mean = ops.reduce_sum(_regular_push(t, x + ops.where(eye, z, 0.0)), (0,), False) / n
+    return ops.where(small, mean if x.dtype.kind == "c" else ops.real(mean), regular)
+
+
+@structural(
+    kernels.cofactor, Derived(_cofactor_push), aval=_square_aval("cofactor"), batch=batch_first,
+    onnx=NO_OPERATOR, samples=_DETERMINANTS,
+)  # fmt: skip
+def cofactor(x: Value) -> Value:
+    """The derivative of det x in each element: det(x) x⁻ᵀ, continued to singular matrices."""
+
+
+def _slogdet_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype]:
+    check_square("slogdet", "x", args[0])
+    lead, dtype = args[0].shape[:-2], args[0].dtype
+    return ShapeDtype(lead, dtype), ShapeDtype(lead, real_dtype(dtype))
+
+
+def _regular_part(ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
+    """Which matrices are singular, and x with the unit matrix in their place."""
+    singular = ops.equal(ans[1], -np.inf)
+    eye = constant(np.eye(int(x.shape[-1])))
+    return singular, ops.where(column(column(singular)), ops.astype(eye, x.dtype), x)
+
+
+def _slogdet_push(t: Value, ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
+    singular, safe = _regular_part(ans, x)
+    z = _sum_both(ops.swap_last(ops.inv(safe)) * t) * ops.where(singular, np.nan, 1.0)
+    if x.dtype.kind != "c":
+        return None, z
+    return ans[0] * (1j * ops.imag(z)), ops.real(z)
+
+
+def _slogdet_pull(g: tuple[Any, Value], ans: tuple[Value, Value], x: Value) -> Value:
+    singular, safe = _regular_part(ans, x)
+    c = g[1]
+    if x.dtype.kind == "c":
+        c = c - 1j * ops.imag(ops.conj(g[0]) * ans[0])
+    c = ops.where(singular, ops.absorb(c, c * np.nan), c)
+    return column(column(c)) * adjoint(ops.inv(safe))
+
+
+@structural(
+    kernels.slogdet, Pair(_slogdet_push, _slogdet_pull, ["x"]), aval=_slogdet_aval, results=2,
+    batch=batch_first, onnx=NO_OPERATOR, samples=_REGULAR,
+)  # fmt: skip
+def slogdet(x: Value) -> tuple[Value, Value]:
+    """Sign or phase of det x, and log |det x|: -inf, with derivative NaN, for a singular x."""
+
+
+def _expm_push(t: Value, ans: Value, x: Value) -> Value:
+    """exp [[x, t], [0, x]] has the derivative in its corner."""
+    n = int(x.shape[-1])
+    rank = len(x.shape)
+    t = ops.broadcast_to(t, x.shape)
+    if t.dtype != x.dtype:
+        t = ops.astype(t, x.dtype)
+    top = ops.concat(x, t, rank - 1)
+    bottom = ops.concat(ops.multiply(x, 0.0), x, rank - 1)
+    both = ops.expm(ops.concat(top, bottom, rank - 2))
+    corner = (*((None, None, 1),) * (rank - 2), (None, n, 1), (n, None, 1))
+    return ops.slice_(both, corner)
+
+
+def _expm_pull(g: Value, x: Value) -> Value:
+    return _expm_push(g, g, ops.swap_last(x))
+
+
+@structural(
+    kernels.expm, Pair(_expm_push, _expm_pull, ["x"]), aval=_square_aval("expm"),
+    batch=batch_first, onnx=NO_OPERATOR,
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=(3, 3)),)),
+        lambda rng: Sample((rng.normal(size=(2, 2, 2)),)),
+        lambda rng: Sample((rng.normal(size=(2, 2)) + 0.5j,)),
+        lambda rng: Sample((rng.normal(size=(2, 2)).astype(np.float32),), smooth=False),
+    ),
+)  # fmt: skip
+def expm(x: Value) -> Value:
+    """Matrix exponential."""
