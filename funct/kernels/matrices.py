@@ -213,7 +213,12 @@ def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     import scipy.linalg
 
     _matrix(x)
-    p, low, up = scipy.linalg.lu(x, check_finite=False)
+    *lead, m, n = x.shape
+    if x.size:
+        p, low, up = scipy.linalg.lu(x, check_finite=False)
+    else:  # SciPy loses axes of nothing
+        p = np.broadcast_to(np.eye(m), (*lead, m, m))
+        low, up = (np.empty((*lead, *s), x.dtype) for s in ((m, min(m, n)), (min(m, n), n)))
     return p.astype(low.real.dtype, copy=False), low, up
 
 

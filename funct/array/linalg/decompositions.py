@@ -75,8 +75,7 @@ def eigh(x: Any, /) -> EighResult:
     Args: x: Shape (..., n, n); of a matrix that is not Hermitian the Hermitian part is taken.
     Returns: eigenvalues, real, ascending, (..., n); eigenvectors in columns, (..., n, n). Complex
     ones have their largest component real and positive.
-    Raises: ShapeError: x is not square. DTypeError: x is not floating. LinAlgError: x is not
-    finite.
+    Raises: ShapeError: x is not square. DTypeError: x is not floating.
     Notes: where eigenvalues agree up to rounding, the derivative of the vectors within their space
     is taken as 0: finite, and exact to first order for sums over the spectrum.
     Example:
