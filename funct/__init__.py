@@ -14,6 +14,9 @@ from funct.array import Array as Array
 from funct.array import Tensor as Tensor
 from funct.core import ShapeDtype as ShapeDtype
 from funct.graph import Graph as Graph
+from funct.settings import config as config
+from funct.transforms import DispatchTrace as DispatchTrace
+from funct.transforms import Pullback as Pullback
 from funct.transforms import Zero as Zero
 from funct.transforms import all_gather as all_gather
 from funct.transforms import all_to_all as all_to_all
@@ -21,10 +24,13 @@ from funct.transforms import axis_index as axis_index
 from funct.transforms import axis_size as axis_size
 from funct.transforms import custom_jvp as custom_jvp
 from funct.transforms import custom_vjp as custom_vjp
+from funct.transforms import detect_anomaly as detect_anomaly
 from funct.transforms import eval_shape as eval_shape
 from funct.transforms import grad as grad
 from funct.transforms import hessian as hessian
+from funct.transforms import hook as hook
 from funct.transforms import hvp as hvp
+from funct.transforms import intercept as intercept
 from funct.transforms import jacfwd as jacfwd
 from funct.transforms import jacrev as jacrev
 from funct.transforms import jit as jit
@@ -32,13 +38,18 @@ from funct.transforms import jvp as jvp
 from funct.transforms import linear_transpose as linear_transpose
 from funct.transforms import linearize as linearize
 from funct.transforms import make_graph as make_graph
+from funct.transforms import node_hook as node_hook
+from funct.transforms import offload as offload
+from funct.transforms import once_differentiable as once_differentiable
 from funct.transforms import pmax as pmax
 from funct.transforms import pmean as pmean
 from funct.transforms import pmin as pmin
 from funct.transforms import ppermute as ppermute
 from funct.transforms import psum as psum
 from funct.transforms import psum_scatter as psum_scatter
+from funct.transforms import saved_hooks as saved_hooks
 from funct.transforms import stop_gradient as stop_gradient
+from funct.transforms import trace_dispatch as trace_dispatch
 from funct.transforms import value_and_grad as value_and_grad
 from funct.transforms import vjp as vjp
 from funct.transforms import vmap as vmap
@@ -46,9 +57,11 @@ from funct.transforms import vmap as vmap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "Graph", "ShapeDtype", "Tensor", "Zero", "all_gather", "all_to_all", "array",
-    "axis_index", "axis_size", "custom_jvp", "custom_vjp", "errors", "eval_shape", "grad",
-    "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize",
-    "make_graph", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "random",
-    "stop_gradient", "tree", "value_and_grad", "vjp", "vmap",
+    "Array", "DispatchTrace", "Graph", "Pullback", "ShapeDtype", "Tensor", "Zero", "all_gather",
+    "all_to_all", "array", "axis_index", "axis_size", "config", "custom_jvp", "custom_vjp",
+    "detect_anomaly", "errors", "eval_shape", "grad", "hessian", "hook", "hvp", "intercept",
+    "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "node_hook",
+    "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
+    "random", "saved_hooks", "stop_gradient", "trace_dispatch", "tree", "value_and_grad", "vjp",
+    "vmap",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 from funct.source import Site, active_transforms, user_site
 
 __all__ = [
+    "AnomalyError",
     "ArgumentError",
     "AxisError",
     "DTypeError",
@@ -114,6 +115,19 @@ class EscapedTracerError(FunctError, RuntimeError):
 
 class UndefinedDerivativeError(FunctError, TypeError):
     """A derivative that does not exist or is not implemented; never a silent zero."""
+
+
+class AnomalyError(FunctError, ArithmeticError):
+    """A value that is infinite or NaN, found by `detect_anomaly`.
+
+    Attributes: op: the op whose result or derivative it is. phase: "forward", "backward", "tangent"
+    or "argument". site: the user's line of that op.
+    """
+
+    def __init__(self, what: str, *, op: str, phase: str, site: Site | None = None) -> None:
+        super().__init__(what, site=site)
+        self.op = op
+        self.phase = phase
 
 
 class TransformError(FunctError, TypeError):

@@ -9,21 +9,27 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from types import FrameType
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
 
 import attrs
 
-__all__ = ["Site", "active_transforms", "user_site"]
+__all__ = ["Site", "active_transforms", "follow", "user_site"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 @attrs.frozen
 class Site:
-    """One line of the user's code."""
+    """One line of the user's code.
+
+    of: where what happened is the derivative of an op on that line, the op's name.
+    """
 
     file: str
     line: int
+    of: str = ""
 
     @property
     def text(self) -> str:
@@ -35,13 +41,36 @@ class Site:
         return f"{head}  {self.text}" if self.text else head
 
 
+# Code that works for another line than its caller's: its local variable that knows the line.
+_FOLLOWED: dict[CodeType, tuple[str, bool]] = {}
+
+
+def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> None:
+    """While fun runs, its variable `local` knows the user's line (`.site`), if it is set.
+
+    backward: what runs is the derivative of what was written on that line.
+    """
+    _FOLLOWED[fun.__code__] = local, backward
+
+
 def user_site(depth: int = 1) -> Site | None:
-    """The innermost line outside this package, or None."""
+    """The innermost line outside this package, or None.
+
+    A graph that is run, and a tape that is walked, stand for the lines that they were made on.
+    """
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(_PACKAGE) and not name.startswith("<funct"):
-            return Site(name, frame.f_lineno)
+        code = frame.f_code
+        name = code.co_filename
+        if not name.startswith(_PACKAGE):
+            if not name.startswith("<funct"):
+                return Site(name, frame.f_lineno)
+        elif code in _FOLLOWED:
+            local, backward = _FOLLOWED[code]
+            entry: Any = frame.f_locals.get(local)
+            site = getattr(entry, "site", None)
+            if isinstance(site, Site):
+                return attrs.evolve(site, of=entry.name) if backward else site
         frame = frame.f_back
     return None
 

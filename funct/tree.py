@@ -26,7 +26,7 @@ _NAMESPACE = "funct"
 _STATIC = "funct_static"
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
+def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], Structure]:
     """Leaves in a fixed order, and the structure that holds them.
 
     Example:
@@ -34,7 +34,20 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
         >>> tree.flatten({"b": 2, "a": (1, None)})[0]
         [1, 2]
     """
-    return optree.tree_flatten(tree, namespace=_NAMESPACE)
+    try:
+        return optree.tree_flatten(tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep("flatten", error) from None
+
+
+def _too_deep(name: str, error: RecursionError) -> Exception:
+    """The walking is recursive C code with a limit; a recursion of the user's keeps its error."""
+    if "tree" not in str(error):
+        return error
+    return TreeError(
+        f"{name}: containers are nested too deeply",
+        fix="keep what is many in a list, not in a chain of containers",
+    )
 
 
 def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
@@ -47,18 +60,26 @@ def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
 
 def leaves(tree: Any) -> list[Any]:
     """The leaves alone."""
-    return optree.tree_leaves(tree, namespace=_NAMESPACE)
+    try:
+        return optree.tree_leaves(tree, namespace=_NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep("leaves", error) from None
 
 
 def structure(tree: Any) -> Structure:
     """The structure alone."""
-    return optree.tree_structure(tree, namespace=_NAMESPACE)
+    try:
+        return optree.tree_structure(tree, namespace=_NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep("structure", error) from None
 
 
 def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = False) -> Any:
     """fun of each leaf, and of the leaves at the same place of other trees of equal structure."""
     try:
         return optree.tree_map(fun, tree, *rest, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep("map", error) from None
     except ValueError:  # of the trees, or of fun?
         spec = optree.tree_structure(tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
         for other in rest:
@@ -99,7 +120,10 @@ def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
 
 def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
     """(dotted path, leaf) pairs: keys, indices and attrs field names joined by dots."""
-    paths, values, _ = optree.tree_flatten_with_path(tree, namespace=_NAMESPACE)
+    try:
+        paths, values, _ = optree.tree_flatten_with_path(tree, namespace=_NAMESPACE)
+    except RecursionError as error:
+        raise _too_deep("flatten_with_path", error) from None
     return [(".".join(str(k) for k in p), v) for p, v in zip(paths, values, strict=True)]
 
 

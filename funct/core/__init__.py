@@ -20,6 +20,7 @@ from funct.core.region import Region as Region
 from funct.core.rule import Absent as Absent
 from funct.core.rule import Derived as Derived
 from funct.core.rule import Diagonal as Diagonal
+from funct.core.rule import Joint as Joint
 from funct.core.rule import Linear as Linear
 from funct.core.rule import Pair as Pair
 from funct.core.rule import Rule as Rule
@@ -34,7 +35,7 @@ from funct.core.value import Shape as Shape
 from funct.core.value import Value as Value
 
 __all__ = [
-    "Absent", "Derived", "Diagonal", "Level", "Linear", "Lowering", "Number", "OnnxWriter",
+    "Absent", "Derived", "Diagonal", "Joint", "Level", "Linear", "Lowering", "Number", "OnnxWriter",
     "Operand", "Pair", "Primitive", "Region", "Rule", "Sample", "Shape", "ShapeDtype", "Size",
     "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region", "catalogue", "enter",
     "ground_level", "is_one", "lookup", "open_shape", "set_ground", "size_values", "top_level",

@@ -132,6 +132,11 @@ class Primitive:
     results: int
     fn: Callable[..., Any] = attrs.field(init=False)
 
+    def __call__(self, *operands: Any, **params: Any) -> Any:
+        """The op, with parameters by position or by name."""
+        missing = self.params[len(operands) - len(self.operands) :]
+        return self.fn(*operands, *[params[name] for name in missing])
+
     def __repr__(self) -> str:
         return f"<primitive {self.name}({', '.join(self.operands + self.params)})>"
 

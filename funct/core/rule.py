@@ -20,13 +20,15 @@ from funct.errors import UndefinedDerivativeError
 if TYPE_CHECKING:
     from funct.core.primitive import Primitive
 
-__all__ = ["Absent", "Derived", "Diagonal", "Linear", "Pair", "Rule"]
+__all__ = ["Absent", "Derived", "Diagonal", "Joint", "Linear", "Pair", "Rule"]
 
 RuleFunction = Callable[..., Any]
 
 
 class Absent:
     """A rule that does not exist, with the reason, which the user reads verbatim."""
+
+    pull = None
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -141,6 +143,49 @@ class Pair(Derived):
         self.rule = push
         self.pull = pull
         self.keep = keeper(pull, names)
+
+
+class Joint(Rule):
+    """One rule for all operands of an op, in one mode or both; the other mode is its transpose.
+
+    joint_push(tangents, ans, *operands, *params): tangents of the results (a tuple for several).
+    joint_pull(g, ans, *operands, *params): one cotangent per operand, None for zero.
+    Every differentiable operand of the op has the same Joint.
+    """
+
+    pull = None
+    fast = False
+
+    def __init__(self, push: RuleFunction | None, pull: RuleFunction | None) -> None:
+        self.joint_push = push
+        self.joint_pull = pull
+        self.keep = itemgetter(slice(0, 0))
+
+    def push_all(
+        self,
+        prim: Primitive,
+        tangents: Sequence[Any],
+        vals: Sequence[Any],
+        params: tuple[Any, ...],
+        ans: Any,
+    ) -> tuple[Any, ...]:
+        """Tangents of the results, one each."""
+        assert self.joint_push is not None
+        out = self.joint_push(tuple(tangents), ans, *vals, *params)
+        return tuple(out) if prim.results != 1 else (out,)
+
+    def pull_all(
+        self,
+        prim: Primitive,
+        cts: Sequence[Any],
+        vals: Sequence[Any],
+        params: tuple[Any, ...],
+        ans: Any,
+    ) -> Sequence[Any]:
+        """Cotangents of the operands, one each."""
+        assert self.joint_pull is not None
+        out = self.joint_pull(tuple(cts) if prim.results != 1 else cts[0], ans, *vals, *params)
+        return out if isinstance(out, tuple | list) else (out,)
 
 
 def keeper(

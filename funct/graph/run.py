@@ -15,6 +15,7 @@ from funct.core import bind_region, size_values
 from funct.errors import FunctError, GuardError, TransformError
 from funct.graph.capture import capture
 from funct.graph.ir import Call, Graph, Guard, Node, Var
+from funct.source import follow
 
 __all__ = ["Interpreter", "Transformer", "holds"]
 
@@ -90,6 +91,9 @@ class Interpreter:
                 site=guard.site,
                 fix="capture again for these inputs, or use jit, which keeps one graph per path",
             )
+
+
+follow(Interpreter.run, "entry")
 
 
 class Transformer(Interpreter):

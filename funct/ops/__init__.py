@@ -51,6 +51,7 @@ from funct.ops.families import first_axis as first_axis
 from funct.ops.fft import fft as fft
 from funct.ops.fft import hermitian_fft as hermitian_fft
 from funct.ops.fft import real_fft as real_fft
+from funct.ops.finite import finite as finite
 from funct.ops.indexing import move_block as move_block
 from funct.ops.indexing import put as put
 from funct.ops.indexing import put_along_axis as put_along_axis
@@ -170,19 +171,19 @@ __all__ = [
     "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "cholesky", "cofactor", "concat",
     "conj", "contract", "convolution", "convolution_input", "convolution_weight", "copysign", "cos",
     "cosh", "cumulative_prod", "cumulative_sum", "dequantize", "det", "divide", "eig", "eigh",
-    "eigvals", "eigvalsh", "embed", "equal", "erf", "exp", "expm", "expm1", "fft", "first_axis",
-    "flip", "floor", "floor_divide", "fold_windows", "greater", "greater_equal", "hermitian_fft",
-    "hypot", "imag", "inv", "isfinite", "isinf", "isnan", "keep_float", "less", "less_equal",
-    "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "lu", "matmul", "max_pool", "max_pool_index", "maximum", "mean_of",
-    "minimum", "move_axis", "move_block", "multiply", "negative", "nextafter", "not_equal",
-    "pad_axes", "permute_dims", "pinv", "pow", "psum", "psum_scatter", "put", "put_along_axis",
-    "qr", "quantize", "quantized_add", "quantized_avg_pool", "quantized_convolution",
-    "quantized_linear", "quantized_mean", "random_bits", "random_fold_in", "random_split", "real",
-    "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
-    "remainder", "reshape", "restore", "round", "scatter", "scatter_combine", "searchsorted",
-    "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet",
-    "solve", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals",
-    "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k", "triangular_solve", "trunc",
-    "where", "windows", "wrap_index",
+    "eigvals", "eigvalsh", "embed", "equal", "erf", "exp", "expm", "expm1", "fft", "finite",
+    "first_axis", "flip", "floor", "floor_divide", "fold_windows", "greater", "greater_equal",
+    "hermitian_fft", "hypot", "imag", "inv", "isfinite", "isinf", "isnan", "keep_float", "less",
+    "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "lu", "matmul", "max_pool", "max_pool_index",
+    "maximum", "mean_of", "minimum", "move_axis", "move_block", "multiply", "negative", "nextafter",
+    "not_equal", "pad_axes", "permute_dims", "pinv", "pow", "psum", "psum_scatter", "put",
+    "put_along_axis", "qr", "quantize", "quantized_add", "quantized_avg_pool",
+    "quantized_convolution", "quantized_linear", "quantized_mean", "random_bits", "random_fold_in",
+    "random_split", "real", "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod",
+    "reduce_sum", "relu", "remainder", "reshape", "restore", "round", "scatter", "scatter_combine",
+    "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
+    "slice_length", "slogdet", "solve", "sort", "sqrt", "square", "squeeze", "stop_gradient",
+    "subtract", "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k",
+    "triangular_solve", "trunc", "where", "windows", "wrap_index",
 ]  # fmt: skip

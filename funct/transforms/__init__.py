@@ -3,6 +3,7 @@
 from funct.transforms.abstract import eval_shape as eval_shape
 from funct.transforms.abstract import make_graph as make_graph
 from funct.transforms.abstract import stop_gradient as stop_gradient
+from funct.transforms.anomaly import detect_anomaly as detect_anomaly
 from funct.transforms.collectives import all_gather as all_gather
 from funct.transforms.collectives import all_to_all as all_to_all
 from funct.transforms.collectives import axis_index as axis_index
@@ -17,21 +18,32 @@ from funct.transforms.custom import custom_jvp as custom_jvp
 from funct.transforms.custom import custom_vjp as custom_vjp
 from funct.transforms.forward import jvp as jvp
 from funct.transforms.forward import linearize as linearize
-from funct.transforms.grad import Zero as Zero
 from funct.transforms.grad import grad as grad
 from funct.transforms.grad import hessian as hessian
 from funct.transforms.grad import hvp as hvp
 from funct.transforms.grad import jacfwd as jacfwd
 from funct.transforms.grad import jacrev as jacrev
-from funct.transforms.grad import linear_transpose as linear_transpose
 from funct.transforms.grad import value_and_grad as value_and_grad
-from funct.transforms.grad import vjp as vjp
+from funct.transforms.hooks import hook as hook
+from funct.transforms.hooks import node_hook as node_hook
+from funct.transforms.hooks import offload as offload
+from funct.transforms.hooks import once_differentiable as once_differentiable
+from funct.transforms.hooks import saved_hooks as saved_hooks
+from funct.transforms.intercept import DispatchTrace as DispatchTrace
+from funct.transforms.intercept import intercept as intercept
+from funct.transforms.intercept import trace_dispatch as trace_dispatch
 from funct.transforms.jit import jit as jit
+from funct.transforms.vjp import Pullback as Pullback
+from funct.transforms.vjp import Zero as Zero
+from funct.transforms.vjp import linear_transpose as linear_transpose
+from funct.transforms.vjp import vjp as vjp
 from funct.transforms.vmap import vmap as vmap
 
 __all__ = [
-    "Zero", "all_gather", "all_to_all", "axis_index", "axis_size", "custom_jvp", "custom_vjp",
-    "eval_shape", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
-    "linearize", "make_graph", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
-    "stop_gradient", "value_and_grad", "vjp", "vmap",
+    "DispatchTrace", "Pullback", "Zero", "all_gather", "all_to_all", "axis_index", "axis_size",
+    "custom_jvp", "custom_vjp", "detect_anomaly", "eval_shape", "grad", "hessian", "hook", "hvp",
+    "intercept", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph",
+    "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum",
+    "psum_scatter", "saved_hooks", "stop_gradient", "trace_dispatch", "value_and_grad", "vjp",
+    "vmap",
 ]  # fmt: skip

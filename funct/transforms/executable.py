@@ -19,8 +19,8 @@ from funct.graph import Graph, Guard, Var, eliminate_dead, share_common
 from funct.graph.capture import capture
 from funct.graph.check import check
 from funct.ops.families import wrap
-from funct.transforms.grad import vjp
 from funct.transforms.reverse import Reverse, ReverseTracer
+from funct.transforms.vjp import vjp
 
 __all__ = ["Executable", "cut"]
 
@@ -78,15 +78,16 @@ class Executable:
             return MISS
         n = len(self.graph.outputs)
         outs, residuals = both[:n], both[n:]
+        varying = [_varies(o) for o in outs]
 
-        def pull(*cts: Any) -> list[Any]:
+        def pull(residuals: Any, cts: Any) -> list[Any]:
             given = iter(
-                backward(*residuals, *[c for c, o in zip(cts, outs, strict=True) if _varies(o)])
+                backward(*residuals, *[c for c, v in zip(cts, varying, strict=True) if v])
             )
             return [next(given) if m else None for m in mine]
 
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
-        return level.record_call(outs, nodes, pull, "jit")
+        return level.record_call(outs, nodes, pull, "jit", residuals)
 
     def _split(self, mine: tuple[bool, ...], vals: Sequence[Any], sizes: dict[str, int]) -> Any:
         """Capture value and pull as one graph, and cut it where the cotangents come in."""
@@ -103,7 +104,7 @@ class Executable:
 
             outs, pull = vjp(free, *[x for x, m in zip(ins, mine, strict=True) if m])
             full = tuple([next(cts) if _varies(o) else zeros(o.shape, dtype=o.dtype) for o in outs])
-            return (*outs, *pull(full))
+            return (*outs, *pull.adjoint(full))  # the engine's convention, whatever the user's
 
         cts = [
             zeros(size_values(v.shape, sizes), dtype=v.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.core import Absent, Level, Primitive, Region
+from funct.core import Absent, Joint, Level, Primitive, Region
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph.capture import capture
 from funct.transforms.reverse import transpose, zero_like
@@ -51,6 +51,9 @@ class Forward(Level):
                 continue
             if isinstance(rule, Absent):
                 rule.raise_for(prim)
+            if isinstance(rule, Joint):
+                total = self._joint(rule, prim, args, vals, params, ans)
+                break
             t = rule.push(prim, i, a.tangent, vals, params, ans)
             if prim.results == 1:
                 if prim.spread is not None and t.shape != ans.shape:
@@ -67,6 +70,29 @@ class Forward(Level):
         return tuple(
             [o if t is None else ForwardTracer(o, t, self) for o, t in zip(ans, total, strict=True)]
         )
+
+    def _joint(
+        self, rule: Joint, prim: Primitive, args: Any, vals: Any, params: tuple[Any, ...], ans: Any
+    ) -> Any:
+        """The tangent by one rule for all operands; a missing push is the transpose of the pull."""
+        tangents = [
+            a.tangent if a.__class__ is ForwardTracer and a.level is self else zero_like(v)
+            for a, v in zip(args, vals, strict=True)
+        ]
+        outs = ans if prim.results != 1 else (ans,)
+        if rule.joint_push is not None:
+            pushed = rule.push_all(prim, tangents, vals, params, ans)
+        else:
+            at = [k for k, v in enumerate(vals) if v.dtype.kind in "fc"]
+
+            def pull(*cts: Any) -> list[Any]:
+                given = rule.pull_all(prim, cts, vals, params, ans)
+                return [zero_like(vals[k]) if given[k] is None else given[k] for k in at]
+
+            pushed = tuple(transpose(pull, outs, [tangents[k] for k in at]))
+        varying = [o.dtype.kind in "fc" for o in outs]
+        found = tuple([t if v else None for t, v in zip(pushed, varying, strict=True)])
+        return found if prim.results != 1 else found[0]
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """A call with its own rules; a missing push is the transpose of the pull."""

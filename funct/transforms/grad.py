@@ -1,121 +1,33 @@
-"""The faces of reverse mode: vjp, grad, value_and_grad, linear_transpose; and jacobians of both
-modes.
-"""
+"""The faces of reverse mode: grad and value_and_grad; and jacobians of both modes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray, reshape
-from funct.errors import DTypeError, ShapeError, TransformError
+from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.families import wrap
-from funct.transforms.forward import jvp, split_aux
-from funct.transforms.reverse import Reverse, backward, lower, pull_back, sink, zero_of
+from funct.transforms.forward import jvp
+from funct.transforms.reverse import Reverse, backward, lower, open_tape, sink, zero_of
+from funct.transforms.vjp import (
+    Zero,
+    aux_below,
+    cotangent_of,
+    in_convention,
+    leaves_on_tape,
+    vjp,
+)
 from funct.transforms.vmap import vmap
 
-__all__ = [
-    "Zero", "grad", "hessian", "hvp", "jacfwd", "jacrev", "linear_transpose", "value_and_grad",
-    "vjp",
-]  # fmt: skip
+__all__ = ["grad", "hessian", "hvp", "jacfwd", "jacrev", "value_and_grad"]
 
 _ONES: dict[np.dtype[Any], Any] = {}
-
-
-@attrs.frozen
-class Zero:
-    """The derivative with respect to an integer: exactly zero, with no array behind it."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-
-def _traced(
-    level: Reverse, args: Any, nums: Sequence[int], name: str, allow_int: bool
-) -> tuple[list[Any], Any]:
-    """A tape leaf for every floating leaf of args, which are the arguments that nums names."""
-    values, spec = pytree.flatten(args)
-    traced: list[Any] = []
-    for k, v in enumerate(values):
-        x = v if isinstance(v, Tensor) else asarray(v)
-        if x.dtype.kind in "fc":
-            traced.append(level.record(x, sink, ()))
-        elif allow_int:
-            traced.append(x)
-        else:
-            first, _, rest = pytree.flatten_with_path(args)[k][0].partition(".")
-            at = f"argument {nums[int(first)]}" + (f", leaf {rest}" if rest else "")
-            raise DTypeError(
-                f"{name}: inputs must be floating or complex, got {x.dtype} in {at}",
-                fix="cast it to a float, leave it out of argnums, or set allow_int=True",
-            )
-    return traced, spec
-
-
-def _cotangent(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
-    if lower(t, level)[1] is None:
-        return Zero(tuple(t.shape), t.dtype)
-    return found[t.node] if t.node in found else zero_of(t.node)
-
-
-def _with_aux(name: str, out: Any, level: Reverse) -> tuple[Any, tuple[Any, ...]]:
-    out, side = split_aux(name, out)
-    return out, (pytree.map(lambda x: lower(x, level)[0], side),)
-
-
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Value of fun, and its pullback.
-
-    Args: primals: pytrees of floating or complex arrays. has_aux: fun returns (output, aux).
-    Returns: (out, pull[, aux]); pull(ct) takes a cotangent with out's structure, shapes and dtypes,
-    gives a tuple with one cotangent per primal, and may be called again.
-    Raises: DTypeError: for integer primals. TreeError, ShapeError: when a cotangent does not fit.
-    Example:
-        >>> import funct as ft, funct.array as xp
-        >>> y, pull = ft.vjp(xp.sin, xp.asarray(0.0))
-        >>> float(pull(xp.asarray(2.0))[0])
-        2.0
-    """
-    level = Reverse("vjp", fun)
-    traced, spec = _traced(level, primals, range(len(primals)), "vjp", allow_int=True)
-    try:
-        out = fun(*pytree.unflatten(spec, traced))
-    finally:
-        level.open = False
-    aux: tuple[Any, ...] = ()
-    if has_aux:
-        out, aux = _with_aux("vjp", out, level)
-    outs, structure = pytree.flatten(out)
-    outs = [asarray(o) for o in outs]
-    values = [lower(o, level)[0] for o in outs]
-    result = structure.unflatten(values)
-
-    def pull(ct: Any) -> tuple[Any, ...]:
-        pytree.same_structure("vjp: cotangent", result, ct)
-        cts = [_fitting(c, v) for c, v in zip(pytree.leaves(ct), values, strict=True)]
-        found = pull_back(level, outs, cts)
-        return tuple(pytree.unflatten(spec, [_cotangent(found, t, level) for t in traced]))
-
-    return result, pull, *aux
-
-
-def _fitting(c: Any, v: Any) -> Any:
-    c = asarray(c)
-    if c.shape != v.shape:
-        raise ShapeError(f"vjp: a cotangent must have its output's shape {v.shape}, got {c.shape}")
-    if c.dtype != v.dtype and v.dtype.kind in "fc":
-        if c.dtype.kind == "c" and v.dtype.kind != "c":
-            raise DTypeError(
-                f"vjp: a cotangent must have its output's dtype {v.dtype}, got {c.dtype}"
-            )
-        return ops.astype(c, v.dtype)
-    return c
 
 
 def _seed(value: Any) -> Any:
@@ -155,6 +67,14 @@ def _scalar(name: str, value: Any, holomorphic: bool) -> None:
         )
 
 
+def _holomorphic(name: str, traced: Sequence[Any]) -> None:
+    for x in traced:
+        if x.dtype.kind == "f":
+            raise DTypeError(
+                f"{name}: with holomorphic=True the inputs must be complex, got {x.dtype}"
+            )
+
+
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -183,15 +103,10 @@ def _differentiated(
     plain = nums == (0,) and not (has_aux or holomorphic or allow_int)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        level = Reverse(name, fun)
-        if (
-            plain
-            and len(args) == 1
-            and not kwargs
-            and isinstance(args[0], Tensor)
-            and args[0].dtype.kind == "f"
-        ):
-            leaf = level.record(args[0], sink, ())  # one array: no pytree work
+        x = args[0] if plain and len(args) == 1 and not kwargs else None
+        if isinstance(x, Tensor) and x.dtype.kind == "f":
+            level = Reverse(name, fun) if x.__class__ is Array else open_tape(name, fun, args)
+            leaf = level.record(x, sink, ())  # one array: no pytree work
             try:
                 out = fun(leaf)
             finally:
@@ -205,7 +120,9 @@ def _differentiated(
             spec = pytree.structure((leaf,))
         else:
             picked = tuple([_argument(name, args, i) for i in nums])
-            traced, spec = _traced(level, picked, nums, name, allow_int)
+            level, traced, spec = leaves_on_tape(name, fun, picked, nums, allow_int=allow_int)
+            if holomorphic:
+                _holomorphic(name, traced)
             full = list(args)
             for i, x in zip(nums, pytree.unflatten(spec, traced), strict=True):
                 full[i] = x
@@ -215,13 +132,15 @@ def _differentiated(
                 level.open = False
         aux: tuple[Any, ...] = ()
         if has_aux:
-            out, aux = _with_aux(name, out, level)
+            out, aux = aux_below(name, out, level)
         value, node = lower(asarray(out), level)
         _scalar(name, value, holomorphic)
         found = backward(node, _seed(value), True) if node is not None else {}
-        cts = [_cotangent(found, t, level) for t in traced]
+        cts = [cotangent_of(found, t, level) for t in traced]
         if holomorphic:
             cts = [c if isinstance(c, Zero) else ops.conj(c) for c in cts]
+        else:
+            cts = in_convention(cts)
         grads = pytree.unflatten(spec, cts)
         return (value, *aux) if aux else value, grads[0] if single else tuple(grads)
 
@@ -247,7 +166,8 @@ def grad(
     """The gradient of a scalar function.
 
     Maths: for real x, df/dx. For complex x and a real f, the direction of steepest ascent,
-    df/d(Re x) + i df/d(Im x) (torch's convention). holomorphic=True gives f'(z).
+    df/d(Re x) + i df/d(Im x) (torch's convention; its conjugate under
+    `config.using(complex_convention="jax")`). holomorphic=True gives f'(z).
     Args: argnums: which positional arguments, an int or a sequence; each may be a pytree. has_aux:
     fun returns (value, aux). allow_int: integer leaves give `Zero(shape, dtype)` instead of an
     error.
@@ -271,18 +191,6 @@ def grad(
         return both(*args, **kwargs)[1]
 
     return gradient
-
-
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
-    """The transpose of a linear function; primals give its operands' shapes and dtypes.
-
-    Example:
-        >>> import funct as ft, funct.array as xp
-        >>> ft.linear_transpose(lambda x: xp.sum(x * 3.0), xp.ones(2))(xp.asarray(1.0))[0].tolist()
-        [3.0, 3.0]
-    """
-    _, pull = vjp(fun, *pytree.map(lambda x: asarray(x) * 0.0, primals))
-    return pull
 
 
 def _basis(x: Any) -> Any:

@@ -26,6 +26,7 @@ from funct.errors import ArgumentError, TransformError
 from funct.graph import Graph, Guard
 from funct.graph.capture import capture
 from funct.ops.families import wrap
+from funct.settings import config
 from funct.transforms.executable import Executable
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
@@ -295,7 +296,8 @@ class Compiled:
             result[:] = [outs, structure, isinstance(out, Tensor)]
             return [o for o in outs if _is_array(o)]
 
-        graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=self.fun)
+        with config.remembering() as fields:
+            graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=self.fun)
         outs, structure, single = result
         moving = [_is_array(o) for o in outs]
         if single:
@@ -310,7 +312,8 @@ class Compiled:
                     [next(given) if m else o for o, m in zip(outs, moving, strict=True)]
                 )
 
-        return _Path(Executable(graph), rebuild, single, _watched(self.fun)), outer
+        read = tuple([(None, config, f, config.get(f)) for f in sorted(fields)])
+        return _Path(Executable(graph), rebuild, single, _watched(self.fun) + read), outer
 
     def _reason(self, key: Any, paths: list[_Path]) -> str:
         if paths:

@@ -25,30 +25,31 @@ import numpy as np
 
 from funct import ops
 from funct.array import Array, Tensor, asarray, zeros
-from funct.core import Absent, Diagonal, Level, Primitive, Region, Value, bind_region
+from funct.core import (
+    Absent,
+    Diagonal,
+    Joint,
+    Level,
+    Primitive,
+    Region,
+    ShapeDtype,
+    Value,
+    bind_region,
+)
 from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.families import match_operand
+from funct.source import follow
+from funct.transforms.tape import Node, Slots, Types, sink
+from funct.transforms.watch import Watch, watches
 
 __all__ = [
-    "Node", "Reverse", "ReverseTracer", "Slots", "backward", "lower", "pull_back", "sink",
-    "transpose", "zero_like", "zero_of",
+    "Node", "Reverse", "ReverseTracer", "Slots", "Watched", "backward", "lower", "open_tape",
+    "pull_back", "sink", "transpose", "zero_like", "zero_of",
 ]  # fmt: skip
 
 new = object.__new__
 _C8, _C16 = np.dtype(np.complex64), np.dtype(np.complex128)
-
-
-class Node:
-    """One linear map of the tape."""
-
-    __slots__ = ("dtype", "edges", "prim", "serial", "shape")
-
-    edges: Any
-    serial: Any
-    prim: Any
-    shape: Any
-    dtype: Any
 
 
 class ReverseTracer(Tensor):
@@ -64,38 +65,6 @@ class ReverseTracer(Tensor):
         return f"ReverseTracer({self.value!r})"
 
 
-class sink:
-    """Stands for the primitive of nodes that are none: leaves, calls and their results."""
-
-    name = "input"
-    masks = False
-    spread = None
-    results = 1
-
-
-class Slots(dict[int, Any]):
-    """Cotangent of a node with several results: index to cotangent; adding joins them."""
-
-    shape = None
-    dtype = None
-
-    def __add__(self, other: Slots) -> Slots:
-        out = Slots(self)
-        for k, v in other.items():
-            out[k] = out[k] + v if k in out else v
-        return out
-
-
-class _Tuple:
-    """Types of a node with several results, for the tape."""
-
-    __slots__ = ("dtype", "shape")
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        self.shape = tuple([v.shape for v in values])
-        self.dtype = tuple([v.dtype for v in values])
-
-
 def _slot(g: Any, i: int) -> Slots:
     return Slots({i: g})
 
@@ -104,6 +73,8 @@ class Reverse(Level):
     """The level that writes the tape."""
 
     __slots__ = ("count",)
+
+    count: int
 
     def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
         self.serial = birth()  # Level.__init__, inlined: a third of a microsecond per gradient
@@ -130,15 +101,19 @@ class Reverse(Level):
             rule = prim.rules[i]
             if rule is None:
                 continue
-            if isinstance(rule, Absent):
-                rule.raise_for(prim)
-            pull = rule.pull or _transposed(rule, prim, i, vals, params, ans)
-            edges.append((node, pull, rule.keep(known)))
+            pull = rule.pull
+            if pull is None:
+                if isinstance(rule, Absent):
+                    rule.raise_for(prim)
+                if isinstance(rule, Joint):
+                    return self._joint(rule, prim, vals, mine, params, ans)
+                pull = _transposed(rule, prim, i, vals, params, ans)
+            edges.append((node, pull, rule.keep(known)))  # type: ignore[union-attr]
         if not edges:
             return ans
         if prim.results == 1:
             return self.record(ans, prim, edges)
-        whole = self.record(_Tuple(ans), prim, edges).node
+        whole = self.record(Types(ans), prim, edges).node
         return tuple(
             [
                 self.record(o, sink, ((whole, _slot, (i,)),)) if o.dtype.kind in "fc" else o
@@ -197,37 +172,61 @@ class Reverse(Level):
         out.level = self
         return out
 
+    def _joint(
+        self, rule: Joint, prim: Primitive, vals: Any, mine: Any, params: tuple[Any, ...], ans: Any
+    ) -> Any:
+        """An op with one rule for all its operands: a call, so that the rule runs once."""
+        at = dict(mine)
+        several, n = prim.results != 1, len(vals)
+        outs = ans if several else (ans,)
+
+        def pull(kept: Any, cts: Any) -> Any:
+            ins, ans = kept[:n], kept[n:] if several else kept[n]
+            if rule.joint_pull is not None:
+                return rule.pull_all(prim, cts, ins, params, ans)
+            varying = [k for k, o in enumerate(kept[n:]) if o.dtype.kind in "fc"]
+
+            def push(*ts: Any) -> list[Any]:
+                given = dict(zip(at, ts, strict=True))
+                full = [given[i] if i in given else zero_like(v) for i, v in enumerate(ins)]
+                pushed = rule.push_all(prim, full, ins, params, ans)
+                return [pushed[k] for k in varying]
+
+            found = transpose(push, [ins[i] for i in at], [cts[k] for k in varying])
+            given = dict(zip(at, found, strict=True))
+            return [given.get(i) for i in range(n)]
+
+        nodes = [at.get(i) for i in range(n)]
+        recorded = self.record_call(outs, nodes, pull, prim.name, (*vals, *outs))
+        return recorded if several else recorded[0]
+
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """A call with its own rules: one node whose pull is the reverse rule, given or derived."""
         mine = [a.__class__ is ReverseTracer and a.level is self for a in args]
         vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
         if region.forward is not None and region.backward is not None:
-            outs, residuals = region.forward(*vals)
-            back = region.backward
-
-            def pull(*cts: Any) -> tuple[Any, ...]:
-                return back(residuals, cts)
-
+            outs, kept = region.forward(*vals)
+            pull = region.backward
         elif region.push is not None:
-            outs = bind_region(region, vals)  # a level below keeps the rule
-            pull = self._pull_from_push(region, vals, mine)
+            outs, kept = bind_region(region, vals), vals  # a level below keeps the rule
+            pull = self._pull_from_push(region, mine)
         else:
             return region.run(*args)
         nodes = [a.node if m else None for a, m in zip(args, mine, strict=True)]
-        return self.record_call(outs, nodes, pull, region.name)
+        return self.record_call(outs, nodes, pull, region.name, kept)
 
-    def _pull_from_push(self, region: Region, vals: Any, mine: list[bool]) -> Callable[..., Any]:
+    def _pull_from_push(self, region: Region, mine: list[bool]) -> Callable[..., Any]:
         push = region.push
         assert push is not None
 
-        def tangents_only(*ts: Any) -> tuple[Any, ...]:
-            given = iter(ts)
-            full = tuple(
-                [next(given) if m else zero_like(v) for v, m in zip(vals, mine, strict=True)]
-            )
-            return push(vals, full)[1]
+        def pull(vals: Any, cts: Any) -> list[Any]:
+            def tangents_only(*ts: Any) -> tuple[Any, ...]:
+                given = iter(ts)
+                full = tuple(
+                    [next(given) if m else zero_like(v) for v, m in zip(vals, mine, strict=True)]
+                )
+                return push(vals, full)[1]
 
-        def pull(*cts: Any) -> list[Any]:
             like = [v for v, m in zip(vals, mine, strict=True) if m]
             given = iter(transpose(tangents_only, like, cts))
             return [next(given) if m else None for m in mine]
@@ -235,20 +234,25 @@ class Reverse(Level):
         return pull
 
     def record_call(
-        self, outs: Sequence[Any], nodes: Sequence[Node | None], pull: Callable[..., Any], name: str
+        self,
+        outs: Sequence[Any],
+        nodes: Sequence[Node | None],
+        pull: Callable[[Any, Any], Any],
+        name: str,
+        kept: Sequence[Any],
     ) -> tuple[Any, ...]:
-        """Results of a call that is two nodes: one runs `pull` once, one hands a part to each
-        operand.
+        """Results of a call that is two nodes: one runs `pull(kept, cotangents)` once, one hands a
+        part to each operand.
         """
         at = [k for k, n in enumerate(nodes) if n is not None]
         edges = tuple([(nodes[k], itemgetter(k), ()) for k in at])
         ins = self.record(Slots(), sink, edges).node
         shapes = [(n.shape, n.dtype) if n is not None else None for n in nodes]
-        values = tuple(outs)
+        types = [ShapeDtype(o.shape, o.dtype) for o in outs]
 
-        def run(slots: Slots) -> list[Any]:
-            cts = [slots[i] if i in slots else zero_like(o) for i, o in enumerate(values)]
-            given = pull(*cts)
+        def run(slots: Slots, *kept: Any) -> list[Any]:
+            cts = [slots[i] if i in slots else zero_like(o) for i, o in enumerate(types)]
+            given = pull(kept, cts)
             if len(given) != len(shapes):
                 raise TransformError(
                     f"{name}: the reverse rule must give {len(shapes)} cotangents, got {len(given)}"
@@ -258,13 +262,39 @@ class Reverse(Level):
                 for k, g in enumerate(given)
             ]
 
-        call = self.record(Slots(), sink, ((ins, run, ()),)).node
+        call = self.record(Slots(), sink, ((ins, run, tuple(kept)),)).node
+        ins.label = call.label = name
         return tuple(
             [
                 self.record(o, sink, ((call, _slot, (i,)),)) if o.dtype.kind in "fc" else o
-                for i, o in enumerate(values)
+                for i, o in enumerate(outs)
             ]
         )
+
+
+class Watched(Reverse):
+    """A tape above levels that watch: they are shown every node that is born."""
+
+    __slots__ = ("watches",)
+
+    watches: tuple[Watch, ...]
+
+    def record(self, ans: Any, prim: Any, edges: Any) -> ReverseTracer:
+        """A tracer of ans with a new node, which the watches have seen."""
+        out = super().record(ans, prim, edges)
+        for watch in self.watches:
+            watch.born(out.node, above=True)
+        return out
+
+
+def open_tape(label: str, fun: Callable[..., Any] | None, values: Sequence[Any]) -> Reverse:
+    """A level for the derivative in these values: a watched one where a watch is below it."""
+    found = watches(values)
+    if not found:
+        return Reverse(label, fun)
+    level = Watched(label, fun)
+    level.watches = found
+    return level
 
 
 def zero_like(x: Any) -> Any:
@@ -338,6 +368,9 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
     return leaves
 
 
+follow(backward, "node", backward=True)
+
+
 def lower(x: Any, level: Reverse) -> tuple[Any, Node | None]:
     """The value one level down, and its node if x is on this tape."""
     return (x.value, x.node) if x.__class__ is ReverseTracer and x.level is level else (x, None)
@@ -362,13 +395,15 @@ def transpose(
     return [found[t.node] if t.node in found else zero_of(t.node) for t in leaves]
 
 
-def pull_back(level: Reverse, outs: Sequence[Any], cts: Sequence[Any]) -> dict[Node, Any]:
+def pull_back(
+    level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False
+) -> dict[Node, Any]:
     """Leaf cotangents for several outputs at once."""
     top = Node()
     top.serial, top.prim, top.shape, top.dtype = -float("inf"), sink, (), None
     pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True)]
     top.edges = tuple([(n, _constant, (c,)) for n, c in pairs if n is not None])
-    return backward(top, None) if top.edges else {}
+    return backward(top, None, once) if top.edges else {}
 
 
 def _constant(g: Any, c: Any) -> Any:

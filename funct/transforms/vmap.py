@@ -266,7 +266,7 @@ def _chunks(size: Any, most: int | None) -> list[slice]:
 
 
 def _flatten(tree: Any) -> tuple[list[Any], Any]:
-    return optree.tree_flatten(tree, none_is_leaf=True, namespace="funct")
+    return pytree.flatten(tree, none_is_leaf=True)
 
 
 def _prefix(name: str, axes: Any, tree: Any, count: int) -> list[Any]:

@@ -1,0 +1,272 @@
+"""Functions that look into derivatives: hooks on cotangents, hooks on what the tape saves.
+
+Each is a function of values or of functions, never a mode: what it acts on is what depends on its
+argument, so it composes with every transform and nothing else pays for it.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from funct import tree as pytree
+from funct.array import Array, Tensor, asarray
+from funct.array.device import check_device
+from funct.core import Region, bind_region
+from funct.errors import ShapeError, UndefinedDerivativeError
+from funct.graph import GraphTracer
+from funct.ops.families import wrap
+from funct.transforms.tape import Node, Packed
+from funct.transforms.vjp import Zero
+from funct.transforms.watch import Watch, run_under
+
+__all__ = ["hook", "node_hook", "offload", "once_differentiable", "saved_hooks"]
+
+
+def hook(x: Any, *, backward: Callable[[Any], Any]) -> Any:
+    """x, with a function that sees the cotangent which passes it on the way back.
+
+    Args: x: an array, or a tree of them, whose cotangents are then seen together. backward: gets
+    the cotangent, once, when it is complete; what it returns replaces it, None keeps it. Integer
+    leaves have a `Zero`.
+    Returns: x to go on with; the value that was given has no hook.
+    Raises: TreeError, ShapeError: where the replacement has another structure or shape.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> clipped = lambda x: xp.square(ft.hook(x, backward=lambda g: xp.clip(g, -1, 1)))
+        >>> float(ft.grad(clipped)(xp.asarray(3.0)))
+        1.0
+    """
+    leaves, spec = pytree.flatten(x)
+    leaves = [asarray(v) for v in leaves]
+    at = [k for k, v in enumerate(leaves) if v.dtype.kind in "fc"]
+
+    zeros = [Zero(tuple(v.shape), v.dtype) for v in leaves]
+
+    def pull(kept: Any, cts: Any) -> tuple[Any, ...]:
+        full: list[Any] = list(zeros)
+        for k, c in zip(at, cts, strict=True):
+            full[k] = c
+        tree = spec.unflatten(full)
+        given = backward(tree)
+        if given is None:
+            return tuple(cts)
+        pytree.same_structure("hook: what backward returns", tree, given)
+        flat = pytree.leaves(given)
+        return tuple([flat[k] for k in at])
+
+    region = Region(
+        "hook", lambda *vs: vs, lambda vs, ts: (vs, ts), lambda *vs: (vs, ()), pull
+    )  # fmt: skip
+    for k, v in zip(at, bind_region(region, [leaves[k] for k in at]), strict=True):
+        leaves[k] = v
+    return spec.unflatten(leaves)
+
+
+def node_hook(
+    fun: Callable[..., Any],
+    *,
+    pre: Callable[..., Any] | None = None,
+    post: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """fun as one node of the tape, with hooks before and after its pull.
+
+    Args: pre: `pre(ct)` gets the cotangent of fun's result before it is pulled back. post:
+    `post(cts)` or `post(cts, ct)` gets the tuple of cotangents of fun's positional arguments, and
+    that of its result if it takes two. What they return replaces what they got, None keeps it.
+    Returns: a function with fun's signature; keyword arguments are not seen.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> seen = []
+        >>> f = ft.node_hook(xp.sin, pre=lambda ct: seen.append(float(ct)))
+        >>> _ = ft.grad(lambda x: 2.0 * f(x))(xp.asarray(0.0))
+        >>> seen
+        [2.0]
+    """
+    two = post is not None and _takes_two(post)
+
+    @functools.wraps(fun)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        arrived: list[Any] = []
+
+        def before(ct: Any) -> Any:
+            given = pre(ct) if pre is not None else None
+            arrived[:] = [ct if given is None else given]
+            return given
+
+        def after(cts: Any) -> Any:
+            assert post is not None
+            given = post(cts, *arrived) if two else post(cts)
+            if given is not None and len(args) == 1 and not isinstance(given, tuple):
+                return (given,)
+            return given
+
+        if post is not None:
+            args = hook(args, backward=after)
+        out = fun(*args, **kwargs)
+        return hook(out, backward=before) if pre is not None or two else out
+
+    return run
+
+
+def _takes_two(fun: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(fun).bind(None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+class _Saved(Watch):
+    """Packs what tapes keep."""
+
+    __slots__ = ("pack", "unpack")
+
+    pack: Callable[[Any], Any]
+    unpack: Callable[[Any], Any]
+
+    def born(self, node: Node, above: bool) -> None:
+        """Replace what the node's pulls keep by what `pack` makes of it."""
+        packed: dict[int, Packed] = {}
+
+        def put_away(k: Any) -> Any:
+            if not isinstance(k, Tensor):
+                return k
+            if id(k) not in packed:
+                packed[id(k)] = Packed(_packed(k, self.pack, self.unpack))
+            return packed[id(k)]
+
+        node.edges = tuple(
+            [
+                (parent, _unpacking(pull), tuple([put_away(k) for k in kept]))
+                if any(isinstance(k, Tensor) for k in kept)
+                else (parent, pull, kept)
+                for parent, pull, kept in node.edges
+            ]
+        )
+
+
+def _unpacking(pull: Callable[..., Any]) -> Callable[..., Any]:
+    def run(g: Any, *kept: Any) -> Any:
+        return pull(g, *[k.restore() if k.__class__ is Packed else k for k in kept])
+
+    return run
+
+
+def _packed(x: Any, pack: Any, unpack: Any) -> Callable[[], Any]:
+    """What restores x. Of a tracer only the arrays that it stands for are packed."""
+    if x.__class__ is Array or x.__class__ is GraphTracer:
+        payload, shape, dtype = pack(x), x.shape, x.dtype
+
+        def restored() -> Any:
+            y = asarray(unpack(payload))
+            if y.shape != shape or y.dtype != dtype:
+                raise ShapeError(
+                    f"saved_hooks: unpack must give back the array that was packed, {dtype}"
+                    f"{tuple(shape)}, got {y.dtype}{tuple(y.shape)}"
+                )
+            return y
+
+        return restored
+    shell = copy.copy(x)
+    parts = {n: _packed(getattr(x, n), pack, unpack) for n in ("value", "tangent") if hasattr(x, n)}
+    for n in parts:
+        setattr(shell, n, None)
+
+    def rebuilt() -> Any:
+        y = copy.copy(shell)
+        for n, restore in parts.items():
+            setattr(y, n, restore())
+        return y
+
+    return rebuilt
+
+
+def saved_hooks(
+    pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: what tapes keep for the derivatives of the function goes through pack and
+    unpack.
+
+    Args: pack: gets each array that a tape keeps, when it is kept, and gives anything. unpack: gets
+    that back when the backward pass needs the array, and gives an array of that shape and dtype.
+    Both see the arrays themselves however transforms are nested; inside `jit` they are traced. Of a
+    function that is compiled as a whole the compiler decides what is kept; its ops are run one by
+    one here.
+    Raises: ShapeError: where unpack gives another shape or dtype.
+    Example:
+        >>> import funct as ft, funct.array as xp, numpy as np
+        >>> kept = {}
+        >>> pack = lambda x: (kept.update({len(kept): np.asarray(x)}), len(kept) - 1)[1]
+        >>> f = ft.saved_hooks(pack, lambda k: xp.asarray(kept[k]))(lambda x: xp.sum(xp.sin(x)))
+        >>> ft.grad(f)(xp.zeros(2)).tolist(), len(kept)
+        ([1.0, 1.0], 1)
+    """
+
+    def decorate(fun: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fun)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            level = _Saved("saved_hooks", fun)
+            level.pack, level.unpack = pack, unpack
+            return run_under(level, fun, args, kwargs)
+
+        return run
+
+    return decorate
+
+
+def offload(device: str = "cpu") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: what tapes keep for the derivatives of the function waits on that device.
+
+    The copies are made when values are kept, and go back when the backward pass needs them. On a
+    machine with one device that is a copy there and back.
+    Raises: ArgumentError: for a device that does not exist.
+    """
+    check_device("offload", device)
+
+    def pack(x: Any) -> Any:
+        return x if x.__class__ is GraphTracer else wrap(x.data.copy())
+
+    return saved_hooks(pack, lambda x: x)
+
+
+def once_differentiable(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """fun, whose results cannot be differentiated: for a reverse rule that is right once only.
+
+    Raises: UndefinedDerivativeError: when a derivative of a result is asked for.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> f = ft.custom_vjp(xp.sin)
+        >>> bwd = ft.once_differentiable(lambda x, g: (xp.cos(x) * g,))
+        >>> f.defvjp(lambda x: (xp.sin(x), x), bwd)
+        >>> float(ft.grad(f)(xp.asarray(0.0)))
+        1.0
+    """
+    name = getattr(fun, "__name__", "fun")
+
+    def refused(*args: Any) -> NoReturn:
+        raise UndefinedDerivativeError(f"{name}: differentiable once, and this is another time")
+
+    @functools.wraps(fun)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = pytree.flatten((args, kwargs))
+        at = [k for k, v in enumerate(leaves) if isinstance(v, Tensor)]
+        shape: list[Any] = []
+
+        def flat(*values: Any) -> tuple[Any, ...]:
+            full = list(leaves)
+            for k, v in zip(at, values, strict=True):
+                full[k] = v
+            a, named = pytree.unflatten(spec, full)
+            outs, structure = pytree.flatten(fun(*a, **named))
+            shape[:] = [structure]
+            return tuple([asarray(o) for o in outs])
+
+        region = Region(name, flat, refused, lambda *vs: (flat(*vs), ()), refused)
+        outs = bind_region(region, [leaves[k] for k in at])
+        return shape[0].unflatten(outs)
+
+    return run

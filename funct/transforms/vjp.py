@@ -1,0 +1,266 @@
+"""vjp: the value of a function and its pullback, a value that can be looked into; and
+linear_transpose.
+
+Note [Convention]: rules and tapes speak one language: a cotangent of z holds df/d(Re z) +
+i df/d(Im z). `config.complex_convention` acts where cotangents enter and leave, here and in `grad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct import ops
+from funct import tree as pytree
+from funct.array import Array, Tensor, asarray
+from funct.core import ShapeDtype, open_shape
+from funct.errors import DTypeError, ShapeError, TransformError
+from funct.graph import Graph, Guard
+from funct.graph.capture import capture
+from funct.ops.families import wrap
+from funct.settings import config
+from funct.transforms.forward import split_aux
+from funct.transforms.reverse import Reverse, lower, open_tape, pull_back, sink, zero_of
+from funct.transforms.tape import Node, walk
+
+__all__ = [
+    "Pullback", "Zero", "aux_below", "cotangent_of", "in_convention", "leaves_on_tape",
+    "linear_transpose", "vjp",
+]  # fmt: skip
+
+
+@attrs.frozen
+class Zero:
+    """The derivative with respect to an integer: exactly zero, with no array behind it."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def leaves_on_tape(
+    label: str, fun: Any, args: Any, nums: Sequence[int], *, allow_int: bool
+) -> tuple[Reverse, list[Any], Any]:
+    """A tape, and a leaf of it for every floating leaf of args, the arguments that nums names."""
+    values, spec = pytree.flatten(args)
+    level = open_tape(label, fun, values)
+    traced: list[Any] = []
+    for k, v in enumerate(values):
+        x = v if isinstance(v, Tensor) else asarray(v)
+        if x.dtype.kind in "fc":
+            traced.append(level.record(x, sink, ()))
+        elif allow_int:
+            traced.append(x)
+        else:
+            first, _, rest = pytree.flatten_with_path(args)[k][0].partition(".")
+            at = f"argument {nums[int(first)]}" + (f", leaf {rest}" if rest else "")
+            raise DTypeError(
+                f"{label}: inputs must be floating or complex, got {x.dtype} in {at}",
+                fix="cast it to a float, leave it out of argnums, or set allow_int=True",
+            )
+    return level, traced, spec
+
+
+def cotangent_of(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
+    """The cotangent of a leaf; `Zero` for an integer."""
+    if lower(t, level)[1] is None:
+        return Zero(tuple(t.shape), t.dtype)
+    return found[t.node] if t.node in found else zero_of(t.node)
+
+
+def aux_below(name: str, out: Any, level: Reverse) -> tuple[Any, tuple[Any, ...]]:
+    """(output, (aux,)) of a function called with has_aux=True."""
+    out, side = split_aux(name, out)
+    return out, (pytree.map(lambda x: lower(x, level)[0], side),)
+
+
+def in_convention(cts: list[Any]) -> list[Any]:
+    """Cotangents as the user reads them; see Note [Convention]."""
+    complex_ones = [not isinstance(c, Zero) and c.dtype.kind == "c" for c in cts]
+    if not any(complex_ones) or config.get("complex_convention") == "torch":
+        return cts
+    return [ops.conj(c) if z else c for c, z in zip(cts, complex_ones, strict=True)]
+
+
+class Pullback:
+    """The transpose of a function's derivative at a point: a function of cotangents.
+
+    `pull(ct)` may be called again; `pull.once(ct)` frees what the tape saved as it goes, and the
+    pullback is used up. `pull.nodes()` walks the tape.
+    """
+
+    __slots__ = ("_level", "_outs", "_result", "_spec", "_traced", "_used")
+
+    def __init__(
+        self, level: Reverse, traced: list[Any], spec: Any, outs: list[Any], result: Any
+    ) -> None:
+        self._level = level
+        self._traced = traced
+        self._spec = spec
+        self._outs = outs
+        self._result = pytree.map(lambda v: ShapeDtype(v.shape, v.dtype), result)
+        self._used = False
+
+    def __call__(self, ct: Any, /) -> tuple[Any, ...]:
+        """One cotangent per primal, for a cotangent with the output's structure, shapes, dtypes.
+
+        Raises: TreeError, ShapeError, DTypeError: when ct does not fit. TransformError: when the
+        pullback was used up by `once`.
+        """
+        return self._run(ct, once=False)
+
+    def once(self, ct: Any, /) -> tuple[Any, ...]:
+        """`pull(ct)` for the last time: saved values are freed while it runs."""
+        return self._run(ct, once=True)
+
+    def _run(self, ct: Any, once: bool) -> tuple[Any, ...]:
+        given = self.fitting(ct)
+        found = self.adjoint(in_convention(given), once)
+        return tuple(pytree.unflatten(self._spec, in_convention(found)))
+
+    def adjoint(self, cts: Sequence[Any], once: bool = False) -> list[Any]:
+        """Flat cotangents of the leaves for flat cotangents of the outputs, in the engine's
+        convention, unchecked.
+        """
+        if self._used:
+            raise TransformError(
+                f"{self._level.label}: the pullback was used up by once(), which frees the tape",
+                fix="call pull(ct) instead, for every use but the last",
+            )
+        self._used = once
+        found = pull_back(self._level, self._outs, cts, once)
+        return [cotangent_of(found, t, self._level) for t in self._traced]
+
+    def fitting(self, ct: Any) -> list[Any]:
+        """The leaves of a cotangent, checked against the output's structure, shapes and dtypes."""
+        name = self._level.label
+        pytree.same_structure(f"{name}: cotangent", self._result, ct)
+        out = []
+        types = pytree.flatten_with_path(self._result)
+        for (path, v), c in zip(types, pytree.leaves(ct), strict=True):
+            at = f" at {path}" if path else ""
+            c = asarray(c)
+            if c.shape != open_shape(v.shape):
+                raise ShapeError(
+                    f"{name}: a cotangent must have its output's shape {v.shape}, got {c.shape}{at}"
+                )
+            if c.dtype != v.dtype and v.dtype.kind in "fc":
+                if c.dtype.kind == "c" and v.dtype.kind != "c":
+                    raise DTypeError(
+                        f"{name}: a cotangent must have its output's dtype {v.dtype}, got "
+                        f"{c.dtype}{at}"
+                    )
+                c = ops.astype(c, v.dtype)
+            out.append(c)
+        return out
+
+    @property
+    def roots(self) -> tuple[Node | None, ...]:
+        """The node of each output leaf; None for one that does not vary with the primals."""
+        return tuple([lower(o, self._level)[1] for o in self._outs])
+
+    def nodes(self) -> Iterator[Node]:
+        """All nodes, in the order in which the pullback visits them."""
+        return walk([n for n in self.roots if n is not None])
+
+    def __repr__(self) -> str:
+        return f"<Pullback: {sum(1 for _ in self.nodes())} nodes>"
+
+
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Value of fun, and its pullback.
+
+    Args: primals: pytrees of floating or complex arrays; integer leaves are constants, whose
+    cotangent is a `Zero`. has_aux: fun returns (output, aux).
+    Returns: (out, pull[, aux]); pull(ct) takes a cotangent with out's structure, shapes and dtypes,
+    gives a tuple with one cotangent per primal, and may be called again; see `Pullback`.
+    Raises: TreeError, ShapeError, DTypeError: when a cotangent does not fit.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> y, pull = ft.vjp(xp.sin, xp.asarray(0.0))
+        >>> float(pull(xp.asarray(2.0))[0])
+        2.0
+    """
+    return _pulled("vjp", fun, primals, has_aux)
+
+
+def _pulled(name: str, fun: Callable[..., Any], primals: Any, has_aux: bool) -> Any:
+    ints = name == "vjp"
+    level, traced, spec = leaves_on_tape(name, fun, primals, range(len(primals)), allow_int=ints)
+    try:
+        out = fun(*pytree.unflatten(spec, traced))
+    finally:
+        level.open = False
+    aux: tuple[Any, ...] = ()
+    if has_aux:
+        out, aux = aux_below(name, out, level)
+    outs, structure = pytree.flatten(out)
+    outs = [asarray(o) for o in outs]
+    result = structure.unflatten([lower(o, level)[0] for o in outs])
+    return result, Pullback(level, traced, spec, outs, result), *aux
+
+
+def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:
+    """The transpose of a linear function; for complex ones too, without conjugation.
+
+    Args: primals: trees of floating or complex arrays or `ShapeDtype`s, which give the shapes and
+    dtypes of fun's operands; their values do not matter.
+    Returns: a function from a cotangent with the structure of fun's result to a tuple with one
+    cotangent per primal.
+    Raises: TransformError: when fun is not linear. DTypeError: for integer operands. TreeError,
+    ShapeError, DTypeError: when a cotangent does not fit.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.linear_transpose(lambda x: xp.sum(x * 3.0), xp.ones(2))(xp.asarray(1.0))[0].tolist()
+        [3.0, 3.0]
+    """
+    zeros = pytree.map(_zeros, primals)
+    flat, spec = pytree.flatten(zeros)
+    name = getattr(fun, "__name__", "fun")
+    out, pull = _pulled("linear_transpose", fun, zeros, False)
+    for o in pytree.leaves(out):
+        if o.__class__ is Array and np.any(o.data):
+            raise TransformError(
+                f"linear_transpose: {name} is not linear: its value at 0 is not 0",
+                fix="transpose its derivative: linearize(fun, *primals)[1]",
+            )
+
+    def joint(*values: Any) -> list[Any]:
+        xs, cts = values[: len(flat)], values[len(flat) :]
+        _, inner = vjp(fun, *pytree.unflatten(spec, xs))
+        return [_conj(g) for g in inner.adjoint([_conj(c) for c in cts])]
+
+    like = [_zeros(o) for o in pytree.leaves(out)]
+    graph, outer = capture(joint, [*flat, *like], label="linear_transpose", user_fun=fun)
+    if not _needed(graph).isdisjoint(graph.inputs[: len(flat)]):
+        raise TransformError(
+            f"linear_transpose: {name} is not linear: its derivative depends on where it is taken",
+            fix="transpose its derivative: linearize(fun, *primals)[1]",
+        )
+
+    def transposed(ct: Any, /) -> tuple[Any, ...]:
+        return tuple(spec.unflatten(graph(*flat, *pull.fitting(ct), *outer)))
+
+    return transposed
+
+
+def _needed(graph: Graph) -> set[Any]:
+    """The Vars that the outputs and the decisions depend on."""
+    needed: set[Any] = set(graph.outputs)
+    for e in reversed(graph.nodes):
+        if isinstance(e, Guard):
+            needed.add(e.operand)
+        elif not needed.isdisjoint(e.results):
+            needed.update(e.operands)
+    return needed
+
+
+def _conj(x: Any) -> Any:
+    return ops.conj(x) if x.dtype.kind == "c" else x
+
+
+def _zeros(x: Any) -> Any:
+    known = x if hasattr(x, "shape") and hasattr(x, "dtype") else asarray(x)
+    return wrap(np.zeros(known.shape, known.dtype))

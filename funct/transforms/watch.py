@@ -1,0 +1,170 @@
+"""Levels that let every op pass and look at it: what intercepting, tracing and saving share.
+
+A `Watch` is a level like those of the transforms: its tracers stand for the values themselves, and
+its rule is the op one level down. So it composes with every transform, sees what depends on the
+arguments of the function that it was given, and costs nothing where it is not used. The nodes that
+tapes below or above it record meanwhile are shown to `born`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import tree as pytree
+from funct.array import Array, Tensor, asarray
+from funct.core import Level, Primitive, Region, bind_region
+from funct.core.level import birth
+from funct.graph import GraphTracer
+from funct.source import user_site
+from funct.transforms.tape import Node
+
+__all__ = ["Watch", "WatchTracer", "run_under", "watches"]
+
+
+class WatchTracer(Tensor):
+    """A value that is watched."""
+
+    __slots__ = ("level", "value")
+
+    level: Watch
+
+    def __init__(self, value: Any, level: Watch) -> None:
+        self.value = value
+        self.level = level
+
+    def __repr__(self) -> str:
+        return f"WatchTracer({self.value!r})"
+
+
+class Watch(Level):
+    """Every op passes one level down; a subclass may look at it, or answer it."""
+
+    __slots__ = ()
+
+    def op(self, prim: Primitive, vals: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """What an op gives, on values one level down."""
+        return prim.fn(*vals, *params)
+
+    def born(self, node: Node, above: bool) -> None:
+        """A tape has recorded a node; above: it differentiates what is watched, and its pulls are
+        watched too.
+        """
+
+    def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        """The op one level down."""
+        vals = [self.lower(a) for a in args]
+        before = {level: level.count for level in _tapes(vals)}
+        out = self.op(prim, vals, params)
+        for node in _new_nodes(out, before):
+            self.born(node, above=False)
+        if isinstance(out, tuple | list):
+            return tuple([self.wrap(o) for o in out])
+        return self.wrap(out)
+
+    def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """The same call one level down; what it and its rules do is watched."""
+        rules = (region.push, region.forward, region.backward)
+        lifted = Region(
+            region.name,
+            self._inside(region.run),
+            *[None if f is None else self._inside(f) for f in rules],
+        )
+        vals = [self.lower(a) for a in args]
+        before = {level: level.count for level in _tapes(vals)}
+        outs = bind_region(lifted, vals)
+        for node in _new_nodes(outs, before):
+            self.born(node, above=False)
+        return tuple([self.wrap(o) for o in outs])
+
+    def _inside(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            level = copy.copy(self)
+            level.serial, level.open = birth(), True
+            return run_under(level, fun, args, {})
+
+        return run
+
+    def wrap(self, x: Any) -> Any:
+        """A value from below as a tracer."""
+        if isinstance(x, Tensor):
+            return WatchTracer(x, self)
+        return WatchTracer(asarray(x), self) if isinstance(x, np.ndarray | np.generic) else x
+
+    def lower(self, x: Any) -> Any:
+        """What a tracer of this level stands for; anything else is itself."""
+        return x.value if x.__class__ is WatchTracer and x.level is self else x
+
+
+def run_under(level: Watch, fun: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """fun(*args, **kwargs) with the arrays among the arguments watched.
+
+    Python numbers stay numbers; where there is nothing else, floats are taken for arrays.
+    """
+    leaves, spec = pytree.flatten((args, kwargs))
+    if not any(isinstance(x, Tensor | np.ndarray | np.generic) for x in leaves):
+        leaves = [asarray(x) if isinstance(x, float | complex) else x for x in leaves]
+    a, k = pytree.unflatten(spec, [level.wrap(x) for x in leaves])
+    try:
+        out = fun(*a, **k)
+    finally:
+        level.open = False
+    return pytree.map(level.lower, out)
+
+
+class _Sites(Watch):
+    """Notes the user's line on every node; it is no level of any tracer."""
+
+    __slots__ = ()
+
+    def born(self, node: Node, above: bool) -> None:
+        """Set the node's site."""
+        node.site = user_site()
+
+
+SITES = _Sites("sites")
+
+
+def chain(x: Any) -> Iterator[Any]:
+    """A value, what it stands for, and so on down; a value under capture stands for itself."""
+    while isinstance(x, Tensor):
+        yield x
+        if x.__class__ is Array or x.__class__ is GraphTracer:
+            return
+        x = x.value
+
+
+def watches(values: Sequence[Any]) -> tuple[Watch, ...]:
+    """The watches below these values; under capture the graph wants to know lines as well."""
+    found: dict[Watch, None] = {}
+    for v in values:
+        for x in chain(v):
+            if isinstance(x.level, Watch):
+                found[x.level] = None
+            elif x.__class__ is GraphTracer:
+                found[SITES] = None
+    return tuple(found)
+
+
+def _tapes(vals: Sequence[Any]) -> set[Any]:
+    return {x.level for v in vals for x in chain(v) if hasattr(x, "node")}
+
+
+def _new_nodes(out: Any, before: dict[Any, int]) -> list[Node]:
+    """Nodes that were recorded since the tapes counted `before` and that the result needs."""
+    if not before:
+        return []
+    found: dict[int, Node] = {}
+    for o in out if isinstance(out, tuple | list) else (out,):
+        for x in chain(o):
+            if hasattr(x, "node") and x.level in before:
+                todo = [x.node]
+                while todo:
+                    node = todo.pop()
+                    if node.serial < before[x.level] and id(node) not in found:
+                        found[id(node)] = node
+                        todo += node.next
+    return sorted(found.values(), key=lambda n: -n.serial)
