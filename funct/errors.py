@@ -124,8 +124,16 @@ class AnomalyError(FunctError, ArithmeticError):
     or "argument". site: the user's line of that op.
     """
 
-    def __init__(self, what: str, *, op: str, phase: str, site: Site | None = None) -> None:
-        super().__init__(what, site=site)
+    def __init__(
+        self,
+        what: str,
+        *,
+        op: str = "",
+        phase: str = "",
+        fix: str | None = None,
+        site: Site | None = None,
+    ) -> None:
+        super().__init__(what, fix=fix, site=site)
         self.op = op
         self.phase = phase
 
