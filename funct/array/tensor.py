@@ -22,6 +22,7 @@ from funct.errors import (
     ExchangeError,
     ImmutableError,
     ShapeError,
+    TransformError,
     UnsupportedOperandError,
 )
 from funct.ops.families import adopt, explain, wrap
@@ -186,7 +187,7 @@ class Tensor(Value):
 
     def __len__(self, /) -> int:
         if not self.shape:
-            raise ShapeError("len: a 0-d array has no length")
+            raise UnsupportedOperandError("len: a 0-d array has no length")  # as Python: TypeError
         return self.shape[0]
 
     def __iter__(self, /) -> Iterator[Tensor]:
@@ -203,6 +204,20 @@ class Tensor(Value):
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         return self.concrete().tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise _cut("__array__", "an ndarray")
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Refused: a tracer has no buffer to give away."""
+        raise _cut("__dlpack__", "a buffer")
 
     @property
     def shape(self) -> Shape:
@@ -262,6 +277,14 @@ class Tensor(Value):
                 f"or None, got {api_version!r}"
             )
         return sys.modules["funct.array"]
+
+
+def _cut(name: str, what: str) -> TransformError:
+    return TransformError(
+        f"{name}: a traced array cannot become {what}: what is computed there would be a constant "
+        "to the transform",
+        fix="compute with funct.array",
+    )
 
 
 def matmul(x: Any, y: Any, /) -> Any:

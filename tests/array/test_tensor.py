@@ -237,8 +237,6 @@ def test_item_and_len() -> None:
     assert last.tolist() == [4.0, 5.0]
     for call, text in (
         (x.item, "item: the array must have one element, got shape (3, 2)"),
-        (lambda: len(xp.asarray(1)), "len: a 0-d array has no length"),
-        (lambda: list(xp.asarray(1)), "len: a 0-d array has no length"),
         (lambda: bool(x), "bool: the array must have one element, got shape (3, 2)"),
         (lambda: float(x), "float: the array must have one element, got shape (3, 2)"),
         (lambda: int(x), "int: the array must have one element, got shape (3, 2)"),
@@ -246,6 +244,22 @@ def test_item_and_len() -> None:
         with pytest.raises(ShapeError) as caught:
             call()
         assert caught.value.what == text
+
+
+def test_a_zero_d_array_is_no_iterable() -> None:
+    """As for Python's own numbers, len and iter raise TypeError, and at once."""
+    for call in (len, iter, list):
+        with pytest.raises(TypeError, match="len: a 0-d array has no length"):
+            call(xp.asarray(1))
+    assert not np.iterable(xp.asarray(1))
+
+
+@pytest.mark.parametrize("transform", [ft.grad, ft.jit, ft.vmap], ids=["grad", "jit", "vmap"])
+@pytest.mark.parametrize("leave", [np.asarray, np.from_dlpack, np.sum])
+def test_tracers_do_not_leave(transform: Any, leave: Any) -> None:
+    """No tracer becomes an ndarray in silence: a derivative would be lost, or a value baked in."""
+    with pytest.raises(TypeError):
+        transform(lambda x: xp.asarray(leave(x)) * 1.0)(xp.asarray([1.0, 2.0]))
 
 
 def test_conversions_under_transforms() -> None:
