@@ -60,7 +60,8 @@ def _square(x: NDArray[Any]) -> None:
 
 def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
     _square(x)
-    return (x + np.conj(np.swapaxes(x, -1, -2))) / 2
+    half = x / 2  # first, for the sum of two large elements is infinite
+    return half + np.conj(np.swapaxes(half, -1, -2))
 
 
 def _phase(v: NDArray[Any]) -> NDArray[Any]:
@@ -89,17 +90,22 @@ def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
 @_fails_with("a has a 0 on its diagonal")
 def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
     """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
-    import scipy.linalg
+    from scipy.linalg import get_lapack_funcs
 
     _square(a)
     _matrix(b)
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = np.empty((*lead, *b.shape[-2:]), np.result_type(a, b))
+    if not out.size:
+        return out
+    (trtrs,) = get_lapack_funcs(("trtrs",), dtype=out.dtype)
     a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
-    for k in np.ndindex(*lead):  # LAPACK has no stacks
-        out[k] = scipy.linalg.solve_triangular(a[k], b[k], lower=lower, check_finite=False)
+    for k in np.ndindex(*lead):  # LAPACK has no stacks; rows of ours are columns of its matrix
+        out[k], info = trtrs(a[k].T, b[k], lower=not lower, trans=1)
+        if info:
+            raise np.linalg.LinAlgError
     return out
 
 

@@ -102,11 +102,16 @@ def _contract_raw(x: Any, y: Any, spec: str) -> Any:
     xs = x.transpose([a.index(c) for c in both + left + inner])
     ys = y.transpose([b.index(c) for c in both + inner + right])
     lead = [size[c] for c in both]
+    order = both + left + right
+    if not inner:  # no sum, so no 0 to add: -0.0 stays
+        product = xs.reshape([*(size[c] for c in both + left), *(1 for _ in right)]) * ys.reshape(
+            [*lead, *(1 for _ in left), *(size[c] for c in right)]
+        )
+        return product.transpose([order.index(c) for c in out])
     product = np.matmul(
         xs.reshape((*lead, count(left), count(inner))),
         ys.reshape((*lead, count(inner), count(right))),
     )
-    order = both + left + right
     return product.reshape([size[c] for c in order]).transpose([order.index(c) for c in out])
 
 

@@ -251,3 +251,16 @@ def test_matmul_of_numbers_is_refused() -> None:
         UnsupportedOperandError, match="matmul: both operands must be Tensors, got float"
     ):
         xp.ones((2, 2)) @ 2.0  # type: ignore[operator]
+
+
+def test_products_without_a_sum_are_exact() -> None:
+    """Where nothing is summed, every element is one product: -0.0 and infinities stay."""
+    a, b = np.asarray([0.0, -1.0, np.inf, 1e-320]), np.asarray([-1.0, 0.0, 2.0])
+    with np.errstate(invalid="ignore"):
+        expected = np.multiply.outer(a, b)
+        for got in (xp.outer, lambda x, y: xp.einsum("i,j->ij", x, y)):
+            out = np.asarray(got(xp.asarray(a), xp.asarray(b)))
+            np.testing.assert_array_equal(out, expected)
+            np.testing.assert_array_equal(np.signbit(out), np.signbit(expected))
+        scaled = np.asarray(xp.einsum("ij,i->ji", xp.asarray(expected), xp.asarray(a)))
+        np.testing.assert_array_equal(scaled, (expected * a[:, None]).T)

@@ -150,3 +150,29 @@ def test_rules_that_are_wrong_are_named() -> None:
         ValueError, match=r"cotangent 0 must have its operand's shape \(\), got \(3,\)"
     ):
         ft.grad(f)(arr(1.0))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ft.jit], ids=["eager", "jit"])
+def test_complex_results_take_the_same_cotangents(wrap: Any, rng: np.random.Generator) -> None:
+    """A rule of a function with complex results sees and gives the cotangents that vjp gives."""
+
+    def plain(z: Any) -> Any:
+        return xp.exp(z) * 2j, xp.real(z * z)
+
+    @ft.custom_vjp
+    def by_pull(z: Any) -> Any:
+        return plain(z)
+
+    by_pull.defvjp(lambda z: (plain(z), z), lambda z, cts: ft.vjp(plain, z)[1](cts))
+
+    @ft.custom_jvp
+    def by_push(z: Any) -> Any:
+        return plain(z)
+
+    by_push.defjvp(lambda p, t: ft.jvp(plain, p, t))
+    z = xp.asarray([0.3 - 0.4j, 1.0 + 0.5j])
+    cts = tuple([laws.noise(rng, o) for o in plain(z)])
+    expected = ft.vjp(plain, z)[1](cts)
+    for f in (plain, by_pull, by_push):
+        laws.close(ft.vjp(wrap(f), z)[1](cts), expected)
+        laws.check_derivatives(wrap(f), [z], rng)

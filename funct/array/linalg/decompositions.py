@@ -77,7 +77,9 @@ def eigh(x: Any, /) -> EighResult:
     ones have their largest component real and positive.
     Raises: ShapeError: x is not square. DTypeError: x is not floating.
     Notes: where eigenvalues agree up to rounding, the derivative of the vectors within their space
-    is taken as 0: finite, and exact to first order for sums over the spectrum.
+    is taken as 0: finite, and exact to first order for sums over the spectrum. A matrix made again
+    of its parts, V f(w) Vᴴ, then lacks what mixes the equal ones; `expm`, `matrix_power`, `inv` and
+    `pinv` are exact everywhere.
     Example:
         >>> import funct.array as xp
         >>> xp.linalg.eigh(xp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.tolist()

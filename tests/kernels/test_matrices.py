@@ -1,0 +1,67 @@
+"""Matrix kernels: what NumPy alone does needs no SciPy; errors are typed; stacks are loops."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from funct.errors import LinAlgError
+from funct.kernels import matrices
+
+
+def test_scipy_waits_for_what_numpy_lacks() -> None:
+    """Decompositions of NumPy's import no SciPy; the exponential does."""
+    code = """
+import sys
+import numpy
+from funct.kernels import matrices
+eye = numpy.eye(2)
+for name in ("cholesky", "cofactor", "det", "eig", "eigh", "inv", "slogdet", "svdvals"):
+    getattr(matrices, name)(eye)
+matrices.solve(eye, eye)
+assert "scipy" not in sys.modules
+matrices.expm(eye)
+assert "scipy.linalg" in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("lower", [True, False])
+def test_triangular_solve_reads_one_triangle(kind: str, lower: bool) -> None:
+    """Stacks broadcast, any memory order; the other triangle may hold anything."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(2, 1, 3, 3)).astype(kind) + 4 * np.eye(3, dtype=kind)
+    b = rng.normal(size=(4, 3, 2)).astype(kind)
+    triangle = np.tril(a) if lower else np.triu(a)
+    a = np.where(triangle == 0, np.asarray(np.nan, kind), a)
+    expected = np.linalg.solve(triangle, np.broadcast_to(b, (2, 4, 3, 2)))
+    tol = 1e-5 if kind in ("float32", "complex64") else 1e-12
+    for first, second in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
+        got = matrices.triangular_solve(first, second, lower)
+        assert got.dtype == np.dtype(kind)
+        np.testing.assert_allclose(got, expected, rtol=tol, atol=tol)
+    with pytest.raises(LinAlgError, match="triangular_solve: a has a 0 on its diagonal"):
+        matrices.triangular_solve(np.zeros((2, 2), kind), np.ones((2, 1), kind), lower)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("unit", [0.0, 1j])
+def test_cofactors_are_minors(rank: int, unit: complex) -> None:
+    """Element (i, j) is the signed determinant of what is left without row i and column j."""
+    rng = np.random.default_rng(rank)
+    left, right = (rng.normal(size=(4, 4)) + unit * rng.normal(size=(4, 4)) for _ in range(2))
+    x = left[:, :rank] @ right[:rank]
+    expected = np.empty((4, 4), x.dtype)
+    for i in range(4):
+        for j in range(4):
+            rest = np.delete(np.delete(x, i, 0), j, 1)
+            expected[i, j] = (-1) ** (i + j) * np.linalg.det(rest)
+    np.testing.assert_allclose(matrices.cofactor(x), expected, rtol=1e-10, atol=1e-11)
+
+
+def test_hermitian_parts_of_large_matrices_stay_finite() -> None:
+    """No sum of two elements overflows on the way."""
+    x = np.full((2, 2), 1.5e308)
+    assert np.all(np.isfinite(matrices.eigvalsh(x * np.eye(2))))
