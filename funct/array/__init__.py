@@ -4,6 +4,12 @@ import math as _math
 
 from funct.array import fft as fft
 from funct.array import linalg as linalg
+from funct.array.counting import bincount as bincount
+from funct.array.counting import digitize as digitize
+from funct.array.counting import histogram as histogram
+from funct.array.counting import histogram_bin_edges as histogram_bin_edges
+from funct.array.counting import one_hot as one_hot
+from funct.array.counting import segment_sum as segment_sum
 from funct.array.creation import arange as arange
 from funct.array.creation import asarray as asarray
 from funct.array.creation import empty as empty
@@ -42,6 +48,7 @@ from funct.array.dtypes import uint32 as uint32
 from funct.array.dtypes import uint64 as uint64
 from funct.array.elementwise import clip as clip
 from funct.array.elementwise import positive as positive
+from funct.array.elementwise import select as select
 from funct.array.indexing import At as At
 from funct.array.inspection import namespace_info as __array_namespace_info__
 from funct.array.manipulation import astype as astype
@@ -51,10 +58,12 @@ from funct.array.manipulation import broadcast_to as broadcast_to
 from funct.array.manipulation import concat as concat
 from funct.array.manipulation import expand_dims as expand_dims
 from funct.array.manipulation import flip as flip
+from funct.array.manipulation import kron as kron
 from funct.array.manipulation import matrix_transpose as matrix_transpose
 from funct.array.manipulation import moveaxis as moveaxis
 from funct.array.manipulation import pad as pad
 from funct.array.manipulation import permute_dims as permute_dims
+from funct.array.manipulation import ravel as ravel
 from funct.array.manipulation import repeat as repeat
 from funct.array.manipulation import reshape as reshape
 from funct.array.manipulation import roll as roll
@@ -62,11 +71,29 @@ from funct.array.manipulation import squeeze as squeeze
 from funct.array.manipulation import stack as stack
 from funct.array.manipulation import tile as tile
 from funct.array.manipulation import unstack as unstack
+from funct.array.nan_statistical import nanargmax as nanargmax
+from funct.array.nan_statistical import nanargmin as nanargmin
+from funct.array.nan_statistical import nancumprod as nancumprod
+from funct.array.nan_statistical import nancumsum as nancumsum
+from funct.array.nan_statistical import nanmax as nanmax
+from funct.array.nan_statistical import nanmean as nanmean
+from funct.array.nan_statistical import nanmin as nanmin
+from funct.array.nan_statistical import nanprod as nanprod
+from funct.array.nan_statistical import nanstd as nanstd
+from funct.array.nan_statistical import nansum as nansum
+from funct.array.nan_statistical import nanvar as nanvar
 from funct.array.products import einsum as einsum
 from funct.array.products import matmul as matmul
 from funct.array.products import outer as outer
 from funct.array.products import tensordot as tensordot
 from funct.array.products import vecdot as vecdot
+from funct.array.quantiles import median as median
+from funct.array.quantiles import nanmedian as nanmedian
+from funct.array.quantiles import nanquantile as nanquantile
+from funct.array.quantiles import quantile as quantile
+from funct.array.sampled import convolve as convolve
+from funct.array.sampled import interp as interp
+from funct.array.sampled import trapezoid as trapezoid
 from funct.array.searching import argmax as argmax
 from funct.array.searching import argmin as argmin
 from funct.array.searching import argsort as argsort
@@ -84,6 +111,10 @@ from funct.array.sets import unique_inverse as unique_inverse
 from funct.array.sets import unique_values as unique_values
 from funct.array.statistical import all as all
 from funct.array.statistical import any as any
+from funct.array.statistical import corrcoef as corrcoef
+from funct.array.statistical import cov as cov
+from funct.array.statistical import cumulative_max as cumulative_max
+from funct.array.statistical import cumulative_min as cumulative_min
 from funct.array.statistical import cumulative_prod as cumulative_prod
 from funct.array.statistical import cumulative_sum as cumulative_sum
 from funct.array.statistical import diff as diff
@@ -125,6 +156,7 @@ from funct.ops import exp as exp
 from funct.ops import expm1 as expm1
 from funct.ops import floor as floor
 from funct.ops import floor_divide as floor_divide
+from funct.ops import fmod as fmod
 from funct.ops import greater as greater
 from funct.ops import greater_equal as greater_equal
 from funct.ops import hypot as hypot
@@ -169,25 +201,29 @@ from funct.ops import where as where
 __all__ = [
     "Array", "At", "Device", "Ground", "Tensor", "__array_api_version__",
     "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax",
-    "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount",
     "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast",
-    "ceil", "clip", "complex128", "complex64", "concat", "conj", "copysign", "cos", "cosh",
-    "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "divide", "e", "einsum", "empty",
-    "empty_like", "equal", "erf", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip",
-    "float16", "float32", "float64", "floor", "floor_divide", "from_dlpack", "full", "full_like",
-    "greater", "greater_equal", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int64", "int8",
-    "isdtype", "isfinite", "isin", "isinf", "isnan", "less", "less_equal", "linalg", "linspace",
-    "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum", "mean", "meshgrid",
-    "min", "minimum", "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "nonzero",
-    "not_equal", "ones", "ones_like", "outer", "pad", "permute_dims", "pi", "positive", "pow",
-    "prod", "real", "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round",
-    "searchsorted", "sign", "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack",
-    "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
-    "top_k", "tril", "triu", "trunc", "uint16", "uint32", "uint64", "uint8", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot", "where",
-    "zeros", "zeros_like",
+    "ceil", "clip", "complex128", "complex64", "concat", "conj", "convolve", "copysign", "corrcoef",
+    "cos", "cosh", "count_nonzero", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "diff", "digitize", "divide", "e", "einsum", "empty", "empty_like", "equal",
+    "erf", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip", "float16", "float32",
+    "float64", "floor", "floor_divide", "fmod", "from_dlpack", "full", "full_like", "greater",
+    "greater_equal", "histogram", "histogram_bin_edges", "hypot", "iinfo", "imag", "inf", "int16",
+    "int32", "int64", "int8", "interp", "isdtype", "isfinite", "isin", "isinf", "isnan", "kron",
+    "less", "less_equal", "linalg", "linspace", "log", "log10", "log1p", "log2", "logaddexp",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul",
+    "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum",
+    "moveaxis", "multiply", "nan", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
+    "nanmean", "nanmedian", "nanmin", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+    "negative", "newaxis", "nextafter", "nonzero", "not_equal", "one_hot", "ones", "ones_like",
+    "outer", "pad", "permute_dims", "pi", "positive", "pow", "prod", "quantile", "ravel", "real",
+    "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round", "searchsorted",
+    "segment_sum", "select", "sign", "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze",
+    "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
+    "tile", "top_k", "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint64", "uint8",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot",
+    "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from funct import ops
+from funct.array.creation import asarray
+from funct.array.dtypes import result_type
+from funct.errors import ArgumentError
 
-__all__ = ["clip", "positive"]
+__all__ = ["clip", "positive", "select"]
 
 
 def positive(x: Any, /) -> Any:
@@ -43,3 +46,26 @@ def _within(limit: Any, dtype: np.dtype[Any]) -> Any:
         return limit
     info = np.iinfo(dtype)
     return int(info.min) if limit < info.min else int(info.max) if limit > info.max else limit
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0, /) -> Any:
+    """The choice that belongs to the first condition that holds, else default.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([-1, 0, 1])
+        >>> xp.select([x < 0, x > 0], [-x, 10 * x], 5).tolist()
+        [1, 5, 10]
+
+    Source: NumPy `select`.
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ArgumentError(
+            "select: one choice per condition is needed, "
+            f"got {len(condlist)} conditions and {len(choicelist)} choices"
+        )
+    dtype = result_type(*choicelist, default)
+    out = asarray(default, dtype=dtype)
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        out = ops.where(condition, asarray(choice, dtype=dtype), out)
+    return out

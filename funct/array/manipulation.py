@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import operator
+import contextlib
 from typing import Any
 
 import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis, normal_shape
-from funct.array.creation import asarray, joined, promoted
+from funct.array.creation import asarray, joined, lifted, promoted
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Tensor
 from funct.core import Size
-from funct.errors import DTypeError, ShapeError
+from funct.errors import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
-    "flip", "matrix_transpose", "moveaxis", "pad", "permute_dims", "repeat", "reshape", "roll",
-    "squeeze", "stack", "tile", "unstack",
+    "flip", "kron", "matrix_transpose", "moveaxis", "pad", "permute_dims", "ravel", "repeat",
+    "reshape", "roll", "squeeze", "stack", "tile", "unstack",
 ]  # fmt: skip
 
 
@@ -217,24 +217,79 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
     return ops.reshape(out, tuple([n * r for n, r in zip(shape, reps, strict=True)]))
 
 
-def pad(x: Any, padding: Any, /, *, value: Any = 0) -> Any:
-    """x with `value` around it; padding holds one (low, high) pair per axis."""
-    pairs = _pairs(x, padding)
-    y = ops.pad_axes(x, pairs)
-    if value == 0:
-        return y
-    inside = ops.pad_axes(
-        ops.broadcast_to(ops.families.constant(np.ones((), bool)), x.shape), pairs
-    )
-    return ops.where(inside, y, ops.astype(asarray(value), x.dtype))
+def ravel(x: Any, /) -> Any:
+    """The elements of x in C order, 1-D."""
+    return reshape(x, (-1,))
 
 
-def _pairs(x: Any, padding: Any) -> Any:
-    pairs = tuple([tuple([operator.index(n) for n in p]) for p in padding])
-    if len(pairs) != len(x.shape) or any(len(p) != 2 for p in pairs):
-        raise ShapeError(
-            f"pad: padding needs one (low, high) pair per axis of {x.shape}, got {padding}"
+def kron(x1: Any, x2: Any, /) -> Any:
+    """Kronecker product: x2 times each element of x1, in x1's place.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.kron(xp.asarray([1, 10]), xp.asarray([1, 2])).tolist()
+        [1, 2, 10, 20]
+
+    Source: NumPy `kron`.
+    """
+    x1, x2 = asarray(x1), asarray(x2)
+    rank = max(len(x1.shape), len(x2.shape))
+    a, b = ((1,) * (rank - len(v.shape)) + tuple(v.shape) for v in (x1, x2))
+    outer = ops.reshape(x1, tuple([k for n in a for k in (n, 1)]))
+    inner = ops.reshape(x2, tuple([k for n in b for k in (1, n)]))
+    return ops.reshape(outer * inner, tuple([n * m for n, m in zip(a, b, strict=True)]))
+
+
+def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Any:
+    """x with elements around it.
+
+    Args: pad_width: how many before and behind: one (low, high) pair per axis, one pair for all, or
+    one number. mode: "constant" (the default), "edge" (the outermost element), "reflect" (mirrored
+    at it), "symmetric" (mirrored behind it) or "wrap" (from the other end).
+    Example:
+        >>> import funct.array as xp
+        >>> xp.pad(xp.asarray([1, 2, 3]), (1, 2), mode="reflect").tolist()
+        [2, 1, 2, 3, 2, 1]
+
+    Source: NumPy `pad`. Differentiable in x and in the constant.
+    """
+    pairs = _pairs(x, pad_width)
+    if mode in ("edge", "reflect", "symmetric", "wrap"):
+        for axis, pair in enumerate(pairs):
+            if pair != (0, 0):
+                x = _extended(x, axis, pair, mode)
+        return x
+    if mode != "constant":
+        raise ArgumentError(
+            f"pad: mode must be 'constant', 'edge', 'reflect', 'symmetric' or 'wrap', got {mode!r}"
         )
-    if any(n < 0 for p in pairs for n in p):
-        raise ShapeError(f"pad: padding must not be negative, got {padding}")
-    return pairs
+    y = ops.pad_axes(x, pairs)
+    if not isinstance(constant_values, Tensor) and constant_values == 0:
+        return y
+    ones = ops.families.constant(np.ones((), bool))
+    inside = ops.pad_axes(ops.broadcast_to(lifted(ones, x.shape), x.shape), pairs)
+    return ops.where(inside, y, ops.astype(asarray(constant_values), x.dtype))
+
+
+def _pairs(x: Any, pad_width: Any) -> Any:
+    rank = len(x.shape)
+    if not rank:
+        return ()
+    wide: Any = None
+    with contextlib.suppress(ValueError):
+        wide = np.broadcast_to(np.asarray(pad_width), (rank, 2))
+    if wide is None or wide.dtype.kind not in "iu":
+        raise ShapeError(
+            f"pad: pad_width needs one (low, high) pair per axis of {x.shape}, got {pad_width}"
+        )
+    if (wide < 0).any():
+        raise ShapeError(f"pad: pad_width must not be negative, got {pad_width}")
+    return tuple([(int(low), int(high)) for low, high in wide])
+
+
+def _extended(x: Any, axis: int, pair: tuple[int, int], mode: Any) -> Any:
+    """x with elements of its own before and behind: NumPy pads the indices."""
+    n = int(x.shape[axis])
+    if n == 0:
+        raise ShapeError(f"pad: mode {mode!r} needs elements, but axis {axis} of x is empty")
+    return ops.take(x, ops.families.constant(np.pad(np.arange(n), pair, mode)), axis)

@@ -8,13 +8,14 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
+from funct.array.creation import asarray
 from funct.array.dtypes import as_dtype
-from funct.array.manipulation import concat
+from funct.array.manipulation import concat, reshape
 from funct.errors import ShapeError
 
 __all__ = [
-    "all", "any", "cumulative_prod", "cumulative_sum", "diff", "logsumexp", "max", "mean", "min",
-    "prod", "std", "sum", "var",
+    "all", "any", "corrcoef", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "diff", "logsumexp", "max", "mean", "min", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -99,12 +100,16 @@ def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return ops.log(total) + (top if keepdims else ops.reshape(top, shape))
 
 
-def _scan(op: Any, name: str, x: Any, axis: int | None, dtype: Any, initial: Any) -> Any:
+def _scan_axis(name: str, x: Any, axis: int | None) -> int:
     if axis is None:
         if len(x.shape) > 1:
             raise ShapeError(f"{name}: axis is needed for an array of rank {len(x.shape)}")
         axis = 0
-    k = normal_axis(name, axis, len(x.shape))
+    return normal_axis(name, axis, len(x.shape))
+
+
+def _scan(op: Any, name: str, x: Any, axis: int | None, dtype: Any, initial: Any) -> Any:
+    k = _scan_axis(name, x, axis)
     y = _cast(name, op(_cast(name, x, dtype), k), dtype)
     if initial is None:
         return y
@@ -142,3 +147,83 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     for _ in range(n):
         y = y[(*head, slice(1, None))] - y[(*head, slice(None, -1))]
     return y
+
+
+def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
+    """The largest element so far along axis, NaN kept; the first of equal ones has the derivative.
+
+    axis may be left out for 1-D x.
+    """
+    return _running("cumulative_max", x, axis, True)
+
+
+def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
+    """The smallest element so far along axis; as `cumulative_max`."""
+    return _running("cumulative_min", x, axis, False)
+
+
+def _running(name: str, x: Any, axis: int | None, largest: bool) -> Any:
+    k = _scan_axis(name, x, axis)
+    return ops.take_along_axis(x, ops.running_argmax(x, k, largest), k)
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    /,
+    rowvar: bool = True,
+    *,
+    bias: bool = False,
+    ddof: float | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+) -> Any:
+    """Covariance matrix of variables that stand in the rows of m and y (columns: rowvar=False).
+
+    Args: ddof: subtracted from the number of observations; 1 unless given, 0 with bias. fweights,
+    aweights: how often each observation counts, and how much.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.cov(xp.asarray([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+
+    Source: NumPy `cov`.
+    """
+    x = _rows(m, rowvar)
+    if y is not None:
+        x = concat([x, _rows(y, rowvar)], axis=0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    given = [asarray(v) for v in (fweights, aweights) if v is not None]
+    if not given:
+        n: Any = ops.axis_count(x, (1,))
+        centred = x - mean(x, axis=1, keepdims=True)
+        scaled, count = centred, n - ddof
+    else:
+        w = given[0] if len(given) == 1 else given[0] * given[1]
+        total = ops.reduce_sum(w, (0,), False)
+        centred = x - ops.reduce_sum(x * w, (1,), True) / total
+        spent = ops.reduce_sum(w * given[-1], (0,), False) if aweights is not None else total
+        scaled, count = centred * w, total - ddof * spent / total
+    out = ops.matmul(scaled, ops.conj(ops.swap_last(centred))) / count
+    return ops.reshape(out, ()) if out.shape == (1, 1) else out
+
+
+def _rows(m: Any, rowvar: bool) -> Any:
+    x = asarray(m)
+    if len(x.shape) > 2:
+        raise ShapeError(f"cov: m must have at most 2 axes, got shape {x.shape}")
+    x = ops.astype(x, np.dtype(np.float64)) if x.dtype.kind in "biu" else x
+    if len(x.shape) < 2:
+        return reshape(x, (1, -1))
+    return x if rowvar else ops.swap_last(x)
+
+
+def corrcoef(m: Any, y: Any = None, /, rowvar: bool = True) -> Any:
+    """Correlation coefficients: `cov` divided by the standard deviations of both variables."""
+    c = cov(m, y, rowvar)
+    if not c.shape:
+        return c / c
+    n = c.shape[0]
+    at = ops.families.constant(np.arange(int(n)) * (int(n) + 1))
+    deviation = ops.sqrt(ops.real(ops.take(reshape(c, (-1,)), at, 0)))
+    return c / ops.reshape(deviation, (n, 1)) / deviation

@@ -12,6 +12,7 @@ from funct.ops.collectives import psum_scatter as psum_scatter
 from funct.ops.convolution import convolution as convolution
 from funct.ops.convolution import convolution_input as convolution_input
 from funct.ops.convolution import convolution_weight as convolution_weight
+from funct.ops.convolution import convolve as convolve
 from funct.ops.decompositions import cholesky as cholesky
 from funct.ops.decompositions import eig as eig
 from funct.ops.decompositions import eigh as eigh
@@ -30,6 +31,7 @@ from funct.ops.elementwise import copysign as copysign
 from funct.ops.elementwise import divide as divide
 from funct.ops.elementwise import floor as floor
 from funct.ops.elementwise import floor_divide as floor_divide
+from funct.ops.elementwise import fmod as fmod
 from funct.ops.elementwise import hypot as hypot
 from funct.ops.elementwise import imag as imag
 from funct.ops.elementwise import multiply as multiply
@@ -123,6 +125,7 @@ from funct.ops.solving import slogdet as slogdet
 from funct.ops.solving import solve as solve
 from funct.ops.solving import triangular_solve as triangular_solve
 from funct.ops.sorting import argsort as argsort
+from funct.ops.sorting import running_argmax as running_argmax
 from funct.ops.sorting import searchsorted as searchsorted
 from funct.ops.sorting import sort as sort
 from funct.ops.sorting import top_k as top_k
@@ -169,21 +172,22 @@ __all__ = [
     "argmin", "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool",
     "axis_count", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "cholesky", "cofactor", "concat",
-    "conj", "contract", "convolution", "convolution_input", "convolution_weight", "copysign", "cos",
-    "cosh", "cumulative_prod", "cumulative_sum", "dequantize", "det", "divide", "eig", "eigh",
-    "eigvals", "eigvalsh", "embed", "equal", "erf", "exp", "expm", "expm1", "fft", "finite",
-    "first_axis", "flip", "floor", "floor_divide", "fold_windows", "greater", "greater_equal",
-    "hermitian_fft", "hypot", "imag", "inv", "isfinite", "isinf", "isnan", "keep_float", "less",
-    "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "lu", "matmul", "max_pool", "max_pool_index",
-    "maximum", "mean_of", "minimum", "move_axis", "move_block", "multiply", "negative", "nextafter",
-    "not_equal", "pad_axes", "permute_dims", "pinv", "pow", "psum", "psum_scatter", "put",
-    "put_along_axis", "qr", "quantize", "quantized_add", "quantized_avg_pool",
-    "quantized_convolution", "quantized_linear", "quantized_mean", "random_bits", "random_fold_in",
-    "random_split", "real", "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod",
-    "reduce_sum", "relu", "remainder", "reshape", "restore", "round", "scatter", "scatter_combine",
-    "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
-    "slice_length", "slogdet", "solve", "sort", "sqrt", "square", "squeeze", "stop_gradient",
-    "subtract", "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k",
-    "triangular_solve", "trunc", "where", "windows", "wrap_index",
+    "conj", "contract", "convolution", "convolution_input", "convolution_weight", "convolve",
+    "copysign", "cos", "cosh", "cumulative_prod", "cumulative_sum", "dequantize", "det", "divide",
+    "eig", "eigh", "eigvals", "eigvalsh", "embed", "equal", "erf", "exp", "expm", "expm1", "fft",
+    "finite", "first_axis", "flip", "floor", "floor_divide", "fmod", "fold_windows", "greater",
+    "greater_equal", "hermitian_fft", "hypot", "imag", "inv", "isfinite", "isinf", "isnan",
+    "keep_float", "less", "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2",
+    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "lu", "matmul",
+    "max_pool", "max_pool_index", "maximum", "mean_of", "minimum", "move_axis", "move_block",
+    "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pinv", "pow",
+    "psum", "psum_scatter", "put", "put_along_axis", "qr", "quantize", "quantized_add",
+    "quantized_avg_pool", "quantized_convolution", "quantized_linear", "quantized_mean",
+    "random_bits", "random_fold_in", "random_split", "real", "real_fft", "reciprocal", "reduce_max",
+    "reduce_min", "reduce_prod", "reduce_sum", "relu", "remainder", "reshape", "restore", "round",
+    "running_argmax", "scatter", "scatter_combine", "searchsorted", "sigmoid", "sign", "signbit",
+    "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet", "solve", "sort", "sqrt",
+    "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take",
+    "take_along_axis", "tan", "tanh", "top_k", "triangular_solve", "trunc", "where", "windows",
+    "wrap_index",
 ]  # fmt: skip

@@ -1,5 +1,7 @@
 """Chapter: convolution. Three bilinear maps, each the transpose of the others.
 
+`convolve` is the mathematicians' convolution of two sequences, its own transpose but for flips.
+
 Layouts are torch's and ONNX's: x (N, C, *S), w (O, C / groups, *K), result (N, O, *T), over any
 number of spatial axes. stride and dilation have one int per spatial axis, padding one (low, high)
 pair.
@@ -19,7 +21,7 @@ from funct.kernels import convolution as kernels
 from funct.ops.families import first_axis, structural
 from funct.ops.manipulation import onnx_slice
 
-__all__ = ["convolution", "convolution_input", "convolution_weight"]
+__all__ = ["convolution", "convolution_input", "convolution_weight", "convolve"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -247,3 +249,76 @@ def convolution_weight(
     x: Value, g: Value, stride: Shape, padding: Pads, dilation: Shape, groups: int, size: Shape
 ) -> Value:
     """Transpose of `convolution` in w: (O, C / groups, *size)."""
+
+
+# Of two sequences ---------------------------------------------------------------------------------
+
+
+def _convolve_raw(x: Any, y: Any, full: bool) -> Any:
+    mode: Any = "full" if full else "valid"
+    if x.ndim == 1:
+        return np.convolve(x, y, mode)
+    lead = x.shape[:-1]
+    lanes = zip(x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1]), strict=True)
+    rows = [np.convolve(a, b, mode) for a, b in lanes]
+    return np.stack(rows).reshape(*lead, -1)
+
+
+def _convolve_aval(args: Args, params: Params) -> ShapeDtype:
+    x, y = args
+    n, m = x.shape[-1], y.shape[-1]
+    if m < 1 or n < m:
+        raise ShapeError(f"convolve: 1 <= m <= n is needed for lengths n, m, got {n} and {m}")
+    size = n + m - 1 if params[0] else n - m + 1
+    return ShapeDtype((*x.shape[:-1], size), np.result_type(x.dtype, y.dtype))
+
+
+def _turned(x: Value) -> Value:
+    return ops.flip(x, (len(x.shape) - 1,))
+
+
+def _convolve_rule_x(g: Value, y: Value, full: bool) -> Value:
+    return ops.convolve(g, _turned(y), False) if full else _full(g, _turned(y))
+
+
+def _full(x: Value, y: Value) -> Value:
+    return ops.convolve(y, x, True) if x.shape[-1] < y.shape[-1] else ops.convolve(x, y, True)
+
+
+def _convolve_rule_y(g: Value, x: Value, full: bool) -> Value:
+    return ops.convolve(g, _turned(x), False) if full else ops.convolve(_turned(x), g, False)
+
+
+def _convolve_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
+    x, y = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))
+    return ops.convolve(x, y, *params)
+
+
+def _onnx_convolve(w: Any, x: str, y: str, full: bool) -> str:
+    if len(w.shape_of(x)) > 1:
+        raise ExportError("convolve: ONNX's Conv has one kernel for all lanes, got a batch of them")
+    pads = [int(w.shape_of(y)[0]) - 1] * 2 if full else [0, 0]
+    x, y = (w.op("Unsqueeze", w.cast(v, w.results[0].dtype), w.dims((0, 1))) for v in (x, y))
+    whole = ((None, None, 1), (None, None, 1))
+    out = w.op("Conv", x, onnx_slice(w, y, (*whole, (None, None, -1))), pads=pads)
+    return str(w.op("Squeeze", out, w.dims((0, 1))))
+
+
+def _convolve_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample((rng.normal(size=5), rng.normal(size=3)), (True,)),
+        Sample((rng.normal(size=5), rng.normal(size=2)), (False,)),
+        Sample((rng.normal(size=3) + 1j, rng.normal(size=3) * 1j), (True,)),
+    ]
+
+
+@structural(
+    _convolve_raw, _convolve_rule_x, _convolve_rule_y, aval=_convolve_aval, batch=_convolve_batch,
+    onnx=_onnx_convolve, samples=_convolve_samples,
+)  # fmt: skip
+def convolve(x: Value, y: Value, full: bool) -> Value:
+    """z_k = Σ_j x_(k - j) y_j along the last axis, other axes equal; y is not longer than x.
+
+    full: all n + m - 1 places where the two overlap, else the n - m + 1 where all of y does.
+    """

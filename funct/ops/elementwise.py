@@ -17,7 +17,7 @@ from funct.ops.families import elementwise
 from funct.ops.samples import edges, integers, kinks, pairs, reals, several
 
 __all__ = [
-    "abs", "absorb", "add", "ceil", "conj", "copysign", "divide", "floor", "floor_divide",
+    "abs", "absorb", "add", "ceil", "conj", "copysign", "divide", "floor", "floor_divide", "fmod",
     "hypot", "imag", "multiply", "negative", "nextafter", "pow", "real", "reciprocal", "relu",
     "remainder", "round", "sign", "sqrt", "square", "stop_gradient", "subtract", "trunc",
 ]  # fmt: skip
@@ -122,6 +122,19 @@ def _onnx_remainder(w: Any, x: str, y: str) -> str:
 )
 def remainder(x1: Operand, x2: Operand, /) -> Value:
     """x1 - floor(x1 / x2) * x2, with the sign of x2."""
+
+
+def _fmod_rule_y(g: Value, x: Value, y: Value) -> Value:
+    return -g * ops.trunc(x / y)
+
+
+def _onnx_fmod(w: Any, x: str, y: str) -> str:
+    return str(w.op("Mod", *[w.cast(v, w.results[0].dtype) for v in (x, y)], fmod=1))
+
+
+@elementwise(np.fmod, _same, _fmod_rule_y, onnx=_onnx_fmod, samples=pairs(y=(2.1, 3.0)))
+def fmod(x: Operand, y: Operand, /) -> Value:
+    """Rest of the division truncated towards 0: it has the sign of x, as C's fmod."""
 
 
 @elementwise(np.negative, _minus, code="-{0}", onnx="Neg", samples=_ANY)

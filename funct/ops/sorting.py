@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.ops.families import first_axis, structural
 from funct.ops.samples import calls
 
-__all__ = ["argsort", "searchsorted", "sort", "top_k"]
+__all__ = ["argsort", "running_argmax", "searchsorted", "sort", "top_k"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -155,3 +155,20 @@ def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:
 )  # fmt: skip
 def searchsorted(x: Value, v: Value, side: str) -> Value:
     """Where each of v would be inserted into the sorted 1-D x."""
+
+
+def _running_raw(x: Any, axis: int, largest: bool) -> Any:
+    best = np.moveaxis((np.maximum if largest else np.minimum).accumulate(x, axis), axis, 0)
+    new = np.zeros(best.shape, bool)
+    new[1:] = (best[1:] != best[:-1]) & (best[:-1] == best[:-1])  # behind a NaN nothing is new
+    places = np.arange(len(best)).reshape(-1, *(1,) * (best.ndim - 1))
+    return np.moveaxis(np.maximum.accumulate(np.where(new, places, 0), 0), 0, axis)
+
+
+@structural(
+    _running_raw, None, batch=_axis_batch,
+    aval=lambda args, params: ShapeDtype(args[0].shape, _INT64),
+    onnx=Absent("ONNX has no running maximum"), samples=_SAMPLES,
+)  # fmt: skip
+def running_argmax(x: Value, axis: int, largest: bool) -> Value:
+    """Where the largest element so far stands first along axis, or the smallest; NaN wins."""

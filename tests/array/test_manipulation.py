@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import funct.array as xp
@@ -151,14 +151,40 @@ def test_tile(x: Any, repetitions: Any) -> None:
     check(lambda v: xp.tile(v, repetitions), x)
 
 
-@given(arrays(), st.data())
-def test_pad(x: Any, data: Any) -> None:
-    """pad puts a constant around x and keeps the dtype."""
-    pairs = [(data.draw(st.integers(0, 2)), data.draw(st.integers(0, 2))) for _ in x.shape]
-    for value in (0, 1):
-        expected = np.pad(x, pairs, constant_values=value) if x.ndim else x
-        laws.same(xp.pad(xp.asarray(x), pairs, value=value), expected)
-    check(lambda v: xp.pad(v, pairs), x)
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
+@given(x=arrays(), data=st.data())
+def test_pad(mode: Any, x: Any, data: Any) -> None:
+    """pad is NumPy's in every mode, and keeps the dtype."""
+    assume(mode == "constant" or x.size)
+    pairs = [(data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))) for _ in x.shape]
+    laws.same(xp.pad(xp.asarray(x), pairs, mode), np.pad(x, pairs, mode) if x.ndim else x)
+    check(lambda v: xp.pad(v, pairs, mode), x)
+
+
+@given(arrays(min_rank=1), st.integers(0, 2), st.integers(0, 2))
+def test_pad_widths_and_constants(x: Any, low: int, high: int) -> None:
+    """One number or pair serves all axes; the constant may be an array and has a derivative."""
+    t = xp.asarray(x)
+    laws.same(xp.pad(t, low), np.pad(x, low))
+    laws.same(xp.pad(t, (low, high), constant_values=1), np.pad(x, (low, high), constant_values=1))
+    fun = lambda v, c: xp.pad(v, (low, high), constant_values=c)  # noqa: E731
+    args = [xp.ones(x.shape), xp.asarray(2.0)]
+    laws.check_derivatives(fun, args, np.random.default_rng(0), order=1)
+    laws.check_batch(fun, args, np.random.default_rng(0))
+    laws.check_jit(fun, args)
+
+
+@given(arrays(["int64", "float64"], max_rank=2), arrays(["int64", "float64"], max_rank=2))
+def test_kron(x: Any, y: Any) -> None:
+    """kron is NumPy's for operands of any ranks."""
+    laws.close(xp.kron(xp.asarray(x), xp.asarray(y)), np.asarray(np.kron(x, y)))
+    check(lambda v: xp.kron(v, xp.asarray(y)), x)
+
+
+@given(arrays())
+def test_ravel(x: Any) -> None:
+    """ravel gives the elements in C order."""
+    laws.same(xp.ravel(xp.asarray(x)), np.ravel(x))
 
 
 @given(st.integers(1, 30))
@@ -234,12 +260,12 @@ X = xp.zeros((2, 3))
         ),
         (lambda: xp.tile(X, (-1,)), "tile: repetitions must not be negative, got (-1,)"),
         (
-            lambda: xp.pad(X, ((1, 1),)),
-            "pad: padding needs one (low, high) pair per axis of (2, 3), got ((1, 1),)",
+            lambda: xp.pad(X, (1, 1, 1)),
+            "pad: pad_width needs one (low, high) pair per axis of (2, 3), got (1, 1, 1)",
         ),
         (
             lambda: xp.pad(X, ((1, 1), (-1, 0))),
-            "pad: padding must not be negative, got ((1, 1), (-1, 0))",
+            "pad: pad_width must not be negative, got ((1, 1), (-1, 0))",
         ),
         (
             lambda: xp.broadcast_to(X, (3, 3)),

@@ -124,6 +124,37 @@ def test_running(name: str, case: Any, initial: bool) -> None:
     check(lambda v: fun(v, axis=axis, include_initial=initial), x)
 
 
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+@given(case=with_axis(REAL))
+def test_running_extrema(name: str, case: Any) -> None:
+    """cumulative_max and cumulative_min accumulate NumPy's maximum and minimum, NaN too."""
+    x, axis = case
+    fun = {"maximum": xp.cumulative_max, "minimum": xp.cumulative_min}[name]
+    y = np.where(x > 1, np.nan, x) if x.dtype.kind == "f" else x
+    laws.same(fun(xp.asarray(y), axis=axis), getattr(np, name).accumulate(y, axis))
+    check(lambda v: fun(v, axis=axis), x)
+
+
+@given(arrays(["float64", "complex128"], min_rank=1, max_rank=2, min_side=2), st.data())
+def test_cov(x: Any, data: Any) -> None:
+    """cov and corrcoef are NumPy's, with weights, both orientations and a second operand."""
+    rowvar = data.draw(st.booleans())
+    x = x + np.random.default_rng(4).normal(size=x.shape)  # no variable is constant
+    n = x.shape[-1] if rowvar or x.ndim == 1 else x.shape[0]
+    options: dict[str, Any] = {"bias": data.draw(st.booleans())}
+    if data.draw(st.booleans()):
+        options |= {"fweights": np.arange(n) + 1, "aweights": np.linspace(0.5, 2, n)}
+    mine = {k: xp.asarray(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}
+    for other in (None, x[::-1].copy()):
+        y = None if other is None else xp.asarray(other)
+        out = xp.cov(xp.asarray(x), y, rowvar, **mine)
+        laws.close(out, np.cov(x, other, rowvar, **options), 1e-9, 1e-12)
+    if x.dtype.kind == "f":
+        expected = np.asarray(np.corrcoef(x, rowvar=rowvar))
+        laws.close(xp.corrcoef(xp.asarray(x), None, rowvar), expected, 1e-9, 1e-12)
+        check(lambda v: xp.cov(v, None, rowvar, **mine), x)
+
+
 @given(with_axis(["int64", "float64"]), st.integers(0, 3), st.booleans())
 def test_diff(case: Any, n: int, bordered: bool) -> None:
     """diff is NumPy's, with values in front and behind."""

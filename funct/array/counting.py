@@ -1,0 +1,197 @@
+"""Sums over groups: elements are counted, or their weights added, by the bin they fall into.
+
+The number of bins is a shape: where it is not given, it is asked of the values, which under `jit`
+is a guard. What lies outside the bins is left out.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.axes import normal_axis
+from funct.array.creation import arange, asarray
+from funct.array.dtypes import as_dtype
+from funct.array.manipulation import reshape
+from funct.array.statistical import max as greatest
+from funct.array.statistical import min as least
+from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.ops.families import constant
+
+__all__ = [
+    "bincount", "digitize", "histogram", "histogram_bin_edges", "one_hot", "segment_sum",
+]  # fmt: skip
+
+_INT64 = np.dtype(np.int64)
+_FLOAT64 = np.dtype(np.float64)
+
+
+def bincount(
+    x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None
+) -> Any:
+    """How often each of 0, 1, 2, … occurs in x, or the sum of the weights where it does.
+
+    Args: x: non-negative integers, 1-D. minlength: of the result at least. length: of the result;
+    other values are left out, and no value is asked for (needed under vmap).
+    Raises: ArgumentError: for a negative x without length.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.bincount(xp.asarray([0, 2, 2])).tolist()
+        [1, 0, 2]
+
+    Source: NumPy `bincount`; length as in JAX.
+    """
+    x = asarray(x)
+    _check_ids("bincount", x)
+    if len(x.shape) != 1:
+        raise ShapeError(f"bincount: x must be 1-D, got shape {x.shape}")
+    if length is None:
+        length = max(_groups("bincount", x), operator.index(minlength))
+    if weights is None:
+        return _sum_by(ops.broadcast_to(constant(np.asarray(1)), x.shape), x, length)
+    weights = asarray(weights)
+    if weights.shape != x.shape:
+        raise ShapeError(f"bincount: weights must have x's shape {x.shape}, got {weights.shape}")
+    return _sum_by(weights, x, length)
+
+
+def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None) -> Any:
+    """Sums of the slices data[i] that have one segment_ids[i]: row k of the result is segment k.
+
+    num_segments: how many; ids outside [0, num_segments) are left out. None asks for the greatest.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.segment_sum(xp.asarray([1.0, 2.0, 4.0]), xp.asarray([0, 1, 0]), 3).tolist()
+        [5.0, 2.0, 0.0]
+
+    Source: JAX `ops.segment_sum`.
+    """
+    data, ids = asarray(data), asarray(segment_ids)
+    _check_ids("segment_sum", ids)
+    if len(ids.shape) != 1 or not data.shape or data.shape[0] != ids.shape[0]:
+        raise ShapeError(
+            f"segment_sum: ids must be one per slice, got data {data.shape} and ids {ids.shape}"
+        )
+    return _sum_by(data, ids, _groups("segment_sum", ids) if num_segments is None else num_segments)
+
+
+def one_hot(x: Any, num_classes: int, /, *, dtype: Any = None, axis: int = -1) -> Any:
+    """1 at the index that x holds, 0 elsewhere, along a new axis of length num_classes.
+
+    An index outside [0, num_classes) gives zeros. dtype is float64 unless given.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.one_hot(xp.asarray([1, 0]), 3).tolist()
+        [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+
+    Source: JAX `nn.one_hot`.
+    """
+    x = asarray(x)
+    _check_ids("one_hot", x)
+    rank = len(x.shape)
+    classes = reshape(
+        arange(num_classes), (-1, *(1,) * (rank - normal_axis("one_hot", axis, rank + 1)))
+    )
+    k = normal_axis("one_hot", axis, rank + 1)
+    hits = ops.equal(ops.reshape(x, (*x.shape[:k], 1, *x.shape[k:])), classes)
+    return ops.astype(hits, _FLOAT64 if dtype is None else as_dtype("one_hot", dtype))
+
+
+def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
+    """The bin of each element: i where bins[i-1] <= x < bins[i], 0 and len(bins) outside.
+
+    Args: bins: 1-D, ascending, or descending: then bins[i-1] > x >= bins[i]. right: the bin holds
+    its upper edge, not its lower one.
+    Source: NumPy `digitize`.
+    """
+    x, bins = asarray(x), asarray(bins)
+    n = bins.shape[0] if len(bins.shape) == 1 else 0
+    if not n:
+        raise ShapeError(f"digitize: bins must be 1-D and not empty, got shape {bins.shape}")
+    side = "left" if right else "right"
+    up, down = ops.searchsorted(bins, x, side), n - ops.searchsorted(ops.flip(bins, (0,)), x, side)
+    return ops.where(ops.less_equal(bins[0], bins[-1]), up, down)
+
+
+def histogram(
+    x: Any,
+    /,
+    bins: Any = 10,
+    range: Any = None,
+    *,
+    density: bool = False,
+    weights: Any = None,
+) -> tuple[Any, Any]:
+    """How many elements of x fall into each bin, or the sum of their weights, and the bins' edges.
+
+    Args: bins: how many of equal width, or their edges in ascending order. range: (low, high), by
+    default those of x. density: divide so that the integral is 1. Differentiable in the weights.
+    Example:
+        >>> import funct.array as xp
+        >>> counts, edges = xp.histogram(xp.asarray([0.0, 0.1, 0.9, 1.0]), 2)
+        >>> counts.tolist(), edges.tolist()
+        ([2, 2], [0.0, 0.5, 1.0])
+
+    Source: NumPy `histogram`.
+    """
+    x = reshape(asarray(x), (-1,))
+    edges = histogram_bin_edges(x, bins, range)
+    n = edges.shape[0] - 1
+    at = ops.searchsorted(edges, x, "right") - 1
+    at = ops.where(ops.equal(x, edges[-1]), n - 1, at)  # the last bin holds its right edge
+    if weights is None:
+        w = ops.broadcast_to(constant(np.asarray(1)), x.shape)
+    else:
+        w = reshape(asarray(weights), (-1,))
+    counts = _sum_by(w, at, n)
+    if density:
+        counts = counts / ops.reduce_sum(counts, (0,), False) / (edges[1:] - edges[:-1])
+    return counts, edges
+
+
+def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
+    """The edges that `histogram` uses."""
+    if not isinstance(bins, int):
+        edges = asarray(bins)
+        if len(edges.shape) != 1 or not edges.shape[0]:
+            raise ShapeError(f"histogram: edges must be 1-D and not empty, got {edges.shape}")
+        return edges
+    if bins < 1:
+        raise ArgumentError(f"histogram: bins must be at least 1, got {bins}")
+    x = asarray(x)
+    if range is not None:
+        low, high = (asarray(v, dtype=_FLOAT64) for v in range)
+    elif x.shape == (0,):
+        low, high = constant(np.asarray(0.0)), constant(np.asarray(1.0))
+    else:
+        x = ops.astype(x, _FLOAT64) if x.dtype.kind in "biu" else x
+        low, high = least(x), greatest(x)
+    flat = ops.equal(low, high)
+    low, high = ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high)
+    steps = arange(bins + 1)
+    edges = low + steps * ((high - low) / bins)
+    return ops.where(ops.equal(steps, bins), high, edges)
+
+
+def _check_ids(name: str, x: Any) -> None:
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: indices must be integers, got {x.dtype}")
+
+
+def _groups(name: str, ids: Any) -> int:
+    """How many groups the ids speak of: asks for their values."""
+    if ids.shape[0] == 0:
+        return 0
+    if bool(ops.less(least(ids), 0)):
+        raise ArgumentError(f"{name}: indices must not be negative, got {int(least(ids))}")
+    return int(greatest(ids)) + 1
+
+
+def _sum_by(data: Any, ids: Any, n: Any) -> Any:
+    """Rows of data added up by id; one row more takes what belongs to none of n."""
+    ids = ops.astype(ids, _INT64)
+    known = ops.logical_and(ops.greater_equal(ids, 0), ops.less(ids, n))
+    return ops.put(data, ops.where(known, ids, n), 0, n + 1)[:-1]

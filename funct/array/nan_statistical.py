@@ -1,0 +1,130 @@
+"""Statistics of the elements that are not NaN, with NumPy's names.
+
+NaN is replaced by what changes nothing – 0 in a sum, 1 in a product, −inf under a maximum – so NaN
+elements have derivative 0. Integers have no NaN: there these are the functions of the standard.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array import searching, statistical
+from funct.array.axes import normal_axes
+from funct.array.manipulation import reshape
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
+    "nanstd", "nansum", "nanvar",
+]  # fmt: skip
+
+
+def _filled(x: Any, value: float) -> Any:
+    return x if x.dtype.kind in "biu" else ops.where(ops.isnan(x), value, x)
+
+
+def _count(x: Any, axes: Any, keepdims: bool) -> Any:
+    """How many elements are not NaN, in the dtype of x's real part."""
+    numbers = ops.logical_not(ops.isnan(x))
+    real = np.empty(0, x.dtype).real.dtype if x.dtype.kind == "c" else x.dtype
+    dtype = np.dtype(np.float64) if real.kind in "biu" else real
+    return ops.reduce_sum(ops.astype(numbers, dtype), axes, keepdims)
+
+
+def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Sum of what is not NaN; 0 where there is nothing.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.nansum(xp.asarray([[1.0, xp.nan], [3.0, 4.0]]), axis=0).tolist()
+        [4.0, 4.0]
+
+    Source: NumPy `nansum`.
+    """
+    return statistical.sum(_filled(x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Product of what is not NaN; 1 where there is nothing."""
+    return statistical.prod(_filled(x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Mean of what is not NaN; NaN where there is nothing."""
+    axes = normal_axes("nanmean", axis, len(x.shape))
+    total = ops.reduce_sum(_filled(x, 0.0), axes, keepdims)
+    return _divided(total, _count(x, axes, keepdims))
+
+
+def _divided(total: Any, count: Any) -> Any:
+    """total / count; NaN without a warning where count is not positive."""
+    some = ops.greater(count, 0)
+    return ops.where(some, total / ops.where(some, count, 1.0), np.nan)
+
+
+def nanvar(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Variance of what is not NaN; NaN where no more than `correction` elements are there."""
+    axes = normal_axes("nanvar", axis, len(x.shape))
+    centred = _filled(x - nanmean(x, axes, keepdims=True), 0.0)
+    square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
+    total = ops.reduce_sum(square, axes, keepdims)
+    return _divided(total, _count(x, axes, keepdims) - correction)
+
+
+def nanstd(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Square root of `nanvar`."""
+    return ops.sqrt(nanvar(x, axis, correction=correction, keepdims=keepdims))
+
+
+def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Maximum of what is not NaN; NaN where there is nothing else."""
+    return _extremum("nanmax", statistical.max, -np.inf, x, axis, keepdims)
+
+
+def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Minimum of what is not NaN; NaN where there is nothing else."""
+    return _extremum("nanmin", statistical.min, np.inf, x, axis, keepdims)
+
+
+def _extremum(name: str, find: Any, worst: float, x: Any, axis: Any, keepdims: bool) -> Any:
+    axes = normal_axes(name, axis, len(x.shape))
+    best = find(_filled(x, worst), axis=axes, keepdims=keepdims)
+    if x.dtype.kind in "biu":
+        return best
+    return ops.where(ops.all(ops.isnan(x), axes, keepdims), np.nan, best)
+
+
+def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    """Index of the first maximum of what is not NaN; -1 where there is nothing else, as in JAX."""
+    return _position(nanmax, x, axis, keepdims)
+
+
+def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
+    """Index of the first minimum of what is not NaN; -1 where there is nothing else, as in JAX."""
+    return _position(nanmin, x, axis, keepdims)
+
+
+def _position(extremum: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
+    best = extremum(ops.stop_gradient(x), axis, keepdims=True)
+    hits = ops.astype(ops.equal(x, best), np.dtype(np.int32))
+    at = searching.argmax(hits, axis=axis, keepdims=keepdims)
+    lost = ops.isnan(best)
+    return ops.where(lost if keepdims else ops.reshape(lost, at.shape), -1, at)
+
+
+def nancumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
+    """Running sum along axis, NaN counted as 0; None flattens."""
+    x, axis = _flat(x, axis)
+    return statistical.cumulative_sum(_filled(x, 0.0), axis=axis, dtype=dtype)
+
+
+def nancumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
+    """Running product along axis, NaN counted as 1; None flattens."""
+    x, axis = _flat(x, axis)
+    return statistical.cumulative_prod(_filled(x, 1.0), axis=axis, dtype=dtype)
+
+
+def _flat(x: Any, axis: int | None) -> tuple[Any, int]:
+    return (reshape(x, (-1,)), 0) if axis is None else (x, axis)

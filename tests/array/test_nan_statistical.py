@@ -1,0 +1,115 @@
+"""Statistics without NaN against NumPy, and the laws they obey."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from tests import laws
+from tests.strategies import arrays, with_axes, with_axis
+
+KINDS = ["float64", "float32", "complex128", "int64"]
+
+
+def holed(x: Any) -> Any:
+    """x with NaN in about a third of its places."""
+    if x.dtype.kind not in "fc":
+        return x
+    y = x.copy()
+    y[np.random.default_rng(x.size).random(x.shape) < 0.3] = np.nan
+    return y
+
+
+def reference(name: str, *args: Any, **kwargs: Any) -> Any:
+    """NumPy's answer, without its warnings of empty slices."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(getattr(np, name)(*args, **kwargs))
+
+
+def check(fun: Any, y: Any) -> None:
+    """Derivatives where y is no NaN; vmap and jit."""
+    rng = np.random.default_rng(0)
+    if y.dtype.kind not in "fc" or not y.size:
+        return
+    hole = xp.asarray(np.isnan(y))
+    arg = xp.asarray(rng.normal(size=y.shape))
+    total = lambda v: xp.nansum(fun(xp.where(hole, xp.nan, v)))  # noqa: E731
+    laws.check_derivatives(total, [arg], rng, order=1)
+    laws.check_batch(fun, [arg], rng)
+    laws.check_jit(fun, [xp.asarray(y)])
+
+
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanmax", "nanmin"])
+@given(case=with_axes(KINDS), keepdims=st.booleans())
+def test_reductions(name: str, case: Any, keepdims: bool) -> None:
+    """Each is NumPy's, over every axis, also where a slice is all NaN."""
+    x, axis = case
+    y = holed(x)
+    extremum = name in ("nanmax", "nanmin")
+    assume(not extremum or (x.size and x.dtype.kind != "c"))
+    fun = lambda v: getattr(xp, name)(v, axis, keepdims=keepdims)  # noqa: E731
+    laws.close(fun(xp.asarray(y)), reference(name, y, axis, keepdims=keepdims), 1e-5, 1e-6)
+    if name != "nanvar" or np.isnan(y).sum() < y.size - 1:
+        check(fun, y)
+
+
+@given(with_axes(["float64", "float32"], min_side=1), st.sampled_from([0.0, 1.0, 0.5]))
+def test_spread(case: Any, correction: float) -> None:
+    """nanvar and nanstd take a correction, and give NaN where no more elements are left."""
+    x, axis = case
+    y = holed(x)
+    expected = reference("nanvar", y, axis, ddof=correction)
+    laws.close(xp.nanvar(xp.asarray(y), axis, correction=correction), expected, 1e-5, 1e-6)
+    laws.close(xp.nanstd(xp.asarray(y), axis, correction=correction), np.sqrt(expected), 1e-3, 1e-3)
+
+
+@pytest.mark.parametrize("name", ["nanargmax", "nanargmin"])
+@given(case=with_axis(["float64", "int64"], min_side=1), flat=st.booleans(), keepdims=st.booleans())
+def test_positions(name: str, case: Any, flat: bool, keepdims: bool) -> None:
+    """The first extremum, as in NumPy; -1 where all is NaN."""
+    x, axis = case
+    axis = None if flat else axis
+    y = holed(x)
+    empty = np.all(np.isnan(y), axis=axis, keepdims=keepdims)
+    with_hole = np.where(np.isnan(y), -np.inf if name == "nanargmax" else np.inf, y)
+    found = getattr(np, name)(with_hole, axis=axis, keepdims=keepdims)
+    expected = np.where(empty, -1, found)
+    fun = lambda v: getattr(xp, name)(v, axis, keepdims=keepdims)  # noqa: E731
+    laws.same(fun(xp.asarray(y)), expected)
+    laws.check_jit(fun, [xp.asarray(y)])
+    laws.check_batch(fun, [xp.asarray(y)], np.random.default_rng(0))
+
+
+def test_an_infinite_element_is_an_element() -> None:
+    """What replaces NaN is not mistaken for an element of the same value."""
+    assert int(xp.nanargmax(xp.asarray([np.nan, -np.inf]))) == 1
+    assert int(xp.nanargmin(xp.asarray([np.nan, np.inf]))) == 1
+    assert float(xp.nanmax(xp.asarray([np.nan, -np.inf]))) == -np.inf
+
+
+@pytest.mark.parametrize("name", ["nancumsum", "nancumprod"])
+@given(case=with_axis(KINDS), flat=st.booleans())
+def test_running(name: str, case: Any, flat: bool) -> None:
+    """Running sums and products pass over NaN."""
+    x, axis = case
+    axis = None if flat else axis
+    y = holed(x)
+    fun = lambda v: getattr(xp, name)(v, axis)  # noqa: E731
+    laws.close(fun(xp.asarray(y)), reference(name, y, axis), 1e-5, 1e-6)
+    check(fun, y)
+
+
+@given(arrays(["float64"], min_rank=1, min_side=1))
+def test_nan_elements_have_no_derivative(x: Any) -> None:
+    """The derivative at a NaN is 0, not NaN."""
+    y = holed(x)
+    for fun in (xp.nansum, xp.nanprod, xp.nanmax, xp.nancumsum, xp.nanmean):
+        g = np.asarray(ft.grad(lambda v, f=fun: xp.nansum(f(v)))(xp.asarray(y)))
+        assert np.all(np.isfinite(g))
+        assert np.all(g[np.isnan(y)] == 0)

@@ -1,0 +1,136 @@
+"""convolve, interp, trapezoid, select, fmod against NumPy, and the laws they obey."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import funct.array as xp
+from funct.errors import ArgumentError, ShapeError
+from tests import laws
+from tests.strategies import arrays, filled, with_axis
+
+RNG = np.random.default_rng
+LENGTH = st.integers(1, 7)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@given(n=LENGTH, m=LENGTH, kind=st.sampled_from(["int64", "float32", "float64", "complex128"]))
+def test_convolve(mode: Any, n: int, m: int, kind: str) -> None:
+    """convolve is NumPy's in every mode, whichever operand is longer."""
+    x, y = filled((n,), kind, 0), filled((m,), kind, 1)
+    fun = lambda a, b: xp.convolve(a, b, mode)  # noqa: E731
+    args = [xp.asarray(x), xp.asarray(y)]
+    laws.close(fun(*args), np.convolve(x, y, mode), 1e-5, 1e-6)
+    if kind in ("float64", "complex128"):
+        laws.check_derivatives(fun, args, RNG(0), order=1)
+    laws.check_jit(fun, args)
+    laws.check_batch(fun, args, RNG(0), 1e-5)
+
+
+@given(arrays(["float64"]), st.integers(1, 6), st.data())
+def test_interp(x: Any, n: int, data: Any) -> None:
+    """interp is NumPy's: between the points, outside, and with values for outside."""
+    at = np.sort(RNG(n).normal(size=n))
+    f = RNG(n + 1).normal(size=n)
+    side = st.none() | st.just(7.0)
+    ends = {"left": data.draw(side), "right": data.draw(side)}
+    fun = lambda a, b, c: xp.interp(a, b, c, **ends)  # noqa: E731
+    x = np.where(RNG(2).random(x.shape) < 0.2, at[0], x)
+    args = [xp.asarray(v) for v in (x, at, f)]
+    laws.close(fun(*args), np.asarray(np.interp(x, at, f, **ends)), 1e-9, 1e-9)
+    laws.check_jit(fun, args)
+    laws.check_batch(lambda a, c: fun(a, args[1], c), [args[0], args[2]], RNG(0))
+    smooth = RNG(5).uniform(at[0] - 1, at[-1] + 1, x.shape)
+    if smooth.size and np.abs(smooth[..., None] - at).min() > 1e-3:
+        laws.check_derivatives(fun, [xp.asarray(smooth), *args[1:]], RNG(0), order=1)
+
+
+@given(arrays(["float64"]), st.integers(1, 6), st.sampled_from([1.0, 2.5, -3.0]))
+def test_interp_with_period(x: Any, n: int, period: float) -> None:
+    """With a period, points may come in any order."""
+    at = RNG(n).uniform(-2, 2, size=n)
+    f = RNG(n + 1).normal(size=n)
+    assume(len(set(np.round(at % abs(period), 6))) == n)
+    out = xp.interp(*[xp.asarray(v) for v in (x, at, f)], period=period)
+    laws.close(out, np.asarray(np.interp(x, at, f, period=period)), 1e-9, 1e-9)
+
+
+def test_interp_at_nan_and_infinity() -> None:
+    """NaN gives NaN, infinity the values at the ends."""
+    at, f = xp.asarray([0.0, 1.0]), xp.asarray([5.0, 6.0])
+    with np.errstate(invalid="ignore"):
+        out = xp.interp(xp.asarray([np.nan, -np.inf, np.inf]), at, f)
+    laws.same(out, np.asarray([np.nan, 5.0, 6.0]))
+
+
+@given(with_axis(["float64", "float32", "int64"]), st.data())
+def test_trapezoid(case: Any, data: Any) -> None:
+    """trapezoid is NumPy's, over steps, points along the axis, and points of y's shape."""
+    y, axis = case
+    points = np.cumsum(np.abs(filled(y.shape, "float64", 1)) + 0.1, axis)
+    line = np.linspace(0, 1, y.shape[axis]) ** 2
+    for x in (None, line, points):
+        t = None if x is None else xp.asarray(x)
+        fun = lambda v, t=t: xp.trapezoid(v, t, 0.5, axis)  # noqa: E731
+        laws.close(fun(xp.asarray(y)) * 1.0, np.asarray(np.trapezoid(y, x, 0.5, axis)), 1e-5, 1e-6)
+        arg = xp.asarray(filled(y.shape, "float64", 2))
+        if arg.size:
+            laws.check_derivatives(fun, [arg], RNG(0), order=1)
+        laws.check_batch(fun, [arg], RNG(0))
+        laws.check_jit(fun, [arg])
+
+
+@given(arrays(["float64", "int64"]), st.integers(1, 3))
+def test_select(x: Any, n: int) -> None:
+    """select takes the first choice whose condition holds."""
+    fun = lambda v: xp.select([v > k for k in range(n)], [v * k for k in range(n)], -1)  # noqa: E731
+    expected = np.select([x > k for k in range(n)], [x * k for k in range(n)], -1)
+    laws.same(fun(xp.asarray(x)), np.asarray(expected))
+    arg = xp.asarray(filled(x.shape, "float64", 0) + 0.01)
+    laws.check_batch(fun, [arg], RNG(0))
+    laws.check_jit(fun, [arg])
+
+
+@given(arrays(["float64", "float32", "int64"]), st.sampled_from([-2, 3]))
+def test_fmod(x: Any, y: int) -> None:
+    """fmod has the sign of x, as in C."""
+    laws.same(xp.fmod(xp.asarray(x), y), np.asarray(np.fmod(x, y)))
+    laws.same(xp.fmod(xp.asarray([-3.0, 3.0]), xp.asarray([2.0, -2.0])), np.asarray([-1.0, 1.0]))
+
+
+X = xp.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: xp.convolve(X, xp.ones((1, 1))),
+            ShapeError,
+            "convolve: x and y must be 1-D, got (3,) and (1, 1)",
+        ),
+        (
+            lambda: xp.convolve(X, X, "all"),
+            ArgumentError,
+            "convolve: mode must be 'full', 'same' or 'valid', got 'all'",
+        ),
+        (
+            lambda: xp.interp(X, X, xp.ones(2)),
+            ShapeError,
+            "interp: xp and fp must be 1-D, of one length and not empty, got (3,) and (2,)",
+        ),
+        (
+            lambda: xp.select([X > 0], []),
+            ArgumentError,
+            "select: one choice per condition is needed, got 1 conditions and 0 choices",
+        ),
+    ],
+)
+def test_errors(call: Any, error: Any, text: str) -> None:
+    """The error names function, expectation and value."""
+    with pytest.raises(error) as caught:
+        call()
+    assert caught.value.what == text
