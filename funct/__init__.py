@@ -12,6 +12,10 @@ from funct import random as random
 from funct import tree as tree
 from funct.array import Array as Array
 from funct.array import Tensor as Tensor
+from funct.check import check_grads as check_grads
+from funct.check import check_primitive as check_primitive
+from funct.check import check_pure as check_pure
+from funct.core import Sample as Sample
 from funct.core import ShapeDtype as ShapeDtype
 from funct.graph import Graph as Graph
 from funct.settings import config as config
@@ -57,11 +61,11 @@ from funct.transforms import vmap as vmap
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "DispatchTrace", "Graph", "Pullback", "ShapeDtype", "Tensor", "Zero", "all_gather",
-    "all_to_all", "array", "axis_index", "axis_size", "config", "custom_jvp", "custom_vjp",
-    "detect_anomaly", "errors", "eval_shape", "grad", "hessian", "hook", "hvp", "intercept",
-    "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "node_hook",
-    "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
-    "random", "saved_hooks", "stop_gradient", "trace_dispatch", "tree", "value_and_grad", "vjp",
-    "vmap",
+    "Array", "DispatchTrace", "Graph", "Pullback", "Sample", "ShapeDtype", "Tensor", "Zero",
+    "all_gather", "all_to_all", "array", "axis_index", "axis_size", "check_grads",
+    "check_primitive", "check_pure", "config", "custom_jvp", "custom_vjp", "detect_anomaly",
+    "errors", "eval_shape", "grad", "hessian", "hook", "hvp", "intercept", "jacfwd", "jacrev",
+    "jit", "jvp", "linear_transpose", "linearize", "make_graph", "node_hook", "offload",
+    "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "random",
+    "saved_hooks", "stop_gradient", "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

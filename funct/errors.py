@@ -18,6 +18,9 @@ import numpy as np
 from funct.source import Site, active_transforms, user_site
 
 __all__ = [
+    "PurityError",
+    "LawError",
+    "GradientError",
     "AnomalyError",
     "ArgumentError",
     "AxisError",
@@ -136,6 +139,18 @@ class AnomalyError(FunctError, ArithmeticError):
         super().__init__(what, fix=fix, site=site)
         self.op = op
         self.phase = phase
+
+
+class GradientError(FunctError, AssertionError):
+    """A derivative that differs from differences; the text has both and where."""
+
+
+class LawError(FunctError, AssertionError):
+    """A primitive that breaks a law; the text names the law and the sample."""
+
+
+class PurityError(FunctError, AssertionError):
+    """A function that does something besides computing its result; the text lists what."""
 
 
 class TransformError(FunctError, TypeError):

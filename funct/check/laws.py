@@ -1,0 +1,211 @@
+"""The laws that every function of arrays obeys under every transform; a broken one is an
+AssertionError.
+
+Differences are central, in float64, along one random direction. Complex inner products are the real
+parts, so that the convention "gradient = steepest ascent" is what is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct import array as xp
+from funct import transforms as ft
+from funct import tree
+from funct.core import ShapeDtype
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+__all__ = [
+    "STEP", "check_aval", "check_batch", "check_derivatives", "check_jit", "check_nesting",
+    "check_purity", "close", "inner", "lanes", "noise", "raw", "restrict", "same", "varying",
+]  # fmt: skip
+
+Fun = Callable[..., Any]
+STEP = 1e-6
+
+
+def raw(x: Any) -> Any:
+    """The elements as an ndarray."""
+    return np.asarray(x)
+
+
+def close(actual: Any, expected: Any, rtol: float = 1e-9, atol: float = 1e-9) -> None:
+    """Trees agree within a tolerance, shapes and dtypes exactly."""
+    for a, e in zip(tree.leaves(actual), tree.leaves(expected), strict=True):
+        a, e = raw(a), raw(e)
+        assert a.shape == e.shape, (a.shape, e.shape)
+        assert a.dtype == e.dtype, (a.dtype, e.dtype)
+        np.testing.assert_allclose(a, e, rtol=rtol, atol=atol)
+
+
+def same(actual: Any, expected: Any) -> None:
+    """Trees agree bit for bit."""
+    for a, e in zip(tree.leaves(actual), tree.leaves(expected), strict=True):
+        a, e = raw(a), raw(e)
+        assert a.dtype == e.dtype
+        np.testing.assert_array_equal(a, e)
+
+
+def varying(args: Sequence[Any]) -> list[int]:
+    """Positions of the floating and complex operands."""
+    return [i for i, a in enumerate(args) if a.dtype.kind in "fc"]
+
+
+def noise(rng: Generator, x: Any) -> Any:
+    """A random array like x."""
+    t = rng.normal(size=x.shape)
+    if x.dtype.kind == "c":
+        t = t + 1j * rng.normal(size=x.shape)
+    return xp.asarray(np.asarray(t, x.dtype))
+
+
+def inner(a: Any, b: Any) -> float:
+    """Real inner product of two trees."""
+    pairs = zip(tree.leaves(a), tree.leaves(b), strict=True)
+    return float(sum(np.real(np.vdot(raw(x), raw(y))) for x, y in pairs))
+
+
+def restrict(fun: Fun, args: Sequence[Any], at: Sequence[int]) -> Fun:
+    """fun as a function of the operands `at`; floating results only, as a tuple."""
+
+    def free(*xs: Any) -> Any:
+        full = list(args)
+        for i, x in zip(at, xs, strict=True):
+            full[i] = x
+        out = fun(*full)
+        outs = out if isinstance(out, tuple) else (out,)
+        return tuple([o for o in outs if o.dtype.kind in "fc"])
+
+    return free
+
+
+def check_purity(fun: Fun, args: Sequence[Any]) -> None:
+    """Operands are untouched, and the same call gives the same bits twice."""
+    before = [raw(a).copy() for a in args]
+    first, second = fun(*args), fun(*args)
+    for a, b in zip(args, before, strict=True):
+        np.testing.assert_array_equal(raw(a), b)
+    same(first, second)
+
+
+def check_aval(fun: Fun, args: Sequence[Any]) -> None:
+    """The abstract rule gives the shape and dtype that computing gives."""
+    out = fun(*args)
+    like = ft.eval_shape(fun, *[ShapeDtype(a.shape, a.dtype) for a in args])
+    for o, s in zip(tree.leaves(out), tree.leaves(like), strict=True):
+        assert tuple(o.shape) == s.shape
+        assert o.dtype == s.dtype
+
+
+def check_derivatives(
+    fun: Fun, args: Sequence[Any], rng: Generator, order: int = 2, tol: float = 1e-5
+) -> None:
+    """jvp = central difference, vjp = its adjoint, linearize = jvp; then the same for both
+    derivatives.
+    """
+    at = varying(args)
+    if not at or any(0 in args[i].shape for i in at):
+        return
+    free = restrict(fun, args, at)
+    xs = tuple([args[i] for i in at])
+    ts = tuple([noise(rng, x) for x in xs])
+    out, push = ft.jvp(free, xs, ts)
+    if not out:
+        return
+    high = free(*[x + t * STEP for x, t in zip(xs, ts, strict=True)])
+    low = free(*[x - t * STEP for x, t in zip(xs, ts, strict=True)])
+    for h, lo, p in zip(high, low, push, strict=True):
+        difference = (raw(h) - raw(lo)) / (2 * STEP)
+        scale = 1.0 + np.abs(difference).max(initial=0.0)
+        np.testing.assert_allclose(raw(p), difference, rtol=tol, atol=tol * scale)
+    value, pull = ft.vjp(free, *xs)
+    cts = tuple([noise(rng, o) for o in out])
+    gs = pull(cts)
+    same(value, out)
+    left, right = inner(cts, push), inner(gs, ts)
+    assert abs(left - right) <= 1e-9 * (1.0 + abs(left)), (left, right)
+    close(ft.linearize(free, *xs)[1](*ts), push)
+    if order > 1:
+        fresh = np.random.default_rng(1)
+        check_derivatives(lambda *a: ft.vjp(free, *a)[1](cts), xs, fresh, order - 1, 1e-4)
+        check_derivatives(lambda *a: ft.jvp(free, a, ts)[1], xs, fresh, order - 1, 1e-4)
+
+
+def lanes(rng: Generator, x: Any, n: int = 3) -> Any:
+    """n variations of x on a new first axis: every axis rolled, floats scaled too.
+
+    Sorted operands (of a search) stay sorted; elements stay in the domain of the sample, and
+    matrices keep their symmetry and spectrum.
+    """
+    x = raw(x)
+    flat, axes = x.reshape(-1), tuple(range(x.ndim))
+    ordered = flat.size > 1 and x.dtype.kind != "c" and bool(np.all(flat[1:] >= flat[:-1]))
+    rows = [x if ordered or not axes else np.roll(x, (k,) * x.ndim, axes) for k in range(n)]
+    if x.dtype.kind in "fc":
+        rows = [r * (1.0 + 0.05 * k) for k, r in enumerate(rows)]
+    return xp.asarray(np.stack(rows).reshape(n, *x.shape).astype(x.dtype))
+
+
+def check_batch(fun: Fun, args: Sequence[Any], rng: Generator, tol: float = 1e-9) -> None:
+    """vmap = Python loop, with all operands batched and with each one alone."""
+    many = [lanes(rng, a) for a in args]
+    n = len(args)
+    choices = [[True] * n] + ([[i == k for i in range(n)] for k in range(n)] if n > 1 else [])
+    for flags in choices:
+        axes = tuple([0 if f else None for f in flags])
+        given = [m if f else a for m, a, f in zip(many, args, flags, strict=True)]
+        batched = ft.vmap(fun, in_axes=axes)(*given)
+        rows = []
+        for k in range(3):
+            rows.append(fun(*[m[k] if f else a for m, a, f in zip(many, args, flags, strict=True)]))
+        stacked = tree.map(lambda *v: xp.stack(list(v)), *rows)
+        close(batched, stacked, tol, tol)
+
+
+def check_jit(fun: Fun, args: Sequence[Any]) -> None:
+    """jit = eager, bit for bit, on the call that compiles and on the next."""
+    compiled = ft.jit(fun)
+    expected = fun(*args)
+    same(compiled(*args), expected)
+    same(compiled(*args), expected)
+
+
+def check_nesting(fun: Fun, args: Sequence[Any], rng: Generator, tol: float = 1e-8) -> None:
+    """grad, vmap and jit commute with each other, hessians included."""
+    at = varying(args)
+    if not at or any(0 in args[i].shape for i in at):
+        return
+    free = restrict(fun, args, at)
+    xs = tuple([args[i] for i in at])
+    outs = free(*xs)
+    if not outs:
+        return
+    weights = [noise(rng, o) for o in outs]
+    nums = tuple(range(len(xs)))
+
+    def scalar(*a: Any) -> Any:
+        terms = [xp.sum(xp.real(o * w)) for o, w in zip(free(*a), weights, strict=True)]
+        return sum(terms[1:], terms[0])
+
+    g = ft.grad(scalar, nums)(*xs)
+    close(ft.jit(ft.grad(scalar, nums))(*xs), g, tol, tol)
+    close(ft.grad(ft.jit(scalar), nums)(*xs), g, tol, tol)
+    many = [lanes(rng, x) for x in xs]
+    rows = [ft.grad(scalar, nums)(*[m[k] for m in many]) for k in range(3)]
+    loop = tree.map(lambda *v: xp.stack(list(v)), *rows)
+    close(ft.vmap(ft.grad(scalar, nums))(*many), loop, tol, tol)
+    close(ft.vmap(ft.grad(ft.jit(scalar), nums))(*many), loop, tol, tol)
+    close(ft.jit(ft.vmap(ft.grad(scalar, nums)))(*many), loop, tol, tol)
+    total = ft.grad(lambda *a: xp.sum(ft.vmap(scalar)(*a)), nums)
+    close(total(*many), loop, tol, tol)
+    close(ft.jit(total)(*many), loop, tol, tol)
+    if all(x.dtype.kind == "f" for x in xs) and sum(x.size for x in xs) <= 24:
+        h = ft.hessian(scalar, nums)(*xs)
+        close(ft.jit(ft.hessian(scalar, nums))(*xs), h, tol, tol)
+        close(ft.jacrev(ft.jacrev(scalar, nums), nums)(*xs), h, tol, tol)
+        close(ft.hessian(ft.jit(scalar), nums)(*xs), h, tol, tol)

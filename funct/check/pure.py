@@ -1,0 +1,150 @@
+"""check_pure: does a function do anything besides computing its result from its arguments?"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any
+
+import numpy as np
+
+from funct import tree
+from funct.array import Tensor, asarray
+from funct.errors import FunctError, PurityError
+from funct.graph import Graph
+from funct.transforms import make_graph
+
+__all__ = ["check_pure"]
+
+
+def check_pure(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """Raise unless fun(*args, **kwargs) is a function of its arguments, as every transform assumes.
+
+    fun is run three times and captured twice. Found are: results that differ between equal calls
+    (randomness, counters, files), graphs that differ, a compiled result that is not the computed
+    one, arguments that were written into, closure cells, globals and attributes that changed or
+    keep a traced value, NumPy's and Python's global random state, text on standard output.
+    Not found is what leaves no trace in the process, such as a network call.
+    Raises: PurityError: with everything that was found.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.check_pure(lambda x: x * 2.0, xp.ones(2))
+        >>> seen = []
+        >>> try:
+        ...     ft.check_pure(lambda x: (seen.append(x), x)[1], xp.ones(2))
+        ... except ft.errors.PurityError as error:
+        ...     print(error.what)
+        check_pure: <lambda> is not pure: it changes the closure or global `seen`
+    """
+    found: list[str] = []
+    name = getattr(fun, "__name__", "fun")
+    before = _surroundings(fun, args, kwargs)
+    text = io.StringIO()
+    with redirect_stdout(text):
+        outs = [_raw(fun(*args, **kwargs)) for _ in range(3)]
+        found += _changes(before, _surroundings(fun, args, kwargs))
+        graphs: list[Graph] = []
+        try:
+            graphs = [make_graph(fun)(*args, **kwargs) for _ in range(2)]
+        except FunctError as error:
+            found.append(f"it cannot be captured: {error.what}")
+        found += [c for c in _changes(before, _surroundings(fun, args, kwargs)) if c not in found]
+    if text.getvalue():
+        found.append("it prints")
+    if not all(_same(outs[0], o) for o in outs[1:]):
+        found.append("equal calls give different results")
+    elif len(graphs) == 2:
+        leaves = [asarray(x) for x in tree.leaves((args, kwargs))]
+        if str(graphs[0]) != str(graphs[1]) or not _same(*[_constants(g) for g in graphs]):
+            found.append("two captures give different graphs")
+        elif not _close(_raw(list(graphs[0](*leaves))), outs[0]):
+            found.append("its graph gives another result than calling it")
+    if found:
+        raise PurityError(f"check_pure: {name} is not pure: {'; '.join(found)}")
+
+
+def _constants(graph: Graph) -> list[Any]:
+    return [np.asarray(x) for _, x in graph.constants]
+
+
+def _raw(out: Any) -> list[Any]:
+    return [np.asarray(x) if isinstance(x, Tensor) else x for x in tree.leaves(out)]
+
+
+def _same(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(map(_equal, a, b))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    return bool(a == b) or a is b
+
+
+def _close(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(
+        np.allclose(x, y, rtol=1e-6, atol=1e-9, equal_nan=True)
+        for x, y in zip(a, map(np.asarray, b), strict=True)
+    )
+
+
+def _surroundings(fun: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """What fun could write to: name -> something that differs if it was written."""
+    found: dict[str, Any] = {}
+    for path, leaf in tree.flatten_with_path((args, kwargs)):
+        if isinstance(leaf, np.ndarray):
+            found[f"argument {path.partition('.')[2]}"] = _fingerprint(leaf, 0)
+    owner = getattr(fun, "__self__", None)
+    if owner is not None:
+        found["attributes of its object"] = _fingerprint(owner, 0)
+    while hasattr(fun, "__wrapped__"):
+        fun = fun.__wrapped__
+    fun = getattr(fun, "__func__", fun)
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        found["attributes of the function"] = _fingerprint(fun, 0)
+    else:
+        for name, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
+            try:
+                found[f"closure or global `{name}`"] = _fingerprint(cell.cell_contents, 0)
+            except ValueError:
+                continue
+        for name in code.co_names:
+            if name in fun.__globals__:
+                found[f"closure or global `{name}`"] = _fingerprint(fun.__globals__[name], 0)
+    if "numpy.random" in sys.modules:
+        state: Any = np.random.get_state()
+        found["random state of NumPy"] = (state[1].tobytes(), *state[2:])
+    if "random" in sys.modules:
+        found["random state of Python"] = hash(sys.modules["random"].getstate())
+    return found
+
+
+_DEPTH = 3
+
+
+def _fingerprint(x: Any, depth: int) -> Any:
+    """Identity, and for what can be written into the contents, a few levels deep."""
+    if isinstance(x, np.ndarray):
+        return id(x), x.tobytes()
+    if isinstance(x, bool | int | float | complex | str | bytes | type(None)):
+        return x if x == x else "nan"
+    if depth >= _DEPTH or isinstance(x, type) or (callable(x) and not hasattr(x, "__dict__")):
+        return id(x)
+    if isinstance(x, dict):
+        return id(x), tuple([(str(k), _fingerprint(v, depth + 1)) for k, v in list(x.items())])
+    if isinstance(x, list | tuple | set | frozenset):
+        return id(x), tuple([_fingerprint(v, depth + 1) for v in list(x)])
+    held = getattr(x, "__dict__", None)
+    module = type(x).__module__ or ""
+    ours = module.partition(".")[0] in ("funct", "numpy")
+    if ours or not isinstance(held, dict) or type(x).__name__ in ("module", "function"):
+        return id(x)
+    return id(x), _fingerprint(held, depth + 1)
+
+
+def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    changed = [k for k in after if k not in before or before[k] != after[k]]
+    return [f"it changes the {k}" for k in changed]
