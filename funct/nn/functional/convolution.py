@@ -177,7 +177,9 @@ def _conv_transpose(
     size = tuple([(t - 1) * s - 2 * p + d * (k - 1) + e + 1 for t, k, s, p, d, e in each])
     if any(isinstance(n, int) and n < 1 for n in size):
         raise ShapeError(f"{name}: padding {pads} leaves nothing of the result, its size is {size}")
-    pairs = tuple([(p, p) for p in pads])
+    # a convolution of this size has T windows only if less than a stride is left over behind them
+    each = zip(pads, extra, strides, strict=True)
+    pairs = tuple([(p, p - e + e % s) for p, e, s in each])
     y = ops.convolution_input(x, w, strides, pairs, dilations, groups, size)
     return unbatched(_with_bias(y, bias, rank), added)
 

@@ -1,0 +1,159 @@
+"""Padding, resizing, sampling and windows as columns are torch's for all arguments."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.errors import ArgumentError, ShapeError
+from funct.nn import functional as F  # noqa: N812
+from tests import laws
+from tests.nn.cases import wave
+from tests.nn.torch_twin import agree_with_torch
+
+sizes = st.integers(1, 6)
+
+
+@given(data=st.data(), rank=st.integers(1, 3))
+def test_pad_is_torchs(data: st.DataObject, rank: int) -> None:
+    """All modes, on one to three axes, with negative amounts where torch takes them."""
+    mode = data.draw(st.sampled_from(["constant", "reflect", "replicate", "circular"]))
+    size = data.draw(st.tuples(*[st.integers(3, 5)] * rank))
+    low, high = (-1, 2) if mode in ("constant", "circular") else (0, 2)
+    pad = [data.draw(st.integers(low, high)) for _ in range(2 * rank)]
+    keywords = {"value": 2.5} if mode == "constant" else {}
+    agree_with_torch("pad", {"input": (1, 2, *size)}, pad=pad, mode=mode, **keywords)
+
+
+MODES = {1: ["linear"], 2: ["bilinear", "bicubic"], 3: ["trilinear"]}
+
+
+@given(data=st.data(), rank=st.integers(1, 3))
+def test_interpolate_is_torchs(data: st.DataObject, rank: int) -> None:
+    """Every mode grows and shrinks as torch does, by sizes and by factors."""
+    mode = data.draw(st.sampled_from([*MODES[rank], "nearest", "nearest-exact", "area"]))
+    keywords: dict[str, Any] = {"mode": mode}
+    if data.draw(st.booleans()):
+        keywords["size"] = data.draw(st.tuples(*[sizes] * rank))
+    else:
+        keywords["scale_factor"] = data.draw(st.sampled_from([0.5, 0.7, 1.0, 1.3, 2.0]))
+        if mode != "area":
+            keywords["recompute_scale_factor"] = data.draw(st.sampled_from([None, False, True]))
+    if mode in MODES[rank]:
+        keywords["align_corners"] = data.draw(st.booleans())
+        keywords["antialias"] = rank == 2 and data.draw(st.booleans())
+    size = data.draw(st.tuples(*[st.integers(2, 6)] * rank))
+    factor = keywords.get("scale_factor", 1.0)
+    if mode == "nearest" and factor == 1.3:  # where the length stays, torch's gradient is wrong
+        assume(all(int(n * factor) != n for n in size))
+    shape = (1, 2, *size)
+    agree_with_torch("interpolate", {"input": shape}, **keywords)
+
+
+@given(data=st.data(), rank=st.integers(2, 3))
+def test_grid_sample_is_torchs(data: st.DataObject, rank: int) -> None:
+    """Every mode, inside and far outside of the input."""
+    modes = ["bilinear", "nearest", "bicubic"][: 3 if rank == 2 else 2]
+    mode = data.draw(st.sampled_from(modes))
+    padding = data.draw(st.sampled_from(["zeros", "border", "reflection"]))
+    shape = (2, 2, *data.draw(st.tuples(*[st.integers(2, 4)] * rank)))
+    scale = data.draw(st.sampled_from([0.4, 1.0, 3.0]))
+    grid = wave((2, *(2,) * rank, rank), data.draw(st.floats(0, 3))) * scale
+    keywords = {"mode": mode, "padding_mode": padding, "align_corners": data.draw(st.booleans())}
+    agree_with_torch("grid_sample", {"input": shape, "grid": grid}, rtol=1e-7, **keywords)
+
+
+@given(data=st.data())
+def test_fold_and_unfold_are_torchs_and_adjoint(data: st.DataObject) -> None:
+    """Both agree with torch, and fold is the transpose of unfold."""
+    pair = st.tuples(st.integers(1, 2), st.integers(1, 3))
+    keywords = {
+        "kernel_size": data.draw(pair), "dilation": data.draw(pair), "stride": data.draw(pair),
+        "padding": data.draw(st.tuples(st.integers(0, 1), st.integers(0, 2))),
+    }  # fmt: skip
+    shape = (2, 3, data.draw(st.integers(3, 6)), data.draw(st.integers(5, 7)))
+    agree_with_torch("unfold", {"input": shape}, **keywords)
+    x = xp.asarray(wave(shape))
+    columns = F.unfold(x, **keywords)
+    keywords["output_size"] = shape[2:]
+    agree_with_torch("fold", {"input": columns.shape}, **keywords)
+    g = xp.asarray(wave(columns.shape, 0.7))
+    np.testing.assert_allclose(laws.inner(columns, g), laws.inner(x, F.fold(g, **keywords)))
+
+
+@given(r=st.integers(1, 3), groups=st.integers(1, 3))
+def test_shuffles_are_permutations(r: int, groups: int) -> None:
+    """Unshuffling undoes shuffling; shuffling channels by g and C / g does too."""
+    x = xp.asarray(wave((2, 2 * r * r, 3, 2)))
+    laws.same(F.pixel_unshuffle(F.pixel_shuffle(x, r), r), x)
+    y = xp.asarray(wave((2, 2 * groups, 3)))
+    laws.same(F.channel_shuffle(F.channel_shuffle(y, groups), 2), y)
+    agree_with_torch("pixel_shuffle", {"input": x.shape}, upscale_factor=r)
+    agree_with_torch("channel_shuffle", {"input": y.shape}, groups=groups)
+
+
+def test_an_infinite_pixel_stays_where_it_is() -> None:
+    """Only the neighbours of an infinite element become infinite."""
+    x = xp.asarray([[[1.0, float("inf"), 1.0, 1.0, 1.0, 1.0]]])
+    with np.errstate(invalid="ignore"):  # 0 · inf, where a neighbour has no weight
+        y = np.asarray(F.interpolate(x, 12, mode="linear"))[0, 0]
+    assert np.isfinite(y[6:]).all()
+    assert not np.isfinite(y[2:4]).any()
+
+
+def test_grid_sample_knows_nan() -> None:
+    """A place that is NaN reads at -1, and its derivative is 0."""
+    x = xp.asarray(wave((1, 1, 3, 3)))
+    grid = xp.asarray([[[[float("nan"), 0.3]]]])
+    at = xp.asarray([[[[-1.0, 0.3]]]])
+    laws.same(F.grid_sample(x, grid, align_corners=True), F.grid_sample(x, at, align_corners=True))
+    g = ft.grad(lambda v: xp.sum(F.grid_sample(x, v)))(grid)
+    assert np.isfinite(np.asarray(g)).all()
+
+
+X = xp.ones((1, 2, 4, 4))
+ERRORS = [
+    (lambda: F.pad(X, (1, 2, 3)), ArgumentError,
+     "pad: pad must be an even number of ints, got (1, 2, 3)"),
+    (lambda: F.pad(X, (4, 0), mode="reflect"), ShapeError,
+     "pad: mode 'reflect' takes 1, 2 or 3 axes behind one or two more, got 1 pairs for"),
+    (lambda: F.pad(X, (4, 0, 0, 0), mode="reflect"), ArgumentError,
+     "pad: mode 'reflect' needs pad below the length 4, got 4, 0"),
+    (lambda: F.pad(X, (1, 1), mode="mirror"), ArgumentError, "pad: mode must be one of "),
+    (lambda: F.interpolate(X), ArgumentError,
+     "interpolate: one of size and scale_factor is needed, got None and None"),
+    (lambda: F.interpolate(X, 3, mode="linear"), ShapeError,
+     "interpolate: mode 'linear' needs input with 3 axes, got (1, 2, 4, 4)"),
+    (lambda: F.interpolate(X, 3, align_corners=True), ArgumentError,
+     "interpolate: align_corners does not go with mode 'nearest', got True"),
+    (lambda: F.interpolate(X, (3, 3, 3)), ArgumentError,
+     "interpolate: size must have 2 entries, got (3, 3, 3)"),
+    (lambda: F.interpolate(X, scale_factor=0.1), ArgumentError,
+     "interpolate: the result must not be empty, got the size (0, 0)"),
+    (lambda: F.grid_sample(X, xp.ones((1, 2, 2, 3))), ShapeError,
+     "grid_sample: input (N, C, H, W) needs grid (N, *T, 2)"),
+    (lambda: F.grid_sample(X, xp.ones((1, 2, 2, 2)), "linear"), ArgumentError,
+     "grid_sample: mode must be 'bilinear', 'nearest' or, for images, 'bicubic', got 'linear'"),
+    (lambda: F.affine_grid(xp.ones((1, 2, 3)), (1, 1, 1, 2, 2)), ShapeError,
+     "affine_grid: theta must have shape (N, 2, 3) for size (N, C, H, W)"),
+    (lambda: F.unfold(X, 5), ShapeError,
+     "unfold: kernel (5, 5) is larger than the padded input (1, 2, 4, 4)"),
+    (lambda: F.fold(xp.ones((1, 8, 5)), 4, 2), ShapeError,
+     "fold: input must have a multiple of 4 rows and 9 columns, got (1, 8, 5)"),
+    (lambda: F.pixel_shuffle(X, 2), ArgumentError,
+     "pixel_shuffle: channels 2 must be a multiple of the factor, got 4"),
+    (lambda: F.channel_shuffle(X, 3), ArgumentError,
+     "channel_shuffle: channels 2 must be a multiple of the factor, got 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), ERRORS, ids=[e[2][:30] for e in ERRORS])
+def test_wrong_arguments_are_named(call: Any, kind: type[Exception], text: str) -> None:
+    """Each error names the function, what was expected and what came."""
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value).startswith(text)
