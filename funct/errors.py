@@ -22,8 +22,10 @@ __all__ = [
     "LawError",
     "GradientError",
     "AnomalyError",
+    "AllocationError",
     "ArgumentError",
     "AxisError",
+    "ConcretizationError",
     "DTypeError",
     "EscapedTracerError",
     "ExchangeError",
@@ -38,6 +40,7 @@ __all__ = [
     "MissingExtraError",
     "MissingKeyError",
     "QuantizationError",
+    "RangeError",
     "ShapeError",
     "StateDictError",
     "TransformError",
@@ -157,6 +160,10 @@ class TransformError(FunctError, TypeError):
     """A transform applied to a function or arguments that it cannot serve."""
 
 
+class ConcretizationError(TransformError, ValueError):
+    """The elements of a traced array were asked for where a transform cannot give them."""
+
+
 class TreeError(FunctError, ValueError):
     """Two pytrees whose structures differ."""
 
@@ -185,6 +192,14 @@ class ExportError(FunctError, ValueError):
 
 class QuantizationError(FunctError, ValueError):
     """A quantizer's request that cannot be carried out, or parameters out of range."""
+
+
+class RangeError(FunctError, OverflowError):
+    """A Python integer outside the range of the dtype that it has to take."""
+
+
+class AllocationError(FunctError, MemoryError):
+    """An array that memory cannot hold; raised before anything is written."""
 
 
 class ExchangeError(FunctError, BufferError):

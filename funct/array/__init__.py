@@ -27,21 +27,26 @@ from funct.array.creation import triu as triu
 from funct.array.creation import zeros as zeros
 from funct.array.creation import zeros_like as zeros_like
 from funct.array.device import Device as Device
+from funct.array.dtypes import bfloat16 as bfloat16
 from funct.array.dtypes import bool as bool
 from funct.array.dtypes import can_cast as can_cast
 from funct.array.dtypes import complex64 as complex64
 from funct.array.dtypes import complex128 as complex128
 from funct.array.dtypes import finfo as finfo
+from funct.array.dtypes import float8_e4m3fn as float8_e4m3fn
+from funct.array.dtypes import float8_e5m2 as float8_e5m2
 from funct.array.dtypes import float16 as float16
 from funct.array.dtypes import float32 as float32
 from funct.array.dtypes import float64 as float64
 from funct.array.dtypes import iinfo as iinfo
+from funct.array.dtypes import int4 as int4
 from funct.array.dtypes import int8 as int8
 from funct.array.dtypes import int16 as int16
 from funct.array.dtypes import int32 as int32
 from funct.array.dtypes import int64 as int64
 from funct.array.dtypes import isdtype as isdtype
 from funct.array.dtypes import result_type as result_type
+from funct.array.dtypes import uint4 as uint4
 from funct.array.dtypes import uint8 as uint8
 from funct.array.dtypes import uint16 as uint16
 from funct.array.dtypes import uint32 as uint32
@@ -201,29 +206,30 @@ from funct.ops import where as where
 __all__ = [
     "Array", "At", "Device", "Ground", "Tensor", "__array_api_version__",
     "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax",
-    "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bincount",
-    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast",
-    "ceil", "clip", "complex128", "complex64", "concat", "conj", "convolve", "copysign", "corrcoef",
-    "cos", "cosh", "count_nonzero", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",
-    "cumulative_sum", "diff", "digitize", "divide", "e", "einsum", "empty", "empty_like", "equal",
-    "erf", "exp", "expand_dims", "expm1", "eye", "fft", "finfo", "flip", "float16", "float32",
-    "float64", "floor", "floor_divide", "fmod", "from_dlpack", "full", "full_like", "greater",
-    "greater_equal", "histogram", "histogram_bin_edges", "hypot", "iinfo", "imag", "inf", "int16",
-    "int32", "int64", "int8", "interp", "isdtype", "isfinite", "isin", "isinf", "isnan", "kron",
-    "less", "less_equal", "linalg", "linspace", "log", "log10", "log1p", "log2", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul",
-    "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum",
-    "moveaxis", "multiply", "nan", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax",
-    "nanmean", "nanmedian", "nanmin", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
-    "negative", "newaxis", "nextafter", "nonzero", "not_equal", "one_hot", "ones", "ones_like",
-    "outer", "pad", "permute_dims", "pi", "positive", "pow", "prod", "quantile", "ravel", "real",
-    "reciprocal", "remainder", "repeat", "reshape", "result_type", "roll", "round", "searchsorted",
-    "segment_sum", "select", "sign", "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze",
-    "stack", "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot",
-    "tile", "top_k", "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint64", "uint8",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot",
-    "where", "zeros", "zeros_like",
+    "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bfloat16",
+    "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj",
+    "convolve", "copysign", "corrcoef", "cos", "cosh", "count_nonzero", "cov", "cumulative_max",
+    "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "digitize", "divide", "e",
+    "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1", "eye", "fft",
+    "finfo", "flip", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "floor",
+    "floor_divide", "fmod", "from_dlpack", "full", "full_like", "greater", "greater_equal",
+    "histogram", "histogram_bin_edges", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int4",
+    "int64", "int8", "interp", "isdtype", "isfinite", "isin", "isinf", "isnan", "kron", "less",
+    "less_equal", "linalg", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max",
+    "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan",
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
+    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter",
+    "nonzero", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims", "pi",
+    "positive", "pow", "prod", "quantile", "ravel", "real", "reciprocal", "remainder", "repeat",
+    "reshape", "result_type", "roll", "round", "searchsorted", "segment_sum", "select", "sign",
+    "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract",
+    "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "trapezoid",
+    "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64", "uint8", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot", "where",
+    "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"

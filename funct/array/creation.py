@@ -1,125 +1,55 @@
-"""Chapter: creation functions, and dtypes by name."""
+"""Chapter: creation functions; those from data are in `conversion.py`."""
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_shape
+from funct.array.conversion import as_tensor, asarray, check_allocation, from_dlpack, number
 from funct.array.device import check_device
-from funct.array.dtypes import as_dtype, result_type
+from funct.array.dtypes import as_dtype
 from funct.array.tensor import Array, Tensor
-from funct.core import Size, Value
-from funct.errors import DTypeError, FunctError, ShapeError, UnsupportedOperandError
+from funct.core import Size
+from funct.errors import (
+    ArgumentError,
+    DTypeError,
+    FunctError,
+    RangeError,
+    ShapeError,
+    UnsupportedOperandError,
+)
 from funct.ops.families import wrap
 
 __all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "lifted",
     "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """Convert obj (Tensor, number, nested sequence, buffer, DLPack) to a Tensor.
-
-    An object that stands for a Tensor, traced or not, gives it by a method `__funct_array__()`.
-
-    Args: dtype: of the result; None keeps the data's own, Python floats give float64. copy: False
-    forbids one, True forces one; NumPy arrays are copied unless copy is False.
-    Raises: DTypeError: when the data is not numeric. ShapeError: when nested sequences are ragged.
-    Example:
-        >>> import funct.array as xp
-        >>> xp.asarray([[1, 2], [3, 4]]).shape
-        (2, 2)
-
-    Source: Array API 2025.12 `asarray`.
-    """
-    check_device("asarray", device)
-    if hasattr(obj, "__funct_array__"):
-        obj = obj.__funct_array__()
-    if isinstance(obj, Tensor):
-        return _cast_tensor(obj, obj.dtype if dtype is None else as_dtype("asarray", dtype), copy)
-    if isinstance(obj, list | tuple) and any(isinstance(v, Tensor) for v in _flat(obj)):
-        return _stacked(obj, dtype)
-    try:
-        if isinstance(obj, np.ndarray) and copy is False:
-            data = np.asarray(obj, dtype=dtype).view()
-        else:
-            if hasattr(obj, "__array__"):
-                obj = np.asarray(obj)  # not every __array__ knows the argument copy
-            data = np.array(obj, dtype=dtype, order="K")
-    except ValueError as error:
-        raise ShapeError(f"asarray: {error}") from None
-    except TypeError as error:
-        raise DTypeError(f"asarray: {error}") from None
-    if data.dtype.kind not in "biufc" and data.dtype.kind != "V":
-        raise DTypeError(f"asarray: elements must be numbers, got dtype {data.dtype}")
-    return wrap(data if data.__class__ is np.ndarray else np.asarray(data))
-
-
-def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:
-    if dtype == x.dtype:
-        return x
-    if copy is False:
-        raise DTypeError(f"asarray: copy=False, but {x.dtype} must be cast to {dtype}")
-    return ops.astype(x, dtype)
-
-
-def _flat(obj: Any) -> list[Any]:
-    return [w for v in obj for w in _flat(v)] if isinstance(obj, list | tuple) else [obj]
-
-
-def _stacked(obj: Any, dtype: Any) -> Any:
-    if not isinstance(obj, list | tuple):
-        return asarray(obj, dtype=dtype)
-    if not obj:
-        return asarray([], dtype=dtype)
-    parts = [_stacked(v, dtype) for v in obj]
-    if len({p.shape for p in parts}) > 1:
-        raise ShapeError(f"asarray: parts must have one shape, got {[p.shape for p in parts]}")
-    return joined(promoted([ops.reshape(p, (1, *p.shape)) for p in parts]), 0)
-
-
-def promoted(parts: list[Any]) -> list[Any]:
-    """Parts in their common dtype: promotion in pairs would depend on the order."""
-    if all(p.dtype == parts[0].dtype for p in parts):
-        return parts
-    common = result_type(*parts)
-    return [p if p.dtype == common else ops.astype(p, common) for p in parts]
-
-
-def joined(parts: list[Any], axis: int) -> Any:
-    """Pairwise in halves: every element is copied log n times, not n."""
-    if len(parts) == 1:
-        return parts[0]
-    half = len(parts) // 2
-    return ops.concat(joined(parts[:half], axis), joined(parts[half:], axis), axis)
-
-
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
-    """An Array of x's elements through DLPack; copied unless copy is False."""
-    check_device("from_dlpack", device)
-    if not hasattr(x, "__dlpack__"):
-        raise UnsupportedOperandError(
-            f"from_dlpack: x must have __dlpack__, got {type(x).__name__}", fix="use asarray"
-        )
-    data = np.from_dlpack(x)
-    return wrap(data if copy is False else data.copy())
-
-
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
-    """An array of `shape` whose elements are all fill_value; O(1) memory until it is used."""
+    """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
+
+    fill_value is a number or a 0-d array; its dtype is the result's unless one is given.
+    """
     return _constant("full", shape, fill_value, dtype, device)
 
 
 def _constant(name: str, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
     check_device(name, device)
     shape = normal_shape(name, shape)
-    value = fill_value if isinstance(fill_value, Value) else wrap(np.asarray(fill_value))
     if dtype is not None:
-        value = ops.astype(value, as_dtype(name, dtype))
+        dtype = as_dtype(name, dtype)
+    if fill_value.__class__ in (bool, int, float, complex):
+        value = wrap(number(name, fill_value, dtype))
+    else:
+        value = as_tensor(name, fill_value)
+        if dtype is not None and value.dtype != dtype:
+            value = ops.astype(value, dtype)
     return _spread(name, value, shape)
 
 
@@ -143,17 +73,17 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default."""
-    return _constant("zeros", shape, 0.0, np.float64 if dtype is None else dtype, device)
+    return _constant("zeros", shape, 0, np.float64 if dtype is None else dtype, device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones of `shape`, float64 by default."""
-    return _constant("ones", shape, 1.0, np.float64 if dtype is None else dtype, device)
+    return _constant("ones", shape, 1, np.float64 if dtype is None else dtype, device)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes."""
-    return _constant("empty", shape, 0.0, np.float64 if dtype is None else dtype, device)
+    return _constant("empty", shape, 0, np.float64 if dtype is None else dtype, device)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -162,6 +92,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 
 def _like(name: str, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
+    x = as_tensor(name, x)
     return _constant(name, x.shape, fill_value, x.dtype if dtype is None else dtype, device)
 
 
@@ -183,10 +114,59 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Any:
-    """start, start + step, … before stop; one argument is stop."""
+    """start, start + step, … before stop; one argument is stop.
+
+    Integers give int64, or a RangeError; where a bound or the step is a float, the result is
+    float64.
+    """
     check_device("arange", device)
     low, high = (0, start) if stop is None else (start, stop)
-    return wrap(np.arange(low, high, step, dtype=dtype))
+    low, high, step = (
+        _real("arange", *v) for v in (("start", low), ("stop", high), ("step", step))
+    )
+    if step == 0:
+        raise ArgumentError("arange: step must not be 0")
+    if any(math.isinf(v) or math.isnan(v) for v in (low, high, step)):
+        raise ArgumentError(f"arange: start, stop and step must be finite, got {low, high, step}")
+    whole = all(isinstance(v, int) for v in (low, high, step))
+    if dtype is not None:
+        dtype = as_dtype("arange", dtype)
+    elif whole:
+        dtype = np.dtype(np.int64)
+    else:
+        dtype = np.dtype(np.float64)
+    try:
+        steps = -((low - high) // step) if whole else math.ceil((high - low) / step)
+        check_allocation("arange", (max(steps, 0),), dtype)
+        return wrap(np.arange(low, high, step, dtype=dtype))
+    except OverflowError as error:
+        raise RangeError(f"arange: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"arange: {error}") from None
+
+
+def _real(name: str, argument: str, v: Any) -> Any:
+    """A Python int or float; arrays of one element are asked for it."""
+    if isinstance(v, Tensor):
+        v = v.item()
+    if isinstance(v, float | np.floating):
+        return float(v)
+    try:
+        return operator.index(v)
+    except TypeError:
+        raise UnsupportedOperandError(
+            f"{name}: {argument} must be a real number, got {type(v).__name__}"
+        ) from None
+
+
+def _count(name: str, argument: str, n: Any) -> int:
+    try:
+        k = operator.index(n)
+    except TypeError:
+        raise UnsupportedOperandError(
+            f"{name}: {argument} must be an int, got {type(n).__name__}"
+        ) from None
+    return k
 
 
 def linspace(
@@ -199,24 +179,62 @@ def linspace(
     device: Any = None,
     endpoint: bool = True,
 ) -> Any:
-    """num evenly spaced values from start to stop."""
+    """num evenly spaced values from start to stop, which may be complex or traced.
+
+    Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
+    integer dtype rounds down.
+    """
     check_device("linspace", device)
-    return wrap(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
+    n = _count("linspace", "num", num)
+    if n < 0:
+        raise ArgumentError(f"linspace: num must not be negative, got {n}")
+    if dtype is not None:
+        dtype = as_dtype("linspace", dtype)
+    check_allocation("linspace", (n,), np.float64 if dtype is None else dtype)
+    if isinstance(start, Tensor) or isinstance(stop, Tensor):
+        return _between(start, stop, n, dtype, endpoint)
+    for argument, v in (("start", start), ("stop", stop)):
+        if not isinstance(v, bool | int | float | complex | np.number):
+            raise UnsupportedOperandError(
+                f"linspace: {argument} must be a number, got {type(v).__name__}"
+            )
+    try:
+        return wrap(np.linspace(start, stop, n, dtype=dtype, endpoint=bool(endpoint)))
+    except OverflowError as error:
+        raise RangeError(f"linspace: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"linspace: {error}") from None
+
+
+def _between(start: Any, stop: Any, n: int, dtype: Any, endpoint: bool) -> Any:
+    a, b = as_tensor("linspace", start), as_tensor("linspace", stop)
+    if a.shape or b.shape:
+        raise ShapeError(f"linspace: start and stop must be 0-d, got {a.shape} and {b.shape}")
+    w = wrap(np.linspace(0.0, 1.0, n, endpoint=bool(endpoint)))
+    out = a * (1.0 - w) + b * w
+    return out if dtype is None or out.dtype == dtype else ops.astype(out, dtype)
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Any:
-    """Ones on the k-th diagonal, zeros elsewhere."""
+    """Ones on the k-th diagonal, zeros elsewhere; float64 by default."""
     check_device("eye", device)
-    return wrap(np.eye(n_rows, n_cols, k=k, dtype=np.float64 if dtype is None else dtype))
+    shape = normal_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
+    dtype = np.dtype(np.float64) if dtype is None else as_dtype("eye", dtype)
+    check_allocation("eye", shape, dtype)
+    offset = max(min(_count("eye", "k", k), shape[1]), -shape[0])
+    return wrap(np.eye(shape[0], shape[1], k=offset, dtype=dtype))
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     """Coordinate arrays from coordinate vectors; "xy" exchanges the first two axes."""
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     n = len(arrays)
     out = []
     for k, a in enumerate(arrays):
+        a = as_tensor("meshgrid", a)
         if len(a.shape) != 1:
             raise ShapeError(f"meshgrid: arrays must be 1-D, got shape {a.shape}")
         axis = 1 - k if indexing == "xy" and n > 1 and k < 2 else k
@@ -226,20 +244,23 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
     return tuple([ops.broadcast_to(a, common) for a in out])
 
 
-def _triangle(x: Any, k: int, lower: bool) -> Any:
+def _triangle(name: str, x: Any, k: Any) -> Any:
+    x, k = as_tensor(name, x), _count(name, "k", k)
     if len(x.shape) < 2:
-        name = "tril" if lower else "triu"
         raise ShapeError(f"{name}: x must have at least 2 axes, got shape {x.shape}")
-    rows, columns = np.ogrid[: int(x.shape[-2]), : int(x.shape[-1])]
-    keep = columns - rows <= k if lower else columns - rows >= k
+    shape = (int(x.shape[-2]), int(x.shape[-1]))
+    check_allocation(name, x.shape, x.dtype)
+    k = max(min(k, shape[1]), -shape[0] - 1)
+    rows, columns = np.ogrid[: shape[0], : shape[1]]
+    keep = columns - rows <= k if name == "tril" else columns - rows >= k
     return ops.where(wrap(keep), x, ops.astype(wrap(np.asarray(0)), x.dtype))
 
 
 def tril(x: Any, /, *, k: int = 0) -> Any:
     """x with zeros above the k-th diagonal."""
-    return _triangle(x, k, True)
+    return _triangle("tril", x, k)
 
 
 def triu(x: Any, /, *, k: int = 0) -> Any:
     """x with zeros below the k-th diagonal."""
-    return _triangle(x, k, False)
+    return _triangle("triu", x, k)

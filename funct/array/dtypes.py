@@ -1,51 +1,76 @@
-"""Data types, and what the standard asks about them."""
+"""Data types, and what the standard asks about them.
+
+Beyond the standard there are float16 and five dtypes for storage, from ml_dtypes: bfloat16, two
+float8, int4 and uint4. NumPy computes with those in float32 or int8 and rounds; with a Python float
+they give float32.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import attrs
+import ml_dtypes
 import numpy as np
 
 from funct.core import Value
-from funct.errors import DTypeError
+from funct.errors import ArgumentError, DTypeError
 
 __all__ = [
-    "bool", "can_cast", "complex64", "complex128", "finfo", "float16", "float32", "float64",
-    "iinfo", "int8", "int16", "int32", "int64", "isdtype", "result_type", "uint8", "uint16",
-    "uint32", "uint64",
+    "bfloat16", "bool", "can_cast", "complex64", "complex128", "finfo", "float16", "float32",
+    "float64", "float8_e4m3fn", "float8_e5m2", "iinfo", "int4", "int8", "int16", "int32", "int64",
+    "isdtype", "result_type", "uint4", "uint8", "uint16", "uint32", "uint64",
 ]  # fmt: skip
 
 DType = np.dtype[Any]
 
 bool: DType = np.dtype(np.bool_)
+int4: DType = np.dtype(ml_dtypes.int4)
 int8: DType = np.dtype(np.int8)
 int16: DType = np.dtype(np.int16)
 int32: DType = np.dtype(np.int32)
 int64: DType = np.dtype(np.int64)
+uint4: DType = np.dtype(ml_dtypes.uint4)
 uint8: DType = np.dtype(np.uint8)
 uint16: DType = np.dtype(np.uint16)
 uint32: DType = np.dtype(np.uint32)
 uint64: DType = np.dtype(np.uint64)
+float8_e4m3fn: DType = np.dtype(ml_dtypes.float8_e4m3fn)
+float8_e5m2: DType = np.dtype(ml_dtypes.float8_e5m2)
+bfloat16: DType = np.dtype(ml_dtypes.bfloat16)
 float16: DType = np.dtype(np.float16)
 float32: DType = np.dtype(np.float32)
 float64: DType = np.dtype(np.float64)
 complex64: DType = np.dtype(np.complex64)
 complex128: DType = np.dtype(np.complex128)
 
+_KINDS = {
+    "bool": frozenset({bool}),
+    "signed integer": frozenset({int4, int8, int16, int32, int64}),
+    "unsigned integer": frozenset({uint4, uint8, uint16, uint32, uint64}),
+    "real floating": frozenset({float8_e4m3fn, float8_e5m2, bfloat16, float16, float32, float64}),
+    "complex floating": frozenset({complex64, complex128}),
+}
+_KINDS["integral"] = _KINDS["signed integer"] | _KINDS["unsigned integer"]
+_KINDS["numeric"] = _KINDS["integral"] | _KINDS["real floating"] | _KINDS["complex floating"]
+
+DTYPES = _KINDS["bool"] | _KINDS["numeric"]
+
 
 def as_dtype(name: str, dtype: Any) -> DType:
-    """A dtype from what NumPy takes for one, or DTypeError that names the function."""
+    """A dtype of arrays from what NumPy takes for one; DTypeError names the function."""
     try:
-        return np.dtype(dtype)
-    except TypeError:
-        raise DTypeError(f"{name}: {dtype!r} is no dtype") from None
-
-
-_KINDS = {
-    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
-    "real floating": "f", "complex floating": "c", "numeric": "iufc",
-}  # fmt: skip
+        found = np.dtype(dtype) if dtype is not None else None
+    except Exception:  # NumPy parses strings and calls attributes: anything may come
+        found = None
+    if found is None:
+        raise DTypeError(f"{name}: {dtype!r} is no dtype")
+    if found not in DTYPES:
+        native = found.newbyteorder("=")
+        if native not in DTYPES:
+            raise DTypeError(f"{name}: arrays hold numbers and booleans, not {dtype!r}")
+        return native
+    return found
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
@@ -55,23 +80,36 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     if isinstance(kind, str):
         if kind not in _KINDS:
             raise DTypeError(f"isdtype: kind must be one of {sorted(_KINDS)}, got {kind!r}")
-        return np.dtype(dtype).kind in _KINDS[kind]
-    return np.dtype(dtype) == np.dtype(kind)
+        return as_dtype("isdtype", dtype) in _KINDS[kind]
+    return as_dtype("isdtype", dtype) == as_dtype("isdtype", kind)
 
 
-def result_type(*arrays_and_dtypes: Any) -> Any:
+def result_type(*arrays_scalars_and_dtypes: Any) -> Any:
     """The dtype that the operands promote to; Python numbers adopt the others' dtype."""
+    given = [_promotable(a) for a in arrays_scalars_and_dtypes]
+    if not given:
+        raise ArgumentError("result_type: at least one array, number or dtype is needed")
     try:
-        given = [a.dtype if isinstance(a, Value) else a for a in arrays_and_dtypes]
-        return np.result_type(*given)
-    except TypeError as error:
-        raise DTypeError(f"result_type: {error}") from None
+        return as_dtype("result_type", np.result_type(*given))
+    except TypeError:
+        names = ", ".join(str(a) for a in given)
+        raise DTypeError(f"result_type: {names} have no common dtype") from None
+
+
+def _promotable(a: Any) -> Any:
+    if isinstance(a, Value | np.ndarray | np.generic):
+        return a.dtype
+    # true subclasses of numbers, such as np.float64, are dealt with; these four are weak
+    return a if a.__class__ in _NUMBERS else as_dtype("result_type", a)
+
+
+_NUMBERS = (True.__class__, int, float, complex)
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
     """Whether a cast follows the promotion rules."""
-    source = from_.dtype if isinstance(from_, Value) else np.dtype(from_)
-    return np.can_cast(source, np.dtype(to), "safe")
+    source = from_.dtype if isinstance(from_, Value) else as_dtype("can_cast", from_)
+    return np.can_cast(source, as_dtype("can_cast", to), "safe")
 
 
 @attrs.frozen
@@ -87,11 +125,11 @@ class FloatLimits:
 
 
 def finfo(type: Any, /) -> FloatLimits:
-    """Limits of a floating dtype or of an array's."""
-    dtype = type.dtype if isinstance(type, Value) else np.dtype(type)
-    if dtype.kind not in "fc":
+    """Limits of a floating dtype or of an array's; those of its parts for a complex one."""
+    dtype = type.dtype if isinstance(type, Value) else as_dtype("finfo", type)
+    if dtype not in _KINDS["real floating"] | _KINDS["complex floating"]:
         raise DTypeError(f"finfo: dtype must be floating, got {dtype}")
-    info = np.finfo(dtype)
+    info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return FloatLimits(
         int(info.bits), float(info.eps), float(info.max), float(info.min),
         float(info.smallest_normal), np.dtype(info.dtype),
@@ -110,8 +148,8 @@ class IntegerLimits:
 
 def iinfo(type: Any, /) -> IntegerLimits:
     """Limits of an integer dtype or of an array's."""
-    dtype = type.dtype if isinstance(type, Value) else np.dtype(type)
-    if dtype.kind not in "iu":
+    dtype = type.dtype if isinstance(type, Value) else as_dtype("iinfo", type)
+    if dtype not in _KINDS["integral"]:
         raise DTypeError(f"iinfo: dtype must be of integers, got {dtype}")
-    info = np.iinfo(dtype)
-    return IntegerLimits(int(info.bits), int(info.max), int(info.min), np.dtype(info.dtype))
+    info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return IntegerLimits(int(info.bits), int(info.max), int(info.min), dtype)

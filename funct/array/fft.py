@@ -15,7 +15,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
-from funct.array.creation import asarray
+from funct.array.conversion import asarray
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import roll
 from funct.core import Shape

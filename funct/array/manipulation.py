@@ -9,7 +9,8 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis, normal_shape
-from funct.array.creation import asarray, joined, lifted, promoted
+from funct.array.conversion import asarray, joined, promoted
+from funct.array.creation import lifted
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Tensor
 from funct.core import Size

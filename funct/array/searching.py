@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
-from funct.array.creation import asarray
+from funct.array.conversion import asarray
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape
 from funct.errors import DTypeError, ShapeError

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funct import ops
-from funct.array.creation import asarray, full, promoted
+from funct.array.conversion import asarray, promoted
+from funct.array.creation import full
 from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
 from funct.ops.families import constant

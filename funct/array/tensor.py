@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
@@ -16,13 +17,17 @@ import numpy as np
 from funct import ops
 from funct.array.device import CPU, Device, check_device
 from funct.array.indexing import At, index
+from funct.array.methods import Methods
 from funct.core import Level, Operand, Primitive, Region, Shape, Size, Value
 from funct.errors import (
     ArgumentError,
+    ConcretizationError,
+    DTypeError,
     ExchangeError,
+    FunctError,
     ImmutableError,
+    RangeError,
     ShapeError,
-    TransformError,
     UnsupportedOperandError,
 )
 from funct.ops.families import adopt, explain, wrap
@@ -34,11 +39,10 @@ _VERSIONS = ("2023.12", "2024.12", "2025.12")
 ndarray = np.ndarray
 
 
-class Tensor(Value):
+class Tensor(Methods):
     """Any array: concrete (`Array`) or traced. Immutable."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # ndarray + Tensor comes to Tensor.__radd__
 
     value: Any  # what a tracer stands for, one level down
 
@@ -279,8 +283,8 @@ class Tensor(Value):
         return sys.modules["funct.array"]
 
 
-def _cut(name: str, what: str) -> TransformError:
-    return TransformError(
+def _cut(name: str, what: str) -> ConcretizationError:
+    return ConcretizationError(
         f"{name}: a traced array cannot become {what}: what is computed there would be a constant "
         "to the transform",
         fix="compute with funct.array",
@@ -409,16 +413,29 @@ class Array(Tensor):
         return bool(self._number("bool"))
 
     def __int__(self, /) -> int:
-        return int(self._number("int"))
+        v = self._number("int")
+        try:
+            return int(v)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise _no_number("int", v, error) from None
 
     def __float__(self, /) -> float:
-        return float(self._number("float"))
+        v = self._number("float")
+        try:
+            return float(v)
+        except TypeError as error:
+            raise _no_number("float", v, error) from None
 
     def __complex__(self, /) -> complex:
         return complex(self._number("complex"))
 
     def __index__(self, /) -> int:
-        return int(self.data.__index__())
+        if self.data.ndim or self.data.dtype.kind not in "iu":
+            raise UnsupportedOperandError(
+                "index: only a 0-d array of integers is an index, got "
+                f"shape {self.data.shape} and dtype {self.data.dtype}"
+            )
+        return int(self.data)
 
     def concrete(self) -> Any:
         """The buffer."""
@@ -429,12 +446,10 @@ class Array(Tensor):
             return self.data.astype(dtype)
         if copy:
             return self.data.copy("K")
-        view = self.data.view()
-        view.flags.writeable = False  # no write through any view changes a Tensor
-        return view
+        return _read_only(self.data)
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        return memoryview(self.__array__())  # asked for from Python 3.12 on
+        return memoryview(self.data).toreadonly()  # asked for from Python 3.12 on
 
     def __dlpack__(
         self,
@@ -474,7 +489,40 @@ class Array(Tensor):
 
     def __repr__(self) -> str:
         text = np.array2string(self.data, separator=", ", prefix="Array(")
-        return f"Array({text}, dtype={self.data.dtype})"
+        summary = "..." in text or not self.data.size
+        shape = f"shape={self.data.shape}, " if summary else ""
+        return f"Array({text}, {shape}dtype={self.data.dtype})"
+
+    def _repr_html_(self) -> str:
+        head = f"<strong>Array</strong> {self.data.shape} {self.data.dtype}"
+        return f"<div>{head}<pre>{html.escape(np.array2string(self.data))}</pre></div>"
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis; 0 where an axis is repeated.
+
+        Only an Array has a layout. Functions that move no element (`permute_dims`, slices,
+        `expand_dims`, `squeeze`, `flip`, `broadcast_to`, `moveaxis`, `unstack`, and `reshape` of
+        contiguous elements) are views of the same buffer.
+        """
+        return self.data.strides
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in C order without gaps."""
+        return bool(self.data.flags.c_contiguous)
+
+
+def _read_only(data: Any) -> Any:
+    """A view that cannot be made writable: NumPy asks the owner, and that is a memoryview here."""
+    if data.dtype.num >= 256:  # a dtype of ml_dtypes: no buffer format
+        raw = data.view(f"u{data.dtype.itemsize}")
+        return np.asarray(memoryview(raw).toreadonly()).view(data.dtype)
+    return np.asarray(memoryview(data).toreadonly())
+
+
+def _no_number(name: str, v: Any, error: Exception) -> FunctError:
+    kinds: dict[type, type[FunctError]] = {ValueError: ArgumentError, OverflowError: RangeError}
+    return kinds.get(type(error), DTypeError)(f"{name}: {v} cannot be converted: {error}")
 
 
 adopt(Array, Array.level)

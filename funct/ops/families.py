@@ -20,9 +20,12 @@ from funct import core, ops
 from funct.core import Absent, Diagonal, Linear, Primitive, Rule, Sample, ShapeDtype, Size, Value
 from funct.core.level import bind, bind1, bind2
 from funct.errors import (
+    AllocationError,
+    ArgumentError,
     DTypeError,
     FunctError,
     IndexOutOfBoundsError,
+    RangeError,
     ShapeError,
     UnsupportedOperandError,
 )
@@ -76,8 +79,12 @@ def explain(
     prim: Primitive, args: Sequence[Any], params: tuple[Any, ...], error: Exception
 ) -> Exception:
     """The typed error for a failed call: the abstract rule knows best, NumPy second best."""
-    if isinstance(error, FunctError | MemoryError | RecursionError | Warning):
+    if isinstance(error, FunctError | RecursionError | Warning):
         return error
+    if isinstance(error, MemoryError):
+        return AllocationError(f"{prim.name}: {error}")
+    if isinstance(error, OverflowError):
+        return RangeError(f"{prim.name}: {error}")
     for name, a in zip(prim.operands, args, strict=False):
         if not isinstance(a, Value | bool | int | float | complex | np.generic | ndarray | Size):
             return UnsupportedOperandError(
@@ -96,7 +103,8 @@ def explain(
         dtypes = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         return DTypeError(f"{prim.name}: not defined for {dtypes}")
     if isinstance(error, ValueError):
-        return ShapeError(f"{prim.name}: {error}")
+        kind = ShapeError if prim.spread is None else ArgumentError  # the aval knows its shapes
+        return kind(f"{prim.name}: {error}")
     return error
 
 

@@ -414,7 +414,7 @@ def _astype_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -
 
 
 def _astype_aval(args: Args, params: Params) -> ShapeDtype:
-    if args[0].dtype.kind == "c" and params[0].kind != "c":
+    if args[0].dtype.kind == "c" and params[0].kind not in "cb":
         raise DTypeError(
             f"astype: a complex array has no {params[0]} value", fix="take real(x) or imag(x) first"
         )
@@ -422,7 +422,7 @@ def _astype_aval(args: Args, params: Params) -> ShapeDtype:
 
 
 def _astype_raw(x: Any, dtype: np.dtype[Any]) -> Any:
-    if x.dtype.kind == "c" and dtype.kind != "c":
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError("complex to real")
     return x.astype(dtype)
 

@@ -255,7 +255,7 @@ def test_a_zero_d_array_is_no_iterable() -> None:
 
 
 @pytest.mark.parametrize("transform", [ft.grad, ft.jit, ft.vmap], ids=["grad", "jit", "vmap"])
-@pytest.mark.parametrize("leave", [np.asarray, np.from_dlpack, np.sum])
+@pytest.mark.parametrize("leave", [np.asarray, np.from_dlpack, np.median])
 def test_tracers_do_not_leave(transform: Any, leave: Any) -> None:
     """No tracer becomes an ndarray in silence: a derivative would be lost, or a value baked in."""
     with pytest.raises(TypeError):

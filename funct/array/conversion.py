@@ -1,0 +1,233 @@
+"""What users give, as Tensors: `asarray`, `from_dlpack`, and operands of functions."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.device import check_device
+from funct.array.dtypes import DTYPES, as_dtype, result_type
+from funct.array.tensor import Tensor
+from funct.errors import (
+    AllocationError,
+    ArgumentError,
+    DTypeError,
+    ExchangeError,
+    FunctError,
+    RangeError,
+    ShapeError,
+    UnsupportedOperandError,
+)
+from funct.ops.families import wrap
+
+__all__ = [
+    "as_tensor", "asarray", "check_allocation", "from_dlpack", "joined", "number", "promoted",
+]  # fmt: skip
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
+    """Convert obj (Tensor, number, nested sequence, buffer, DLPack) to a Tensor.
+
+    An object that stands for a Tensor, traced or not, gives it by a method `__funct_array__()`. A
+    Tensor is never copied, for nobody can write into it. Other arrays and buffers are, unless
+    copy is False: then the result shares their memory, and who writes into it changes the result.
+
+    Args: dtype: of the result; None keeps the data's own, Python floats give float64.
+    Raises: DTypeError: when the data is not numeric. ShapeError: when nested sequences are ragged.
+    RangeError: when a Python integer does not fit. ArgumentError: when copy is False and the data
+    cannot be shared.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.asarray([[1, 2], [3, 4]]).shape
+        (2, 2)
+
+    Source: Array API 2025.12 `asarray`.
+    """
+    check_device("asarray", device)
+    if dtype is not None:
+        dtype = as_dtype("asarray", dtype)
+    if hasattr(obj, "__funct_array__"):
+        obj = obj.__funct_array__()
+    if isinstance(obj, Tensor):
+        return _cast_tensor(obj, obj.dtype if dtype is None else dtype, copy)
+    if copy is False:
+        return wrap(_shared(obj, dtype))
+    if obj.__class__ in _NUMBERS:
+        return wrap(number("asarray", obj, dtype))
+    if isinstance(obj, list | tuple) and any(isinstance(v, Tensor) for v in _flat(obj)):
+        return _stacked(obj, dtype)
+    if hasattr(obj, "__array__"):
+        obj = _array_of(obj)  # not every __array__ knows the argument copy
+    elif hasattr(obj, "__dlpack__"):
+        found = from_dlpack(obj)
+        return found if dtype is None else ops.astype(found, dtype)
+    return wrap(_converted("asarray", obj, dtype))
+
+
+def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:
+    if dtype == x.dtype:
+        return x
+    if copy is False:
+        raise ArgumentError(f"asarray: copy=False, but {x.dtype} must be cast to {dtype}")
+    return ops.astype(x, dtype)
+
+
+def _shared(obj: Any, dtype: Any) -> Any:
+    """A view of what has a buffer."""
+    try:
+        data = np.asarray(obj if hasattr(obj, "__array__") else memoryview(obj))
+    except (TypeError, ValueError, BufferError):
+        raise ArgumentError(
+            f"asarray: copy=False, but a {type(obj).__name__} has no buffer to share"
+        ) from None
+    found = _known("asarray", data)
+    if dtype not in (None, found.dtype) or found is not data:
+        raise ArgumentError(f"asarray: copy=False, but {data.dtype} must be cast to {dtype}")
+    return data.view()
+
+
+def _array_of(obj: Any) -> Any:
+    try:
+        return np.asarray(obj)
+    except FunctError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DTypeError(f"asarray: a {type(obj).__name__} gives no array: {error}") from None
+
+
+def _converted(name: str, obj: Any, dtype: Any) -> Any:
+    try:
+        data = np.array(obj, dtype=dtype, order="K")
+    except OverflowError as error:
+        raise RangeError(f"{name}: {error}") from None
+    except MemoryError as error:
+        raise AllocationError(f"{name}: {error}") from None
+    except ValueError as error:
+        raise ShapeError(f"{name}: {error}") from None
+    except Exception as error:  # sequences of the user's own classes raise what they like
+        raise DTypeError(f"{name}: {error}") from None
+    if data.dtype == object and all(v.__class__ in _NUMBERS for v in data.flat):
+        raise RangeError(f"{name}: a Python integer does not fit int64")
+    return _known(name, data)
+
+
+def _known(name: str, data: Any) -> Any:
+    """Data of a dtype that arrays have, in native byte order."""
+    if data.dtype not in DTYPES:
+        native = data.dtype.newbyteorder("=")
+        if native not in DTYPES:
+            raise DTypeError(f"{name}: elements must be numbers, got dtype {data.dtype}")
+        data = data.astype(native)
+    return data if data.__class__ is np.ndarray else np.asarray(data)
+
+
+def number(name: str, value: Any, dtype: Any = None) -> Any:
+    """A 0-d buffer of a Python number; an integer must fit its dtype."""
+    if value.__class__ is int and dtype is None and not -(2**63) <= value < 2**63:
+        raise RangeError(f"{name}: {value} does not fit int64", fix="dtype=funct.array.float64")
+    if value.__class__ is complex and dtype is not None and dtype.kind not in "cb":
+        raise DTypeError(f"{name}: {value} has no {dtype} value")
+    try:
+        return np.asarray(value, dtype=dtype)
+    except OverflowError as error:
+        raise RangeError(f"{name}: {error}") from None
+    except ValueError as error:  # NaN as an integer
+        raise ArgumentError(f"{name}: {error}") from None
+
+
+def as_tensor(name: str, x: Any) -> Any:
+    """An operand as a Tensor: Tensors pass, arrays and numbers are converted, the rest refused."""
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, np.ndarray | np.generic):
+        return wrap(_converted(name, x, None))
+    if hasattr(x, "__funct_array__"):
+        return x.__funct_array__()
+    if x.__class__ in _NUMBERS:
+        return wrap(number(name, x))
+    raise UnsupportedOperandError(
+        f"{name}: x must be a Tensor, got {type(x).__name__}",
+        fix="funct.array.asarray(x)" if isinstance(x, list | tuple) else None,
+    )
+
+
+def _flat(obj: Any) -> list[Any]:
+    return [w for v in obj for w in _flat(v)] if isinstance(obj, list | tuple) else [obj]
+
+
+def _stacked(obj: Any, dtype: Any) -> Any:
+    if not isinstance(obj, list | tuple):
+        return asarray(obj, dtype=dtype)
+    if not obj:
+        return asarray([], dtype=dtype)
+    parts = [_stacked(v, dtype) for v in obj]
+    if len({p.shape for p in parts}) > 1:
+        raise ShapeError(f"asarray: parts must have one shape, got {[p.shape for p in parts]}")
+    return joined(promoted([ops.reshape(p, (1, *p.shape)) for p in parts]), 0)
+
+
+def promoted(parts: list[Any]) -> list[Any]:
+    """Parts in their common dtype: promotion in pairs would depend on the order."""
+    if all(p.dtype == parts[0].dtype for p in parts):
+        return parts
+    common = result_type(*parts)
+    return [p if p.dtype == common else ops.astype(p, common) for p in parts]
+
+
+def joined(parts: list[Any], axis: int) -> Any:
+    """Pairwise in halves: every element is copied log n times, not n."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return ops.concat(joined(parts[:half], axis), joined(parts[half:], axis), axis)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An Array of x's elements through DLPack; copied unless copy is False.
+
+    With copy=False the result shares x's memory, and who writes into x changes the result. A
+    Tensor comes back as it is.
+
+    Raises: UnsupportedOperandError: when x has no `__dlpack__`. ExchangeError: when x's library
+    cannot hand it over.
+    Source: Array API 2025.12 `from_dlpack`.
+    """
+    check_device("from_dlpack", device)
+    if isinstance(x, Tensor):
+        return x
+    if not hasattr(x, "__dlpack__"):
+        raise UnsupportedOperandError(
+            f"from_dlpack: x must have __dlpack__, got {type(x).__name__}", fix="use asarray"
+        )
+    try:
+        data = np.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ExchangeError(f"from_dlpack: {error}") from None
+    return wrap(_known("from_dlpack", data if copy is False else data.copy("K")))
+
+
+def check_allocation(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse an array that is larger than the machine's memory, before it is asked for."""
+    size = np.dtype(dtype).itemsize
+    for n in shape:
+        size *= n
+    if size > _MEMORY:
+        raise AllocationError(
+            f"{name}: an array of shape {shape} and dtype {np.dtype(dtype)} takes {size} bytes, "
+            f"the machine has {_MEMORY}"
+        )
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not a POSIX system
+        return 2**48
+
+
+_MEMORY = _memory()

@@ -1,0 +1,176 @@
+"""NumPy's methods, for code that writes `x.sum()`; each calls the function of its name.
+
+Also NumPy's own functions: `np.sin(x)` and `np.sum(x)` give Tensors, so they are traced.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from funct.core import Value
+from funct.errors import ArgumentError
+
+__all__ = ["Methods"]
+
+_UFUNCS = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+    "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj",
+    "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "power": "pow",
+    "right_shift": "bitwise_right_shift", "rint": "round", "true_divide": "divide",
+}  # fmt: skip
+
+
+def _xp() -> Any:
+    return sys.modules["funct.array"]  # stands above this file and is loaded by the time of a call
+
+
+def _fixed(method: str, **arguments: Any) -> None:
+    """Arguments of NumPy's that a Tensor has no use for, at their default."""
+    for argument, value in arguments.items():
+        if value is not None:
+            raise ArgumentError(f"{method}: {argument} must be None, got {value!r}")
+
+
+def _one_or_many(given: tuple[Any, ...]) -> Any:
+    return given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+
+
+class Methods(Value):
+    """The methods of `Tensor` that are functions of the namespace under another spelling."""
+
+    __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        function = getattr(_xp(), name, None)
+        if method != "__call__" or kwargs or not callable(function):
+            return NotImplemented
+        return function(*inputs)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return _xp().real(self)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return _xp().imag(self) if self.dtype.kind == "c" else _xp().zeros_like(self)
+
+    def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+        """x in another dtype."""
+        return _xp().astype(self, dtype, copy=copy, device=device)
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
+        """The elements in another shape, given as one tuple or as several ints."""
+        return _xp().reshape(self, _one_or_many(shape), copy=copy)
+
+    def ravel(self) -> Any:
+        """The elements in one axis."""
+        return _xp().reshape(self, (-1,))
+
+    flatten = ravel
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order; reversed where none is given."""
+        order = _one_or_many(axes) if axes else None
+        return _xp().permute_dims(self, tuple(range(self.ndim))[::-1] if order is None else order)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """Without axes of length 1: all of them, or those given."""
+        if axis is None:
+            axis = tuple([i for i, n in enumerate(self.shape) if n == 1])
+        return _xp().squeeze(self, axis)
+
+    def copy(self) -> Any:
+        """The array itself: nobody can write into it."""
+        return self
+
+    def conj(self) -> Any:
+        """The complex conjugate."""
+        return _xp().conj(self)
+
+    def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
+        """x limited to [min, max]."""
+        _fixed("clip", out=out)
+        return _xp().clip(self, min, max)
+
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    ) -> Any:
+        """Sum over axes."""
+        _fixed("sum", out=out)
+        return _xp().sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(
+        self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
+    ) -> Any:
+        """Product over axes."""
+        _fixed("prod", out=out)
+        return _xp().prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(
+        self, axis: Any = None, dtype: None = None, out: None = None, keepdims: bool = False
+    ) -> Any:
+        """Mean over axes."""
+        _fixed("mean", dtype=dtype, out=out)
+        return _xp().mean(self, axis=axis, keepdims=keepdims)
+
+    def std(
+        self, axis: Any = None, dtype: None = None, out: None = None, ddof: float = 0,
+        keepdims: bool = False,
+    ) -> Any:  # fmt: skip
+        """Standard deviation over axes, with n - ddof in the denominator."""
+        _fixed("std", dtype=dtype, out=out)
+        return _xp().std(self, axis=axis, correction=ddof, keepdims=keepdims)
+
+    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The largest element over axes."""
+        _fixed("max", out=out)
+        return _xp().max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The smallest element over axes."""
+        _fixed("min", out=out)
+        return _xp().min(self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """Position of the largest element."""
+        _fixed("argmax", out=out)
+        return _xp().argmax(self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """Position of the smallest element."""
+        _fixed("argmin", out=out)
+        return _xp().argmin(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Whether all elements over axes are true."""
+        _fixed("all", out=out)
+        return _xp().all(self, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """Whether any element over axes is true."""
+        _fixed("any", out=out)
+        return _xp().any(self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        """Sums up to each element; over all elements where axis is None."""
+        _fixed("cumsum", out=out)
+        x = self.ravel() if axis is None else self
+        return _xp().cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
+
+    def argsort(self, axis: int = -1) -> Any:
+        """Positions of the elements in rising order."""
+        return _xp().argsort(self, axis=axis)
+
+    def nonzero(self) -> Any:
+        """Positions of the elements that are not 0, one array per axis."""
+        return _xp().nonzero(self)
+
+    def dot(self, other: Any, /) -> Any:
+        """Product with another array: the last axis with the next to last, or the only one."""
+        return self @ other if self.ndim and np.ndim(other) else self * other
