@@ -1,9 +1,9 @@
 """funct: immutable Array-API arrays under function transforms that compose in any order.
 
-    import funct as ft
-    import funct.array as xp
+import funct as ft
+import funct.array as xp
 
-    ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
+ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
 """
 
 from funct import array as array
@@ -24,12 +24,15 @@ from funct.transforms import Pullback as Pullback
 from funct.transforms import Zero as Zero
 from funct.transforms import all_gather as all_gather
 from funct.transforms import all_to_all as all_to_all
+from funct.transforms import associative_scan as associative_scan
 from funct.transforms import axis_index as axis_index
 from funct.transforms import axis_size as axis_size
+from funct.transforms import cond as cond
 from funct.transforms import custom_jvp as custom_jvp
 from funct.transforms import custom_vjp as custom_vjp
 from funct.transforms import detect_anomaly as detect_anomaly
 from funct.transforms import eval_shape as eval_shape
+from funct.transforms import fori_loop as fori_loop
 from funct.transforms import grad as grad
 from funct.transforms import hessian as hessian
 from funct.transforms import hook as hook
@@ -42,6 +45,7 @@ from funct.transforms import jvp as jvp
 from funct.transforms import linear_transpose as linear_transpose
 from funct.transforms import linearize as linearize
 from funct.transforms import make_graph as make_graph
+from funct.transforms import map as map
 from funct.transforms import node_hook as node_hook
 from funct.transforms import offload as offload
 from funct.transforms import once_differentiable as once_differentiable
@@ -52,20 +56,24 @@ from funct.transforms import ppermute as ppermute
 from funct.transforms import psum as psum
 from funct.transforms import psum_scatter as psum_scatter
 from funct.transforms import saved_hooks as saved_hooks
+from funct.transforms import scan as scan
 from funct.transforms import stop_gradient as stop_gradient
+from funct.transforms import switch as switch
 from funct.transforms import trace_dispatch as trace_dispatch
 from funct.transforms import value_and_grad as value_and_grad
 from funct.transforms import vjp as vjp
 from funct.transforms import vmap as vmap
+from funct.transforms import while_loop as while_loop
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Array", "DispatchTrace", "Graph", "Pullback", "Sample", "ShapeDtype", "Tensor", "Zero",
-    "all_gather", "all_to_all", "array", "axis_index", "axis_size", "check_grads",
-    "check_primitive", "check_pure", "config", "custom_jvp", "custom_vjp", "detect_anomaly",
-    "errors", "eval_shape", "grad", "hessian", "hook", "hvp", "intercept", "jacfwd", "jacrev",
-    "jit", "jvp", "linear_transpose", "linearize", "make_graph", "node_hook", "offload",
-    "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter", "random",
-    "saved_hooks", "stop_gradient", "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap",
+    "all_gather", "all_to_all", "array", "associative_scan", "axis_index", "axis_size",
+    "check_grads", "check_primitive", "check_pure", "cond", "config", "custom_jvp", "custom_vjp",
+    "detect_anomaly", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hook", "hvp",
+    "intercept", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph",
+    "map", "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute",
+    "psum", "psum_scatter", "random", "saved_hooks", "scan", "stop_gradient", "switch",
+    "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

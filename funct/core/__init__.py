@@ -15,6 +15,7 @@ from funct.core.primitive import Sample as Sample
 from funct.core.primitive import ShapeDtype as ShapeDtype
 from funct.core.primitive import catalogue as catalogue
 from funct.core.primitive import enter as enter
+from funct.core.primitive import join as join
 from funct.core.primitive import lookup as lookup
 from funct.core.region import Region as Region
 from funct.core.rule import Absent as Absent
@@ -38,5 +39,6 @@ __all__ = [
     "Absent", "Derived", "Diagonal", "Joint", "Level", "Linear", "Lowering", "Number", "OnnxWriter",
     "Operand", "Pair", "Primitive", "Region", "Rule", "Sample", "Shape", "ShapeDtype", "Size",
     "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region", "catalogue", "enter",
-    "ground_level", "is_one", "lookup", "open_shape", "set_ground", "size_values", "top_level",
+    "ground_level", "is_one", "join", "lookup", "open_shape", "set_ground", "size_values",
+    "top_level",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ __all__ = [
     "ShapeDtype",
     "catalogue",
     "enter",
+    "join",
     "lookup",
 ]
 
@@ -147,10 +148,13 @@ _catalogue: dict[str, Primitive] = {}
 def enter(prim: Primitive, fn: Callable[..., Any]) -> None:
     """Bind the record to its function and put it into the catalogue."""
     assert prim.name not in _catalogue, f"two primitives are named {prim.name}"
-    object.__setattr__(
-        prim, "fn", fn
-    )  # the record and its function need each other; set once, here
+    join(prim, fn)
     _catalogue[prim.name] = prim
+
+
+def join(prim: Primitive, fn: Callable[..., Any]) -> None:
+    """Bind the record to its function: they need each other, so this is done once, after both."""
+    object.__setattr__(prim, "fn", fn)
 
 
 def catalogue() -> Iterator[Primitive]:

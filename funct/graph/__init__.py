@@ -5,6 +5,7 @@ from funct.graph.capture import GraphTracer as GraphTracer
 from funct.graph.capture import capture as capture
 from funct.graph.check import check as check
 from funct.graph.ir import Call as Call
+from funct.graph.ir import Control as Control
 from funct.graph.ir import Entry as Entry
 from funct.graph.ir import Graph as Graph
 from funct.graph.ir import Guard as Guard
@@ -20,7 +21,7 @@ from funct.graph.run import holds as holds
 from funct.graph.show import show as show
 
 __all__ = [
-    "Call", "Capture", "Entry", "Graph", "GraphTracer", "Guard", "Interpreter", "Node",
+    "Call", "Capture", "Control", "Entry", "Graph", "GraphTracer", "Guard", "Interpreter", "Node",
     "Symbol", "Transformer", "Var", "capture", "check", "eliminate_dead", "holds",
     "inline_calls", "share_common", "show",
 ]  # fmt: skip

@@ -14,7 +14,17 @@ import attrs
 import numpy as np
 
 from funct.array import Array, Tensor, asarray
-from funct.core import Level, Number, Primitive, Region, Size, SizeScope, open_shape, size_values
+from funct.core import (
+    Level,
+    Number,
+    Primitive,
+    Region,
+    ShapeDtype,
+    Size,
+    SizeScope,
+    open_shape,
+    size_values,
+)
 from funct.errors import FunctError, TransformError
 from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
 from funct.ops.families import explain
@@ -153,7 +163,11 @@ class Capture(Level):
         return Var(f"v{self.count}", tuple(shape), dtype)
 
     def input(self, x: Any, names: dict[int, str] | None) -> GraphTracer:
-        """A tracer for one input; `names` maps axes to symbols."""
+        """A tracer for one input; `names` maps axes to symbols. A ShapeDtype has no value."""
+        if isinstance(x, ShapeDtype):
+            var = Var(f"x{len(self.inputs)}", x.shape, x.dtype)
+            self.inputs.append(var)
+            return GraphTracer.unknown(self, var)
         shape = list(x.shape)
         for axis, name in (names or {}).items():
             if not any(s.name == name for s in self.symbols):
@@ -236,8 +250,7 @@ class Capture(Level):
         body = Graph((*names, *_free(entries, outputs, names)), (), tuple(entries), outputs)  # type: ignore[arg-type]
         results = tuple([self.fresh(v.shape, v.dtype) for v in body.outputs])
         self.entries.append(Call(region, names, results, body, user_site()))
-        lowered = [a.value if a.__class__ is GraphTracer and a.level is self else a for a in args]
-        return self._tracers(results, _Pending(region.run, lowered, ()))
+        return self._tracers(results, _Pending(region.run, args, ()))
 
     def constant(self, x: Any) -> Any:
         """A tracer for a value that is no input: a constant of the graph."""
@@ -278,11 +291,11 @@ def capture(
 ) -> tuple[Graph, tuple[Any, ...]]:
     """Graph of `fun(*args) -> sequence of arrays`, and the outer tracers it closes over.
 
-    names: per argument, axis -> symbol for the sizes to keep symbolic. The outer tracers are the
-    graph's last inputs.
+    args: arrays, or ShapeDtypes, on whose values no decision can be taken. names: per argument,
+    axis -> symbol for the sizes to keep symbolic. The outer tracers are the graph's last inputs.
     """
     level = Capture(label, user_fun or fun)
-    args = [asarray(x) for x in args]
+    args = [x if isinstance(x, ShapeDtype) else asarray(x) for x in args]
     tracers = [level.input(x, names[i] if names else None) for i, x in enumerate(args)]
     try:
         outs = fun(*tracers)

@@ -2,7 +2,8 @@
 
 Four kinds of entries: inputs, constants, nodes (what is computed) and outputs. A node is one of
 
-- `Node`: a primitive applied to operands;
+- `Node`: a primitive applied to operands; branches and loops are nodes whose primitive, a
+  `Control`, holds graphs of its own;
 - `Call`: a function with its own derivative rules, kept as a leaf, with its body for those who
   inline;
 - `Guard`: a decision that Python took on a value or on a size; a run in which it does not hold has
@@ -24,7 +25,7 @@ from funct.array import Array
 from funct.core import Number, Primitive, Region, ShapeDtype
 from funct.source import Site
 
-__all__ = ["Call", "Entry", "Graph", "Guard", "Node", "Symbol", "Var"]
+__all__ = ["Call", "Control", "Entry", "Graph", "Guard", "Node", "Symbol", "Var"]
 
 
 @attrs.frozen(eq=False)
@@ -77,6 +78,18 @@ class Call:
     def name(self) -> str:
         """Name of what is called."""
         return self.region.name
+
+
+@attrs.frozen(eq=False, repr=False)
+class Control(Primitive):
+    """A primitive made for one place, whose implementation is graphs: a branch or a loop.
+
+    It is in no catalogue and has no parameters. bodies: its graphs, by name. kind: what made it;
+    it holds the counts that say which operand is what.
+    """
+
+    bodies: tuple[tuple[str, Graph], ...]
+    kind: Any
 
 
 # a polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from funct.graph.ir import Call, Graph, Guard, Var
+from funct.graph.ir import Call, Control, Graph, Guard, Node, Var
 
 __all__ = ["show"]
 
@@ -20,14 +20,20 @@ def show(graph: Graph) -> str:
             v2 = reduce_sum(v1, axes=(0,), keepdims=False)     # float64[]
             return v2
     """
+    lines: list[str] = []
+    _function("graph", graph, lines, "")
+    return "\n".join(lines)
+
+
+def _function(name: str, graph: Graph, lines: list[str], indent: str) -> None:
     heads = [f"{v.name}: {_type(v)}" for v in graph.inputs]
-    lines = [f"def graph({', '.join(heads)}):"]
+    lines.append(f"{indent}def {name}({', '.join(heads)}):")
+    inner = indent + "    "
     for v, x in graph.constants:
         text = repr(x.tolist()) if x.size <= 4 else "..."
-        lines.append(_comment(f"    {v.name} = constant({text})", _type(v)))
-    _body(graph, lines, "    ")
-    lines.append(f"    return {', '.join(v.name for v in graph.outputs)}")
-    return "\n".join(lines)
+        lines.append(_comment(f"{inner}{v.name} = constant({text})", _type(v)))
+    _body(graph, lines, inner)
+    lines.append(f"{inner}return {', '.join(v.name for v in graph.outputs)}")
 
 
 def _body(graph: Graph, lines: list[str], indent: str) -> None:
@@ -44,6 +50,9 @@ def _body(graph: Graph, lines: list[str], indent: str) -> None:
             text = f"{e.name}({', '.join(operands + params)})"
         names = ", ".join(v.name for v in e.results)
         types = ", ".join(_type(v) for v in e.results)
+        if isinstance(e, Node) and isinstance(e.primitive, Control):  # the bodies, then their use
+            for name, body in e.primitive.bodies:
+                _function(name, body, lines, indent)
         lines.append(_comment(f"{indent}{names} = {text}", types + where))
 
 

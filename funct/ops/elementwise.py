@@ -390,22 +390,28 @@ def stop_gradient(x: Operand, /) -> Value:
 def _absorb(g: Any, h: Any) -> Any:
     if g.shape == h.shape and np.isfinite(np.vdot(h, h)):
         return h  # the usual case costs one dot
-    return np.where(g == 0, np.zeros((), h.dtype), h)
+    return np.where((g == 0) & ~np.isfinite(h), np.zeros((), h.dtype), h)
 
 
 def _onnx_absorb(w: Any, g: str, h: str) -> str:
-    zero = w.constant(0, w.dtype_of(g))
-    return str(w.op("Where", w.op("Equal", g, zero), w.constant(0, w.dtype_of(h)), h))
+    zero, none = w.constant(0, w.dtype_of(g)), w.constant(0, w.dtype_of(h))
+    finite = w.op("Equal", w.op("Sub", h, h), none)
+    lost = w.op("And", w.op("Equal", g, zero), w.op("Not", finite))
+    return str(w.op("Where", lost, none, h))
 
 
-def _absorb_rule_h(t: Value, g: Value) -> Value:
-    return ops.where(ops.equal(g, 0), 0.0, t)
+def _absorb_rule_h(t: Value, g: Value, h: Value) -> Value:
+    # where g is 0 but h is finite, g may be 0 by accident: what t says of h is true
+    kept = ops.logical_or(ops.not_equal(g, 0), ops.isfinite(h))
+    return ops.where(kept, ops.absorb(g, t), 0.0)
 
 
 @elementwise(
-    _absorb, None, _absorb_rule_h, code="{1} if {0} != 0 else 0.0", masks=True,
+    _absorb, None, _absorb_rule_h, code="{1} if {0} != 0 or {1} - {1} == 0 else 0.0", masks=True,
     onnx=_onnx_absorb,
     samples=pairs(x=(0.3, 2.0), complex_too=True),
 )  # fmt: skip
 def absorb(g: Operand, h: Operand, /) -> Value:
-    """h, but 0 where the cotangent g is 0: below a structural zero, 0 * inf is 0."""
+    """h, but 0 where the cotangent g is 0 and h is not finite: below a structural zero, 0 * inf is
+    0.
+    """

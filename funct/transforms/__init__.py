@@ -4,6 +4,7 @@ from funct.transforms.abstract import eval_shape as eval_shape
 from funct.transforms.abstract import make_graph as make_graph
 from funct.transforms.abstract import stop_gradient as stop_gradient
 from funct.transforms.anomaly import detect_anomaly as detect_anomaly
+from funct.transforms.associative_scan import associative_scan as associative_scan
 from funct.transforms.collectives import all_gather as all_gather
 from funct.transforms.collectives import all_to_all as all_to_all
 from funct.transforms.collectives import axis_index as axis_index
@@ -14,6 +15,8 @@ from funct.transforms.collectives import pmin as pmin
 from funct.transforms.collectives import ppermute as ppermute
 from funct.transforms.collectives import psum as psum
 from funct.transforms.collectives import psum_scatter as psum_scatter
+from funct.transforms.cond import cond as cond
+from funct.transforms.cond import switch as switch
 from funct.transforms.custom import custom_jvp as custom_jvp
 from funct.transforms.custom import custom_vjp as custom_vjp
 from funct.transforms.forward import jvp as jvp
@@ -33,17 +36,22 @@ from funct.transforms.intercept import DispatchTrace as DispatchTrace
 from funct.transforms.intercept import intercept as intercept
 from funct.transforms.intercept import trace_dispatch as trace_dispatch
 from funct.transforms.jit import jit as jit
+from funct.transforms.loops import fori_loop as fori_loop
+from funct.transforms.loops import map as map
+from funct.transforms.scan import scan as scan
 from funct.transforms.vjp import Pullback as Pullback
 from funct.transforms.vjp import Zero as Zero
 from funct.transforms.vjp import linear_transpose as linear_transpose
 from funct.transforms.vjp import vjp as vjp
 from funct.transforms.vmap import vmap as vmap
+from funct.transforms.while_loop import while_loop as while_loop
 
 __all__ = [
-    "DispatchTrace", "Pullback", "Zero", "all_gather", "all_to_all", "axis_index", "axis_size",
-    "custom_jvp", "custom_vjp", "detect_anomaly", "eval_shape", "grad", "hessian", "hook", "hvp",
-    "intercept", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph",
-    "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum",
-    "psum_scatter", "saved_hooks", "stop_gradient", "trace_dispatch", "value_and_grad", "vjp",
-    "vmap",
+    "DispatchTrace", "Pullback", "Zero", "all_gather", "all_to_all", "associative_scan",
+    "axis_index", "axis_size", "cond", "custom_jvp", "custom_vjp", "detect_anomaly", "eval_shape",
+    "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "jacfwd", "jacrev", "jit", "jvp",
+    "linear_transpose", "linearize", "make_graph", "map", "node_hook", "offload",
+    "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
+    "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp",
+    "vmap", "while_loop",
 ]  # fmt: skip

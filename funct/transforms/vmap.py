@@ -11,14 +11,14 @@ import optree
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, arange, asarray
+from funct.array import Array, Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.core import Level, Primitive, Region, bind_region
 from funct.errors import FunctError, ShapeError, TransformError, TreeError
 from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Lanes, agreed, by_path, joined, select
 
-__all__ = ["Batch", "BatchTracer", "vmap"]
+__all__ = ["Batch", "BatchTracer", "differs", "vmap", "whole"]
 
 
 class BatchTracer(Tensor):
@@ -112,7 +112,7 @@ def _lanes(
                 BatchTracer(select(a, lanes), level) if f else a
                 for a, f in zip(args, flags, strict=True)
             ]
-            return level, lambda: [_whole(o, level) for o in fun(*ins)]
+            return level, lambda: [whole(o, level) for o in fun(*ins)]
 
         return tuple(joined("vmap", by_path(part, size), size))
 
@@ -169,7 +169,7 @@ def _lift(region: Region, flags: Sequence[bool], size: int) -> Region:
     )
 
 
-def _whole(x: Any, level: Batch) -> Any:
+def whole(x: Any, level: Batch) -> Any:
     """All lanes of a result; a Python number stays one until the lanes are joined."""
     if x.__class__ is BatchTracer and x.level is level:
         return x.value
@@ -177,6 +177,15 @@ def _whole(x: Any, level: Batch) -> Any:
         return x
     x = asarray(x)
     return ops.broadcast_to(x, (level.size, *x.shape))
+
+
+def differs(x: Any) -> bool:
+    """Whether x may have another value in each lane of some vmap."""
+    while isinstance(x, Tensor) and x.__class__ is not Array:
+        if x.__class__ is BatchTracer:
+            return True
+        x = x.value
+    return False
 
 
 def vmap(
@@ -241,7 +250,7 @@ def vmap(
                 if outs:
                     pytree.same_structure("vmap: results of other lanes", outs[0], out)
                 outs.append(out)
-                return [_whole(o, level) for o in pytree.leaves(out)]
+                return [whole(o, level) for o in pytree.leaves(out)]
 
             return level, call
 

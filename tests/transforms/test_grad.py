@@ -176,6 +176,16 @@ def test_structural_zeros_are_safe() -> None:
             laws.close(ft.vmap(wrap(ft.grad(f)))(arr([0.0, 4.0])), arr([1.0, 0.25]))
 
 
+def test_accidental_zeros_are_no_structural_ones() -> None:
+    """Below `where`, a cotangent that happens to be 0 still varies: second derivatives see it."""
+
+    def f(x: Any) -> Any:
+        return xp.where(x < 5.0, xp.sin(x) * x, x)
+
+    for h in (ft.hessian(f), ft.grad(ft.grad(f)), ft.jit(ft.hessian(f)), ft.jacrev(ft.jacfwd(f))):
+        assert float(h(arr(0.0))) == 2.0
+
+
 def test_a_true_zero_times_infinity_is_not_hidden() -> None:
     """sqrt(x) * sqrt(x) at 0 has no finite derivative by the chain rule, and says so."""
     with np.errstate(all="ignore"):
