@@ -7,6 +7,7 @@ ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
 """
 
 from funct import array as array
+from funct import debug as debug
 from funct import errors as errors
 from funct import random as random
 from funct import tree as tree
@@ -38,6 +39,7 @@ from funct.transforms import hessian as hessian
 from funct.transforms import hook as hook
 from funct.transforms import hvp as hvp
 from funct.transforms import intercept as intercept
+from funct.transforms import io_callback as io_callback
 from funct.transforms import jacfwd as jacfwd
 from funct.transforms import jacrev as jacrev
 from funct.transforms import jit as jit
@@ -55,6 +57,7 @@ from funct.transforms import pmin as pmin
 from funct.transforms import ppermute as ppermute
 from funct.transforms import psum as psum
 from funct.transforms import psum_scatter as psum_scatter
+from funct.transforms import pure_callback as pure_callback
 from funct.transforms import saved_hooks as saved_hooks
 from funct.transforms import scan as scan
 from funct.transforms import stop_gradient as stop_gradient
@@ -71,9 +74,10 @@ __all__ = [
     "Array", "DispatchTrace", "Graph", "Pullback", "Sample", "ShapeDtype", "Tensor", "Zero",
     "all_gather", "all_to_all", "array", "associative_scan", "axis_index", "axis_size",
     "check_grads", "check_primitive", "check_pure", "cond", "config", "custom_jvp", "custom_vjp",
-    "detect_anomaly", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hook", "hvp",
-    "intercept", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph",
-    "map", "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute",
-    "psum", "psum_scatter", "random", "saved_hooks", "scan", "stop_gradient", "switch",
-    "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
+    "debug", "detect_anomaly", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hook",
+    "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
+    "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
+    "pmean", "pmin", "ppermute", "psum", "psum_scatter", "pure_callback", "random", "saved_hooks",
+    "scan", "stop_gradient", "switch", "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

@@ -63,7 +63,8 @@ def _call(node: Node, reuse: Var | None, names: dict[str, Any]) -> str:
     args += [_literal(p, names) for p in node.params]
     if reuse is not None:
         args.append(f"out={reuse.name}")
-    return f"    {', '.join(v.name for v in node.results)} = {fn}({', '.join(args)})"
+    results = ", ".join(v.name for v in node.results)
+    return f"    {results}{' = ' if results else ''}{fn}({', '.join(args)})"
 
 
 def _guard(guard: Guard, names: dict[str, Any]) -> str:

@@ -115,6 +115,7 @@ class Primitive:
     samples: `samples(rng)`: example calls that every law is checked on.
     masks: its pull makes structural zeros. spread: its operands broadcast (None: not elementwise).
     results: 1 for a single value; n for a tuple of n.
+    effect: it does something besides its results, so it is neither shared nor dropped.
     fn: the public fast function.
     """
 
@@ -131,6 +132,7 @@ class Primitive:
     masks: bool
     spread: bool | None
     results: int
+    effect: bool = attrs.field(default=False, kw_only=True)
     fn: Callable[..., Any] = attrs.field(init=False)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:

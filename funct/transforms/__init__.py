@@ -5,6 +5,8 @@ from funct.transforms.abstract import make_graph as make_graph
 from funct.transforms.abstract import stop_gradient as stop_gradient
 from funct.transforms.anomaly import detect_anomaly as detect_anomaly
 from funct.transforms.associative_scan import associative_scan as associative_scan
+from funct.transforms.callback import io_callback as io_callback
+from funct.transforms.callback import pure_callback as pure_callback
 from funct.transforms.collectives import all_gather as all_gather
 from funct.transforms.collectives import all_to_all as all_to_all
 from funct.transforms.collectives import axis_index as axis_index
@@ -49,9 +51,9 @@ from funct.transforms.while_loop import while_loop as while_loop
 __all__ = [
     "DispatchTrace", "Pullback", "Zero", "all_gather", "all_to_all", "associative_scan",
     "axis_index", "axis_size", "cond", "custom_jvp", "custom_vjp", "detect_anomaly", "eval_shape",
-    "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "jacfwd", "jacrev", "jit", "jvp",
-    "linear_transpose", "linearize", "make_graph", "map", "node_hook", "offload",
+    "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev",
+    "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map", "node_hook", "offload",
     "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
-    "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp",
-    "vmap", "while_loop",
+    "pure_callback", "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

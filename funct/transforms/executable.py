@@ -14,7 +14,7 @@ import attrs
 from funct.array import zeros
 from funct.compile import MISS, build
 from funct.core import size_values, top_level
-from funct.errors import FunctError, GuardError
+from funct.errors import GuardError
 from funct.graph import Graph, Guard, Var, eliminate_dead, share_common
 from funct.graph.capture import capture
 from funct.graph.check import check
@@ -55,10 +55,8 @@ class Executable:
         """The error that eager execution raises, with the user's line: found by interpreting."""
         try:
             self.graph(*leaves)
-        except FunctError as better:
+        except Exception as better:
             return better
-        except Exception:
-            pass
         return error
 
     def _reverse(self, level: Reverse, leaves: Sequence[Any]) -> Any:
@@ -141,9 +139,9 @@ def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:
         if not isinstance(e, Guard) and not later.isdisjoint(e.results):
             wanted.update(dict.fromkeys(a for a in e.operands if isinstance(a, Var)))
     residuals = tuple([v for v in wanted if v not in later and v not in constants])
-    early = tuple([e for e in joint.nodes if isinstance(e, Guard) or later.isdisjoint(e.results)])
+    early = tuple([e for e in joint.nodes if isinstance(e, Guard) or later.isdisjoint(e.operands)])
     late = tuple(
-        [e for e in joint.nodes if not isinstance(e, Guard) and not later.isdisjoint(e.results)]
+        [e for e in joint.nodes if not isinstance(e, Guard) and not later.isdisjoint(e.operands)]
     )
     forward = attrs.evolve(
         joint, inputs=inputs, nodes=early, outputs=(*joint.outputs[:n_out], *residuals)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import attrs
 
-from funct.graph.ir import Call, Entry, Graph, Guard, Var
+from funct.graph.ir import Call, Entry, Graph, Guard, Node, Var
 
 __all__ = ["eliminate_dead"]
+
+
+def _acts(e: Node | Call) -> bool:
+    """Whether it does something besides its results."""
+    if isinstance(e, Call):
+        return any(_acts(n) for n in e.body.nodes if not isinstance(n, Guard))
+    return e.primitive.effect
 
 
 def eliminate_dead(graph: Graph, *, guards: bool = True) -> Graph:
@@ -20,7 +27,7 @@ def eliminate_dead(graph: Graph, *, guards: bool = True) -> Graph:
                 if e.operand is not None:
                     live.add(e.operand)
             continue
-        if live.isdisjoint(e.results):
+        if live.isdisjoint(e.results) and not _acts(e):
             continue
         kept.append(e)
         live.update(a for a in e.operands if isinstance(a, Var))

@@ -24,12 +24,16 @@ def fold_constants(graph: Graph) -> Graph:
     known: dict[Var, Any] = dict(graph.constants)
     nodes: list[Entry] = []
     for e in graph.nodes:
-        values = _values(e, known) if isinstance(e, Node) and e.name not in _KEPT else None
+        values = _values(e, known) if isinstance(e, Node) and _foldable(e) else None
         if values is None:
             nodes.append(e)
         else:
             known.update(zip(e.results, values, strict=True))  # type: ignore[union-attr]
     return attrs.evolve(graph, constants=tuple(known.items()), nodes=tuple(nodes))
+
+
+def _foldable(node: Node) -> bool:
+    return not node.primitive.effect and node.name not in _KEPT
 
 
 def _values(node: Node, known: dict[Var, Any]) -> tuple[Any, ...] | None:

@@ -1,4 +1,4 @@
-"""Compute equal expressions once (common-subexpression elimination). Every primitive is pure."""
+"""Compute equal expressions once (common-subexpression elimination)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def share_common(graph: Graph) -> Graph:
     nodes: list[Entry] = []
     for e in graph.nodes:
         e = substituted(e, alias)
-        if isinstance(e, Node):
+        if isinstance(e, Node) and not e.primitive.effect:
             first = seen.setdefault(_key(e), e)
             if first is not e:
                 alias.update(zip(e.results, first.results, strict=True))

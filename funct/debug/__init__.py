@@ -1,0 +1,5 @@
+"""Looking into functions under transforms."""
+
+from funct.transforms.callback import debug_print as print
+
+__all__ = ["print"]

@@ -1,0 +1,188 @@
+"""Calls back into Python: functions that funct cannot look into, as nodes of a graph.
+
+A callback is a primitive made for one function: it has no derivative, under vmap it runs lane by
+lane, and under jit it runs each time the compiled function runs. One that has effects is neither
+shared, nor dropped, nor moved before another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct import tree as pytree
+from funct.array import asarray
+from funct.core import Absent, Primitive, Rule, ShapeDtype, bind
+from funct.errors import ShapeError, TransformError
+
+__all__ = ["debug_print", "io_callback", "pure_callback"]
+
+_OPAQUE = Absent("a callback is a function that cannot be looked into; use custom_jvp around it")
+_NO_FORM = Absent("calls back into Python")
+
+
+class _CallbackError(Exception):
+    """Carries an exception of the user's function past those who explain errors of ops."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _primitive(
+    name: str,
+    fun: Callable[..., Sequence[Any]],
+    count: int,
+    avals: tuple[ShapeDtype, ...],
+    rule: Rule | Absent | None,
+    effect: bool,
+) -> Primitive:
+    """A primitive of `count` operands that calls fun with NumPy arrays."""
+
+    def raw(*arrays: Any) -> Any:
+        try:
+            found = fun(*[_shown(a) for a in arrays])
+        except Exception as error:
+            raise _CallbackError(error) from error
+        given = tuple([_checked(name, g, v) for g, v in zip(found, avals, strict=True)])
+        return given[0] if len(avals) == 1 else given
+
+    def batch(prim: Any, args: Any, batched: Any, params: Any) -> Any:
+        size = next(int(a.shape[0]) for a, b in zip(args, batched, strict=True) if b)
+        wide = tuple([ShapeDtype((size, *v.shape), v.dtype) for v in avals])
+
+        def lanes(*arrays: Any) -> list[Any]:
+            rows = [
+                fun(*[a[k] if b else a for a, b in zip(arrays, batched, strict=True)])
+                for k in range(size)
+            ]
+            return [
+                np.stack([_checked(name, row[i], v) for row in rows])
+                if rows
+                else np.zeros((0, *v.shape), v.dtype)
+                for i, v in enumerate(avals)
+            ]
+
+        return _primitive(name, lanes, count, wide, rule, effect).fn(*args)
+
+    prim = Primitive(
+        name=name, raw=raw, operands=tuple([f"x{k}" for k in range(count)]), params=(),
+        rules=(rule,) * count, batch=batch,
+        aval=lambda args, params: avals[0] if len(avals) == 1 else avals,
+        code=_NO_FORM, onnx=_NO_FORM, samples=lambda rng: [], masks=False, spread=None,
+        results=len(avals), effect=effect,
+    )  # fmt: skip
+
+    def fn(*args: Any) -> Any:
+        try:
+            return bind(prim, args)
+        except _CallbackError as raised:
+            raise raised.error from None
+
+    object.__setattr__(prim, "fn", fn)
+    return prim
+
+
+def _call(prim: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
+    out = prim.fn(*args)
+    return out if prim.results != 1 else (out,)
+
+
+def _shown(x: Any) -> Any:
+    """An operand for the user's function, which must not write into it."""
+    view = np.asarray(x).view()
+    view.flags.writeable = False
+    return view
+
+
+def _checked(name: str, given: Any, aval: ShapeDtype) -> Any:
+    x = np.asarray(given)
+    if x.shape != aval.shape:
+        raise ShapeError(
+            f"{name}: the function promised shape {aval.shape}, its result has {x.shape}"
+        )
+    return x.astype(aval.dtype) if x.dtype != aval.dtype else x
+
+
+def _callback(
+    name: str, fun: Callable[..., Any], result_shape: Any, args: Any, effect: bool
+) -> Any:
+    leaves, spec = pytree.flatten(args)
+    promised, structure = pytree.flatten(result_shape)
+    for aval in promised:
+        if not isinstance(aval, ShapeDtype):
+            raise TransformError(
+                f"{name}: result_shape must hold ShapeDtype, got {type(aval).__name__}",
+                fix="funct.ShapeDtype(shape, dtype)",
+            )
+
+    def flat(*arrays: Any) -> list[Any]:
+        out = fun(*spec.unflatten(arrays))
+        if not promised:
+            return []
+        pytree.same_structure(f"{name}: result", result_shape, out)
+        return pytree.leaves(out)
+
+    prim = _primitive(name, flat, len(leaves), tuple(promised), _OPAQUE, effect)
+    return structure.unflatten(_callbacks(prim, leaves))
+
+
+def _callbacks(prim: Primitive, leaves: Sequence[Any]) -> tuple[Any, ...]:
+    return _call(prim, [asarray(x) for x in leaves])
+
+
+def pure_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
+    """fun(*args), where fun is any Python function of NumPy arrays without side effects.
+
+    Args: result_shape: a tree of ShapeDtype: what fun will return. args: pytrees of arrays; fun
+    gets read-only NumPy arrays.
+    Returns: a tree like result_shape. Under vmap fun runs for each lane, under jit each time the
+    compiled function runs and its result is needed. It has no derivative.
+    Raises: ShapeError, TreeError: when fun returns something else than was promised.
+    UndefinedDerivativeError: when a derivative is asked for.
+    Example:
+        >>> import numpy as np
+        >>> import funct as ft, funct.array as xp
+        >>> f = ft.jit(lambda x: ft.pure_callback(np.cumsum, ft.ShapeDtype(x.shape, x.dtype), x))
+        >>> f(xp.asarray([1.0, 2.0, 3.0])).tolist()
+        [1.0, 3.0, 6.0]
+    """
+    return _callback("pure_callback", fun, result_shape, args, False)
+
+
+def io_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
+    """fun(*args) for its effect: it runs exactly once per call, in the order of the program.
+
+    As `pure_callback`, but never shared, dropped or moved. result_shape may be None.
+    """
+    return _callback("io_callback", fun, result_shape, args, True)
+
+
+def debug_print(fmt: str, *args: Any, **kwargs: Any) -> None:
+    """Print `fmt.format(*args, **kwargs)` with the values that traced arrays have.
+
+    Under jit it prints whenever the compiled function runs, under vmap once for each lane, under
+    derivatives the primal values. Where no argument is traced it prints at once.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> f = ft.jit(lambda x: ft.debug.print("x = {x}", x=x))
+        >>> f(xp.asarray(3.0))
+        x = 3.0
+    """
+    leaves, spec = pytree.flatten((args, kwargs))
+    moving = [not isinstance(x, str | bool | int | float | complex) for x in leaves]
+
+    def show(*arrays: Any) -> tuple[()]:
+        given = iter(arrays)
+        full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
+        places, names = spec.unflatten(full)
+        print(fmt.format(*places, **names))  # noqa: T201 - what it is for
+        return ()
+
+    arrays = [x for x, m in zip(leaves, moving, strict=True) if m]
+    if not arrays:
+        show()
+        return
+    _callbacks(_primitive("debug_print", show, len(arrays), (), None, True), arrays)
