@@ -19,7 +19,12 @@ from tests.export.onnx_runs import assert_same, run_onnxruntime, single
 pytestmark = pytest.mark.onnx
 
 PRESENT = [p for p in catalogue() if not isinstance(p.onnx, Absent)]
-ABSENT = [p for p in catalogue() if isinstance(p.onnx, Absent)]
+# collectives have no samples: they make sense inside vmap alone
+ABSENT = [
+    p
+    for p in catalogue()
+    if isinstance(p.onnx, Absent) and p.samples(np.random.default_rng(0))
+]
 
 
 def _name(prim: Primitive) -> str:
@@ -42,12 +47,18 @@ def _single_dtype(param: Any) -> Any:
 
 
 def check(prim: Primitive, args: list[Any], params: tuple[Any, ...], rtol: float = 1e-5) -> None:
-    """One call, exported and run by onnxruntime, equals the call."""
+    """One call, exported and run by onnxruntime, equals the call.
+
+    Weights and scales of quantized layers are constants of the file, as in every quantized program:
+    without VNNI onnxruntime saturates sums of pairs, and can prevent that for known weights alone.
+    """
     arrays = tuple(xp.asarray(a) for a in args)
     expected = prim.fn(*arrays, *params)
-    model = to_onnx(lambda *xs: prim.fn(*xs, *params), arrays)
+    fixed = arrays[1:] if prim.name.startswith("quantized_") else ()
+    free = arrays[: len(arrays) - len(fixed)]
+    model = to_onnx(lambda *xs: prim.fn(*xs, *fixed, *params), free)
     names = [i.name for i in model.graph.input]
-    got = run_onnxruntime(model, dict(zip(names, [np.asarray(a) for a in args], strict=True)))
+    got = run_onnxruntime(model, {n: np.asarray(a) for n, a in zip(names, free, strict=True)})
     assert_same(got, expected if isinstance(expected, tuple) else (expected,), rtol)
 
 
