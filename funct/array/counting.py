@@ -13,7 +13,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axis
-from funct.array.creation import arange, asarray
+from funct.array.creation import arange, asarray, full
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 from funct.array.statistical import max as greatest
@@ -51,7 +51,7 @@ def bincount(
     if length is None:
         length = max(_groups("bincount", x), operator.index(minlength))
     if weights is None:
-        return _sum_by(ops.broadcast_to(constant(np.asarray(1)), x.shape), x, length)
+        return _sum_by(full(x.shape, 1), x, length)
     weights = asarray(weights)
     if weights.shape != x.shape:
         raise ShapeError(f"bincount: weights must have x's shape {x.shape}, got {weights.shape}")
@@ -143,7 +143,7 @@ def histogram(
     at = ops.searchsorted(edges, x, "right") - 1
     at = ops.where(ops.equal(x, edges[-1]), n - 1, at)  # the last bin holds its right edge
     if weights is None:
-        w = ops.broadcast_to(constant(np.asarray(1)), x.shape)
+        w = full(x.shape, 1)
     else:
         w = reshape(asarray(weights), (-1,))
     counts = _sum_by(w, at, n)

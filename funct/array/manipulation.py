@@ -192,17 +192,26 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     k = normal_axis("repeat", axis, len(x.shape))
-    n = int(x.shape[k])
     counts = np.asarray(repeats.concrete() if isinstance(repeats, Tensor) else repeats)
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat: repeats must be integers, got {counts.dtype}")
     if counts.size and counts.min() < 0:
         raise ShapeError(f"repeat: repeats must not be negative, got {repeats}")
-    if counts.shape not in ((), (1,), (n,)):
+    if counts.size == 1 and counts.ndim < 2:
+        return _repeated(x, int(counts.reshape(())), k)
+    n = int(x.shape[k])
+    if counts.shape != (n,):
         raise ShapeError(
             f"repeat: repeats of shape {counts.shape} must broadcast to axis {k} of length {n}"
         )
     return ops.take(x, ops.families.constant(np.repeat(np.arange(n), counts)), k)
+
+
+def _repeated(x: Any, count: int, k: int) -> Any:
+    """Each element as often: an axis of length count behind axis k, folded into it."""
+    head, n, tail = x.shape[:k], x.shape[k], x.shape[k + 1 :]
+    wide = ops.broadcast_to(ops.reshape(x, (*head, n, 1, *tail)), (*head, n, count, *tail))
+    return ops.reshape(wide, (*head, n * count, *tail))
 
 
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:

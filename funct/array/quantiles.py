@@ -16,7 +16,7 @@ from funct.array.axes import normal_axes
 from funct.array.creation import asarray, full
 from funct.array.searching import take_along_axis
 from funct.array.tensor import Array, Tensor
-from funct.core import Shape, Size
+from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
@@ -186,7 +186,7 @@ def _interpolated(x: Any, q: Any, method: str, dtype: Any, skip: bool) -> Any:
     """Quantiles along the last axis: its place is taken by that of q."""
     last = len(x.shape) - 1
     s = ops.sort(x, last, False)  # NaN last
-    n = _valid(x) if skip else _length(x)
+    n = _valid(x) if skip else ops.length_along(x, last)
     place, share = _METHODS[method]
     v, end = place(n, q), ops.maximum(n - 1, 0.0) if skip else n - 1
     inside = ops.logical_and(ops.greater_equal(v, 0), ops.less(v, end))
@@ -200,13 +200,6 @@ def _interpolated(x: Any, q: Any, method: str, dtype: Any, skip: bool) -> Any:
         return out
     top = ops.slice_(s, (*((None, None, 1),) * last, (-1, None, 1)))
     return ops.where(ops.isnan(top), top, out)
-
-
-def _length(x: Any) -> Any:
-    n = x.shape[-1]
-    if not isinstance(n, Size):
-        return n
-    return ops.astype(ops.size_along(x, (len(x.shape) - 1,)), np.dtype(np.float64))
 
 
 def _valid(x: Any) -> Any:
@@ -240,6 +233,8 @@ def _weighted(x: Any, w: Any, q: Any, skip: bool) -> Any:
     share = ops.where(ops.equal(share, 0), -1.0, share)  # elements without weight are not there
     below = ops.less(ops.reshape(share, (*share.shape, 1)), q)
     at = ops.reduce_sum(ops.astype(below, np.dtype(np.int64)), (last,), False)
-    out = _taken(ops.take_along_axis(x, order, last), ops.minimum(at, x.shape[-1] - 1))
+    out = _taken(
+        ops.take_along_axis(x, order, last), ops.minimum(at, ops.length_along(x, last) - 1)
+    )
     broken = ops.all(nan, (last,), True) if skip else ops.any(nan, (last,), True)
     return ops.where(broken, np.nan, out)

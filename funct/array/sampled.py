@@ -66,8 +66,7 @@ def interp(
     if period is not None:
         x, at, f = _unrolled(x, at, f, period)
         left = right = None
-    n = at.shape[0]
-    i = ops.minimum(ops.searchsorted(at, x, "right"), n - 1)
+    i = ops.minimum(ops.searchsorted(at, x, "right"), ops.length_along(at, 0) - 1)
     before = ops.maximum(i - 1, 0)
     x0, x1, f0, f1 = (ops.take(v, k, 0) for v in (at, f) for k in (before, i))
     flat = ops.equal(x0, x1)

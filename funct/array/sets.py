@@ -99,11 +99,10 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """
     x1, x2 = _both(x1, x2)
     pool = ops.sort(reshape(x2, (-1,)), 0, False)
-    n = pool.shape[0]
-    if n == 0:
+    if pool.shape[0] == 0:
         found = full(x1.shape, False)
     else:
-        at = ops.minimum(ops.searchsorted(pool, x1, "left"), n - 1)
+        at = ops.minimum(ops.searchsorted(pool, x1, "left"), ops.length_along(pool, 0) - 1)
         found = ops.equal(ops.take(pool, at, 0), x1)
     return ops.logical_not(found) if invert else found
 

@@ -70,9 +70,8 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     centred = x - mean(x, axis=axes, keepdims=True)
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
     total = ops.reduce_sum(square, axes, keepdims)
-    if correction == 0.0:
-        return ops.mean_of(total, x, axes)
-    return total / (ops.axis_count(x, axes) - correction)
+    n = ops.count_along(x, axes)
+    return total / (n if correction == 0.0 else n - correction)
 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
@@ -195,9 +194,8 @@ def cov(
     ddof = (0 if bias else 1) if ddof is None else ddof
     given = [asarray(v) for v in (fweights, aweights) if v is not None]
     if not given:
-        n: Any = ops.axis_count(x, (1,))
         centred = x - mean(x, axis=1, keepdims=True)
-        scaled, count = centred, n - ddof
+        scaled, count = centred, ops.count_along(x, (1,)) - ddof
     else:
         w = given[0] if len(given) == 1 else given[0] * given[1]
         total = ops.reduce_sum(w, (0,), False)

@@ -13,9 +13,9 @@ from funct.ops.families import structural
 from funct.ops.samples import calls
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "axis_count", "cumulative_prod", "cumulative_sum",
-    "linear_recurrence", "mean_of", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum",
-    "restore", "size_along",
+    "all", "any", "argmax", "argmin", "axis_count", "count_along", "cumulative_prod",
+    "cumulative_sum", "length_along", "linear_recurrence", "mean_of", "reduce_max", "reduce_min",
+    "reduce_prod", "reduce_sum", "restore", "size_along",
 ]  # fmt: skip
 
 Params = tuple[Any, ...]
@@ -393,7 +393,7 @@ def _size_raw(x: Any, axes: Shape) -> Any:
     n = 1
     for a in axes:
         n *= x.shape[a]
-    return np.asarray(n, x.dtype)
+    return np.asarray(n, np.int64)
 
 
 def _size_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
@@ -403,15 +403,16 @@ def _size_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 
 def _onnx_size(w: Any, x: str, axes: Shape) -> str:
     dims = w.op("Gather", w.op("Shape", x), w.constant(list(axes), np.dtype(np.int64)))
-    return str(w.cast(w.op("ReduceProd", dims, keepdims=0), w.dtype_of(x)))
+    return str(w.op("ReduceProd", dims, keepdims=0))
 
 
 @structural(
-    _size_raw, None, shape=lambda x, axes: (), batch=_size_batch, onnx=_onnx_size,
+    _size_raw, None, batch=_size_batch, onnx=_onnx_size,
+    aval=lambda args, params: ShapeDtype((), np.dtype(np.int64)),
     samples=calls(lambda rng: Sample((rng.normal(size=(2, 3)),), ((0, 1),))),
 )  # fmt: skip
 def size_along(x: Value, axes: Shape) -> Value:
-    """Number of elements along axes, 0-d, of x's dtype: for sizes that capture keeps symbolic."""
+    """Number of elements along axes, 0-d: for sizes that capture keeps symbolic."""
 
 
 def axis_count(x: Value, axes: Shape) -> Any:
@@ -422,7 +423,21 @@ def axis_count(x: Value, axes: Shape) -> Any:
     return n
 
 
+def count_along(x: Value, axes: Shape) -> Any:
+    """`axis_count` as a divisor: an int, or a 0-d array of x's precision where one is symbolic."""
+    n = axis_count(x, axes)
+    if not isinstance(n, Size):
+        return n
+    dtype = np.empty(0, x.dtype).real.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+    return ops.astype(size_along(x, axes), dtype)
+
+
+def length_along(x: Value, axis: int) -> Any:
+    """Length of an axis as an operand: an int, or a 0-d int64 array where it is symbolic."""
+    n: Any = x.shape[axis]
+    return size_along(x, (axis,)) if isinstance(n, Size) else n
+
+
 def mean_of(total: Value, x: Value, axes: Shape) -> Value:
     """total divided by the number of elements of x along axes."""
-    n = axis_count(x, axes)
-    return total / size_along(x, axes) if isinstance(n, Size) else total / n
+    return total / count_along(x, axes)

@@ -81,6 +81,19 @@ def test_moments(name: str, case: Any, keepdims: bool) -> None:
         check(lambda v: fun(v, axis=axis, keepdims=keepdims), x)
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("mean", "bool"), ("mean", "int8"), ("var", "uint8"), ("var", "float32")]
+)
+def test_number_of_elements_fits_no_dtype(name: str, dtype: str) -> None:
+    """A symbolic number of elements is no element: it may be larger than the dtype holds."""
+    fun = getattr(xp, name)
+    compiled = ft.jit(fun)
+    for n in (100, 200, 300, 400):
+        x = xp.asarray(np.arange(n) % 2, dtype=dtype)
+        laws.same(compiled(x), fun(x))
+    assert compiled.cache_info().misses == 2
+
+
 @pytest.mark.parametrize("name", ["all", "any", "count_nonzero"])
 @given(case=with_axes(), keepdims=st.booleans())
 def test_truth(name: str, case: Any, keepdims: bool) -> None:

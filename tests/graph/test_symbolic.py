@@ -15,7 +15,14 @@ from tests import laws
 
 SIZES = (1, 2, 3, 7)
 
-GUARDS = {"all_but_the_last": ["not (2*n < 1)"], "last_element": ["not (n < 1)"]}
+GUARDS = {
+    "all_but_the_last": ["not (2*n < 1)"],
+    "interp": ["not (n == 0)", "not (n < 1)", "n > 0"],
+    "last_element": ["not (n < 1)"],
+    "median": ["not (n == 0)", "not (n < 1)"],
+    "quantile": ["not (n == 0)"],
+    "trapezoid": ["not (n < 1)"],
+}
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "elementwise": (lambda x: xp.sin(x) * x + 1.0, ("n", 3)),
     "broadcast": (lambda x: x + xp.ones(3) + x[:, :1], ("n", 3)),
@@ -62,6 +69,14 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "expand": (lambda x: xp.broadcast_to(xp.expand_dims(x, axis=0), (2, *x.shape)), ("n", 3)),
     "last_element": (lambda x: x[-1], ("n", 3)),
     "zeros_like": (lambda x: x + xp.zeros_like(x), ("n", 3)),
+    "corrected_var": (lambda x: xp.var(x, axis=0, correction=0.5), ("n", 3)),
+    "repeat": (lambda x: xp.repeat(x, 2, axis=0), ("n", 3)),
+    "median": (lambda x: xp.median(x, axis=0), ("n", 3)),
+    "quantile": (lambda x: xp.nanquantile(x, [0.1, 0.7], axis=0), ("n", 3)),
+    "cov": (lambda x: xp.cov(x, None, False, bias=True), ("n", 3)),
+    "interp": (lambda x: xp.interp(xp.asarray([0.1, 0.4]), xp.sort(x), x), ("n",)),
+    "kron": (lambda x: xp.kron(x, xp.ones((2, 1))), ("n", 3)),
+    "trapezoid": (lambda x: xp.trapezoid(x, axis=0), ("n", 3)),
 }
 
 

@@ -59,7 +59,7 @@ def batch_norm(
     y = y if bias is None else y + _channel(bias, input)
     if running_mean is None or running_var is None:
         return y
-    unbiased = squares / _less_one(input, axes)
+    unbiased = squares / (ops.count_along(input, axes) - 1)
     batch_mean = xp.reshape(mean, (-1,))
     return y, _moved(running_mean, batch_mean, momentum), _moved(running_var, unbiased, momentum)
 
@@ -222,12 +222,6 @@ def _check_count(name: str, x: Any, axes: tuple[int, ...]) -> None:
     n = ops.axis_count(x, axes)
     if not isinstance(n, Size) and n <= 1:
         raise ShapeError(f"{name}: training needs more than one value per channel, got {x.shape}")
-
-
-def _less_one(x: Any, axes: tuple[int, ...]) -> Any:
-    """Number of values per channel less one; an array where the batch is symbolic."""
-    n = ops.axis_count(x, axes)
-    return ops.size_along(x, axes) - 1 if isinstance(n, Size) else n - 1
 
 
 def _moved(old: Any, new: Any, momentum: Any) -> Any:
