@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -113,18 +114,39 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Any:
         return _handle(op(other, self.value))
 
     def in_place(self: Array, other: Any, /) -> Array:
-        x = self.value
-        y = op(x, other.value if other.__class__ is Array else other)
-        if y.shape != x.shape:
-            raise ShapeError(f"{op.__name__}: x of shape {x.shape} cannot hold shape {y.shape}")
-        if y.dtype != x.dtype:
-            if not np.can_cast(y.dtype, x.dtype, "same_kind"):
-                raise DTypeError(f"{op.__name__}: x of dtype {x.dtype} cannot hold {y.dtype}")
-            y = plain.astype(y, x.dtype)
-        self.value = y
+        operand = other.value if other.__class__ is Array else other
+        _rebind(self, lambda x: _held(op.__name__, x, op(x, operand)))
         return self
 
     return _comparison(op), reflected, in_place
+
+
+def _held(name: str, x: Any, y: Any) -> Any:
+    """y, which takes the place of x: of its shape, and cast to its dtype."""
+    if y.shape != x.shape:
+        raise ShapeError(f"{name}: x of shape {x.shape} cannot hold shape {y.shape}")
+    if y.dtype == x.dtype:
+        return y
+    if not np.can_cast(y.dtype, x.dtype, "same_kind"):
+        raise DTypeError(f"{name}: x of dtype {x.dtype} cannot hold {y.dtype}")
+    return plain.astype(y, x.dtype)
+
+
+_lock = threading.Lock()
+
+
+def _rebind(handle: Array, update: Callable[[Any], Any]) -> None:
+    """Let the handle hold update(its value).
+
+    Threads that fill one array part by part lose nothing: who comes second updates again.
+    """
+    while True:
+        old = handle.value
+        value = update(old)
+        with _lock:
+            if handle.value is old:
+                handle.value = value
+                return
 
 
 class Array:
@@ -159,7 +181,8 @@ class Array:
         return _handle(self.value[key if key.__class__ is int else unwrapped(key)])
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
-        self.value = self.value.at[unwrapped(key)].set(unwrapped(value))
+        key, value = unwrapped(key), unwrapped(value)
+        _rebind(self, lambda x: x.at[key].set(value))
 
     __add__, __radd__, __iadd__ = _arithmetic(operator.add)
     __sub__, __rsub__, __isub__ = _arithmetic(operator.sub)
@@ -213,7 +236,7 @@ class Array:
         return wrap, (self.value,)  # copy and deepcopy too: a new handle on the same value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.value.__array__(dtype, copy)
+        return self.value.__array__(dtype, copy is not False)  # clients write into that, too
 
     def __dlpack__(
         self,

@@ -4,6 +4,7 @@ import copy
 import inspect
 import operator
 import pickle
+import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -188,7 +189,9 @@ def test_protocols() -> None:
     x = rebind.asarray([[1.0, 2.0], [3.0, 4.0]])
     assert x.__array_namespace__(api_version="2025.12") is rebind
     assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist()
-    assert not np.asarray(x).flags.writeable
+    assert np.asarray(x).flags.writeable
+    np.asarray(x)[:] = 0.0
+    assert x[0, 0] == 1.0
     assert np.from_dlpack(x).tolist() == x.tolist()
     assert rebind.from_dlpack(np.arange(3)).tolist() == [0, 1, 2]
     assert (len(x), [row.tolist() for row in x]) == (2, x.tolist())
@@ -201,6 +204,25 @@ def test_protocols() -> None:
         hash(x)
     (leaf,) = tree.leaves({"x": x})
     assert leaf is x.unwrap()
+
+
+def test_threads_fill_one_array() -> None:
+    """Writes from several threads into parts of one array are all there in the end."""
+    x = rebind.zeros((8, 50))
+    together = threading.Barrier(8)
+
+    def fill(k: int) -> None:
+        together.wait()
+        for i in range(50):
+            x[k, i] = 1.0
+            x[k, i] += k
+
+    threads = [threading.Thread(target=fill, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    laws.same(x.unwrap(), np.repeat(np.arange(8.0)[:, None] + 1.0, 50, axis=1))
 
 
 def test_numpy_operands() -> None:
