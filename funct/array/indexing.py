@@ -259,7 +259,8 @@ class At:
 
     def set(self, v: Any) -> Any:
         """Replace; of several writes to one position the last stands."""
-        return self._write("set", v, None)
+        known = _assigned(self._x, self._key, v)
+        return known if known is not None else self._write("set", v, None)
 
     def add(self, v: Any) -> Any:
         """Add; repeated positions add up."""
@@ -323,6 +324,38 @@ def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
     if not fits or shape[start:stop] != mask.shape:
         return None
     return mask, shape[stop:], start == 0
+
+
+def _assigned(x: Any, key: Any, v: Any) -> Any:
+    """NumPy's own assignment, in a copy, where all is concrete; else, or if NumPy refuses, None."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
+        return None
+    raw = v.concrete() if isinstance(v, Value) else v
+    if np.ndim(raw) and all(isinstance(k, int) for k in keys):
+        return None  # an array for one element, which NumPy is about to refuse
+    out = np.array(x.concrete())
+    if np.iscomplexobj(raw) and out.dtype.kind != "c":
+        return None
+    try:
+        out[tuple([k.concrete() if isinstance(k, Value) else k for k in keys])] = raw
+    except (IndexError, OverflowError, TypeError, ValueError):
+        return None  # the general way refuses by name
+    return wrap(out)
+
+
+def _is_known(x: Any) -> bool:
+    if isinstance(x, Value):
+        return not x.level.transforms
+    return isinstance(x, bool | int | float | complex | np.number | np.bool_)
+
+
+def _is_key(k: Any) -> bool:
+    if isinstance(k, slice):
+        return all(isinstance(end, int | None) for end in (k.start, k.stop, k.step))
+    return (
+        k is None or k is Ellipsis or isinstance(k, int) or (isinstance(k, Value) and _is_known(k))
+    )
 
 
 def _operand(name: str, v: Any) -> Any:
