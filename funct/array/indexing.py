@@ -331,17 +331,21 @@ def _assigned(x: Any, key: Any, v: Any) -> Any:
     keys = key if isinstance(key, tuple) else (key,)
     if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
         return None
-    raw = v.concrete() if isinstance(v, Value) else v
+    raw = _bare(v)
     if np.ndim(raw) and all(isinstance(k, int) for k in keys):
         return None  # an array for one element, which NumPy is about to refuse
     out = np.array(x.concrete())
     if np.iscomplexobj(raw) and out.dtype.kind != "c":
         return None
     try:
-        out[tuple([k.concrete() if isinstance(k, Value) else k for k in keys])] = raw
+        out[tuple([_bare(k) for k in keys])] = raw
     except (IndexError, OverflowError, TypeError, ValueError):
         return None  # the general way refuses by name
     return wrap(out)
+
+
+def _bare(x: Any) -> Any:
+    return x.concrete() if hasattr(x, "concrete") else x
 
 
 def _is_known(x: Any) -> bool:
