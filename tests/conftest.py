@@ -2,6 +2,8 @@
 
 import os
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is first imported
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

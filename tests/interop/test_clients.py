@@ -1,0 +1,96 @@
+"""SciPy and scikit-learn on our arrays: values are NumPy's, and transforms pass through.
+
+`funct.interop.rebind` serves every call; `funct.array` those that write into no array.
+"""
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.errors import ImmutableError
+from funct.interop import rebind
+from tests import laws
+
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+from tests.interop import scipy_calls, sklearn_calls  # noqa: E402
+
+# Clients silence 0/0 around their own lines; a pull and a compiled function run later.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning"),
+    pytest.mark.usefixtures("dispatch"),
+]
+
+X = np.random.default_rng(0).uniform(0.2, 2.0, (6, 3))
+TABLES = {"scipy": scipy_calls, "sklearn": sklearn_calls}
+
+
+@pytest.fixture
+def dispatch() -> Any:
+    """scikit-learn keeps arrays of any namespace as they are."""
+    with sklearn.config_context(array_api_dispatch=True):
+        yield
+
+
+def calls(*tables: str) -> list[Any]:
+    """(call, whether a Tensor refuses it) of the tables with these names, from both libraries."""
+    return [
+        pytest.param(call, name in module.REFUSED, id=f"{label}-{name}")
+        for label, module in TABLES.items()
+        for table in tables
+        for name, call in getattr(module, table).items()
+    ]
+
+
+def compared(call: Any, namespace: ModuleType, expected: Any) -> None:
+    """The call on an array of the namespace gives the same numbers, as such an array or number."""
+    actual = call(namespace.asarray(X))
+    if not isinstance(actual, float | np.ndarray | np.generic):
+        assert actual.__array_namespace__() is namespace
+    np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("call", "refused"), calls("DIFFERENTIABLE", "VALUES"))
+def test_values_are_numpys(call: Any, refused: bool) -> None:
+    """On handles and, where nothing is written, on Tensors; writing into a Tensor is refused."""
+    expected = np.asarray(call(X))
+    compared(call, rebind, expected)
+    if refused:
+        with pytest.raises(ImmutableError, match=r"x\.at"):
+            call(xp.asarray(X))
+    else:
+        compared(call, xp, expected)
+
+
+@pytest.mark.parametrize(("call", "refused"), calls("DIFFERENTIABLE"))
+def test_transforms_pass_through(call: Any, refused: bool, rng: np.random.Generator) -> None:
+    """Derivatives equal central differences, vmap equals a loop, jit equals the plain call."""
+
+    def fun(x: Any) -> Any:
+        return call(rebind.wrap(x)).unwrap()
+
+    x = xp.asarray(X)
+    laws.check_derivatives(fun, [x], rng, order=1)
+    laws.check_batch(fun, [x], rng)
+    laws.close(ft.jit(fun)(x), fun(x))
+
+
+def test_tables_are_large_enough() -> None:
+    """The counts that docs/CONFORMANCE.md states."""
+    counts = {
+        label: (len(module.DIFFERENTIABLE), len(module.VALUES), len(module.REFUSED))
+        for label, module in TABLES.items()
+    }
+    assert counts == {"scipy": (64, 25, 22), "sklearn": (19, 32, 26)}
+    for module in TABLES.values():
+        assert {*module.DIFFERENTIABLE, *module.VALUES} >= module.REFUSED
+
+
+def test_a_view_of_a_handle_is_no_way_to_write() -> None:
+    """What GaussianMixture does with full covariances: it writes into x[k], a value of its own."""
+    x = rebind.zeros((2, 2))
+    x[0][0] = 1.0
+    assert x.tolist() == [[0.0, 0.0], [0.0, 0.0]]
