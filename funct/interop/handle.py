@@ -14,7 +14,7 @@ import operator
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from funct import array as plain
 from funct import tree
 from funct.array import Tensor
+from funct.array.methods import Methods
 from funct.errors import DTypeError, ShapeError
 
 __all__ = ["Array", "lift", "unwrapped", "wrap", "wrapped"]
@@ -66,7 +67,7 @@ def lift(fun: Callable[..., Any], module: str, name: str) -> Callable[..., Any]:
         return wrapped(fun(*[unwrapped(a) for a in args], **kwargs))
 
     call.__module__ = module
-    call.__name__ = call.__qualname__ = name
+    call.__name__, call.__qualname__ = name.rpartition(".")[2], name
     return call
 
 
@@ -157,7 +158,6 @@ class Array:
     """
 
     __slots__ = ("value",)
-    __array_ufunc__ = None  # ndarray + Array comes to Array.__radd__
     __hash__ = None  # type: ignore[assignment]  # == is elementwise
 
     value: Any
@@ -304,6 +304,13 @@ class Array:
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         return self.value.tolist()
+
+
+for _name, _member in vars(Methods).items():  # sum, reshape, real, __array_ufunc__, ...
+    if isinstance(_member, FunctionType):
+        setattr(Array, _name, lift(_member, __name__, f"Array.{_name}"))
+    elif isinstance(_member, property) and _member.fget is not None:
+        setattr(Array, _name, property(lift(_member.fget, __name__, f"Array.{_name}")))
 
 
 class Updates:

@@ -225,6 +225,21 @@ def test_threads_fill_one_array() -> None:
     laws.same(x.unwrap(), np.repeat(np.arange(8.0)[:, None] + 1.0, 50, axis=1))
 
 
+def test_methods_are_lifted() -> None:
+    """NumPy's methods and ufuncs take handles and give handles; `copy` gives an independent one."""
+    x = rebind.asarray([[1.0, 2.0], [3.0, 4.0]])
+    assert x.sum(axis=0).tolist() == [4.0, 6.0]
+    assert x.reshape(-1).max().item() == 4.0
+    assert x.dot(x).tolist() == (x @ x).tolist()
+    assert x.real.tolist() == x.tolist()
+    assert isinstance(np.hypot(x, 2.0), rebind.Array)
+    y = x.copy()
+    x[0, 0] = 9.0
+    assert y[0, 0] == 1.0
+    gradient = ft.grad(lambda x: np.sin(x).sum())(rebind.wrap([0.0, 1.0]))
+    laws.close(gradient.unwrap(), np.cos([0.0, 1.0]))
+
+
 def test_numpy_operands() -> None:
     """NumPy arrays and scalars on either side of an operator give handles."""
     x = rebind.asarray([1.0, 2.0])
