@@ -75,6 +75,7 @@ from funct.array.manipulation import roll as roll
 from funct.array.manipulation import squeeze as squeeze
 from funct.array.manipulation import stack as stack
 from funct.array.manipulation import tile as tile
+from funct.array.manipulation import transpose as transpose
 from funct.array.manipulation import unstack as unstack
 from funct.array.nan_statistical import nanargmax as nanargmax
 from funct.array.nan_statistical import nanargmin as nanargmin
@@ -226,10 +227,10 @@ __all__ = [
     "positive", "pow", "prod", "quantile", "ravel", "real", "reciprocal", "remainder", "repeat",
     "reshape", "result_type", "roll", "round", "searchsorted", "segment_sum", "select", "sign",
     "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract",
-    "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "trapezoid",
-    "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64", "uint8", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot", "where",
-    "zeros", "zeros_like",
+    "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "transpose",
+    "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64", "uint8",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot",
+    "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"

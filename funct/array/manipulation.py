@@ -19,7 +19,7 @@ from funct.errors import ArgumentError, DTypeError, ShapeError
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
     "flip", "kron", "matrix_transpose", "moveaxis", "pad", "permute_dims", "ravel", "repeat",
-    "reshape", "roll", "squeeze", "stack", "tile", "unstack",
+    "reshape", "roll", "squeeze", "stack", "tile", "transpose", "unstack",
 ]  # fmt: skip
 
 
@@ -132,6 +132,11 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
             f"permute_dims: axes must be a permutation of {rank} axes, got {tuple(axes)}"
         )
     return ops.permute_dims(x, order)
+
+
+def transpose(x: Any, /, axes: Any = None) -> Any:
+    """`permute_dims` under NumPy's name; without axes their order is reversed."""
+    return permute_dims(x, range(len(x.shape))[::-1] if axes is None else axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from funct import ops
 from funct.array import searching, statistical
 from funct.array.axes import normal_axes
+from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 
 __all__ = [
@@ -51,8 +52,9 @@ def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = 
     return statistical.prod(_filled(x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def nanmean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Mean of what is not NaN; NaN where there is nothing."""
+def nanmean(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Mean of what is not NaN; NaN where there is nothing. dtype: to compute in."""
+    x = x if dtype is None else ops.astype(x, as_dtype("nanmean", dtype))
     axes = normal_axes("nanmean", axis, len(x.shape))
     total = ops.reduce_sum(_filled(x, 0.0), axes, keepdims)
     return _divided(total, _count(x, axes, keepdims))
@@ -64,8 +66,22 @@ def _divided(total: Any, count: Any) -> Any:
     return ops.where(some, total / ops.where(some, count, 1.0), np.nan)
 
 
-def nanvar(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Variance of what is not NaN; NaN where no more than `correction` elements are there."""
+def nanvar(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    dtype: Any = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+) -> Any:
+    """Variance of what is not NaN; NaN where no more than `correction` elements are there.
+
+    dtype: to compute in. ddof: NumPy's older name of `correction`.
+    """
+    x = x if dtype is None else ops.astype(x, as_dtype("nanvar", dtype))
+    correction = correction if ddof is None else ddof
     axes = normal_axes("nanvar", axis, len(x.shape))
     centred = _filled(x - nanmean(x, axes, keepdims=True), 0.0)
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
@@ -73,9 +89,9 @@ def nanvar(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bo
     return _divided(total, _count(x, axes, keepdims) - correction)
 
 
-def nanstd(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Square root of `nanvar`."""
-    return ops.sqrt(nanvar(x, axis, correction=correction, keepdims=keepdims))
+def nanstd(x: Any, /, axis: Any = None, **options: Any) -> Any:
+    """Square root of `nanvar`, which says the options."""
+    return ops.sqrt(nanvar(x, axis, **options))
 
 
 def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
