@@ -211,6 +211,9 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Orthonormal Q and upper R with a real diagonal."""
     _matrix(x)
     q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
+    n = x.shape[-1]
+    if x.dtype.kind == "c" and n < q.shape[-1]:  # the columns that x says nothing about
+        q = np.concatenate([q[..., :n], q[..., n:] * _phase(q[..., n:])], -1)
     return q, r
 
 

@@ -14,14 +14,8 @@ from funct.ops.convolution import convolution_input as convolution_input
 from funct.ops.convolution import convolution_weight as convolution_weight
 from funct.ops.convolution import convolve as convolve
 from funct.ops.decompositions import cholesky as cholesky
-from funct.ops.decompositions import eig as eig
-from funct.ops.decompositions import eigh as eigh
-from funct.ops.decompositions import eigvals as eigvals
-from funct.ops.decompositions import eigvalsh as eigvalsh
 from funct.ops.decompositions import lu as lu
 from funct.ops.decompositions import qr as qr
-from funct.ops.decompositions import svd as svd
-from funct.ops.decompositions import svdvals as svdvals
 from funct.ops.elementwise import abs as abs
 from funct.ops.elementwise import absorb as absorb
 from funct.ops.elementwise import add as add
@@ -129,6 +123,12 @@ from funct.ops.sorting import running_argmax as running_argmax
 from funct.ops.sorting import searchsorted as searchsorted
 from funct.ops.sorting import sort as sort
 from funct.ops.sorting import top_k as top_k
+from funct.ops.spectra import eig as eig
+from funct.ops.spectra import eigh as eigh
+from funct.ops.spectra import eigvals as eigvals
+from funct.ops.spectra import eigvalsh as eigvalsh
+from funct.ops.spectra import svd as svd
+from funct.ops.spectra import svdvals as svdvals
 from funct.ops.statistical import all as all
 from funct.ops.statistical import any as any
 from funct.ops.statistical import argmax as argmax

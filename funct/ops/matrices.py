@@ -22,19 +22,22 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, ShapeDtype, Value
+from funct.core import Absent, Primitive, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
 from funct.ops.families import broadcast_shapes, constant, pad_rank
 
 __all__ = [
-    "adjoint", "batch_first", "batch_pair", "check_lengths", "check_matrix", "check_square",
-    "columns", "diagonal", "hermitian", "inverse_gaps", "lower", "phase_kept", "real_dtype",
-    "safe_inverse", "upper",
+    "NO_OPERATOR", "adjoint", "batch_first", "batch_pair", "check_lengths", "check_matrix",
+    "check_square", "column", "columns", "completed", "completed_pull", "diagonal", "hermitian",
+    "inverse_gaps", "lower", "phase_kept", "phase_pull", "real_dtype", "rounding", "row",
+    "safe_inverse", "turned", "upper",
 ]  # fmt: skip
 
 Args = Sequence[Any]
 Flags = Sequence[bool]
 Params = tuple[Any, ...]
+
+NO_OPERATOR = Absent("ONNX has no operator that solves or decomposes")
 
 
 def adjoint(x: Value) -> Any:
@@ -107,6 +110,48 @@ def phase_kept(v: Value, t: Value) -> Any:
     at = ops.argmax(ops.real(v), axis, True)
     top, moved = (ops.take_along_axis(x, at, axis) for x in (v, t))
     return ops.imag(moved) / ops.real(top)
+
+
+def phase_pull(v: Value, g: Value, along: Value | None = None) -> Any:
+    """Transpose of `turned` in t. along: what else turns with v, as conj(vectors) · cotangents."""
+    axis = len(v.shape) - 2
+    at = ops.argmax(ops.real(v), axis, True)
+    turn = ops.imag(ops.conj(v) * g)
+    total = ops.reduce_sum(turn, (axis,), True)
+    if along is not None:
+        total = total + ops.reduce_sum(ops.imag(along), (axis,), True)
+    top = total / ops.real(ops.take_along_axis(v, at, axis))
+    return g - 1j * ops.put_along_axis(top, at, axis, v.shape[axis])
+
+
+def turned(v: Value, t: Value) -> Any:
+    """The tangent of complex vectors v in the kernels' choice of phase: Note [Gauge]."""
+    if v.dtype.kind != "c" or 0 in v.shape:
+        return t
+    return t - v * (1j * phase_kept(v, t))
+
+
+def completed(q: Value, t: Value) -> Any:
+    """The tangent of all columns of a unitary q from that of its first ones.
+
+    The others turn only as far as the first ones make them.
+    """
+    k, n = int(t.shape[-1]), int(q.shape[-1])
+    if k == n:
+        return t
+    rest = columns(q, k, n)
+    moved = -ops.matmul(columns(q, 0, k), ops.matmul(adjoint(t), rest))
+    return ops.concat(t, turned(rest, moved), len(q.shape) - 1)
+
+
+def completed_pull(q: Value, g: Value, k: int) -> Any:
+    """Transpose of `completed`: the cotangent of the first k columns from that of all of them."""
+    first = columns(g, 0, k)
+    if k == int(q.shape[-1]):
+        return first
+    rest, last = columns(q, k, None), columns(g, k, None)
+    last = phase_pull(rest, last) if q.dtype.kind == "c" else last
+    return first - ops.matmul(rest, ops.matmul(adjoint(last), columns(q, 0, k)))
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -147,3 +147,9 @@ def calls(*samples: Callable[[Generator], Sample]) -> Make:
         return [s(rng) for s in samples]
 
     return make
+
+
+def regular(rng: Generator, *shape: int, unit: complex = 0.0) -> Any:
+    """A well-conditioned matrix or stack of them; complex where unit is 1j."""
+    x = rng.normal(size=shape) + (unit * rng.normal(size=shape) if unit else 0.0)
+    return 0.4 * x + np.eye(shape[-2], shape[-1]) * np.arange(2.0, 2.0 + shape[-1])

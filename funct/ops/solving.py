@@ -13,7 +13,6 @@ import numpy as np
 
 from funct import ops
 from funct.core import (
-    Absent,
     Derived,
     Operand,
     Pair,
@@ -27,6 +26,7 @@ from funct.errors import ShapeError
 from funct.kernels import matrices as kernels
 from funct.ops.families import constant, match_operand, pad_rank, structural
 from funct.ops.matrices import (
+    NO_OPERATOR,
     Args,
     Flags,
     Params,
@@ -42,17 +42,9 @@ from funct.ops.matrices import (
     real_dtype,
     upper,
 )
-from funct.ops.samples import calls
+from funct.ops.samples import calls, regular
 
 __all__ = ["cofactor", "det", "expm", "inv", "pinv", "slogdet", "solve", "triangular_solve"]
-
-NO_OPERATOR = Absent("ONNX has no operator that solves or decomposes")
-
-
-def regular(rng: Any, *shape: int, unit: complex = 0.0) -> Any:
-    """A well-conditioned matrix or stack of them; complex where unit is 1j."""
-    x = rng.normal(size=shape) + (unit * rng.normal(size=shape) if unit else 0.0)
-    return 0.4 * x + np.eye(shape[-2], shape[-1]) * np.arange(2.0, 2.0 + shape[-1])
 
 
 def _solve_aval(args: Args, params: Params) -> ShapeDtype:
