@@ -21,6 +21,9 @@ from funct.core import ShapeDtype as ShapeDtype
 from funct.graph import Graph as Graph
 from funct.settings import config as config
 from funct.transforms import DispatchTrace as DispatchTrace
+from funct.transforms import Drawing as Drawing
+from funct.transforms import FallbackWarning as FallbackWarning
+from funct.transforms import Op as Op
 from funct.transforms import Pullback as Pullback
 from funct.transforms import Zero as Zero
 from funct.transforms import all_gather as all_gather
@@ -32,7 +35,9 @@ from funct.transforms import cond as cond
 from funct.transforms import custom_jvp as custom_jvp
 from funct.transforms import custom_vjp as custom_vjp
 from funct.transforms import detect_anomaly as detect_anomaly
+from funct.transforms import draw_graph as draw_graph
 from funct.transforms import eval_shape as eval_shape
+from funct.transforms import find_primitive as find_primitive
 from funct.transforms import fori_loop as fori_loop
 from funct.transforms import grad as grad
 from funct.transforms import hessian as hessian
@@ -55,6 +60,7 @@ from funct.transforms import pmax as pmax
 from funct.transforms import pmean as pmean
 from funct.transforms import pmin as pmin
 from funct.transforms import ppermute as ppermute
+from funct.transforms import primitive as primitive
 from funct.transforms import psum as psum
 from funct.transforms import psum_scatter as psum_scatter
 from funct.transforms import pure_callback as pure_callback
@@ -71,13 +77,13 @@ from funct.transforms import while_loop as while_loop
 __version__ = "0.1.0"
 
 __all__ = [
-    "Array", "DispatchTrace", "Graph", "Pullback", "Sample", "ShapeDtype", "Tensor", "Zero",
-    "all_gather", "all_to_all", "array", "associative_scan", "axis_index", "axis_size",
-    "check_grads", "check_primitive", "check_pure", "cond", "config", "custom_jvp", "custom_vjp",
-    "debug", "detect_anomaly", "errors", "eval_shape", "fori_loop", "grad", "hessian", "hook",
-    "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
-    "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
-    "pmean", "pmin", "ppermute", "psum", "psum_scatter", "pure_callback", "random", "saved_hooks",
-    "scan", "stop_gradient", "switch", "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap",
-    "while_loop",
+    "Array", "DispatchTrace", "Drawing", "FallbackWarning", "Graph", "Op", "Pullback", "Sample",
+    "ShapeDtype", "Tensor", "Zero", "all_gather", "all_to_all", "array", "associative_scan",
+    "axis_index", "axis_size", "check_grads", "check_primitive", "check_pure", "cond", "config",
+    "custom_jvp", "custom_vjp", "debug", "detect_anomaly", "draw_graph", "errors", "eval_shape",
+    "find_primitive", "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback",
+    "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map",
+    "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive",
+    "psum", "psum_scatter", "pure_callback", "random", "saved_hooks", "scan", "stop_gradient",
+    "switch", "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ import numpy as np
 from funct.source import Site, active_transforms, user_site
 
 __all__ = [
+    "SignatureError",
     "PurityError",
     "LawError",
     "GradientError",
@@ -90,6 +91,10 @@ class DTypeError(FunctError, TypeError):
 
 class ArgumentError(FunctError, ValueError):
     """A parameter outside the values that it may take."""
+
+
+class SignatureError(FunctError, TypeError):
+    """A call, or a rule of a registered op, that does not fit the signature that was declared."""
 
 
 class MissingKeyError(FunctError, TypeError):

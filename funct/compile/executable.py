@@ -54,7 +54,7 @@ def source(planned: Plan) -> tuple[str, dict[str, Any]]:
 
 def _call(node: Node, reuse: Var | None, names: dict[str, Any]) -> str:
     prim = node.primitive
-    fn = f"{prim.name}_"
+    fn = prim.name.replace(":", "_").replace(".", "_") + "_"  # a user's op has a namespace
     names.setdefault(fn, prim.raw)
     if names[fn] is not prim.raw:  # two ops of one name: a user's and ours
         fn = f"{fn}{id(prim)}"

@@ -160,8 +160,10 @@ def join(prim: Primitive, fn: Callable[..., Any]) -> None:
 
 
 def catalogue() -> Iterator[Primitive]:
-    """All primitives, in the order of their declaration."""
-    return iter(_catalogue.values())
+    """All primitives of the package, in the order of their declaration; those that users registered
+    are found by name.
+    """
+    return (p for p in _catalogue.values() if "::" not in p.name)
 
 
 def lookup(name: str) -> Primitive | None:

@@ -21,6 +21,8 @@ from funct.transforms.cond import cond as cond
 from funct.transforms.cond import switch as switch
 from funct.transforms.custom import custom_jvp as custom_jvp
 from funct.transforms.custom import custom_vjp as custom_vjp
+from funct.transforms.draw import Drawing as Drawing
+from funct.transforms.draw import draw_graph as draw_graph
 from funct.transforms.forward import jvp as jvp
 from funct.transforms.forward import linearize as linearize
 from funct.transforms.grad import grad as grad
@@ -40,6 +42,10 @@ from funct.transforms.intercept import trace_dispatch as trace_dispatch
 from funct.transforms.jit import jit as jit
 from funct.transforms.loops import fori_loop as fori_loop
 from funct.transforms.loops import map as map
+from funct.transforms.register import FallbackWarning as FallbackWarning
+from funct.transforms.register import Op as Op
+from funct.transforms.register import find_primitive as find_primitive
+from funct.transforms.register import primitive as primitive
 from funct.transforms.scan import scan as scan
 from funct.transforms.vjp import Pullback as Pullback
 from funct.transforms.vjp import Zero as Zero
@@ -49,11 +55,12 @@ from funct.transforms.vmap import vmap as vmap
 from funct.transforms.while_loop import while_loop as while_loop
 
 __all__ = [
-    "DispatchTrace", "Pullback", "Zero", "all_gather", "all_to_all", "associative_scan",
-    "axis_index", "axis_size", "cond", "custom_jvp", "custom_vjp", "detect_anomaly", "eval_shape",
-    "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev",
-    "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map", "node_hook", "offload",
-    "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "psum", "psum_scatter",
-    "pure_callback", "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "DispatchTrace", "Drawing", "FallbackWarning", "Op", "Pullback", "Zero", "all_gather",
+    "all_to_all", "associative_scan", "axis_index", "axis_size", "cond", "custom_jvp", "custom_vjp",
+    "detect_anomaly", "draw_graph", "eval_shape", "find_primitive", "fori_loop", "grad", "hessian",
+    "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
+    "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
+    "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter", "pure_callback",
+    "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp",
+    "vmap", "while_loop",
 ]  # fmt: skip

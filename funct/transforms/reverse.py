@@ -41,7 +41,7 @@ from funct.errors import ShapeError, TransformError
 from funct.ops.families import match_operand
 from funct.source import follow
 from funct.transforms.tape import Node, Slots, Types, sink
-from funct.transforms.watch import Watch, watches
+from funct.transforms.watch import SITES, Watch, watches
 
 __all__ = [
     "Node", "Reverse", "ReverseTracer", "Slots", "Watched", "backward", "lower", "open_tape",
@@ -114,12 +114,17 @@ class Reverse(Level):
         if prim.results == 1:
             return self.record(ans, prim, edges)
         whole = self.record(Types(ans), prim, edges).node
-        return tuple(
-            [
-                self.record(o, sink, ((whole, _slot, (i,)),)) if o.dtype.kind in "fc" else o
-                for i, o in enumerate(ans)
-            ]
-        )
+        return self._parts(whole, prim.name, ans)
+
+    def _parts(self, whole: Node, name: str, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of an op or a call with several, each with a node of its own."""
+        out = []
+        for i, o in enumerate(values):
+            if o.dtype.kind in "fc":
+                o = self.record(o, sink, ((whole, _slot, (i,)),))
+                o.node.label = f"{name}[{i}]"
+            out.append(o)
+        return tuple(out)
 
     def run1(self, prim: Primitive, x: Any, params: tuple[Any, ...]) -> Any:
         """`run` for one operand, which is ours."""
@@ -264,12 +269,7 @@ class Reverse(Level):
 
         call = self.record(Slots(), sink, ((ins, run, tuple(kept)),)).node
         ins.label = call.label = name
-        return tuple(
-            [
-                self.record(o, sink, ((call, _slot, (i,)),)) if o.dtype.kind in "fc" else o
-                for i, o in enumerate(outs)
-            ]
-        )
+        return self._parts(call, name, outs)
 
 
 class Watched(Reverse):
@@ -287,9 +287,14 @@ class Watched(Reverse):
         return out
 
 
-def open_tape(label: str, fun: Callable[..., Any] | None, values: Sequence[Any]) -> Reverse:
-    """A level for the derivative in these values: a watched one where a watch is below it."""
-    found = watches(values)
+def open_tape(
+    label: str, fun: Callable[..., Any] | None, values: Sequence[Any], sites: bool = False
+) -> Reverse:
+    """A level for the derivative in these values: a watched one where a watch is below it.
+
+    sites: its nodes are to know the user's lines.
+    """
+    found = watches(values) + ((SITES,) if sites else ())
     if not found:
         return Reverse(label, fun)
     level = Watched(label, fun)

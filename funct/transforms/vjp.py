@@ -28,7 +28,7 @@ from funct.transforms.tape import Node, walk
 
 __all__ = [
     "Pullback", "Zero", "aux_below", "cotangent_of", "in_convention", "leaves_on_tape",
-    "linear_transpose", "vjp",
+    "linear_transpose", "recorded", "vjp",
 ]  # fmt: skip
 
 
@@ -41,11 +41,11 @@ class Zero:
 
 
 def leaves_on_tape(
-    label: str, fun: Any, args: Any, nums: Sequence[int], *, allow_int: bool
+    label: str, fun: Any, args: Any, nums: Sequence[int], *, allow_int: bool, sites: bool = False
 ) -> tuple[Reverse, list[Any], Any]:
     """A tape, and a leaf of it for every floating leaf of args, the arguments that nums names."""
     values, spec = pytree.flatten(args)
-    level = open_tape(label, fun, values)
+    level = open_tape(label, fun, values, sites)
     traced: list[Any] = []
     for k, v in enumerate(values):
         x = v if isinstance(v, Tensor) else asarray(v)
@@ -161,6 +161,11 @@ class Pullback:
         """The node of each output leaf; None for one that does not vary with the primals."""
         return tuple([lower(o, self._level)[1] for o in self._outs])
 
+    @property
+    def inputs(self) -> tuple[Node | None, ...]:
+        """The node of each leaf of the primals; None for an integer."""
+        return tuple([lower(t, self._level)[1] for t in self._traced])
+
     def nodes(self) -> Iterator[Node]:
         """All nodes, in the order in which the pullback visits them."""
         return walk([n for n in self.roots if n is not None])
@@ -183,12 +188,21 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         >>> float(pull(xp.asarray(2.0))[0])
         2.0
     """
-    return _pulled("vjp", fun, primals, has_aux)
+    return recorded("vjp", fun, primals, has_aux)
 
 
-def _pulled(name: str, fun: Callable[..., Any], primals: Any, has_aux: bool) -> Any:
-    ints = name == "vjp"
-    level, traced, spec = leaves_on_tape(name, fun, primals, range(len(primals)), allow_int=ints)
+def recorded(
+    name: str,
+    fun: Callable[..., Any],
+    primals: Any,
+    has_aux: bool = False,
+    *,
+    allow_int: bool = True,
+    sites: bool = False,
+) -> Any:
+    """What `vjp` does, under another name; sites: the nodes know the user's lines."""
+    nums = range(len(primals))
+    level, traced, spec = leaves_on_tape(name, fun, primals, nums, allow_int=allow_int, sites=sites)
     try:
         out = fun(*pytree.unflatten(spec, traced))
     finally:
@@ -219,7 +233,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     zeros = pytree.map(_zeros, primals)
     flat, spec = pytree.flatten(zeros)
     name = getattr(fun, "__name__", "fun")
-    out, pull = _pulled("linear_transpose", fun, zeros, False)
+    out, pull = recorded("linear_transpose", fun, zeros, allow_int=False)
     for o in pytree.leaves(out):
         if o.__class__ is Array and np.any(o.data):
             raise TransformError(

@@ -22,7 +22,7 @@ from funct.graph import GraphTracer
 from funct.source import user_site
 from funct.transforms.tape import Node
 
-__all__ = ["Watch", "WatchTracer", "run_under", "watches"]
+__all__ = ["SITES", "Watch", "WatchTracer", "chain", "run_under", "watches"]
 
 
 class WatchTracer(Tensor):
