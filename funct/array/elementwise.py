@@ -36,8 +36,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
         y = ops.maximum(y, _within(min, x.dtype))
     if max is not None:
         y = ops.minimum(y, _within(max, x.dtype))
-    same_kind = y.dtype.kind == x.dtype.kind or (y.dtype.kind in "iu" and x.dtype.kind in "iu")
-    return y if y.dtype == x.dtype or not same_kind else ops.astype(y, x.dtype)
+    widened = x.dtype.kind in "biu" and y.dtype.kind not in "biu"  # promotion, as in NumPy
+    return y if y.dtype == x.dtype or widened else ops.astype(y, x.dtype)
 
 
 def _within(limit: Any, dtype: np.dtype[Any]) -> Any:

@@ -15,6 +15,7 @@ from funct.array import searching, statistical
 from funct.array.axes import normal_axes
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
+from funct.ops.families import constant
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
@@ -23,7 +24,12 @@ __all__ = [
 
 
 def _filled(x: Any, value: float) -> Any:
-    return x if x.dtype.kind in "biu" else ops.where(ops.isnan(x), value, x)
+    return x if x.dtype.kind in "biu" else ops.where(ops.isnan(x), _as(value, x), x)
+
+
+def _as(value: float, x: Any) -> Any:
+    """A number in x's dtype, whatever NumPy would promote it to."""
+    return constant(np.asarray(value, x.dtype))
 
 
 def _count(x: Any, axes: Any, keepdims: bool) -> Any:
@@ -63,7 +69,8 @@ def nanmean(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = 
 def _divided(total: Any, count: Any) -> Any:
     """total / count; NaN without a warning where count is not positive."""
     some = ops.greater(count, 0)
-    return ops.where(some, total / ops.where(some, count, 1.0), np.nan)
+    quotient = total / ops.where(some, count, _as(1.0, count))
+    return ops.where(some, quotient, _as(np.nan, quotient))
 
 
 def nanvar(
@@ -109,7 +116,7 @@ def _extremum(name: str, find: Any, worst: float, x: Any, axis: Any, keepdims: b
     best = find(_filled(x, worst), axis=axes, keepdims=keepdims)
     if x.dtype.kind in "biu":
         return best
-    return ops.where(ops.all(ops.isnan(x), axes, keepdims), np.nan, best)
+    return ops.where(ops.all(ops.isnan(x), axes, keepdims), _as(np.nan, best), best)
 
 
 def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:

@@ -101,6 +101,7 @@ def _quantile(
         out = _interpolated(flat, points, method, dtype, skip)
     else:
         out = _weighted(flat, _flat_last(_spread(name, weights, x, axes), axes), points, skip)
+    out = out if out.dtype == dtype else ops.astype(out, dtype)
     sizes = [1 if i in axes else n for i, n in enumerate(x.shape)]
     kept = [n for i, n in enumerate(sizes) if keepdims or i not in axes]
     return ops.reshape(ops.move_axis(out, len(out.shape) - 1, 0), (*q.shape, *kept))

@@ -61,8 +61,10 @@ def unique_all(x: Any, /) -> UniqueAll:
     Source: Array API 2025.12 `unique_all`.
     """
     flat = reshape(x, (-1,))
+    raw = flat.concrete()
+    raw = raw.astype(np.float32) if raw.dtype.kind == "V" else raw  # NumPy cannot sort those
     _, first, inverse, counts = np.unique(
-        flat.concrete(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+        raw, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     )
     first, counts = (constant(np.asarray(v, np.int64)) for v in (first, counts))
     inverse = constant(np.asarray(inverse.reshape(x.shape), np.int64))

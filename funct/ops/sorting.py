@@ -25,7 +25,13 @@ def _axis_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
     return prim.fn(args[0], params[0] + 1, *params[1:])
 
 
+def _comparable(x: Any) -> Any:
+    """x as NumPy can sort it: of the dtypes added to it, it does not know where NaN belongs."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
 def _argsort_raw(x: Any, axis: int, descending: bool) -> Any:
+    x = _comparable(x)
     if not descending:
         return np.argsort(x, axis, kind="stable")
     n = x.shape[axis]  # stable in descending order: sort the reversed axis, reverse the permutation
@@ -58,7 +64,7 @@ def argsort(x: Value, axis: int, descending: bool) -> Value:
 
 
 def _sort_raw(x: Any, axis: int, descending: bool) -> Any:
-    out = np.sort(x, axis, kind="stable")
+    out = np.sort(_comparable(x), axis, kind="stable").astype(x.dtype, copy=False)
     return np.flip(out, axis) if descending else out
 
 
@@ -142,8 +148,12 @@ def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:
     return str(w.op("ReduceSum", w.cast(below, _INT64), w.dims((-1,)), keepdims=0))
 
 
+def _search_raw(x: Any, v: Any, side: Any) -> Any:
+    return np.searchsorted(_comparable(x), _comparable(v), side)
+
+
 @structural(
-    np.searchsorted, None, None, batch=_search_batch,
+    _search_raw, None, None, batch=_search_batch,
     aval=lambda args, params: ShapeDtype(args[1].shape, _INT64),
     onnx=_onnx_searchsorted,
     samples=calls(

@@ -113,3 +113,13 @@ def test_nan_elements_have_no_derivative(x: Any) -> None:
         g = np.asarray(ft.grad(lambda v, f=fun: xp.nansum(f(v)))(xp.asarray(y)))
         assert np.all(np.isfinite(g))
         assert np.all(g[np.isnan(y)] == 0)
+
+
+@pytest.mark.parametrize("dtype", [xp.float16, xp.bfloat16, xp.float32])
+def test_short_floats_keep_their_dtype(dtype: Any) -> None:
+    """What stands in for NaN has x's dtype, also where NumPy would promote a number."""
+    x = xp.astype(xp.asarray([1.0, np.nan, 3.0]), dtype)
+    for fun in (xp.nansum, xp.nanprod, xp.nanmean, xp.nanmax, xp.nanmedian, xp.median):
+        assert fun(x).dtype == dtype
+    assert float(xp.nanmean(x)) == float(xp.nanmedian(x)) == 2.0
+    assert xp.clip(x, 1.5, 2.5).dtype == dtype

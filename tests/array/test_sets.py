@@ -88,3 +88,12 @@ def test_isin_of_a_number_adopts_the_dtype() -> None:
     x = xp.asarray([0.1, 0.2], dtype="float32")
     assert xp.isin(x, 0.1).tolist() == [True, False]
     assert xp.isin(0.1, x).tolist() is True
+
+
+def test_dtypes_beyond_the_standard_are_sorted() -> None:
+    """NaN of bfloat16 stands last too, in sorts, searches and sets."""
+    x = xp.astype(xp.asarray([3.0, np.nan, 1.0, 3.0]), xp.bfloat16)
+    assert xp.sort(x).dtype == xp.bfloat16
+    assert xp.argsort(x).tolist() == [2, 0, 3, 1]
+    assert xp.unique_counts(x).counts.tolist() == [1, 2, 1]
+    assert int(xp.searchsorted(xp.sort(x), x[1])) == 3
