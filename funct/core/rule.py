@@ -134,7 +134,8 @@ class Derived(Rule):
 class Pair(Derived):
     """Both modes stated: `push(t, ans, *operands, *params)` and `pull(g, <named>)`.
 
-    For an op with several results g and the tangents are tuples; None stands for an integer result.
+    For an op with several results g and the tangents are tuples; None stands for an integer result;
+    the pull is the adjoint itself, conj included.
     """
 
     fast = True
