@@ -47,6 +47,7 @@ from funct.transforms import intercept as intercept
 from funct.transforms import io_callback as io_callback
 from funct.transforms import jacfwd as jacfwd
 from funct.transforms import jacrev as jacrev
+from funct.transforms import jet as jet
 from funct.transforms import jit as jit
 from funct.transforms import jvp as jvp
 from funct.transforms import linear_transpose as linear_transpose
@@ -82,7 +83,7 @@ __all__ = [
     "axis_index", "axis_size", "check_grads", "check_primitive", "check_pure", "cond", "config",
     "custom_jvp", "custom_vjp", "debug", "detect_anomaly", "draw_graph", "errors", "eval_shape",
     "find_primitive", "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback",
-    "jacfwd", "jacrev", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map",
+    "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map",
     "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive",
     "psum", "psum_scatter", "pure_callback", "random", "saved_hooks", "scan", "stop_gradient",
     "switch", "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",

@@ -159,16 +159,22 @@ def abs(x: Operand, /) -> Value:
     """|x|; real for complex x. The derivative at 0 is 0."""
 
 
+def _radius(x: Value) -> Any:
+    """|x|, and infinity at 0: there the derivative of the complex sign is set to 0."""
+    r = ops.abs(x)
+    return ops.where(ops.equal(r, 0), float("inf"), r)
+
+
 def _sign_push(t: Value, ans: Value, x: Value) -> Value:
     if x.dtype.kind != "c":
         return t * 0.0
-    return (t - ans * ops.real(ops.conj(ans) * t)) / ops.abs(x)  # the part across the radius
+    return (t - ans * ops.real(ops.conj(ans) * t)) / _radius(x)  # the part across the radius
 
 
 def _sign_pull(g: Value, ans: Value, x: Value) -> Value:
     if x.dtype.kind != "c":
         return g * 0.0
-    return (g - ops.conj(ans) * ops.real(ans * g)) / ops.abs(x)
+    return (g - ops.conj(ans) * ops.real(ans * g)) / _radius(x)
 
 
 @elementwise(
@@ -176,7 +182,7 @@ def _sign_pull(g: Value, ans: Value, x: Value) -> Value:
     samples=reals(0.2, 2.0, complex_too=True),
 )  # fmt: skip
 def sign(x: Operand, /) -> Value:
-    """-1, 0 or 1; x / |x| for complex x. The derivative of the real sign is 0, at 0 too."""
+    """-1, 0 or 1; x / |x| for complex x. The derivative at 0 is 0."""
 
 
 def _square_rule(g: Value, x: Value) -> Value:

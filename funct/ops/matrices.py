@@ -86,7 +86,7 @@ def column(w: Value) -> Any:
 
 def safe_inverse(d: Value, size: Value) -> Any:
     """1 / d, but 0 where |d| <= size: Note [Degenerate spectra]."""
-    tiny = ops.less_equal(ops.abs(d), size)
+    tiny = ops.less_equal(ops.abs(ops.stop_gradient(d)), size)  # |d| has a kink at 0
     return ops.where(tiny, 0.0, 1.0 / ops.where(tiny, 1.0, d))
 
 

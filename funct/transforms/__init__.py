@@ -39,6 +39,7 @@ from funct.transforms.hooks import saved_hooks as saved_hooks
 from funct.transforms.intercept import DispatchTrace as DispatchTrace
 from funct.transforms.intercept import intercept as intercept
 from funct.transforms.intercept import trace_dispatch as trace_dispatch
+from funct.transforms.jet import jet as jet
 from funct.transforms.jit import jit as jit
 from funct.transforms.loops import fori_loop as fori_loop
 from funct.transforms.loops import map as map
@@ -58,9 +59,9 @@ __all__ = [
     "DispatchTrace", "Drawing", "FallbackWarning", "Op", "Pullback", "Zero", "all_gather",
     "all_to_all", "associative_scan", "axis_index", "axis_size", "cond", "custom_jvp", "custom_vjp",
     "detect_anomaly", "draw_graph", "eval_shape", "find_primitive", "fori_loop", "grad", "hessian",
-    "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jit", "jvp", "linear_transpose",
-    "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
-    "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter", "pure_callback",
-    "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp",
-    "vmap", "while_loop",
+    "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jet", "jit", "jvp",
+    "linear_transpose", "linearize", "make_graph", "map", "node_hook", "offload",
+    "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter",
+    "pure_callback", "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch",
+    "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

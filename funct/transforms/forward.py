@@ -13,7 +13,9 @@ from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph.capture import capture
 from funct.transforms.reverse import transpose, zero_like
 
-__all__ = ["Forward", "ForwardTracer", "jvp", "linearize", "split_aux"]
+__all__ = [
+    "Forward", "ForwardTracer", "jvp", "linearize", "push_forward", "push_region", "split_aux",
+]  # fmt: skip
 
 
 class ForwardTracer(Tensor):
@@ -42,27 +44,8 @@ class Forward(Level):
         mine = [a.__class__ is ForwardTracer and a.level is self for a in args]
         vals = [a.value if m else a for a, m in zip(args, mine, strict=True)]
         ans = prim.fn(*vals, *params)
-        if prim.results == 1 and ans.dtype.kind not in "fc":
-            return ans
-        total: Any = None
-        for i, (a, m) in enumerate(zip(args, mine, strict=True)):
-            rule = prim.rules[i]
-            if not m or rule is None:
-                continue
-            if isinstance(rule, Absent):
-                rule.raise_for(prim)
-            if isinstance(rule, Joint):
-                total = self._joint(rule, prim, args, vals, params, ans)
-                break
-            t = rule.push(prim, i, a.tangent, vals, params, ans)
-            if prim.results == 1:
-                if prim.spread is not None and t.shape != ans.shape:
-                    t = ops.broadcast_to(t, ans.shape)
-                if t.dtype != ans.dtype:
-                    t = ops.astype(t, ans.dtype)
-                total = t if total is None else total + t
-            else:
-                total = t if total is None else tuple(map(_plus, total, t))
+        tangents = [a.tangent if m else None for a, m in zip(args, mine, strict=True)]
+        total = push_forward(prim, vals, tangents, params, ans)
         if total is None:
             return ans
         if prim.results == 1:
@@ -71,57 +54,100 @@ class Forward(Level):
             [o if t is None else ForwardTracer(o, t, self) for o, t in zip(ans, total, strict=True)]
         )
 
-    def _joint(
-        self, rule: Joint, prim: Primitive, args: Any, vals: Any, params: tuple[Any, ...], ans: Any
-    ) -> Any:
-        """The tangent by one rule for all operands; a missing push is the transpose of the pull."""
-        tangents = [
-            a.tangent if a.__class__ is ForwardTracer and a.level is self else zero_like(v)
-            for a, v in zip(args, vals, strict=True)
-        ]
-        outs = ans if prim.results != 1 else (ans,)
-        if rule.joint_push is not None:
-            pushed = rule.push_all(prim, tangents, vals, params, ans)
-        else:
-            at = [k for k, v in enumerate(vals) if v.dtype.kind in "fc"]
-
-            def pull(*cts: Any) -> list[Any]:
-                given = rule.pull_all(prim, cts, vals, params, ans)
-                return [zero_like(vals[k]) if given[k] is None else given[k] for k in at]
-
-            pushed = tuple(transpose(pull, outs, [tangents[k] for k in at]))
-        varying = [o.dtype.kind in "fc" for o in outs]
-        found = tuple([t if v else None for t, v in zip(pushed, varying, strict=True)])
-        return found if prim.results != 1 else found[0]
-
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
-        """A call with its own rules; a missing push is the transpose of the pull."""
+        """A call with its own rules."""
         mine = [a.__class__ is ForwardTracer and a.level is self for a in args]
         vals = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
-        tangents = tuple(
-            [a.tangent if m else zero_like(a) for a, m in zip(args, mine, strict=True)]
+        found = push_region(
+            region, vals, [a.tangent if m else None for a, m in zip(args, mine, strict=True)]
         )
-        if region.push is not None:
-            outs, pushed = region.push(vals, tangents)
-        elif region.forward is not None and region.backward is not None:
-            outs, residuals = region.forward(*vals)
-            back = region.backward
-
-            def pull(*cts: Any) -> tuple[Any, ...]:
-                given = back(residuals, cts)
-                return tuple(
-                    [zero_like(v) if g is None else g for g, v in zip(given, vals, strict=True)]
-                )
-
-            pushed = tuple(transpose(pull, outs, tangents))
-        else:
+        if found is None:
             return region.run(*args)
         return tuple(
             [
                 ForwardTracer(o, asarray(t), self) if o.dtype.kind in "fc" else o
-                for o, t in zip(outs, pushed, strict=True)
+                for o, t in zip(*found, strict=True)
             ]
         )
+
+
+def push_forward(
+    prim: Primitive,
+    vals: Sequence[Any],
+    tangents: Sequence[Any],
+    params: tuple[Any, ...],
+    ans: Any,
+) -> Any:
+    """Tangent of the result `ans` of a primitive, None where it does not vary.
+
+    tangents: one per operand, None where it does not vary. For several results: a tuple or None.
+    """
+    if prim.results == 1 and ans.dtype.kind not in "fc":
+        return None
+    total: Any = None
+    for i, t in enumerate(tangents):
+        rule = prim.rules[i]
+        if t is None or rule is None:
+            continue
+        if isinstance(rule, Absent):
+            rule.raise_for(prim)
+        if isinstance(rule, Joint):
+            return _joint(rule, prim, vals, tangents, params, ans)
+        t = rule.push(prim, i, t, vals, params, ans)
+        if prim.results == 1:
+            if prim.spread is not None and t.shape != ans.shape:
+                t = ops.broadcast_to(t, ans.shape)
+            if t.dtype != ans.dtype:
+                t = ops.astype(t, ans.dtype)
+            total = t if total is None else total + t
+        else:
+            total = t if total is None else tuple(map(_plus, total, t))
+    return total
+
+
+def _joint(
+    rule: Joint, prim: Primitive, vals: Any, given: Any, params: tuple[Any, ...], ans: Any
+) -> Any:
+    """The tangent by one rule for all operands; a missing push is the transpose of the pull."""
+    tangents = [zero_like(v) if t is None else t for t, v in zip(given, vals, strict=True)]
+    outs = ans if prim.results != 1 else (ans,)
+    if rule.joint_push is not None:
+        pushed = rule.push_all(prim, tangents, vals, params, ans)
+    else:
+        at = [k for k, v in enumerate(vals) if v.dtype.kind in "fc"]
+
+        def pull(*cts: Any) -> list[Any]:
+            given = rule.pull_all(prim, cts, vals, params, ans)
+            return [zero_like(vals[k]) if given[k] is None else given[k] for k in at]
+
+        pushed = tuple(transpose(pull, outs, [tangents[k] for k in at]))
+    varying = [o.dtype.kind in "fc" for o in outs]
+    found = tuple([t if v else None for t, v in zip(pushed, varying, strict=True)])
+    return found if prim.results != 1 else found[0]
+
+
+def push_region(
+    region: Region, vals: tuple[Any, ...], given: Sequence[Any]
+) -> tuple[Any, Any] | None:
+    """Results and tangents of a call with its own rules; None where it brings none.
+
+    A missing push is the transpose of the pull.
+    """
+    if region.push is None and (region.forward is None or region.backward is None):
+        return None
+    tangents = tuple([zero_like(v) if t is None else t for t, v in zip(given, vals, strict=True)])
+    if region.push is not None:
+        return region.push(vals, tangents)
+    assert region.forward is not None
+    outs, residuals = region.forward(*vals)
+    back = region.backward
+    assert back is not None
+
+    def pull(*cts: Any) -> tuple[Any, ...]:
+        found = back(residuals, cts)
+        return tuple([zero_like(v) if g is None else g for g, v in zip(found, vals, strict=True)])
+
+    return outs, tuple(transpose(pull, outs, tangents))
 
 
 def _plus(a: Any, b: Any) -> Any:

@@ -255,3 +255,16 @@ def test_dead_branches_are_freed() -> None:
         assert seen() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("x", [0.0, 0.0j])
+def test_abs_and_sign_at_zero(x: complex) -> None:
+    """Their derivatives at 0 are 0, to second order, for real and complex numbers."""
+    z = xp.asarray([x, x])
+    for fun in (xp.abs, lambda v: xp.real(xp.sign(v)), lambda v: xp.abs(v) ** 2 * xp.abs(v)):
+        first = ft.grad(lambda v, fun=fun: xp.sum(fun(v)))
+        assert first(z).tolist() == [0.0, 0.0]
+        pushed = ft.jvp(first, (z,), (xp.ones_like(z),))[1]
+        assert pushed.tolist() == [0.0, 0.0]
+        twice = ft.grad(lambda v, first=first: xp.real(xp.sum(first(v))))
+        assert twice(z).tolist() == [0.0, 0.0]
