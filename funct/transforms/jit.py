@@ -63,9 +63,16 @@ class _Path:
                 now = cell.cell_contents if cell is not None else namespace.get(name)
             except ValueError:
                 return False
-            if now is not seen:
+            if now is not seen and _meant(now) is not seen:
                 return False
         return True
+
+
+def _meant(x: Any) -> Any:
+    """x, or the Tensor that it stands for now: an array that may be written into stays the same
+    object.
+    """
+    return x.__funct_array__() if hasattr(type(x), "__funct_array__") else x
 
 
 def _watched(fun: Any) -> tuple[Any, ...]:
@@ -80,13 +87,13 @@ def _watched(fun: Any) -> tuple[Any, ...]:
     out: list[Any] = []
     for cell in fun.__closure__ or ():
         try:
-            out.append((cell, None, None, cell.cell_contents))
+            out.append((cell, None, None, _meant(cell.cell_contents)))
         except ValueError:  # a cell that is filled later: the function's own name, say
             continue
     for name in code.co_names:
         value = fun.__globals__.get(name)
         if value is not None and not isinstance(value, types.ModuleType):
-            out.append((None, fun.__globals__, name, value))
+            out.append((None, fun.__globals__, name, _meant(value)))
     return tuple(out)
 
 

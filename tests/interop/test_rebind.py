@@ -141,6 +141,17 @@ def test_one_compiled_path_serves_all_handles() -> None:
     assert f.cache_info().misses == 1
 
 
+def test_a_closed_over_handle_is_read_anew() -> None:
+    """A compiled function that reads a handle from its closure follows what is written there."""
+    w = rebind.ones(2)
+    f = ft.jit(lambda x: w * x)
+    x = rebind.asarray([3.0, 4.0])
+    assert [f(x).tolist(), f(x).tolist()] == [[3.0, 4.0]] * 2
+    w[0] = 5.0
+    assert f(x).tolist() == [15.0, 4.0]
+    assert f.cache_info().misses == 2
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_is_lifted(name: str) -> None:
     """Every function of funct.array is here with its name, its signature and a text."""
