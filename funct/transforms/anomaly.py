@@ -14,6 +14,7 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import Level, Primitive
+from funct.graph import Control, Interpreter
 from funct.source import Site, user_site
 from funct.transforms.tape import Node
 from funct.transforms.watch import Watch, run_under
@@ -26,6 +27,8 @@ def origin(name: str) -> str:
     frame: FrameType | None = sys._getframe(1)
     package = __name__.partition(".")[0]
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        if frame.f_code is Interpreter.run.__code__:
+            break  # the entry of a graph: no rule called it
         if frame.f_code.co_name in ("run", "run1", "run2"):
             prim = frame.f_locals.get("prim")
             if isinstance(prim, Primitive) and isinstance(frame.f_locals.get("self"), Level):
@@ -45,10 +48,19 @@ class _Anomaly(Watch):
 
     __slots__ = ()
 
+    def inside(self, prim: Control, vals: Sequence[Any]) -> Any:
+        """A branch or a loop with checked bodies, which are made once."""
+        mapped = prim.kind.once("detect_anomaly", lambda: prim.kind.mapped(self._watched))
+        out = mapped(*vals)
+        return out if prim.results != 1 else out[0]
+
     def op(self, prim: Primitive, vals: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """The op, and the check of what it gives."""
         if prim is ops.finite.primitive:  # type: ignore[attr-defined]
             return prim.fn(*vals, *params)
+        if isinstance(prim, Control):
+            with np.errstate(all="ignore"):
+                return self.inside(prim, vals)
         site = user_site()
         backward = site is not None and site.of != ""
         name = site.of if backward and site is not None else origin(prim.name)

@@ -200,6 +200,10 @@ class Branch(Staged):
         """The same choice among other graphs."""
         return Branch(self.name, self.names, graphs, self.ins[0])
 
+    def mapped(self, change: Callable[[Graph], Graph]) -> Branch:
+        """The same choice among changed graphs."""
+        return self.like([change(g) for g in self.graphs])
+
     def run(self, index: Any, *buffers: Any) -> Flat:
         """One body."""
         return self.compiled(self.graphs[int(index)])(*buffers)

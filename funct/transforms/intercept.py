@@ -13,6 +13,7 @@ import attrs
 from funct.array import Tensor
 from funct.core import Level, Primitive, top_level
 from funct.errors import TransformError
+from funct.graph import Control
 from funct.source import Site, user_site
 from funct.transforms.tape import Node
 from funct.transforms.watch import Watch, run_under
@@ -31,6 +32,8 @@ class _Intercept(Watch):
         """What the rule says; the op itself where it declines."""
         out = self.rule(prim, tuple(vals), params)
         if out is NotImplemented:
+            if isinstance(prim, Control):
+                return self.inside(prim, vals)
             return prim.fn(*vals, *params)
         count = len(out) if isinstance(out, tuple | list) else 1
         if count != prim.results or out is None:
@@ -113,7 +116,6 @@ class _Trace(Watch):
         way = [*_levels(self), (below.label or "array", prim.name)]
         self.found.append(Decision(prim.name, tuple(map(_type, vals)), tuple(way), user_site()))
         return prim.fn(*vals, *params)
-
 
     def born(self, node: Node, above: bool) -> None:
         """Note the line: what the backward pass does will be told as its op's."""

@@ -204,6 +204,10 @@ class Scan(Staged):
         outs = (*results[:carry], *[batched(a, steps) for a in results[carry:]])
         super().__init__([("body", body)], ins, outs)
 
+    def mapped(self, change: Callable[[Graph], Graph]) -> Scan:
+        """The same loop with a changed body."""
+        return Scan(change(self.body), self.constants, self.carry, self.steps, self.reverse)
+
     @property
     def split(self) -> int:
         """Where xs begin among the operands."""

@@ -94,6 +94,10 @@ class Staged:
         """The results on bare buffers."""
         raise NotImplementedError
 
+    def mapped(self, change: Callable[[Graph], Graph]) -> Staged:
+        """The same with other bodies of the same types."""
+        raise NotImplementedError
+
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """Results and their tangents; the tangents of operands that are not mine are ignored."""
         raise NotImplementedError
@@ -380,7 +384,7 @@ def halves(
         vals, cts = xs[:n_in], iter(xs[n_in:])
         found, pull = vjp(_freed(graph, mine, vals), *chosen(vals, mine))
         full = [next(cts) if f else zeros_of([o])[0] for f, o in zip(out_flags, outs, strict=True)]
-        return [*found, *pull(tuple(full))]
+        return [*found, *pull.adjoint(full)]  # the engine's convention, whatever the user's
 
     both = regraph(joint, [*avals, *chosen(outs, out_flags)])
     inputs, cts = both.inputs[:n_in], both.inputs[n_in:]

@@ -18,7 +18,9 @@ from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
 from funct.core import Level, Primitive, Region, bind_region
 from funct.core.level import birth
-from funct.graph import GraphTracer
+from funct.errors import TransformError
+from funct.graph import Control, Graph, GraphTracer, check
+from funct.graph.capture import capture
 from funct.source import user_site
 from funct.transforms.tape import Node
 
@@ -48,6 +50,24 @@ class Watch(Level):
     def op(self, prim: Primitive, vals: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """What an op gives, on values one level down."""
         return prim.fn(*vals, *params)
+
+    def inside(self, prim: Control, vals: Sequence[Any]) -> Any:
+        """A branch or a loop that is a node of a graph, with its bodies watched."""
+        mapped = getattr(prim.kind, "mapped", None)
+        if mapped is None:
+            return prim.fn(*vals)
+        out = mapped(self._watched)(*vals)
+        return out if prim.results != 1 else out[0]
+
+    def _watched(self, graph: Graph) -> Graph:
+        found, outer = capture(self._inside(graph), [v.aval for v in graph.inputs], label="watch")
+        if outer:
+            raise TransformError(
+                f"{self.label}: a rule for the inside of a branch or a loop closes over a value of "
+                "another transform",
+                fix="leave out jit, or pass the value as an argument",
+            )
+        return check(found)
 
     def born(self, node: Node, above: bool) -> None:
         """A tape has recorded a node; above: it differentiates what is watched, and its pulls are

@@ -164,6 +164,11 @@ class Sweeps(Staged):
         bodies = zip(names, [s.body for s in self.sweeps], strict=True)
         super().__init__([("test", test), *bodies], ins, tuple(states))
 
+    def mapped(self, change: Callable[[Graph], Graph]) -> Sweeps:
+        """The same sweeps with a changed test and changed bodies."""
+        sweeps = [attrs.evolve(s, body=change(s.body)) for s in self.sweeps]
+        return Sweeps(change(self.test), sweeps, self.constants)
+
     def states(self, values: Sequence[Any]) -> list[Flat]:
         """Values that belong to the states, sweep by sweep."""
         out, at = [], 0
