@@ -6,9 +6,21 @@ import operator
 from typing import Any
 
 from funct.core import Shape, Size
-from funct.errors import AxisError, ShapeError
+from funct.errors import AxisError, ShapeError, UnsupportedOperandError
 
-__all__ = ["normal_axes", "normal_axis", "normal_shape"]
+__all__ = ["integers", "normal_axes", "normal_axis", "normal_shape"]
+
+
+def integers(name: str, argument: str, value: Any) -> Shape:
+    """A tuple of ints from an int, a tuple or a list; symbolic sizes pass."""
+    given = value if isinstance(value, tuple | list) else (value,)
+    try:
+        out: list[Any] = [v if isinstance(v, Size) else operator.index(v) for v in given]
+        return tuple(out)
+    except TypeError:
+        raise UnsupportedOperandError(
+            f"{name}: {argument} must be an int or a tuple of ints, got {value!r}"
+        ) from None
 
 
 def normal_axis(name: str, axis: Any, ndim: int) -> int:

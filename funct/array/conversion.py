@@ -24,7 +24,8 @@ from funct.errors import (
 from funct.ops.families import wrap
 
 __all__ = [
-    "as_tensor", "asarray", "check_allocation", "from_dlpack", "joined", "number", "promoted",
+    "as_tensor", "as_tensors", "asarray", "check_allocation", "from_dlpack", "joined", "number",
+    "promoted",
 ]  # fmt: skip
 
 _NUMBERS = (bool, int, float, complex)
@@ -154,6 +155,17 @@ def as_tensor(name: str, x: Any) -> Any:
         f"{name}: x must be a Tensor, got {type(x).__name__}",
         fix="funct.array.asarray(x)" if isinstance(x, list | tuple) else None,
     )
+
+
+def as_tensors(name: str, arrays: Any) -> list[Any]:
+    """The arrays of a sequence, or along the first axis of one array."""
+    try:
+        given = list(arrays)
+    except TypeError:
+        raise UnsupportedOperandError(
+            f"{name}: arrays must be a sequence of Tensors, got {type(arrays).__name__}"
+        ) from None
+    return [asarray(a) for a in given]
 
 
 def _flat(obj: Any) -> list[Any]:

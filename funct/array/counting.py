@@ -13,6 +13,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axis
+from funct.array.conversion import as_tensor
 from funct.array.creation import arange, asarray, full
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
@@ -137,6 +138,7 @@ def histogram(
 
     Source: NumPy `histogram`.
     """
+    x = as_tensor("histogram", x)
     x = reshape(asarray(x), (-1,))
     edges = histogram_bin_edges(x, bins, range)
     n = edges.shape[0] - 1
@@ -154,6 +156,7 @@ def histogram(
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
     """The edges that `histogram` uses."""
+    x = as_tensor("histogram_bin_edges", x)
     if not isinstance(bins, int):
         edges = asarray(bins)
         if len(edges.shape) != 1 or not edges.shape[0]:
@@ -163,6 +166,8 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
         raise ArgumentError(f"histogram: bins must be at least 1, got {bins}")
     x = asarray(x)
     if range is not None:
+        if not isinstance(range, tuple | list) or len(range) != 2:
+            raise ArgumentError(f"histogram: range must be two numbers, got {range!r}")
         low, high = (asarray(v, dtype=_FLOAT64) for v in range)
     elif x.shape == (0,):
         low, high = constant(np.asarray(0.0)), constant(np.asarray(1.0))

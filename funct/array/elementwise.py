@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.creation import asarray
+from funct.array.conversion import as_tensor, as_tensors, asarray
 from funct.array.dtypes import result_type
 from funct.errors import ArgumentError
 
@@ -31,6 +31,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
     Source: Array API 2025.12 `clip`.
     """
+    x = as_tensor("clip", x)
     y = x
     if min is not None:
         y = ops.maximum(y, _within(min, x.dtype))
@@ -59,6 +60,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0, /) -> Any:
 
     Source: NumPy `select`.
     """
+    condlist, choicelist = as_tensors("select", condlist), as_tensors("select", choicelist)
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError(
             "select: one choice per condition is needed, "

@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axes, normal_axis, normal_shape
-from funct.array.conversion import asarray, joined, promoted
+from funct.array.axes import integers, normal_axes, normal_axis, normal_shape
+from funct.array.conversion import (
+    as_tensor,
+    as_tensors,
+    asarray,
+    check_allocation,
+    joined,
+    promoted,
+)
 from funct.array.creation import lifted
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Tensor
@@ -25,12 +32,14 @@ __all__ = [
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
     """x in another dtype; the same array where nothing changes and copy is False."""
+    x = as_tensor("astype", x)
     dtype = as_dtype("astype", dtype)
     return x if dtype == x.dtype and not copy else ops.astype(x, dtype)
 
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     """The same elements in C order in another shape; one entry may be -1."""
+    x = as_tensor("reshape", x)
     shape = normal_shape("reshape", shape)
     unknown = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
     if len(unknown) > 1:
@@ -54,7 +63,9 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that the shapes broadcast to."""
-    return _common_shape("broadcast_shapes", shapes)
+    return _common_shape(
+        "broadcast_shapes", tuple([normal_shape("broadcast_shapes", s) for s in shapes])
+    )
 
 
 def _common_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
@@ -66,18 +77,20 @@ def _common_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
     """x repeated along axes of length 1 and new leading axes."""
+    x = as_tensor("broadcast_to", x)
     return ops.broadcast_to(x, normal_shape("broadcast_to", shape))
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """All arrays broadcast to their common shape."""
+    arrays = tuple([as_tensor("broadcast_arrays", a) for a in arrays])
     common = _common_shape("broadcast_arrays", tuple([a.shape for a in arrays]))
     return tuple([a if a.shape == common else ops.broadcast_to(a, common) for a in arrays])
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """Arrays joined along an existing axis; None flattens them first."""
-    parts = [asarray(a) for a in arrays]
+    parts = as_tensors("concat", arrays)
     if not parts:
         raise ShapeError("concat: at least one array is needed, got none")
     if axis is None:
@@ -88,7 +101,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """Arrays of one shape joined along a new axis."""
-    parts = [asarray(a) for a in arrays]
+    parts = as_tensors("stack", arrays)
     if not parts:
         raise ShapeError("stack: at least one array is needed, got none")
     shape = parts[0].shape
@@ -101,12 +114,14 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices of x along axis."""
+    x = as_tensor("unstack", x)
     y = ops.move_axis(x, normal_axis("unstack", axis, len(x.shape)), 0)
     return tuple([y[i] for i in range(len(y))])
 
 
 def expand_dims(x: Any, /, axis: Any) -> Any:
     """x with new axes of length 1 at the positions axis of the result."""
+    x = as_tensor("expand_dims", x)
     axes = axis if isinstance(axis, tuple) else (axis,)
     rank = len(x.shape) + len(axes)
     at = set(normal_axes("expand_dims", axes, rank))
@@ -116,6 +131,7 @@ def expand_dims(x: Any, /, axis: Any) -> Any:
 
 def squeeze(x: Any, /, axis: Any) -> Any:
     """x without the axes given, each of length 1."""
+    x = as_tensor("squeeze", x)
     axes = normal_axes("squeeze", axis, len(x.shape))
     wrong = [a for a in axes if x.shape[a] != 1]
     if wrong:
@@ -125,22 +141,26 @@ def squeeze(x: Any, /, axis: Any) -> Any:
 
 def permute_dims(x: Any, /, axes: Any) -> Any:
     """Axes in another order."""
+    x = as_tensor("permute_dims", x)
     rank = len(x.shape)
-    order = tuple([normal_axis("permute_dims", a, rank) for a in axes])
+    given = integers("permute_dims", "axes", axes)
+    order = tuple([normal_axis("permute_dims", a, rank) for a in given])
     if sorted(order) != list(range(rank)):
         raise ShapeError(
-            f"permute_dims: axes must be a permutation of {rank} axes, got {tuple(axes)}"
+            f"permute_dims: axes must be a permutation of {rank} axes, got {axes}"
         )
     return ops.permute_dims(x, order)
 
 
 def transpose(x: Any, /, axes: Any = None) -> Any:
     """`permute_dims` under NumPy's name; without axes their order is reversed."""
+    x = as_tensor("transpose", x)
     return permute_dims(x, range(len(x.shape))[::-1] if axes is None else axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:
     """The last two axes exchanged."""
+    x = as_tensor("matrix_transpose", x)
     return x.mT
 
 
@@ -156,6 +176,7 @@ def _ordered_axes(name: str, axes: Any, rank: int) -> list[int]:
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Axes moved to other positions, the rest in order."""
+    x = as_tensor("moveaxis", x)
     rank = len(x.shape)
     src = _ordered_axes("moveaxis", source, rank)
     dst = _ordered_axes("moveaxis", destination, rank)
@@ -171,15 +192,18 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 def flip(x: Any, /, *, axis: Any = None) -> Any:
     """Elements in reverse order along axis, all axes for None."""
+    x = as_tensor("flip", x)
     return ops.flip(x, normal_axes("flip", axis, len(x.shape)))
 
 
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """Elements moved by shift along axis, wrapping around; None rolls the flat array."""
+    x = as_tensor("roll", x)
     if axis is None:
         return ops.reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
-    axes = _tuple(axis)
-    shifts = _tuple(shift) if isinstance(shift, tuple | list) else (shift,) * len(axes)
+    axes, shifts = _tuple(axis), integers("roll", "shift", shift)
+    if not isinstance(shift, tuple | list):
+        shifts *= len(axes)
     if len(shifts) != len(axes):
         raise ShapeError(f"roll: shift and axis must be as many, got {shift} and {axis}")
     for s, a in zip(shifts, axes, strict=True):
@@ -194,6 +218,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Each element repeats times along axis; None flattens."""
+    x = as_tensor("repeat", x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     k = normal_axis("repeat", axis, len(x.shape))
@@ -209,6 +234,8 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         raise ShapeError(
             f"repeat: repeats of shape {counts.shape} must broadcast to axis {k} of length {n}"
         )
+    total = int(counts.sum(dtype=object)) * (n if counts.size == 1 != n else 1)
+    check_allocation("repeat", (*x.shape[:k], total, *x.shape[k + 1 :]), np.int64)
     return ops.take(x, ops.families.constant(np.repeat(np.arange(n), counts)), k)
 
 
@@ -221,6 +248,8 @@ def _repeated(x: Any, count: int, k: int) -> Any:
 
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
     """x repeated as a whole along each axis."""
+    x = as_tensor("tile", x)
+    repetitions = integers("tile", "repetitions", repetitions)
     if any(r < 0 for r in repetitions):
         raise ShapeError(f"tile: repetitions must not be negative, got {repetitions}")
     rank = max(len(x.shape), len(repetitions))
@@ -234,6 +263,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
 
 def ravel(x: Any, /) -> Any:
     """The elements of x in C order, 1-D."""
+    x = as_tensor("ravel", x)
     return reshape(x, (-1,))
 
 
@@ -268,6 +298,7 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
 
     Source: NumPy `pad`. Differentiable in x and in the constant.
     """
+    x = as_tensor("pad", x)
     pairs = _pairs(x, pad_width)
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         for axis, pair in enumerate(pairs):

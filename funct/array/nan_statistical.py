@@ -13,6 +13,7 @@ import numpy as np
 from funct import ops
 from funct.array import searching, statistical
 from funct.array.axes import normal_axes
+from funct.array.conversion import as_tensor
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 from funct.ops.families import constant
@@ -50,16 +51,19 @@ def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = F
 
     Source: NumPy `nansum`.
     """
+    x = as_tensor("nansum", x)
     return statistical.sum(_filled(x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product of what is not NaN; 1 where there is nothing."""
+    x = as_tensor("nanprod", x)
     return statistical.prod(_filled(x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def nanmean(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """Mean of what is not NaN; NaN where there is nothing. dtype: to compute in."""
+    x = as_tensor("nanmean", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanmean", dtype))
     axes = normal_axes("nanmean", axis, len(x.shape))
     total = ops.reduce_sum(_filled(x, 0.0), axes, keepdims)
@@ -87,6 +91,7 @@ def nanvar(
 
     dtype: to compute in. ddof: NumPy's older name of `correction`.
     """
+    x = as_tensor("nanvar", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanvar", dtype))
     correction = correction if ddof is None else ddof
     axes = normal_axes("nanvar", axis, len(x.shape))
@@ -98,16 +103,19 @@ def nanvar(
 
 def nanstd(x: Any, /, axis: Any = None, **options: Any) -> Any:
     """Square root of `nanvar`, which says the options."""
+    x = as_tensor("nanstd", x)
     return ops.sqrt(nanvar(x, axis, **options))
 
 
 def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Maximum of what is not NaN; NaN where there is nothing else."""
+    x = as_tensor("nanmax", x)
     return _extremum("nanmax", statistical.max, -np.inf, x, axis, keepdims)
 
 
 def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Minimum of what is not NaN; NaN where there is nothing else."""
+    x = as_tensor("nanmin", x)
     return _extremum("nanmin", statistical.min, np.inf, x, axis, keepdims)
 
 
@@ -139,12 +147,14 @@ def _position(extremum: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
 
 def nancumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
     """Running sum along axis, NaN counted as 0; None flattens."""
+    x = as_tensor("nancumsum", x)
     x, axis = _flat(x, axis)
     return statistical.cumulative_sum(_filled(x, 0.0), axis=axis, dtype=dtype)
 
 
 def nancumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
     """Running product along axis, NaN counted as 1; None flattens."""
+    x = as_tensor("nancumprod", x)
     x, axis = _flat(x, axis)
     return statistical.cumulative_prod(_filled(x, 1.0), axis=axis, dtype=dtype)
 

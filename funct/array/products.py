@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axis
+from funct.array.axes import integers, normal_axis
+from funct.array.conversion import as_tensor
 from funct.array.tensor import matmul
 from funct.core import Shape, is_one
-from funct.errors import ShapeError
+from funct.errors import ShapeError, UnsupportedOperandError
 
 __all__ = ["einsum", "matmul", "outer", "tensordot", "vecdot"]
 
@@ -28,6 +29,11 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
 
     Source: NumPy `einsum`; two operands at a time, in the order of `numpy.einsum_path`.
     """
+    if not isinstance(subscripts, str):
+        raise UnsupportedOperandError(
+            f"einsum: subscripts must be a text, got {type(subscripts).__name__}"
+        )
+    operands = tuple([as_tensor("einsum", x) for x in operands])
     terms, out = _parse(subscripts, [len(x.shape) for x in operands])
     _check_lengths(subscripts, terms, operands)
     work = [_diagonal(x, t) for x, t in zip(operands, terms, strict=True)]
@@ -140,6 +146,7 @@ def _grown(x: Any, s: str, y: Any, t: str) -> tuple[Any, Any]:
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Sum of products over the last `axes` axes of x1 and the first of x2, or over named ones."""
+    x1, x2 = as_tensor("tensordot", x1), as_tensor("tensordot", x2)
     a, b = len(x1.shape), len(x2.shape)
     first, second = _summed_axes(axes, x1.shape, x2.shape)
     left = list(ascii_letters[:a])
@@ -163,16 +170,22 @@ def _summed_axes(axes: Any, x1: Shape, x2: Shape) -> tuple[list[int], list[int]]
                 f"tensordot: axes must be at most the ranks, got {axes} for x1 {x1} and x2 {x2}"
             )
         return list(range(a - axes, a)), list(range(axes))
-    if len(axes[0]) != len(axes[1]):
+    if not isinstance(axes, tuple | list) or len(axes) != 2:
+        raise UnsupportedOperandError(
+            f"tensordot: axes must be an int or two sequences of ints, got {axes!r}"
+        )
+    first, second = (integers("tensordot", "axes", v) for v in axes)
+    if len(first) != len(second):
         raise ShapeError(f"tensordot: axes must name as many axes of x1 as of x2, got {axes}")
     return (
-        [normal_axis("tensordot", k, a) for k in axes[0]],
-        [normal_axis("tensordot", k, b) for k in axes[1]],
+        [normal_axis("tensordot", k, a) for k in first],
+        [normal_axis("tensordot", k, b) for k in second],
     )
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum of conj(x1) * x2 along axis, counted in both from the end; other axes broadcast."""
+    x1, x2 = as_tensor("vecdot", x1), as_tensor("vecdot", x2)
     rank = min(len(x1.shape), len(x2.shape))
     back = normal_axis("vecdot", axis, rank) - rank
     x, y = (ops.move_axis(v, len(v.shape) + back, len(v.shape) - 1) for v in (x1, x2))
@@ -193,6 +206,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 def outer(x1: Any, x2: Any, /) -> Any:
     """Products of all pairs of elements of two vectors."""
+    x1, x2 = as_tensor("outer", x1), as_tensor("outer", x2)
     if len(x1.shape) != 1 or len(x2.shape) != 1:
         raise ShapeError(f"outer: operands must be 1-D, got x1 {x1.shape} and x2 {x2.shape}")
     return ops.contract(x1, x2, "a,b->ab")

@@ -13,6 +13,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.conversion import as_tensor
 from funct.array.creation import asarray, full
 from funct.array.searching import take_along_axis
 from funct.array.tensor import Array, Tensor
@@ -33,11 +34,13 @@ def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 
     Source: NumPy `median`.
     """
+    x = as_tensor("median", x)
     return _quantile("median", x, 0.5, axis, "linear", keepdims, None, False)
 
 
 def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """`median` of the elements that are not NaN; NaN where there are none."""
+    x = as_tensor("nanmedian", x)
     return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims, None, True)
 
 
@@ -64,6 +67,7 @@ def quantile(
 
     Source: NumPy `quantile`; Hyndman and Fan, Sample Quantiles in Statistical Packages, 1996.
     """
+    x = as_tensor("quantile", x)
     return _quantile("quantile", x, q, axis, method, keepdims, weights, False)
 
 
@@ -78,6 +82,7 @@ def nanquantile(
     weights: Any = None,
 ) -> Any:
     """`quantile` of the elements that are not NaN; NaN where there are none."""
+    x = as_tensor("nanquantile", x)
     return _quantile("nanquantile", x, q, axis, method, keepdims, weights, True)
 
 
@@ -87,7 +92,7 @@ def _quantile(
     axes = normal_axes(name, axis, len(x.shape))
     if x.dtype.kind == "c":
         raise DTypeError(f"{name}: x must be real, got {x.dtype}")
-    if method not in _METHODS:
+    if method.__class__ is not str or method not in _METHODS:
         raise ArgumentError(f"{name}: method must be one of {sorted(_METHODS)}, got {method!r}")
     if weights is not None and method != "inverted_cdf":
         raise ArgumentError(f"{name}: weights need method='inverted_cdf', got {method!r}")

@@ -110,6 +110,8 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     step = dx
     if x is not None:
         x = asarray(x)
+        if not x.shape:
+            raise ShapeError("trapezoid: x must have an axis, got a 0-d array")
         if len(x.shape) == 1:
             x = ops.reshape(x, (x.shape[0], *(1,) * (len(y.shape) - k - 1)))
         step = _ends(x, k - len(y.shape), True) - _ends(x, k - len(y.shape), False)

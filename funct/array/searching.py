@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axes, normal_axis
-from funct.array.conversion import asarray
+from funct.array.axes import integers, normal_axes, normal_axis
+from funct.array.conversion import as_tensor, asarray
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape
+from funct.array.tensor import Tensor
 from funct.errors import DTypeError, ShapeError
 
 __all__ = [
@@ -28,16 +29,19 @@ def _arg(op: Any, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Index of the first maximum along axis, of the flat array for None."""
+    x = as_tensor("argmax", x)
     return _arg(ops.argmax, "argmax", x, axis, keepdims)
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Index of the first minimum along axis, of the flat array for None."""
+    x = as_tensor("argmin", x)
     return _arg(ops.argmin, "argmin", x, axis, keepdims)
 
 
 def nonzero(x: Any, /) -> tuple[Any, ...]:
     """Indices of the non-zero elements, one 1-D array per axis; asks for concrete values."""
+    x = as_tensor("nonzero", x)
     if not x.shape:
         raise ShapeError("nonzero: a 0-d array has no indices")
     return tuple(nonzero_axes(x))
@@ -45,6 +49,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of non-zero elements along axis."""
+    x = as_tensor("count_nonzero", x)
     hits = ops.astype(ops.not_equal(x, 0), np.dtype(np.int64))
     return ops.reduce_sum(hits, normal_axes("count_nonzero", axis, len(x.shape)), keepdims)
 
@@ -53,27 +58,32 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     """Where each of x2 would be inserted into the sorted 1-D x1."""
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    x1 = as_tensor("searchsorted", x1)
     if sorter is not None:
         x1 = ops.take(x1, sorter, 0)
     if len(x1.shape) != 1:
         raise ShapeError(f"searchsorted: x1 must be 1-D, got shape {x1.shape}")
-    x2 = x2 if hasattr(x2, "shape") else ops.families.constant(np.asarray(x2, x1.dtype))
+    x2 = x2 if isinstance(x2, Tensor) else asarray(x2, dtype=x1.dtype)
     return ops.searchsorted(x1, x2, side)
 
 
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along axis."""
+    x = as_tensor("sort", x)
     return ops.sort(x, normal_axis("sort", axis, len(x.shape)), bool(descending))
 
 
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
+    x = as_tensor("argsort", x)
     return ops.argsort(x, normal_axis("argsort", axis, len(x.shape)), bool(descending))
 
 
 def top_k(x: Any, k: int, /, *, axis: int = -1) -> tuple[Any, Any]:
     """The k largest elements along axis in descending order, and their indices."""
+    x = as_tensor("top_k", x)
     a = normal_axis("top_k", axis, len(x.shape))
+    (k,) = integers("top_k", "k", (k,))
     if not 0 <= k <= x.shape[a]:
         raise ShapeError(f"top_k: k must be between 0 and {x.shape[a]}, got {k}")
     values, at = ops.top_k(x, a, k)
@@ -89,6 +99,7 @@ def _indices(name: str, indices: Any) -> Any:
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Slices of x along axis at indices; axis may be left out for 1-D x."""
+    x = as_tensor("take", x)
     if axis is None:
         if len(x.shape) != 1:
             raise ShapeError(f"take: axis is needed for an array of rank {len(x.shape)}")
@@ -99,6 +110,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """One element of x per index along axis; other axes broadcast."""
+    x = as_tensor("take_along_axis", x)
     k = normal_axis("take_along_axis", axis, len(x.shape))
     indices = _indices("take_along_axis", indices)
     if len(indices.shape) != len(x.shape):

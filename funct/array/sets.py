@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funct import ops
-from funct.array.conversion import asarray, promoted
+from funct.array.conversion import as_tensor, asarray, promoted
 from funct.array.creation import full
 from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
@@ -60,6 +60,7 @@ def unique_all(x: Any, /) -> UniqueAll:
 
     Source: Array API 2025.12 `unique_all`.
     """
+    x = as_tensor("unique_all", x)
     flat = reshape(x, (-1,))
     raw = flat.concrete()
     raw = raw.astype(np.float32) if raw.dtype.kind == "V" else raw  # NumPy cannot sort those
@@ -73,18 +74,21 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements of x in ascending order, and how often each occurs."""
+    x = as_tensor("unique_counts", x)
     values, _, _, counts = unique_all(x)
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements of x in ascending order, and the indices that give x from them."""
+    x = as_tensor("unique_inverse", x)
     values, _, inverse, _ = unique_all(x)
     return UniqueInverse(values, inverse)
 
 
 def unique_values(x: Any, /) -> Any:
     """The distinct elements of x in ascending order; each takes the derivative of its first."""
+    x = as_tensor("unique_values", x)
     return unique_all(x).values
 
 
@@ -113,7 +117,7 @@ def _both(x1: Any, x2: Any) -> Any:
     """Both as arrays of one dtype; a Python number adopts the other's."""
     if not isinstance(x1, Tensor):
         x1 = _adopted(x1, x2)
-    elif not isinstance(x2, Tensor):
+    if not isinstance(x2, Tensor):
         x2 = _adopted(x2, x1)
     return promoted([x1, x2])
 

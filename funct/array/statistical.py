@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axes, normal_axis
+from funct.array.axes import integers, normal_axes, normal_axis
+from funct.array.conversion import as_tensor
 from funct.array.creation import asarray
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import concat, reshape
@@ -34,6 +35,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
         >>> xp.sum(xp.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0).tolist()
         [4.0, 6.0]
     """
+    x = as_tensor("sum", x)
     if dtype is not None:
         x = _cast("sum", x, dtype)
     y = ops.reduce_sum(x, normal_axes("sum", axis, len(x.shape)), keepdims)
@@ -42,6 +44,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
 
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over axis (None: all). The derivative is exact where factors are 0."""
+    x = as_tensor("prod", x)
     x = _cast("prod", x, dtype)
     return _cast(
         "prod", ops.reduce_prod(x, normal_axes("prod", axis, len(x.shape)), keepdims), dtype
@@ -50,22 +53,26 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over axis (None: all); equal elements share the derivative."""
+    x = as_tensor("max", x)
     return ops.reduce_max(x, normal_axes("max", axis, len(x.shape)), keepdims)
 
 
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over axis (None: all); equal elements share the derivative."""
+    x = as_tensor("min", x)
     return ops.reduce_min(x, normal_axes("min", axis, len(x.shape)), keepdims)
 
 
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis (None: all)."""
+    x = as_tensor("mean", x)
     axes = normal_axes("mean", axis, len(x.shape))
     return ops.mean_of(ops.reduce_sum(x, axes, keepdims), x, axes)
 
 
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Variance over axis: squared distance from the mean, divided by n - correction."""
+    x = as_tensor("var", x)
     axes = normal_axes("var", axis, len(x.shape))
     centred = x - mean(x, axis=axes, keepdims=True)
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
@@ -76,21 +83,25 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation over axis: the square root of `var`."""
+    x = as_tensor("std", x)
     return ops.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether every element along axis is true."""
+    x = as_tensor("all", x)
     return ops.all(x, normal_axes("all", axis, len(x.shape)), keepdims)
 
 
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether some element along axis is true."""
+    x = as_tensor("any", x)
     return ops.any(x, normal_axes("any", axis, len(x.shape)), keepdims)
 
 
 def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over axis, without overflow."""
+    x = as_tensor("logsumexp", x)
     axes = normal_axes("logsumexp", axis, len(x.shape))
     top = ops.stop_gradient(ops.reduce_max(x, axes, True))
     top = ops.where(ops.isfinite(top), top, 0.0)
@@ -121,6 +132,7 @@ def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running sum along axis; include_initial puts a 0 in front."""
+    x = as_tensor("cumulative_sum", x)
     return _scan(
         ops.cumulative_sum, "cumulative_sum", x, axis, dtype, 0 if include_initial else None
     )
@@ -130,6 +142,7 @@ def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running product along axis; include_initial puts a 1 in front."""
+    x = as_tensor("cumulative_prod", x)
     return _scan(
         ops.cumulative_prod, "cumulative_prod", x, axis, dtype, 1 if include_initial else None
     )
@@ -137,13 +150,17 @@ def cumulative_prod(
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """n-th differences along axis."""
+    x = as_tensor("diff", x)
     k = normal_axis("diff", axis, len(x.shape))
+    (n,) = integers("diff", "n", (n,))
     if n == 0:
         return x
     parts = [p for p in (prepend, x, append) if p is not None]
     y = concat(parts, axis=k) if len(parts) > 1 else x
     head = (slice(None),) * k
     for _ in range(n):
+        if y.shape[k].__class__ is int and y.shape[k] == 0:
+            break
         y = y[(*head, slice(1, None))] - y[(*head, slice(None, -1))]
     return y
 
@@ -153,11 +170,13 @@ def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
 
     axis may be left out for 1-D x.
     """
+    x = as_tensor("cumulative_max", x)
     return _running("cumulative_max", x, axis, True)
 
 
 def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
     """The smallest element so far along axis; as `cumulative_max`."""
+    x = as_tensor("cumulative_min", x)
     return _running("cumulative_min", x, axis, False)
 
 

@@ -27,6 +27,7 @@ def _ufunc(name: str) -> np.ufunc:
 
 
 def _apply(name: str, x: NDArray[Any]) -> NDArray[Any]:
+    x = np.asarray(x)  # a Python number too
     if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":  # float16 and bfloat16
         half: NDArray[Any] = _ufunc(name)(x.astype(np.float32)).astype(x.dtype)
         return half
