@@ -1,9 +1,9 @@
 """funct: immutable Array-API arrays under function transforms that compose in any order.
 
-import funct as ft
-import funct.array as xp
+    import funct as ft
+    import funct.array as xp
 
-ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
+    ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
 """
 
 from funct import array as array
@@ -31,8 +31,14 @@ from funct.transforms import all_to_all as all_to_all
 from funct.transforms import associative_scan as associative_scan
 from funct.transforms import axis_index as axis_index
 from funct.transforms import axis_size as axis_size
+from funct.transforms import checkpoint as checkpoint
+from funct.transforms import checkpoint_name as checkpoint_name
+from funct.transforms import checkpoint_policies as checkpoint_policies
+from funct.transforms import closure_convert as closure_convert
 from funct.transforms import cond as cond
 from funct.transforms import custom_jvp as custom_jvp
+from funct.transforms import custom_linear_solve as custom_linear_solve
+from funct.transforms import custom_root as custom_root
 from funct.transforms import custom_vjp as custom_vjp
 from funct.transforms import detect_anomaly as detect_anomaly
 from funct.transforms import draw_graph as draw_graph
@@ -80,11 +86,13 @@ __version__ = "0.1.0"
 __all__ = [
     "Array", "DispatchTrace", "Drawing", "FallbackWarning", "Graph", "Op", "Pullback", "Sample",
     "ShapeDtype", "Tensor", "Zero", "all_gather", "all_to_all", "array", "associative_scan",
-    "axis_index", "axis_size", "check_grads", "check_primitive", "check_pure", "cond", "config",
-    "custom_jvp", "custom_vjp", "debug", "detect_anomaly", "draw_graph", "errors", "eval_shape",
-    "find_primitive", "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback",
-    "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map",
-    "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive",
-    "psum", "psum_scatter", "pure_callback", "random", "saved_hooks", "scan", "stop_gradient",
-    "switch", "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
+    "axis_index", "axis_size", "check_grads", "check_primitive", "check_pure", "checkpoint",
+    "checkpoint_name", "checkpoint_policies", "closure_convert", "cond", "config", "custom_jvp",
+    "custom_linear_solve", "custom_root", "custom_vjp", "debug", "detect_anomaly", "draw_graph",
+    "errors", "eval_shape", "find_primitive", "fori_loop", "grad", "hessian", "hook", "hvp",
+    "intercept", "io_callback", "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose",
+    "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
+    "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter", "pure_callback", "random",
+    "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch", "tree", "value_and_grad",
+    "vjp", "vmap", "while_loop",
 ]  # fmt: skip

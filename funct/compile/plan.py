@@ -121,13 +121,16 @@ def _lifetimes(buffers: Mapping[Var, frozenset[Var]], last: Mapping[Var, int]) -
 def _layouts(graph: Graph) -> dict[Var, Any]:
     """A token for each Var; equal tokens mean the same order of elements in memory."""
     found: dict[Var, Any] = {v: v for v in (*graph.inputs, *[v for v, _ in graph.constants])}
+    mixed: dict[tuple[Any, ...], object] = {}  # one token per mixture: tuples of tuples would grow
     for e in graph.nodes:
         if isinstance(e, Node):
             for v in e.results:
                 found[v] = v
             if is_ufunc(e.primitive.raw):
                 tokens = tuple(dict.fromkeys(found[a] for a in _shaping(e)))
-                found[e.results[0]] = tokens[0] if len(tokens) == 1 else tokens
+                found[e.results[0]] = (
+                    tokens[0] if len(tokens) == 1 else mixed.setdefault(tokens, object())
+                )
     return found
 
 

@@ -20,6 +20,7 @@ from funct.ops.elementwise import abs as abs
 from funct.ops.elementwise import absorb as absorb
 from funct.ops.elementwise import add as add
 from funct.ops.elementwise import ceil as ceil
+from funct.ops.elementwise import checkpoint_name as checkpoint_name
 from funct.ops.elementwise import conj as conj
 from funct.ops.elementwise import copysign as copysign
 from funct.ops.elementwise import divide as divide
@@ -173,23 +174,23 @@ __all__ = [
     "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "all_gather", "any", "argmax",
     "argmin", "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "avg_pool",
     "axis_count", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "cholesky", "cofactor", "concat",
-    "conj", "contract", "convolution", "convolution_input", "convolution_weight", "convolve",
-    "copysign", "cos", "cosh", "count_along", "cumulative_prod", "cumulative_sum", "dequantize",
-    "det", "divide", "eig", "eigh", "eigvals", "eigvalsh", "embed", "equal", "erf", "exp", "expm",
-    "expm1", "fft", "finite", "first_axis", "flip", "floor", "floor_divide", "fmod", "fold_windows",
-    "greater", "greater_equal", "hermitian_fft", "hypot", "imag", "inv", "isfinite", "isinf",
-    "isnan", "keep_float", "length_along", "less", "less_equal", "linear_recurrence", "log",
-    "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "lu", "matmul", "max_pool", "max_pool_index", "maximum", "mean_of", "minimum",
-    "move_axis", "move_block", "multiply", "negative", "nextafter", "not_equal", "pad_axes",
-    "permute_dims", "pinv", "pow", "psum", "psum_scatter", "put", "put_along_axis", "qr",
-    "quantize", "quantized_add", "quantized_avg_pool", "quantized_convolution", "quantized_linear",
-    "quantized_mean", "random_bits", "random_fold_in", "random_split", "real", "real_fft",
-    "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu", "remainder",
-    "reshape", "restore", "round", "running_argmax", "scatter", "scatter_combine", "searchsorted",
-    "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet",
-    "solve", "sort", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals",
-    "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k", "triangular_solve", "trunc",
-    "where", "windows", "wrap_index",
+    "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "checkpoint_name", "cholesky",
+    "cofactor", "concat", "conj", "contract", "convolution", "convolution_input",
+    "convolution_weight", "convolve", "copysign", "cos", "cosh", "count_along", "cumulative_prod",
+    "cumulative_sum", "dequantize", "det", "divide", "eig", "eigh", "eigvals", "eigvalsh", "embed",
+    "equal", "erf", "exp", "expm", "expm1", "fft", "finite", "first_axis", "flip", "floor",
+    "floor_divide", "fmod", "fold_windows", "greater", "greater_equal", "hermitian_fft", "hypot",
+    "imag", "inv", "isfinite", "isinf", "isnan", "keep_float", "length_along", "less", "less_equal",
+    "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "lu", "matmul", "max_pool", "max_pool_index", "maximum", "mean_of",
+    "minimum", "move_axis", "move_block", "multiply", "negative", "nextafter", "not_equal",
+    "pad_axes", "permute_dims", "pinv", "pow", "psum", "psum_scatter", "put", "put_along_axis",
+    "qr", "quantize", "quantized_add", "quantized_avg_pool", "quantized_convolution",
+    "quantized_linear", "quantized_mean", "random_bits", "random_fold_in", "random_split", "real",
+    "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
+    "remainder", "reshape", "restore", "round", "running_argmax", "scatter", "scatter_combine",
+    "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
+    "slice_length", "slogdet", "solve", "sort", "sqrt", "square", "squeeze", "stop_gradient",
+    "subtract", "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k",
+    "triangular_solve", "trunc", "where", "windows", "wrap_index",
 ]  # fmt: skip

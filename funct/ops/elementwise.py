@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Operand, Pair, Value
+from funct.core import Absent, Operand, Pair, Sample, Value
 from funct.kernels import elementwise as kernels
-from funct.ops.families import elementwise
+from funct.ops.families import elementwise, structural
 from funct.ops.samples import edges, integers, kinks, pairs, reals, several
 
 __all__ = [
-    "abs", "absorb", "add", "ceil", "conj", "copysign", "divide", "floor", "floor_divide", "fmod",
-    "hypot", "imag", "multiply", "negative", "nextafter", "pow", "real", "reciprocal", "relu",
-    "remainder", "round", "sign", "sqrt", "square", "stop_gradient", "subtract", "trunc",
+    "abs", "absorb", "add", "ceil", "checkpoint_name", "conj", "copysign", "divide", "floor",
+    "floor_divide", "fmod", "hypot", "imag", "multiply", "negative", "nextafter", "pow", "real",
+    "reciprocal", "relu", "remainder", "round", "sign", "sqrt", "square", "stop_gradient",
+    "subtract", "trunc",
 ]  # fmt: skip
 
 _ANY = reals(complex_too=True)
@@ -391,6 +392,19 @@ def _identity(x: Any) -> Any:
 )
 def stop_gradient(x: Operand, /) -> Value:
     """x, taken for a constant by every derivative."""
+
+
+def _onnx_identity(w: Any, x: str, name: str) -> str:
+    return str(w.op("Identity", x))
+
+
+@structural(
+    lambda x, name: x, lambda g: g, shape=lambda x, name: x, onnx=_onnx_identity,
+    batch=lambda prim, args, batched, params: prim.fn(args[0], *params),
+    samples=lambda rng: [Sample((rng.normal(size=s),), ("h",)) for s in ((2, 3), ())],
+)  # fmt: skip
+def checkpoint_name(x: Operand, /, name: str) -> Value:
+    """x, under a name that the policy of a checkpoint may ask for."""
 
 
 def _absorb(g: Any, h: Any) -> Any:

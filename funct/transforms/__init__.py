@@ -1,5 +1,6 @@
 """Function transforms, one file each. They compose in any order."""
 
+from funct.transforms import checkpoint_policies as checkpoint_policies
 from funct.transforms.abstract import eval_shape as eval_shape
 from funct.transforms.abstract import make_graph as make_graph
 from funct.transforms.abstract import stop_gradient as stop_gradient
@@ -7,6 +8,8 @@ from funct.transforms.anomaly import detect_anomaly as detect_anomaly
 from funct.transforms.associative_scan import associative_scan as associative_scan
 from funct.transforms.callback import io_callback as io_callback
 from funct.transforms.callback import pure_callback as pure_callback
+from funct.transforms.checkpoint import checkpoint as checkpoint
+from funct.transforms.checkpoint import checkpoint_name as checkpoint_name
 from funct.transforms.collectives import all_gather as all_gather
 from funct.transforms.collectives import all_to_all as all_to_all
 from funct.transforms.collectives import axis_index as axis_index
@@ -36,6 +39,9 @@ from funct.transforms.hooks import node_hook as node_hook
 from funct.transforms.hooks import offload as offload
 from funct.transforms.hooks import once_differentiable as once_differentiable
 from funct.transforms.hooks import saved_hooks as saved_hooks
+from funct.transforms.implicit import closure_convert as closure_convert
+from funct.transforms.implicit import custom_linear_solve as custom_linear_solve
+from funct.transforms.implicit import custom_root as custom_root
 from funct.transforms.intercept import DispatchTrace as DispatchTrace
 from funct.transforms.intercept import intercept as intercept
 from funct.transforms.intercept import trace_dispatch as trace_dispatch
@@ -57,11 +63,12 @@ from funct.transforms.while_loop import while_loop as while_loop
 
 __all__ = [
     "DispatchTrace", "Drawing", "FallbackWarning", "Op", "Pullback", "Zero", "all_gather",
-    "all_to_all", "associative_scan", "axis_index", "axis_size", "cond", "custom_jvp", "custom_vjp",
-    "detect_anomaly", "draw_graph", "eval_shape", "find_primitive", "fori_loop", "grad", "hessian",
-    "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jet", "jit", "jvp",
-    "linear_transpose", "linearize", "make_graph", "map", "node_hook", "offload",
-    "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter",
-    "pure_callback", "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch",
-    "value_and_grad", "vjp", "vmap", "while_loop",
+    "all_to_all", "associative_scan", "axis_index", "axis_size", "checkpoint", "checkpoint_name",
+    "checkpoint_policies", "closure_convert", "cond", "custom_jvp", "custom_linear_solve",
+    "custom_root", "custom_vjp", "detect_anomaly", "draw_graph", "eval_shape", "find_primitive",
+    "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev",
+    "jet", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map", "node_hook",
+    "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive", "psum",
+    "psum_scatter", "pure_callback", "saved_hooks", "scan", "stop_gradient", "switch",
+    "trace_dispatch", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from funct.transforms.staged import (
     dual,
     halves,
     lanes,
+    lifted,
     reached,
     regraph,
     trace,
@@ -295,11 +296,6 @@ class Branch(Staged):
                 picked.append(_select(ops.reshape(index, (size, *rank)), column))
             return tuple(picked)
         outs = (True,) * len(self.outs)
-        avals = avals_of(vals[1:])
-        branch = self.once(
-            ("batch", flags, size),
-            lambda: self.like(
-                [regraph(lanes(g, flags[1:], outs, size), avals) for g in self.graphs]
-            ),
-        )
+        make = lambda: self.like([lifted(g, flags[1:], outs, size) for g in self.graphs])  # noqa: E731
+        branch = self.once(("batch", flags, size), make)
         return branch(*vals)

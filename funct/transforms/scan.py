@@ -30,7 +30,7 @@ from funct.transforms.staged import (
     chosen,
     dual,
     halves,
-    lanes,
+    lifted,
     ordered,
     paired,
     picked,
@@ -288,9 +288,7 @@ class Scan(Staged):
         c = self.carry
 
         def make() -> Scan:
-            avals = [v.aval for v in self.body.inputs]
-            types = [batched(a, size) if f else a for a, f in zip(avals, flags, strict=True)]
-            body = regraph(lanes(self.body, flags, outs, size), types)
+            body = lifted(self.body, flags, outs, size)
             return Scan(body, self.constants, c, self.steps, self.reverse)
 
         loop = self.once(("batch", flags, size), make)

@@ -46,8 +46,8 @@ from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
     "Flags", "Flat", "Halves", "Staged", "aval_of", "avals_of", "batched", "captured", "chosen",
-    "dual", "halves", "lanes", "ordered", "paired", "picked", "reached", "regraph", "repeated",
-    "trace", "unpicked", "zeros_of",
+    "dual", "halves", "lanes", "lifted", "ordered", "paired", "picked", "reached", "regraph",
+    "repeated", "trace", "unpicked", "zeros_of",
 ]  # fmt: skip
 
 Flags = tuple[bool, ...]
@@ -290,6 +290,13 @@ def lanes(graph: Graph, flags: Flags, out_flags: Flags, size: int) -> Callable[.
 def batched(aval: ShapeDtype, size: int, axis: int = 0) -> ShapeDtype:
     """The type with one more axis."""
     return ShapeDtype((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype)
+
+
+def lifted(graph: Graph, flags: Flags, out_flags: Flags, size: int) -> Graph:
+    """`lanes` as a graph."""
+    avals = [v.aval for v in graph.inputs]
+    types = [batched(a, size) if f else a for a, f in zip(avals, flags, strict=True)]
+    return regraph(lanes(graph, flags, out_flags, size), types)
 
 
 def repeated(x: Any, aval: ShapeDtype, size: int) -> Any:

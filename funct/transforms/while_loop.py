@@ -34,12 +34,12 @@ from funct.transforms.staged import (
     Halves,
     Staged,
     avals_of,
-    batched,
     captured,
     chosen,
     dual,
     halves,
     lanes,
+    lifted,
     ordered,
     paired,
     picked,
@@ -367,7 +367,7 @@ class Sweeps(Staged):
         if not asked:
             ins, outs = self.steady(flags, derivative=False)
             sweeps = [
-                Sweep(_lifted(s.body, i, o, size), s.state, s.back)
+                Sweep(lifted(s.body, i, o, size), s.state, s.back)
                 for s, i, o in zip(self.sweeps, ins, outs, strict=True)
             ]
             return Sweeps(self.test, sweeps, c)
@@ -449,13 +449,7 @@ def _reading(
     return Sweep(regraph(run, [*avals[: c + n], *left]), n, back)
 
 
-def _lifted(graph: Graph, flags: Flags, out_flags: Flags, size: int) -> Graph:
-    avals = [v.aval for v in graph.inputs]
-    types = [batched(a, size) if f else a for a, f in zip(avals, flags, strict=True)]
-    return regraph(lanes(graph, flags, out_flags, size), types)
-
-
 def _all_lanes(graph: Graph, held: Flags, size: int) -> Graph:
     """The graph with everything batched but the constants that are not."""
     flags = (*held, *(True,) * (len(graph.inputs) - len(held)))
-    return _lifted(graph, flags, (True,) * len(graph.outputs), size)
+    return lifted(graph, flags, (True,) * len(graph.outputs), size)

@@ -197,3 +197,15 @@ def test_errors_inside_compiled_programs_name_the_line() -> None:
         compiled(xp.ones(3), xp.asarray([7]))
     assert "take: index 7 is out of bounds for an axis of length 3" in str(caught.value)
     assert "the guilty line" in str(caught.value)
+
+
+def test_compile_time_does_not_explode_with_depth() -> None:
+    """Values of two layouts that mix again and again: planning stays linear."""
+
+    def f(x: Any, y: Any) -> Any:
+        for _ in range(200):
+            x, y = x + y, x * y
+        return x
+
+    x = xp.asarray(np.full((2, 3), 0.1))
+    laws.same(ft.jit(f)(x, x), f(x, x))

@@ -1,0 +1,167 @@
+"""checkpoint: the same numbers, fewer saved values."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.errors import ArgumentError
+from funct.graph import Control, Graph, Node
+from tests import laws
+from tests.transforms.test_control_flow import W, X, controls
+
+P = ft.checkpoint_policies
+
+POLICIES: dict[str, Any] = {
+    "none": None,
+    "everything": P.everything_saveable,
+    "dots": P.dots_saveable,
+    "names": P.save_only_these_names("pre"),
+    "ops": P.save_only_these_ops("sin"),
+}
+
+
+def layer(h: Any, w: Any) -> Any:
+    """A few ops, one of them named."""
+    return xp.tanh(ft.checkpoint_name(w @ h, "pre")) * xp.sin(h) + xp.exp(h * 0.1)
+
+
+def network(policy: Any, wrapped: bool = True) -> Callable[[Any], Any]:
+    """Three layers that close over x."""
+
+    def f(x: Any) -> Any:
+        h = x
+        for _ in range(3):
+            step = lambda h: layer(h, W * xp.sum(x))  # noqa: E731
+            h = (ft.checkpoint(step, policy=policy) if wrapped else step)(h)
+        return xp.sum(h * x)
+
+    return f
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_values_and_derivatives(policy: str) -> None:
+    """Whatever is kept: every mode, order and nesting is that of the plain function."""
+    f, plain = network(POLICIES[policy]), network(None, wrapped=False)
+    lanes = xp.stack([X, X * 2.0])
+    laws.same(f(X), plain(X))
+    first, second = ft.grad(plain)(X), ft.hessian(plain)(X)
+    for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
+        laws.close(g(X), first)
+        laws.close(g(X), first)
+    for h in (ft.hessian(f), ft.jit(ft.jacrev(ft.jacrev(f))), ft.hessian(ft.jit(f))):
+        laws.close(h(X), second)
+    laws.close(ft.jvp(f, (X,), (X,)), ft.jvp(plain, (X,), (X,)))
+    laws.close(ft.linearize(f, X)[1](X), ft.linearize(plain, X)[1](X))
+    for g in (ft.vmap(ft.grad(f)), ft.jit(ft.vmap(ft.grad(f))), ft.vmap(ft.jit(ft.grad(f)))):
+        laws.close(g(lanes)[0], first)
+
+
+def kept(f: Any, *args: Any) -> int:
+    """How many elements a gradient of f keeps from forward to backward."""
+    sizes: list[int] = []
+
+    def pack(x: Any) -> Any:
+        sizes.append(int(np.prod(x.shape)))
+        return x
+
+    ft.grad(ft.saved_hooks(pack, lambda x: x)(f))(*args)
+    return sum(sizes)
+
+
+def test_a_policy_decides_what_is_kept() -> None:
+    """Nothing but the argument; one product more; everything."""
+    x = xp.asarray(np.linspace(0.0, 1.0, 100))
+    deep = lambda x: xp.sum(xp.sin(xp.exp(xp.sin(ft.checkpoint_name(xp.exp(x), "a")))))  # noqa: E731
+    counts = {
+        n: kept(ft.checkpoint(deep, policy=p), x)
+        for n, p in {**POLICIES, "a": P.save_only_these_names("a")}.items()
+    }
+    assert counts["none"] == 100
+    assert counts["a"] == counts["none"] + 100
+    assert counts["everything"] >= 400
+    others = P.save_any_names_but_these("b")
+    assert kept(ft.checkpoint(deep, policy=others), x) == counts["a"]
+    both = P.save_from_both_policies(others, P.save_only_these_ops("sin"))
+    assert counts["a"] < kept(ft.checkpoint(deep, policy=both), x) <= counts["everything"]
+
+
+def stacked(graph: Graph) -> int:
+    """Elements that the first loop of a graph hands to later ones, step by step."""
+    loops = [e for e in controls(graph) if e.name == "scan"]
+    later = {a for e in loops[1:] for a in e.operands}
+    return sum(int(np.prod(v.shape)) for v in loops[0].results if v in later)
+
+
+def test_loops_keep_carries_alone() -> None:
+    """A checkpointed body keeps its carry; blocks of √n steps keep √n carries."""
+    n, d, side = 64, 5, 8
+
+    def step(c: Any, _: Any) -> Any:
+        return xp.sin(xp.exp(xp.sin(xp.tanh(c) * 0.3))) * c, None
+
+    def plain(f: Any) -> Any:
+        return lambda x: xp.sum(ft.scan(f, x, length=n)[0])
+
+    def block(c: Any, _: Any) -> Any:
+        return ft.scan(ft.checkpoint(step), c, length=side)
+
+    x = xp.asarray(np.linspace(-1.0, 1.0, d))
+    programs = [plain(step), plain(ft.checkpoint(step))]
+    programs.append(lambda x: xp.sum(ft.scan(ft.checkpoint(block), x, length=side)[0]))
+    counts = [stacked(ft.make_graph(ft.grad(f))(x)) for f in programs]
+    assert counts[0] > n * d
+    assert counts[1:] == [n * d, side * d]
+    expected = ft.grad(programs[0])(x)
+    for f in programs[1:]:
+        laws.close(ft.grad(f)(x), expected)
+        laws.close(ft.jit(ft.grad(f))(x), expected)
+
+
+def test_the_second_computation_is_not_shared_with_the_first() -> None:
+    """Under jit the pull is a node of its own, which computes the forward pass again."""
+    graph = ft.make_graph(ft.grad(ft.checkpoint(lambda x: xp.sum(xp.sin(xp.exp(x))))))(X)
+    names = [_ops(b) for e in controls(graph) for _, b in e.primitive.bodies]  # type: ignore[attr-defined]
+    assert "exp" in names[-1]
+
+
+def _ops(graph: Graph) -> list[str]:
+    return [e.name for e in graph.nodes if isinstance(e, Node) and not _is_control(e)]
+
+
+def _is_control(node: Node) -> bool:
+    return isinstance(node.primitive, Control)
+
+
+def test_python_decisions_and_static_arguments() -> None:
+    """`if` on values, keyword arguments and leaves that are no arrays work as without."""
+
+    @ft.checkpoint
+    def f(x: Any, how: str, *, scale: int) -> Any:
+        y = xp.sin(x) if how == "sin" else x
+        return {"y": y * scale if xp.sum(x) > 0 else -y}
+
+    g = ft.grad(lambda x: xp.sum(f(x, "sin", scale=2)["y"]))
+    laws.close(g(X), 2.0 * xp.cos(X))
+    laws.close(g(-X), -xp.cos(X))
+    h = ft.jit(g)
+    laws.close(h(X), 2.0 * xp.cos(X))
+    laws.close(h(-X), -xp.cos(X))
+    assert f(X, "id", scale=3)["y"].tolist() == (X * 3).tolist()
+
+
+def test_nothing_is_captured_where_nobody_looks() -> None:
+    """Without a derivative the function is called, once."""
+    calls: list[int] = []
+    f = ft.checkpoint(lambda x: (calls.append(1), x * 2.0)[1])
+    assert f(X).tolist() == (X * 2.0).tolist()
+    assert len(calls) == 1
+
+
+def test_errors() -> None:
+    """A policy is a function."""
+    with pytest.raises(ArgumentError, match="policy must be a function"):
+        ft.checkpoint(xp.sin, policy="dots")  # type: ignore[arg-type]
