@@ -58,15 +58,15 @@ class _Anomaly(Watch):
         """The op, and the check of what it gives."""
         if prim is ops.finite.primitive:  # type: ignore[attr-defined]
             return prim.fn(*vals, *params)
-        if isinstance(prim, Control):
-            with np.errstate(all="ignore"):
-                return self.inside(prim, vals)
         site = user_site()
         backward = site is not None and site.of != ""
         name = site.of if backward and site is not None else origin(prim.name)
         vals = [_mark(v, name, "pull", site) for v in vals]
         with np.errstate(all="ignore"):  # the error says it better than NumPy's warning
-            out = prim.fn(*vals, *params)
+            if isinstance(prim, Control):
+                out = self.inside(prim, vals)
+            else:
+                out = prim.fn(*vals, *params)
         phase = "backward" if backward else "forward"
         if isinstance(out, tuple):
             return tuple([_mark(o, name, phase, site) for o in out])

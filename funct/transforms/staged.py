@@ -95,8 +95,8 @@ class Staged:
         raise NotImplementedError
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Staged:
-        """The same with other bodies of the same types."""
-        raise NotImplementedError
+        """The same with other bodies of the same types; itself, where that cannot be."""
+        return self
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """Results and their tangents; the tangents of operands that are not mine are ignored."""

@@ -53,10 +53,7 @@ class Watch(Level):
 
     def inside(self, prim: Control, vals: Sequence[Any]) -> Any:
         """A branch or a loop that is a node of a graph, with its bodies watched."""
-        mapped = getattr(prim.kind, "mapped", None)
-        if mapped is None:
-            return prim.fn(*vals)
-        out = mapped(self._watched)(*vals)
+        out = prim.kind.mapped(self._watched)(*vals)
         return out if prim.results != 1 else out[0]
 
     def _watched(self, graph: Graph) -> Graph:
