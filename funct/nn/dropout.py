@@ -1,20 +1,50 @@
-"""Dropout layers."""
+"""Dropout layers: random zeros in training."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from funct.errors import ArgumentError, MissingKeyError
 from funct.nn import functional
+from funct.nn.functional.arguments import needed_key, probability, refuse_inplace
 from funct.nn.module import Module, static
 
-__all__ = ["Dropout"]
+__all__ = [
+    "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+]  # fmt: skip
 
 
-class Dropout(Module):
+class _Dropout(Module):
+    """What falls with probability p in training."""
+
+    apply: ClassVar[Callable[..., Any]]
+
+    p: float = static()
+    training: bool = static()
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        name = type(self).__name__
+        refuse_inplace(name, inplace)
+        self.__attrs_init__(float(probability(name, p)), True)
+
+    @property
+    def draws(self) -> bool:
+        """Whether a call needs `key`."""
+        return self.training and self.p > 0.0
+
+    def __call__(self, x: Any, *, key: Any = None) -> Any:
+        """x with random zeros; x itself after `nn.eval_mode`.
+
+        Raises: MissingKeyError: when key is missing in training.
+        """
+        given = needed_key(type(self).__name__, key) if self.draws else None
+        return type(self).apply(x, self.p, self.training, key=given)
+
+
+class Dropout(_Dropout):
     """Set elements to 0 with probability p in training, and scale the others by 1 / (1 - p).
 
-    Args: p: probability of 0.
+    Args: p: probability of 0. inplace: must be False.
     Raises: ArgumentError: when p is outside [0, 1].
     Source: torch.nn.Dropout.
     Example:
@@ -27,27 +57,36 @@ class Dropout(Module):
         3.0
     """
 
-    p: float = static()
-    training: bool = static()
+    apply = staticmethod(functional.dropout)
 
-    def __init__(self, p: float = 0.5) -> None:
-        if not 0.0 <= p <= 1.0:
-            raise ArgumentError(f"Dropout: p must be between 0 and 1, got {p}")
-        self.__attrs_init__(float(p), True)
 
-    @property
-    def draws(self) -> bool:
-        """Whether a call needs `key`."""
-        return self.training and self.p > 0.0
+class Dropout1d(_Dropout):
+    """Set whole channels of (N, C, L) or (C, L) to 0; else as `Dropout`."""
 
-    def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """x with random zeros; x itself after `nn.eval_mode`.
+    apply = staticmethod(functional.dropout1d)
 
-        Raises: MissingKeyError: when key is missing in training.
-        """
-        if self.draws and key is None:
-            raise MissingKeyError(
-                "Dropout: a key is needed in training",
-                fix="pass key=random.key(seed), or call nn.eval_mode(model) first",
-            )
-        return functional.dropout(x, self.p, self.training, key=key)
+
+class Dropout2d(_Dropout):
+    """Set whole channels of (N, C, H, W) or (C, H, W) to 0; else as `Dropout`."""
+
+    apply = staticmethod(functional.dropout2d)
+
+
+class Dropout3d(_Dropout):
+    """Set whole channels of (N, C, D, H, W) or (C, D, H, W) to 0; else as `Dropout`."""
+
+    apply = staticmethod(functional.dropout3d)
+
+
+class AlphaDropout(_Dropout):
+    """Set elements to selu's lower limit, and keep mean and variance; see
+    `functional.alpha_dropout`.
+    """
+
+    apply = staticmethod(functional.alpha_dropout)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """`AlphaDropout` of whole channels."""
+
+    apply = staticmethod(functional.feature_alpha_dropout)

@@ -1,4 +1,4 @@
-"""Linear layers and what stands between them: Linear, Flatten, Identity."""
+"""Linear layers and what stands between them: Linear, Bilinear, Flatten, Identity."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from funct.errors import ShapeError
 from funct.nn import functional, init
 from funct.nn.module import Module, static
 
-__all__ = ["Flatten", "Identity", "Linear", "bias_like_weight"]
+__all__ = ["Bilinear", "Flatten", "Identity", "Linear"]
 
 
-def bias_like_weight(key: Any, weight_shape: tuple[int, ...], dtype: Any) -> Any:
+def _bias_like_weight(key: Any, weight_shape: tuple[int, ...], dtype: Any) -> Any:
     """torch's default bias: uniform on ±1 / sqrt(fan_in) of the weight."""
     fan_in, _ = init.fans(weight_shape)
     bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
@@ -50,7 +50,7 @@ class Linear(Module):
         shape = (out_features, in_features)
         for_weight, for_bias = random.split(key)
         weight = init.kaiming_uniform(for_weight, shape, a=math.sqrt(5.0), dtype=dtype)
-        b = bias_like_weight(for_bias, shape, dtype) if bias else None
+        b = _bias_like_weight(for_bias, shape, dtype) if bias else None
         self.__attrs_init__(in_features, out_features, weight, b)
 
     def __call__(self, x: Any) -> Any:
@@ -60,6 +60,37 @@ class Linear(Module):
                 f"Linear: x must have {self.in_features} features on its last axis, got {x.shape}"
             )
         return functional.linear(x, self.weight, self.bias)
+
+
+class Bilinear(Module):
+    """Map two feature vectors bilinearly: y_o = x1ᵀ W_o x2 + b_o.
+
+    Args: in1_features, in2_features, out_features: I1, I2 and O. bias: False leaves b out. key: a
+    random key for the initial values, uniform on ±1 / sqrt(I1) as in torch. dtype: of the
+    parameters.
+    Source: torch.nn.Bilinear.
+    """
+
+    in1_features: int = static()
+    in2_features: int = static()
+    out_features: int = static()
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *,
+        key: Any, dtype: Any = xp.float32,
+    ) -> None:  # fmt: skip
+        bound = 1.0 / math.sqrt(in1_features)
+        shape = (out_features, in1_features, in2_features)
+        for_weight, for_bias = random.split(key)
+        weight = init.uniform(for_weight, shape, -bound, bound, dtype=dtype)
+        b = init.uniform(for_bias, shape[:1], -bound, bound, dtype=dtype) if bias else None
+        self.__attrs_init__(in1_features, in2_features, out_features, weight, b)
+
+    def __call__(self, x1: Any, x2: Any) -> Any:
+        """x1 (*, I1) and x2 (*, I2) to (*, O). Raises: as `functional.bilinear`."""
+        return functional.bilinear(x1, x2, self.weight, self.bias)
 
 
 class Flatten(Module):

@@ -70,7 +70,7 @@ class Module:
         attrs.frozen(cls, slots=False, eq=False, repr=False)  # in place, as there are no slots
         base = cls.__base__
         names = list(field_kinds(cls))
-        if not written and names and names == list(field_kinds(base)):  # type: ignore[arg-type]
+        if not written and base is not Module and names == list(field_kinds(base)):  # type: ignore[arg-type]
             del cls.__init__  # without fields of its own it is made as its base is
         cls.__setattr__ = Module.__setattr__  # type: ignore[method-assign]
         if "_flatten" in cls.__dict__:

@@ -1,16 +1,21 @@
-"""Batch normalisation layers: BatchNorm1d, BatchNorm2d."""
+"""Normalisation layers: over the batch, over features, over groups of channels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import funct.array as xp
 from funct.array import Tensor
-from funct.errors import ShapeError
+from funct.errors import ArgumentError, ShapeError
 from funct.nn import functional
+from funct.nn.functional.arguments import spatial_letters, unbatched
 from funct.nn.module import Module, buffer, static
 
-__all__ = ["BatchNorm1d", "BatchNorm2d"]
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm",
+]  # fmt: skip
 
 
 class _BatchNorm(Module):
@@ -33,7 +38,8 @@ class _BatchNorm(Module):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, *, dtype: Any = xp.float32,
+        affine: bool = True, track_running_stats: bool = True, *, bias: bool = True,
+        dtype: Any = xp.float32,
     ) -> None:  # fmt: skip
         def filled(value: float, wanted: bool) -> Any:
             return xp.full((num_features,), value, dtype=dtype) if wanted else None
@@ -41,7 +47,7 @@ class _BatchNorm(Module):
         tracked = track_running_stats
         self.__attrs_init__(
             num_features, eps, momentum, affine, tracked, True, filled(1.0, affine),
-            filled(0.0, affine), filled(0.0, tracked), filled(1.0, tracked),
+            filled(0.0, affine and bias), filled(0.0, tracked), filled(1.0, tracked),
             xp.asarray(0, dtype=xp.int64) if tracked else None,
         )  # fmt: skip
 
@@ -90,8 +96,9 @@ class BatchNorm1d(_BatchNorm):
     """Normalise each feature of (N, C) or each channel of (N, C, L) over everything else.
 
     Args: num_features: C. eps: added to the variance. momentum: weight of the new value in the
-    running statistics; None: cumulative mean. affine: learn weight and bias. track_running_stats:
-    False normalises by the batch in both modes. dtype: of parameters and statistics.
+    running statistics; None: cumulative mean. affine: learn weight and, with bias, bias.
+    track_running_stats: False normalises by the batch in both modes. dtype: of parameters and
+    statistics.
     Notes: in training a call returns (y, layer), and `nn.eval_mode(layer)` then uses the
     statistics.
     Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d.
@@ -117,3 +124,216 @@ class BatchNorm2d(_BatchNorm):
 
     ranks = (4,)
     layouts = "(N, C, H, W)"
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalise each channel of (N, C, D, H, W) over everything else.
+
+    Args, Notes: as `BatchNorm1d`.
+    Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm3d.
+    """
+
+    ranks = (5,)
+    layouts = "(N, C, D, H, W)"
+
+
+class _InstanceNorm(Module):
+    """What instance normalisation of any rank shares."""
+
+    rank: ClassVar[int]
+
+    num_features: int = static()
+    eps: float = static()
+    momentum: float = static()
+    affine: bool = static()
+    track_running_stats: bool = static()
+    training: bool = static()
+    weight: Tensor | None
+    bias: Tensor | None
+    running_mean: Tensor | None = buffer()
+    running_var: Tensor | None = buffer()
+    num_batches_tracked: Tensor | None = buffer()
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, *, bias: bool = True, dtype: Any = xp.float32,
+    ) -> None:  # fmt: skip
+        def filled(value: float, wanted: bool) -> Any:
+            return xp.full((num_features,), value, dtype=dtype) if wanted else None
+
+        tracked = track_running_stats
+        self.__attrs_init__(
+            num_features, eps, momentum, affine, tracked, True, filled(1.0, affine),
+            filled(0.0, affine and bias), filled(0.0, tracked), filled(1.0, tracked),
+            xp.asarray(0, dtype=xp.int64) if tracked else None,
+        )  # fmt: skip
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a call returns (y, layer)."""
+        return self.training and self.running_mean is not None
+
+    def __call__(self, x: Any) -> Any:
+        """x (N, C, *S) or (C, *S) normalised; in training with statistics (y, the new layer).
+
+        Raises: ShapeError: when rank or channels do not fit, or there is one value per channel.
+        """
+        name, missing = type(self).__name__, self.rank + 2 - len(x.shape)
+        if missing not in (0, 1) or x.shape[1 - missing] != self.num_features:
+            axes = spatial_letters(self.rank)
+            raise ShapeError(
+                f"{name}: x must have shape (N, {self.num_features}, {axes}) or "
+                f"({self.num_features}, {axes}), got {x.shape}"
+            )
+        x = xp.expand_dims(x, 0) if missing else x
+        by_input = self.training or self.running_mean is None
+        out = functional.instance_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, by_input,
+            self.momentum, self.eps,
+        )  # fmt: skip
+        if not self.keeps_state:
+            return unbatched(out, bool(missing))
+        y, mean, var = out
+        return unbatched(y, bool(missing)), self.evolve(running_mean=mean, running_var=var)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalise each channel of each sample of (N, C, L).
+
+    Args: num_features: C. eps: added to the variance. momentum: weight of the new value in the
+    running statistics. affine: learn weight and, with bias, bias. track_running_stats: keep running
+    statistics and use them in inference. dtype: of parameters and statistics.
+    Notes: with track_running_stats a call in training returns (y, layer). num_batches_tracked stays
+    0, as in torch.
+    Source: Ulyanov, Vedaldi, Lempitsky 2016, arXiv:1607.08022; torch.nn.InstanceNorm1d.
+    """
+
+    rank = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalise each channel of each sample of (N, C, H, W). Args, Notes: as `InstanceNorm1d`."""
+
+    rank = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalise each channel of each sample of (N, C, D, H, W). Args: as `InstanceNorm1d`."""
+
+    rank = 3
+
+
+def _lengths(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
+class LayerNorm(Module):
+    """Normalise over the last axes.
+
+    Args: normalized_shape: their lengths, an int for one. eps: added to the variance.
+    elementwise_affine: learn weight and, with bias, bias. dtype: of the parameters.
+    Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450; torch.nn.LayerNorm.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.LayerNorm(2, eps=0.0)(xp.asarray([[1.0, 3.0]])).tolist()
+        [[-1.0, 1.0]]
+    """
+
+    normalized_shape: tuple[int, ...] = static()
+    eps: float = static()
+    elementwise_affine: bool = static()
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5,
+        elementwise_affine: bool = True, bias: bool = True, *, dtype: Any = xp.float32,
+    ) -> None:  # fmt: skip
+        shape, learn = _lengths(normalized_shape), elementwise_affine
+        self.__attrs_init__(
+            shape, eps, learn, xp.ones(shape, dtype=dtype) if learn else None,
+            xp.zeros(shape, dtype=dtype) if learn and bias else None,
+        )  # fmt: skip
+
+    def __call__(self, x: Any) -> Any:
+        """x, same shape. Raises: ShapeError: when x does not end in normalized_shape."""
+        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(Module):
+    """Divide by the root of the mean square over the last axes.
+
+    Args: normalized_shape, elementwise_affine, dtype: as in `LayerNorm`. eps: None is the dtype's
+    machine epsilon.
+    Source: Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.RMSNorm.
+    """
+
+    normalized_shape: tuple[int, ...] = static()
+    eps: float | None = static()
+    elementwise_affine: bool = static()
+    weight: Tensor | None
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float | None = None,
+        elementwise_affine: bool = True, *, dtype: Any = xp.float32,
+    ) -> None:  # fmt: skip
+        shape = _lengths(normalized_shape)
+        weight = xp.ones(shape, dtype=dtype) if elementwise_affine else None
+        self.__attrs_init__(shape, eps, elementwise_affine, weight)
+
+    def __call__(self, x: Any) -> Any:
+        """x, same shape. Raises: ShapeError: when x does not end in normalized_shape."""
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+
+class GroupNorm(Module):
+    """Normalise each sample of (N, C, *S) over groups of channels.
+
+    Args: num_groups: divides num_channels, C. eps: added to the variance. affine: learn weight and,
+    with bias, bias. dtype: of the parameters.
+    Raises: ArgumentError: when num_groups does not divide num_channels.
+    Source: Wu, He 2018, arXiv:1803.08494; torch.nn.GroupNorm.
+    """
+
+    num_groups: int = static()
+    num_channels: int = static()
+    eps: float = static()
+    affine: bool = static()
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *,
+        bias: bool = True, dtype: Any = xp.float32,
+    ) -> None:  # fmt: skip
+        if num_groups < 1 or num_channels % num_groups:
+            raise ArgumentError(
+                f"GroupNorm: num_groups must divide num_channels={num_channels}, got {num_groups}"
+            )
+        n = (num_channels,)
+        self.__attrs_init__(
+            num_groups, num_channels, eps, affine, xp.ones(n, dtype=dtype) if affine else None,
+            xp.zeros(n, dtype=dtype) if affine and bias else None,
+        )  # fmt: skip
+
+    def __call__(self, x: Any) -> Any:
+        """x, same shape. Raises: ShapeError: when the channels do not fit."""
+        if len(x.shape) < 2 or x.shape[1] != self.num_channels:
+            raise ShapeError(
+                f"GroupNorm: x must have {self.num_channels} channels on axis 1, got {x.shape}"
+            )
+        return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class LocalResponseNorm(Module):
+    """Divide by the size of neighbouring channels; see `functional.local_response_norm`."""
+
+    size: int = static()
+    alpha: float = static(default=1e-4)
+    beta: float = static(default=0.75)
+    k: float = static(default=1.0)
+
+    def __call__(self, x: Any) -> Any:
+        """x (N, C, *S), same shape. Raises: as `functional.local_response_norm`."""
+        return functional.local_response_norm(x, self.size, self.alpha, self.beta, self.k)

@@ -1,44 +1,61 @@
-"""Pooling layers: MaxPool1d, MaxPool2d, AvgPool1d, AvgPool2d."""
+"""Pooling layers: maxima, means and power means of windows, adaptive ones, and the way back."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from funct.nn import functional
-from funct.nn.functional.arguments import Ints
+from funct.nn.functional.arguments import Ints, hashable
 from funct.nn.module import Module, static
 
-__all__ = ["AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d"]
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d",
+    "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d",
+]  # fmt: skip
+
+OutputSize = int | tuple[int | None, ...] | list[int | None] | None
 
 
-def _hashable(value: Ints | None) -> int | tuple[int, ...] | None:
-    return tuple(value) if isinstance(value, list) else value
+class _Pool(Module):
+    """A layer whose fields have the names of the function's arguments."""
+
+    apply: ClassVar[Callable[..., Any]]
+
+    def __call__(self, x: Any) -> Any:
+        """x (N, C, *S) or (C, *S) to (N, C, *T) or (C, *T).
+
+        Raises: as the function in `funct.nn.functional`.
+        """
+        return type(self).apply(x, **self.__dict__)
 
 
-class MaxPool1d(Module):
+class _MaxPool(_Pool):
+    kernel_size: Ints = static(converter=hashable)
+    stride: Ints | None = static(default=None, converter=hashable)
+    padding: Ints = static(default=0, converter=hashable)
+    dilation: Ints = static(default=1, converter=hashable)
+    return_indices: bool = static(default=False)
+    ceil_mode: bool = static(default=False)
+
+
+class MaxPool1d(_MaxPool):
     """Take the maximum of each window of a signal (N, C, L); see `functional.max_pool1d`.
 
-    Args: kernel_size, stride (None: kernel_size), padding, dilation, ceil_mode: as in torch.
+    Args: kernel_size, stride (None: kernel_size), padding, dilation, return_indices, ceil_mode: as
+    in torch.
     Source: torch.nn.MaxPool1d.
     """
 
-    kernel_size: Ints = static(converter=_hashable)
-    stride: Ints | None = static(default=None, converter=_hashable)
-    padding: Ints = static(default=0, converter=_hashable)
-    dilation: Ints = static(default=1, converter=_hashable)
-    ceil_mode: bool = static(default=False)
-
-    def __call__(self, x: Any) -> Any:
-        """x (N, C, L) or (C, L) to (N, C, T) or (C, T). Raises: as `functional.max_pool1d`."""
-        return functional.max_pool1d(
-            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
+    apply = staticmethod(functional.max_pool1d)
 
 
-class MaxPool2d(Module):
+class MaxPool2d(_MaxPool):
     """Take the maximum of each window of an image (N, C, H, W); see `functional.max_pool2d`.
 
-    Args: kernel_size, stride (None: kernel_size), padding, dilation, ceil_mode: as in torch.
+    Args: as `MaxPool1d`.
     Source: torch.nn.MaxPool2d.
     Example:
         >>> import funct.array as xp
@@ -47,20 +64,20 @@ class MaxPool2d(Module):
         (1, 3, 4, 4)
     """
 
-    kernel_size: Ints = static(converter=_hashable)
-    stride: Ints | None = static(default=None, converter=_hashable)
-    padding: Ints = static(default=0, converter=_hashable)
-    dilation: Ints = static(default=1, converter=_hashable)
-    ceil_mode: bool = static(default=False)
-
-    def __call__(self, x: Any) -> Any:
-        """x (N, C, *S) or (C, *S) to (N, C, *T) or (C, *T). Raises: as `functional.max_pool2d`."""
-        return functional.max_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
+    apply = staticmethod(functional.max_pool2d)
 
 
-class AvgPool1d(Module):
+class MaxPool3d(_MaxPool):
+    """Take the maximum of each window of a volume (N, C, D, H, W); see `functional.max_pool3d`.
+
+    Args: as `MaxPool1d`.
+    Source: torch.nn.MaxPool3d.
+    """
+
+    apply = staticmethod(functional.max_pool3d)
+
+
+class AvgPool1d(_Pool):
     """Take the mean of each window of a signal (N, C, L); see `functional.avg_pool1d`.
 
     Args: kernel_size, stride (None: kernel_size), padding, ceil_mode, count_include_pad: as in
@@ -68,20 +85,24 @@ class AvgPool1d(Module):
     Source: torch.nn.AvgPool1d.
     """
 
-    kernel_size: Ints = static(converter=_hashable)
-    stride: Ints | None = static(default=None, converter=_hashable)
-    padding: Ints = static(default=0, converter=_hashable)
+    apply = staticmethod(functional.avg_pool1d)
+    kernel_size: Ints = static(converter=hashable)
+    stride: Ints | None = static(default=None, converter=hashable)
+    padding: Ints = static(default=0, converter=hashable)
     ceil_mode: bool = static(default=False)
     count_include_pad: bool = static(default=True)
 
-    def __call__(self, x: Any) -> Any:
-        """x (N, C, L) or (C, L) to (N, C, T) or (C, T). Raises: as `functional.avg_pool1d`."""
-        return functional.avg_pool1d(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
+
+class _AvgPool(_Pool):
+    kernel_size: Ints = static(converter=hashable)
+    stride: Ints | None = static(default=None, converter=hashable)
+    padding: Ints = static(default=0, converter=hashable)
+    ceil_mode: bool = static(default=False)
+    count_include_pad: bool = static(default=True)
+    divisor_override: int | None = static(default=None)
 
 
-class AvgPool2d(Module):
+class AvgPool2d(_AvgPool):
     """Take the mean of each window of an image (N, C, H, W); see `functional.avg_pool2d`.
 
     Args: kernel_size, stride (None: kernel_size), padding, ceil_mode, count_include_pad,
@@ -94,16 +115,119 @@ class AvgPool2d(Module):
         [[[[1.0]]]]
     """
 
-    kernel_size: Ints = static(converter=_hashable)
-    stride: Ints | None = static(default=None, converter=_hashable)
-    padding: Ints = static(default=0, converter=_hashable)
-    ceil_mode: bool = static(default=False)
-    count_include_pad: bool = static(default=True)
-    divisor_override: int | None = static(default=None)
+    apply = staticmethod(functional.avg_pool2d)
 
-    def __call__(self, x: Any) -> Any:
-        """x (N, C, *S) or (C, *S) to (N, C, *T) or (C, *T). Raises: as `functional.avg_pool2d`."""
-        return functional.avg_pool2d(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-            self.divisor_override,
-        )  # fmt: skip
+
+class AvgPool3d(_AvgPool):
+    """Take the mean of each window of a volume (N, C, D, H, W); see `functional.avg_pool3d`.
+
+    Args: as `AvgPool2d`.
+    Source: torch.nn.AvgPool3d.
+    """
+
+    apply = staticmethod(functional.avg_pool3d)
+
+
+class _LPPool(_Pool):
+    norm_type: float = static()
+    kernel_size: Ints = static(converter=hashable)
+    stride: Ints | None = static(default=None, converter=hashable)
+    ceil_mode: bool = static(default=False)
+
+
+class LPPool1d(_LPPool):
+    """Take (Σ x^p)^(1/p) of each window of a signal; see `functional.lp_pool1d`."""
+
+    apply = staticmethod(functional.lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """Take (Σ x^p)^(1/p) of each window of an image; see `functional.lp_pool2d`."""
+
+    apply = staticmethod(functional.lp_pool2d)
+
+
+class LPPool3d(_LPPool):
+    """Take (Σ x^p)^(1/p) of each window of a volume; see `functional.lp_pool3d`."""
+
+    apply = staticmethod(functional.lp_pool3d)
+
+
+class _AdaptiveAvgPool(_Pool):
+    output_size: OutputSize = static(converter=hashable)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """Take means of output_size windows of a signal; see `functional.adaptive_avg_pool1d`."""
+
+    apply = staticmethod(functional.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """Take means of output_size windows of an image; see `functional.adaptive_avg_pool2d`."""
+
+    apply = staticmethod(functional.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """Take means of output_size windows of a volume; see `functional.adaptive_avg_pool3d`."""
+
+    apply = staticmethod(functional.adaptive_avg_pool3d)
+
+
+class _AdaptiveMaxPool(_Pool):
+    output_size: OutputSize = static(converter=hashable)
+    return_indices: bool = static(default=False)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """Take maxima of output_size windows of a signal; see `functional.adaptive_max_pool1d`."""
+
+    apply = staticmethod(functional.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """Take maxima of output_size windows of an image; see `functional.adaptive_max_pool2d`."""
+
+    apply = staticmethod(functional.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """Take maxima of output_size windows of a volume; see `functional.adaptive_max_pool3d`."""
+
+    apply = staticmethod(functional.adaptive_max_pool3d)
+
+
+class _MaxUnpool(Module):
+    apply: ClassVar[Callable[..., Any]]
+
+    kernel_size: Ints = static(converter=hashable)
+    stride: Ints | None = static(default=None, converter=hashable)
+    padding: Ints = static(default=0, converter=hashable)
+
+    def __call__(self, x: Any, indices: Any, output_size: Sequence[int] | None = None) -> Any:
+        """x (N, C, *T) or (C, *T) at its indices among zeros, (N, C, *S) or (C, *S).
+
+        Raises: as the function in `funct.nn.functional`.
+        """
+        return type(self).apply(
+            x, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Put maxima back to where `MaxPool1d` found them; see `functional.max_unpool1d`."""
+
+    apply = staticmethod(functional.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Put maxima back to where `MaxPool2d` found them; see `functional.max_unpool2d`."""
+
+    apply = staticmethod(functional.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Put maxima back to where `MaxPool3d` found them; see `functional.max_unpool3d`."""
+
+    apply = staticmethod(functional.max_unpool3d)

@@ -29,7 +29,7 @@ EVERY: list[tuple[Any, tuple[int, ...]]] = [
     (nn.BatchNorm1d(4, track_running_stats=False), (2, 4)),
     (nn.BatchNorm2d(4, eps=1e-2), (2, 4, 3, 3)),
     (nn.MaxPool1d(2), (2, 3, 7)),
-    (nn.MaxPool1d(3, 2, 1, 1, True), (2, 3, 8)),
+    (nn.MaxPool1d(3, 2, 1, 1, False, True), (2, 3, 8)),
     (nn.MaxPool2d(2), (2, 3, 6, 7)),
     (nn.MaxPool2d([2, 3], dilation=2, ceil_mode=True), (2, 3, 6, 7)),
     (nn.AvgPool1d(2), (2, 3, 7)),
@@ -98,9 +98,7 @@ def test_constructor_is_torchs(layer: Any, shape: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch", reason="there is nothing to compare with")
     ours = list(inspect.signature(type(layer)).parameters.values())
     theirs = list(inspect.signature(getattr(torch.nn, type(layer).__name__)).parameters.values())
-    missing = {"device", "dtype", "inplace", "return_indices", "args", "kwargs"}
-    if isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
-        missing |= {"bias"}
+    missing = {"device", "dtype", "args", "kwargs"}
     expected = [(p.name, p.default) for p in theirs if p.name not in missing]
     own = {"key", "dtype", "layers"}
     assert [(p.name, p.default) for p in ours if p.name not in own] == expected
@@ -319,8 +317,9 @@ ERRORS = [
      "Conv1d: x must have shape (N, C, L) or (C, L), got (8, 3, 32, 32)"),
     (lambda: nn.Conv2d(4, 2, 3, groups=4, key=KEY), ArgumentError,
      "Conv2d: groups must divide in_channels=4 and out_channels=2, got 4"),
-    (lambda: nn.Conv2d(4, 2, 3, padding_mode="circular", key=KEY), ArgumentError,
-     "Conv2d: padding_mode must be 'zeros', got 'circular'"),
+    (lambda: nn.Conv2d(4, 2, 3, padding_mode="mirror", key=KEY), ArgumentError,
+     "Conv2d: padding_mode must be one of ['zeros', 'reflect', 'replicate', 'circular'], "
+     "got 'mirror'"),
     (lambda: nn.Conv2d(4, 2, 3, stride=2, padding="same", key=KEY), ArgumentError,
      "Conv2d: padding='same' needs stride 1, got (2, 2)"),
     (lambda: nn.BatchNorm2d(4)(IMAGES), ShapeError,

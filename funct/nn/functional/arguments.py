@@ -8,7 +8,7 @@ import funct.array as xp
 from funct.errors import ArgumentError, MissingKeyError, ShapeError
 
 __all__ = [
-    "Ints", "Pairs", "Sizes", "batched", "needed_key", "per_axis", "probability",
+    "Ints", "Pairs", "Sizes", "batched", "hashable", "needed_key", "per_axis", "probability",
     "refuse_inplace", "spatial_letters", "unbatched",
 ]  # fmt: skip
 
@@ -59,6 +59,11 @@ def refuse_inplace(name: str, inplace: bool) -> None:
             f"{name}: inplace must be False, got {inplace!r}: arrays are immutable",
             fix="leave inplace out and use what is returned",
         )
+
+
+def hashable(value: Any) -> Any:
+    """value, a tuple where it was a list: fit for a static field."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def probability(name: str, p: float) -> float:

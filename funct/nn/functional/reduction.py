@@ -8,18 +8,27 @@ import funct.array as xp
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.nn.partition import is_inexact_array
 
-__all__ = ["check_floating", "check_same_shape", "reduced", "refuse_retired", "weighted_reduced"]
+__all__ = [
+    "check_floating", "check_reduction", "check_same_shape", "reduced", "refuse_retired",
+    "weighted_reduced",
+]  # fmt: skip
+
+
+def check_reduction(name: str, reduction: str, batchmean: bool = False) -> None:
+    """The word is one of torch's."""
+    if reduction in ("none", "mean", "sum") or (batchmean and reduction == "batchmean"):
+        return
+    raise ArgumentError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
 
 
 def reduced(name: str, loss: Any, reduction: str, weights: Any = None) -> Any:
     """loss as it is, its sum, or its mean: over its elements, or the sum of the weights given."""
+    check_reduction(name, reduction)
     if reduction == "none":
         return loss
     if reduction == "sum":
         return xp.sum(loss)
-    if reduction == "mean":
-        return xp.mean(loss) if weights is None else xp.sum(loss) / xp.sum(weights)
-    raise ArgumentError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    return xp.mean(loss) if weights is None else xp.sum(loss) / xp.sum(weights)
 
 
 def weighted_reduced(name: str, loss: Any, reduction: str, weight: Any) -> Any:
