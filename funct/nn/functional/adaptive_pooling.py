@@ -18,7 +18,7 @@ from funct.ops.families import constant
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_mean", "picked_maxima",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "adaptive_mean",
 ]  # fmt: skip
 
 OutputSize = int | Sequence[int | None] | None
@@ -111,16 +111,13 @@ def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
     return x
 
 
-def picked_maxima(x: Any, places: Any) -> tuple[Any, Any]:
-    """First maxima of x (N, C, P) among places (…, T, K), and where they are, both (N, C, T)."""
-    lead = x.shape[:2]
-    rows, taps = places.shape[-2:]
-    flat = xp.reshape(places, (*places.shape[:-2], rows * taps))
-    wide = ops.broadcast_to(flat, (*lead, rows * taps))
-    parts = xp.reshape(ops.take_along_axis(ops.stop_gradient(x), wide, 2), (*lead, rows, taps))
-    best = ops.argmax(parts, 3, True)  # (N, C, T, 1)
-    grid = ops.broadcast_to(places, (*lead, rows, taps))
-    at = ops.squeeze(ops.take_along_axis(grid, best, 3), 3)
+def _picked_maxima(x: Any, places: Any) -> tuple[Any, Any]:
+    """First maxima of x (N, C, P) among the constant places (T, K), and where they are."""
+    rows, taps = places.shape
+    flat = places.reshape(-1)
+    parts = ops.take(ops.stop_gradient(x), constant(flat), 2)
+    best = ops.argmax(xp.reshape(parts, (*x.shape[:2], rows, taps)), 3, False)  # (N, C, T)
+    at = ops.take(constant(flat), best + constant(np.arange(rows) * taps), 0)
     return ops.take_along_axis(x, at, 2), at
 
 
@@ -148,7 +145,7 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     sizes = _sizes(name, x, rank, output_size)
     shape = tuple([int(n) for n in x.shape[2:]])
     flat = xp.reshape(x, (*x.shape[:2], math.prod(shape)))
-    y, at = picked_maxima(flat, constant(_box_places(shape, sizes)))
+    y, at = _picked_maxima(flat, _box_places(shape, sizes))
     y, at = (unbatched(xp.reshape(v, (*x.shape[:2], *sizes)), added) for v in (y, at))
     return (y, at) if return_indices else y
 

@@ -135,10 +135,11 @@ def _bounded_log(p: Any, x: Any, log: Callable[[Any], Any]) -> Any:
 
     No logarithm is taken where it would be infinite: x is 1/2 there.
     """
-    small, zero = ops.less(p, _LEAST), ops.less_equal(p, 0.0)
+    least = _LEAST if p.dtype != xp.float16 else 1e-4  # 1 / _LEAST would be infinite there
+    small, zero = ops.less(p, least), ops.less_equal(p, 0.0)
     fixed = ops.stop_gradient(p)
     height = ops.maximum(xp.log(ops.where(zero, 0.5, fixed)), -100.0)
-    line = ops.where(zero, -100.0, height) + (p - fixed) * (1.0 / _LEAST)
+    line = ops.where(zero, -100.0, height) + (p - fixed) * (1.0 / least)
     return ops.where(small, line, log(ops.where(small, 0.5, x)))
 
 

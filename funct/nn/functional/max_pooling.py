@@ -96,7 +96,7 @@ def max_unpool1d(
     Returns: shape (N, C, L) or (C, L).
     Raises: ShapeError: when shapes do not fit. ArgumentError: when output_size is more than a
     stride away from the default. IndexOutOfBoundsError: when a place is outside of the result.
-    Notes: of equal places the last write stands.
+    Notes: maxima that have one place are equal, as pooling gives them; others would be averaged.
     Source: torch.nn.functional.max_unpool1d.
     Example:
         >>> import funct.array as xp
@@ -174,10 +174,10 @@ def _max_unpool(
         raise ArgumentError(
             f"{name}: output_size must be within a stride {strides} of {default}, got {output_size}"
         )
-    lanes, area = x.shape[0] * x.shape[1], math.prod(size)
-    flat = xp.reshape(indices, (lanes, -1))
-    outside = ops.logical_or(ops.less(flat, 0), ops.greater_equal(flat, area))
-    flat = ops.where(outside, lanes * area, flat + xp.expand_dims(xp.arange(lanes) * area, 1))
-    zeros = xp.zeros((lanes * area,), dtype=x.dtype)
-    y = ops.scatter(zeros, xp.reshape(x, (-1,)), xp.reshape(flat, (-1,)))
+    area, joined = math.prod(size), (*x.shape[:2], math.prod(x.shape[2:]))
+    at = xp.reshape(indices, joined)
+    at = ops.where(ops.less(at, 0), area, at)  # else it would count from the end
+    y = ops.put_along_axis(xp.reshape(x, joined), at, 2, area)
+    hits = ops.put_along_axis(xp.ones_like(xp.reshape(x, joined)), at, 2, area)
+    y = y / ops.maximum(hits, 1.0)
     return unbatched(xp.reshape(y, (*x.shape[:2], *size)), added)

@@ -114,7 +114,7 @@ def kl_div(
         loss = ops.where(positive, entropy, 0.0) - target * input
     if reduction != "batchmean":
         return reduced("kl_div", loss, reduction)
-    return xp.sum(loss) / input.shape[0] if input.shape else xp.sum(loss)
+    return xp.sum(xp.mean(loss, axis=0)) if loss.shape else loss
 
 
 def gaussian_nll_loss(
