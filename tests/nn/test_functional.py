@@ -81,7 +81,7 @@ def test_no_case_is_forgotten() -> None:
 # what draws from a key
 DRAWING = {
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
-    "gumbel_softmax",
+    "fractional_max_pool2d", "fractional_max_pool3d", "gumbel_softmax",
 }  # fmt: skip
 
 

@@ -137,6 +137,29 @@ def test_indices_follow_nan_and_ties() -> None:
     assert g.tolist() == [[1.0, 0.0, 1.0, 0.0, 1.0, 0.0]]
 
 
+@given(data=st.data(), rank=st.integers(2, 3), by_ratio=st.booleans())
+def test_fractional_pools_are_torchs(data: st.DataObject, rank: int, by_ratio: bool) -> None:
+    """Windows begin where torch lets them begin for the same samples, and every key gives some."""
+    kernel, size = per_axis(data, rank, 1, 3), per_axis(data, rank, 6, 8)
+    out = per_axis(data, rank, 1, 4)
+    wanted = {"output_ratio": (0.5,) * rank} if by_ratio else {"output_size": out}
+    samples = np.abs(wave((2, 2, rank), data.draw(st.floats(0, 3)))) / 2.01
+    name = f"fractional_max_pool{rank}d"
+    inputs = {"input": (2, 2, *size), "_random_samples": samples}
+    keywords = {"kernel_size": kernel, "return_indices": True, **wanted}
+    agree_with_torch(name, inputs, fixed=("_random_samples",), **keywords)
+    x = xp.asarray(wave((2, 2, *size)))
+    fun = getattr(F, name)
+    y, at = fun(x, kernel, **wanted, return_indices=True, key=ft.random.key(1))
+    flat = xp.reshape(x, (2, 2, -1))
+    picked = xp.take_along_axis(flat, xp.reshape(at, (2, 2, -1)), axis=2)
+    laws.same(xp.reshape(picked, y.shape), y)
+    laws.same(
+        fun(x[0], kernel, **wanted, _random_samples=xp.asarray(samples[:1])),
+        fun(x[:1], kernel, **wanted, _random_samples=xp.asarray(samples[:1]))[0],
+    )
+
+
 def test_lp_pool_is_smooth_at_nothing() -> None:
     """A window of zeros has derivative 0, not NaN."""
     g = ft.grad(lambda v: xp.sum(F.lp_pool1d(v, 2, 2)))(xp.asarray([[0.0, 0.0, 3.0, 4.0]]))

@@ -13,18 +13,23 @@ from tests.nn.cases import wave
 
 
 def agree_with_torch(
-    name: str, inputs: dict[str, Any], rtol: float = 1e-9, **keywords: Any
+    name: str,
+    inputs: dict[str, Any],
+    rtol: float = 1e-9,
+    fixed: tuple[str, ...] = (),
+    **keywords: Any,
 ) -> None:
     """Value and gradients of the first output's weighted sum are torch's.
 
-    inputs: shapes (waves, differentiated) or arrays (as they are, floating ones differentiated).
+    inputs: shapes (waves, differentiated) or arrays (as they are; floating ones are differentiated
+    if they are not among the fixed).
     """
     torch = pytest.importorskip("torch", reason="the golden cases stand in for it")
     torch.set_num_threads(1)  # arrays of a few elements, on machines that may be busy
     filled = enumerate(inputs.items())
     arrays = {k: wave(v, 0.7 * i) if isinstance(v, tuple) else v for i, (k, v) in filled}
     given = {k: torch.tensor(v) for k, v in arrays.items()}
-    names = [k for k, v in arrays.items() if v.dtype.kind == "f"]
+    names = [k for k, v in arrays.items() if v.dtype.kind == "f" and k not in fixed]
     for k in names:
         given[k].requires_grad_()
     with warnings.catch_warnings():
@@ -35,14 +40,14 @@ def agree_with_torch(
     weighted = (theirs[0] * torch.tensor(weights)).sum()
     expected = torch.autograd.grad(weighted, [given[k] for k in names])
 
-    fixed = {k: xp.asarray(v) for k, v in arrays.items()}
+    whole = {k: xp.asarray(v) for k, v in arrays.items()}
 
     def total(free: dict[str, Any]) -> Any:
-        ys = getattr(F, name)(**{**fixed, **free}, **keywords)
+        ys = getattr(F, name)(**{**whole, **free}, **keywords)
         ys = ys if isinstance(ys, tuple) else (ys,)
         return xp.sum(ys[0] * xp.asarray(weights)), ys
 
-    grads, ours = ft.grad(total, has_aux=True)({k: fixed[k] for k in names})
+    grads, ours = ft.grad(total, has_aux=True)({k: whole[k] for k in names})
     for a, e in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(np.asarray(a), e.detach().numpy(), rtol=rtol, atol=1e-11)
     for k, e in zip(names, expected, strict=True):
