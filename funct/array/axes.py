@@ -13,7 +13,7 @@ __all__ = ["integers", "normal_axes", "normal_axis", "normal_shape"]
 
 def integers(name: str, argument: str, value: Any) -> Shape:
     """A tuple of ints from an int, a tuple or a list; symbolic sizes pass."""
-    given = value if isinstance(value, tuple | list) else (value,)
+    given = value if isinstance(value, tuple | list | range) else (value,)
     try:
         out: list[Any] = [v if isinstance(v, Size) else operator.index(v) for v in given]
         return tuple(out)

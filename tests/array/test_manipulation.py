@@ -298,3 +298,10 @@ def test_bad_shapes_and_axes(call: Any, text: str) -> None:
     assert (
         "lambda" in str(caught.value) or "call()" in str(caught.value) or "X" in str(caught.value)
     )
+
+
+def test_transpose_reverses() -> None:
+    """Without axes their order is reversed; a range is a sequence of axes."""
+    x = xp.ones((2, 3, 4))
+    assert xp.transpose(x).shape == x.transpose().shape == (4, 3, 2)
+    assert xp.permute_dims(x, range(3)).shape == (2, 3, 4)
