@@ -50,6 +50,10 @@ class Methods(Value):
             return NotImplemented
         return function(*inputs)
 
+    def __format__(self, spec: str, /) -> str:
+        x: Any = self
+        return format(x.item() if spec and not x.shape else str(x), spec)
+
     @property
     def real(self) -> Any:
         """The real part."""

@@ -232,6 +232,9 @@ class Array:
     def __repr__(self) -> str:
         return f"rebind.wrap({self.value!r})"
 
+    def __format__(self, spec: str, /) -> str:
+        return format(self.value, spec) if spec else repr(self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return wrap, (self.value,)  # copy and deepcopy too: a new handle on the same value
 
@@ -307,6 +310,8 @@ class Array:
 
 
 for _name, _member in vars(Methods).items():  # sum, reshape, real, __array_ufunc__, ...
+    if _name in vars(Array):
+        continue
     if isinstance(_member, FunctionType):
         setattr(Array, _name, lift(_member, __name__, f"Array.{_name}"))
     elif isinstance(_member, property) and _member.fget is not None:

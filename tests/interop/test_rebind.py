@@ -244,6 +244,8 @@ def test_methods_are_lifted() -> None:
     assert x.dot(x).tolist() == (x @ x).tolist()
     assert x.real.tolist() == x.tolist()
     assert isinstance(np.hypot(x, 2.0), rebind.Array)
+    assert f"{x[1, 1]:.2f}" == f"{x.unwrap()[1, 1]:.2f}" == "4.00"
+    assert f"{x}" == str(x)
     y = x.copy()
     x[0, 0] = 9.0
     assert y[0, 0] == 1.0
