@@ -17,7 +17,17 @@ import numpy as np
 from funct.array import Array
 from funct.core import Size, lookup
 from funct.errors import ExportError, FileFormatError, FunctError
-from funct.graph import Graph, Guard, Node, Symbol, Var, check, eliminate_dead, inline_calls
+from funct.graph import (
+    Control,
+    Graph,
+    Guard,
+    Node,
+    Symbol,
+    Var,
+    check,
+    eliminate_dead,
+    inline_calls,
+)
 from funct.graph.program import ExportedProgram
 from funct.ops.families import wrap
 from funct.serialize.graph_values import (
@@ -105,6 +115,11 @@ def _encode_entry(e: Any, names: Mapping[Var, str], tensors: Tensors) -> dict[st
         operands = [names[a] if isinstance(a, Var) else encode_value(a) for a in e.operands]
     except ExportError as error:
         raise ExportError(f"{error.what}: {e.name}", site=e.site) from None
+    if isinstance(e.primitive, Control):
+        raise ExportError(
+            f"save: {e.name} holds functions of its own, which have no form in a file yet",
+            site=e.site,
+        )
     prim = lookup(e.name)
     if prim is None or prim is not e.primitive or not params_fit(prim, e.params):
         raise ExportError(f"save: {e.name} with parameters {e.params} has no form", site=e.site)

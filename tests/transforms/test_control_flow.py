@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct import export
 from funct.errors import (
     ArgumentError,
     DTypeError,
@@ -710,3 +711,21 @@ def test_escaped_values_are_recognised() -> None:
     ft.jit(f)(arr(1.0))
     with pytest.raises(FunctError, match="has returned"):
         seen[-1] + 1.0
+
+
+def test_programs_with_loops(tmp_path: Any) -> None:
+    """An exported program with a loop runs and is differentiated; files and ONNX say what fails."""
+    program = export.export(scanned, (X,))
+    laws.close(program(X), scanned(X))
+    laws.close(ft.grad(program)(X), ft.grad(scanned_python)(X))
+    with pytest.raises(FunctError, match="scan holds functions of its own"):
+        export.save(program, tmp_path / "p.funct")
+    with pytest.raises(FunctError, match="scan: control flow has no ONNX form"):
+        export.to_onnx(program)
+
+
+def test_collectives_in_bodies() -> None:
+    """A body may ask for the other lanes."""
+    f = lambda x: ft.scan(lambda c, k: (c * k + ft.psum(c, "i"), None), x, arr([1.0, 2.0]))[0]  # noqa: E731
+    for g in (ft.vmap(f, axis_name="i"), ft.jit(ft.vmap(f, axis_name="i"))):
+        assert g(arr([1.0, 2.0, 3.0])).tolist() == [38.0, 40.0, 42.0]
