@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -99,15 +100,63 @@ def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return ops.any(x, normal_axes("any", axis, len(x.shape)), keepdims)
 
 
-def logsumexp(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """log(sum(exp(x))) over axis, without overflow."""
+def _log_sum(top: Any, rest: Any, signed: bool) -> tuple[Any, Any]:
+    """Logarithm of |top + rest|, and the sign, where rest may be much smaller than top."""
+    sign = ops.sign(top + rest)
+    if not signed:
+        return ops.log1p(rest / top) + ops.log(top), sign
+    none = ops.equal(top, 0)
+    ratio = ops.where(none, 0.0, rest) / ops.where(none, 1.0, top)
+    ratio = ops.where(ops.less(ratio, -1), -2.0 - ratio, ratio)
+    near = ops.log1p(ratio) + ops.log(ops.abs(ops.where(none, 1.0, top)))
+    return ops.where(none, ops.log(ops.abs(ops.where(none, rest, 1.0))), near), sign
+
+
+def logsumexp(
+    x: Any,
+    /,
+    *,
+    axis: Any = None,
+    keepdims: bool = False,
+    b: Any = None,
+    return_sign: bool = False,
+) -> Any:
+    """log(sum(b * exp(x))) over axis, without overflow; x may be complex.
+
+    b: weights, which broadcast with x and may be negative. return_sign: give the pair of the
+    logarithm of the absolute value and the sign, instead of NaN where the sum is negative.
+    """
     x = as_tensor("logsumexp", x)
     axes = normal_axes("logsumexp", axis, len(x.shape))
-    top = ops.stop_gradient(ops.reduce_max(x, axes, True))
-    top = ops.where(ops.isfinite(top), top, 0.0)
-    total = ops.reduce_sum(ops.exp(x - top), axes, keepdims)
-    shape = total.shape
-    return ops.log(total) + (top if keepdims else ops.reshape(top, shape))
+    real = ops.real(x) if x.dtype.kind == "c" else x
+    if b is not None:
+        real = ops.where(ops.equal(b, 0), -inf, real)
+        axes = normal_axes("logsumexp", axis, len(real.shape))
+    highest = ops.stop_gradient(ops.reduce_max(real, axes, True))
+    top = ops.where(ops.isfinite(highest), highest, 0.0)
+    shifted = x - top
+    if x.dtype.kind == "c":
+        terms = ops.exp(shifted) if b is None else b * ops.exp(shifted)
+        total = ops.reduce_sum(terms, axes, True)
+        y = ops.log(ops.abs(total) if return_sign else total) + top
+        sign = ops.sign(total)
+    else:
+        # log1p of what is beside the greatest keeps the digits of a result near 0
+        first = ops.equal(real, highest)
+        beside = ops.where(first, ops.expm1(shifted), ops.exp(shifted))
+        weight = ops.astype(first, shifted.dtype)
+        if b is not None:
+            beside = ops.where(ops.equal(b, 0), 0.0, b * beside)
+            weight = b * weight
+        weight = ops.reduce_sum(weight, axes, True)
+        y, sign = _log_sum(weight, ops.reduce_sum(beside, axes, True), b is not None)
+        y = y + top
+        if b is not None and not return_sign:
+            y = ops.where(ops.less(sign, 0), nan, y)
+    if not keepdims:
+        shape = tuple([n for k, n in enumerate(y.shape) if k not in axes])
+        y, sign = ops.reshape(y, shape), ops.reshape(sign, shape)
+    return (y, sign) if return_sign else y
 
 
 def _scan_axis(name: str, x: Any, axis: int | None) -> int:

@@ -1,12 +1,13 @@
-"""Special functions of ndarrays. The one place where SciPy is imported, at the first call.
+"""Special functions of ndarrays by SciPy, which is imported here alone and at the first call.
 
-float32 stays float32 and float64 stays float64. The 2-byte floats, which SciPy does not know, are
-computed in float32 and rounded once.
+float32 stays float32 and float64 stays float64; integers are taken as float64. The 2-byte floats,
+which SciPy does not know, are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,47 +15,115 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["digamma", "erf", "erfc", "erfinv", "gammaln"]
+__all__ = [
+    "by_name", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln", "in_double",
+    "keep_dtype",
+]  # fmt: skip
+
+Raw = Callable[..., Any]
+
+_DOUBLE = np.dtype(np.float64)
 
 
 @functools.cache
-def _ufunc(name: str) -> np.ufunc:
+def find(name: str) -> Raw:
+    """SciPy's function of that name."""
     # SciPy costs 50 ms and most programs never need it, so it waits for the first call.
     import scipy.special
 
-    found: np.ufunc = getattr(scipy.special, name)
+    found: Raw = getattr(scipy.special, name)
     return found
 
 
-def _apply(name: str, x: NDArray[Any]) -> NDArray[Any]:
-    x = np.asarray(x)  # a Python number too
-    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":  # float16 and bfloat16
-        half: NDArray[Any] = _ufunc(name)(x.astype(np.float32)).astype(x.dtype)
-        return half
-    y: NDArray[Any] = _ufunc(name)(x)
-    return y
+def _result_dtype(args: tuple[Any, ...]) -> np.dtype[Any]:
+    """The floating dtype of a result; Python numbers are weak."""
+    kind = np.result_type(*args)
+    return _DOUBLE if kind.kind in "biu" else kind
+
+
+def keep_dtype(f: Raw) -> Raw:
+    """f(*arrays), called with all operands in one precision that SciPy knows."""
+
+    @functools.wraps(f)
+    def raw(*args: Any) -> Any:
+        if len(args) == 1 and getattr(args[0], "dtype", None) == _DOUBLE:
+            return f(args[0])
+        kind = _result_dtype(args)
+        wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
+        real = np.empty(0, wide).real.dtype
+        y = f(*[np.asarray(a, wide if np.iscomplexobj(a) else real) for a in args])
+        if kind.itemsize == 2:
+            return y.astype(kind)
+        if y.real.dtype == real:
+            return y
+        return y.astype(np.result_type(real, np.complex64) if y.dtype.kind == "c" else real)
+
+    return raw
+
+
+def in_double(operands: int) -> Callable[[Raw], Raw]:
+    """f(*arrays, *static), called in float64 or complex128; the result is rounded."""
+
+    def declare(f: Raw) -> Raw:
+        @functools.wraps(f)
+        def raw(*args: Any) -> Any:
+            kind = _result_dtype(args[:operands])
+            wide = np.dtype(np.complex128) if kind.kind == "c" else _DOUBLE
+            doubles = [np.asarray(a, wide) for a in args[:operands]]
+            with np.errstate(all="ignore"):
+                y = f(*np.broadcast_arrays(*doubles), *args[operands:])
+            return np.asarray(y).astype(kind, copy=False)
+
+        return raw
+
+    return declare
+
+
+def by_name(name: str) -> Raw:
+    """SciPy's elementwise function of that name, for operands of any floating dtype."""
+
+    def raw(*args: Any) -> Any:
+        return find(name)(*args)
+
+    raw.__name__ = name
+    return keep_dtype(raw)
 
 
 def erf(x: NDArray[Any], /) -> NDArray[Any]:
     """Error function, 2/√π ∫₀ˣ exp(−t²) dt, of each element."""
-    return _apply("erf", x)
+    return _erf(x)
 
 
 def erfc(x: NDArray[Any], /) -> NDArray[Any]:
     """Complementary error function, 1 − erf(x), without cancellation for large x."""
-    return _apply("erfc", x)
+    return _erfc(x)
 
 
 def erfinv(x: NDArray[Any], /) -> NDArray[Any]:
     """Inverse of erf. ±inf at ±1, NaN outside [−1, 1]."""
-    return _apply("erfinv", x)
+    return _erfinv(x)
 
 
 def gammaln(x: NDArray[Any], /) -> NDArray[Any]:
     """Logarithm of |Γ(x)| of each element. inf at the poles 0, −1, −2, …"""
-    return _apply("gammaln", x)
+    return _gammaln(x)
 
 
 def digamma(x: NDArray[Any], /) -> NDArray[Any]:
     """Derivative of log Γ(x) of each element. NaN at the poles −1, −2, …"""
-    return _apply("digamma", x)
+    return _digamma(x)
+
+
+_erf, _erfc, _erfinv = by_name("erf"), by_name("erfc"), by_name("erfinv")
+_gammaln, _digamma = by_name("gammaln"), by_name("digamma")
+
+
+@keep_dtype
+def expn(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+    """∫₁^∞ e^−xt / tⁿ dt; for n ≤ 0, which SciPy lacks, by DLMF 8.19.1: Γ(1 − n, x) xⁿ⁻¹."""
+    below = n <= 0
+    a = np.where(below, 1.0 - n, 1.0).astype(x.dtype)
+    finite = np.where(x > 0, x, 1.0).astype(x.dtype)
+    size = find("gamma")(a) * find("gammaincc")(a, finite) / finite**a
+    at_zero = np.where(x == 0, np.inf, np.nan)
+    return np.where(below, np.where(x > 0, size, at_zero), find("expn")(np.maximum(n, 1), x))

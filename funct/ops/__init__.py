@@ -6,6 +6,7 @@ These functions take normal parameters (non-negative axes, tuples); the standard
 
 from funct.core import Sample as Sample
 from funct.ops import families as families
+from funct.ops import special as special
 from funct.ops.collectives import all_gather as all_gather
 from funct.ops.collectives import psum as psum
 from funct.ops.collectives import psum_scatter as psum_scatter
@@ -124,6 +125,7 @@ from funct.ops.sorting import running_argmax as running_argmax
 from funct.ops.sorting import searchsorted as searchsorted
 from funct.ops.sorting import sort as sort
 from funct.ops.sorting import top_k as top_k
+from funct.ops.special import erf as erf
 from funct.ops.spectra import eig as eig
 from funct.ops.spectra import eigh as eigh
 from funct.ops.spectra import eigvals as eigvals
@@ -156,7 +158,6 @@ from funct.ops.transcendental import atan2 as atan2
 from funct.ops.transcendental import atanh as atanh
 from funct.ops.transcendental import cos as cos
 from funct.ops.transcendental import cosh as cosh
-from funct.ops.transcendental import erf as erf
 from funct.ops.transcendental import exp as exp
 from funct.ops.transcendental import expm1 as expm1
 from funct.ops.transcendental import log as log

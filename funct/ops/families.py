@@ -147,19 +147,28 @@ def elementwise(
     samples: Samples,
     code: str | Absent = _NO_SCALAR_FORM,
     masks: bool = False,
+    typed: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
-    """An op that acts on each element, one rule per operand; operands broadcast."""
+    """An op that acts on each element, one rule per operand; operands broadcast.
+
+    Arguments after the operands are static parameters. typed: Python numbers become arrays of the
+    other operands' dtype first, for ops whose rules compute with one operand alone.
+    """
 
     def declare(stub: Callable[P, Any]) -> Callable[P, Any]:
         names = list(inspect.signature(stub).parameters)
-        assert len(names) == len(rules), stub.__name__
+        n = len(rules)
+        assert len(names) >= n, stub.__name__
         prim = _record(
             stub, raw, rules, Diagonal, names, batch=align,
             aval=_elementwise_aval(raw, stub.__name__), code=code, onnx=onnx, samples=samples,
-            masks=masks, spread=len(names) > 1, results=1,
+            masks=masks, spread=n > 1, results=1,
         )  # fmt: skip
-        arity = {1: _unary, 2: _binary}.get(len(names), _variadic)
-        return _enter(stub, arity(prim, raw), prim)
+        if typed:
+            return _enter(stub, _typed(prim), prim)
+        if len(names) > n:
+            return _enter(stub, (_structural1 if n == 1 else _structural)(prim, raw, n), prim)
+        return _enter(stub, {1: _unary, 2: _binary}.get(n, _variadic)(prim, raw), prim)
 
     return declare
 
@@ -206,6 +215,28 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
 def _variadic(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
     def op(*args: Any) -> Any:
         return bind(prim, args)
+
+    return op
+
+
+def _typed(prim: Primitive) -> Callable[..., Any]:
+    n = len(prim.rules)
+    weak = [i for i, rule in enumerate(prim.rules) if not isinstance(rule, Absent)]
+
+    def op(*args: Any) -> Any:
+        operands = list(args[:n])
+        dtypes = [a.dtype for a in operands if isinstance(a, Value)]
+        if dtypes and len(dtypes) < n:
+            kind = np.result_type(*dtypes)
+            kind = np.dtype(np.float64) if kind.kind in "biu" else kind
+            real = np.empty(0, kind).real.dtype if kind.kind == "c" else kind
+            for i in weak:
+                a = operands[i]
+                if isinstance(a, bool | int | float):
+                    operands[i] = wrap(np.asarray(a, real))
+                elif isinstance(a, complex):
+                    operands[i] = wrap(np.asarray(a, np.result_type(kind, np.complex64)))
+        return bind(prim, operands, args[n:])
 
     return op
 
@@ -292,11 +323,11 @@ def _elementwise_aval(
     dtypes: dict[Any, np.dtype[Any]] = {}
 
     def aval(args: Sequence[Any], params: tuple[Any, ...]) -> ShapeDtype:
-        key = tuple([getattr(a, "dtype", None) or type(a) for a in args])
+        key = (*[getattr(a, "dtype", None) or type(a) for a in args], *params)
         dtype = dtypes.get(key)
         if dtype is None:
             empties = [np.empty(0, a.dtype) if hasattr(a, "dtype") else a for a in args]
-            dtype = dtypes[key] = raw(*empties).dtype
+            dtype = dtypes[key] = raw(*empties, *params).dtype
         shapes = [a.shape for a in args if hasattr(a, "shape")]
         if len(shapes) == 1:
             return ShapeDtype(shapes[0], dtype)

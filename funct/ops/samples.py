@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from numpy.random import Generator
 
 __all__ = [
-    "booleans", "calls", "edges", "integers", "kinks", "pairs", "reals", "several", "specials",
+    "booleans", "calls", "edges", "integers", "kinks", "ordered", "pairs", "ranges", "reals",
+    "several", "specials",
 ]  # fmt: skip
 
 # numpy.random is 11 ms of import time that only tests need: its names stay text
@@ -76,6 +77,38 @@ def pairs(
                 out.append(Sample(args, smooth=smooth))
         mixed = (_uniform(rng, *x, (3,), "float32"), _uniform(rng, *y, (2, 3), "float64"))
         return [*out, Sample(mixed, smooth=False)]
+
+    return make
+
+
+def ranges(
+    *bounds: tuple[float, float], params: tuple[Any, ...] = (), smooth: bool = True
+) -> Make:
+    """Floating operands, each in its range, that broadcast; mixed precision; static parameters."""
+
+    def make(rng: Generator) -> list[Sample]:
+        n = len(bounds)
+        out = []
+        for shapes in ([(2, 1), (2,), (1,), ()][:n], [(2, 0), (1,)][:n]):
+            sizes = [shapes[i % len(shapes)] for i in range(n)]
+            args = [_uniform(rng, *r, s, "float64") for r, s in zip(bounds, sizes, strict=True)]
+            out.append(Sample(args, params, smooth))
+        kinds = ["float32", "float64"] if n > 1 else ["float32"]
+        args = [_uniform(rng, *r, (3,), kinds[i % len(kinds)]) for i, r in enumerate(bounds)]
+        return [*out, Sample(args, params, smooth=False)]
+
+    return make
+
+
+def ordered(orders: tuple[int, ...], x: tuple[float, float], *, complex_too: bool = False) -> Make:
+    """An integer operand and a floating one."""
+
+    def make(rng: Generator) -> list[Sample]:
+        n = np.asarray(orders)
+        kinds = ["float64"] + (["complex128"] if complex_too else [])
+        out = [Sample((n, _uniform(rng, *x, n.shape, k))) for k in kinds]
+        out.append(Sample((n[:1], _uniform(rng, *x, (2, 1), "float64"))))
+        return [*out, Sample((n[0], _uniform(rng, *x, (3,), "float32")), smooth=False)]
 
     return make
 

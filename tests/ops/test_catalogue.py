@@ -36,8 +36,11 @@ def call(prim: Primitive, sample: Sample) -> tuple[Callable[..., Any], list[Any]
 
 
 def smooth(prim: Primitive, sample: Sample) -> bool:
-    """Whether differences may be taken and every rule exists."""
-    return sample.smooth and not any(isinstance(r, Absent) for r in prim.rules)
+    """Whether differences may be taken and the rule of every floating operand exists."""
+    rules = zip(prim.rules, sample.args, strict=True)
+    return sample.smooth and not any(
+        isinstance(r, Absent) and np.asarray(a).dtype.kind in "fc" for r, a in rules
+    )
 
 
 def test_catalogue_is_large() -> None:

@@ -1,0 +1,298 @@
+"""`xp.special`: the names of scipy.special, on any array, with derivatives.
+
+Every function is elementwise and broadcasts, but for the reductions `logsumexp`, `softmax` and
+`log_softmax`. float32 stays float32, integers become float64. Values are SciPy's; derivatives are
+exact formulas, in the parameters too. SciPy calls these functions itself when it is given an array
+of this package and SCIPY_ARRAY_API=1 is set.
+
+Example:
+    >>> import funct as ft, funct.array as xp
+    >>> float(ft.grad(xp.special.gammaln)(xp.asarray(3.0)))
+    0.9227843350984671
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from funct import ops
+from funct.array.axes import normal_axes
+from funct.array.distributions import bdtr as bdtr
+from funct.array.distributions import bdtrc as bdtrc
+from funct.array.distributions import bdtri as bdtri
+from funct.array.distributions import chdtr as chdtr
+from funct.array.distributions import chdtrc as chdtrc
+from funct.array.distributions import chdtri as chdtri
+from funct.array.distributions import fdtr as fdtr
+from funct.array.distributions import fdtrc as fdtrc
+from funct.array.distributions import fdtri as fdtri
+from funct.array.distributions import gdtr as gdtr
+from funct.array.distributions import gdtrc as gdtrc
+from funct.array.distributions import nbdtr as nbdtr
+from funct.array.distributions import nbdtrc as nbdtrc
+from funct.array.distributions import nbdtri as nbdtri
+from funct.array.distributions import pdtr as pdtr
+from funct.array.distributions import pdtrc as pdtrc
+from funct.array.distributions import pdtri as pdtri
+from funct.array.statistical import logsumexp as _logsumexp
+from funct.ops import expm1 as expm1
+from funct.ops import log1p as log1p
+from funct.ops import sigmoid as expit
+from funct.ops.special import beta as beta
+from funct.ops.special import betainc as betainc
+from funct.ops.special import betaincc as betaincc
+from funct.ops.special import betainccinv as betainccinv
+from funct.ops.special import betaincinv as betaincinv
+from funct.ops.special import betaln as betaln
+from funct.ops.special import binom as binom
+from funct.ops.special import boxcox as boxcox
+from funct.ops.special import boxcox1p as boxcox1p
+from funct.ops.special import cbrt as cbrt
+from funct.ops.special import cosdg as cosdg
+from funct.ops.special import cosm1 as cosm1
+from funct.ops.special import cotdg as cotdg
+from funct.ops.special import dawsn as dawsn
+from funct.ops.special import ellipe as ellipe
+from funct.ops.special import ellipeinc as ellipeinc
+from funct.ops.special import ellipk as ellipk
+from funct.ops.special import ellipkinc as ellipkinc
+from funct.ops.special import ellipkm1 as ellipkm1
+from funct.ops.special import entr as entr
+from funct.ops.special import erf as erf
+from funct.ops.special import erfc as erfc
+from funct.ops.special import erfcinv as erfcinv
+from funct.ops.special import erfcx as erfcx
+from funct.ops.special import erfi as erfi
+from funct.ops.special import erfinv as erfinv
+from funct.ops.special import exp1 as exp1
+from funct.ops.special import exp2 as exp2
+from funct.ops.special import exp10 as exp10
+from funct.ops.special import expi as expi
+from funct.ops.special import expn as expn
+from funct.ops.special import exprel as exprel
+from funct.ops.special import gamma as gamma
+from funct.ops.special import gammainc as gammainc
+from funct.ops.special import gammaincc as gammaincc
+from funct.ops.special import gammainccinv as gammainccinv
+from funct.ops.special import gammaincinv as gammaincinv
+from funct.ops.special import gammaln as gammaln
+from funct.ops.special import gammasgn as gammasgn
+from funct.ops.special import huber as huber
+from funct.ops.special import hyp0f1 as hyp0f1
+from funct.ops.special import hyp1f1 as hyp1f1
+from funct.ops.special import hyp2f1 as hyp2f1
+from funct.ops.special import i0 as i0
+from funct.ops.special import i0e as i0e
+from funct.ops.special import i1 as i1
+from funct.ops.special import i1e as i1e
+from funct.ops.special import inv_boxcox as inv_boxcox
+from funct.ops.special import inv_boxcox1p as inv_boxcox1p
+from funct.ops.special import iv as iv
+from funct.ops.special import ive as ive
+from funct.ops.special import j0 as j0
+from funct.ops.special import j1 as j1
+from funct.ops.special import jv as jv
+from funct.ops.special import k0 as k0
+from funct.ops.special import k0e as k0e
+from funct.ops.special import k1 as k1
+from funct.ops.special import k1e as k1e
+from funct.ops.special import kl_div as kl_div
+from funct.ops.special import kn as kn
+from funct.ops.special import kv as kv
+from funct.ops.special import kve as kve
+from funct.ops.special import log_expit as log_expit
+from funct.ops.special import log_ndtr as log_ndtr
+from funct.ops.special import loggamma as loggamma
+from funct.ops.special import logit as logit
+from funct.ops.special import lpmv as lpmv
+from funct.ops.special import ndtr as ndtr
+from funct.ops.special import ndtri as ndtri
+from funct.ops.special import ndtri_exp as ndtri_exp
+from funct.ops.special import owens_t as owens_t
+from funct.ops.special import poch as poch
+from funct.ops.special import polygamma as polygamma
+from funct.ops.special import pseudo_huber as pseudo_huber
+from funct.ops.special import psi as digamma
+from funct.ops.special import psi as psi
+from funct.ops.special import rel_entr as rel_entr
+from funct.ops.special import rgamma as rgamma
+from funct.ops.special import sinc as sinc
+from funct.ops.special import sindg as sindg
+from funct.ops.special import spence as spence
+from funct.ops.special import spherical_in as spherical_in
+from funct.ops.special import spherical_jn as spherical_jn
+from funct.ops.special import spherical_kn as spherical_kn
+from funct.ops.special import spherical_yn as spherical_yn
+from funct.ops.special import stdtr as stdtr
+from funct.ops.special import stdtrit as stdtrit
+from funct.ops.special import tandg as tandg
+from funct.ops.special import wofz as wofz
+from funct.ops.special import wrightomega as wrightomega
+from funct.ops.special import xlog1py as xlog1py
+from funct.ops.special import xlogy as xlogy
+from funct.ops.special import y0 as y0
+from funct.ops.special import y1 as y1
+from funct.ops.special import yn as yn
+from funct.ops.special import yv as yv
+from funct.ops.special import zetac as zetac
+
+__all__ = [
+    "airy", "bdtr", "bdtrc", "bdtri", "beta", "betainc", "betaincc", "betainccinv", "betaincinv",
+    "betaln", "binom", "boxcox", "boxcox1p", "cbrt", "chdtr", "chdtrc", "chdtri", "comb", "cosdg",
+    "cosm1", "cotdg", "dawsn", "digamma", "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1",
+    "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "exp2", "expi",
+    "expit", "expm1", "expn", "exprel", "factorial", "fdtr", "fdtrc", "fdtri", "fresnel", "gamma",
+    "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "gdtr", "gdtrc",
+    "hankel1", "hankel2", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e",
+    "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ivp", "j0", "j1", "jn", "jv", "jvp", "k0", "k0e",
+    "k1", "k1e", "kl_div", "kn", "kv", "kve", "kvp", "lambertw", "log1p", "log_expit", "log_ndtr",
+    "log_softmax", "loggamma", "logit", "logsumexp", "lpmv", "multigammaln", "nbdtr", "nbdtrc",
+    "nbdtri", "ndtr", "ndtri", "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri", "perm", "poch",
+    "polygamma", "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "shichi", "sici", "sinc",
+    "sindg", "softmax", "softplus", "spence", "spherical_in", "spherical_jn", "spherical_kn",
+    "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz", "wrightomega", "xlog1py", "xlogy", "y0",
+    "y1", "yn", "yv", "yvp", "zeta", "zetac",
+]  # fmt: skip
+
+
+def zeta(x: Any, q: Any = None, /) -> Any:
+    """Riemann zeta function, or with q Hurwitz's, the sum of 1 / (k + q)**x over k = 0, 1, …"""
+    return ops.special.riemann_zeta(x) if q is None else ops.special.zeta(x, q)
+
+
+def fresnel(z: Any, /) -> tuple[Any, Any]:
+    """Fresnel integrals S and C: those of sin and cos of pi t**2 / 2 from 0 to z."""
+    return ops.special.fresnel_s(z), ops.special.fresnel_c(z)
+
+
+def sici(x: Any, /) -> tuple[Any, Any]:
+    """Sine and cosine integrals."""
+    return ops.special.sici_s(x), ops.special.sici_c(x)
+
+
+def shichi(x: Any, /) -> tuple[Any, Any]:
+    """Hyperbolic sine and cosine integrals."""
+    return ops.special.shichi_s(x), ops.special.shichi_c(x)
+
+
+def airy(z: Any, /) -> tuple[Any, Any, Any, Any]:
+    """Airy functions and their derivatives: Ai, Ai', Bi, Bi'."""
+    s = ops.special
+    return s.airy_ai(z), s.airy_aip(z), s.airy_bi(z), s.airy_bip(z)
+
+
+def lambertw(z: Any, k: int = 0) -> Any:
+    """The w with w * exp(w) = z on branch k; complex, for real z too."""
+    return ops.special.lambertw(z, k)
+
+
+def jn(n: Any, x: Any, /) -> Any:
+    """Bessel function of the first kind; another name of `jv`."""
+    return ops.special.jv(n, x)
+
+
+def hankel1(v: Any, z: Any, /) -> Any:
+    """Hankel function of the first kind, jv + 1j * yv."""
+    return ops.special.jv(v, z) + 1j * ops.special.yv(v, z)
+
+
+def hankel2(v: Any, z: Any, /) -> Any:
+    """Hankel function of the second kind, jv - 1j * yv."""
+    return ops.special.jv(v, z) - 1j * ops.special.yv(v, z)
+
+
+def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
+    """n-th derivative of a Bessel function: DLMF 10.6.7 and 10.29.5."""
+    y = f(v - n, z)
+    for k in range(1, n + 1):
+        y = y + sign**k * math.comb(n, k) * f(v - n + 2 * k, z)
+    return y / 2.0**n
+
+
+def jvp(v: Any, z: Any, n: int = 1) -> Any:
+    """n-th derivative of jv(v, z) in z."""
+    return _derivative(ops.special.jv, v, z, n, -1.0)
+
+
+def yvp(v: Any, z: Any, n: int = 1) -> Any:
+    """n-th derivative of yv(v, z) in z."""
+    return _derivative(ops.special.yv, v, z, n, -1.0)
+
+
+def ivp(v: Any, z: Any, n: int = 1) -> Any:
+    """n-th derivative of iv(v, z) in z."""
+    return _derivative(ops.special.iv, v, z, n, 1.0)
+
+
+def kvp(v: Any, z: Any, n: int = 1) -> Any:
+    """n-th derivative of kv(v, z) in z."""
+    return (-1.0) ** n * _derivative(ops.special.kv, v, z, n, 1.0)
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """Logarithm of the multivariate gamma function of dimension d, for a > (d - 1) / 2."""
+    y = ops.special.gammaln(a) + 0.25 * d * (d - 1) * math.log(math.pi)
+    for j in range(1, d):
+        y = y + ops.special.gammaln(a - 0.5 * j)
+    return y
+
+
+def factorial(n: Any) -> Any:
+    """gamma(n + 1), and 0 for n < 0."""
+    below = ops.less(n, 0)
+    return ops.where(below, 0.0, ops.special.gamma(ops.where(below, 0.0, n) + 1.0))
+
+
+def comb(n: Any, k: Any) -> Any:
+    """Number of choices of k out of n things; 0 unless 0 <= k <= n."""
+    outside = ops.logical_or(ops.less(k, 0), ops.greater(k, n))
+    return ops.where(outside, 0.0, ops.special.binom(n, ops.where(outside, 0.0, k)))
+
+
+def perm(n: Any, k: Any) -> Any:
+    """Number of ordered choices of k out of n things; 0 unless 0 <= k <= n."""
+    outside = ops.logical_or(ops.less(k, 0), ops.greater(k, n))
+    inside = ops.where(outside, 0.0, k)
+    return ops.where(outside, 0.0, ops.special.poch(n - inside + 1.0, inside))
+
+
+def radian(d: Any, m: Any, s: Any, /) -> Any:
+    """The angle of d degrees, m minutes and s seconds."""
+    return (d + (m + s / 60.0) / 60.0) * (math.pi / 180.0)
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)) without overflow."""
+    return ops.logaddexp(x, 0.0)
+
+
+def logsumexp(
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+) -> Any:
+    """log(sum(b * exp(a))) over axis, without overflow; `xp.logsumexp` in SciPy's signature."""
+    return _logsumexp(a, axis=axis, keepdims=keepdims, b=b, return_sign=return_sign)
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    """exp(x) / sum(exp(x)) over axis (None: all), without overflow."""
+    axes = normal_axes("softmax", axis, len(x.shape))
+    y = ops.exp(x - _top(x, axes))
+    return y / ops.reduce_sum(y, axes, True)
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """log(softmax(x)), accurate where softmax is near 0 or 1."""
+    axes = normal_axes("log_softmax", axis, len(x.shape))
+    shifted = x - _top(x, axes)
+    return shifted - ops.log(ops.reduce_sum(ops.exp(shifted), axes, True))
+
+
+def _top(x: Any, axes: Any) -> Any:
+    """The greatest element, a constant to derivatives; 0 where it is infinite."""
+    top = ops.stop_gradient(ops.reduce_max(ops.real(x) if x.dtype.kind == "c" else x, axes, True))
+    return ops.where(ops.isfinite(top), top, 0.0)

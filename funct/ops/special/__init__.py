@@ -1,0 +1,140 @@
+"""Rooms of the special functions, one file per family of chapters of the DLMF."""
+
+from funct.ops.special.airy import airy_ai as airy_ai
+from funct.ops.special.airy import airy_aip as airy_aip
+from funct.ops.special.airy import airy_bi as airy_bi
+from funct.ops.special.airy import airy_bip as airy_bip
+from funct.ops.special.bessel import i0 as i0
+from funct.ops.special.bessel import i0e as i0e
+from funct.ops.special.bessel import i1 as i1
+from funct.ops.special.bessel import i1e as i1e
+from funct.ops.special.bessel import iv as iv
+from funct.ops.special.bessel import ive as ive
+from funct.ops.special.bessel import ive_slope as ive_slope
+from funct.ops.special.bessel import j0 as j0
+from funct.ops.special.bessel import j1 as j1
+from funct.ops.special.bessel import jv as jv
+from funct.ops.special.bessel import jv_slope as jv_slope
+from funct.ops.special.bessel import k0 as k0
+from funct.ops.special.bessel import k0e as k0e
+from funct.ops.special.bessel import k1 as k1
+from funct.ops.special.bessel import k1e as k1e
+from funct.ops.special.bessel import kn as kn
+from funct.ops.special.bessel import kv as kv
+from funct.ops.special.bessel import kve as kve
+from funct.ops.special.bessel import kve_slope as kve_slope
+from funct.ops.special.bessel import y0 as y0
+from funct.ops.special.bessel import y1 as y1
+from funct.ops.special.bessel import yn as yn
+from funct.ops.special.bessel import yv as yv
+from funct.ops.special.bessel import yv_slope as yv_slope
+from funct.ops.special.elementary import boxcox as boxcox
+from funct.ops.special.elementary import boxcox1p as boxcox1p
+from funct.ops.special.elementary import cbrt as cbrt
+from funct.ops.special.elementary import cosdg as cosdg
+from funct.ops.special.elementary import cosm1 as cosm1
+from funct.ops.special.elementary import cotdg as cotdg
+from funct.ops.special.elementary import entr as entr
+from funct.ops.special.elementary import exp2 as exp2
+from funct.ops.special.elementary import exp10 as exp10
+from funct.ops.special.elementary import huber as huber
+from funct.ops.special.elementary import inv_boxcox as inv_boxcox
+from funct.ops.special.elementary import inv_boxcox1p as inv_boxcox1p
+from funct.ops.special.elementary import kl_div as kl_div
+from funct.ops.special.elementary import log_expit as log_expit
+from funct.ops.special.elementary import logit as logit
+from funct.ops.special.elementary import pseudo_huber as pseudo_huber
+from funct.ops.special.elementary import rel_entr as rel_entr
+from funct.ops.special.elementary import sindg as sindg
+from funct.ops.special.elementary import tandg as tandg
+from funct.ops.special.elementary import xlog1py as xlog1py
+from funct.ops.special.elementary import xlogy as xlogy
+from funct.ops.special.error import dawsn as dawsn
+from funct.ops.special.error import erf as erf
+from funct.ops.special.error import erfc as erfc
+from funct.ops.special.error import erfcinv as erfcinv
+from funct.ops.special.error import erfcx as erfcx
+from funct.ops.special.error import erfi as erfi
+from funct.ops.special.error import erfinv as erfinv
+from funct.ops.special.error import fresnel_c as fresnel_c
+from funct.ops.special.error import fresnel_s as fresnel_s
+from funct.ops.special.error import log_ndtr as log_ndtr
+from funct.ops.special.error import ndtr as ndtr
+from funct.ops.special.error import ndtri as ndtri
+from funct.ops.special.error import ndtri_exp as ndtri_exp
+from funct.ops.special.error import owens_t as owens_t
+from funct.ops.special.error import wofz as wofz
+from funct.ops.special.exponential_integrals import exp1 as exp1
+from funct.ops.special.exponential_integrals import expi as expi
+from funct.ops.special.exponential_integrals import expn as expn
+from funct.ops.special.exponential_integrals import lambertw as lambertw
+from funct.ops.special.exponential_integrals import shichi_c as shichi_c
+from funct.ops.special.exponential_integrals import shichi_s as shichi_s
+from funct.ops.special.exponential_integrals import sici_c as sici_c
+from funct.ops.special.exponential_integrals import sici_s as sici_s
+from funct.ops.special.exponential_integrals import spence as spence
+from funct.ops.special.exponential_integrals import wrightomega as wrightomega
+from funct.ops.special.gamma import beta as beta
+from funct.ops.special.gamma import betaln as betaln
+from funct.ops.special.gamma import betaln_slope as betaln_slope
+from funct.ops.special.gamma import binom as binom
+from funct.ops.special.gamma import gamma as gamma
+from funct.ops.special.gamma import gammaln as gammaln
+from funct.ops.special.gamma import gammasgn as gammasgn
+from funct.ops.special.gamma import loggamma as loggamma
+from funct.ops.special.gamma import poch as poch
+from funct.ops.special.gamma import polygamma as polygamma
+from funct.ops.special.gamma import psi as psi
+from funct.ops.special.gamma import rgamma as rgamma
+from funct.ops.special.gamma import riemann_slope as riemann_slope
+from funct.ops.special.gamma import riemann_zeta as riemann_zeta
+from funct.ops.special.gamma import zeta as zeta
+from funct.ops.special.gamma import zeta_slope as zeta_slope
+from funct.ops.special.gamma import zetac as zetac
+from funct.ops.special.hypergeometric import ellipe as ellipe
+from funct.ops.special.hypergeometric import ellipeinc as ellipeinc
+from funct.ops.special.hypergeometric import ellipk as ellipk
+from funct.ops.special.hypergeometric import ellipkinc as ellipkinc
+from funct.ops.special.hypergeometric import ellipkm1 as ellipkm1
+from funct.ops.special.hypergeometric import exprel as exprel
+from funct.ops.special.hypergeometric import hyp0f1 as hyp0f1
+from funct.ops.special.hypergeometric import hyp1f1 as hyp1f1
+from funct.ops.special.hypergeometric import hyp2f1 as hyp2f1
+from funct.ops.special.hypergeometric import lpmv as lpmv
+from funct.ops.special.incomplete import beta_density as beta_density
+from funct.ops.special.incomplete import betainc as betainc
+from funct.ops.special.incomplete import betainc_slope as betainc_slope
+from funct.ops.special.incomplete import betaincc as betaincc
+from funct.ops.special.incomplete import betainccinv as betainccinv
+from funct.ops.special.incomplete import betaincinv as betaincinv
+from funct.ops.special.incomplete import gamma_density as gamma_density
+from funct.ops.special.incomplete import gammainc as gammainc
+from funct.ops.special.incomplete import gammainc_slope as gammainc_slope
+from funct.ops.special.incomplete import gammaincc as gammaincc
+from funct.ops.special.incomplete import gammainccinv as gammainccinv
+from funct.ops.special.incomplete import gammaincinv as gammaincinv
+from funct.ops.special.spherical import sinc as sinc
+from funct.ops.special.spherical import spherical_in as spherical_in
+from funct.ops.special.spherical import spherical_jn as spherical_jn
+from funct.ops.special.spherical import spherical_kn as spherical_kn
+from funct.ops.special.spherical import spherical_yn as spherical_yn
+from funct.ops.special.student import stdtr as stdtr
+from funct.ops.special.student import stdtrit as stdtrit
+
+__all__ = [
+    "airy_ai", "airy_aip", "airy_bi", "airy_bip", "beta", "beta_density", "betainc",
+    "betainc_slope", "betaincc", "betainccinv", "betaincinv", "betaln", "betaln_slope", "binom",
+    "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "dawsn", "ellipe", "ellipeinc",
+    "ellipk", "ellipkinc", "ellipkm1", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv",
+    "exp1", "exp10", "exp2", "expi", "expn", "exprel", "fresnel_c", "fresnel_s", "gamma",
+    "gamma_density", "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv",
+    "gammaln", "gammasgn", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e",
+    "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0",
+    "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
+    "log_ndtr", "loggamma", "logit", "lpmv", "ndtr", "ndtri", "ndtri_exp", "owens_t", "poch",
+    "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "riemann_slope", "riemann_zeta",
+    "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz",
+    "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta", "zeta_slope",
+    "zetac",
+]  # fmt: skip

@@ -1,0 +1,321 @@
+"""Chapter: Bessel functions. Derivatives from DLMF 10.6 and 10.29.
+
+Derivatives in the order have no closed form: `jv_slope` and its kind are all of them, for x > 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funct import ops
+from funct.core import Absent, Operand, Value
+from funct.errors import UndefinedDerivativeError
+from funct.kernels import order_slopes
+from funct.ops.samples import ordered, ranges, reals
+from funct.ops.special.room import room
+
+__all__ = [
+    "i0", "i0e", "i1", "i1e", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0", "k0e",
+    "k1", "k1e", "kn", "kv", "kve", "kve_slope", "y0", "y1", "yn", "yv", "yv_slope",
+]  # fmt: skip
+
+_INTEGER = Absent("the order is an integer")
+_BOTH = reals(-4.0, 4.0)
+_RIGHT = reals(0.3, 5.0)
+_ORDERED = ranges((-1.5, 3.0), (0.4, 5.0))
+_SLOPES = ranges((-1.5, 3.0), (0.4, 5.0), params=(1,))
+_INTEGERS = ordered((0, 1, 2, 5), (0.4, 5.0))
+
+
+def _half_difference(f: Any, v: Any, *rest: Any) -> Any:
+    """(f at v − 1, minus f at v + 1) / 2."""
+    return (f(v - 1, *rest) - f(v + 1, *rest)) * 0.5
+
+
+def _half_sum(f: Any, v: Any, *rest: Any) -> Any:
+    return (f(v - 1, *rest) + f(v + 1, *rest)) * 0.5
+
+
+def _real_only(name: str, x: Value) -> None:
+    if x.dtype.kind == "c":
+        raise UndefinedDerivativeError(
+            f"{name}: no derivative: exp(-abs(real(z))) makes it not analytic in complex z"
+        )
+
+
+def _jv_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return g * ops.special.jv_slope(v, x, 1)
+
+
+def _jv_rule_x(g: Value, v: Value, x: Value) -> Value:
+    return g * _half_difference(ops.special.jv, v, x)
+
+
+@room("jv", _jv_rule_v, _jv_rule_x, samples=_ORDERED)
+def jv(v: Operand, x: Operand, /) -> Value:
+    """Bessel function of the first kind of real order v; x may be complex."""
+
+
+def _jv_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
+    return g * ops.special.jv_slope(v, x, n + 1)
+
+
+def _jv_slope_rule_x(g: Value, v: Value, x: Value, n: int) -> Value:
+    return g * _half_difference(ops.special.jv_slope, v, x, n)
+
+
+@room(
+    order_slopes.jv_slope,
+    _jv_slope_rule_v,
+    _jv_slope_rule_x,
+    samples=_SLOPES,
+)
+def jv_slope(v: Operand, x: Operand, /, n: int) -> Value:
+    """n-th derivative of jv(v, x) in v."""
+
+
+def _yv_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return g * ops.special.yv_slope(v, x, 1)
+
+
+def _yv_rule_x(g: Value, v: Value, x: Value) -> Value:
+    return g * _half_difference(ops.special.yv, v, x)
+
+
+@room("yv", _yv_rule_v, _yv_rule_x, samples=_ORDERED)
+def yv(v: Operand, x: Operand, /) -> Value:
+    """Bessel function of the second kind of real order v; x may be complex."""
+
+
+def _yv_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
+    return g * ops.special.yv_slope(v, x, n + 1)
+
+
+def _yv_slope_rule_x(g: Value, v: Value, x: Value, n: int) -> Value:
+    return g * _half_difference(ops.special.yv_slope, v, x, n)
+
+
+@room(
+    order_slopes.yv_slope,
+    _yv_slope_rule_v,
+    _yv_slope_rule_x,
+    samples=_SLOPES,
+)
+def yv_slope(v: Operand, x: Operand, /, n: int) -> Value:
+    """n-th derivative of yv(v, x) in v."""
+
+
+def _iv_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return g * (ops.exp(x) * ops.special.ive_slope(v, x, 1))
+
+
+def _iv_rule_x(g: Value, v: Value, x: Value) -> Value:
+    return g * _half_sum(ops.special.iv, v, x)
+
+
+@room("iv", _iv_rule_v, _iv_rule_x, samples=_ORDERED)
+def iv(v: Operand, x: Operand, /) -> Value:
+    """Modified Bessel function of the first kind of real order v; x may be complex."""
+
+
+def _ive_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return g * ops.special.ive_slope(v, x, 1)
+
+
+def _ive_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
+    _real_only("ive", x)
+    return g * (_half_sum(ops.special.ive, v, x) - ops.sign(x) * ans)
+
+
+@room("ive", _ive_rule_v, _ive_rule_x, samples=_ORDERED)
+def ive(v: Operand, x: Operand, /) -> Value:
+    """iv(v, x) * exp(-abs(real(x)))."""
+
+
+def _ive_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
+    return g * ops.special.ive_slope(v, x, n + 1)
+
+
+def _ive_slope_rule_x(g: Value, ans: Value, v: Value, x: Value, n: int) -> Value:
+    return g * (_half_sum(ops.special.ive_slope, v, x, n) - ans)
+
+
+@room(
+    order_slopes.ive_slope,
+    _ive_slope_rule_v,
+    _ive_slope_rule_x,
+    samples=_SLOPES,
+)
+def ive_slope(v: Operand, x: Operand, /, n: int) -> Value:
+    """n-th derivative of ive(v, x) in v."""
+
+
+def _kv_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return g * (ops.exp(-x) * ops.special.kve_slope(v, x, 1))
+
+
+def _kv_rule_x(g: Value, v: Value, x: Value) -> Value:
+    return -g * _half_sum(ops.special.kv, v, x)
+
+
+@room("kv", _kv_rule_v, _kv_rule_x, samples=_ORDERED)
+def kv(v: Operand, x: Operand, /) -> Value:
+    """Modified Bessel function of the second kind of real order v; x may be complex."""
+
+
+def _kve_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return g * ops.special.kve_slope(v, x, 1)
+
+
+def _kve_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
+    return g * (ans - _half_sum(ops.special.kve, v, x))
+
+
+@room("kve", _kve_rule_v, _kve_rule_x, samples=_ORDERED)
+def kve(v: Operand, x: Operand, /) -> Value:
+    """kv(v, x) * exp(x)."""
+
+
+def _kve_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
+    return g * ops.special.kve_slope(v, x, n + 1)
+
+
+def _kve_slope_rule_x(g: Value, ans: Value, v: Value, x: Value, n: int) -> Value:
+    return g * (ans - _half_sum(ops.special.kve_slope, v, x, n))
+
+
+@room(
+    order_slopes.kve_slope,
+    _kve_slope_rule_v,
+    _kve_slope_rule_x,
+    samples=_SLOPES,
+)
+def kve_slope(v: Operand, x: Operand, /, n: int) -> Value:
+    """n-th derivative of kve(v, x) in v."""
+
+
+def _yn_rule(g: Value, n: Operand, x: Value) -> Value:
+    return g * _half_difference(ops.special.yn, n, x)
+
+
+@room("yn", _INTEGER, _yn_rule, samples=_INTEGERS)
+def yn(n: Operand, x: Operand, /) -> Value:
+    """Bessel function of the second kind of integer order n."""
+
+
+def _kn_rule(g: Value, n: Operand, x: Value) -> Value:
+    return -g * _half_sum(ops.special.kn, n, x)
+
+
+@room("kn", _INTEGER, _kn_rule, samples=_INTEGERS)
+def kn(n: Operand, x: Operand, /) -> Value:
+    """Modified Bessel function of the second kind of integer order n."""
+
+
+def _j0_rule(g: Value, x: Value) -> Value:
+    return -g * ops.special.j1(x)
+
+
+@room("j0", _j0_rule, samples=_BOTH)
+def j0(x: Operand, /) -> Value:
+    """Bessel function of the first kind of order 0."""
+
+
+def _j1_rule(g: Value, x: Value) -> Value:
+    return g * (0.5 * (ops.special.j0(x) - ops.special.jv(2.0, x)))
+
+
+@room("j1", _j1_rule, samples=_BOTH)
+def j1(x: Operand, /) -> Value:
+    """Bessel function of the first kind of order 1."""
+
+
+def _y0_rule(g: Value, x: Value) -> Value:
+    return -g * ops.special.y1(x)
+
+
+@room("y0", _y0_rule, samples=_RIGHT)
+def y0(x: Operand, /) -> Value:
+    """Bessel function of the second kind of order 0."""
+
+
+def _y1_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ops.special.y0(x) - ans / x)
+
+
+@room("y1", _y1_rule, samples=_RIGHT)
+def y1(x: Operand, /) -> Value:
+    """Bessel function of the second kind of order 1."""
+
+
+def _i0_rule(g: Value, x: Value) -> Value:
+    return g * ops.special.i1(x)
+
+
+@room("i0", _i0_rule, samples=_BOTH)
+def i0(x: Operand, /) -> Value:
+    """Modified Bessel function of the first kind of order 0."""
+
+
+def _i1_rule(g: Value, x: Value) -> Value:
+    return g * (0.5 * (ops.special.i0(x) + ops.special.iv(2.0, x)))
+
+
+@room("i1", _i1_rule, samples=_BOTH)
+def i1(x: Operand, /) -> Value:
+    """Modified Bessel function of the first kind of order 1."""
+
+
+def _i0e_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ops.special.i1e(x) - ops.sign(x) * ans)
+
+
+@room("i0e", _i0e_rule, samples=_RIGHT)
+def i0e(x: Operand, /) -> Value:
+    """i0(x) * exp(-abs(x)); at its kink 0 the derivative is 0."""
+
+
+def _i1e_rule(g: Value, ans: Value, x: Value) -> Value:
+    plain = 0.5 * (ops.special.i0e(x) + ops.special.ive(2.0, x))
+    return g * (plain - ops.sign(x) * ans)
+
+
+@room("i1e", _i1e_rule, samples=_RIGHT)
+def i1e(x: Operand, /) -> Value:
+    """i1(x) * exp(-abs(x))."""
+
+
+def _k0_rule(g: Value, x: Value) -> Value:
+    return -g * ops.special.k1(x)
+
+
+@room("k0", _k0_rule, samples=_RIGHT)
+def k0(x: Operand, /) -> Value:
+    """Modified Bessel function of the second kind of order 0."""
+
+
+def _k1_rule(g: Value, ans: Value, x: Value) -> Value:
+    return -g * (ops.special.k0(x) + ans / x)
+
+
+@room("k1", _k1_rule, samples=_RIGHT)
+def k1(x: Operand, /) -> Value:
+    """Modified Bessel function of the second kind of order 1."""
+
+
+def _k0e_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ans - ops.special.k1e(x))
+
+
+@room("k0e", _k0e_rule, samples=_RIGHT)
+def k0e(x: Operand, /) -> Value:
+    """k0(x) * exp(x)."""
+
+
+def _k1e_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ans - ops.special.k0e(x) - ans / x)
+
+
+@room("k1e", _k1e_rule, samples=_RIGHT)
+def k1e(x: Operand, /) -> Value:
+    """k1(x) * exp(x)."""

@@ -1,0 +1,339 @@
+"""Chapter: logistic functions, entropies, losses, power transforms, angles in degrees."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from funct import ops
+from funct.core import Operand, Value
+from funct.ops.samples import pairs, ranges, reals
+from funct.ops.special.room import room
+
+__all__ = [
+    "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "entr", "exp10", "exp2",
+    "huber", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit", "logit", "pseudo_huber",
+    "rel_entr", "sindg", "tandg", "xlog1py", "xlogy",
+]  # fmt: skip
+
+_ANY = reals()
+_UNIT = reals(0.1, 0.9)
+_TWO = ranges((0.3, 3.0), (0.3, 3.0))
+_DEGREE = math.pi / 180.0
+
+
+def _logit_rule(g: Value, x: Value) -> Value:
+    return g / (x * (1.0 - x))
+
+
+def _onnx_logit(w: Any, x: str) -> str:
+    rest = w.op("Sub", w.constant(1, w.dtype_of(x)), x)
+    return str(w.op("Log", w.op("Div", x, rest)))
+
+
+@room("logit", _logit_rule, onnx=_onnx_logit, samples=_UNIT)
+def logit(x: Operand, /) -> Value:
+    """log(x / (1 - x)), the inverse of expit; infinite at 0 and 1."""
+
+
+def _log_expit_rule(g: Value, x: Value) -> Value:
+    return g * ops.sigmoid(-x)
+
+
+def _onnx_log_expit(w: Any, x: str) -> str:
+    return str(w.op("Neg", w.op("Softplus", w.op("Neg", x))))
+
+
+@room("log_expit", _log_expit_rule, onnx=_onnx_log_expit, samples=_ANY)
+def log_expit(x: Operand, /) -> Value:
+    """log(sigmoid(x)), without underflow."""
+
+
+def _xlogy_rule_x(g: Value, x: Value, y: Value) -> Value:
+    nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, 0))
+    return g * ops.log(ops.where(nothing, 1.0, y))
+
+
+def _xlogy_rule_y(g: Value, x: Value, y: Value) -> Value:
+    zero = ops.equal(x, 0)
+    return g * (x / ops.where(zero, 1.0, y))
+
+
+@room(
+    "xlogy",
+    _xlogy_rule_x,
+    _xlogy_rule_y,
+    samples=pairs(x=(0.3, 2.0), y=(0.3, 2.0), complex_too=True),
+)
+def xlogy(x: Operand, y: Operand, /) -> Value:
+    """x * log(y), and 0 where x is 0; both derivatives are 0 where x and y are 0."""
+
+
+def _xlog1py_rule_x(g: Value, x: Value, y: Value) -> Value:
+    nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, -1))
+    return g * ops.log1p(ops.where(nothing, 0.0, y))
+
+
+def _xlog1py_rule_y(g: Value, x: Value, y: Value) -> Value:
+    zero = ops.equal(x, 0)
+    return g * (x / (1.0 + ops.where(zero, 0.0, y)))
+
+
+@room(
+    "xlog1py",
+    _xlog1py_rule_x,
+    _xlog1py_rule_y,
+    samples=pairs(x=(0.3, 2.0), y=(-0.6, 2.0), complex_too=True),
+)
+def xlog1py(x: Operand, y: Operand, /) -> Value:
+    """x * log1p(y), and 0 where x is 0; both derivatives are 0 where x is 0 and y is -1."""
+
+
+def _entr_rule(g: Value, x: Value) -> Value:
+    return -g * (1.0 + ops.log(x))
+
+
+@room("entr", _entr_rule, samples=_UNIT)
+def entr(x: Operand, /) -> Value:
+    """-x * log(x), 0 at 0, where the derivative is infinite; -inf for x < 0."""
+
+
+def _log_ratio(x: Value, y: Value) -> Value:
+    """log(x / y), accurate for x near y."""
+    ratio = x / y
+    near = ops.less(ops.abs(ratio - 1.0), 0.5)
+    step = ops.where(near, (x - y) / y, 0.0)
+    return ops.where(near, ops.log1p(step), ops.log(ops.where(near, 1.0, ratio)))
+
+
+def _rel_entr_rule_x(g: Value, x: Value, y: Value) -> Value:
+    return g * (1.0 + _log_ratio(x, y))
+
+
+def _rel_entr_rule_y(g: Value, x: Value, y: Value) -> Value:
+    return -g * (x / ops.where(ops.equal(x, 0), 1.0, y))
+
+
+@room(
+    "rel_entr",
+    _rel_entr_rule_x,
+    _rel_entr_rule_y,
+    samples=_TWO,
+)
+def rel_entr(x: Operand, y: Operand, /) -> Value:
+    """x * log(x / y), 0 where x is 0 and y >= 0, else infinite outside of x, y > 0."""
+
+
+def _kl_div_rule_x(g: Value, x: Value, y: Value) -> Value:
+    return g * _log_ratio(x, y)
+
+
+def _kl_div_rule_y(g: Value, x: Value, y: Value) -> Value:
+    zero = ops.equal(x, 0)
+    return g * ((y - x) / ops.where(zero, 1.0, y) + ops.where(zero, 1.0 - y, 0.0))
+
+
+@room(
+    "kl_div",
+    _kl_div_rule_x,
+    _kl_div_rule_y,
+    samples=_TWO,
+)
+def kl_div(x: Operand, y: Operand, /) -> Value:
+    """x * log(x / y) - x + y, y where x is 0, else infinite outside of x, y > 0."""
+
+
+def _huber_rule_delta(g: Value, delta: Value, r: Value) -> Value:
+    return g * ops.maximum(ops.abs(r) - delta, 0.0)
+
+
+def _huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
+    return g * ops.minimum(ops.maximum(r, -delta), delta)
+
+
+@room(
+    "huber",
+    _huber_rule_delta,
+    _huber_rule_r,
+    samples=ranges((0.5, 1.0), (1.1, 3.0)),
+)
+def huber(delta: Operand, r: Operand, /) -> Value:
+    """r**2 / 2 for abs(r) <= delta, else delta * (abs(r) - delta / 2)."""
+
+
+def _pseudo_huber_rule_delta(g: Value, delta: Value, r: Value) -> Value:
+    square = ops.square(r / delta)
+    s = ops.sqrt(1.0 + square)
+    return g * (delta * ops.square(square / (1.0 + s)) / s)
+
+
+def _pseudo_huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
+    return g * (r / ops.sqrt(1.0 + ops.square(r / delta)))
+
+
+@room(
+    "pseudo_huber",
+    _pseudo_huber_rule_delta,
+    _pseudo_huber_rule_r,
+    samples=ranges((0.5, 2.0), (-2.0, 2.0)),
+)
+def pseudo_huber(delta: Operand, r: Operand, /) -> Value:
+    """delta**2 * (sqrt(1 + (r / delta)**2) - 1)."""
+
+
+def _exprel_slope(x: Value) -> Value:
+    return 0.5 * ops.special.hyp1f1(2.0, 3.0, x)
+
+
+def _boxcox_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
+    return g * ops.pow(x, lmbda - 1.0)
+
+
+def _boxcox_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
+    log = ops.log(x)
+    return g * (log * log * _exprel_slope(lmbda * log))
+
+
+@room(
+    "boxcox",
+    _boxcox_rule_x,
+    _boxcox_rule_lmbda,
+    samples=ranges((0.4, 3.0), (-1.0, 1.0)),
+)
+def boxcox(x: Operand, lmbda: Operand, /) -> Value:
+    """(x**lmbda - 1) / lmbda, log(x) at lmbda = 0."""
+
+
+def _boxcox1p_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
+    return g * ops.exp((lmbda - 1.0) * ops.log1p(x))
+
+
+def _boxcox1p_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
+    log = ops.log1p(x)
+    return g * (log * log * _exprel_slope(lmbda * log))
+
+
+@room(
+    "boxcox1p",
+    _boxcox1p_rule_x,
+    _boxcox1p_rule_lmbda,
+    samples=ranges((-0.5, 3.0), (-1.0, 1.0)),
+)
+def boxcox1p(x: Operand, lmbda: Operand, /) -> Value:
+    """boxcox(1 + x, lmbda), accurate near x = 0."""
+
+
+def _power_of_step(y: Value, lmbda: Value) -> Value:
+    """Derivative of log(1 + λy) / λ in λ: y² times that of log(1 + u) / u."""
+    return -0.5 * y * y * ops.special.hyp2f1(2.0, 2.0, 3.0, -lmbda * y)
+
+
+def _inv_boxcox_rule_y(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
+    return g * (ans / (1.0 + lmbda * y))
+
+
+def _inv_boxcox_rule_lmbda(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
+    return g * (ans * _power_of_step(y, lmbda))
+
+
+_INVERSE = ranges((-0.8, 0.9), (-0.9, 1.0))
+
+
+@room(
+    "inv_boxcox",
+    _inv_boxcox_rule_y,
+    _inv_boxcox_rule_lmbda,
+    samples=_INVERSE,
+)
+def inv_boxcox(y: Operand, lmbda: Operand, /) -> Value:
+    """The x with boxcox(x, lmbda) = y."""
+
+
+def _inv_boxcox1p_rule_y(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
+    return g * ((1.0 + ans) / (1.0 + lmbda * y))
+
+
+def _inv_boxcox1p_rule_lmbda(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
+    return g * ((1.0 + ans) * _power_of_step(y, lmbda))
+
+
+@room(
+    "inv_boxcox1p",
+    _inv_boxcox1p_rule_y,
+    _inv_boxcox1p_rule_lmbda,
+    samples=_INVERSE,
+)
+def inv_boxcox1p(y: Operand, lmbda: Operand, /) -> Value:
+    """The x with boxcox1p(x, lmbda) = y."""
+
+
+def _cbrt_rule(g: Value, ans: Value) -> Value:
+    return g / (3.0 * ans * ans)
+
+
+@room("cbrt", _cbrt_rule, samples=reals(-2.0, -0.3))
+def cbrt(x: Operand, /) -> Value:
+    """Real cube root; the derivative at 0 is infinite."""
+
+
+def _exp2_rule(g: Value, ans: Value) -> Value:
+    return g * (math.log(2.0) * ans)
+
+
+@room("exp2", _exp2_rule, samples=_ANY)
+def exp2(x: Operand, /) -> Value:
+    """2 to the power x."""
+
+
+def _exp10_rule(g: Value, ans: Value) -> Value:
+    return g * (math.log(10.0) * ans)
+
+
+@room("exp10", _exp10_rule, samples=_ANY)
+def exp10(x: Operand, /) -> Value:
+    """10 to the power x."""
+
+
+def _cosm1_rule(g: Value, x: Value) -> Value:
+    return -g * ops.sin(x)
+
+
+@room("cosm1", _cosm1_rule, samples=_ANY)
+def cosm1(x: Operand, /) -> Value:
+    """cos(x) - 1, accurate near 0."""
+
+
+def _sindg_rule(g: Value, x: Value) -> Value:
+    return g * (_DEGREE * ops.special.cosdg(x))
+
+
+@room("sindg", _sindg_rule, samples=_ANY)
+def sindg(x: Operand, /) -> Value:
+    """Sine of x in degrees."""
+
+
+def _cosdg_rule(g: Value, x: Value) -> Value:
+    return -g * (_DEGREE * ops.special.sindg(x))
+
+
+@room("cosdg", _cosdg_rule, samples=_ANY)
+def cosdg(x: Operand, /) -> Value:
+    """Cosine of x in degrees."""
+
+
+def _tandg_rule(g: Value, ans: Value) -> Value:
+    return g * (_DEGREE * (1.0 + ans * ans))
+
+
+@room("tandg", _tandg_rule, samples=_ANY)
+def tandg(x: Operand, /) -> Value:
+    """Tangent of x in degrees."""
+
+
+def _cotdg_rule(g: Value, ans: Value) -> Value:
+    return -g * (_DEGREE * (1.0 + ans * ans))
+
+
+@room("cotdg", _cotdg_rule, samples=reals(20.0, 60.0))
+def cotdg(x: Operand, /) -> Value:
+    """Cotangent of x in degrees."""

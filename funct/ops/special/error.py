@@ -1,0 +1,205 @@
+"""Chapter: error functions, Dawson's and Fresnel's integrals, the normal distribution.
+
+Derivatives from DLMF chapter 7.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from funct import ops
+from funct.core import Absent, Operand, Value
+from funct.kernels import special as kernels
+from funct.ops.families import elementwise
+from funct.ops.samples import ranges, reals
+from funct.ops.special.room import room
+
+__all__ = [
+    "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "fresnel_c", "fresnel_s",
+    "log_ndtr", "ndtr", "ndtri", "ndtri_exp", "owens_t", "wofz",
+]  # fmt: skip
+
+_TWO_OVER_SQRT_PI = 2.0 / math.sqrt(math.pi)
+_HALF_SQRT_PI = math.sqrt(math.pi) / 2.0
+_SQRT_2 = math.sqrt(2.0)
+_SQRT_2PI = math.sqrt(2.0 * math.pi)
+_ANY = reals(complex_too=True)
+
+
+def _erf_rule(g: Value, x: Value) -> Value:
+    return g * (_TWO_OVER_SQRT_PI * ops.exp(-(x * x)))
+
+
+@elementwise(kernels.erf, _erf_rule, code="erf({0})", onnx="Erf", samples=_ANY)
+def erf(x: Operand, /) -> Value:
+    """Error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+
+
+def _erfc_rule(g: Value, x: Value) -> Value:
+    return g * (-_TWO_OVER_SQRT_PI * ops.exp(-(x * x)))
+
+
+@room(kernels.erfc, _erfc_rule, onnx=Absent("1 - Erf(x) loses the digits of erfc"), samples=_ANY)
+def erfc(x: Operand, /) -> Value:
+    """1 - erf(x), without cancellation for large x."""
+
+
+def _far(x: Value, sign: float) -> tuple[Any, Value]:
+    """Where x > 8, and the asymptotic series of Σ signᵏ⁻¹ (2k − 1)!! / (2x²)ᵏ there."""
+    far = ops.greater(x, 8.0)
+    r = 1.0 / ops.where(far, 2.0 * x * x, 128.0)
+    total: Value = r * 0.0
+    for k in range(16, 0, -1):
+        total = r * (2 * k - 1) * (1.0 + sign * total)
+    return far, total
+
+
+def _erfcx_rule(g: Value, ans: Value, x: Value) -> Value:
+    if x.dtype.kind == "c":
+        return g * (2.0 * x * ans - _TWO_OVER_SQRT_PI)
+    far, series = _far(x, -1.0)  # DLMF 7.12.1: the difference below has lost its digits there
+    near = 2.0 * ops.where(far, 0.0, x) * ans - _TWO_OVER_SQRT_PI
+    return g * ops.where(far, -_TWO_OVER_SQRT_PI * series, near)
+
+
+@room("erfcx", _erfcx_rule, samples=_ANY)
+def erfcx(x: Operand, /) -> Value:
+    """exp(x**2) * erfc(x)."""
+
+
+def _erfi_rule(g: Value, x: Value) -> Value:
+    return g * (_TWO_OVER_SQRT_PI * ops.exp(x * x))
+
+
+@room("erfi", _erfi_rule, samples=_ANY)
+def erfi(x: Operand, /) -> Value:
+    """Imaginary error function, -1j * erf(1j * x)."""
+
+
+def _dawsn_rule(g: Value, ans: Value, x: Value) -> Value:
+    if x.dtype.kind == "c":
+        return g * (1.0 - 2.0 * x * ans)
+    far, series = _far(ops.abs(x), 1.0)
+    return g * ops.where(far, -series, 1.0 - 2.0 * ops.where(far, 0.0, x) * ans)
+
+
+@room("dawsn", _dawsn_rule, samples=_ANY)
+def dawsn(x: Operand, /) -> Value:
+    """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x."""
+
+
+def _wofz_rule(g: Value, ans: Value, z: Value) -> Value:
+    return g * (_TWO_OVER_SQRT_PI * 1j - 2.0 * z * ans)
+
+
+def _wofz(z: Any) -> Any:
+    return _faddeeva(z + 0j)
+
+
+_faddeeva = kernels.by_name("wofz")
+
+
+@room(_wofz, _wofz_rule, samples=_ANY)
+def wofz(z: Operand, /) -> Value:
+    """Faddeeva's function exp(-z**2) * erfc(-1j * z); complex, for real z too."""
+
+
+def _erfinv_rule(g: Value, ans: Value) -> Value:
+    return g * (_HALF_SQRT_PI * ops.exp(ans * ans))
+
+
+@room(kernels.erfinv, _erfinv_rule, samples=reals(-0.9, 0.9))
+def erfinv(x: Operand, /) -> Value:
+    """Inverse of erf; infinite at -1 and 1, where the derivative is infinite too."""
+
+
+def _erfcinv_rule(g: Value, ans: Value) -> Value:
+    return g * (-_HALF_SQRT_PI * ops.exp(ans * ans))
+
+
+@room("erfcinv", _erfcinv_rule, samples=reals(0.1, 1.9))
+def erfcinv(x: Operand, /) -> Value:
+    """Inverse of erfc; infinite at 0 and 2, where the derivative is infinite too."""
+
+
+def _ndtr_rule(g: Value, x: Value) -> Value:
+    return g * (ops.exp(-0.5 * x * x) / _SQRT_2PI)
+
+
+@room("ndtr", _ndtr_rule, samples=_ANY)
+def ndtr(x: Operand, /) -> Value:
+    """Distribution function of the standard normal distribution."""
+
+
+def _log_ndtr_rule(g: Value, x: Value) -> Value:
+    return g * (math.sqrt(2.0 / math.pi) / ops.special.erfcx(x * (-1.0 / _SQRT_2)))
+
+
+@room(
+    "log_ndtr",
+    _log_ndtr_rule,
+    samples=reals(-4.0, 3.0, complex_too=True),
+)
+def log_ndtr(x: Operand, /) -> Value:
+    """Logarithm of ndtr(x), without underflow for x far below 0."""
+
+
+def _ndtri_rule(g: Value, ans: Value) -> Value:
+    return g * (_SQRT_2PI * ops.exp(0.5 * ans * ans))
+
+
+@room("ndtri", _ndtri_rule, samples=reals(0.05, 0.95))
+def ndtri(p: Operand, /) -> Value:
+    """Inverse of ndtr; infinite at 0 and 1, where the derivative is infinite too."""
+
+
+def _ndtri_exp_rule(g: Value, ans: Value) -> Value:
+    return g * (_SQRT_2PI / 2.0 * ops.special.erfcx(ans * (-1.0 / _SQRT_2)))
+
+
+@room("ndtri_exp", _ndtri_exp_rule, samples=reals(-4.0, -0.1))
+def ndtri_exp(y: Operand, /) -> Value:
+    """Inverse of log_ndtr."""
+
+
+def _fresnel_s_rule(g: Value, x: Value) -> Value:
+    return g * ops.sin(math.pi / 2.0 * x * x)
+
+
+def _fresnel(k: int) -> Any:
+    return kernels.keep_dtype(lambda x: kernels.find("fresnel")(x)[k])
+
+
+@room(_fresnel(0), _fresnel_s_rule, samples=_ANY)
+def fresnel_s(x: Operand, /) -> Value:
+    """Integral of sin(pi t**2 / 2) from 0 to x."""
+
+
+def _fresnel_c_rule(g: Value, x: Value) -> Value:
+    return g * ops.cos(math.pi / 2.0 * x * x)
+
+
+@room(_fresnel(1), _fresnel_c_rule, samples=_ANY)
+def fresnel_c(x: Operand, /) -> Value:
+    """Integral of cos(pi t**2 / 2) from 0 to x."""
+
+
+def _owens_t_rule_h(g: Value, h: Value, a: Value) -> Value:
+    half = ops.special.erf(a * h * (1.0 / _SQRT_2)) * (-0.5 / _SQRT_2PI)
+    return g * (half * ops.exp(-0.5 * h * h))
+
+
+def _owens_t_rule_a(g: Value, h: Value, a: Value) -> Value:
+    scale = 1.0 + a * a
+    return g * (ops.exp(-0.5 * h * h * scale) / (2.0 * math.pi * scale))
+
+
+@room(
+    "owens_t",
+    _owens_t_rule_h,
+    _owens_t_rule_a,
+    samples=ranges((-2.0, 2.0), (-2.0, 2.0)),
+)
+def owens_t(h: Operand, a: Operand, /) -> Value:
+    """Chance of X > h and 0 < Y < a X, for independent standard normal X and Y."""

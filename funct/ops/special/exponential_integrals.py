@@ -1,0 +1,131 @@
+"""Chapter: exponential, sine and cosine integrals, the dilogarithm, Lambert's W.
+
+Derivatives from DLMF chapters 4, 6 and 8.19.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.core import Absent, Operand, Value
+from funct.kernels import special as kernels
+from funct.ops.samples import ordered, ranges, reals
+from funct.ops.special.room import room
+
+__all__ = [
+    "exp1", "expi", "expn", "lambertw", "shichi_c", "shichi_s", "sici_c", "sici_s", "spence",
+    "wrightomega",
+]  # fmt: skip
+
+_RIGHT = reals(0.3, 4.0, complex_too=True)
+
+
+def _exp1_rule(g: Value, x: Value) -> Value:
+    return -g * (ops.exp(-x) / x)
+
+
+@room("exp1", _exp1_rule, samples=_RIGHT)
+def exp1(x: Operand, /) -> Value:
+    """Exponential integral E1, the integral of exp(-t) / t from x to infinity."""
+
+
+def _expi_rule(g: Value, x: Value) -> Value:
+    return g * (ops.exp(x) / x)
+
+
+@room("expi", _expi_rule, samples=_RIGHT)
+def expi(x: Operand, /) -> Value:
+    """Exponential integral Ei, the principal value of that of exp(t) / t from -infinity to x."""
+
+
+def _expn_rule(g: Value, n: Operand, x: Value) -> Value:
+    return -g * ops.special.expn(n - 1, x)
+
+
+@room(
+    kernels.expn,
+    Absent("the order is an integer"),
+    _expn_rule,
+    samples=ordered((0, 1, 2, 5), (0.4, 5.0)),
+)
+def expn(n: Operand, x: Operand, /) -> Value:
+    """Integral of exp(-x t) / t**n from 1 to infinity; negative n too."""
+
+
+def _part(name: str, k: int) -> Any:
+    return kernels.keep_dtype(lambda x: kernels.find(name)(x)[k])
+
+
+def _sici_s_rule(g: Value, x: Value) -> Value:
+    return g * ops.special.spherical_jn(0, x)
+
+
+@room(_part("sici", 0), _sici_s_rule, samples=reals(complex_too=True))
+def sici_s(x: Operand, /) -> Value:
+    """Sine integral, that of sin(t) / t from 0 to x."""
+
+
+def _sici_c_rule(g: Value, x: Value) -> Value:
+    return g * (ops.cos(x) / x)
+
+
+@room(_part("sici", 1), _sici_c_rule, samples=_RIGHT)
+def sici_c(x: Operand, /) -> Value:
+    """Cosine integral."""
+
+
+def _shichi_s_rule(g: Value, x: Value) -> Value:
+    return g * ops.special.spherical_in(0, x)
+
+
+@room(_part("shichi", 0), _shichi_s_rule, samples=reals(complex_too=True))
+def shichi_s(x: Operand, /) -> Value:
+    """Hyperbolic sine integral, that of sinh(t) / t from 0 to x."""
+
+
+def _shichi_c_rule(g: Value, x: Value) -> Value:
+    return g * (ops.cosh(x) / x)
+
+
+@room(_part("shichi", 1), _shichi_c_rule, samples=_RIGHT)
+def shichi_c(x: Operand, /) -> Value:
+    """Hyperbolic cosine integral."""
+
+
+def _spence_rule(g: Value, z: Value) -> Value:
+    return -g * ops.special.hyp2f1(1.0, 1.0, 2.0, 1.0 - z)  # log(z) / (1 − z), at 1 too
+
+
+@room("spence", _spence_rule, samples=_RIGHT)
+def spence(z: Operand, /) -> Value:
+    """Dilogarithm Li2(1 - z), the integral of log(t) / (1 - t) from 1 to z."""
+
+
+def _lambertw(z: Any, branch: int = 0) -> Any:
+    kind = np.result_type(z, np.complex64)
+    return np.asarray(kernels.find("lambertw")(np.asarray(z), branch)).astype(kind, copy=False)
+
+
+def _lambertw_rule(g: Value, ans: Value, z: Value) -> Value:
+    return g / (z + ops.exp(ans))  # e^W (1 + W) = z + e^W
+
+
+@room(_lambertw, _lambertw_rule, samples=ranges((0.2, 3.0), params=(0,)))
+def lambertw(z: Operand, /, branch: int) -> Value:
+    """The w with w * exp(w) = z on the given branch; complex, for real z too."""
+
+
+def _wrightomega_rule(g: Value, ans: Value) -> Value:
+    return g * (ans / (1.0 + ans))
+
+
+@room(
+    "wrightomega",
+    _wrightomega_rule,
+    samples=reals(complex_too=True),
+)
+def wrightomega(z: Operand, /) -> Value:
+    """The w with w + log(w) = z."""

@@ -1,0 +1,256 @@
+"""Chapter: gamma, beta and zeta functions. Derivatives from DLMF chapters 5 and 25."""
+
+from __future__ import annotations
+
+import math
+
+from funct import ops
+from funct.core import Absent, Operand, Value
+from funct.kernels import incomplete_slopes
+from funct.kernels import special as kernels
+from funct.kernels import zeta as zeta_kernels
+from funct.ops.samples import ordered, ranges, reals
+from funct.ops.special.room import room
+
+__all__ = [
+    "beta", "betaln", "betaln_slope", "binom", "gamma", "gammaln", "gammasgn", "loggamma", "poch",
+    "polygamma", "psi", "rgamma", "riemann_slope", "riemann_zeta", "zeta", "zeta_slope",
+    "zetac",
+]  # fmt: skip
+
+_POSITIVE = reals(0.3, 4.0, complex_too=True)
+
+
+def _gamma_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ans * ops.special.psi(x))
+
+
+@room("gamma", _gamma_rule, samples=_POSITIVE)
+def gamma(x: Operand, /) -> Value:
+    """Gamma function."""
+
+
+def _gammaln_rule(g: Value, x: Value) -> Value:
+    return g * ops.special.psi(x)
+
+
+@room(kernels.gammaln, _gammaln_rule, samples=reals(-0.9, -0.1))
+def gammaln(x: Operand, /) -> Value:
+    """log(abs(gamma(x))) of real x."""
+
+
+@room("loggamma", _gammaln_rule, samples=_POSITIVE)
+def loggamma(x: Operand, /) -> Value:
+    """Principal branch of the logarithm of the gamma function; NaN for real x < 0."""
+
+
+@room("gammasgn", None, samples=reals(-2.9, 2.0))
+def gammasgn(x: Operand, /) -> Value:
+    """Sign of the gamma function; piecewise constant."""
+
+
+def _rgamma_slope(x: Value) -> Value:
+    """Derivative of 1/Γ; left of 1/2 by reflection, DLMF 5.5.3, because ψ has poles there."""
+    left = ops.less(ops.real(x), 0.5)
+    a = ops.where(left, x, 0.25)
+    b = ops.where(left, 1.0, x)
+    wave = ops.special.psi(1.0 - a) * ops.sin(math.pi * a) / math.pi - ops.cos(math.pi * a)
+    return ops.where(
+        left, -ops.special.gamma(1.0 - a) * wave, -ops.special.rgamma(b) * ops.special.psi(b)
+    )
+
+
+def _rgamma_rule(g: Value, x: Value) -> Value:
+    return g * _rgamma_slope(x)
+
+
+@room("rgamma", _rgamma_rule, samples=reals(-2.4, 3.0))
+def rgamma(x: Operand, /) -> Value:
+    """1 / gamma(x), an entire function: 0 at 0, -1, -2, …, with a finite derivative there."""
+
+
+def _psi_rule(g: Value, x: Value) -> Value:
+    return g * ops.special.polygamma(1, x)
+
+
+@room(kernels.digamma, _psi_rule, samples=_POSITIVE)
+def psi(x: Operand, /) -> Value:
+    """Digamma function, the derivative of loggamma."""
+
+
+def _polygamma_rule(g: Value, n: Operand, x: Value) -> Value:
+    return g * ops.special.polygamma(n + 1, x)
+
+
+@room(
+    zeta_kernels.polygamma,
+    Absent("the order is an integer"),
+    _polygamma_rule,
+    samples=ordered((1, 0, 2, 3), (0.3, 4.0)),
+)
+def polygamma(n: Operand, x: Operand, /) -> Value:
+    """n-th derivative of the digamma function, n = 0, 1, 2, …"""
+
+
+def _betaln_rule_a(g: Value, a: Value, b: Value) -> Value:
+    return g * ops.special.betaln_slope(a, b)
+
+
+def _betaln_rule_b(g: Value, a: Value, b: Value) -> Value:
+    return g * ops.special.betaln_slope(b, a)
+
+
+def _betaln_slope_rule_a(g: Value, a: Value, b: Value) -> Value:
+    return g * (ops.special.polygamma(1, a) - ops.special.polygamma(1, a + b))
+
+
+def _betaln_slope_rule_b(g: Value, a: Value, b: Value) -> Value:
+    return -g * ops.special.polygamma(1, a + b)
+
+
+_TWO = ranges((0.3, 4.0), (0.3, 4.0))
+
+
+@room(
+    incomplete_slopes.betaln_slope,
+    _betaln_slope_rule_a,
+    _betaln_slope_rule_b,
+    samples=_TWO,
+)
+def betaln_slope(a: Operand, b: Operand, /) -> Value:
+    """psi(a) - psi(a + b), without cancellation."""
+
+
+@room(
+    "betaln",
+    _betaln_rule_a,
+    _betaln_rule_b,
+    samples=_TWO,
+)
+def betaln(a: Operand, b: Operand, /) -> Value:
+    """log(abs(beta(a, b)))."""
+
+
+def _beta_rule_a(g: Value, ans: Value, a: Value, b: Value) -> Value:
+    return g * (ans * ops.special.betaln_slope(a, b))
+
+
+def _beta_rule_b(g: Value, ans: Value, a: Value, b: Value) -> Value:
+    return g * (ans * ops.special.betaln_slope(b, a))
+
+
+@room("beta", _beta_rule_a, _beta_rule_b, samples=_TWO)
+def beta(a: Operand, b: Operand, /) -> Value:
+    """Beta function, gamma(a) * gamma(b) / gamma(a + b)."""
+
+
+def _poch_rule_z(g: Value, ans: Value, z: Value, m: Value) -> Value:
+    return -g * (ans * ops.special.betaln_slope(z, m))
+
+
+def _poch_rule_m(g: Value, ans: Value, z: Value, m: Value) -> Value:
+    return g * (ans * ops.special.psi(z + m))
+
+
+@room("poch", _poch_rule_z, _poch_rule_m, samples=_TWO)
+def poch(z: Operand, m: Operand, /) -> Value:
+    """Rising factorial gamma(z + m) / gamma(z)."""
+
+
+def _binom_rule_n(g: Value, ans: Value, n: Value, k: Value) -> Value:
+    rest = n - k + 1
+    pole = ops.less_equal(rest, 0)  # there 1/Γ is 0 at the integers, its derivative is not
+    safe = ops.where(pole, 0.5, rest)
+    near = ops.special.psi(n + 1) - ops.special.psi(safe)
+    side = _rgamma_slope(ops.where(pole, rest, 0.5)) * ops.special.rgamma(k + 1)
+    far = ans * ops.special.psi(n + 1) + ops.special.gamma(n + 1) * side
+    return g * ops.where(pole, far, ans * near)
+
+
+def _binom_rule_k(g: Value, ans: Value, n: Value, k: Value) -> Value:
+    up, down = k + 1, n - k + 1
+    pole = ops.logical_or(ops.less_equal(up, 0), ops.less_equal(down, 0))
+    p, q = (ops.where(pole, v, 0.5) for v in (up, down))
+    r = ops.special.rgamma
+    far = ops.special.gamma(n + 1) * (_rgamma_slope(p) * r(q) - r(p) * _rgamma_slope(q))
+    a, b = (ops.where(pole, 0.5, v) for v in (up, down))
+    return g * ops.where(pole, far, ans * (ops.special.psi(b) - ops.special.psi(a)))
+
+
+@room(
+    "binom",
+    _binom_rule_n,
+    _binom_rule_k,
+    samples=ranges((2.0, 5.0), (-1.7, 6.6)),
+)
+def binom(n: Operand, k: Operand, /) -> Value:
+    """Binomial coefficient of real n and k."""
+
+
+def _zeta_rule_s(g: Value, s: Value, q: Value) -> Value:
+    return g * ops.special.zeta_slope(s, q, 1)
+
+
+def _zeta_rule_q(g: Value, s: Value, q: Value) -> Value:
+    return -g * (s * ops.special.zeta(s + 1, q))
+
+
+@room(
+    "zeta",
+    _zeta_rule_s,
+    _zeta_rule_q,
+    samples=ranges((1.3, 4.0), (0.4, 3.0)),
+)
+def zeta(s: Operand, q: Operand, /) -> Value:
+    """Hurwitz zeta function, the sum of 1 / (k + q)**s over k = 0, 1, …; s > 1."""
+
+
+def _zeta_slope_rule_s(g: Value, s: Value, q: Value, n: int) -> Value:
+    return g * ops.special.zeta_slope(s, q, n + 1)
+
+
+def _zeta_slope_rule_q(g: Value, s: Value, q: Value, n: int) -> Value:
+    s1 = s + 1
+    lower = ops.special.zeta_slope(s1, q, n - 1) if n > 1 else ops.special.zeta(s1, q)
+    return -g * (s * ops.special.zeta_slope(s1, q, n) + n * lower)
+
+
+@room(
+    zeta_kernels.zeta_slope,
+    _zeta_slope_rule_s,
+    _zeta_slope_rule_q,
+    samples=ranges((1.3, 4.0), (0.4, 3.0), params=(1,)),
+)
+def zeta_slope(s: Operand, q: Operand, /, n: int) -> Value:
+    """n-th derivative of the Hurwitz zeta function in s."""
+
+
+def _riemann_zeta_rule(g: Value, s: Value) -> Value:
+    return g * ops.special.riemann_slope(s, 1)
+
+
+@room(
+    "zeta",
+    _riemann_zeta_rule,
+    samples=reals(-5.0, -0.5, complex_too=True),
+)
+def riemann_zeta(s: Operand, /) -> Value:
+    """Riemann zeta function, of negative and complex s too."""
+
+
+@room("zetac", _riemann_zeta_rule, samples=reals(1.5, 5.0))
+def zetac(s: Operand, /) -> Value:
+    """riemann_zeta(s) - 1, accurate for large s."""
+
+
+def _riemann_slope_rule(g: Value, s: Value, n: int) -> Value:
+    return g * ops.special.riemann_slope(s, n + 1)
+
+
+@room(
+    zeta_kernels.riemann_slope,
+    _riemann_slope_rule,
+    samples=ranges((-5.0, -0.5), params=(1,)),
+)
+def riemann_slope(s: Operand, /, n: int) -> Value:
+    """n-th derivative of the Riemann zeta function."""

@@ -1,0 +1,269 @@
+"""Chapter: incomplete gamma and beta functions, their inverses and their derivatives.
+
+DLMF chapter 8. Derivatives in the parameters have no closed form; `gammainc_slope` and
+`betainc_slope` are all of them, so that every order exists.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funct import ops
+from funct.core import Operand, Value
+from funct.kernels import incomplete_slopes
+from funct.ops.samples import ranges
+from funct.ops.special.room import room
+
+__all__ = [
+    "beta_density", "betainc", "betainc_slope", "betaincc", "betainccinv", "betaincinv",
+    "gamma_density", "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv",
+]  # fmt: skip
+
+_GAMMA = ranges((0.4, 4.0), (0.3, 5.0))
+_BETA = ranges((0.6, 4.0), (0.6, 4.0), (0.1, 0.9))
+
+
+def _gamma_density_rule_a(g: Value, ans: Value, a: Value, x: Value) -> Value:
+    return g * (ops.special.xlogy(ans, x) - ans * ops.special.psi(a))
+
+
+def _gamma_density_rule_x(g: Value, ans: Value, a: Value, x: Value) -> Value:
+    return g * (ans * ((a - 1) / x - 1))
+
+
+@room(
+    incomplete_slopes.gamma_density,
+    _gamma_density_rule_a,
+    _gamma_density_rule_x,
+    samples=ranges((0.4, 20.0), (0.3, 15.0)),
+)
+def gamma_density(a: Operand, x: Operand, /) -> Value:
+    """x**(a - 1) * exp(-x) / gamma(a)."""
+
+
+def _gammainc_slope_rule_a(g: Value, a: Value, x: Value, n: int) -> Value:
+    return g * ops.special.gammainc_slope(a, x, n + 1)
+
+
+def _gammainc_slope_rule_x(g: Value, a: Value, x: Value, n: int) -> Value:
+    kappa = [ops.log(x) - ops.special.psi(a)]
+    kappa += [-ops.special.polygamma(j, a) for j in range(1, n)]
+    return g * (ops.special.gamma_density(a, x) * incomplete_slopes.bell(kappa, n))
+
+
+@room(
+    incomplete_slopes.gammainc_slope,
+    _gammainc_slope_rule_a,
+    _gammainc_slope_rule_x,
+    samples=ranges((0.4, 4.0), (0.3, 5.0), params=(1,)),
+)
+def gammainc_slope(a: Operand, x: Operand, /, n: int) -> Value:
+    """n-th derivative of gammainc(a, x) in a."""
+
+
+def _gammainc_rule_a(g: Value, a: Value, x: Value) -> Value:
+    return g * ops.special.gammainc_slope(a, x, 1)
+
+
+def _gammainc_rule_x(g: Value, a: Value, x: Value) -> Value:
+    return g * ops.special.gamma_density(a, x)
+
+
+@room(
+    "gammainc",
+    _gammainc_rule_a,
+    _gammainc_rule_x,
+    samples=_GAMMA,
+)
+def gammainc(a: Operand, x: Operand, /) -> Value:
+    """Regularized lower incomplete gamma function."""
+
+
+def _gammaincc_rule_a(g: Value, a: Value, x: Value) -> Value:
+    return -g * ops.special.gammainc_slope(a, x, 1)
+
+
+def _gammaincc_rule_x(g: Value, a: Value, x: Value) -> Value:
+    return -g * ops.special.gamma_density(a, x)
+
+
+@room(
+    "gammaincc",
+    _gammaincc_rule_a,
+    _gammaincc_rule_x,
+    samples=_GAMMA,
+)
+def gammaincc(a: Operand, x: Operand, /) -> Value:
+    """Regularized upper incomplete gamma function, 1 - gammainc(a, x)."""
+
+
+def _gammaincinv_rule_a(g: Value, ans: Value, a: Value) -> Value:
+    slope = ops.special.gammainc_slope(a, ans, 1)
+    return -g * (slope / ops.special.gamma_density(a, ans))
+
+
+def _gammaincinv_rule_p(g: Value, ans: Value, a: Value) -> Value:
+    return g / ops.special.gamma_density(a, ans)
+
+
+@room(
+    "gammaincinv",
+    _gammaincinv_rule_a,
+    _gammaincinv_rule_p,
+    samples=ranges((0.6, 4.0), (0.1, 0.9)),
+)
+def gammaincinv(a: Operand, p: Operand, /) -> Value:
+    """The x with gammainc(a, x) = p."""
+
+
+def _gammainccinv_rule_p(g: Value, ans: Value, a: Value) -> Value:
+    return -g / ops.special.gamma_density(a, ans)
+
+
+@room(
+    "gammainccinv",
+    _gammaincinv_rule_a,
+    _gammainccinv_rule_p,
+    samples=ranges((0.6, 4.0), (0.1, 0.9)),
+)
+def gammainccinv(a: Operand, p: Operand, /) -> Value:
+    """The x with gammaincc(a, x) = p."""
+
+
+def _beta_density_rule_a(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * (ops.special.xlogy(ans, x) - ans * ops.special.betaln_slope(a, b))
+
+
+def _beta_density_rule_b(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * (ops.special.xlog1py(ans, -x) - ans * ops.special.betaln_slope(b, a))
+
+
+def _beta_density_rule_x(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * (ans * ((a - 1) / x - (b - 1) / (1 - x)))
+
+
+@room(
+    incomplete_slopes.beta_density,
+    _beta_density_rule_a,
+    _beta_density_rule_b,
+    _beta_density_rule_x,
+    samples=_BETA,
+)
+def beta_density(a: Operand, b: Operand, x: Operand, /) -> Value:
+    """x**(a - 1) * (1 - x)**(b - 1) / beta(a, b)."""
+
+
+def _betainc_slope_rule_a(g: Value, a: Value, b: Value, x: Value, m: int, n: int) -> Value:
+    return g * ops.special.betainc_slope(a, b, x, m + 1, n)
+
+
+def _betainc_slope_rule_b(g: Value, a: Value, b: Value, x: Value, m: int, n: int) -> Value:
+    return g * ops.special.betainc_slope(a, b, x, m, n + 1)
+
+
+def _betainc_slope_rule_x(g: Value, a: Value, b: Value, x: Value, m: int, n: int) -> Value:
+    def kappa(i: int, j: int) -> Any:
+        if i + j == 1:
+            p, q, log = (a, b, ops.log(x)) if i else (b, a, ops.log1p(-x))
+            return log - ops.special.betaln_slope(p, q)
+        both: Any = ops.special.polygamma(i + j - 1, a + b)
+        if i and j:
+            return both
+        return both - ops.special.polygamma(i + j - 1, a if i else b)
+
+    return g * (ops.special.beta_density(a, b, x) * incomplete_slopes.bell2(kappa, m, n))
+
+
+@room(
+    incomplete_slopes.betainc_slope,
+    _betainc_slope_rule_a,
+    _betainc_slope_rule_b,
+    _betainc_slope_rule_x,
+    samples=ranges((0.6, 4.0), (0.6, 4.0), (0.1, 0.9), params=(1, 0)),
+)
+def betainc_slope(a: Operand, b: Operand, x: Operand, /, m: int, n: int) -> Value:
+    """m-th derivative in a of the n-th in b of betainc(a, b, x)."""
+
+
+def _betainc_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * ops.special.betainc_slope(a, b, x, 1, 0)
+
+
+def _betainc_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * ops.special.betainc_slope(a, b, x, 0, 1)
+
+
+def _betainc_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * ops.special.beta_density(a, b, x)
+
+
+@room(
+    "betainc",
+    _betainc_rule_a,
+    _betainc_rule_b,
+    _betainc_rule_x,
+    samples=_BETA,
+)
+def betainc(a: Operand, b: Operand, x: Operand, /) -> Value:
+    """Regularized incomplete beta function."""
+
+
+def _betaincc_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return -_betainc_rule_a(g, a, b, x)
+
+
+def _betaincc_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return -_betainc_rule_b(g, a, b, x)
+
+
+def _betaincc_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return -_betainc_rule_x(g, a, b, x)
+
+
+@room(
+    "betaincc",
+    _betaincc_rule_a,
+    _betaincc_rule_b,
+    _betaincc_rule_x,
+    samples=_BETA,
+)
+def betaincc(a: Operand, b: Operand, x: Operand, /) -> Value:
+    """1 - betainc(a, b, x), without cancellation."""
+
+
+def _betaincinv_rule_a(g: Value, ans: Value, a: Value, b: Value) -> Value:
+    return -g * (ops.special.betainc_slope(a, b, ans, 1, 0) / ops.special.beta_density(a, b, ans))
+
+
+def _betaincinv_rule_b(g: Value, ans: Value, a: Value, b: Value) -> Value:
+    return -g * (ops.special.betainc_slope(a, b, ans, 0, 1) / ops.special.beta_density(a, b, ans))
+
+
+def _betaincinv_rule_p(g: Value, ans: Value, a: Value, b: Value) -> Value:
+    return g / ops.special.beta_density(a, b, ans)
+
+
+@room(
+    "betaincinv",
+    _betaincinv_rule_a,
+    _betaincinv_rule_b,
+    _betaincinv_rule_p,
+    samples=_BETA,
+)
+def betaincinv(a: Operand, b: Operand, p: Operand, /) -> Value:
+    """The x with betainc(a, b, x) = p."""
+
+
+def _betainccinv_rule_p(g: Value, ans: Value, a: Value, b: Value) -> Value:
+    return -_betaincinv_rule_p(g, ans, a, b)
+
+
+@room(
+    "betainccinv",
+    _betaincinv_rule_a,
+    _betaincinv_rule_b,
+    _betainccinv_rule_p,
+    samples=_BETA,
+)
+def betainccinv(a: Operand, b: Operand, p: Operand, /) -> Value:
+    """The x with betaincc(a, b, x) = p."""

@@ -1,0 +1,27 @@
+"""The decorator of this folder: an elementwise room whose values are SciPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+from funct.core import Absent, Lowering
+from funct.kernels.special import by_name
+from funct.ops.families import RuleLike, Samples, elementwise
+
+__all__ = ["room"]
+
+P = ParamSpec("P")
+
+_NO_ONNX = Absent("ONNX has no operator for this function; Erf is its only special function")
+
+
+def room(
+    raw: str | Callable[..., Any],
+    *rules: RuleLike,
+    samples: Samples,
+    onnx: str | Lowering | Absent = _NO_ONNX,
+) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
+    """`elementwise` for a kernel, or for SciPy's function of a name, one rule per operand."""
+    kernel = by_name(raw) if isinstance(raw, str) else raw
+    return elementwise(kernel, *rules, onnx=onnx, samples=samples, typed=len(rules) > 1)
