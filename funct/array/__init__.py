@@ -227,11 +227,11 @@ __all__ = [
     "nonzero", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims", "pi",
     "positive", "pow", "prod", "quantile", "ravel", "real", "reciprocal", "remainder", "repeat",
     "reshape", "result_type", "roll", "round", "searchsorted", "segment_sum", "select", "sign",
-    "signbit", "sin", "sinh", "sort", "sqrt", "square", "squeeze", "stack", "std", "subtract",
-    "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "transpose",
-    "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64", "uint8",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot",
-    "where", "zeros", "zeros_like",
+    "signbit", "sin", "sinh", "sort", "special", "sqrt", "square", "squeeze", "stack", "std",
+    "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k",
+    "transpose", "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64",
+    "uint8", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var",
+    "vecdot", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"

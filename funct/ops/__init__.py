@@ -191,7 +191,7 @@ __all__ = [
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "scatter", "scatter_combine",
     "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
-    "slice_length", "slogdet", "solve", "sort", "sqrt", "square", "squeeze", "stop_gradient",
-    "subtract", "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "top_k",
-    "triangular_solve", "trunc", "where", "windows", "wrap_index",
+    "slice_length", "slogdet", "solve", "sort", "special", "sqrt", "square", "squeeze",
+    "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan",
+    "tanh", "top_k", "triangular_solve", "trunc", "where", "windows", "wrap_index",
 ]  # fmt: skip
