@@ -1,5 +1,8 @@
 """Data types, and what the standard asks about them.
 
+The names are NumPy's scalar types, as in NumPy and JAX: `x.dtype == xp.float32` holds, and wherever
+a dtype is asked for either will do. (A `numpy.dtype` itself would equal None where it is float64.)
+
 Beyond the standard there are float16 and five dtypes for storage, from ml_dtypes: bfloat16, two
 float8, int4 and uint4. NumPy computes with those in float32 or int8 and rounds; with a Python float
 they give float32.
@@ -24,32 +27,37 @@ __all__ = [
 
 DType = np.dtype[Any]
 
-bool: DType = np.dtype(np.bool_)
-int4: DType = np.dtype(ml_dtypes.int4)
-int8: DType = np.dtype(np.int8)
-int16: DType = np.dtype(np.int16)
-int32: DType = np.dtype(np.int32)
-int64: DType = np.dtype(np.int64)
-uint4: DType = np.dtype(ml_dtypes.uint4)
-uint8: DType = np.dtype(np.uint8)
-uint16: DType = np.dtype(np.uint16)
-uint32: DType = np.dtype(np.uint32)
-uint64: DType = np.dtype(np.uint64)
-float8_e4m3fn: DType = np.dtype(ml_dtypes.float8_e4m3fn)
-float8_e5m2: DType = np.dtype(ml_dtypes.float8_e5m2)
-bfloat16: DType = np.dtype(ml_dtypes.bfloat16)
-float16: DType = np.dtype(np.float16)
-float32: DType = np.dtype(np.float32)
-float64: DType = np.dtype(np.float64)
-complex64: DType = np.dtype(np.complex64)
-complex128: DType = np.dtype(np.complex128)
+bool = np.bool_
+int4 = ml_dtypes.int4
+int8 = np.int8
+int16 = np.int16
+int32 = np.int32
+int64 = np.int64
+uint4 = ml_dtypes.uint4
+uint8 = np.uint8
+uint16 = np.uint16
+uint32 = np.uint32
+uint64 = np.uint64
+float8_e4m3fn = ml_dtypes.float8_e4m3fn
+float8_e5m2 = ml_dtypes.float8_e5m2
+bfloat16 = ml_dtypes.bfloat16
+float16 = np.float16
+float32 = np.float32
+float64 = np.float64
+complex64 = np.complex64
+complex128 = np.complex128
+
+
+def _dtypes(*types: Any) -> frozenset[DType]:
+    return frozenset([np.dtype(t) for t in types])
+
 
 _KINDS = {
-    "bool": frozenset({bool}),
-    "signed integer": frozenset({int4, int8, int16, int32, int64}),
-    "unsigned integer": frozenset({uint4, uint8, uint16, uint32, uint64}),
-    "real floating": frozenset({float8_e4m3fn, float8_e5m2, bfloat16, float16, float32, float64}),
-    "complex floating": frozenset({complex64, complex128}),
+    "bool": _dtypes(bool),
+    "signed integer": _dtypes(int4, int8, int16, int32, int64),
+    "unsigned integer": _dtypes(uint4, uint8, uint16, uint32, uint64),
+    "real floating": _dtypes(float8_e4m3fn, float8_e5m2, bfloat16, float16, float32, float64),
+    "complex floating": _dtypes(complex64, complex128),
 }
 _KINDS["integral"] = _KINDS["signed integer"] | _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] | _KINDS["real floating"] | _KINDS["complex floating"]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from funct.array import dtypes as names
 from funct.array.device import CPU, Device, check_device
 from funct.array.dtypes import isdtype
@@ -39,10 +41,11 @@ class NamespaceInfo:
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """The dtypes that functions choose when none is given."""
         check_device("default_dtypes", device)
-        return {
+        found = {
             "real floating": names.float64, "complex floating": names.complex128,
             "integral": names.int64, "indexing": names.int64,
         }  # fmt: skip
+        return {kind: np.dtype(t) for kind, t in found.items()}
 
     def devices(self) -> tuple[Device, ...]:
         """Every device on which arrays can be made now."""
@@ -54,7 +57,7 @@ class NamespaceInfo:
         The namespace has more (`float16`, `bfloat16` …); portable code shall not meet them here.
         """
         check_device("dtypes", device)
-        all_ = {name: getattr(names, name) for name in _STANDARD}
+        all_ = {name: np.dtype(getattr(names, name)) for name in _STANDARD}
         return all_ if kind is None else {n: d for n, d in all_.items() if isdtype(d, kind)}
 
 

@@ -78,7 +78,7 @@ def _axes(fun: str, name: AxisName) -> list[NamedAxis]:
 
 def _number(x: Any) -> Any:
     x = asarray(x)
-    return ops.astype(x, xp.int64) if x.dtype.kind == "b" else x
+    return xp.astype(x, xp.int64) if x.dtype.kind == "b" else x
 
 
 def psum(x: Any, axis_name: AxisName) -> Any:

@@ -147,3 +147,15 @@ def test_foreign_byte_order_becomes_native() -> None:
     assert xp.asarray(np.asarray([1.5, 2.5], ">f8")).tolist() == [1.5, 2.5]
     assert xp.asarray(np.asarray([1.5], ">f8")).dtype == xp.float64
     assert xp.zeros(2, dtype=">i4").dtype == xp.int32
+
+
+@pytest.mark.parametrize("name", sorted(xp.__array_namespace_info__().dtypes()))
+def test_names_are_dtypes_wherever_one_is_asked_for(name: str) -> None:
+    """A name equals the dtype of its arrays and nothing else, None included."""
+    dtype, listed = getattr(xp, name), xp.__array_namespace_info__().dtypes()[name]
+    assert dtype is not None
+    assert dtype not in (None,)  # a numpy.dtype of float64 would equal it
+    assert xp.ones(2, dtype=dtype).dtype == dtype == listed
+    assert {listed: name}[xp.ones(2, dtype=dtype).dtype] == name
+    assert xp.can_cast(dtype, dtype)
+    assert [n for n in xp.__array_namespace_info__().dtypes() if getattr(xp, n) == listed] == [name]

@@ -24,7 +24,7 @@ def test_dtypes_of_one_kind(kind: str) -> None:
     """Names in the standard's spelling, dtypes that the namespace holds under that name."""
     found = INFO.dtypes(kind=kind)
     assert list(found) == KINDS[kind]
-    assert all(found[name] is getattr(xp, name) for name in found)
+    assert all(found[name] == getattr(xp, name) for name in found)
     assert all(xp.isdtype(dtype, kind) for dtype in found.values())
 
 
