@@ -16,7 +16,7 @@ import scipy.special as special
 import scipy.stats as stats
 from scipy.spatial.transform import Rotation
 
-__all__ = ["DIFFERENTIABLE", "REFUSED", "THROUGH_SPECIAL", "VALUES"]
+__all__ = ["DIFFERENTIABLE", "REFUSED", "VALUES"]
 
 Call = Callable[[Any], Any]
 
@@ -55,6 +55,9 @@ DIFFERENTIABLE: dict[str, Call] = {
     "special.ndtr": special.ndtr,
     "special.log_ndtr": special.log_ndtr,
     "special.i0": special.i0,
+    "special.betainc": lambda x: special.betainc(x, x + 1.0, x / 4.0),
+    "special.chdtr": lambda x: special.chdtr(x, x),
+    "special.stdtr": lambda x: special.stdtr(x, x),
     "stats.entropy": lambda x: stats.entropy(x, axis=0),
     "stats.entropy relative": lambda x: stats.entropy(x, x * x, axis=0),
     "stats.zscore": lambda x: stats.zscore(x, axis=0),
@@ -83,6 +86,11 @@ DIFFERENTIABLE: dict[str, Call] = {
     "stats.circstd": lambda x: stats.circstd(x, axis=0),
     "stats.directional_stats": lambda x: stats.directional_stats(x).mean_direction,
     "stats.boxcox_llf": lambda x: stats.boxcox_llf(0.5, x, axis=0),
+    "stats.chisquare": lambda x: stats.chisquare(_observed(x)[:, 0], _observed(x)[:, 0]).pvalue,
+    "stats.ttest_rel": lambda x: stats.ttest_rel(x[:, 0], x[:, 1]).pvalue,
+    "stats.skewtest": lambda x: stats.skewtest(_namespace(x).tile(x[:, 0], (3,))).statistic,
+    "stats.quantile": lambda x: stats.quantile(x, 0.5, axis=0),
+    "stats.gzscore": lambda x: stats.gzscore(x, axis=0),
     "rotation.from_rotvec": lambda x: Rotation.from_rotvec(x).as_matrix(),
     "rotation.apply": _rotated,
     "rotation.as_quat": lambda x: Rotation.from_euler("xyz", x).as_quat(),
@@ -95,6 +103,7 @@ DIFFERENTIABLE: dict[str, Call] = {
     "fft.fftn": lambda x: abs(sfft.fftn(x)),
     "fft.irfft": lambda x: sfft.irfft(x, axis=0),
     "fft.hfft": lambda x: sfft.hfft(x, axis=0),
+    "fft.fftshift": sfft.fftshift,
     "integrate.trapezoid": lambda x: integrate.trapezoid(x, axis=0),
     "integrate.cumulative_trapezoid": lambda x: integrate.cumulative_trapezoid(x, axis=0),
     "integrate.cumulative_simpson": lambda x: integrate.cumulative_simpson(x, axis=0),
@@ -115,40 +124,22 @@ VALUES: dict[str, Call] = {
     "signal.windows.chebwin": lambda x: signal.windows.chebwin(8, 60, xp=_namespace(x)),
     "signal.windows.taylor": lambda x: signal.windows.taylor(8, xp=_namespace(x)),
     "fft.fftfreq": lambda x: sfft.fftfreq(6, xp=_namespace(x)),
-    "fft.fftshift": sfft.fftshift,
     "cluster.vq": lambda x: vq.vq(x, _codebook(x))[0],
     "cluster.py_vq": lambda x: vq.py_vq(x, _codebook(x))[0],
     "cluster.kmeans": lambda x: vq.kmeans(x, _codebook(x))[0],
     "stats.rankdata": lambda x: stats.rankdata(x, axis=0),
-    "stats.chisquare": lambda x: stats.chisquare(_observed(x)[:, 0], _observed(x)[:, 0]).pvalue,
-    "stats.ttest_rel": lambda x: stats.ttest_rel(x[:, 0], x[:, 1]).pvalue,
-    "stats.skewtest": lambda x: stats.skewtest(_namespace(x).tile(x[:, 0], (3,))).statistic,
-    "stats.quantile": lambda x: stats.quantile(x, 0.5, axis=0),
-    "stats.gzscore": lambda x: stats.gzscore(x, axis=0),
     "signal.convolve": lambda x: signal.convolve(x[:, 0], x[:3, 1]),
     "signal.medfilt": lambda x: signal.medfilt(x, 3),
     "stats.obrientransform": lambda x: stats.obrientransform(x[:, 0], x[:, 1])[0],
     "integrate.simpson": lambda x: integrate.simpson(x, axis=0),
     "signal.detrend": lambda x: signal.detrend(x, axis=0, type="constant"),
-    "special.betainc": lambda x: special.betainc(x, x + 1.0, x / 4.0),
-    "special.chdtr": lambda x: special.chdtr(x, x),
-    "special.stdtr": lambda x: special.stdtr(x, x),
 }
 
 # SciPy writes into its arrays here, which a Tensor refuses: these need the handles of `rebind`.
 REFUSED = {
     "special.logsumexp", "special.logsumexp all", "special.logsumexp b", "special.log_softmax",
-    "special.rel_entr", "stats.entropy relative", "stats.zscore", "stats.pearsonr",
-    "stats.boxcox_llf", "rotation.as_quat", "rotation.product", "integrate.cumulative_simpson",
-    "cluster.whiten", "optimize.rosen_der", "optimize.rosen_hess_prod", "signal.hilbert",
-    "signal.resample", "signal.windows.chebwin", "signal.windows.taylor", "stats.skewtest",
-    "stats.quantile", "stats.gzscore",
-}  # fmt: skip
-
-# Native, hence differentiable, where the namespace has the function under `special`.
-THROUGH_SPECIAL = {
-    "special.entr", "special.expit", "special.logit", "special.erf", "special.erfc",
-    "special.gammaln", "special.ndtr", "special.log_ndtr", "special.i0", "stats.entropy",
-    "stats.ttest_1samp", "stats.ttest_ind", "stats.pearsonr", "stats.jarque_bera",
-    "stats.power_divergence",
+    "stats.zscore", "stats.pearsonr", "stats.boxcox_llf", "rotation.as_quat", "rotation.product",
+    "integrate.cumulative_simpson", "cluster.whiten", "optimize.rosen_der",
+    "optimize.rosen_hess_prod", "signal.hilbert", "signal.resample", "signal.windows.chebwin",
+    "signal.windows.taylor", "stats.skewtest", "stats.quantile", "stats.gzscore",
 }  # fmt: skip
