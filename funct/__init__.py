@@ -73,6 +73,8 @@ from funct.transforms import psum_scatter as psum_scatter
 from funct.transforms import pure_callback as pure_callback
 from funct.transforms import saved_hooks as saved_hooks
 from funct.transforms import scan as scan
+from funct.transforms import sparse_hessian as sparse_hessian
+from funct.transforms import sparse_jacobian as sparse_jacobian
 from funct.transforms import stop_gradient as stop_gradient
 from funct.transforms import switch as switch
 from funct.transforms import trace_dispatch as trace_dispatch
@@ -93,6 +95,6 @@ __all__ = [
     "intercept", "io_callback", "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose",
     "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
     "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter", "pure_callback", "random",
-    "saved_hooks", "scan", "stop_gradient", "switch", "trace_dispatch", "tree", "value_and_grad",
-    "vjp", "vmap", "while_loop",
+    "saved_hooks", "scan", "sparse_hessian", "sparse_jacobian", "stop_gradient", "switch",
+    "trace_dispatch", "tree", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

@@ -54,6 +54,8 @@ from funct.transforms.register import Op as Op
 from funct.transforms.register import find_primitive as find_primitive
 from funct.transforms.register import primitive as primitive
 from funct.transforms.scan import scan as scan
+from funct.transforms.sparse import sparse_hessian as sparse_hessian
+from funct.transforms.sparse import sparse_jacobian as sparse_jacobian
 from funct.transforms.vjp import Pullback as Pullback
 from funct.transforms.vjp import Zero as Zero
 from funct.transforms.vjp import linear_transpose as linear_transpose
@@ -69,6 +71,6 @@ __all__ = [
     "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev",
     "jet", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map", "node_hook",
     "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive", "psum",
-    "psum_scatter", "pure_callback", "saved_hooks", "scan", "stop_gradient", "switch",
-    "trace_dispatch", "value_and_grad", "vjp", "vmap", "while_loop",
+    "psum_scatter", "pure_callback", "saved_hooks", "scan", "sparse_hessian", "sparse_jacobian",
+    "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
