@@ -7,8 +7,8 @@ are constants, and a product with a constant zero does not depend on the other f
 
 from __future__ import annotations
 
-import itertools
 import copy
+import itertools
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -152,7 +152,9 @@ class Dependence(Level):
 def _in_steps(kind: Any, args: Sequence[Any]) -> tuple[Any, ...] | None:
     """A captured branch or loop on values, as the ops that it does; None where it is another."""
     args = tuple([asarray(a) for a in args])
-    if isinstance(kind, Branch | Checkpoint | Sweeps):
+    if isinstance(kind, Checkpoint):
+        return kind.body(*args)
+    if isinstance(kind, Branch | Sweeps):
         plain = copy.copy(kind)
         vars(plain)["compiled"] = lambda graph: graph  # bodies take values as well as buffers
         return plain.run(*args)

@@ -59,10 +59,12 @@ class Operand:
 
 
 def positions(shape: Shape) -> Index:
+    """The place of each element in C order."""
     return np.arange(prod(shape)).reshape(shape)
 
 
 def all_of(parts: Sequence[Rows], size: int, n: int) -> Rows:
+    """What size elements depend on by all parts together."""
     if not parts:
         return nothing(size, n)
     total = parts[0]

@@ -29,7 +29,7 @@ from funct.transforms.operand import (
     rows_at,
 )  # fmt: skip
 
-__all__ = ["is_flat", "reads"]
+__all__ = ["is_flat", "is_known", "reads"]
 
 
 def reads(
@@ -56,6 +56,11 @@ def reads(
         ]
         out.append(all_of(parts, prod(shape), n))
     return out
+
+
+def is_known(prim: Primitive) -> bool:
+    """Whether it is said here what the op reads; it reads everything otherwise."""
+    return prim.spread is not None or any(prim.name in t for t in (_MOVES, _OWN, _AXES))
 
 
 def is_flat(prim: Primitive, k: int, x: Operand) -> bool:
@@ -259,6 +264,7 @@ _OWN: dict[str, Callable[[Sequence[Operand], Params, Shape, int], Rows]] = {
     "put_along_axis": _added(_put_along),
     "fold_windows": _added(_fold),
     "dequantize": _dequantized,
+    "checkpoint_name": lambda operands, params, shape, n: operands[0].rows,
     "finite": lambda operands, params, shape, n: operands[0].rows,
     "scatter_combine": _combined,
     "max_pool": _pooled,
