@@ -4,9 +4,12 @@ import os
 import platform
 import sys
 
-from benchmarks import compiled, eager, imports
+from benchmarks import compiled, eager, imports, namespace
 
-FAMILIES = {"imports": imports.run, "eager": eager.run, "compiled": compiled.run}
+FAMILIES = {
+    "imports": imports.run, "eager": eager.run, "compiled": compiled.run,
+    "namespace": namespace.run,
+}  # fmt: skip
 
 
 def main(names: list[str]) -> None:

@@ -7,15 +7,17 @@ ROUNDS = 25
 ROUND_S = 0.01
 
 
-def minima(calls: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+def minima(
+    calls: Mapping[str, Callable[[], object]], rounds: int = ROUNDS, round_s: float = ROUND_S
+) -> dict[str, float]:
     """Microseconds per call of each: the minimum over rounds that visit all of them in turn."""
     counts = {}
     for name, call in calls.items():
         call()
         once = min(timeit.repeat(call, number=5, repeat=3)) / 5
-        counts[name] = max(3, int(ROUND_S / max(once, 1e-8)))
+        counts[name] = max(3, int(round_s / max(once, 1e-8)))
     best = dict.fromkeys(calls, float("inf"))
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, call in calls.items():
             best[name] = min(
                 best[name], timeit.timeit(call, number=counts[name]) / counts[name] * 1e6

@@ -10,6 +10,8 @@ from funct.errors import AxisError, ShapeError, UnsupportedOperandError
 
 __all__ = ["integers", "normal_axes", "normal_axis", "normal_shape"]
 
+_EVERY = tuple([tuple(range(n)) for n in range(9)])
+
 
 def integers(name: str, argument: str, value: Any) -> Shape:
     """A tuple of ints from an int, a tuple or a list; symbolic sizes pass."""
@@ -25,6 +27,8 @@ def integers(name: str, argument: str, value: Any) -> Shape:
 
 def normal_axis(name: str, axis: Any, ndim: int) -> int:
     """A non-negative axis, or an error that names the function."""
+    if axis.__class__ is int and -ndim <= axis < ndim:
+        return axis + ndim if axis < 0 else axis
     try:
         k = operator.index(axis)
     except TypeError:
@@ -37,7 +41,7 @@ def normal_axis(name: str, axis: Any, ndim: int) -> int:
 def normal_axes(name: str, axis: Any, ndim: int) -> Shape:
     """A sorted tuple of non-negative axes; None stands for all of them."""
     if axis is None:
-        return tuple(range(ndim))
+        return _EVERY[ndim] if ndim < len(_EVERY) else tuple(range(ndim))
     if axis.__class__ is int:
         return (normal_axis(name, axis, ndim),)
     axes = tuple(
@@ -50,9 +54,14 @@ def normal_axes(name: str, axis: Any, ndim: int) -> Shape:
 
 def normal_shape(name: str, shape: Any) -> Shape:
     """A tuple of axis lengths from an int, a tuple or a list; symbolic sizes pass."""
+    if shape.__class__ is int and shape >= 0:
+        return (shape,)
     dims = shape if isinstance(shape, tuple | list) else (shape,)
     out: list[Any] = []
     for n in dims:
+        if n.__class__ is int and n >= 0:
+            out.append(n)
+            continue
         if isinstance(n, Size):
             out.append(n)
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from funct import ops
 from funct.array.device import check_device
 from funct.array.dtypes import DTYPES, as_dtype, result_type
-from funct.array.tensor import Tensor
+from funct.array.tensor import Array, Tensor
 from funct.errors import (
     AllocationError,
     ArgumentError,
@@ -52,15 +54,17 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     check_device("asarray", device)
     if dtype is not None:
         dtype = as_dtype("asarray", dtype)
+    elif obj.__class__ is Array:
+        return obj
+    if obj.__class__ in _NUMBERS and copy is not False:
+        return wrap(number("asarray", obj, dtype))
     if hasattr(obj, "__funct_array__"):
         obj = obj.__funct_array__()
     if isinstance(obj, Tensor):
         return _cast_tensor(obj, obj.dtype if dtype is None else dtype, copy)
     if copy is False:
         return wrap(_shared(obj, dtype))
-    if obj.__class__ in _NUMBERS:
-        return wrap(number("asarray", obj, dtype))
-    if isinstance(obj, list | tuple) and any(isinstance(v, Tensor) for v in _flat(obj)):
+    if isinstance(obj, list | tuple) and _holds_tensor(obj):
         return _stacked(obj, dtype)
     if hasattr(obj, "__array__"):
         obj = _array_of(obj)  # not every __array__ knows the argument copy
@@ -168,8 +172,13 @@ def as_tensors(name: str, arrays: Any) -> list[Any]:
     return [asarray(a) for a in given]
 
 
-def _flat(obj: Any) -> list[Any]:
-    return [w for v in obj for w in _flat(v)] if isinstance(obj, list | tuple) else [obj]
+def _holds_tensor(obj: Any) -> bool:
+    for v in obj:
+        if v.__class__ in _NUMBERS:
+            continue
+        if isinstance(v, Tensor) or (isinstance(v, list | tuple) and _holds_tensor(v)):
+            return True
+    return False
 
 
 def _stacked(obj: Any, dtype: Any) -> Any:
@@ -185,16 +194,20 @@ def _stacked(obj: Any, dtype: Any) -> Any:
 
 def promoted(parts: list[Any]) -> list[Any]:
     """Parts in their common dtype: promotion in pairs would depend on the order."""
-    if all(p.dtype == parts[0].dtype for p in parts):
+    first = parts[0].dtype
+    if {p.dtype for p in parts} == {first}:
         return parts
     common = result_type(*parts)
     return [p if p.dtype == common else ops.astype(p, common) for p in parts]
 
 
 def joined(parts: list[Any], axis: int) -> Any:
-    """Pairwise in halves: every element is copied log n times, not n."""
+    """Pairwise in halves: every element is copied log n times, not n; once where all is known."""
     if len(parts) == 1:
         return parts[0]
+    if {p.__class__ for p in parts} == {Array}:
+        with contextlib.suppress(ValueError):  # which the op explains
+            return wrap(np.concatenate([p.data for p in parts], axis))
     half = len(parts) // 2
     return ops.concat(joined(parts[:half], axis), joined(parts[half:], axis), axis)
 
@@ -225,9 +238,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 def check_allocation(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     """Refuse an array that is larger than the machine's memory, before it is asked for."""
-    size = np.dtype(dtype).itemsize
-    for n in shape:
-        size *= n
+    size = math.prod(shape, start=np.dtype(dtype).itemsize)
     if size > _MEMORY:
         raise AllocationError(
             f"{name}: an array of shape {shape} and dtype {np.dtype(dtype)} takes {size} bytes, "

@@ -58,8 +58,11 @@ def lifted(x: Any, shape: Any) -> Any:
 
     An op on concrete arrays alone is computed at once, and would ask the length for its number.
     """
-    lift = next((n.scope.lift for n in shape if isinstance(n, Size)), None)
-    return lift(x) if lift is not None and x.__class__ is Array else x
+    if x.__class__ is Array:
+        for n in shape:
+            if n.__class__ is Size:
+                return x if n.scope.lift is None else n.scope.lift(x)
+    return x
 
 
 def _spread(name: str, value: Any, shape: Any) -> Any:
@@ -121,14 +124,12 @@ def arange(
     """
     check_device("arange", device)
     low, high = (0, start) if stop is None else (start, stop)
-    low, high, step = (
-        _real("arange", *v) for v in (("start", low), ("stop", high), ("step", step))
-    )
+    low, high, step = _real("start", low), _real("stop", high), _real("step", step)
     if step == 0:
         raise ArgumentError("arange: step must not be 0")
-    if any(math.isinf(v) or math.isnan(v) for v in (low, high, step)):
+    whole = low.__class__ is int and high.__class__ is int and step.__class__ is int
+    if not whole and not all(map(math.isfinite, (low, high, step))):
         raise ArgumentError(f"arange: start, stop and step must be finite, got {low, high, step}")
-    whole = all(isinstance(v, int) for v in (low, high, step))
     if dtype is not None:
         dtype = as_dtype("arange", dtype)
     elif whole:
@@ -145,8 +146,10 @@ def arange(
         raise DTypeError(f"arange: {error}") from None
 
 
-def _real(name: str, argument: str, v: Any) -> Any:
+def _real(argument: str, v: Any) -> Any:
     """A Python int or float; arrays of one element are asked for it."""
+    if v.__class__ is int or v.__class__ is float:
+        return v
     if isinstance(v, Tensor):
         v = v.item()
     if isinstance(v, float | np.floating):
@@ -155,7 +158,7 @@ def _real(name: str, argument: str, v: Any) -> Any:
         return operator.index(v)
     except TypeError:
         raise UnsupportedOperandError(
-            f"{name}: {argument} must be a real number, got {type(v).__name__}"
+            f"arange: {argument} must be a real number, got {type(v).__name__}"
         ) from None
 
 
@@ -251,9 +254,10 @@ def _triangle(name: str, x: Any, k: Any) -> Any:
     shape = (int(x.shape[-2]), int(x.shape[-1]))
     check_allocation(name, x.shape, x.dtype)
     k = max(min(k, shape[1]), -shape[0] - 1)
-    rows, columns = np.ogrid[: shape[0], : shape[1]]
-    keep = columns - rows <= k if name == "tril" else columns - rows >= k
-    return ops.where(wrap(keep), x, ops.astype(wrap(np.asarray(0)), x.dtype))
+    zero = wrap(np.zeros((), x.dtype))
+    if name == "tril":
+        return ops.where(wrap(np.tri(*shape, k, bool)), x, zero)
+    return ops.where(wrap(np.tri(*shape, k - 1, bool)), zero, x)
 
 
 def tril(x: Any, /, *, k: int = 0) -> Any:

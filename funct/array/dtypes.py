@@ -63,10 +63,15 @@ _KINDS["integral"] = _KINDS["signed integer"] | _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] | _KINDS["real floating"] | _KINDS["complex floating"]
 
 DTYPES = _KINDS["bool"] | _KINDS["numeric"]
+_SPELLED: dict[Any, DType] = {s: d for d in DTYPES for s in (d, d.type, d.name)}
 
 
 def as_dtype(name: str, dtype: Any) -> DType:
     """A dtype of arrays from what NumPy takes for one; DTypeError names the function."""
+    try:
+        return _SPELLED[dtype]
+    except Exception:  # another spelling, or something without a hash
+        pass
     try:
         found = np.dtype(dtype) if dtype is not None else None
     except Exception:  # NumPy parses strings and calls attributes: anything may come

@@ -12,9 +12,10 @@ import numpy as np
 from funct import ops
 from funct.core import Shape, Size, Value, is_one
 from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError, UnsupportedOperandError
+from funct.ops import families
 from funct.ops.families import broadcast_shapes, constant, wrap
 
-__all__ = ["At", "index", "nonzero_axes"]
+__all__ = ["At", "index", "nonzero_axes", "selected"]
 
 
 @attrs.frozen(eq=False)
@@ -29,6 +30,33 @@ def index(x: Any, key: Any) -> Any:
     items = _expand(x, key if isinstance(key, tuple) else (key,))
     y, adjacent = _basic(x, items)
     return _advanced(y, items, adjacent) if any(map(_is_array, items)) else y
+
+
+def selected(data: Any, key: Any) -> Any:
+    """data[key] by NumPy, where it is laid out as `index` does it; else, or if it refuses, None.
+
+    Basic keys give views. Index arrays give C order: one alone, or several that begin the key.
+    """
+    keys = key if key.__class__ is tuple else (key,)
+    arrays = [k for k in keys if k.__class__ not in _BASIC]
+    try:
+        if not arrays:
+            return data[key]
+        if {k.__class__ for k in arrays} != {families.Array}:
+            return None
+        kinds = {k.data.dtype.kind for k in arrays}
+        alone = len(keys) == 1 and arrays[0].data.ndim
+        first = keys[0] is arrays[0] or (len(arrays) == 1 and int not in map(type, keys))
+        if not first or not (kinds == {"i"} or (alone and kinds == {"b"})):
+            return None
+        found = data[tuple([k.data if k.__class__ is families.Array else k for k in keys])]
+        return found if found.flags.c_contiguous else found.copy()
+    except (IndexError, TypeError, ValueError):
+        return None  # `index` refuses by name
+
+
+_BASIC = frozenset({int, slice, type(None), EllipsisType})
+_ENDS = frozenset({int, type(None)})
 
 
 def _is_array(item: Any) -> bool:
@@ -211,16 +239,19 @@ class At:
 
     def get(self) -> Any:
         """x[key]."""
-        return index(self._x, self._key)
+        return self._x[self._key]
 
     def _positions(self) -> Any:
         """Flat positions that key selects: one mechanism for every form of index."""
         x = self._x
-        return index(constant(np.arange(_size(x.shape)).reshape(x.shape)), self._key)
+        return constant(np.arange(_size(x.shape)).reshape(x.shape))[self._key]
 
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
         """v written at the positions, into x or into another array of its shape."""
         x = self._x
+        known = _combined(x, x if into is None else into, self._key, v, mode)
+        if known is not None:
+            return wrap(known)
         base = x if into is None else into
         under = self._under_mask(name, v)
         if under is not None:
@@ -264,6 +295,9 @@ class At:
 
     def add(self, v: Any) -> Any:
         """Add; repeated positions add up."""
+        known = _combined(self._x, None, self._key, v, "add")
+        if known is not None:
+            return self._x + wrap(known)
         under = self._under_mask("add", v)
         if under is not None:
             return self._x + ops.where(*under, _number(0, self._x.dtype))
@@ -344,6 +378,35 @@ def _assigned(x: Any, key: Any, v: Any) -> Any:
     return wrap(out)
 
 
+def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
+    """What `_write` gives, into zeros for None, by the kernel of `scatter_combine` alone.
+
+    None where something is traced, of another dtype or a mask, or where NumPy refuses.
+    """
+    keys = key if key.__class__ is tuple else (key,)
+    if mode is None or x.__class__ is not families.Array or not all(map(_is_key, keys)):
+        return None
+    a = x.data
+    if v.__class__ is float and a.dtype.kind == "f":
+        raw = np.asarray(v, a.dtype)
+    elif v.__class__ is families.Array and v.data.dtype == a.dtype:
+        raw = v.data
+    else:
+        return None
+    bare = tuple([_bare(k) for k in keys])
+    if "b" in [k.dtype.kind for k in bare if k.__class__ is np.ndarray]:
+        return None
+    out = np.zeros(a.shape, a.dtype) if into is None else np.array(into.data, order="C")
+    try:
+        at = np.arange(a.size).reshape(a.shape)[bare]
+        if raw.ndim:
+            raw = np.broadcast_to(raw, at.shape).reshape(-1)
+        ops.indexing.COMBINED_AT[mode](out.reshape(-1), at.reshape(-1), raw)
+    except (IndexError, TypeError, ValueError):
+        return None
+    return out
+
+
 def _bare(x: Any) -> Any:
     return x.concrete() if hasattr(x, "concrete") else x
 
@@ -355,8 +418,11 @@ def _is_known(x: Any) -> bool:
 
 
 def _is_key(k: Any) -> bool:
+    if k.__class__ is int or k.__class__ is families.Array:
+        return True
     if isinstance(k, slice):
-        return all(isinstance(end, int | None) for end in (k.start, k.stop, k.step))
+        ends = k.start, k.stop, k.step
+        return _ENDS.issuperset(map(type, ends))
     return (
         k is None or k is Ellipsis or isinstance(k, int) or (isinstance(k, Value) and _is_known(k))
     )

@@ -19,9 +19,10 @@ from funct.array.conversion import (
 )
 from funct.array.creation import lifted
 from funct.array.dtypes import as_dtype
-from funct.array.tensor import Tensor
+from funct.array.tensor import Array, Tensor
 from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.ops.families import wrap
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
@@ -39,6 +40,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     """The same elements in C order in another shape; one entry may be -1."""
+    if x.__class__ is Array and _is_known(shape if shape.__class__ is tuple else (shape,)):
+        with contextlib.suppress(ValueError):  # refused by name below
+            return wrap(x.data.reshape(shape))
     x = as_tensor("reshape", x)
     shape = normal_shape("reshape", shape)
     unknown = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
@@ -59,6 +63,14 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
             )
         shape = (*shape[: unknown[0]], total // rest, *shape[unknown[0] + 1 :])
     return ops.reshape(x, shape)
+
+
+def _is_known(shape: Any) -> bool:
+    """Whether NumPy reads it as we do: it asks symbolic sizes, and takes any n < 0 for -1."""
+    return _INT.issuperset(map(type, shape)) and min(shape, default=0) >= -1
+
+
+_INT = frozenset({int})
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -109,19 +121,22 @@ def stack(arrays: Any, /, *, axis: int = 0) -> Any:
         if p.shape != shape:
             raise ShapeError(f"stack: shapes must agree, got {shape} and {p.shape}")
     k = normal_axis("stack", axis, len(shape) + 1)
-    return joined([expand_dims(p, k) for p in promoted(parts)], k)
+    return joined([ops.reshape(p, (*shape[:k], 1, *shape[k:])) for p in promoted(parts)], k)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices of x along axis."""
     x = as_tensor("unstack", x)
     y = ops.move_axis(x, normal_axis("unstack", axis, len(x.shape)), 0)
-    return tuple([y[i] for i in range(len(y))])
+    return tuple([y[i] for i in range(y.shape[0])])
 
 
 def expand_dims(x: Any, /, axis: Any) -> Any:
     """x with new axes of length 1 at the positions axis of the result."""
     x = as_tensor("expand_dims", x)
+    if axis.__class__ is int:
+        k = normal_axis("expand_dims", axis, len(x.shape) + 1)
+        return ops.reshape(x, (*x.shape[:k], 1, *x.shape[k:]))
     axes = axis if isinstance(axis, tuple) else (axis,)
     rank = len(x.shape) + len(axes)
     at = set(normal_axes("expand_dims", axes, rank))
@@ -155,7 +170,9 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 def transpose(x: Any, /, axes: Any = None) -> Any:
     """`permute_dims` under NumPy's name; without axes their order is reversed."""
     x = as_tensor("transpose", x)
-    return permute_dims(x, range(len(x.shape))[::-1] if axes is None else axes)
+    if axes is None:
+        return ops.permute_dims(x, tuple(range(len(x.shape))[::-1]))
+    return permute_dims(x, axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:
@@ -178,6 +195,9 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Axes moved to other positions, the rest in order."""
     x = as_tensor("moveaxis", x)
     rank = len(x.shape)
+    if source.__class__ is int and destination.__class__ is int:
+        ends = [normal_axis("moveaxis", a, rank) for a in (source, destination)]
+        return ops.move_axis(x, *ends)
     src = _ordered_axes("moveaxis", source, rank)
     dst = _ordered_axes("moveaxis", destination, rank)
     if len(src) != len(dst):
@@ -211,8 +231,8 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
         n = x.shape[k]
         if n:
             at = (-s) % n
-            head = [slice(None)] * k
-            x = concat([x[(*head, slice(at, None))], x[(*head, slice(None, at))]], axis=k)
+            head = (slice(None),) * k
+            x = ops.concat(x[(*head, slice(at, None))], x[(*head, slice(None, at))], k)
     return x
 
 
@@ -222,6 +242,8 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     k = normal_axis("repeat", axis, len(x.shape))
+    if repeats.__class__ is int and repeats >= 0:
+        return _repeated(x, repeats, k)
     counts = np.asarray(repeats.concrete() if isinstance(repeats, Tensor) else repeats)
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat: repeats must be integers, got {counts.dtype}")
@@ -321,6 +343,8 @@ def _pairs(x: Any, pad_width: Any) -> Any:
     rank = len(x.shape)
     if not rank:
         return ()
+    if pad_width.__class__ is int and pad_width >= 0:
+        return ((pad_width, pad_width),) * rank
     wide: Any = None
     with contextlib.suppress(ValueError):
         wide = np.broadcast_to(np.asarray(pad_width), (rank, 2))

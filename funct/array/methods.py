@@ -27,11 +27,9 @@ def _xp() -> Any:
     return sys.modules["funct.array"]  # stands above this file and is loaded by the time of a call
 
 
-def _fixed(method: str, **arguments: Any) -> None:
-    """Arguments of NumPy's that a Tensor has no use for, at their default."""
-    for argument, value in arguments.items():
-        if value is not None:
-            raise ArgumentError(f"{method}: {argument} must be None, got {value!r}")
+def _unused(method: str, argument: str, value: Any) -> ArgumentError:
+    """What is raised for an argument of NumPy's that a Tensor has no use for."""
+    return ArgumentError(f"{method}: {argument} must be None, got {value!r}")
 
 
 def _one_or_many(given: tuple[Any, ...]) -> Any:
@@ -99,28 +97,34 @@ class Methods(Value):
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """x limited to [min, max]."""
-        _fixed("clip", out=out)
+        if out is not None:
+            raise _unused("clip", "out", out)
         return _xp().clip(self, min, max)
 
     def sum(
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Any:
         """Sum over axes."""
-        _fixed("sum", out=out)
+        if out is not None:
+            raise _unused("sum", "out", out)
         return _xp().sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Any:
         """Product over axes."""
-        _fixed("prod", out=out)
+        if out is not None:
+            raise _unused("prod", "out", out)
         return _xp().prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(
         self, axis: Any = None, dtype: None = None, out: None = None, keepdims: bool = False
     ) -> Any:
         """Mean over axes."""
-        _fixed("mean", dtype=dtype, out=out)
+        if dtype is not None:
+            raise _unused("mean", "dtype", dtype)
+        if out is not None:
+            raise _unused("mean", "out", out)
         return _xp().mean(self, axis=axis, keepdims=keepdims)
 
     def std(
@@ -128,42 +132,52 @@ class Methods(Value):
         keepdims: bool = False,
     ) -> Any:  # fmt: skip
         """Standard deviation over axes, with n - ddof in the denominator."""
-        _fixed("std", dtype=dtype, out=out)
+        if dtype is not None:
+            raise _unused("std", "dtype", dtype)
+        if out is not None:
+            raise _unused("std", "out", out)
         return _xp().std(self, axis=axis, correction=ddof, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The largest element over axes."""
-        _fixed("max", out=out)
+        if out is not None:
+            raise _unused("max", "out", out)
         return _xp().max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The smallest element over axes."""
-        _fixed("min", out=out)
+        if out is not None:
+            raise _unused("min", "out", out)
         return _xp().min(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Position of the largest element."""
-        _fixed("argmax", out=out)
+        if out is not None:
+            raise _unused("argmax", "out", out)
         return _xp().argmax(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Position of the smallest element."""
-        _fixed("argmin", out=out)
+        if out is not None:
+            raise _unused("argmin", "out", out)
         return _xp().argmin(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether all elements over axes are true."""
-        _fixed("all", out=out)
+        if out is not None:
+            raise _unused("all", "out", out)
         return _xp().all(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether any element over axes is true."""
-        _fixed("any", out=out)
+        if out is not None:
+            raise _unused("any", "out", out)
         return _xp().any(self, axis=axis, keepdims=keepdims)
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         """Sums up to each element; over all elements where axis is None."""
-        _fixed("cumsum", out=out)
+        if out is not None:
+            raise _unused("cumsum", "out", out)
         x = self.ravel() if axis is None else self
         return _xp().cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.device import CPU, Device, check_device
-from funct.array.indexing import At, index
+from funct.array.indexing import At, index, selected
 from funct.array.methods import Methods
 from funct.core import Level, Operand, Primitive, Region, Shape, Size, Value
 from funct.errors import (
@@ -293,6 +293,11 @@ def _cut(name: str, what: str) -> ConcretizationError:
 
 def matmul(x: Any, y: Any, /) -> Any:
     """Matrix product; 1-D operands are rows and columns as in the Array API."""
+    if x.__class__ is Array and y.__class__ is Array:
+        try:
+            return wrap(np.matmul(x.data, y.data))
+        except Exception:
+            pass  # refused by name below
     if not isinstance(x, Value) or not isinstance(y, Value):
         x, y = _matrix(x), _matrix(y)
     a, b = len(x.shape), len(y.shape)
@@ -400,7 +405,16 @@ class Array(Tensor):
                 return wrap(self.data[key])  # a view; nothing is traced at level 0
             except (IndexError, TypeError, ValueError):
                 pass  # for the typed error
-        return index(self, key)
+        found = selected(self.data, key)
+        return index(self, key) if found is None else wrap(found)
+
+    def __iter__(self, /) -> Iterator[Tensor]:
+        return map(wrap, self.data) if self.data.ndim else super().__iter__()
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged."""
+        return wrap(self.data.mT) if self.data.ndim > 1 else super().mT
 
     def _number(self, name: str) -> Any:
         if self.data.size != 1:

@@ -168,7 +168,7 @@ def elementwise(
             return _enter(stub, _typed(prim), prim)
         if len(names) > n:
             return _enter(stub, (_structural1 if n == 1 else _structural)(prim, raw, n), prim)
-        return _enter(stub, {1: _unary, 2: _binary}.get(n, _variadic)(prim, raw), prim)
+        return _enter(stub, {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)(prim, raw), prim)
 
     return declare
 
@@ -205,6 +205,23 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
                 return bind2(prim, x, y)
         except Exception as error:
             raise explain(prim, (x, y), (), error) from None
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        return r
+
+    return op
+
+
+def _ternary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
+    def op(x: Any, y: Any, z: Any, /) -> Any:
+        c, k = y.__class__, z.__class__
+        known = (c is Array or c is float or c is int) and (k is Array or k is float or k is int)
+        if x.__class__ is not Array or not known:
+            return bind(prim, (x, y, z))
+        try:
+            d = raw(x.data, y.data if c is Array else y, z.data if k is Array else z)
+        except Exception as error:
+            raise explain(prim, (x, y, z), (), error) from None
         r = new(Array)
         r.data = d if d.__class__ is ndarray else np.asarray(d)
         return r
@@ -267,8 +284,8 @@ def structural(
             stub, raw, rules, Linear, names, batch=batch, aval=abstract, code=code, onnx=onnx,
             samples=samples, masks=masks, spread=spread, results=results,
         )  # fmt: skip
-        one = len(rules) == 1 and results == 1
-        return _enter(stub, (_structural1 if one else _structural)(prim, raw, len(rules)), prim)
+        arity = {(1, 1): _structural1, (2, 1): _structural2}.get((len(rules), results), _structural)
+        return _enter(stub, arity(prim, raw, len(rules)), prim)
 
     return declare
 
@@ -281,6 +298,21 @@ def _structural1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[.
             d = raw(x.data, *params)
         except Exception as error:
             raise explain(prim, (x,), params, error) from None
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        return r
+
+    return op
+
+
+def _structural2(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
+    def op(x: Any, y: Any, *params: Any) -> Any:
+        if x.__class__ is not Array or y.__class__ is not Array:
+            return bind(prim, (x, y), params)
+        try:
+            d = raw(x.data, y.data, *params)
+        except Exception as error:
+            raise explain(prim, (x, y), params, error) from None
         r = new(Array)
         r.data = d if d.__class__ is ndarray else np.asarray(d)
         return r

@@ -49,8 +49,11 @@ def _check_bounds(name: str, i: Any, n: int) -> None:
 
 
 def _take_raw(x: Any, i: Any, axis: int) -> Any:
-    _check_bounds("take", i, x.shape[axis])
-    return np.take(x, i, axis)
+    try:
+        return x.take(i, axis)
+    except IndexError:
+        _check_bounds("take", i, x.shape[axis])
+        raise
 
 
 def _take_shape(x: Shape, i: Shape, axis: int) -> Shape:
@@ -178,8 +181,11 @@ def put(g: Value, i: Value, axis: int, n: int) -> Value:
 
 
 def _take_along_raw(x: Any, i: Any, axis: int) -> Any:
-    _check_bounds("take_along_axis", i, x.shape[axis])
-    return np.take_along_axis(x, i, axis)
+    try:
+        return x[i] if x.ndim == 1 else np.take_along_axis(x, i, axis)
+    except IndexError:
+        _check_bounds("take_along_axis", i, x.shape[axis])
+        raise
 
 
 def _take_along_shape(x: Shape, i: Shape, axis: int) -> Shape:
@@ -318,7 +324,7 @@ def scatter(x: Value, v: Value, i: Value) -> Value:
     """1-D x with v written at the positions i; of several writes to one the last stands."""
 
 
-_MODES = {
+COMBINED_AT = {
     "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
 }  # fmt: skip
 
@@ -326,7 +332,7 @@ _MODES = {
 def _combine_raw(x: Any, v: Any, i: Any, mode: str) -> Any:
     _check_bounds("scatter_combine", i, x.shape[0])
     out = x.copy()
-    _MODES[mode](out, i, v)
+    COMBINED_AT[mode](out, i, v)
     return out
 
 
@@ -404,7 +410,7 @@ _COMBINE = ["x", "v", "i", "mode"]
 
 def _combine_samples(rng: np.random.Generator) -> list[Sample]:
     i = np.asarray([0, -1, 0, 2])
-    return [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in _MODES]
+    return [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in COMBINED_AT]
 
 
 @structural(

@@ -79,7 +79,15 @@ def reshape(x: Value, shape: Shape) -> Value:
 def _broadcast_raw(x: Any, shape: Shape) -> Any:
     if x.ndim == 0:  # strides of 0 at 0.2 us; np.broadcast_to costs 1.8
         return np.ndarray(shape, x.dtype, x, 0, (0,) * len(shape))
-    return np.broadcast_to(x, shape)
+    lead = len(shape) - x.ndim
+    strides = [0] * lead
+    for n, m, s in zip(x.shape, shape[lead:], x.strides, strict=False):
+        if n != m and n != 1:
+            return np.broadcast_to(x, shape)  # refuses
+        strides.append(s if n == m else 0)
+    if lead < 0 or not x.flags.c_contiguous:
+        return np.broadcast_to(x, shape)
+    return np.ndarray(shape, x.dtype, x, 0, strides)
 
 
 def _broadcast_shape(x: Shape, shape: Shape) -> Shape:
@@ -331,8 +339,15 @@ def _turned(rank: int, axes: Shape) -> Triples:
     return tuple([(None, None, -1 if a in axes else 1) for a in range(rank)])
 
 
+def _flip_raw(x: Any, axes: Shape) -> Any:
+    return x[tuple([_BACKWARDS if a in axes else _WHOLE for a in range(x.ndim)])]
+
+
+_WHOLE, _BACKWARDS = slice(None), slice(None, None, -1)
+
+
 @structural(
-    np.flip, _flip_transpose, shape=lambda x, axes: x, batch=_flip_batch, onnx=_onnx_flip,
+    _flip_raw, _flip_transpose, shape=lambda x, axes: x, batch=_flip_batch, onnx=_onnx_flip,
     samples=calls(lambda rng: Sample((rng.normal(size=(2, 3)),), ((0, 1),))),
 )  # fmt: skip
 def flip(x: Value, axes: Shape) -> Value:

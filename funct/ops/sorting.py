@@ -33,9 +33,9 @@ def _comparable(x: Any) -> Any:
 def _argsort_raw(x: Any, axis: int, descending: bool) -> Any:
     x = _comparable(x)
     if not descending:
-        return np.argsort(x, axis, kind="stable")
+        return x.argsort(axis, "stable")
     n = x.shape[axis]  # stable in descending order: sort the reversed axis, reverse the permutation
-    back = np.argsort(np.flip(x, axis), axis, kind="stable")
+    back = np.flip(x, axis).argsort(axis, "stable")
     return np.flip(n - 1 - back, axis)
 
 
@@ -64,7 +64,9 @@ def argsort(x: Value, axis: int, descending: bool) -> Value:
 
 
 def _sort_raw(x: Any, axis: int, descending: bool) -> Any:
-    out = np.sort(_comparable(x), axis, kind="stable").astype(x.dtype, copy=False)
+    out = _comparable(x).copy("K")
+    out.sort(axis, "stable")
+    out = out.astype(x.dtype, copy=False)
     return np.flip(out, axis) if descending else out
 
 
@@ -149,7 +151,7 @@ def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:
 
 
 def _search_raw(x: Any, v: Any, side: Any) -> Any:
-    return np.searchsorted(_comparable(x), _comparable(v), side)
+    return _comparable(x).searchsorted(_comparable(v), side)
 
 
 @structural(

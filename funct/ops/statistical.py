@@ -253,7 +253,7 @@ _ARG_SAMPLES = calls(
 
 
 @structural(
-    lambda x, axis, keepdims: np.argmax(x, axis, keepdims=keepdims), None,
+    lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims), None,
     aval=_arg_aval, batch=_arg_batch, onnx=_onnx_arg("ArgMax"), samples=_ARG_SAMPLES,
 )  # fmt: skip
 def argmax(x: Value, axis: int, keepdims: bool) -> Value:
@@ -261,7 +261,7 @@ def argmax(x: Value, axis: int, keepdims: bool) -> Value:
 
 
 @structural(
-    lambda x, axis, keepdims: np.argmin(x, axis, keepdims=keepdims), None,
+    lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims), None,
     aval=_arg_aval, batch=_arg_batch, onnx=_onnx_arg("ArgMin"), samples=_ARG_SAMPLES,
 )  # fmt: skip
 def argmin(x: Value, axis: int, keepdims: bool) -> Value:
@@ -293,7 +293,7 @@ _SCAN_SAMPLES = calls(
 
 
 @structural(
-    np.cumsum, _cumsum_transpose, aval=_scan_aval, batch=_scan_batch,
+    lambda x, axis: x.cumsum(axis), _cumsum_transpose, aval=_scan_aval, batch=_scan_batch,
     onnx=_onnx_cumsum, samples=_SCAN_SAMPLES,
 )  # fmt: skip
 def cumulative_sum(x: Value, axis: int) -> Value:
@@ -318,7 +318,7 @@ def _cumprod_pull(g: Value, ans: Value, x: Value, axis: int) -> Value:
 
 
 @structural(
-    np.cumprod, Pair(_cumprod_push, _cumprod_pull, ["x", "axis"]),
+    lambda x, axis: x.cumprod(axis), Pair(_cumprod_push, _cumprod_pull, ["x", "axis"]),
     aval=_scan_aval, batch=_scan_batch, samples=_SCAN_SAMPLES,
     onnx=Absent("ONNX has CumProd from opset 26 on only"),
 )  # fmt: skip

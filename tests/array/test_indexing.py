@@ -355,3 +355,27 @@ def test_update_errors() -> None:
         xp.zeros(3, dtype="int64").at[0].divide(2)
     with pytest.raises(UnsupportedOperandError):
         xp.zeros(3).at[0].set("a")
+
+
+KEYS = {
+    "int": 1, "slice": slice(None, None, -2), "ints": (1, -1), "mixed": (slice(1, None), None, 0),
+    "dots": (..., 1), "rows": xp.asarray([2, 0, 2]), "columns": (slice(None), xp.asarray([1, 1])),
+    "grid": xp.asarray([[0, 1], [-1, 1]]), "pairs": (xp.asarray([0, 1]), xp.asarray([-1, 1])),
+    "behind": (0, xp.asarray([1, 0])), "mask": xp.asarray([True, False, True]),
+    "points": xp.asarray([[True, False], [False, True], [True, True]]), "none": xp.asarray([0])[:0],
+    "zero": xp.asarray(1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("update", ["set", "add", "multiply", "divide", "power", "min", "max"])
+def test_concrete_arrays_take_a_short_way_to_the_same_bits(key: Any, update: str) -> None:
+    """What NumPy does at once and what is composed of ops agree, also in the sign of zero."""
+    x = xp.asarray([[-0.0, 2.5], [0.1, -0.0], [0.7, 1.3]])
+    change = lambda x, v: getattr(x.at[key], update)(v)  # noqa: E731
+    for v in (-0.3 if update == "divide" else -0.0, 0.3, xp.asarray(3.0)):
+        composed = ft.jit(lambda x, v=v: change(x, v))(x)
+        assert bytes(np.asarray(change(x, v))) == bytes(np.asarray(composed))
+    read, composed = x[key], ft.jit(lambda x: x[key])(x)
+    assert bytes(np.ascontiguousarray(read)) == bytes(np.ascontiguousarray(composed))
+    assert read.shape == composed.shape

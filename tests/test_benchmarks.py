@@ -1,0 +1,78 @@
+"""The benchmark of the namespace leaves nothing out and compares equals. Nothing is timed here."""
+
+import re
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct.array as xp
+from benchmarks.namespace import call, rows
+
+ROWS = [pair for pairs in rows().values() for pair in pairs]
+ASKED = "\n".join(ours for ours, _ in ROWS)
+
+# What the function leaves open, and records of each library's own.
+OPEN = {
+    "xp.empty(16)", "xp.empty_like(x)", "xp.linalg.eig(m)", "x.device", "x.level",
+    "xp.finfo(xp.float64)", "xp.iinfo(xp.int64)", "xp.__array_namespace_info__()",
+    "x.__array_namespace__()",
+}  # fmt: skip
+
+
+def _functions(namespace: types.ModuleType, prefix: str) -> Iterator[str]:
+    for name in namespace.__all__:
+        found = getattr(namespace, name)
+        if isinstance(found, types.ModuleType):
+            yield from _functions(found, f"{prefix}.{name}")
+        elif callable(found) and not isinstance(found, type):
+            yield f"{prefix}.{name}"
+
+
+def test_every_function_has_a_row() -> None:
+    """A function that is added to the namespace is measured."""
+    assert [n for n in _functions(xp, "xp") if n + "(" not in ASKED] == []
+
+
+@pytest.mark.parametrize("owner", [xp.Array, xp.At])
+def test_every_method_and_attribute_has_a_row(owner: type) -> None:
+    """What is added to arrays is measured."""
+    asked = set(re.findall(r"\.(\w+)", ASKED))
+    assert [n for n in dir(owner) if n[0] != "_" and n not in asked] == []
+
+
+OPERATORS = (
+    "+", "-", "*", "/", "//", "%", "**", "@", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==",
+    "!=",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_operator_has_a_row(operator: str) -> None:
+    """Python's operators are measured too."""
+    assert f" {operator} " in ASKED
+
+
+@pytest.mark.parametrize(("ours", "theirs"), ROWS, ids=[ours for ours, _ in ROWS])
+def test_both_sides_of_a_row_are_equal(ours: str, theirs: str) -> None:
+    """NumPy is asked for the same thing."""
+    if ours in OPEN:
+        call(theirs, True)()
+        call(ours, False)()
+    else:
+        _compare(call(ours, False)(), call(theirs, True)())
+
+
+def _compare(a: Any, b: Any) -> None:
+    if isinstance(a, tuple | list):
+        assert len(a) == len(b)
+        for v, w in zip(a, b, strict=True):
+            _compare(v, w)
+    elif isinstance(a, xp.Tensor | np.ndarray | complex):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    else:
+        assert a == b
