@@ -223,6 +223,9 @@ class Tensor(Methods):
         """Refused: a tracer has no buffer to give away."""
         raise _cut("__dlpack__", "a buffer")
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
     @property
     def shape(self) -> Shape:
         """Lengths of the axes."""
@@ -488,9 +491,6 @@ class Array(Tensor):
             return data.__dlpack__(max_version=max_version)
         except BufferError as error:
             raise ExchangeError(f"__dlpack__: {error}") from None
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return wrap, (np.asarray(self.data),)

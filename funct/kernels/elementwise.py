@@ -72,8 +72,9 @@ def expm1(x: Any, /, out: Any = None) -> Any:
     if _kind(x) != "c":
         return np.expm1(x, out)
     with np.errstate(over="ignore", invalid="ignore"):
-        y = np.expm1(x)
+        y = np.asarray(np.expm1(x))
         edge = ~np.isfinite(y)
+    y.real += 0.0  # the standard has no -0 here
     if np.count_nonzero(edge):
         y = _put(y, edge, np.exp(x) - 1)
     return y if out is None else _put(out, True, y)

@@ -69,7 +69,8 @@ exp    nan 1 -> nan nan      exp    nan nan -> nan nan
 expm1  0 0 -> 0 0            expm1  1 inf -> nan nan      expm1  1 nan -> nan nan
 expm1  inf 0 -> inf 0        expm1  -inf 2 -> -1 0        expm1  inf 2 -> -inf inf
 expm1  -inf inf -> -1 ±0?    expm1  inf inf -> inf? nan   expm1  -inf nan -> -1 ±0?
-expm1  inf nan -> inf? nan   expm1  nan 0 -> nan 0        expm1  nan 1 -> nan nan
+expm1  -0 0 -> 0 0           expm1  -0 -0 -> 0 -0         expm1  inf nan -> inf? nan
+expm1  nan 0 -> nan 0        expm1  nan 1 -> nan nan
 log    -0 0 -> -inf pi       log    0 0 -> -inf 0         log    1 inf -> inf π/2
 log    -inf 1 -> inf pi      log    inf 1 -> inf 0        log    -inf inf -> inf 3π/4
 log    inf inf -> inf π/4    log    inf nan -> inf nan    log    nan inf -> inf nan
