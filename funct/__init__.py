@@ -40,6 +40,7 @@ from funct.transforms import custom_jvp as custom_jvp
 from funct.transforms import custom_linear_solve as custom_linear_solve
 from funct.transforms import custom_root as custom_root
 from funct.transforms import custom_vjp as custom_vjp
+from funct.transforms import custom_vmap as custom_vmap
 from funct.transforms import detect_anomaly as detect_anomaly
 from funct.transforms import draw_graph as draw_graph
 from funct.transforms import eval_shape as eval_shape
@@ -90,9 +91,9 @@ __all__ = [
     "ShapeDtype", "Tensor", "Zero", "all_gather", "all_to_all", "array", "associative_scan",
     "axis_index", "axis_size", "check_grads", "check_primitive", "check_pure", "checkpoint",
     "checkpoint_name", "checkpoint_policies", "closure_convert", "cond", "config", "custom_jvp",
-    "custom_linear_solve", "custom_root", "custom_vjp", "debug", "detect_anomaly", "draw_graph",
-    "errors", "eval_shape", "find_primitive", "fori_loop", "grad", "hessian", "hook", "hvp",
-    "intercept", "io_callback", "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose",
+    "custom_linear_solve", "custom_root", "custom_vjp", "custom_vmap", "debug", "detect_anomaly",
+    "draw_graph", "errors", "eval_shape", "find_primitive", "fori_loop", "grad", "hessian", "hook",
+    "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose",
     "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
     "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter", "pure_callback", "random",
     "saved_hooks", "scan", "sparse_hessian", "sparse_jacobian", "stop_gradient", "switch",

@@ -6,7 +6,7 @@ the missing one of the two modes is derived from the other by transposition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -25,6 +25,8 @@ class Region:
     push: forward rule, `push(primals, tangents) -> (values, tangents)`, or None.
     forward, backward: reverse rule, `forward(*values) -> (values, residuals)` and
         `backward(residuals, cotangents) -> cotangents, one per operand (None: zero)`, or both None.
+    batch: `batch(size, flags) -> Region` for operands with a batch on axis 0 where flags say, whose
+        results all have one; None for the function and its rules, batched op by op.
     """
 
     name: str
@@ -32,3 +34,4 @@ class Region:
     push: Callable[[Flat, Flat], tuple[Flat, Flat]] | None = None
     forward: Callable[..., tuple[Flat, Flat]] | None = None
     backward: Callable[[Flat, Flat], Flat] | None = None
+    batch: Callable[[Any, Sequence[bool]], Region] | None = None

@@ -24,6 +24,7 @@ from funct.transforms.cond import cond as cond
 from funct.transforms.cond import switch as switch
 from funct.transforms.custom import custom_jvp as custom_jvp
 from funct.transforms.custom import custom_vjp as custom_vjp
+from funct.transforms.custom import custom_vmap as custom_vmap
 from funct.transforms.draw import Drawing as Drawing
 from funct.transforms.draw import draw_graph as draw_graph
 from funct.transforms.forward import jvp as jvp
@@ -67,10 +68,11 @@ __all__ = [
     "DispatchTrace", "Drawing", "FallbackWarning", "Op", "Pullback", "Zero", "all_gather",
     "all_to_all", "associative_scan", "axis_index", "axis_size", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "closure_convert", "cond", "custom_jvp", "custom_linear_solve",
-    "custom_root", "custom_vjp", "detect_anomaly", "draw_graph", "eval_shape", "find_primitive",
-    "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback", "jacfwd", "jacrev",
-    "jet", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map", "node_hook",
-    "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive", "psum",
-    "psum_scatter", "pure_callback", "saved_hooks", "scan", "sparse_hessian", "sparse_jacobian",
-    "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp", "vmap", "while_loop",
+    "custom_root", "custom_vjp", "custom_vmap", "detect_anomaly", "draw_graph", "eval_shape",
+    "find_primitive", "fori_loop", "grad", "hessian", "hook", "hvp", "intercept", "io_callback",
+    "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose", "linearize", "make_graph", "map",
+    "node_hook", "offload", "once_differentiable", "pmax", "pmean", "pmin", "ppermute", "primitive",
+    "psum", "psum_scatter", "pure_callback", "saved_hooks", "scan", "sparse_hessian",
+    "sparse_jacobian", "stop_gradient", "switch", "trace_dispatch", "value_and_grad", "vjp", "vmap",
+    "while_loop",
 ]  # fmt: skip

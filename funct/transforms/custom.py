@@ -1,11 +1,12 @@
-"""custom_jvp and custom_vjp: a function that brings its own derivative rules.
+"""custom_jvp, custom_vjp and custom_vmap: a function that brings its own rules.
 
-One function may bring both; the mode it does not bring is derived from the one it does. Under vmap
-the rules are batched, under jit they are kept in the graph.
+One function may bring all three; the mode of derivatives that it does not bring is derived from the
+one it does. Under vmap the derivative rules are batched, under jit all are kept in the graph.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,24 +14,37 @@ from funct import tree as pytree
 from funct.array import asarray
 from funct.core import Region, bind_region
 from funct.errors import TransformError
+from funct.transforms.custom_batch import (
+    BatchRule,
+    batched_call,
+    needs_rule,
+    spread_out,
+    with_rule,
+)  # fmt: skip
 
-__all__ = ["custom_jvp", "custom_vjp"]
+__all__ = ["custom_jvp", "custom_vjp", "custom_vmap"]
 
 Fun = Callable[..., Any]
 
 
 class _Custom:
-    """A function with rules; `defjvp` and `defvjp` add them."""
+    """A function with rules; `defjvp`, `defvjp` and `def_vmap` add them.
+
+    Rules of a function that has some already, given as `fun`, stay valid.
+    """
 
     def __init__(self, fun: Fun, nondiff_argnums: Sequence[int] = ()) -> None:
         self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.nondiff_argnums: tuple[int, ...] = tuple(nondiff_argnums)
+        if isinstance(fun, _Custom) and not nondiff_argnums:
+            self.nondiff_argnums = fun.nondiff_argnums
         self.__name__ = getattr(fun, "__name__", "fun")
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__wrapped__ = fun
         self._jvp: Fun | None = None
         self._fwd: Fun | None = None
         self._bwd: Fun | None = None
+        self._vmap: Fun | None = None
 
     def defjvp(self, jvp: Fun) -> Fun:
         """Set the forward rule: `jvp(*nondiff, primals, tangents) -> (out, tangent_out)`."""
@@ -43,8 +57,40 @@ class _Custom:
         """
         self._fwd, self._bwd = fwd, bwd
 
-    def __call__(self, *args: Any) -> Any:
-        if self._jvp is None and self._fwd is None:
+    def def_vmap(self, rule: Fun) -> Fun:
+        """Set the batching rule: `rule(axis_size, in_batched, *args) -> (out, out_batched)`.
+
+        in_batched: a list with a tree of bools for each argument; the batch is on axis 0 of the
+        leaves where it says so. out_batched: the same for out, or a prefix of it.
+        """
+        self._vmap = rule
+        return rule
+
+    def _found(self, name: str) -> Any:
+        """A rule of this function, or of the one that it was made from."""
+        at: Any = self
+        while isinstance(at, _Custom):
+            if getattr(at, name) is not None:
+                return getattr(at, name)
+            at = at.fun
+        return None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:  # by name, as Python lets them be given; the rules get them by position
+            bound = inspect.signature(self.fun).bind(*args, **kwargs)
+            bound.apply_defaults()
+            if bound.kwargs:
+                names = ", ".join(bound.kwargs)
+                raise TransformError(
+                    f"{type(self).__name__}: {self.__name__} takes {names} by name alone, and "
+                    "rules get arguments by position"
+                )
+            args = bound.args
+        plain = self.fun
+        while isinstance(plain, _Custom):
+            plain = plain.fun
+        rules = [self._found(name) for name in ("_jvp", "_fwd", "_vmap")]
+        if all(r is None for r in rules) and not isinstance(self, custom_vmap):
             raise TransformError(
                 f"{type(self).__name__}: {self.__name__} has no derivative rule yet",
                 fix="call defjvp or defvjp first",
@@ -66,17 +112,25 @@ class _Custom:
             return tuple([asarray(o) for o in outs])
 
         def run(*xs: Any) -> tuple[Any, ...]:
-            return flat_out(self.fun(*full(xs)))
+            return flat_out(plain(*full(xs)))
 
-        region = Region(
-            self.__name__, run, self._push(held, spec, flat_out),
-            *self._reverse(held, spec, full, flat_out, shape),
-        )  # fmt: skip
+        batch = self._batch(fixed, spec, full, flat_out)
+        if rules[0] is None and rules[1] is None:
+            if not any(needs_rule(x) for x in leaves):
+                return plain(*args)
+            region = batched_call(self.__name__, run, batch)
+        else:
+            region = Region(
+                self.__name__, run, self._push(held, spec, flat_out),
+                *self._reverse(held, spec, full, flat_out, shape),
+            )  # fmt: skip
+            if rules[2] is not None:
+                region = with_rule(region, batch)
         outs = bind_region(region, leaves)
         return shape[0].unflatten(outs)
 
     def _push(self, held: list[Any], spec: Any, flat_out: Any) -> Any:
-        rule = self._jvp
+        rule = self._found("_jvp")
         if rule is None:
             return None
 
@@ -94,7 +148,7 @@ class _Custom:
     def _reverse(
         self, held: list[Any], spec: Any, full: Any, flat_out: Any, shape: list[Any]
     ) -> Any:
-        fwd, bwd = self._fwd, self._bwd
+        fwd, bwd = self._found("_fwd"), self._found("_bwd")
         if fwd is None or bwd is None:
             return None, None
         kept: list[Any] = []
@@ -125,6 +179,29 @@ class _Custom:
         return forward, backward
 
 
+    def _batch(self, fixed: set[int], spec: Any, full: Any, flat_out: Any) -> BatchRule:
+        rule = self._found("_vmap")
+
+        def batch(size: Any, flags: Sequence[bool], *xs: Any) -> tuple[Any, ...]:
+            if rule is None:
+                raise TransformError(
+                    f"custom_vmap: {self.__name__} has no batching rule yet",
+                    fix="call def_vmap first",
+                )
+            given = iter(spec.unflatten(flags))
+            count = len(fixed) + len(spec.children())
+            in_batched = [False if i in fixed else next(given) for i in range(count)]
+            result = rule(size, in_batched, *full(xs))
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TransformError(
+                    f"custom_vmap: the rule of {self.__name__} must return (out, out_batched)"
+                )
+            outs = flat_out(result[0])
+            return spread_out(self.__name__, size, result, outs)
+
+        return batch
+
+
 class custom_jvp(_Custom):
     """fun with a derivative rule of its own, forward mode first.
 
@@ -153,3 +230,28 @@ class custom_vjp(_Custom):
         >>> float(ft.grad(f)(xp.asarray(0.0)))
         3.0
     """
+
+
+class custom_vmap(_Custom):
+    """fun with a batching rule of its own.
+
+    Under `vmap` the rule is called instead of fun, also where derivatives are taken inside of vmap:
+    those of the batched function are then those of the rule. A rule may see operands of fun's
+    derivative that are batched where fun's own were not.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> @ft.custom_vmap
+        ... def dot(x, y):
+        ...     return xp.sum(x * y)
+        >>> @dot.def_vmap
+        ... def rule(axis_size, in_batched, x, y):
+        ...     return xp.matmul(x, y), True
+        >>> ft.vmap(dot, (0, None))(xp.ones((3, 2)), xp.ones(2)).tolist()
+        [2.0, 2.0, 2.0]
+
+    Source: `jax.custom_batching.custom_vmap`.
+    """
+
+    def __init__(self, fun: Fun) -> None:
+        super().__init__(fun)

@@ -5,6 +5,7 @@ border.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import optree
@@ -18,7 +19,7 @@ from funct.errors import FunctError, ShapeError, TransformError, TreeError
 from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Lanes, agreed, by_path, joined, select
 
-__all__ = ["Batch", "BatchTracer", "differs", "vmap", "whole"]
+__all__ = ["Batch", "BatchTracer", "differs", "lift", "vmap", "whole"]
 
 
 class BatchTracer(Tensor):
@@ -96,7 +97,8 @@ class Batch(Level):
         """The same call of the batched function, with batched rules."""
         flags = [a.__class__ is BatchTracer and a.level is self for a in args]
         vals = [a.value if b else a for a, b in zip(args, flags, strict=True)]
-        outs = bind_region(_lift(region, flags, self.size), vals)
+        make = region.batch if region.batch is not None else partial(lift, region)
+        outs = bind_region(make(self.size, flags), vals)
         return tuple([BatchTracer(o, self) for o in outs])
 
 
@@ -119,7 +121,8 @@ def _lanes(
     return run
 
 
-def _lift(region: Region, flags: Sequence[bool], size: int) -> Region:
+def lift(region: Region, size: Any, flags: Sequence[bool]) -> Region:
+    """The batched call: the function and its rules, op by op."""
     n = len(flags)
     counts: list[int] = []
 

@@ -84,11 +84,12 @@ class Watch(Level):
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """The same call one level down; what it and its rules do is watched."""
-        rules = (region.push, region.forward, region.backward)
+        push, forward, backward = [
+            None if f is None else self._inside(f)
+            for f in (region.push, region.forward, region.backward)
+        ]
         lifted = Region(
-            region.name,
-            self._inside(region.run),
-            *[None if f is None else self._inside(f) for f in rules],
+            region.name, self._inside(region.run), push, forward, backward, region.batch
         )
         vals = [self.lower(a) for a in args]
         before = {level: level.count for level in _tapes(vals)}
