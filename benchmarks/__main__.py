@@ -4,11 +4,11 @@ import os
 import platform
 import sys
 
-from benchmarks import compiled, eager, imports, namespace
+from benchmarks import compiled, eager, imports, namespace, transforms
 
 FAMILIES = {
     "imports": imports.run, "eager": eager.run, "compiled": compiled.run,
-    "namespace": namespace.run,
+    "namespace": namespace.run, "transforms": transforms.run,
 }  # fmt: skip
 
 
