@@ -9,12 +9,13 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import Absent, Joint, Level, Primitive, Region
-from funct.errors import DTypeError, ShapeError, TransformError
+from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph.capture import capture
 from funct.transforms.reverse import transpose, zero_like
 
 __all__ = [
-    "Forward", "ForwardTracer", "jvp", "linearize", "push_forward", "push_region", "split_aux",
+    "Forward", "ForwardTracer", "as_tuple", "jvp", "linearize", "push_forward", "push_region",
+    "split_aux",
 ]  # fmt: skip
 
 
@@ -167,8 +168,8 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
         >>> float(y), float(t)
         (9.0, 6.0)
     """
-    values, spec = pytree.flatten(tuple(primals))
-    directions, along = pytree.flatten(tuple(tangents))
+    values, spec = pytree.flatten(as_tuple("jvp", "primals", primals))
+    directions, along = pytree.flatten(as_tuple("jvp", "tangents", tangents))
     if spec != along:
         pytree.same_structure("jvp: tangents", primals, tangents)
     level = Forward("jvp", fun)
@@ -185,6 +186,17 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     value = shape.unflatten([_low(asarray(o), level) for o in outs])
     tangent = shape.unflatten([_tangent(asarray(o), level) for o in outs])
     return value, tangent, *aux
+
+
+def as_tuple(name: str, what: str, given: Any) -> tuple[Any, ...]:
+    """One tree per argument, as a tuple; an array in its place is the likely slip."""
+    if not isinstance(given, tuple | list):
+        got = type(given).__name__
+        raise TreeError(
+            f"{name}: {what} must be a tuple with one tree per argument, got {got}",
+            fix=f"{name}(fun, (x,), (v,))",
+        )
+    return tuple(given)
 
 
 def split_aux(name: str, out: Any) -> tuple[Any, Any]:
