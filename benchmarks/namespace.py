@@ -487,16 +487,20 @@ def operands() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def call(expression: str, theirs: bool) -> Callable[[], Any]:
-    """What evaluates an expression, on NumPy's arrays or on funct's."""
+def scope(theirs: bool) -> dict[str, Any]:
+    """The names that rows use, with NumPy's arrays or with funct's."""
     given = operands()
-    names = given if theirs else {name: xp.asarray(a) for name, a in given.items()}
-    scope = {
-        **names, "raw": given["x"], "xp": np if theirs else xp, "np": np, "scipy": scipy,
+    return {
+        **(given if theirs else {name: xp.asarray(a) for name, a in given.items()}),
+        "raw": given["x"], "xp": np if theirs else xp, "np": np, "scipy": scipy,
         "operator": operator, "written": written, "combined": combined, "scattered": scattered,
         "highest": highest,
     }  # fmt: skip
-    found: Callable[[], Any] = eval("lambda: " + expression, scope)
+
+
+def call(expression: str, theirs: bool) -> Callable[[], Any]:
+    """What evaluates an expression, on NumPy's arrays or on funct's."""
+    found: Callable[[], Any] = eval("lambda: " + expression, scope(theirs))
     return found
 
 

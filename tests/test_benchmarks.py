@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import funct as ft
 import funct.array as xp
-from benchmarks.namespace import call, rows
+from benchmarks.namespace import call, rows, scope
+from funct.tree import leaves
 
 ROWS = [pair for pairs in rows().values() for pair in pairs]
 ASKED = "\n".join(ours for ours, _ in ROWS)
@@ -63,6 +65,22 @@ def test_both_sides_of_a_row_are_equal(ours: str, theirs: str) -> None:
         call(ours, False)()
     else:
         _compare(call(ours, False)(), call(theirs, True)())
+
+
+def _gives_arrays(ours: str) -> bool:
+    return all(isinstance(v, xp.Tensor) for v in leaves(call(ours, False)()))
+
+
+@pytest.mark.parametrize("ours", [ours for ours, _ in ROWS if _gives_arrays(ours)])
+def test_short_ways_give_the_bits_that_compiled_graphs_give(ours: str) -> None:
+    """A function computes at once on concrete arrays what its ops give."""
+    names = scope(False)
+    arrays = {name: v for name, v in names.items() if isinstance(v, xp.Tensor)}
+    eager = eval(ours, names)
+    compiled = ft.jit(lambda given: eval(ours, {**names, **given}))(arrays)
+    for v, w in zip(leaves(eager), leaves(compiled), strict=True):
+        assert (v.shape, v.dtype) == (w.shape, w.dtype)
+        assert np.asarray(v).tobytes() == np.asarray(w).tobytes()
 
 
 def _compare(a: Any, b: Any) -> None:

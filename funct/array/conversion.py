@@ -169,7 +169,7 @@ def as_tensors(name: str, arrays: Any) -> list[Any]:
         raise UnsupportedOperandError(
             f"{name}: arrays must be a sequence of Tensors, got {type(arrays).__name__}"
         ) from None
-    return [asarray(a) for a in given]
+    return [a if a.__class__ is Array else asarray(a) for a in given]
 
 
 def _holds_tensor(obj: Any) -> bool:

@@ -6,6 +6,7 @@ is a guard. What lies outside the bins is left out.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from typing import Any
 
@@ -19,8 +20,9 @@ from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 from funct.array.statistical import max as greatest
 from funct.array.statistical import min as least
+from funct.array.tensor import Array
 from funct.errors import ArgumentError, DTypeError, ShapeError
-from funct.ops.families import constant
+from funct.ops.families import constant, wrap
 
 __all__ = [
     "bincount", "digitize", "histogram", "histogram_bin_edges", "one_hot", "segment_sum",
@@ -49,6 +51,9 @@ def bincount(
     _check_ids("bincount", x)
     if len(x.shape) != 1:
         raise ShapeError(f"bincount: x must be 1-D, got shape {x.shape}")
+    if x.__class__ is Array and weights is None and length is None:
+        with contextlib.suppress(TypeError, ValueError):  # refused by name below
+            return wrap(np.bincount(x.data, None, minlength))
     if length is None:
         length = max(_groups("bincount", x), operator.index(minlength))
     if weights is None:

@@ -15,11 +15,12 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
-from funct.array.conversion import asarray
+from funct.array.device import check_device
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import roll
 from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.ops.families import wrap
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
@@ -221,4 +222,5 @@ def _frequencies(name: str, k: Any, n: int, d: float, dtype: Any, device: Any) -
     dtype = np.dtype(np.float64) if dtype is None else as_dtype(name, dtype)
     if dtype.kind not in "fV":
         raise DTypeError(f"{name}: dtype must be floating, got {dtype}")
-    return asarray((k / (n * d)).astype(dtype), device=device)
+    check_device(name, device)
+    return wrap((k / (n * d)).astype(dtype))

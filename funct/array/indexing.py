@@ -333,6 +333,7 @@ class At:
         return self._write("max", v, "max")
 
 
+_ONCE = {"add": np.add, "multiply": np.multiply}
 _COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
 
 
@@ -365,12 +366,12 @@ def _assigned(x: Any, key: Any, v: Any) -> Any:
     keys = key if isinstance(key, tuple) else (key,)
     if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
         return None
-    raw = _bare(v)
-    if np.ndim(raw) and all(isinstance(k, int) for k in keys):
-        return None  # an array for one element, which NumPy is about to refuse
-    out = np.array(x.concrete())
-    if np.iscomplexobj(raw) and out.dtype.kind != "c":
-        return None
+    raw, out = _bare(v), np.array(x.concrete())
+    if raw.__class__ is not float:
+        if np.ndim(raw) and all(isinstance(k, int) for k in keys):
+            return None  # an array for one element, which NumPy is about to refuse
+        if np.iscomplexobj(raw) and out.dtype.kind != "c":
+            return None
     try:
         out[tuple([_bare(k) for k in keys])] = raw
     except (IndexError, OverflowError, TypeError, ValueError):
@@ -398,6 +399,10 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
         return None
     out = np.zeros(a.shape, a.dtype) if into is None else np.array(into.data, order="C")
     try:
+        if mode in _ONCE and _BASIC.issuperset(map(type, bare)):
+            part = out[bare if Ellipsis in bare else (*bare, Ellipsis)]
+            _ONCE[mode](part, raw, part)  # no element is selected twice
+            return out
         at = np.arange(a.size).reshape(a.shape)[bare]
         if raw.ndim:
             raw = np.broadcast_to(raw, at.shape).reshape(-1)
@@ -408,10 +413,12 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
 
 
 def _bare(x: Any) -> Any:
-    return x.concrete() if hasattr(x, "concrete") else x
+    return x.data if x.__class__ is families.Array else x
 
 
 def _is_known(x: Any) -> bool:
+    if x.__class__ is families.Array or x.__class__ is float:
+        return True
     if isinstance(x, Value):
         return not x.level.transforms
     return isinstance(x, bool | int | float | complex | np.number | np.bool_)

@@ -161,9 +161,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     given = integers("permute_dims", "axes", axes)
     order = tuple([normal_axis("permute_dims", a, rank) for a in given])
     if sorted(order) != list(range(rank)):
-        raise ShapeError(
-            f"permute_dims: axes must be a permutation of {rank} axes, got {axes}"
-        )
+        raise ShapeError(f"permute_dims: axes must be a permutation of {rank} axes, got {axes}")
     return ops.permute_dims(x, order)
 
 
@@ -243,6 +241,9 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         x, axis = reshape(x, (-1,)), 0
     k = normal_axis("repeat", axis, len(x.shape))
     if repeats.__class__ is int and repeats >= 0:
+        if x.__class__ is Array:
+            with contextlib.suppress(MemoryError):  # refused by name below
+                return wrap(x.data.repeat(repeats, k))
         return _repeated(x, repeats, k)
     counts = np.asarray(repeats.concrete() if isinstance(repeats, Tensor) else repeats)
     if counts.dtype.kind not in "iu":
@@ -323,6 +324,9 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     x = as_tensor("pad", x)
     pairs = _pairs(x, pad_width)
     if mode in ("edge", "reflect", "symmetric", "wrap"):
+        if x.__class__ is Array:
+            with contextlib.suppress(TypeError, ValueError):  # of rank 0, or refused by name below
+                return wrap(np.pad(x.data, pairs, mode))  # type: ignore[call-overload]
         for axis, pair in enumerate(pairs):
             if pair != (0, 0):
                 x = _extended(x, axis, pair, mode)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from string import ascii_letters
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import integers, normal_axis
 from funct.array.conversion import as_tensor
-from funct.array.tensor import matmul
+from funct.array.tensor import Array, matmul
 from funct.core import Shape, is_one
 from funct.errors import ShapeError, UnsupportedOperandError
 
@@ -34,7 +35,11 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
             f"einsum: subscripts must be a text, got {type(subscripts).__name__}"
         )
     operands = tuple([as_tensor("einsum", x) for x in operands])
-    terms, out = _parse(subscripts, [len(x.shape) for x in operands])
+    if len(operands) == 2 and {x.__class__ for x in operands} == {Array}:
+        spec = _one_contraction(subscripts, operands[0].shape, operands[1].shape)
+        if spec is not None:
+            return ops.contract(*operands, spec)
+    terms, out = _parse(subscripts, tuple([len(x.shape) for x in operands]))
     _check_lengths(subscripts, terms, operands)
     work = [_diagonal(x, t) for x, t in zip(operands, terms, strict=True)]
     for step in _order(terms, out, operands):
@@ -45,7 +50,19 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
     return ops.permute_dims(x, tuple([t.index(c) for c in out])) if t != out else x
 
 
-def _parse(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+@functools.lru_cache(512)
+def _one_contraction(subscripts: str, shape_x: Shape, shape_y: Shape) -> str | None:
+    """What `contract` does at once: no label stands twice or is summed within one operand."""
+    (s, t), out = _parse(subscripts, (len(shape_x), len(shape_y)))
+    size = dict(zip(s, shape_x, strict=True))
+    agree = all(size.setdefault(c, n) == n for c, n in zip(t, shape_y, strict=True))
+    once = len(set(s)) == len(s) and len(set(t)) == len(t)
+    joint = set(s) <= set(t + out) and set(t) <= set(s + out)
+    return f"{s},{t}->{out}" if agree and once and joint else None
+
+
+@functools.lru_cache(512)
+def _parse(subscripts: str, ranks: Shape) -> tuple[list[str], str]:
     """One label per axis for each operand and the result; `...` becomes labels nobody typed."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
@@ -95,6 +112,8 @@ def _check_lengths(subscripts: str, terms: list[str], operands: tuple[Any, ...])
 
 def _diagonal(x: Any, t: str) -> tuple[Any, str]:
     """A label that stands twice selects the diagonal of its two axes."""
+    if len(set(t)) == len(t):
+        return x, t
     for c in sorted(set(t)):
         while t.count(c) > 1:
             i, j = t.index(c), t.rindex(c)
@@ -193,7 +212,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         raise ShapeError(
             f"vecdot: axis {axis} must have one length, got {x.shape[-1]} and {y.shape[-1]}"
         )
-    row = ops.reshape(ops.conj(x), (*x.shape[:-1], 1, x.shape[-1]))
+    x = ops.conj(x) if x.dtype.kind == "c" else x
+    row = ops.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
     column = ops.reshape(y, (*y.shape, 1))
     try:
         out = ops.matmul(row, column)

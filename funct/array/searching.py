@@ -11,8 +11,9 @@ from funct.array.axes import integers, normal_axes, normal_axis
 from funct.array.conversion import as_tensor, asarray
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape
-from funct.array.tensor import Tensor
+from funct.array.tensor import Array, Tensor
 from funct.errors import DTypeError, ShapeError
+from funct.ops.families import wrap
 
 __all__ = [
     "argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "sort", "take",
@@ -22,6 +23,8 @@ __all__ = [
 
 def _arg(op: Any, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     if axis is None:
+        if len(x.shape) == 1:
+            return op(x, 0, keepdims)
         y = op(reshape(x, (-1,)), 0, False)
         return ops.reshape(y, (1,) * len(x.shape)) if keepdims else y
     return op(x, normal_axis(name, axis, len(x.shape)), keepdims)
@@ -50,6 +53,8 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of non-zero elements along axis."""
     x = as_tensor("count_nonzero", x)
+    if x.__class__ is Array and axis is None and not keepdims:
+        return wrap(np.asarray(np.count_nonzero(x.data)))
     hits = ops.astype(ops.not_equal(x, 0), np.dtype(np.int64))
     return ops.reduce_sum(hits, normal_axes("count_nonzero", axis, len(x.shape)), keepdims)
 
@@ -117,6 +122,8 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
         raise ShapeError(
             f"take_along_axis: ranks must agree, got x {x.shape}, indices {indices.shape}"
         )
+    if x.shape[:k] == indices.shape[:k] and x.shape[k + 1 :] == indices.shape[k + 1 :]:
+        return ops.take_along_axis(x, indices, k)
     rest_x, rest_i = ([1 if i == k else n for i, n in enumerate(v.shape)] for v in (x, indices))
     try:
         common = ops.families.broadcast_shapes(tuple(rest_x), tuple(rest_i))

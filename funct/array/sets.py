@@ -61,35 +61,39 @@ def unique_all(x: Any, /) -> UniqueAll:
     Source: Array API 2025.12 `unique_all`.
     """
     x = as_tensor("unique_all", x)
+    values, first, inverse, counts = _distinct(x, inverse=True, counts=True)
+    return UniqueAll(values, first, reshape(inverse, x.shape), counts)
+
+
+def _distinct(x: Any, *, inverse: bool = False, counts: bool = False) -> list[Any]:
+    """The distinct elements, where each stands first, and what else is asked for."""
     flat = reshape(x, (-1,))
     raw = flat.concrete()
     raw = raw.astype(np.float32) if raw.dtype.kind == "V" else raw  # NumPy cannot sort those
-    _, first, inverse, counts = np.unique(
-        raw, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
-    )
-    first, counts = (constant(np.asarray(v, np.int64)) for v in (first, counts))
-    inverse = constant(np.asarray(inverse.reshape(x.shape), np.int64))
-    return UniqueAll(ops.take(flat, first, 0), first, inverse, counts)
+    unique: Any = np.unique  # its stubs want literals
+    _, *found = unique(raw, True, inverse, counts, equal_nan=False)
+    places = [constant(v.astype(np.int64, copy=False)) for v in found]
+    return [ops.take(flat, places[0], 0), *places]
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements of x in ascending order, and how often each occurs."""
     x = as_tensor("unique_counts", x)
-    values, _, _, counts = unique_all(x)
+    values, _, counts = _distinct(x, counts=True)
     return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements of x in ascending order, and the indices that give x from them."""
     x = as_tensor("unique_inverse", x)
-    values, _, inverse, _ = unique_all(x)
-    return UniqueInverse(values, inverse)
+    values, _, inverse = _distinct(x, inverse=True)
+    return UniqueInverse(values, reshape(inverse, x.shape))
 
 
 def unique_values(x: Any, /) -> Any:
     """The distinct elements of x in ascending order; each takes the derivative of its first."""
     x = as_tensor("unique_values", x)
-    return unique_all(x).values
+    return _distinct(x)[0]
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:

@@ -61,7 +61,7 @@ def _square(x: NDArray[Any]) -> None:
 def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
     _square(x)
     half = x / 2  # first, for the sum of two large elements is infinite
-    return half + np.conj(np.swapaxes(half, -1, -2))
+    return half + (half.mT.conj() if x.dtype.kind == "c" else half.mT)
 
 
 def _phase(v: NDArray[Any]) -> NDArray[Any]:
@@ -158,7 +158,7 @@ def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
 def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
     w, v = np.linalg.eigh(_hermitian(x))
-    return w, v * _phase(v)
+    return w, v * _phase(v) if v.dtype.kind == "c" else v
 
 
 @_fails_with("the iteration did not converge; is every element finite?")

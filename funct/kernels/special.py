@@ -23,6 +23,7 @@ __all__ = [
 Raw = Callable[..., Any]
 
 _DOUBLE = np.dtype(np.float64)
+_DOUBLES = {_DOUBLE}
 
 
 @functools.cache
@@ -46,8 +47,8 @@ def keep_dtype(f: Raw) -> Raw:
 
     @functools.wraps(f)
     def raw(*args: Any) -> Any:
-        if len(args) == 1 and getattr(args[0], "dtype", None) == _DOUBLE:
-            return f(args[0])
+        if {getattr(a, "dtype", None) for a in args} == _DOUBLES:
+            return f(*args)
         kind = _result_dtype(args)
         wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
         real = np.empty(0, wide).real.dtype

@@ -241,6 +241,12 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
     weak = [i for i, rule in enumerate(prim.rules) if not isinstance(rule, Absent)]
 
     def op(*args: Any) -> Any:
+        known = [a.data for a in args[:n] if a.__class__ is Array]
+        if len(known) == n:
+            try:
+                return wrap(prim.raw(*known, *args[n:]))
+            except Exception as error:
+                raise explain(prim, args[:n], args[n:], error) from None
         operands = list(args[:n])
         dtypes = [a.dtype for a in operands if isinstance(a, Value)]
         if dtypes and len(dtypes) < n:
@@ -321,8 +327,17 @@ def _structural2(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[.
 
 
 def _structural(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
+    one = prim.results == 1
+
     def op(*args: Any) -> Any:
-        return bind(prim, args[:n], args[n:])
+        known = [a.data for a in args[:n] if a.__class__ is Array]
+        if len(known) < n:
+            return bind(prim, args[:n], args[n:])
+        try:
+            d = raw(*known, *args[n:])
+        except Exception as error:
+            raise explain(prim, args[:n], args[n:], error) from None
+        return wrap(d) if one else tuple(map(wrap, d))
 
     return op
 

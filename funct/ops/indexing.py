@@ -120,10 +120,16 @@ def take(x: Value, i: Value, axis: int) -> Value:
 
 
 def _put_raw(g: Any, i: Any, axis: int, n: int) -> Any:
-    _check_bounds("put", i, n)
     flat = g.reshape((*g.shape[:axis], i.size, *g.shape[axis + i.ndim :]))
     out = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
-    np.add.at(np.moveaxis(out, axis, 0), i.reshape(-1), np.moveaxis(flat, axis, 0))
+    into = out
+    if axis:
+        into, flat = np.moveaxis(out, axis, 0), np.moveaxis(flat, axis, 0)
+    try:
+        np.add.at(into, i.reshape(-1), flat)
+    except IndexError:
+        _check_bounds("put", i, n)
+        raise
     return out
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -89,30 +91,38 @@ def _labels(spec: str) -> tuple[str, str, str]:
 
 
 def _contract_raw(x: Any, y: Any, spec: str) -> Any:
+    of_x, of_y, n_both, n_left, n_inner, to_out = _layout(spec)
+    xs, ys = x.transpose(of_x), y.transpose(of_y)
+    both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
+    inner, right = xs.shape[n_both + n_left :], ys.shape[n_both + n_inner :]
+    if ys.shape[: n_both + n_inner] != both + inner:
+        raise ValueError("lengths")
+    if not inner:  # no sum, so no 0 to add: -0.0 stays
+        ones = (1,) * len(right), (1,) * n_left
+        product = xs.reshape(both + left + ones[0]) * ys.reshape(both + ones[1] + right)
+        return product.transpose(to_out)
+    summed = math.prod(inner)
+    product = np.matmul(
+        xs.reshape((*both, math.prod(left), summed)), ys.reshape((*both, summed, math.prod(right)))
+    )
+    return product.reshape(both + left + right).transpose(to_out)
+
+
+@functools.lru_cache(512)
+def _layout(spec: str) -> tuple[Any, ...]:
+    """Axes of x as (both, left, inner) and of y as (both, inner, right), how many of the first
+    three there are, and where the result's axes stand in (both, left, right).
+    """
     a, b, out = _labels(spec)
     both = [c for c in a if c in b and c in out]
     inner = [c for c in a if c in b and c not in out]
     left = [c for c in a if c not in b]
     right = [c for c in b if c not in a]
-    size = dict(zip(a, x.shape, strict=True)) | dict(zip(b, y.shape, strict=True))
-
-    def count(labels: list[str]) -> int:
-        return int(np.prod([size[c] for c in labels], dtype=np.int64))
-
-    xs = x.transpose([a.index(c) for c in both + left + inner])
-    ys = y.transpose([b.index(c) for c in both + inner + right])
-    lead = [size[c] for c in both]
     order = both + left + right
-    if not inner:  # no sum, so no 0 to add: -0.0 stays
-        product = xs.reshape([*(size[c] for c in both + left), *(1 for _ in right)]) * ys.reshape(
-            [*lead, *(1 for _ in left), *(size[c] for c in right)]
-        )
-        return product.transpose([order.index(c) for c in out])
-    product = np.matmul(
-        xs.reshape((*lead, count(left), count(inner))),
-        ys.reshape((*lead, count(inner), count(right))),
-    )
-    return product.reshape([size[c] for c in order]).transpose([order.index(c) for c in out])
+    return (
+        [a.index(c) for c in both + left + inner], [b.index(c) for c in both + inner + right],
+        len(both), len(left), len(inner), [order.index(c) for c in out],
+    )  # fmt: skip
 
 
 def _contract_aval(args: Args, params: Params) -> ShapeDtype:

@@ -35,8 +35,12 @@ def _argsort_raw(x: Any, axis: int, descending: bool) -> Any:
     if not descending:
         return x.argsort(axis, "stable")
     n = x.shape[axis]  # stable in descending order: sort the reversed axis, reverse the permutation
-    back = np.flip(x, axis).argsort(axis, "stable")
-    return np.flip(n - 1 - back, axis)
+    back = _turned(x, axis).argsort(axis, "stable")
+    return _turned(n - 1 - back, axis)
+
+
+def _turned(x: Any, axis: int) -> Any:
+    return x[(slice(None),) * axis + (slice(None, None, -1),)]
 
 
 def _onnx_argsort(w: Any, x: str, axis: int, descending: bool) -> str:
@@ -67,7 +71,7 @@ def _sort_raw(x: Any, axis: int, descending: bool) -> Any:
     out = _comparable(x).copy("K")
     out.sort(axis, "stable")
     out = out.astype(x.dtype, copy=False)
-    return np.flip(out, axis) if descending else out
+    return _turned(out, axis) if descending else out
 
 
 def _sort_push(t: Value, ans: Value, x: Value, axis: int, descending: bool) -> Value:
@@ -91,8 +95,8 @@ def sort(x: Value, axis: int, descending: bool) -> Value:
 
 
 def _top_k_raw(x: Any, axis: int, k: int) -> tuple[Any, Any]:
-    at = np.take(_argsort_raw(x, axis, True), np.arange(k), axis)
-    return np.take_along_axis(x, at, axis), at
+    at = _argsort_raw(x, axis, True)[(slice(None),) * axis + (slice(k),)].copy()
+    return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis), at
 
 
 def _top_k_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype]:
@@ -170,11 +174,11 @@ def searchsorted(x: Value, v: Value, side: str) -> Value:
 
 
 def _running_raw(x: Any, axis: int, largest: bool) -> Any:
-    best = np.moveaxis((np.maximum if largest else np.minimum).accumulate(x, axis), axis, 0)
+    best = (np.maximum if largest else np.minimum).accumulate(x, axis).swapaxes(0, axis)
     new = np.zeros(best.shape, bool)
     new[1:] = (best[1:] != best[:-1]) & (best[:-1] == best[:-1])  # behind a NaN nothing is new
     places = np.arange(len(best)).reshape(-1, *(1,) * (best.ndim - 1))
-    return np.moveaxis(np.maximum.accumulate(np.where(new, places, 0), 0), 0, axis)
+    return np.maximum.accumulate(np.where(new, places, 0), 0).swapaxes(0, axis)
 
 
 @structural(

@@ -9,6 +9,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.creation import zeros
+from funct.array.tensor import Array
 from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError
 from funct.ops.matrices import check_matrix, column, real_dtype
@@ -48,6 +49,8 @@ def _nonzero_abs(x: Any) -> Any:
 
 def _power(x: Any, p: float) -> Any:
     """x**p for x >= 0, 0 with every derivative where x is 0."""
+    if x.__class__ is Array and p > 0:
+        return ops.sqrt(x) if p == 0.5 else ops.pow(x, p)
     zero = ops.equal(x, 0)
     safe = ops.where(zero, 1.0, x)
     return ops.where(zero, 0.0, ops.sqrt(safe) if p == 0.5 else ops.pow(safe, p))
