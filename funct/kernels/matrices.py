@@ -228,7 +228,7 @@ def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     else:  # SciPy loses axes of nothing
         p = np.broadcast_to(np.eye(m), (*lead, m, m))
         low, up = (np.empty((*lead, *s), x.dtype) for s in ((m, min(m, n)), (min(m, n), n)))
-    return p.astype(low.real.dtype, copy=False), low, up
+    return p.real.astype(low.real.dtype, copy=False), low, up  # SciPy's 1 x 1 p has x's dtype
 
 
 def expm(x: NDArray[Any], /) -> NDArray[Any]:

@@ -58,7 +58,8 @@ def test_nan(case: Any, keepdims: bool) -> None:
         warnings.simplefilter("ignore")  # NumPy warns of slices that are all NaN
         expected = np.asarray(np.nanmedian(y, axis, keepdims=keepdims))
         thirds = np.asarray(np.nanquantile(y, 0.3, axis, keepdims=keepdims))
-    laws.close(xp.nanmedian(xp.asarray(y), axis, keepdims=keepdims), expected, 1e-6)
+    # a mean of two numbers of opposite sign keeps the rounding of the larger
+    laws.close(xp.nanmedian(xp.asarray(y), axis, keepdims=keepdims), expected, 1e-6, 1e-6)
     out = xp.nanquantile(xp.asarray(y), 0.3, axis, keepdims=keepdims)
     laws.close(out, thirds.astype(x.dtype), 1e-5, 1e-6)
     hole = np.array(np.isnan(y))
