@@ -4,8 +4,8 @@ The names are NumPy's scalar types, as in NumPy and JAX: `x.dtype == xp.float32`
 a dtype is asked for either will do. (A `numpy.dtype` itself would equal None where it is float64.)
 
 Beyond the standard there are float16 and five dtypes for storage, from ml_dtypes: bfloat16, two
-float8, int4 and uint4. NumPy computes with those in float32 or int8 and rounds; with a Python float
-they give float32.
+float8, int4 and uint4. NumPy computes with those in float32 or int8 and rounds; a Python number
+beside them takes their dtype, as beside any other.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 
-from funct.core import Value
+from funct.core import FLOATING, INEXACT, NARROW, Value, narrow_of
 from funct.errors import ArgumentError, DTypeError
 
 __all__ = [
@@ -56,11 +56,11 @@ _KINDS = {
     "bool": _dtypes(bool),
     "signed integer": _dtypes(int4, int8, int16, int32, int64),
     "unsigned integer": _dtypes(uint4, uint8, uint16, uint32, uint64),
-    "real floating": _dtypes(float8_e4m3fn, float8_e5m2, bfloat16, float16, float32, float64),
-    "complex floating": _dtypes(complex64, complex128),
+    "real floating": FLOATING,
+    "complex floating": INEXACT - FLOATING,
 }
 _KINDS["integral"] = _KINDS["signed integer"] | _KINDS["unsigned integer"]
-_KINDS["numeric"] = _KINDS["integral"] | _KINDS["real floating"] | _KINDS["complex floating"]
+_KINDS["numeric"] = _KINDS["integral"] | INEXACT
 
 DTYPES = _KINDS["bool"] | _KINDS["numeric"]
 _SPELLED: dict[Any, DType] = {s: d for d in DTYPES for s in (d, d.type, d.name)}
@@ -102,7 +102,12 @@ def result_type(*arrays_scalars_and_dtypes: Any) -> Any:
     given = [_promotable(a) for a in arrays_scalars_and_dtypes]
     if not given:
         raise ArgumentError("result_type: at least one array, number or dtype is needed")
+    kinds = [a for a in given if isinstance(a, np.dtype)]
     try:
+        if kinds and len(kinds) < len(given):  # NumPy weighs numbers wrongly beside a narrow dtype
+            kind = np.result_type(*kinds)
+            numbers = [a for a in given if not isinstance(a, np.dtype)]
+            given = [kind, *[narrow_of(a, kind) if kind in NARROW else a for a in numbers]]
         return as_dtype("result_type", np.result_type(*given))
     except TypeError:
         names = ", ".join(str(a) for a in given)
@@ -140,7 +145,7 @@ class FloatLimits:
 def finfo(type: Any, /) -> FloatLimits:
     """Limits of a floating dtype or of an array's; those of its parts for a complex one."""
     dtype = type.dtype if isinstance(type, Value) else as_dtype("finfo", type)
-    if dtype not in _KINDS["real floating"] | _KINDS["complex floating"]:
+    if dtype not in INEXACT:
         raise DTypeError(f"finfo: dtype must be floating, got {dtype}")
     info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return FloatLimits(

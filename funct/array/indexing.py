@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from funct import ops
-from funct.core import Shape, Size, Value, is_one
+from funct.core import INEXACT, Shape, Size, Value, is_one
 from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError, UnsupportedOperandError
 from funct.ops import families
 from funct.ops.families import broadcast_shapes, constant, wrap
@@ -313,7 +313,7 @@ class At:
 
     def divide(self, v: Any) -> Any:
         """Divide; repeated positions divide repeatedly. x must be floating or complex."""
-        if self._x.dtype.kind not in "fc":
+        if self._x.dtype not in INEXACT:
             raise DTypeError(
                 f"x.at[...].divide: x must be floating or complex, got {self._x.dtype}",
                 fix="use set with the floor division, or x.astype first",

@@ -16,6 +16,7 @@ from funct.array.conversion import as_tensor, asarray, promoted
 from funct.array.creation import full
 from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
+from funct.core import NARROW
 from funct.ops.families import constant
 
 __all__ = [
@@ -69,7 +70,7 @@ def _distinct(x: Any, *, inverse: bool = False, counts: bool = False) -> list[An
     """The distinct elements, where each stands first, and what else is asked for."""
     flat = reshape(x, (-1,))
     raw = flat.concrete()
-    raw = raw.astype(np.float32) if raw.dtype.kind == "V" else raw  # NumPy cannot sort those
+    raw = raw.astype(np.float32) if raw.dtype in NARROW else raw  # NumPy cannot sort those
     unique: Any = np.unique  # its stubs want literals
     _, *found = unique(raw, True, inverse, counts, equal_nan=False)
     places = [constant(v.astype(np.int64, copy=False)) for v in found]

@@ -18,7 +18,18 @@ from funct import ops
 from funct.array.device import CPU, Device, check_device
 from funct.array.indexing import At, index, selected
 from funct.array.methods import Methods
-from funct.core import Level, Operand, Primitive, Region, Shape, Size, Value
+from funct.core import (
+    FLOATING,
+    INEXACT,
+    Level,
+    Operand,
+    Primitive,
+    Region,
+    Shape,
+    Size,
+    Value,
+    narrow_operands,
+)
 from funct.errors import (
     ArgumentError,
     ConcretizationError,
@@ -202,8 +213,9 @@ class Tensor(Methods):
         if any(n != 1 for n in self.shape):
             raise ShapeError(f"item: the array must have one element, got shape {self.shape}")
         x = self if not self.shape else ops.reshape(self, ())
-        kind = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[self.dtype.kind]
-        return kind(x)
+        if x.dtype in FLOATING:
+            return float(x)
+        return complex(x) if x.dtype in INEXACT else bool(x) if x.dtype == np.bool_ else int(x)
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -349,7 +361,7 @@ class Ground(Level):
         """Compute the op on buffers."""
         try:
             raws = [a.data if a.__class__ is Array else _raw(a) for a in args]
-            d = prim.raw(*raws, *params)
+            d = prim.raw(*narrow_operands(raws), *params)
         except Exception as error:
             raise explain(prim, args, params, error) from None
         if prim.results == 1:

@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 
 from funct import tree
-from funct.array import asarray, stack
+from funct.array import asarray, finfo, stack
+from funct.core import INEXACT
 from funct.errors import ArgumentError, GradientError
 from funct.transforms import jvp, vjp, vmap
 
@@ -66,7 +67,7 @@ def check_grads(
     named = tree.flatten_with_path(args)
     leaves, spec = tree.flatten(args)
     leaves = [asarray(x) for x in leaves]
-    at = [k for k, x in enumerate(leaves) if x.dtype.kind in "fc"]
+    at = [k for k, x in enumerate(leaves) if x.dtype in INEXACT]
     if not at:
         raise ArgumentError("check_grads: no argument has floating or complex elements")
     paths: list[str] = []
@@ -77,11 +78,11 @@ def check_grads(
             full[k] = x
         found = tree.flatten_with_path(fun(*spec.unflatten(full)))
         found = [(p, asarray(o)) for p, o in found]
-        found = [(p, o) for p, o in found if o.dtype.kind in "fc"]
+        found = [(p, o) for p, o in found if o.dtype in INEXACT]
         paths[:] = [p for p, _ in found]
         return [o for _, o in found]
 
-    low = any(np.finfo(leaves[k].dtype).eps > 1e-10 for k in at)
+    low = any(finfo(leaves[k].dtype).eps > 1e-10 for k in at)
     rule = _Tolerance(
         eps if eps is not None else (1e-2 if low else 1e-6),
         atol if atol is not None else (1e-2 if low else 1e-5),

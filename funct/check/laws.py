@@ -15,7 +15,7 @@ import numpy as np
 from funct import array as xp
 from funct import transforms as ft
 from funct import tree
-from funct.core import ShapeDtype
+from funct.core import FLOATING, INEXACT, ShapeDtype
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -53,7 +53,7 @@ def same(actual: Any, expected: Any) -> None:
 
 def varying(args: Sequence[Any]) -> list[int]:
     """Positions of the floating and complex operands."""
-    return [i for i, a in enumerate(args) if a.dtype.kind in "fc"]
+    return [i for i, a in enumerate(args) if a.dtype in INEXACT]
 
 
 def noise(rng: Generator, x: Any) -> Any:
@@ -79,7 +79,7 @@ def restrict(fun: Fun, args: Sequence[Any], at: Sequence[int]) -> Fun:
             full[i] = x
         out = fun(*full)
         outs = out if isinstance(out, tuple) else (out,)
-        return tuple([o for o in outs if o.dtype.kind in "fc"])
+        return tuple([o for o in outs if o.dtype in INEXACT])
 
     return free
 
@@ -146,7 +146,7 @@ def lanes(rng: Generator, x: Any, n: int = 3) -> Any:
     flat, axes = x.reshape(-1), tuple(range(x.ndim))
     ordered = flat.size > 1 and x.dtype.kind != "c" and bool(np.all(flat[1:] >= flat[:-1]))
     rows = [x if ordered or not axes else np.roll(x, (k,) * x.ndim, axes) for k in range(n)]
-    if x.dtype.kind in "fc":
+    if x.dtype in INEXACT:
         rows = [r * (1.0 + 0.05 * k) for k, r in enumerate(rows)]
     return xp.asarray(np.stack(rows).reshape(n, *x.shape).astype(x.dtype))
 
@@ -204,7 +204,7 @@ def check_nesting(fun: Fun, args: Sequence[Any], rng: Generator, tol: float = 1e
     total = ft.grad(lambda *a: xp.sum(ft.vmap(scalar)(*a)), nums)
     close(total(*many), loop, tol, tol)
     close(ft.jit(total)(*many), loop, tol, tol)
-    if all(x.dtype.kind == "f" for x in xs) and sum(x.size for x in xs) <= 24:
+    if all(x.dtype in FLOATING for x in xs) and sum(x.size for x in xs) <= 24:
         h = ft.hessian(scalar, nums)(*xs)
         close(ft.jit(ft.hessian(scalar, nums))(*xs), h, tol, tol)
         close(ft.jacrev(ft.jacrev(scalar, nums), nums)(*xs), h, tol, tol)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from funct.array import asarray
+from funct.array import asarray, finfo
 from funct.check import laws
-from funct.core import Absent, Primitive, Sample
+from funct.core import INEXACT, Absent, Primitive, Sample
 from funct.errors import ArgumentError, LawError, UndefinedDerivativeError
 from funct.transforms import jvp, vjp
 
@@ -67,7 +67,7 @@ def _laws(prim: Primitive, sample: Sample, tol: float) -> list[tuple[str, Callab
     def rng() -> Any:
         return np.random.default_rng(0)
 
-    low = any(a.dtype.kind in "fc" and np.finfo(a.dtype).eps > 1e-10 for a in args)
+    low = any(a.dtype in INEXACT and finfo(a.dtype).eps > 1e-10 for a in args)
     found = [
         ("purity", lambda: laws.check_purity(call, args)),
         ("the abstract rule", lambda: laws.check_aval(call, args)),
@@ -84,7 +84,7 @@ def _laws(prim: Primitive, sample: Sample, tol: float) -> list[tuple[str, Callab
 def _absent(prim: Primitive, call: Callable[..., Any], args: list[Any]) -> None:
     """A rule that does not exist raises an error with the op's name and the stated reason."""
     for i, rule in enumerate(prim.rules):
-        if not isinstance(rule, Absent) or args[i].dtype.kind not in "fc":
+        if not isinstance(rule, Absent) or args[i].dtype not in INEXACT:
             continue
         _refuses(prim, i, rule, call, args)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from funct import tree
 from funct.array import Tensor, asarray
+from funct.core import INEXACT
 from funct.errors import FunctError, PurityError
 from funct.graph import Graph
 from funct.transforms import make_graph
@@ -79,7 +80,7 @@ def _same(a: list[Any], b: list[Any]) -> bool:
 
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype in INEXACT)
     return bool(a == b) or a is b
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct.compile.plan import Plan, plan
-from funct.core import Size
+from funct.core import NARROW, Size
 from funct.graph import Graph, Guard, Node, Var
 
 __all__ = ["MISS", "build", "source"]
@@ -90,7 +90,7 @@ def _literal(p: Any, names: dict[str, Any]) -> str:
         return repr(p)
     if isinstance(p, Size):
         return f"({p!r})"
-    if isinstance(p, np.dtype):
+    if isinstance(p, np.dtype) and p not in NARROW:
         return repr(p)
     if isinstance(p, tuple):
         return f"({''.join(_literal(v, names) + ', ' for v in p)})"

@@ -1,5 +1,12 @@
 """What a value, a level, a rule and a primitive are. Imports no op and no Tensor."""
 
+from funct.core.dtypes import FLOATING as FLOATING
+from funct.core.dtypes import INEXACT as INEXACT
+from funct.core.dtypes import NARROW as NARROW
+from funct.core.dtypes import WIDE as WIDE
+from funct.core.dtypes import in_wide as in_wide
+from funct.core.dtypes import narrow_of as narrow_of
+from funct.core.dtypes import narrow_operands as narrow_operands
 from funct.core.level import Level as Level
 from funct.core.level import bind as bind
 from funct.core.level import bind1 as bind1
@@ -36,9 +43,10 @@ from funct.core.value import Shape as Shape
 from funct.core.value import Value as Value
 
 __all__ = [
-    "Absent", "Derived", "Diagonal", "Joint", "Level", "Linear", "Lowering", "Number", "OnnxWriter",
-    "Operand", "Pair", "Primitive", "Region", "Rule", "Sample", "Shape", "ShapeDtype", "Size",
-    "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region", "catalogue", "enter",
-    "ground_level", "is_one", "join", "lookup", "open_shape", "set_ground", "size_values",
-    "top_level",
+    "FLOATING", "INEXACT", "NARROW", "WIDE", "Absent", "Derived", "Diagonal", "Joint", "Level",
+    "Linear",
+    "Lowering", "Number", "OnnxWriter", "Operand", "Pair", "Primitive", "Region", "Rule", "Sample",
+    "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region",
+    "catalogue", "enter", "ground_level", "in_wide", "is_one", "join", "lookup", "narrow_of",
+    "narrow_operands", "open_shape", "set_ground", "size_values", "top_level",
 ]  # fmt: skip

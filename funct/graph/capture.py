@@ -22,6 +22,7 @@ from funct.core import (
     ShapeDtype,
     Size,
     SizeScope,
+    narrow_operands,
     open_shape,
     size_values,
 )
@@ -212,6 +213,7 @@ class Capture(Level):
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Write the op down; its result has a shape and a dtype, no value yet."""
         args = [int(a) if isinstance(a, Size) else a for a in args]  # guards the size
+        args = narrow_operands(args)
         try:
             avals = prim.aval(args, params)
         except FunctError:

@@ -17,6 +17,7 @@ from typing import Any
 from einops._backends import AbstractBackend
 
 from funct.array import Tensor
+from funct.core import FLOATING
 from funct.interop import rebind
 
 __all__ = ["FunctBackend"]
@@ -69,7 +70,7 @@ class FunctBackend(AbstractBackend):
 
     def is_float_type(self, x: Any) -> bool:
         """Whether a mean of x makes sense."""
-        return x.dtype.kind == "f"
+        return x.dtype in FLOATING
 
     def add_axis(self, x: Any, new_position: int) -> Any:
         """x with an axis of length 1."""

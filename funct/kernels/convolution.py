@@ -77,9 +77,9 @@ def output_size(
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to sum in: float32 for the 2-byte floats (float16, bfloat16), else `dtype`."""
-    is_half = dtype.itemsize == 2 and dtype.kind not in "iu"
-    return np.dtype(np.float32) if is_half else dtype
+    """The dtype to sum in: float32 for floats of one or two bytes, else `dtype`."""
+    is_short = dtype.itemsize <= 2 and dtype.kind not in "biu"
+    return np.dtype(np.float32) if is_short else dtype
 
 
 def _overlap(size: Sizes, padding: Padding) -> tuple[Index, Index]:

@@ -31,7 +31,7 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
 
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
-    if _kind(x) != "f" and _kind(y) != "f":
+    if _kind(x) not in "fV" and _kind(y) not in "fV":  # V: the narrow dtypes of ml_dtypes
         return np.floor_divide(x, y, out)
     edge = np.isinf(x) | np.isinf(y)
     if not np.count_nonzero(edge):

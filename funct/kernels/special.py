@@ -50,10 +50,10 @@ def keep_dtype(f: Raw) -> Raw:
         if {getattr(a, "dtype", None) for a in args} == _DOUBLES:
             return f(*args)
         kind = _result_dtype(args)
-        wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
+        wide = np.dtype(np.float32) if kind.itemsize <= 2 else kind
         real = np.empty(0, wide).real.dtype
         y = f(*[np.asarray(a, wide if np.iscomplexobj(a) else real) for a in args])
-        if kind.itemsize == 2:
+        if kind.itemsize <= 2:
             return y.astype(kind)
         if y.real.dtype == real:
             return y

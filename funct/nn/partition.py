@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from funct import tree
+from funct.core import INEXACT
 from funct.errors import ArgumentError
 from funct.nn.module import named_leaves
 
@@ -18,7 +19,7 @@ M = TypeVar("M")
 def is_inexact_array(leaf: Any) -> bool:
     """Whether a leaf is an array of floating or complex numbers."""
     dtype = getattr(leaf, "dtype", None)
-    return dtype is not None and (dtype.kind in "fc" or "float" in dtype.name)
+    return dtype is not None and (dtype in INEXACT or "float" in dtype.name)
 
 
 def is_parameter(path: str, leaf: Any, kind: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 import funct.array as xp
 from funct import tree
 from funct.array import Tensor
+from funct.core import NARROW
 from funct.errors import FunctError, StateDictError
 from funct.nn.module import named_leaves
 from funct.nn.partition import is_inexact_array
@@ -84,7 +85,7 @@ def _fitted(own: Any, given: Any) -> Any:
     if new.dtype == own.dtype:
         return new
     floats = is_inexact_array(own) and is_inexact_array(new)
-    same_kind = own.dtype.kind == new.dtype.kind or "V" in (own.dtype.kind, new.dtype.kind)
+    same_kind = own.dtype.kind == new.dtype.kind or not NARROW.isdisjoint((own.dtype, new.dtype))
     if not (same_kind and (floats or np.can_cast(new.dtype, own.dtype, "safe"))):
         raise _MisfitError(f"expected dtype {own.dtype}, got {new.dtype}")
     return xp.astype(new, own.dtype)

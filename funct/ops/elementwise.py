@@ -6,6 +6,8 @@ the adjoint. Sources: Array API 2025.12; derivatives from DLMF chapters 4 and 7.
 
 from __future__ import annotations
 
+import cmath
+import math
 from typing import Any
 
 import numpy as np
@@ -226,7 +228,16 @@ def _pow_rule_x1(g: Value, x1: Value, x2: Operand) -> Value:
     return g * ops.where(zero, 0.0, x2 * ops.pow(x1, ops.where(zero, 1.0, x2 - 1)))
 
 
+def _log(x: complex, dtype: np.dtype[Any]) -> complex:
+    """Logarithm of a Python number as one again, which takes the dtype of what it meets."""
+    if isinstance(x, complex) or (x < 0 and dtype.kind == "c"):
+        return cmath.log(x)
+    return math.log(x) if x > 0 else math.nan
+
+
 def _pow_rule_x2(g: Value, ans: Value, x1: Operand, x2: Value) -> Value:
+    if isinstance(x1, bool | int | float | complex):
+        return g * ans * (_log(x1, x2.dtype) if x1 != 0 else 0.0)
     zero = ops.equal(x1, 0)  # 0**x2 is constantly 0 for x2 > 0
     return g * ans * ops.where(zero, 0.0, ops.log(ops.where(zero, 1.0, x1)))
 

@@ -17,7 +17,19 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 
 from funct import core, ops
-from funct.core import Absent, Diagonal, Linear, Primitive, Rule, Sample, ShapeDtype, Size, Value
+from funct.core import (
+    NARROW,
+    Absent,
+    Diagonal,
+    Linear,
+    Primitive,
+    Rule,
+    Sample,
+    ShapeDtype,
+    Size,
+    Value,
+    narrow_of,
+)
 from funct.core.level import bind, bind1, bind2
 from funct.errors import (
     AllocationError,
@@ -196,11 +208,14 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
                 if k is Array:
                     d = raw(x.data, y.data)
                 elif k is float or k is int:
-                    d = raw(x.data, y)  # NumPy 2 gives a Python number the other operand's dtype
+                    v = x.data
+                    # NumPy 2 gives a Python number the other operand's dtype, if it is its own
+                    d = raw(v, y if v.dtype not in NARROW else narrow_of(y, v.dtype))
                 else:
                     return bind2(prim, x, y)
             elif k is Array and (c is float or c is int):
-                d = raw(x, y.data)
+                w = y.data
+                d = raw(x if w.dtype not in NARROW else narrow_of(x, w.dtype), w)
             else:
                 return bind2(prim, x, y)
         except Exception as error:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, Sample, ShapeDtype, Value
+from funct.core import NARROW, WIDE, Primitive, Sample, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.ops.families import broadcast_shapes, match_operand, pad_rank, structural
 from funct.ops.samples import calls
@@ -26,6 +26,14 @@ Flags = Sequence[bool]
 def _matmul_raw(x: Any, y: Any) -> Any:
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError("rank")
+    return _product(x, y)
+
+
+def _product(x: Any, y: Any) -> Any:
+    """NumPy's matmul; of narrow dtypes it is taken in the wide one and rounded once."""
+    if x.dtype in NARROW and y.dtype in NARROW:
+        kind = np.result_type(x.dtype, y.dtype)
+        return np.matmul(x.astype(WIDE[x.dtype]), y.astype(WIDE[y.dtype])).astype(kind)
     return np.matmul(x, y)
 
 
@@ -102,7 +110,7 @@ def _contract_raw(x: Any, y: Any, spec: str) -> Any:
         product = xs.reshape(both + left + ones[0]) * ys.reshape(both + ones[1] + right)
         return product.transpose(to_out)
     summed = math.prod(inner)
-    product = np.matmul(
+    product = _product(
         xs.reshape((*both, math.prod(left), summed)), ys.reshape((*both, summed, math.prod(right)))
     )
     return product.reshape(both + left + right).transpose(to_out)

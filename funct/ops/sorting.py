@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import NARROW, Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.ops.families import first_axis, structural
 from funct.ops.samples import calls
 
@@ -27,7 +27,7 @@ def _axis_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 
 def _comparable(x: Any) -> Any:
     """x as NumPy can sort it: of the dtypes added to it, it does not know where NaN belongs."""
-    return x.astype(np.float32) if x.dtype.kind == "V" else x
+    return x.astype(np.float32) if x.dtype in NARROW else x
 
 
 def _argsort_raw(x: Any, axis: int, descending: bool) -> Any:

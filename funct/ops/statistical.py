@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Size, Value
+from funct.core import (
+    INEXACT,
+    NARROW,
+    Absent,
+    Pair,
+    Primitive,
+    Sample,
+    Shape,
+    ShapeDtype,
+    Size,
+    Value,
+    in_wide,
+)
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
@@ -75,11 +87,13 @@ _or: Any = np.logical_or.reduce
 
 
 def _sum_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    if x.dtype in NARROW:
+        return in_wide(_sum_raw, x, axes, keepdims)
     return _add(x, axes, None, None, keepdims)
 
 
 def _sum_aval(args: Args, params: Params) -> ShapeDtype:
-    dtype = np.add.reduce(np.empty(0, args[0].dtype)).dtype
+    dtype = _sum_raw(np.empty(0, args[0].dtype), (0,), False).dtype
     return ShapeDtype(_reduced(args[0].shape, *params), dtype)
 
 
@@ -145,6 +159,8 @@ def _prod_pull(g: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
 
 
 def _prod_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    if x.dtype in NARROW:
+        return in_wide(_prod_raw, x, axes, keepdims)
     return _multiply(x, axes, None, None, keepdims)
 
 
@@ -269,7 +285,7 @@ def argmin(x: Value, axis: int, keepdims: bool) -> Value:
 
 
 def _scan_aval(args: Args, params: Params) -> ShapeDtype:
-    return ShapeDtype(args[0].shape, np.add.reduce(np.empty(0, args[0].dtype)).dtype)
+    return ShapeDtype(args[0].shape, _sum_raw(np.empty(0, args[0].dtype), (0,), False).dtype)
 
 
 def _scan_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
@@ -292,8 +308,14 @@ _SCAN_SAMPLES = calls(
 )
 
 
+def _cumsum_raw(x: Any, axis: int) -> Any:
+    if x.dtype in NARROW:
+        return in_wide(np.cumsum, x, axis)
+    return x.cumsum(axis)
+
+
 @structural(
-    lambda x, axis: x.cumsum(axis), _cumsum_transpose, aval=_scan_aval, batch=_scan_batch,
+    _cumsum_raw, _cumsum_transpose, aval=_scan_aval, batch=_scan_batch,
     onnx=_onnx_cumsum, samples=_SCAN_SAMPLES,
 )  # fmt: skip
 def cumulative_sum(x: Value, axis: int) -> Value:
@@ -317,8 +339,14 @@ def _cumprod_pull(g: Value, ans: Value, x: Value, axis: int) -> Value:
     return _recurrence_transpose_b(g, x, axis) * _delayed(ans, axis, 1)
 
 
+def _cumprod_raw(x: Any, axis: int) -> Any:
+    if x.dtype in NARROW:
+        return in_wide(np.cumprod, x, axis)
+    return x.cumprod(axis)
+
+
 @structural(
-    lambda x, axis: x.cumprod(axis), Pair(_cumprod_push, _cumprod_pull, ["x", "axis"]),
+    _cumprod_raw, Pair(_cumprod_push, _cumprod_pull, ["x", "axis"]),
     aval=_scan_aval, batch=_scan_batch, samples=_SCAN_SAMPLES,
     onnx=Absent("ONNX has CumProd from opset 26 on only"),
 )  # fmt: skip
@@ -327,6 +355,8 @@ def cumulative_prod(x: Value, axis: int) -> Value:
 
 
 def _recurrence_raw(a: Any, b: Any, axis: int) -> Any:
+    if a.dtype in NARROW and b.dtype in NARROW:
+        return in_wide(lambda b: _recurrence_raw(a.astype(b.dtype), b, axis), b)
     a, b = np.broadcast_arrays(a, b)
     out = np.empty(b.shape, np.result_type(a, b))
     a_, b_, y = (np.moveaxis(v, axis, 0) for v in (a, b, out))
@@ -428,7 +458,7 @@ def count_along(x: Value, axes: Shape) -> Any:
     n = axis_count(x, axes)
     if not isinstance(n, Size):
         return n
-    dtype = np.empty(0, x.dtype).real.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+    dtype = np.empty(0, x.dtype).real.dtype if x.dtype in INEXACT else np.dtype(np.float64)
     return ops.astype(size_along(x, axes), dtype)
 
 

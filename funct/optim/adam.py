@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-import numpy as np
 
 import funct.array as xp
 from funct import tree
@@ -113,7 +112,7 @@ def _adam(
             top = v if top is None else xp.maximum(top, v)
             # √ has no derivative at 0: far below eps the root is cut off, so that a step of
             # a gradient that is exactly 0 can be differentiated
-            safe = xp.maximum(top, float(np.finfo(p.dtype).smallest_normal))
+            safe = xp.maximum(top, xp.finfo(p.dtype).smallest_normal)
             denominator = xp.sqrt(safe) / cast(root, p) + cast(state.eps, p)
             return p - cast(size, p) * (m / denominator), m, v, top
 

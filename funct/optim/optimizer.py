@@ -17,7 +17,7 @@ import attrs
 
 import funct.array as xp
 from funct import tree
-from funct.core import Value
+from funct.core import INEXACT, Value
 from funct.errors import ArgumentError, DTypeError
 
 __all__ = [
@@ -120,7 +120,7 @@ def update_leaves(
 
 def _check_floating(name: str, params: Any) -> None:
     for leaf in tree.leaves(params):
-        if leaf.dtype.kind not in "fc":
+        if leaf.dtype not in INEXACT:
             path = next(p for p, x in tree.flatten_with_path(params) if x is leaf)
             raise DTypeError(
                 f"{name}: parameters must be floating, got {leaf.dtype} at {path or 'the root'}",

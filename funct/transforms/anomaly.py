@@ -13,7 +13,7 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.core import Level, Primitive
+from funct.core import INEXACT, Level, Primitive
 from funct.graph import Control, Interpreter
 from funct.source import Site, user_site
 from funct.transforms.tape import Node
@@ -38,7 +38,7 @@ def origin(name: str) -> str:
 
 
 def _mark(x: Any, op: str, phase: str, site: Site | None) -> Any:
-    if not isinstance(x, Tensor) or x.dtype.kind not in "fc":
+    if not isinstance(x, Tensor) or x.dtype not in INEXACT:
         return x
     return ops.finite(x, op, phase, *((site.file, site.line) if site else ("", 0)))
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.core import ShapeDtype
+from funct.core import FLOATING, INEXACT, ShapeDtype
 from funct.errors import DTypeError, FunctError, ShapeError
 from funct.graph import Capture, GraphTracer
 
 __all__ = ["abstract", "boolean_scalar", "fitting", "is_number", "leaf_name", "settled", "typed"]
 
-_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def _rank(dtype: np.dtype[Any]) -> int:
+    """How much the kind of a dtype can hold: booleans, integers, floating, complex numbers."""
+    if dtype in FLOATING:
+        return 2
+    return 3 if dtype in INEXACT else int(dtype.kind != "b")
 
 
 def is_number(x: Any) -> bool:
@@ -26,7 +34,7 @@ def typed(x: Any, dtype: Any) -> Any:
     if not is_number(x):
         return x if isinstance(x, Tensor) else asarray(x)
     own = asarray(x)
-    fits = dtype is not None and _RANK[own.dtype.kind] <= _RANK.get(dtype.kind, -1)
+    fits = dtype is not None and _rank(own.dtype) <= _rank(dtype)
     return asarray(x, dtype=dtype) if fits else own
 
 

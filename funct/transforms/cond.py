@@ -143,7 +143,7 @@ def _agreed(name: str, names: Sequence[str], outs: Sequence[Any]) -> tuple[Any, 
 
 
 def _widest(arrays: Sequence[Any]) -> Any:
-    return max(arrays, key=lambda a: "biufc".index(a.dtype.kind))
+    return max(arrays, key=lambda a: "biuVfc".index(a.dtype.kind))
 
 
 def _text(x: Any) -> str:

@@ -13,7 +13,7 @@ import attrs
 
 from funct.array import zeros
 from funct.compile import MISS, build
-from funct.core import size_values, top_level
+from funct.core import INEXACT, size_values, top_level
 from funct.errors import GuardError
 from funct.graph import Graph, Guard, Var, eliminate_dead, share_common
 from funct.graph.capture import capture
@@ -107,7 +107,7 @@ class Executable:
         cts = [
             zeros(size_values(v.shape, sizes), dtype=v.dtype)
             for v in self.graph.outputs
-            if v.dtype.kind in "fc"
+            if v.dtype in INEXACT
         ]
         try:
             graph, outer = capture(joint, [*vals, *cts], label="jit")
@@ -118,7 +118,7 @@ class Executable:
 
 
 def _varies(x: Any) -> bool:
-    return x.dtype.kind in "fc"
+    return x.dtype in INEXACT
 
 
 def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:

@@ -8,7 +8,7 @@ from typing import Any
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.core import Absent, Joint, Level, Primitive, Region
+from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region
 from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph.capture import capture
 from funct.transforms.reverse import transpose, zero_like
@@ -66,7 +66,7 @@ class Forward(Level):
             return region.run(*args)
         return tuple(
             [
-                ForwardTracer(o, asarray(t), self) if o.dtype.kind in "fc" else o
+                ForwardTracer(o, asarray(t), self) if o.dtype in INEXACT else o
                 for o, t in zip(*found, strict=True)
             ]
         )
@@ -83,7 +83,7 @@ def push_forward(
 
     tangents: one per operand, None where it does not vary. For several results: a tuple or None.
     """
-    if prim.results == 1 and ans.dtype.kind not in "fc":
+    if prim.results == 1 and ans.dtype not in INEXACT:
         return None
     total: Any = None
     for i, t in enumerate(tangents):
@@ -115,14 +115,14 @@ def _joint(
     if rule.joint_push is not None:
         pushed = rule.push_all(prim, tangents, vals, params, ans)
     else:
-        at = [k for k, v in enumerate(vals) if v.dtype.kind in "fc"]
+        at = [k for k, v in enumerate(vals) if v.dtype in INEXACT]
 
         def pull(*cts: Any) -> list[Any]:
             given = rule.pull_all(prim, cts, vals, params, ans)
             return [zero_like(vals[k]) if given[k] is None else given[k] for k in at]
 
         pushed = tuple(transpose(pull, outs, [tangents[k] for k in at]))
-    varying = [o.dtype.kind in "fc" for o in outs]
+    varying = [o.dtype in INEXACT for o in outs]
     found = tuple([t if v else None for t, v in zip(pushed, varying, strict=True)])
     return found if prim.results != 1 else found[0]
 
@@ -207,7 +207,7 @@ def split_aux(name: str, out: Any) -> tuple[Any, Any]:
 
 
 def _traced(x: Any, t: Any, level: Forward) -> Any:
-    if x.dtype.kind not in "fc":
+    if x.dtype not in INEXACT:
         return x
     t = asarray(t)
     if t.shape != x.shape:

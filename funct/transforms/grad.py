@@ -10,6 +10,7 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray, reshape
+from funct.core import FLOATING
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.families import wrap
@@ -60,7 +61,7 @@ def _scalar(name: str, value: Any, holomorphic: bool) -> None:
         raise DTypeError(
             f"{name}: with holomorphic=True the result must be complex, got {value.dtype}"
         )
-    if not holomorphic and value.dtype.kind != "f":
+    if not holomorphic and value.dtype not in FLOATING:
         fix = "take real(result), or set holomorphic=True" if value.dtype.kind == "c" else None
         raise DTypeError(
             f"{name}: the function must return a real number, got {value.dtype}", fix=fix
@@ -69,7 +70,7 @@ def _scalar(name: str, value: Any, holomorphic: bool) -> None:
 
 def _holomorphic(name: str, traced: Sequence[Any]) -> None:
     for x in traced:
-        if x.dtype.kind == "f":
+        if x.dtype in FLOATING:
             raise DTypeError(
                 f"{name}: with holomorphic=True the inputs must be complex, got {x.dtype}"
             )
@@ -104,7 +105,7 @@ def _differentiated(
 
     def run(*args: Any, **kwargs: Any) -> Any:
         x = args[0] if plain and len(args) == 1 and not kwargs else None
-        if isinstance(x, Tensor) and x.dtype.kind == "f":
+        if isinstance(x, Tensor) and x.dtype in FLOATING:
             level = Reverse(name, fun) if x.__class__ is Array else open_tape(name, fun, args)
             leaf = level.record(x, sink, ())  # one array: no pytree work
             try:
@@ -112,7 +113,7 @@ def _differentiated(
             finally:
                 level.open = False
             value, node = lower(out, level)
-            if node is not None and node.shape == () and node.dtype.kind == "f":
+            if node is not None and node.shape == () and node.dtype in FLOATING:
                 found = backward(node, _seed(value), True)
                 g = found[leaf.node] if leaf.node in found else zero_of(leaf.node)
                 return value, g if single else (g,)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
 from funct.array.device import check_device
-from funct.core import Region, bind_region
+from funct.core import INEXACT, Region, bind_region
 from funct.errors import ShapeError, UndefinedDerivativeError
 from funct.graph import GraphTracer
 from funct.ops.families import wrap
@@ -42,7 +42,7 @@ def hook(x: Any, *, backward: Callable[[Any], Any]) -> Any:
     """
     leaves, spec = pytree.flatten(x)
     leaves = [asarray(v) for v in leaves]
-    at = [k for k, v in enumerate(leaves) if v.dtype.kind in "fc"]
+    at = [k for k, v in enumerate(leaves) if v.dtype in INEXACT]
 
     zeros = [Zero(tuple(v.shape), v.dtype) for v in leaves]
 

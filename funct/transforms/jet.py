@@ -19,7 +19,7 @@ from typing import Any
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.core import Level, Linear, Primitive, Region
+from funct.core import INEXACT, Level, Linear, Primitive, Region
 from funct.errors import ShapeError, TransformError, TreeError
 from funct.transforms.forward import push_forward, push_region
 from funct.transforms.reverse import zero_like
@@ -59,7 +59,7 @@ class Jet(Level):
         moving, vals, series = self._lowered(args)
         ans = prim.fn(*vals, *params)
         if prim.results == 1:
-            if ans.dtype.kind not in "fc":
+            if ans.dtype not in INEXACT:
                 return ans
             at = [k for k, m in enumerate(moving) if m]
             if all(prim.rules[k] is None for k in at):
@@ -120,7 +120,7 @@ class Jet(Level):
 
 
 def _varies(x: Any) -> bool:
-    return x.dtype.kind in "fc"
+    return x.dtype in INEXACT
 
 
 def _filled(series: Series, like: Any) -> Series:
@@ -289,7 +289,7 @@ def _traced(x: Any, coefficients: Any, level: Jet) -> Any:
         raise TransformError(
             f"jet: the series of a leaf must be a list, got {type(coefficients).__name__}"
         )
-    if x.dtype.kind not in "fc":
+    if x.dtype not in INEXACT:
         return x
     parts = [asarray(c, dtype=x.dtype) for c in coefficients]
     for c in parts:

@@ -17,6 +17,7 @@ import numpy as np
 
 from funct.array import Tensor, asarray, stack
 from funct.core import (
+    INEXACT,
     Absent,
     Diagonal,
     Joint,
@@ -294,7 +295,7 @@ def _parameters(name: str, signature: inspect.Signature) -> tuple[tuple[str, ...
 
 def _arrays(given: Sequence[Any]) -> list[Any]:
     """Operands as Tensors; a Python number adopts the dtype of the first floating one."""
-    like = [x.dtype for x in given if isinstance(x, Tensor) and x.dtype.kind in "fc"]
+    like = [x.dtype for x in given if isinstance(x, Tensor) and x.dtype in INEXACT]
     return [
         asarray(x, dtype=like[0]) if like and x.__class__ in (int, float) else asarray(x)
         for x in given

@@ -26,6 +26,7 @@ import numpy as np
 from funct import ops
 from funct.array import Array, Tensor, asarray, zeros
 from funct.core import (
+    INEXACT,
     Absent,
     Diagonal,
     Joint,
@@ -93,7 +94,7 @@ class Reverse(Level):
             else:
                 vals.append(a)
         ans = prim.fn(*vals, *params)
-        if prim.results == 1 and ans.dtype.kind not in "fc":
+        if prim.results == 1 and ans.dtype not in INEXACT:
             return ans  # an integer or boolean result does not vary
         known = (ans, *vals, *params, *[getattr(v, "shape", ()) for v in vals])
         edges = []
@@ -120,7 +121,7 @@ class Reverse(Level):
         """The results of an op or a call with several, each with a node of its own."""
         out = []
         for i, o in enumerate(values):
-            if o.dtype.kind in "fc":
+            if o.dtype in INEXACT:
                 o = self.record(o, sink, ((whole, _slot, (i,)),))
                 o.node.label = f"{name}[{i}]"
             out.append(o)
@@ -189,7 +190,7 @@ class Reverse(Level):
             ins, ans = kept[:n], kept[n:] if several else kept[n]
             if rule.joint_pull is not None:
                 return rule.pull_all(prim, cts, ins, params, ans)
-            varying = [k for k, o in enumerate(kept[n:]) if o.dtype.kind in "fc"]
+            varying = [k for k, o in enumerate(kept[n:]) if o.dtype in INEXACT]
 
             def push(*ts: Any) -> list[Any]:
                 given = dict(zip(at, ts, strict=True))
@@ -304,7 +305,7 @@ def open_tape(
 
 def zero_like(x: Any) -> Any:
     """The zero tangent or cotangent of x; float64 for an integer, which has none of its own."""
-    return zeros(x.shape, dtype=x.dtype if x.dtype.kind in "fc" else np.float64)
+    return zeros(x.shape, dtype=x.dtype if x.dtype in INEXACT else np.float64)
 
 
 def _checked(name: str, k: int, g: Any, meta: Any) -> Any:
@@ -339,7 +340,7 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
             meta = zip(node.shape, dtype, strict=True)
             g = tuple(
                 [
-                    g[i] if i in g else zeros(s, dtype=d) if d.kind in "fc" else None
+                    g[i] if i in g else zeros(s, dtype=d) if d in INEXACT else None
                     for i, (s, d) in enumerate(meta)
                 ]
             )

@@ -21,7 +21,7 @@ import attrs
 from funct import ops
 from funct.array import Array, Tensor, asarray, zeros
 from funct.compile import build
-from funct.core import Absent, Region, ShapeDtype, bind, join, top_level
+from funct.core import INEXACT, Absent, Region, ShapeDtype, bind, join, top_level
 from funct.core.level import escaped
 from funct.errors import FunctError
 from funct.graph import (
@@ -172,7 +172,7 @@ class Staged:
             [
                 a.__class__ in (ReverseTracer, ForwardTracer)
                 and a.level is level
-                and a.dtype.kind in "fc"
+                and a.dtype in INEXACT
                 for a in args
             ]
         )
@@ -268,7 +268,7 @@ def reached(graph: Graph, flags: Sequence[bool], *, derivative: bool) -> Flags:
         if isinstance(e, Guard):
             continue
         if not live.isdisjoint(_varying_reads(e) if derivative else _reads(e)):
-            live.update(v for v in e.results if not derivative or v.dtype.kind in "fc")
+            live.update(v for v in e.results if not derivative or v.dtype in INEXACT)
     return tuple([v in live for v in graph.outputs])
 
 

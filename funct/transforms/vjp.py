@@ -16,7 +16,7 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
-from funct.core import ShapeDtype, open_shape
+from funct.core import INEXACT, ShapeDtype, open_shape
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph import Graph, Guard
 from funct.graph.capture import capture
@@ -49,7 +49,7 @@ def leaves_on_tape(
     traced: list[Any] = []
     for k, v in enumerate(values):
         x = v if isinstance(v, Tensor) else asarray(v)
-        if x.dtype.kind in "fc":
+        if x.dtype in INEXACT:
             traced.append(level.record(x, sink, ()))
         elif allow_int:
             traced.append(x)
@@ -146,7 +146,7 @@ class Pullback:
                 raise ShapeError(
                     f"{name}: a cotangent must have its output's shape {v.shape}, got {c.shape}{at}"
                 )
-            if c.dtype != v.dtype and v.dtype.kind in "fc":
+            if c.dtype != v.dtype and v.dtype in INEXACT:
                 if c.dtype.kind == "c" and v.dtype.kind != "c":
                     raise DTypeError(
                         f"{name}: a cotangent must have its output's dtype {v.dtype}, got "

@@ -10,7 +10,7 @@ from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.creation import zeros
 from funct.array.tensor import Array
-from funct.core import Shape
+from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError
 from funct.ops.matrices import check_matrix, column, real_dtype
 
@@ -32,7 +32,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
     Source: Array API 2025.12 `vector_norm`.
     """
-    if x.dtype.kind not in "fc":
+    if x.dtype not in INEXACT:
         raise DTypeError(f"vector_norm: x must be floating, got {x.dtype}")
     if not isinstance(ord, int | float):
         raise ArgumentError(f"vector_norm: ord must be a number, got {ord!r}")

@@ -1,0 +1,70 @@
+"""Kinds of dtypes as sets, and how Python numbers meet the narrow dtypes of ml_dtypes.
+
+NumPy's own answers fail for those: `dtype.kind` is "V" for bfloat16, and a Python float beside one
+gives float32. A look-up in a set also takes less time than `dtype.kind in "fc"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["FLOATING", "INEXACT", "NARROW", "WIDE", "in_wide", "narrow_of", "narrow_operands"]
+
+
+def _dtypes(*types: Any) -> frozenset[np.dtype[Any]]:
+    return frozenset([np.dtype(t) for t in types])
+
+
+_NARROW_FLOATING = _dtypes(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
+_NARROW_INTEGERS = _dtypes(ml_dtypes.int4, ml_dtypes.uint4)
+
+NARROW = _NARROW_FLOATING | _NARROW_INTEGERS
+WIDE = {d: np.dtype(np.float32) for d in _NARROW_FLOATING} | {
+    np.dtype(ml_dtypes.int4): np.dtype(np.int64), np.dtype(ml_dtypes.uint4): np.dtype(np.uint64)
+}  # fmt: skip
+FLOATING = _NARROW_FLOATING | _dtypes(np.float16, np.float32, np.float64)
+INEXACT = FLOATING | _dtypes(np.complex64, np.complex128)  # what derivatives are for
+
+
+
+def in_wide(reduction: Callable[..., Any], x: Any, *params: Any) -> Any:
+    """A reduction of a narrow array, taken in its wide dtype.
+
+    A float is rounded to x's dtype once, at the end; an integer stays wide, as for int8 in NumPy.
+    """
+    y = reduction(x.astype(WIDE[x.dtype]), *params)
+    return y.astype(x.dtype) if x.dtype in FLOATING else y
+
+
+_NUMBERS = (bool, int, float)
+
+
+def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python number beside an array of a narrow dtype: 0-d of that dtype, where it has one.
+
+    A float beside int4 and an integer that does not fit stay as they are, and NumPy promotes.
+    """
+    if dtype in _NARROW_INTEGERS:
+        limits: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+        fits = x.__class__ is int and limits.min <= x <= limits.max
+    else:
+        fits = x.__class__ in (int, float)
+    return np.asarray(x, dtype) if fits or x.__class__ is bool else x
+
+
+def narrow_operands(args: Sequence[Any]) -> Sequence[Any]:
+    """Operands, of which Python numbers take the narrow dtype of the arrays beside them."""
+    for a in args:
+        if a.__class__ in _NUMBERS:
+            break
+    else:
+        return args
+    dtypes = [d for a in args if (d := getattr(a, "dtype", None)) is not None and d != np.bool_]
+    if not dtypes or not NARROW.issuperset(dtypes):
+        return args
+    kind = np.result_type(*dtypes)
+    return [narrow_of(a, kind) if a.__class__ in _NUMBERS else a for a in args]

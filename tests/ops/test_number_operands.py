@@ -1,0 +1,93 @@
+"""A Python number beside an array leaves the array's precision alone, in derivatives as well."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.core import FLOATING, Absent, Primitive, Sample, catalogue
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
+
+
+def cases() -> list[Any]:
+    """(op, sample, operand that stays an array): ops of several operands that broadcast.
+
+    `absorb` is left out: it belongs to the tape, which gives it arrays alone.
+    """
+    out = []
+    for p in catalogue():
+        for s in p.samples(np.random.default_rng(7)):
+            args = [np.asarray(a) for a in s.args]
+            at = [i for i, a in enumerate(args) if a.dtype in FLOATING]
+            plain = all(a.size and a.dtype.kind != "c" for a in args)
+            if p.spread and p.name != "absorb" and len(at) > 1 and plain:
+                out += [pytest.param(p, s, i, id=f"{p.name}-{p.operands[i]}") for i in at]
+                break
+    return out
+
+
+def fixed(prim: Primitive, sample: Sample, i: int) -> Callable[[Any], Any]:
+    """The op as a function of operand i; the other floating ones are numbers."""
+
+    def fun(x: Any) -> Any:
+        args = [
+            x if k == i else float(a.flat[0]) if a.dtype in FLOATING else xp.asarray(a)
+            for k, a in enumerate(np.asarray(a) for a in sample.args)
+        ]
+        return prim.fn(*args, *sample.params)
+
+    return fun
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(("prim", "sample", "i"), cases())
+def test_precision_stays(prim: Primitive, sample: Sample, i: int, dtype: str) -> None:
+    """Value, gradient and its gradient have the array's dtype, under jit and vmap too."""
+    fun = fixed(prim, sample, i)
+    x = xp.asarray(sample.args[i], dtype=getattr(xp, dtype))
+    y, compiled, batched = fun(x), ft.jit(fun)(x), ft.vmap(fun)(xp.stack([x, x]))
+    assert y.dtype == compiled.dtype == batched.dtype
+    if y.dtype not in FLOATING:
+        assert y.dtype == xp.bool  # a comparison
+        return
+    assert y.dtype == dtype
+    if prim.rules[i] is None or isinstance(prim.rules[i], Absent):
+        return
+
+    def total(x: Any) -> Any:
+        return xp.sum(fun(x))
+
+    first = ft.grad(total)
+    second = ft.grad(lambda x: xp.sum(first(x) ** 2))
+    ones = xp.ones_like(x)
+    for g in (first, second, ft.jit(first), ft.grad(ft.jit(total)), ft.jit(second)):
+        assert g(x).dtype == dtype
+    assert ft.vmap(first)(xp.stack([x, x])).dtype == dtype
+    assert ft.jvp(total, (x,), (ones,))[1].dtype == dtype
+    assert ft.jvp(first, (x,), (ones,))[1].dtype == dtype
+
+
+@pytest.mark.parametrize("base", [2, 0.5, True, 0, -2.0])
+def test_powers_of_a_number(base: Any) -> None:
+    """The derivative of base ** x is base ** x log(base); 0 where the base is 0."""
+    x = xp.asarray([0.5, 2.0])
+    with np.errstate(invalid="ignore"):
+        g = ft.grad(lambda x: xp.sum(xp.pow(base, x)))(x)
+        slope = np.log(float(base)) if base else 0.0
+        np.testing.assert_allclose(np.asarray(g), float(base) ** np.asarray(x) * slope, rtol=1e-15)
+
+
+def test_complex_powers_of_a_number() -> None:
+    """A negative or complex base of a complex power has the principal logarithm."""
+    z = xp.asarray([0.5 + 0.5j, 1.0 - 1.0j], dtype=xp.complex64)
+    for base in (-2.0, 1.0 + 1.0j):
+        g = ft.grad(lambda z, b=base: xp.sum(xp.pow(b, z)), holomorphic=True)
+        whole = xp.asarray(base, dtype=xp.complex64)
+        expected = ft.grad(lambda z, b=whole: xp.sum(xp.pow(b, z)), holomorphic=True)
+        one = ft.vmap(g)(z)
+        assert one.dtype == xp.complex64
+        np.testing.assert_allclose(np.asarray(one), np.asarray(ft.vmap(expected)(z)), rtol=1e-5)
