@@ -7,7 +7,6 @@ is a guard. What lies outside the bins is left out.
 from __future__ import annotations
 
 import contextlib
-import operator
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor
-from funct.array.creation import arange, asarray, full
+from funct.array.creation import arange, asarray, count, full
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 from funct.array.statistical import max as greatest
@@ -55,7 +54,7 @@ def bincount(
         with contextlib.suppress(TypeError, ValueError):  # refused by name below
             return wrap(np.bincount(x.data, None, minlength))
     if length is None:
-        length = max(_groups("bincount", x), operator.index(minlength))
+        length = max(_groups("bincount", x), count("bincount", "minlength", minlength))
     if weights is None:
         return _sum_by(full(x.shape, 1), x, length)
     weights = asarray(weights)

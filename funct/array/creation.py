@@ -26,8 +26,8 @@ from funct.errors import (
 from funct.ops.families import wrap
 
 __all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "lifted",
-    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+    "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
+    "lifted", "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -162,7 +162,8 @@ def _real(argument: str, v: Any) -> Any:
         ) from None
 
 
-def _count(name: str, argument: str, n: Any) -> int:
+def count(name: str, argument: str, n: Any) -> int:
+    """An argument that counts something, as an int."""
     try:
         k = operator.index(n)
     except TypeError:
@@ -188,7 +189,7 @@ def linspace(
     integer dtype rounds down.
     """
     check_device("linspace", device)
-    n = _count("linspace", "num", num)
+    n = count("linspace", "num", num)
     if n < 0:
         raise ArgumentError(f"linspace: num must not be negative, got {n}")
     if dtype is not None:
@@ -226,7 +227,7 @@ def eye(
     shape = normal_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
     dtype = np.dtype(np.float64) if dtype is None else as_dtype("eye", dtype)
     check_allocation("eye", shape, dtype)
-    offset = max(min(_count("eye", "k", k), shape[1]), -shape[0])
+    offset = max(min(count("eye", "k", k), shape[1]), -shape[0])
     return wrap(np.eye(shape[0], shape[1], k=offset, dtype=dtype))
 
 
@@ -248,7 +249,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
 
 
 def _triangle(name: str, x: Any, k: Any) -> Any:
-    x, k = as_tensor(name, x), _count(name, "k", k)
+    x, k = as_tensor(name, x), count(name, "k", k)
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: x must have at least 2 axes, got shape {x.shape}")
     shape = (int(x.shape[-2]), int(x.shape[-1]))

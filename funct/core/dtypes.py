@@ -59,12 +59,12 @@ def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
 def narrow_operands(args: Sequence[Any]) -> Sequence[Any]:
     """Operands, of which Python numbers take the narrow dtype of the arrays beside them."""
     for a in args:
-        if a.__class__ in _NUMBERS:
+        if getattr(a, "dtype", None) in NARROW:
             break
     else:
         return args
     dtypes = [d for a in args if (d := getattr(a, "dtype", None)) is not None and d != np.bool_]
-    if not dtypes or not NARROW.issuperset(dtypes):
+    if len(dtypes) == len(args) or not NARROW.issuperset(dtypes):
         return args
     kind = np.result_type(*dtypes)
     return [narrow_of(a, kind) if a.__class__ in _NUMBERS else a for a in args]

@@ -228,7 +228,7 @@ def _pow_rule_x1(g: Value, x1: Value, x2: Operand) -> Value:
     return g * ops.where(zero, 0.0, x2 * ops.pow(x1, ops.where(zero, 1.0, x2 - 1)))
 
 
-def _log(x: complex, dtype: np.dtype[Any]) -> complex:
+def _log(x: Any, dtype: np.dtype[Any]) -> Any:
     """Logarithm of a Python number as one again, which takes the dtype of what it meets."""
     if isinstance(x, complex) or (x < 0 and dtype.kind == "c"):
         return cmath.log(x)
