@@ -105,6 +105,13 @@ def test_source_uses_the_words_of_the_glossary(path: Path) -> None:
     assert used == []
 
 
+@each_source
+def test_floating_dtypes_are_told_by_a_set(path: Path) -> None:
+    """`x.dtype in INEXACT`, not NumPy's kind, which is "V" for bfloat16."""
+    text = path.read_text(encoding="utf-8")
+    assert path.stem == "dtypes" or not re.search(r'kind (not )?in "(fc|cf)"', text)
+
+
 @pytest.mark.parametrize("path", TEXTS, ids=_name)
 def test_text_names_no_folder_of_one_machine(path: Path) -> None:
     """Nothing depends on where somebody's checkout happens to lie."""

@@ -15,7 +15,7 @@ import optree
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor
-from funct.core import Region, bind_region
+from funct.core import INEXACT, Region, bind_region
 from funct.errors import ShapeError, TreeError
 from funct.graph import GraphTracer
 from funct.transforms.forward import jvp
@@ -74,7 +74,7 @@ def batched_call(name: str, run: Callable[..., Flat], rule: BatchRule) -> Region
 
     def backward(xs: Flat, cts: Flat) -> Flat:
         n = len(xs)
-        at = [k for k, x in enumerate(xs) if x.dtype.kind in "fc"]
+        at = [k for k, x in enumerate(xs) if x.dtype in INEXACT]
 
         def pull(*vs: Any) -> Flat:
             found = vjp(run, *vs[:n])[1].adjoint(vs[n:])

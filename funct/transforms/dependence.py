@@ -17,7 +17,7 @@ import numpy as np
 
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
-from funct.core import Level, Primitive, Region
+from funct.core import INEXACT, Level, Primitive, Region
 from funct.graph import Control
 from funct.kernels.sparse import Rows, identity, nothing, stacked, turned, union
 from funct.transforms.checkpoint import Checkpoint
@@ -144,7 +144,7 @@ class Dependence(Level):
         return nothing(prod(x.shape), self.n)
 
     def _made(self, value: Any, rows: Rows, loose: bool) -> DependenceTracer:
-        if value.dtype.kind not in "fc":
+        if value.dtype not in INEXACT:
             return DependenceTracer(value, self._none(value), True, self)
         return DependenceTracer(value, rows, loose, self)
 
