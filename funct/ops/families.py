@@ -233,8 +233,11 @@ def _ternary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
         known = (c is Array or c is float or c is int) and (k is Array or k is float or k is int)
         if x.__class__ is not Array or not known:
             return bind(prim, (x, y, z))
+        v, w = y.data if c is Array else y, z.data if k is Array else z
+        if (c is Array) is not (k is Array) and (v if c is Array else w).dtype in NARROW:
+            return bind(prim, (x, y, z))
         try:
-            d = raw(x.data, y.data if c is Array else y, z.data if k is Array else z)
+            d = raw(x.data, v, w)
         except Exception as error:
             raise explain(prim, (x, y, z), (), error) from None
         r = new(Array)
