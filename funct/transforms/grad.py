@@ -10,7 +10,7 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray, reshape
-from funct.core import FLOATING
+from funct.core import FLOATING, INEXACT
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.families import wrap
@@ -320,7 +320,7 @@ def _check_inputs(
         for path, leaf in pytree.flatten_with_path(x):
             dtype = leaf.dtype if isinstance(leaf, Tensor) else asarray(leaf).dtype
             at = f"argument {i % len(args)}" + (f", leaf {path}" if path else "")
-            if dtype.kind not in "fc" and not allow_int:
+            if dtype not in INEXACT and not allow_int:
                 raise DTypeError(f"{name}: inputs must be floating or complex, got {dtype} in {at}")
             if holomorphic and dtype.kind == "f":
                 raise DTypeError(
