@@ -37,22 +37,28 @@ def selected(data: Any, key: Any) -> Any:
 
     Basic keys give views. Index arrays give C order: one alone, or several that begin the key.
     """
-    keys = key if key.__class__ is tuple else (key,)
-    arrays = [k for k in keys if k.__class__ not in _BASIC]
     try:
+        if key.__class__ is families.Array:
+            at = key.data
+            known = at.dtype.kind == "i" or (at.dtype.kind == "b" and at.ndim)
+            return _in_order(data[at]) if known else None
+        keys = key if key.__class__ is tuple else (key,)
+        arrays = [k for k in keys if k.__class__ not in _BASIC]
         if not arrays:
             return data[key]
         if {k.__class__ for k in arrays} != {families.Array}:
             return None
-        kinds = {k.data.dtype.kind for k in arrays}
-        alone = len(keys) == 1 and arrays[0].data.ndim
         first = keys[0] is arrays[0] or (len(arrays) == 1 and int not in map(type, keys))
-        if not first or not (kinds == {"i"} or (alone and kinds == {"b"})):
+        if not first or {k.data.dtype.kind for k in arrays} != {"i"}:
             return None
-        found = data[tuple([k.data if k.__class__ is families.Array else k for k in keys])]
-        return found if found.flags.c_contiguous else found.copy()
+        bare = [k.data if k.__class__ is families.Array else k for k in keys]
+        return _in_order(data[tuple(bare)])
     except (IndexError, TypeError, ValueError):
         return None  # `index` refuses by name
+
+
+def _in_order(found: Any) -> Any:
+    return found if found.flags.c_contiguous else found.copy()
 
 
 _BASIC = frozenset({int, slice, type(None), EllipsisType})

@@ -157,6 +157,9 @@ def squeeze(x: Any, /, axis: Any) -> Any:
 def permute_dims(x: Any, /, axes: Any) -> Any:
     """Axes in another order."""
     x = as_tensor("permute_dims", x)
+    if x.__class__ is Array and axes.__class__ is tuple and _INT.issuperset(map(type, axes)):
+        with contextlib.suppress(ValueError):  # refused by name below
+            return wrap(x.data.transpose(axes))
     rank = len(x.shape)
     given = integers("permute_dims", "axes", axes)
     order = tuple([normal_axis("permute_dims", a, rank) for a in given])

@@ -23,8 +23,16 @@ _UFUNCS = {
 }  # fmt: skip
 
 
-def _xp() -> Any:
-    return sys.modules["funct.array"]  # stands above this file and is loaded by the time of a call
+class _Namespace:
+    """`funct.array`, which stands above this file and is loaded by the time of a call."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(sys.modules["funct.array"], name)
+        setattr(self, name, found)  # the next call finds it at once
+        return found
+
+
+_xp = _Namespace()
 
 
 def _unused(method: str, argument: str, value: Any) -> ArgumentError:
@@ -43,7 +51,7 @@ class Methods(Value):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        function = getattr(_xp(), name, None)
+        function = getattr(_xp, name, None)
         if method != "__call__" or kwargs or not callable(function):
             return NotImplemented
         return function(*inputs)
@@ -55,37 +63,37 @@ class Methods(Value):
     @property
     def real(self) -> Any:
         """The real part."""
-        return _xp().real(self)
+        return _xp.real(self)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        return _xp().imag(self) if self.dtype.kind == "c" else _xp().zeros_like(self)
+        return _xp.imag(self) if self.dtype.kind == "c" else _xp.zeros_like(self)
 
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """x in another dtype."""
-        return _xp().astype(self, dtype, copy=copy, device=device)
+        return _xp.astype(self, dtype, copy=copy, device=device)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
         """The elements in another shape, given as one tuple or as several ints."""
-        return _xp().reshape(self, _one_or_many(shape), copy=copy)
+        return _xp.reshape(self, _one_or_many(shape), copy=copy)
 
     def ravel(self) -> Any:
         """The elements in one axis."""
-        return _xp().reshape(self, (-1,))
+        return _xp.reshape(self, (-1,))
 
     flatten = ravel
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed where none is given."""
         order = _one_or_many(axes) if axes else None
-        return _xp().permute_dims(self, tuple(range(self.ndim))[::-1] if order is None else order)
+        return _xp.permute_dims(self, tuple(range(self.ndim))[::-1] if order is None else order)
 
     def squeeze(self, axis: Any = None) -> Any:
         """Without axes of length 1: all of them, or those given."""
         if axis is None:
             axis = tuple([i for i, n in enumerate(self.shape) if n == 1])
-        return _xp().squeeze(self, axis)
+        return _xp.squeeze(self, axis)
 
     def copy(self) -> Any:
         """The array itself: nobody can write into it."""
@@ -93,13 +101,13 @@ class Methods(Value):
 
     def conj(self) -> Any:
         """The complex conjugate."""
-        return _xp().conj(self)
+        return _xp.conj(self)
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """x limited to [min, max]."""
         if out is not None:
             raise _unused("clip", "out", out)
-        return _xp().clip(self, min, max)
+        return _xp.clip(self, min, max)
 
     def sum(
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
@@ -107,7 +115,7 @@ class Methods(Value):
         """Sum over axes."""
         if out is not None:
             raise _unused("sum", "out", out)
-        return _xp().sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return _xp.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(
         self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
@@ -115,7 +123,7 @@ class Methods(Value):
         """Product over axes."""
         if out is not None:
             raise _unused("prod", "out", out)
-        return _xp().prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
+        return _xp.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(
         self, axis: Any = None, dtype: None = None, out: None = None, keepdims: bool = False
@@ -125,7 +133,7 @@ class Methods(Value):
             raise _unused("mean", "dtype", dtype)
         if out is not None:
             raise _unused("mean", "out", out)
-        return _xp().mean(self, axis=axis, keepdims=keepdims)
+        return _xp.mean(self, axis=axis, keepdims=keepdims)
 
     def std(
         self, axis: Any = None, dtype: None = None, out: None = None, ddof: float = 0,
@@ -136,58 +144,58 @@ class Methods(Value):
             raise _unused("std", "dtype", dtype)
         if out is not None:
             raise _unused("std", "out", out)
-        return _xp().std(self, axis=axis, correction=ddof, keepdims=keepdims)
+        return _xp.std(self, axis=axis, correction=ddof, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The largest element over axes."""
         if out is not None:
             raise _unused("max", "out", out)
-        return _xp().max(self, axis=axis, keepdims=keepdims)
+        return _xp.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The smallest element over axes."""
         if out is not None:
             raise _unused("min", "out", out)
-        return _xp().min(self, axis=axis, keepdims=keepdims)
+        return _xp.min(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Position of the largest element."""
         if out is not None:
             raise _unused("argmax", "out", out)
-        return _xp().argmax(self, axis=axis, keepdims=keepdims)
+        return _xp.argmax(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Position of the smallest element."""
         if out is not None:
             raise _unused("argmin", "out", out)
-        return _xp().argmin(self, axis=axis, keepdims=keepdims)
+        return _xp.argmin(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether all elements over axes are true."""
         if out is not None:
             raise _unused("all", "out", out)
-        return _xp().all(self, axis=axis, keepdims=keepdims)
+        return _xp.all(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether any element over axes is true."""
         if out is not None:
             raise _unused("any", "out", out)
-        return _xp().any(self, axis=axis, keepdims=keepdims)
+        return _xp.any(self, axis=axis, keepdims=keepdims)
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         """Sums up to each element; over all elements where axis is None."""
         if out is not None:
             raise _unused("cumsum", "out", out)
         x = self.ravel() if axis is None else self
-        return _xp().cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
+        return _xp.cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
 
     def argsort(self, axis: int = -1) -> Any:
         """Positions of the elements in rising order."""
-        return _xp().argsort(self, axis=axis)
+        return _xp.argsort(self, axis=axis)
 
     def nonzero(self) -> Any:
         """Positions of the elements that are not 0, one array per axis."""
-        return _xp().nonzero(self)
+        return _xp.nonzero(self)
 
     def dot(self, other: Any, /) -> Any:
         """Product with another array: the last axis with the next to last, or the only one."""
