@@ -194,7 +194,7 @@ def as_tuple(name: str, what: str, given: Any) -> tuple[Any, ...]:
         got = type(given).__name__
         raise TreeError(
             f"{name}: {what} must be a tuple with one tree per argument, got {got}",
-            fix=f"{name}(fun, (x,), (v,))",
+            fix=f"{name}(fun, (x,), ({'[v1, v2]' if name == 'jet' else 'v'},))",
         )
     return tuple(given)
 

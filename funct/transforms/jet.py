@@ -21,7 +21,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import INEXACT, Level, Linear, Primitive, Region
 from funct.errors import ShapeError, TransformError, TreeError
-from funct.transforms.forward import push_forward, push_region
+from funct.transforms.forward import as_tuple, push_forward, push_region
 from funct.transforms.reverse import zero_like
 
 __all__ = ["jet"]
@@ -245,8 +245,9 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
         >>> float(y), float(d1), float(d2)
         (8.0, 12.0, 12.0)
     """
-    values, spec = pytree.flatten(tuple(primals))
-    given = _coefficients(tuple(primals), tuple(series), spec)
+    primals, series = as_tuple("jet", "primals", primals), as_tuple("jet", "series", series)
+    values, spec = pytree.flatten(primals)
+    given = _coefficients(primals, series, spec)
     values = [asarray(v) for v in values]
     orders = sorted({len(c) for c in given})
     if len(orders) != 1 or orders[0] == 0:

@@ -83,7 +83,8 @@ def sparse_hessian(
     Columns are computed together by forward over reverse mode: those of one colour of a star
     colouring, which reads each entry or the one opposite to it, or of a colouring of the columns.
 
-    Args, Raises, Notes: as `sparse_jacobian`.
+    Args, Raises, Notes: as `sparse_jacobian`. The matrix is taken to be symmetric, which rules of
+    the user's own that are no derivatives could break.
     Returns: fun's signature -> `scipy.sparse.coo_array` (x.size, x.size), both halves.
     Example:
         >>> import funct as ft, funct.array as xp

@@ -180,3 +180,5 @@ def test_errors() -> None:
         ft.jet(xp.sin, (x,), ([one], [one]))
     with pytest.raises(TransformError, match="must be a list"):
         ft.jet(xp.sin, (x,), (one,))
+    with pytest.raises(TreeError, match=r"jet: primals must be a tuple .*, got Array"):
+        ft.jet(xp.sin, x, ([one],))

@@ -307,6 +307,25 @@ def test_colourings_of_random_matrices(seed: int) -> None:
     np.testing.assert_allclose(products[star_readings(rows, columns, star)], h[rows, columns])
 
 
+def test_an_op_that_is_not_known_reads_everything() -> None:
+    """A user's op may have entries too many, never too few; those around it stay exact."""
+    reverse = ft.primitive(
+        "sparse::reverse",
+        impl=lambda x: np.ascontiguousarray(x[::-1]),
+        push=lambda ts, ans, x: xp.flip(ts[0]),
+        pull=lambda g, ans, x: (xp.flip(g),),
+        batch=lambda args, batched: xp.flip(args[0], axis=1),
+    )
+    x = xp.asarray([0.5, 1.5, -0.7])
+
+    def fun(x: Any) -> Any:
+        return xp.concat([reverse(x[:2]) * x[1:], x**2])
+
+    found = ft.sparse_jacobian(fun)(x)
+    agree(found, dense(fun, x))
+    assert found.nnz == 2 * 2 + 1 + 3
+
+
 def test_shapes_and_further_arguments() -> None:
     """Both sides count elements in C order; the other arguments are passed on."""
     x = xp.asarray(np.arange(6.0).reshape(2, 3) + 1.0)
