@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "by_name", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln", "in_double",
-    "keep_dtype",
+    "keep_dtype", "poisson_quantile",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -128,3 +128,12 @@ def expn(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     size = find("gamma")(a) * find("gammaincc")(a, finite) / finite**a
     at_zero = np.where(x == 0, np.inf, np.nan)
     return np.where(below, np.where(x > 0, size, at_zero), find("expn")(np.maximum(n, 1), x))
+
+
+@in_double(2)
+def poisson_quantile(p: NDArray[Any], m: NDArray[Any]) -> NDArray[Any]:
+    """The least k with P(X ≤ k) ≥ p, X Poisson with mean m; SciPy's real k may be 1 too large."""
+    k = np.ceil(find("pdtrik")(p, np.where(m > 0, m, 1.0)))
+    below = np.maximum(k - 1, 0)
+    found = np.where(find("pdtr")(below, m) >= p, below, k)
+    return np.where(m > 0, found, np.where(m == 0, 0.0, np.nan))

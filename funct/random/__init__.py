@@ -18,8 +18,16 @@ from funct.random.draws import permutation as permutation
 from funct.random.draws import randint as randint
 from funct.random.draws import split as split
 from funct.random.draws import uniform as uniform
+from funct.random.parametric import beta as beta
+from funct.random.parametric import dirichlet as dirichlet
+from funct.random.parametric import gamma as gamma
+from funct.random.parametric import multivariate_normal as multivariate_normal
+from funct.random.parametric import orthogonal as orthogonal
+from funct.random.parametric import poisson as poisson
+from funct.random.parametric import truncated_normal as truncated_normal
 
 __all__ = [
-    "bernoulli", "bits", "categorical", "choice", "exponential", "fold_in", "gumbel", "key",
-    "laplace", "normal", "permutation", "randint", "split", "uniform",
+    "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in",
+    "gamma", "gumbel", "key", "laplace", "multivariate_normal", "normal", "orthogonal",
+    "permutation", "poisson", "randint", "split", "truncated_normal", "uniform",
 ]  # fmt: skip

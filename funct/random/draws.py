@@ -18,8 +18,8 @@ from funct.kernels import random_bits as kernels
 from funct.ops.families import wrap
 
 __all__ = [
-    "bernoulli", "bits", "categorical", "choice", "exponential", "fold_in", "gumbel", "key",
-    "laplace", "normal", "permutation", "randint", "split", "uniform",
+    "bernoulli", "bits", "categorical", "choice", "exponential", "float_dtype", "fold_in", "gumbel",
+    "key", "laplace", "normal", "open_unit", "permutation", "randint", "split", "uniform",
 ]  # fmt: skip
 
 
@@ -63,7 +63,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return _words(key, normal_shape("random.bits", shape), dtype.itemsize * 8)
 
 
-def _float(name: str, dtype: Any) -> np.dtype[Any]:
+def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
+    """The dtype of floating draws, float64 by default."""
     dtype = np.dtype(np.float64 if dtype is None else dtype)
     if dtype.kind != "f" or dtype.itemsize < 4:
         raise DTypeError(f"random.{name}: dtype must be float32 or float64, got {dtype}")
@@ -82,7 +83,7 @@ def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
     """Uniform on [minval, maxval)."""
-    dtype = _float("uniform", dtype)
+    dtype = float_dtype("uniform", dtype)
     u = _unit(key, shape, dtype, "uniform")
     if isinstance(minval, float) and isinstance(maxval, float) and (minval, maxval) == (0.0, 1.0):
         return u
@@ -92,17 +93,18 @@ def uniform(
     return ops.where(ops.less(x, high), x, below)  # rounding may reach maxval
 
 
-def _open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
-    """Uniform on (0, 1]: never 0, so that its logarithm is finite."""
-    return 1.0 - _unit(key, shape, dtype, name)
+def open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Uniform on (0, 1): never 0 nor 1, so that its logarithm is finite and not 0."""
+    least = 2.0**-24 if dtype.itemsize == 4 else 2.0**-53  # stands for 0 too
+    return 1.0 - ops.maximum(_unit(key, shape, dtype, name), least)
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard normal, by the Box-Muller transform of two uniforms."""
-    dtype = _float("normal", dtype)
+    dtype = float_dtype("normal", dtype)
     shape = normal_shape("random.normal", shape)
     first, second = split(key)
-    radius = ops.sqrt(-2.0 * ops.log(_open_unit(first, shape, dtype, "normal")))
+    radius = ops.sqrt(-2.0 * ops.log(open_unit(first, shape, dtype, "normal")))
     return radius * ops.cos((2.0 * math.pi) * _unit(second, shape, dtype, "normal"))
 
 
@@ -115,17 +117,17 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
 
 def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Exponential with rate 1."""
-    return -ops.log(_open_unit(key, shape, _float("exponential", dtype), "exponential"))
+    return -ops.log(open_unit(key, shape, float_dtype("exponential", dtype), "exponential"))
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard Gumbel."""
-    return -ops.log(exponential(key, shape, _float("gumbel", dtype)))
+    return -ops.log(exponential(key, shape, float_dtype("gumbel", dtype)))
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard Laplace."""
-    dtype = _float("laplace", dtype)
+    dtype = float_dtype("laplace", dtype)
     first, second = split(key)
     sign = ops.where(bernoulli(first, 0.5, shape), 1.0, wrap(np.asarray(-1.0, dtype)))
     return sign * exponential(second, shape, dtype)
@@ -189,5 +191,6 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any
     lead = full[: len(full) - len(rest)]
     if (*lead, *rest) != full:
         raise ShapeError(f"random.categorical: shape must end in {rest}, got {full}")
-    noise = gumbel(key, (*lead, *logits.shape), logits.dtype)
-    return ops.argmax(logits + noise, k + len(lead), False)
+    kind = logits.dtype if logits.dtype == np.float64 else np.dtype(np.float32)
+    noise = gumbel(key, (*lead, *logits.shape), kind)
+    return ops.argmax(ops.astype(logits, kind) + noise, k + len(lead), False)

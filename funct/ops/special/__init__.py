@@ -113,6 +113,7 @@ from funct.ops.special.incomplete import gammainc_slope as gammainc_slope
 from funct.ops.special.incomplete import gammaincc as gammaincc
 from funct.ops.special.incomplete import gammainccinv as gammainccinv
 from funct.ops.special.incomplete import gammaincinv as gammaincinv
+from funct.ops.special.poisson import poisson_quantile as poisson_quantile
 from funct.ops.special.spherical import sinc as sinc
 from funct.ops.special.spherical import spherical_in as spherical_in
 from funct.ops.special.spherical import spherical_jn as spherical_jn
@@ -132,9 +133,9 @@ __all__ = [
     "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0",
     "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
     "log_ndtr", "loggamma", "logit", "lpmv", "ndtr", "ndtri", "ndtri_exp", "owens_t", "poch",
-    "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "riemann_slope", "riemann_zeta",
-    "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence", "spherical_in",
-    "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz",
-    "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta", "zeta_slope",
-    "zetac",
+    "poisson_quantile", "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "riemann_slope",
+    "riemann_zeta", "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence",
+    "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg",
+    "wofz", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta",
+    "zeta_slope", "zetac",
 ]  # fmt: skip

@@ -1,0 +1,183 @@
+"""Distributions with parameters: the right ones, the same bits everywhere, exact derivatives."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import funct as ft
+import funct.array as xp
+from funct import random
+from funct.errors import DTypeError, FunctError, ShapeError
+from funct.random import draws
+from tests import laws
+
+N = 20_000
+KEY = random.key(42)
+COV = np.asarray([[2.0, 0.5], [0.5, 1.0]])
+
+DRAWS: dict[str, Any] = {
+    "gamma": lambda k: random.gamma(k, xp.asarray([0.5, 3.0])),
+    "beta": lambda k: random.beta(k, 2.0, xp.asarray([0.5, 1.5]), (3, 2)),
+    "dirichlet": lambda k: random.dirichlet(k, xp.asarray([0.5, 1.0, 2.0]), (2,)),
+    "poisson": lambda k: random.poisson(k, xp.asarray([0.5, 30.0])),
+    "truncated_normal": lambda k: random.truncated_normal(k, -0.5, 1.5, (4,), "float32"),
+    "multivariate_normal": lambda k: random.multivariate_normal(k, xp.zeros(2), xp.asarray(COV)),
+    "orthogonal": lambda k: random.orthogonal(k, 3),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_same_bits_everywhere(name: str) -> None:
+    """Eager, jit and vmap give the same bits; a lane of vmap is the call with that lane's key."""
+    draw = DRAWS[name]
+    keys = random.split(KEY, 3)
+    loop = xp.stack([draw(k) for k in keys])
+    assert not np.array_equal(np.asarray(loop[0]), np.asarray(loop[1]))
+    laws.same(ft.jit(draw)(KEY), draw(KEY))
+    if name in ("multivariate_normal", "orthogonal"):  # BLAS rounds stacks in its own way
+        laws.close(ft.vmap(draw)(keys), loop)
+        return
+    laws.same(ft.vmap(draw)(keys), loop)
+    laws.same(ft.jit(ft.vmap(draw))(keys), loop)
+
+
+CONTINUOUS = {
+    "gamma": (lambda k, d: random.gamma(k, 2.3, (N,), d), scipy.stats.gamma(2.3)),
+    "gamma of a small a": (lambda k, d: random.gamma(k, 0.3, (N,), d), scipy.stats.gamma(0.3)),
+    "beta": (lambda k, d: random.beta(k, 2.0, 0.5, (N,), d), scipy.stats.beta(2.0, 0.5)),
+    "truncated": (
+        lambda k, d: random.truncated_normal(k, -1.0, 0.5, (N,), d), scipy.stats.truncnorm(-1, 0.5),
+    ),
+    "tail": (
+        lambda k, d: random.truncated_normal(k, 8.0, float("inf"), (N,), d),
+        scipy.stats.truncnorm(8.0, np.inf),
+    ),
+    "dirichlet": (
+        lambda k, d: random.dirichlet(k, xp.asarray([0.5, 2.0, 1.5]), (N,), d)[:, 0],
+        scipy.stats.beta(0.5, 3.5),
+    ),
+    "multivariate_normal": (
+        lambda k, d: random.multivariate_normal(k, xp.ones(2), xp.asarray(COV), (N,), d)[:, 0],
+        scipy.stats.norm(1.0, 2.0**0.5),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_distributions(name: str, kind: str) -> None:
+    """Mean and variance lie within five standard errors, and Kolmogorov and Smirnov agree."""
+    draw, expected = CONTINUOUS[name]
+    x = np.asarray(draw(KEY, kind))
+    assert x.dtype == kind
+    x = x.astype("float64")
+    mean, var, kurtosis = (float(v) for v in expected.stats("mvk"))
+    assert abs(x.mean() - mean) < 5 * (var / N) ** 0.5
+    assert abs(x.var() - var) < 5 * var * ((kurtosis + 2) / N) ** 0.5
+    assert scipy.stats.kstest(x, expected.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("lam", [0.05, 3.5, 400.0])
+def test_poisson(lam: float) -> None:
+    """Frequencies agree with the probabilities; a mean of 0 gives 0."""
+    x = np.asarray(random.poisson(KEY, lam, (N,)))
+    assert x.dtype == np.int64
+    values = np.arange(x.max() + 1)
+    seen, expected = np.bincount(x), scipy.stats.poisson(lam).pmf(values) * N
+    often = expected > 20
+    assert np.all(np.abs(seen - expected)[often] < 5 * np.sqrt(expected[often]))
+    assert abs(x.mean() - lam) < 5 * (lam / N) ** 0.5
+    assert random.poisson(KEY, 0.0, (3,), xp.int32).tolist() == [0, 0, 0]
+
+
+def test_several_components() -> None:
+    """Covariances are those asked for; points of a Dirichlet sum to 1, for a tiny alpha too."""
+    x = np.asarray(random.multivariate_normal(KEY, xp.zeros(2), xp.asarray(COV), (N,)))
+    np.testing.assert_allclose(np.cov(x.T), COV, atol=0.06)
+    points = random.dirichlet(KEY, xp.full(3, 1e-3), (50,))
+    np.testing.assert_allclose(np.asarray(xp.sum(points, axis=-1)), 1.0, rtol=1e-14)
+
+
+def test_orthogonal() -> None:
+    """Q Qᵀ = 1, and both determinants occur."""
+    q = random.orthogonal(KEY, 3, (200,))
+    np.testing.assert_allclose(
+        np.asarray(q @ xp.matrix_transpose(q)), np.broadcast_to(np.eye(3), q.shape), atol=1e-13
+    )
+    signs = np.linalg.det(np.asarray(q))
+    assert 60 < (signs > 0).sum() < 140
+    assert abs(np.asarray(q).mean()) < 5 / 1800**0.5
+
+
+def test_derivatives_in_the_parameters(rng: np.random.Generator) -> None:
+    """They are those of the draw at a fixed key, to second order."""
+    a = xp.asarray([0.7, 2.5, 6.0])
+    laws.check_derivatives(lambda a: random.gamma(KEY, a), [a], rng)
+    laws.check_derivatives(lambda a, b: random.beta(KEY, a, b), [a, a + 0.5], rng)
+    laws.check_derivatives(lambda a: random.dirichlet(KEY, a), [a], rng)
+    low = xp.asarray([-0.5, 1.0, 0.3])
+    laws.check_derivatives(lambda a, b: random.truncated_normal(KEY, a, b), [low, a + 1.0], rng)
+    laws.check_derivatives(
+        lambda m, c: random.multivariate_normal(KEY, m, c @ c.T), [a[:2], xp.asarray(COV)], rng
+    )
+
+
+ENDS = {
+    "exponential": lambda k: random.exponential(k, (4,)),
+    "gumbel": lambda k: random.gumbel(k, (4,)),
+    "exponential32": lambda k: random.exponential(k, (4,), "float32"),
+    "gumbel32": lambda k: random.gumbel(k, (4,), "float32"),
+    "normal": lambda k: random.normal(k, (4,)),
+    "laplace": lambda k: random.laplace(k, (4,)),
+    "gamma": lambda k: random.gamma(k, 2.0, (4,)),
+    "beta": lambda k: random.beta(k, 2.0, 3.0, (4,)),
+    "truncated_normal": lambda k: random.truncated_normal(k, -float("inf"), float("inf"), (4,)),
+    "poisson": lambda k: random.poisson(k, 2.0, (4,)),
+}
+
+
+@pytest.mark.parametrize("bits", ["zeros", "ones"])
+@pytest.mark.parametrize("name", ENDS)
+def test_extreme_bits_give_finite_draws(
+    name: str, bits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A uniform number of 0 or next to 1 never becomes log(0), nor an exponential draw of 0."""
+
+    def words(key: Any, shape: Any, width: int) -> Any:
+        full = 0 if bits == "zeros" else 2**width - 1
+        return xp.full(shape, full, dtype=getattr(xp, f"uint{width}"))
+
+    monkeypatch.setattr(draws, "_words", words)
+    x = np.asarray(ENDS[name](KEY))
+    assert np.isfinite(x).all()
+    if name.startswith("exponential"):
+        assert (x > 0).all()
+
+
+def test_categorical_of_short_floats() -> None:
+    """Noise is drawn in float32 for logits in bfloat16."""
+    logits = xp.asarray([0.0, 50.0, 0.0], dtype=xp.bfloat16)
+    assert random.categorical(KEY, logits, shape=(4,)).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: random.gamma(KEY, xp.ones(3), (2,)), ShapeError, "random.gamma: .*broadcast"),
+        (lambda: random.beta(KEY, xp.ones(3), xp.ones(2)), ShapeError, "random.beta"),
+        (lambda: random.gamma(KEY, 1.0, (), "int32"), DTypeError, "random.gamma: dtype"),
+        (lambda: random.poisson(KEY, 1.0, (), "float32"), DTypeError, "dtype must be of integers"),
+        (lambda: random.dirichlet(KEY, 1.0), ShapeError, "alpha must have an axis"),
+        (
+            lambda: random.multivariate_normal(KEY, xp.ones(2), xp.eye(3)), ShapeError,
+            "mean must be",
+        ),
+        (lambda: random.orthogonal(KEY, -1), FunctError, "random.orthogonal"),
+    ],
+)  # fmt: skip
+def test_errors(call: Any, error: type[Exception], text: str) -> None:
+    """What is wrong is named."""
+    with pytest.raises(error, match=text):
+        call()
