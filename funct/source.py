@@ -15,8 +15,9 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Site", "active_transforms", "follow", "user_site"]
+__all__ = ["SITES", "Site", "active_transforms", "follow", "user_site"]
 
+SITES = "__sites__"  # global of a function that we printed: line number -> Site or None
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -56,7 +57,8 @@ def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> No
 def user_site(depth: int = 1) -> Site | None:
     """The innermost line outside this package, or None.
 
-    A graph that is run, and a tape that is walked, stand for the lines that they were made on.
+    A graph that is run, compiled or not, and a tape that is walked, stand for the lines that they
+    were made on.
     """
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
@@ -65,6 +67,9 @@ def user_site(depth: int = 1) -> Site | None:
         if not name.startswith(_PACKAGE):
             if not name.startswith("<funct"):
                 return Site(name, frame.f_lineno)
+            printed = frame.f_globals.get(SITES, {}).get(frame.f_lineno)
+            if printed is not None:
+                return printed
         elif code in _FOLLOWED:
             local, backward = _FOLLOWED[code]
             entry: Any = frame.f_locals.get(local)

@@ -1,7 +1,8 @@
 """Turn a plan into one Python function on bare buffers.
 
 The function is printed and compiled: a call of a small graph then costs the NumPy calls in it and
-nothing else. A guard that does not hold returns MISS.
+nothing else. A guard that does not hold returns MISS. Beside it stands which of its lines came from
+which of the user's, for errors.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from funct.compile.plan import Plan, plan
 from funct.core import NARROW, Size
 from funct.graph import Graph, Guard, Node, Var
+from funct.source import SITES
 
 __all__ = ["MISS", "build", "source"]
 
@@ -39,8 +41,10 @@ def source(planned: Plan) -> tuple[str, dict[str, Any]]:
     for s in graph.symbols:
         lines.append(f"    {s.name} = {graph.inputs[s.input].name}.shape[{s.axis}]")
     outputs = set(graph.outputs)
+    sites: dict[int, Any] = {}
     for step in planned.steps:
         e = step.entry
+        sites[len(lines) + 1] = e.site
         if isinstance(e, Guard):
             lines.append(_guard(e, names))
         else:
@@ -49,6 +53,7 @@ def source(planned: Plan) -> tuple[str, dict[str, Any]]:
         if made_here:
             lines.append(f"    del {', '.join(sorted(made_here))}")
     lines.append(f"    return ({''.join(v.name + ', ' for v in graph.outputs)})")
+    names[SITES] = sites
     return "\n".join(lines), names
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from funct.array import Tensor, asarray
 from funct.core import bind_region, size_values
-from funct.errors import AnomalyError, FunctError, GuardError, TransformError
+from funct.errors import GuardError, TransformError
 from funct.graph.capture import capture
 from funct.graph.ir import Call, Graph, Guard, Node, Var
 from funct.source import follow
@@ -54,17 +54,7 @@ class Interpreter:
                 self.guard(entry)
                 continue
             operands = [values[a] if isinstance(a, Var) else a for a in entry.operands]
-            try:
-                outs = (
-                    self.node(entry, operands)
-                    if isinstance(entry, Node)
-                    else self.call(entry, operands)
-                )
-            except AnomalyError:
-                raise  # it knows its line, which may lie deeper
-            except FunctError as error:
-                error.site = entry.site or error.site  # where the node came from, not who runs it
-                raise
+            outs = self.node(entry, operands) if isinstance(entry, Node) else self.call(entry, operands)
             for v, o in zip(entry.results, outs, strict=True):
                 values[v] = o
         return tuple([values[v] for v in graph.outputs])

@@ -40,6 +40,7 @@ from funct.graph import (
 from funct.graph.capture import capture
 from funct.ops.families import wrap
 from funct.transforms.forward import Forward, ForwardTracer, jvp
+from funct.transforms.jet import Jet, JetTracer
 from funct.transforms.reverse import Reverse, ReverseTracer
 from funct.transforms.vjp import vjp
 from funct.transforms.vmap import Batch, BatchTracer, whole
@@ -120,7 +121,7 @@ class Staged:
             return ()
         args = tuple([a if isinstance(a, Tensor) else asarray(a) for a in args])
         level = top_level(args)
-        if isinstance(level, Reverse | Forward):
+        if isinstance(level, Reverse | Forward | Jet):
             if not level.open:
                 escaped(self.name, level)
             return level.region(self._region(level, args), args)
@@ -167,10 +168,10 @@ class Staged:
         out = self.batch(size, tuple(flags), tuple(vals))
         return out if len(self.outs) != 1 else out[0]
 
-    def _region(self, level: Reverse | Forward, args: Flat) -> Region:
+    def _region(self, level: Reverse | Forward | Jet, args: Flat) -> Region:
         mine = tuple(
             [
-                a.__class__ in (ReverseTracer, ForwardTracer)
+                a.__class__ in (ReverseTracer, ForwardTracer, JetTracer)
                 and a.level is level
                 and a.dtype in INEXACT
                 for a in args
