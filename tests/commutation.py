@@ -3,10 +3,11 @@
 A transform is here a function from f to another function of the same operands. What A(B(f)) must
 give is what A and B mean, without them: nothing (`jit`), a Python loop over variations of the
 operands (`vmap`), a derivative along one direction (`grad`). So there are seven expected values for
-one primitive, and each of them is computed once, op by op.
+one primitive, each computed once, op by op; tests/ops/test_catalogue.py compares the derivatives
+among them with differences.
 
-`python -m tests.commutation [primitive ...]` checks every pair on every primitive, or on those that
-are named; without names it writes docs/COMMUTATION.md.
+`python -m tests.commutation` checks every pair on every primitive and writes docs/COMMUTATION.md;
+with the names of primitives it checks these.
 """
 
 from __future__ import annotations
@@ -30,13 +31,18 @@ from tests import laws
 Fun = Callable[..., tuple[Any, ...]]  # of a sample's operands; a tuple of results
 PAGE = Path(__file__).parent.parent / "docs" / "COMMUTATION.md"
 LANES = 3
+# collectives have no samples: they make sense inside a vmap with a name alone
+PRIMITIVES = sorted(
+    (p for p in catalogue() if p.samples(np.random.default_rng(7))), key=lambda p: p.name
+)
 
 
 @attrs.frozen
 class Subject:
     """One primitive at one sample.
 
-    moving: the operands that derivatives are taken in. reason: why there are none, or "".
+    moving: the operands that derivatives are taken in. reason: why there are no derivatives, or "";
+    where operands move all the same, the derivative is absent and asking for it must raise.
     """
 
     name: str
@@ -44,23 +50,7 @@ class Subject:
     args: tuple[Any, ...]
     moving: tuple[int, ...]
     reason: str
-    smooth: bool
     tol: float
-
-    def refuses(self) -> bool:
-        """Whether a derivative that is absent raises, with the reason."""
-        at = laws.varying(self.args)
-        try:
-            _jvp(attrs.evolve(self, moving=tuple(at)), self.fun)(*self.args)
-        except UndefinedDerivativeError as error:
-            return self.reason in error.what
-        return False
-
-
-def primitives() -> list[Primitive]:
-    """Those that have samples, by name; collectives make sense inside a vmap with a name alone."""
-    found = [p for p in catalogue() if p.samples(np.random.default_rng(7))]
-    return sorted(found, key=lambda p: p.name)
 
 
 def subject(prim: Primitive) -> Subject:
@@ -83,20 +73,19 @@ def subject(prim: Primitive) -> Subject:
         out = prim.fn(*xs, *sample.params)
         return out if isinstance(out, tuple) else (out,)
 
-    at = laws.varying(args)
-    rules = [prim.rules[i] for i in at]
-    moving = tuple([i for i, r in zip(at, rules, strict=True) if not isinstance(r, Absent)])
     outs = fun(*args)
+    at = laws.varying(args)
+    absent = {i: r.reason for i in at if isinstance(r := prim.rules[i], Absent)}
+    moving = tuple([i for i in at if i not in absent])
+    reason = ""
     if not at:
         reason = "no operand is floating or complex"
     elif not any(o.dtype.kind in "fc" for o in outs):
         reason, moving = "no result is floating or complex", ()
-    else:
-        reason = next((r.reason for r in rules if isinstance(r, Absent)), "") if not moving else ""
+    elif not moving:
+        reason, moving = " and ".join(sorted(set(absent.values()))), tuple(at)
     exact = all(x.dtype.kind not in "fc" or x.dtype.itemsize >= 8 for x in (*args, *outs))
-    return Subject(
-        prim.name, fun, args, moving, reason, sample.smooth, 1e-8 if exact else 1e-3
-    )
+    return Subject(prim.name, fun, args, moving, reason, 1e-8 if exact else 1e-3)
 
 
 # What carries a value along: directions, weights and variations depend on shape and dtype alone,
@@ -232,22 +221,34 @@ def _while_loop(s: Subject, fun: Fun) -> Fun:
 
 
 def _custom_jvp(s: Subject, fun: Fun) -> Fun:
+    def rule(primals: Any, tangents: Any) -> Any:
+        def moved(*xs: Any) -> Any:
+            full = dict(enumerate(primals)) | dict(zip(s.moving, xs, strict=True))
+            return fun(*full.values())
+
+        at = [[x[i] for i in s.moving] for x in (primals, tangents)]
+        return ft.jvp(moved, *map(tuple, at))
+
     custom = ft.custom_jvp(fun)
-    custom.defjvp(lambda primals, tangents: ft.jvp(fun, primals, tangents))
+    custom.defjvp(rule)
     return custom
 
 
 def _custom_vjp(s: Subject, fun: Fun) -> Fun:
-    def backward(args: Any, cts: Any) -> Any:
-        at = laws.varying(args)
-        free, xs = _free(tuple(at), fun, args)
-        outs, pull = ft.vjp(free, *xs)
-        gs = dict(zip(at, pull(tuple([c for c in cts if c.dtype.kind in "fc"])), strict=True))
-        assert len(outs) == len([c for c in cts if c.dtype.kind in "fc"])
-        return tuple([gs.get(i) for i in range(len(args))])
+    def forward(*args: Any) -> Any:
+        outs = fun(*args)
+        return outs, (args, outs)
+
+    def backward(kept: Any, cts: Any) -> Any:
+        args, outs = kept
+        free, xs = _free(s.moving, fun, args)
+        pairs = zip(outs, cts, strict=True)
+        gs = ft.vjp(free, *xs)[1](tuple([ct for o, ct in pairs if o.dtype.kind in "fc"]))
+        found = dict(zip(s.moving, gs, strict=True))
+        return tuple([found.get(i) for i in range(len(args))])
 
     custom = ft.custom_vjp(fun)
-    custom.defvjp(lambda *args: (fun(*args), args), backward)
+    custom.defvjp(forward, backward)
     return custom
 
 
@@ -301,7 +302,7 @@ class Cells:
         self.subject = subject(prim)
         self._expected: dict[tuple[str, ...], Any] = {}
 
-    def expected(self, words: tuple[str, ...]) -> Any:
+    def expected(self, *words: str) -> Any:
         """What transforms with these meanings, the outer one first, must give."""
         words = tuple([w for w in words if w != "value"])
         if words not in self._expected:
@@ -311,60 +312,125 @@ class Cells:
             self._expected[words] = fun(*self.subject.args)
         return self._expected[words]
 
-    def applies(self, outer: str, inner: str) -> bool:
-        """Whether the pair means something for this primitive."""
-        s = self.subject
-        return not s.reason or "derivative" not in (TRANSFORMS[outer][0], TRANSFORMS[inner][0])
+    def check(self, outer: str, inner: str, calls: int = 2) -> bool:
+        """Whether the pair applies; then outer(inner(f)) is what it means, also when called again.
 
-    def check(self, outer: str, inner: str) -> None:
-        """outer(inner(f)) is what it means, on the call that compiles and on the next."""
+        Where it does not, because a derivative is absent, asking for it raises, with the reason.
+        """
         s = self.subject
         (mean_a, a), (mean_b, b) = TRANSFORMS[outer], TRANSFORMS[inner]
         fun = a(s, b(s, s.fun))
-        expected = self.expected((mean_a, mean_b))
-        for _ in range(2 if "jit" in (outer, inner) else 1):
-            laws.close(tuple(fun(*s.args)), tuple(expected), s.tol, s.tol)
+        if s.reason and "derivative" in (mean_a, mean_b):
+            assert not s.moving or s.reason in _refusal(fun, s.args)
+            return False
+        expected = tuple(self.expected(mean_a, mean_b))
+        for _ in range(calls):
+            laws.close(tuple(fun(*s.args)), expected, s.tol, s.tol)
+        return True
+
+
+def _refusal(fun: Fun, args: Any) -> str:
+    try:
+        fun(*args)
+    except UndefinedDerivativeError as error:
+        return error.what
+    return ""
+
+
+def rotation(k: int) -> list[tuple[str, str]]:
+    """The pairs that the k-th primitive is checked on in short: every transform once outside and
+    once inside; after as many primitives as there are transforms, every pair.
+    """
+    names = list(TRANSFORMS)
+    return [(names[i], names[(k - i) % len(names)]) for i in range(len(names))]
+
+
+# The page.
 
 
 @attrs.frozen
 class Count:
-    """What was found for one pair."""
+    """Of one pair: how many primitives it was checked on, and where it failed: name and error."""
 
-    agree: int
-    other: int  # primitives for which the pair means nothing
-    failures: tuple[tuple[str, str], ...]  # primitive and what was found
+    checked: int
+    failures: tuple[tuple[str, str], ...]
 
 
-def measure(prims: list[Primitive]) -> dict[tuple[str, str], Count]:
-    """Every pair on every primitive."""
-    agree: Counter[tuple[str, str]] = Counter()
-    other: Counter[tuple[str, str]] = Counter()
+def measure(prims: list[Primitive]) -> tuple[dict[tuple[str, str], Count], dict[str, list[str]]]:
+    """Every pair on every primitive, and which primitives have no derivatives for which reason."""
+    checked: Counter[tuple[str, str]] = Counter()
     failures: dict[tuple[str, str], list[tuple[str, str]]] = {pair: [] for pair in PAIRS}
+    reasons: dict[str, list[str]] = {}
     for prim in prims:
         cells = Cells(prim)
+        if cells.subject.reason:
+            reasons.setdefault(cells.subject.reason, []).append(prim.name)
         for pair in PAIRS:
-            if not cells.applies(*pair):
-                other[pair] += 1
-                continue
             try:
-                cells.check(*pair)
+                checked[pair] += cells.check(*pair)
             except Exception as error:
-                text = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-                failures[pair].append((prim.name, text))
-            else:
-                agree[pair] += 1
-        sys.stderr.write(".")
-        sys.stderr.flush()
-    return {p: Count(agree[p], other[p], tuple(failures[p])) for p in PAIRS}
+                checked[pair] += 1
+                text = " ".join(str(error).split())[:300]
+                failures[pair].append((prim.name, f"{type(error).__name__}: {text}"))
+    return {p: Count(checked[p], tuple(failures[p])) for p in PAIRS}, reasons
+
+
+def page(
+    count: int, counts: dict[tuple[str, str], Count], reasons: dict[str, list[str]]
+) -> Iterator[str]:
+    """The lines of docs/COMMUTATION.md."""
+    yield "# Commutation\n"
+    yield f"Every transform around every transform around each of {count} primitives: all that have"
+    yield "samples. Written by `make commutation`; `tests/commutation.py` says what a row means.\n"
+    yield "Row A, column B: on how many primitives A(B(f)) is what A and B mean, of how many it was"
+    yield "checked on. `jit`, `checkpoint`, a branch taken, a loop that stores f's result and a"
+    yield "function with its own rules mean f; `vmap` and `scan` mean a Python loop; `grad`, `vjp`,"
+    yield "`jvp`, `linearize` and `jet` mean one directional derivative. *Staged*: as one node of a"
+    yield "graph.\n"
+    names = list(TRANSFORMS)
+    yield f"| A \\ B | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 1) + "|"
+    for outer in names:
+        cells = [counts[outer, inner] for inner in names]
+        text = " | ".join(f"{c.checked - len(c.failures)}/{c.checked}" for c in cells)
+        yield f"| **{outer}** | {text} |"
+    failed = [(p, *f) for p, c in counts.items() for f in c.failures]
+    if failed:
+        yield "\n## What fails\n"
+        yield from (f"- {a} of {b}, `{name}`: {text}" for (a, b), name, text in failed)
+    yield "\n## What does not apply\n"
+    yield "Pairs with a derivative do not apply to these primitives; where it is a rule that is"
+    yield "absent, it was checked that asking for it raises an error with this reason.\n"
+    for reason, prims in sorted(reasons.items()):
+        yield f"- {reason}: {', '.join(f'`{p}`' for p in prims)}"
+
+
+def published() -> tuple[int, dict[tuple[str, str], tuple[int, int]]]:
+    """What the page says: the number of primitives; of each pair, how many agree and how many were
+    checked.
+    """
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    count = next(int(w) for line in lines for w in line.split() if w.isdecimal())
+    rows = [[c.strip(" *") for c in line.split("|")[1:-1]] for line in lines if line[:1] == "|"]
+    names = rows[0][1:]
+    cells = {}
+    for outer, *texts in rows[2:]:
+        for inner, text in zip(names, texts, strict=True):
+            agree, checked = text.split("/")
+            cells[outer, inner] = int(agree), int(checked)
+    return count, cells
 
 
 def main(names: list[str]) -> int:
-    prims = [p for p in primitives() if not names or p.name in names]
-    counts = measure(prims)
-    for pair, count in counts.items():
-        for name, text in count.failures:
-            sys.stderr.write(f"\n{' of '.join(pair)}, {name}: {text}")
-    return 1 if any(c.failures for c in counts.values()) else 0
+    """Check, report what disagrees, and write the page where everything was checked."""
+    prims = [p for p in PRIMITIVES if not names or p.name in names]
+    counts, reasons = measure(prims)
+    failed = [f"{a} of {b}, {n}: {t}" for (a, b), c in counts.items() for n, t in c.failures]
+    sys.stdout.write("".join(f"{line}\n" for line in failed))
+    sys.stdout.write(f"{len(prims)} primitives, {len(PAIRS)} pairs, {len(failed)} disagree\n")
+    if not names:
+        PAGE.write_text("\n".join(page(len(prims), counts, reasons)) + "\n", encoding="utf-8")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def total(f: Fun) -> Fun:
 
 AROUND: dict[str, Callable[[Fun], Fun]] = {
     "eager": lambda f: f,
-    "graph": lambda f: lambda x: ft.make_graph(f)(xp.eye(2))(x),
+    "graph": lambda f: ft.make_graph(f)(xp.eye(2)),
     "jit": ft.jit,
     "grad": lambda f: ft.grad(total(f)),
     "jit-grad": lambda f: ft.jit(ft.grad(total(f))),
