@@ -125,6 +125,60 @@ def test_nestings_equal_the_loop(name: str) -> None:
         same(batched(xp.asarray(batch)), loop(one, xp.asarray(batch)))
 
 
+def turn(c: Any, x: Any) -> Any:
+    """One step that decides by its values."""
+    return c * x if c + x > 0.5 else c - x
+
+
+STEPS = xp.asarray([0.3, -0.7, 1.2])
+LOOPS: dict[str, Fun] = {
+    "scan": lambda x: ft.scan(lambda c, r: (turn(c, r), c), x, STEPS)[0],
+    "scan from a number": lambda x: ft.scan(lambda c, r: (turn(c, r * x), c), 0.0, STEPS)[0],
+    "while": lambda x: ft.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, turn(s[1], x)), (0, x)
+    )[1],
+    "while to the lane's end": lambda x: ft.while_loop(
+        lambda s: s[0] < 4.0 + x, lambda s: (s[0] + 1, turn(s[1], x) + 0.9), (0, x)
+    )[1],
+    "fori": lambda x: ft.fori_loop(0, 3, lambda i, s: turn(s, x) if i != 1 else s * 2.0, x),
+    "fori to the lane's bound": lambda x: ft.fori_loop(
+        0, xp.astype(xp.ceil(x * x), "int64"), lambda i, s: turn(s, x), x
+    ),
+    "cond": lambda x: ft.cond(x > 0, lambda v: turn(v, 0.3), lambda v: turn(v, -0.3), x),
+    "switch": lambda x: ft.switch(
+        xp.astype(x > 0, "int64"), [lambda v: turn(v, 0.3), lambda v: turn(v, -0.3)], x
+    ),
+    "map": lambda x: xp.sum(ft.map(lambda r: turn(r, x), STEPS)),
+    "checkpoint": ft.checkpoint(lambda x: turn(x, x)),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_bodies_of_loops_and_branches_may_decide(name: str) -> None:
+    """Lanes part inside of what scan, while_loop, cond and checkpoint run, below derivatives."""
+    f, batch = LOOPS[name], xp.asarray([0.3, -0.4, 0.9, 2.0])
+    same(ft.vmap(f)(batch), loop(f, batch))
+    slopes = loop(ft.grad(f), batch)
+    same(ft.vmap(ft.grad(f))(batch), slopes)
+    same(ft.grad(lambda b: xp.sum(ft.vmap(f)(b)))(batch), slopes)
+    same(ft.jvp(ft.vmap(f), (batch,), (xp.ones_like(batch),))[1], slopes)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_captured_bodies_may_not_decide(name: str) -> None:
+    """Where one body stands for every step there is no one value: an error with the line. A
+    checkpoint runs once, and is guarded.
+    """
+    f, batch = LOOPS[name], xp.asarray([0.3, -0.4, 0.9, 2.0])
+    compiled = ft.jit(ft.vmap(f))
+    if name == "checkpoint":
+        same(compiled(batch), loop(f, batch))
+        return
+    with pytest.raises(TransformError, match="depends on a value") as caught:
+        compiled(batch)
+    assert " if " in str(caught.value)
+
+
 def test_lanes_part_in_both_of_two_vmaps() -> None:
     """Inner lanes part first; the outer ones part where their masks differ."""
     grid = xp.asarray(np.array([[0.5, 3.0, -1.0], [0.5, 3.0, -2.0], [-1.0, -1.0, 4.0]]))

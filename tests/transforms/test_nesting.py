@@ -25,6 +25,84 @@ def test_perturbations_are_not_confused() -> None:
     laws.close(nested, arr([[3.0, 6.0], [4.0, 8.0]]))
 
 
+ONE, TWO, THREE = arr(1.0), arr(2.0), arr(3.0)
+
+
+def slope(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The derivative in forward mode."""
+    return lambda x: ft.jvp(f, (x,), (xp.ones_like(x),))[1]
+
+
+DERIVATIVES = {"grad": ft.grad, "jvp": slope}
+# With d outside and e inside: what d(e(...)) of these is at 3, worked out by hand. Both functions
+# call their variable x wherever the two could be taken for one another.
+CONFUSIONS: dict[str, tuple[Callable[[Any, Any], Callable[[Any], Any]], float]] = {
+    "the inner function ignores its own": (
+        lambda d, e: d(lambda x: x * e(lambda y: x)(TWO)), 0.0,
+    ),
+    "the sum of both": (lambda d, e: d(lambda x: x * e(lambda y: x + y)(TWO)), 1.0),
+    "the product of both": (lambda d, e: d(lambda x: x * e(lambda y: x * y)(TWO)), 6.0),
+    "one name for both": (lambda d, e: d(lambda x: x * e(lambda x: x * x * x)(x)), 81.0),
+    "inside at the outer value": (lambda d, e: d(lambda x: e(lambda y: x * y * y)(x)), 12.0),
+    "three deep": (
+        lambda d, e: d(lambda x: e(lambda y: d(lambda z: x * y * z * z)(y))(x)), 24.0,
+    ),
+    "a batch inside": (
+        lambda d, e: d(lambda x: xp.sum(ft.vmap(e(lambda y: x * y * y))(arr([1.0, 2.0])))), 6.0,
+    ),
+    "a batch between": (
+        lambda d, e: d(lambda x: xp.sum(ft.vmap(lambda v: v * e(lambda y: x * y * v)(v))(
+            arr([1.0, 2.0])))), 5.0,
+    ),
+    "a scan that closes over the outer": (
+        lambda d, e: d(lambda x: ft.scan(
+            lambda c, r: (c + r * e(lambda y: x * x * y)(c), None), x, arr([1.0, 2.0]))[0]), 19.0,
+    ),
+    "a scan inside the inner": (
+        lambda d, e: d(lambda x: e(lambda y: ft.scan(
+            lambda c, _: (c * x * y, None), ONE, length=2)[0])(x)), 54.0,
+    ),
+    "a loop that closes over both": (
+        lambda d, e: d(lambda x: e(lambda y: ft.fori_loop(
+            0, 2, lambda i, c: c * y + x, ONE))(TWO)), 1.0,
+    ),
+    "a branch that closes over both": (
+        lambda d, e: d(lambda x: e(lambda y: ft.cond(
+            y > 1.0, lambda: x * x * y, lambda: x))(TWO)), 6.0,
+    ),
+    "a checkpoint that closes over both": (
+        lambda d, e: d(lambda x: e(lambda y: ft.checkpoint(lambda: x * x * y)())(TWO)), 6.0,
+    ),
+    "a compiled function that closes over both": (
+        lambda d, e: d(lambda x: e(lambda y: ft.jit(lambda v: x * x * y * v)(TWO))(TWO)), 12.0,
+    ),
+    "a rule that closes over the outer": (
+        lambda d, e: d(lambda x: e(_ruled(x))(TWO)), 6.0,
+    ),
+}  # fmt: skip
+
+
+def _ruled(x: Any) -> Any:
+    """y -> x² y with a rule of its own, which closes over x."""
+    f = ft.custom_jvp(lambda y: x * x * y)
+    f.defjvp(lambda primals, tangents: (x * x * primals[0], x * x * tangents[0]))
+    return f
+
+
+@pytest.mark.parametrize("inner", DERIVATIVES)
+@pytest.mark.parametrize("outer", DERIVATIVES)
+@pytest.mark.parametrize("name", CONFUSIONS)
+def test_derivatives_know_their_own_variable(name: str, outer: str, inner: str) -> None:
+    """Each of two nested derivatives sees its own perturbation alone; batched and compiled too."""
+    make, expected = CONFUSIONS[name]
+    f = make(DERIVATIVES[outer], DERIVATIVES[inner])
+    assert float(f(THREE)) == pytest.approx(expected)
+    assert float(ft.jit(f)(THREE)) == pytest.approx(expected)
+    lanes = ft.vmap(f)(arr([3.0, 1.0]))
+    assert float(lanes[0]) == pytest.approx(expected)
+    assert float(lanes[1]) == pytest.approx(float(f(ONE)))
+
+
 def f(x: Any) -> Any:
     """A smooth scalar function of a vector."""
     return xp.sum(xp.sin(x) * x * xp.exp(xp.tanh(x)))
