@@ -153,16 +153,21 @@ BINARY: dict[str, Any] = {
 
 @attrs.frozen
 class Program:
-    """A random function of two arrays; it gives several results, repeated ones too."""
+    """A random function of two arrays; it gives several results, repeated ones too.
+
+    more: steps of two arrays besides those above.
+    """
 
     steps: tuple[tuple[str, int, int], ...]
     outputs: tuple[int, ...]
+    more: dict[str, Any] = attrs.field(factory=dict, eq=False, repr=False)
 
     def __call__(self, x: Any, y: Any) -> tuple[Any, ...]:
         pool = [x, y, xp.asarray(np.linspace(-1.0, 1.0, SIDE * SIDE).reshape(SIDE, SIDE))]
         for name, i, j in self.steps:
             a, b = pool[i % len(pool)], pool[j % len(pool)]
-            pool.append(UNARY[name](a) if name in UNARY else BINARY[name](a, b))
+            step = self.more.get(name) or BINARY.get(name)
+            pool.append(UNARY[name](a) if step is None else step(a, b))
         return tuple([pool[k % len(pool)] for k in self.outputs])
 
 

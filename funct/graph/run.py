@@ -54,7 +54,8 @@ class Interpreter:
                 self.guard(entry)
                 continue
             operands = [values[a] if isinstance(a, Var) else a for a in entry.operands]
-            outs = self.node(entry, operands) if isinstance(entry, Node) else self.call(entry, operands)
+            run = self.node if isinstance(entry, Node) else self.call
+            outs = run(entry, operands)  # type: ignore[arg-type]
             for v, o in zip(entry.results, outs, strict=True):
                 values[v] = o
         return tuple([values[v] for v in graph.outputs])
