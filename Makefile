@@ -23,8 +23,9 @@ READY := $(VENV)/.ready
 demo: $(READY)
 	$(BIN)/python examples/digits.py
 
+# one process per core (pytest-xdist); `.venv/bin/python -m pytest` runs them in one
 test: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -m slow

@@ -133,7 +133,7 @@ def test_asarray_copies() -> None:
         ({"a": 1}, DTypeError),
         (object(), DTypeError),
     ],
-    ids=repr,
+    ids=["ragged", "text", "letters", "none", "mapping", "object"],
 )
 def test_asarray_refuses_what_is_no_array(obj: Any, error: type[Exception]) -> None:
     """Ragged sequences and objects raise typed errors."""
