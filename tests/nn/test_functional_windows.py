@@ -140,7 +140,8 @@ def test_indices_follow_nan_and_ties() -> None:
 @given(data=st.data(), rank=st.integers(2, 3), by_ratio=st.booleans())
 def test_fractional_pools_are_torchs(data: st.DataObject, rank: int, by_ratio: bool) -> None:
     """Windows begin where torch lets them begin for the same samples, and every key gives some."""
-    kernel, size = per_axis(data, rank, 1, 3), per_axis(data, rank, 6, 8)
+    # Windows that fit exactly: 4 of 3 elements in 6. torch takes such images but no such volumes.
+    kernel, size = per_axis(data, rank, 1, 3), per_axis(data, rank, 6 if rank == 2 else 7, 8)
     out = per_axis(data, rank, 1, 4)
     wanted = {"output_ratio": (0.5,) * rank} if by_ratio else {"output_size": out}
     samples = np.abs(wave((2, 2, rank), data.draw(st.floats(0, 3)))) / 2.01
@@ -158,6 +159,14 @@ def test_fractional_pools_are_torchs(data: st.DataObject, rank: int, by_ratio: b
         fun(x[0], kernel, **wanted, _random_samples=xp.asarray(samples[:1])),
         fun(x[:1], kernel, **wanted, _random_samples=xp.asarray(samples[:1]))[0],
     )
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_fractional_pools_of_an_exact_fit_step_by_one(rank: int) -> None:
+    """Where windows fit one way only, nothing is left to chance."""
+    x = xp.asarray(wave((2, 2, *(6,) * rank)))
+    drawn = getattr(F, f"fractional_max_pool{rank}d")(x, 3, 4, key=ft.random.key(0))
+    laws.same(drawn, getattr(F, f"max_pool{rank}d")(x, 3, 1))
 
 
 def test_lp_pool_is_smooth_at_nothing() -> None:

@@ -76,10 +76,10 @@ def _resized(
     if corners:
         scale = (n - 1) / (out - 1) if out > 1 else 0.0
     cubic = mode == "bicubic"
-    if antialias:
-        return resampled(x, resampling.smooth_taps(n, out, scale, corners, cubic), axis)
-    if n == out and not cubic and (corners or scale == 1.0):
+    if n == out and (antialias or not cubic):  # whatever the factor: torch copies there
         return x
+    if antialias:
+        return resampled(x, resampling.smooth_taps(n, out, scale, cubic), axis)
     taps = resampling.cubic_taps if cubic else resampling.linear_taps
     return resampled(x, taps(n, out, scale, corners), axis)
 

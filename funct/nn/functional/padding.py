@@ -21,8 +21,8 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
 
     Args: pad: (low, high) of the last axis, then of the one before it, and so on. mode: "constant"
     puts value (None: 0); "reflect" mirrors without repeating the border, "replicate" repeats the
-    border, "circular" goes on at the other end. These three take 1, 2 or 3 axes, behind one or two
-    that stay.
+    border, "circular" repeats what negative amounts leave. These three take 1, 2 or 3 axes, behind
+    one or two that stay.
     Returns: input with the last axes longer or shorter.
     Raises: ArgumentError: when pad, mode or value is not among these, or is too long for the mode.
     ShapeError: when input has too few axes.
@@ -39,6 +39,11 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
     pairs = tuple(zip(amounts[-2::-2], amounts[::-2], strict=True))
     if len(pairs) > len(input.shape):
         raise ShapeError(f"pad: pad has {len(pairs)} pairs, input only the axes {input.shape}")
+    lead = len(input.shape) - len(pairs)
+    for n, (low, high) in zip(input.shape[lead:], pairs, strict=True):
+        left = (low, high) if mode in ("reflect", "replicate") else (min(low, 0), min(high, 0))
+        if n.__class__ is int and n + sum(left) < 0:
+            raise ArgumentError(f"pad: pad takes more than an axis of length {n}: {low}, {high}")
     if mode == "constant":
         return _constant(input, pairs, 0 if value is None else value)
     if mode not in _PLACES:
@@ -46,7 +51,6 @@ def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | N
         raise ArgumentError(f"pad: mode must be one of {known}, got {mode!r}")
     if value:
         raise ArgumentError(f"pad: value must be None for mode {mode!r}, got {value}")
-    lead = len(input.shape) - len(pairs)
     if not 1 <= len(pairs) <= 3 or lead not in (1, 2):
         raise ShapeError(
             f"pad: mode {mode!r} takes 1, 2 or 3 axes behind one or two more, got {len(pairs)} "
@@ -82,11 +86,13 @@ def _replicated(n: int, low: int, high: int) -> Any:
 
 
 def _wrapped(n: int, low: int, high: int) -> Any:
-    if max(low, high) > n:
+    kept = n + min(low, 0) + min(high, 0)
+    if max(low, high) > kept:
         raise ArgumentError(
-            f"pad: mode 'circular' needs pad up to the length {n}, got {low}, {high}"
+            f"pad: mode 'circular' needs pad up to the length {kept}, got {low}, {high}"
         )
-    return np.arange(-low, n + high) % n
+    at = np.arange(-max(low, 0), kept + max(high, 0)) % max(kept, 1)
+    return at - min(low, 0)
 
 
 _PLACES = {"reflect": _reflected, "replicate": _replicated, "circular": _wrapped}

@@ -102,7 +102,7 @@ def cubic_taps(n: int, out: int, scale: float, align_corners: bool) -> Taps:
     return Taps(np.clip(low + steps, 0, n - 1), weights)
 
 
-def smooth_taps(n: int, out: int, scale: float, align_corners: bool, cubic: bool) -> Taps:
+def smooth_taps(n: int, out: int, scale: float, cubic: bool) -> Taps:
     """The kernel widened by the factor of shrinking, so that it averages what it passes over.
 
     Source: torch's antialias=True, which is Pillow's resize (a = -1/2 for the cubic).
@@ -110,7 +110,7 @@ def smooth_taps(n: int, out: int, scale: float, align_corners: bool, cubic: bool
     stretch = max(scale, 1.0)
     support = (2.0 if cubic else 1.0) * stretch
     i = np.arange(out)
-    centre = i * scale + 0.5 if align_corners else (i + 0.5) * scale
+    centre = (i + 0.5) * scale
     starts = np.maximum((centre - support + 0.5).astype(np.int64), 0)
     stops = np.minimum((centre + support + 0.5).astype(np.int64), n)
     places, used = _windows(starts, stops, n)
