@@ -26,19 +26,27 @@ many = settings(max_examples=10 * settings.default.max_examples)
 
 
 @st.composite
-def cases(draw: st.DrawFn, largest: int = 4, axes: int = 3) -> Case:
-    """A small convolution: x (N, C, *S), w (O, C / groups, *K) and its static parameters."""
+def cases(draw: st.DrawFn, largest: int = 4, axes: int = 3, torchs: bool = False) -> Case:
+    """A small convolution: x (N, C, *S), w (O, C / groups, *K) and its static parameters.
+
+    torchs: only what torch takes, the same padding >= 0 at both ends and nothing that is empty.
+    """
     d = draw(st.integers(1, axes))
     groups = draw(st.integers(1, 3))
-    n, c, o = [draw(st.integers(0, largest)) for _ in range(3)]
+    least = int(torchs)
+    n, c, o = [draw(st.integers(least, largest)) for _ in range(3)]
     kernel = [draw(st.integers(1, 3)) for _ in range(d)]
     stride = [draw(st.integers(1, 3)) for _ in range(d)]
     dilation = [draw(st.integers(1, 2)) for _ in range(d)]
     size, padding = [], []
     for k, dil in zip(kernel, dilation):
-        low, high = [draw(st.integers(-2, 3)) for _ in range(2)]
+        low, high = (
+            [draw(st.integers(0, 3))] * 2
+            if torchs
+            else [draw(st.integers(-2, 3)) for _ in range(2)]
+        )
         shortest = max(0, dil * (k - 1) - low - high)  # one less than fits: no outputs at all
-        size.append(shortest + draw(st.integers(0, 4)))
+        size.append(shortest + draw(st.integers(least, 4)))
         padding.append((low, high))
     return {
         "x_shape": (n, c * groups, *size),
@@ -228,18 +236,15 @@ def test_results_are_fresh() -> None:
         assert not np.shares_memory(y, w)
 
 
-@many
-@given(cases())
+@settings(max_examples=5 * settings.default.max_examples)
+@given(cases(torchs=True))
 def test_agrees_with_torch(case: Case) -> None:
     """torch's convolution and its two gradients are ours, where torch has the padding."""
     torch = pytest.importorskip("torch", reason="torch is one of the oracles")
-    stride, padding, dilation, groups = case["static"]
-    padding = tuple([(max(0, low), max(0, low)) for low, _ in padding])
-    static = (stride, padding, dilation, groups)
-    shapes = {**case, "static": static}
-    if 0 in case["x_shape"] + case["w_shape"] + y_shape(shapes) or min(y_shape(shapes)) < 0:
-        return  # torch refuses empty weights and channels
-    x, w, g = reals(case["x_shape"], 1), reals(case["w_shape"], 2), reals(y_shape(shapes), 3)
+    torch.set_num_threads(1)  # arrays of a few elements, on machines that may be busy
+    static = case["static"]
+    stride, padding, dilation, groups = static
+    x, w, g = reals(case["x_shape"], 1), reals(case["w_shape"], 2), reals(y_shape(case), 3)
     tx, tw = [torch.from_numpy(a).requires_grad_() for a in (x, w)]
     function = [torch.conv1d, torch.conv2d, torch.conv3d][len(stride) - 1]
     ty = function(tx, tw, None, stride, [low for low, _ in padding], dilation, groups)
