@@ -183,7 +183,7 @@ def draw(losses: list[float], x: Any, y: Any, predicted: Any, folder: Path) -> N
 
     wrong = np.flatnonzero(predicted != y)
     columns = 8
-    count = max(1, -(-len(wrong) // columns))
+    count = min(8, max(1, -(-len(wrong) // columns)))  # rows: more than 64 digits say no more
     figure, axes = plt.subplots(
         count, columns, figsize=(columns, 1.35 * count), layout="constrained", squeeze=False
     )

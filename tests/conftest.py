@@ -3,6 +3,8 @@
 import os
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is first imported
+# Small matrices on a busy machine: threads of BLAS and torch mostly wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest

@@ -25,7 +25,6 @@ def agree_with_torch(
     if they are not among the fixed; with nothing to differentiate, only values are compared).
     """
     torch = pytest.importorskip("torch", reason="the golden cases stand in for it")
-    torch.set_num_threads(1)  # arrays of a few elements, on machines that may be busy
     filled = enumerate(inputs.items())
     arrays = {k: wave(v, 0.7 * i) if isinstance(v, tuple) else v for i, (k, v) in filled}
     given = {k: torch.tensor(v) for k, v in arrays.items()}
