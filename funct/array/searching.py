@@ -65,7 +65,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         raise ShapeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x1 = as_tensor("searchsorted", x1)
     if sorter is not None:
-        x1 = ops.take(x1, sorter, 0)
+        x1 = ops.take(x1, _indices("searchsorted", sorter), 0)
     if len(x1.shape) != 1:
         raise ShapeError(f"searchsorted: x1 must be 1-D, got shape {x1.shape}")
     x2 = x2 if isinstance(x2, Tensor) else asarray(x2, dtype=x1.dtype)
