@@ -5,10 +5,12 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from funct.core import Shape, Size
+import numpy as np
+
+from funct.core import Shape, Size, Value
 from funct.errors import AxisError, ShapeError, UnsupportedOperandError
 
-__all__ = ["integers", "normal_axes", "normal_axis", "normal_shape"]
+__all__ = ["integers", "normal_axes", "normal_axis", "normal_shape", "real_number"]
 
 _EVERY = tuple([tuple(range(n)) for n in range(9)])
 
@@ -23,6 +25,19 @@ def integers(name: str, argument: str, value: Any) -> Shape:
         raise UnsupportedOperandError(
             f"{name}: {argument} must be an int or a tuple of ints, got {value!r}"
         ) from None
+
+
+def real_number(name: str, argument: str, value: Any) -> Any:
+    """value, which must be a real number, a Size or a 0-d Tensor."""
+    if value.__class__ is float or value.__class__ is int:
+        return value
+    if isinstance(value, Value):
+        good = not value.shape and value.dtype.kind in "iuf"
+    else:
+        good = isinstance(value, int | float | np.integer | np.floating | Size)
+    if not good:
+        raise UnsupportedOperandError(f"{name}: {argument} must be a number, got {value!r}")
+    return value
 
 
 def normal_axis(name: str, axis: Any, ndim: int) -> int:

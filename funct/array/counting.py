@@ -51,7 +51,7 @@ def bincount(
     if len(x.shape) != 1:
         raise ShapeError(f"bincount: x must be 1-D, got shape {x.shape}")
     if x.__class__ is Array and weights is None and length is None:
-        with contextlib.suppress(TypeError, ValueError):  # refused by name below
+        with contextlib.suppress(TypeError, ValueError, OverflowError, MemoryError):  # named below
             return wrap(np.bincount(x.data, None, minlength))
     if length is None:
         length = max(_groups("bincount", x), count("bincount", "minlength", minlength))

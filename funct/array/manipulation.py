@@ -245,10 +245,11 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     k = normal_axis("repeat", axis, len(x.shape))
     if repeats.__class__ is int and repeats >= 0:
         if x.__class__ is Array:
-            with contextlib.suppress(MemoryError):  # refused by name below
+            with contextlib.suppress(MemoryError, OverflowError, ValueError):  # named below
                 return wrap(x.data.repeat(repeats, k))
         return _repeated(x, repeats, k)
-    counts = np.asarray(repeats.concrete() if isinstance(repeats, Tensor) else repeats)
+    given = repeats if isinstance(repeats, Tensor) else asarray(repeats)
+    counts = np.asarray(given.concrete())
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat: repeats must be integers, got {counts.dtype}")
     if counts.size and counts.min() < 0:

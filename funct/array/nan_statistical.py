@@ -12,7 +12,7 @@ import numpy as np
 
 from funct import ops
 from funct.array import searching, statistical
-from funct.array.axes import normal_axes
+from funct.array.axes import normal_axes, real_number
 from funct.array.conversion import as_tensor
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
@@ -93,7 +93,7 @@ def nanvar(
     """
     x = as_tensor("nanvar", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanvar", dtype))
-    correction = correction if ddof is None else ddof
+    correction = real_number("nanvar", "correction", correction if ddof is None else ddof)
     axes = normal_axes("nanvar", axis, len(x.shape))
     centred = _filled(x - nanmean(x, axes, keepdims=True), 0.0)
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred

@@ -15,6 +15,7 @@ from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.conversion import as_tensor
 from funct.array.creation import asarray, full
+from funct.array.dtypes import result_type
 from funct.array.searching import take_along_axis
 from funct.array.tensor import Array, Tensor
 from funct.core import Shape
@@ -97,7 +98,7 @@ def _quantile(
     if weights is not None and method != "inverted_cdf":
         raise ArgumentError(f"{name}: weights need method='inverted_cdf', got {method!r}")
     x = ops.astype(x, np.dtype(np.float64)) if x.dtype.kind in "biu" else x
-    dtype = np.result_type(x.dtype, q.dtype) if isinstance(q, Tensor) else x.dtype
+    dtype = result_type(x, q) if isinstance(q, Tensor) else x.dtype
     q = _fractions(name, q)
     flat, points = _flat_last(x, axes), ops.reshape(q, (ops.axis_count(q, _every(q)),))
     if flat.shape[-1] == 0:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import integers, normal_axes, normal_axis
+from funct.array.axes import integers, normal_axes, normal_axis, real_number
 from funct.array.conversion import as_tensor
 from funct.array.creation import asarray
 from funct.array.dtypes import as_dtype
@@ -75,6 +75,7 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     """Variance over axis: squared distance from the mean, divided by n - correction."""
     x = as_tensor("var", x)
     axes = normal_axes("var", axis, len(x.shape))
+    correction = real_number("var", "correction", correction)
     centred = x - mean(x, axis=axes, keepdims=True)
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
     total = ops.reduce_sum(square, axes, keepdims)
@@ -259,7 +260,7 @@ def cov(
     x = _rows(m, rowvar)
     if y is not None:
         x = concat([x, _rows(y, rowvar)], axis=0)
-    ddof = (0 if bias else 1) if ddof is None else ddof
+    ddof = (0 if bias else 1) if ddof is None else real_number("cov", "ddof", ddof)
     given = [asarray(v) for v in (fweights, aweights) if v is not None]
     if not given:
         centred = x - mean(x, axis=1, keepdims=True)
