@@ -6,6 +6,7 @@ import sys
 HEAVY = (
     "cupy",
     "jax",
+    "llvmlite",
     "matplotlib",
     "mpi4py",
     "numba",

@@ -1,0 +1,78 @@
+"""Bytes on disk by key, for what is costly to make and can always be made again.
+
+A file is written beside its place and renamed; it starts with a checksum of what follows. Whatever
+goes wrong – no directory, no right to write, a damaged file – means that the bytes are made again.
+`FUNCT_CACHE_DIR` says where ("" for nowhere); the oldest files go when all are over the bound.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["BOUND", "folder", "read", "write"]
+
+BOUND = 256 << 20  # bytes
+_SUM = 32  # bytes of a checksum
+_EVERY = 64  # writes between two looks at the size of all
+_writes = 0
+
+
+def folder() -> Path | None:
+    """Where the files are; None where nothing is kept."""
+    named = os.environ.get("FUNCT_CACHE_DIR")
+    if named is not None:
+        return Path(named) if named else None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "funct"
+
+
+def read(key: str) -> bytes | None:
+    """What was kept under the key, if it is there and undamaged."""
+    where = folder()
+    if where is None:
+        return None
+    try:
+        held = (where / key).read_bytes()
+        os.utime(where / key)  # used now: the oldest go first
+    except OSError:
+        return None
+    body = held[_SUM:]
+    return body if hashlib.sha256(body).digest() == held[:_SUM] else None
+
+
+def write(key: str, body: bytes) -> None:
+    """Keep the bytes under the key, where that is possible."""
+    global _writes
+    where = folder()
+    if where is None:
+        return
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=where, prefix=".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(body).digest() + body)
+            os.replace(beside, where / key)
+        except OSError:
+            os.unlink(beside)
+            return
+        if _writes % _EVERY == 0:
+            _shrink(where)
+        _writes += 1
+    except OSError:
+        return
+
+
+def _shrink(where: Path) -> None:
+    """Remove the files that were used longest ago, until all are within the bound."""
+    held = [(p.stat(), p) for p in where.iterdir()]
+    found = sorted([(s.st_mtime, s.st_size, p) for s, p in held])
+    total = sum(size for _, size, _ in found)
+    for _, size, path in found:
+        if total <= BOUND:
+            break
+        path.unlink(missing_ok=True)
+        total -= size

@@ -1,0 +1,51 @@
+"""`host()`: the processor this process runs on, as far as code made for it must know."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import attrs
+
+from funct.device.llvm import binding
+
+__all__ = ["Host", "host"]
+
+
+@attrs.frozen
+class Host:
+    """A processor.
+
+    name: LLVM's name of it. features: LLVM's names of what it has, such as "avx2". vector_bytes:
+    width of its widest vector registers, in bytes. cores: those this process may use.
+    """
+
+    name: str
+    features: frozenset[str]
+    vector_bytes: int
+    cores: int
+
+    def has(self, *features: str) -> bool:
+        """Whether it has all of these."""
+        return self.features.issuperset(features)
+
+    @property
+    def flags(self) -> str:
+        """The features as LLVM's command line takes them."""
+        return ",".join([f"+{f}" for f in sorted(self.features)])
+
+
+def vector_bytes(features: frozenset[str]) -> int:
+    """Width of the widest vectors: 64 with AVX-512, 32 with AVX2, else 16 (SSE2, NEON)."""
+    if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= features:
+        return 64
+    return 32 if {"avx2", "fma"} <= features else 16
+
+
+@functools.cache
+def host() -> Host:
+    """The processor of this machine. LLVM is loaded to ask it."""
+    llvm = binding()
+    features = frozenset([f for f, there in llvm.get_host_cpu_features().items() if there])
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return Host(llvm.get_host_cpu_name(), features, vector_bytes(features), cores or 1)

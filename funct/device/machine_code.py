@@ -1,0 +1,102 @@
+"""Machine code from LLVM text, at run time.
+
+The text is code generation's input as it stands: no optimiser runs, so whoever prints it prints
+vectors of the host's width. Objects are kept in memory and on disk by the hash of the text, the
+processor and LLVM's version; loading a kept object costs a fraction of making it.
+
+    code = assemble(text)
+    address = code.address("kernel")     # lives as long as `code`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import weakref
+from typing import Any
+
+from funct.device import disk_cache
+from funct.device.host import Host, host
+from funct.device.llvm import binding
+
+__all__ = ["Code", "assemble", "assembly", "emit"]
+
+_lock = threading.Lock()  # LLVM's own is taken for each call; ours keeps equal texts from racing
+_loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
+
+
+class Code:
+    """Loaded machine code. The addresses of its functions hold while it lives."""
+
+    __slots__ = ("__weakref__", "_engine", "object_file")
+
+    def __init__(self, engine: Any, object_file: bytes) -> None:
+        self._engine = engine
+        self.object_file = object_file
+
+    def address(self, name: str) -> int:
+        """Where the function of that name starts.
+
+        Raises: KeyError: if the text defines none.
+        """
+        found = int(self._engine.get_function_address(name))
+        if not found:
+            raise KeyError(name)
+        return found
+
+
+def assemble(text: str, *, opt: int = 1) -> Code:
+    """Machine code for the functions that the text defines.
+
+    opt: LLVM's level for code generation, 0 (fastest to make) to 3.
+    Raises: RuntimeError: with LLVM's message, where the text is not well formed.
+    """
+    me = host()
+    llvm = binding()
+    key = hashlib.sha256(
+        "\0".join([text, me.name, me.flags, str(opt), str(llvm.llvm_version_info)]).encode()
+    ).hexdigest()
+    with _lock:
+        code = _loaded.get(key)
+        if code is None:
+            made = disk_cache.read(key)
+            if made is None:
+                made = emit(text, me, opt=opt)
+                disk_cache.write(key, made)
+            code = _loaded[key] = _load(made)
+    return code
+
+
+def emit(text: str, target: Host, *, opt: int = 1) -> bytes:
+    """The object file for a processor, which need not be this one."""
+    llvm = binding()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    return bytes(_machine(target, opt).emit_object(module))
+
+
+def assembly(text: str, target: Host | None = None, *, opt: int = 1) -> str:
+    """The assembly that the text becomes, for people."""
+    return str(_machine(target or host(), opt).emit_assembly(binding().parse_assembly(text)))
+
+
+def _machine(target: Host, opt: int) -> Any:
+    return (
+        binding()
+        .Target.from_default_triple()
+        .create_target_machine(
+            cpu=target.name,
+            features=target.flags,
+            opt=opt,
+            reloc="default",
+            codemodel="jitdefault",
+        )
+    )
+
+
+def _load(object_file: bytes) -> Code:
+    llvm = binding()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host(), 1))
+    engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
+    engine.finalize_object()
+    return Code(engine, object_file)

@@ -1,0 +1,139 @@
+"""Machine code from LLVM text: it runs, it is kept, and what is kept may be damaged or refused."""
+
+import ctypes
+import os
+import stat
+
+import pytest
+
+from funct.device import assemble, disk_cache, host, machine_code
+from funct.device.host import Host, vector_bytes
+from funct.device.threads import PARALLEL, provide
+
+TEXT = """
+define i64 @affine(i64 %x) {
+  %y = mul i64 %x, 3
+  %z = add i64 %y, NUMBER
+  ret i64 %z
+}
+"""
+
+
+def affine(number):
+    code = assemble(TEXT.replace("NUMBER", str(number)))
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("affine"))
+    return code, run(5)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def test_the_code_computes(cache):
+    _, found = affine(4)
+    assert found == 19
+
+
+def test_equal_texts_share_their_code_while_it_lives(cache):
+    first, _ = affine(5)
+    second, _ = affine(5)
+    assert first is second
+
+
+def test_an_unknown_name_is_an_error(cache):
+    with pytest.raises(KeyError, match="other"):
+        assemble(TEXT.replace("NUMBER", "6")).address("other")
+
+
+def test_text_that_is_not_well_formed_is_an_error_with_llvms_message(cache):
+    with pytest.raises(RuntimeError, match="expected"):
+        assemble("define nonsense")
+
+
+def test_a_kept_object_is_loaded_and_not_made_again(cache, monkeypatch):
+    affine(7)
+    monkeypatch.setattr(machine_code, "emit", lambda *a, **k: pytest.fail("made again"))
+    machine_code._loaded.clear()
+    assert affine(7)[1] == 22
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 4000])
+def test_a_damaged_file_is_made_again(cache, damage):
+    affine(8)
+    (kept,) = cache.iterdir()
+    kept.write_bytes(damage)
+    machine_code._loaded.clear()
+    assert affine(8)[1] == 23
+    assert kept.read_bytes() != damage
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_tolerated(cache):
+    cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        assert affine(10)[1] == 25
+    finally:
+        cache.chmod(stat.S_IRWXU)
+
+
+def test_a_folder_that_cannot_be_is_tolerated(monkeypatch):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "/dev/null/nowhere")
+    assert affine(11)[1] == 26
+
+
+def test_the_oldest_files_go_first(cache, monkeypatch):
+    monkeypatch.setattr(disk_cache, "BOUND", 300)
+    monkeypatch.setattr(disk_cache, "_EVERY", 1)
+    for k, key in enumerate("abcd"):
+        disk_cache.write(key, bytes(100))
+        os.utime(cache / key, (k, k))
+    disk_cache.write("e", bytes(100))
+    assert sorted(p.name for p in cache.iterdir()) == ["d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        ("x86-64", {"sse2"}),
+        ("haswell", {"avx2", "fma"}),
+        ("znver4", {"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"}),
+    ],
+)
+def test_objects_are_made_for_other_processors_too(name, features):
+    held = frozenset(features)
+    other = Host(name, held, vector_bytes(held), 1)
+    assert machine_code.emit(TEXT.replace("NUMBER", "1"), other)[:4] == b"\x7fELF"
+
+
+def test_the_host_has_vectors_and_cores():
+    assert host().vector_bytes in (16, 32, 64)
+    assert host().cores >= 1
+
+
+COUNT = f"""
+{PARALLEL}
+define void @mark(ptr %data, i64 %k) {{
+  %p = getelementptr i64, ptr %data, i64 %k
+  %old = load i64, ptr %p
+  %new = add i64 %old, 1
+  store i64 %new, ptr %p
+  ret void
+}}
+define void @run(ptr %data, i64 %n) {{
+  call void @funct_parallel(ptr @mark, ptr %data, i64 %n)
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("tasks", [0, 1, 2, 7, 100])
+def test_each_task_runs_once(tasks):
+    provide()
+    code = assemble(COUNT)
+    seen = (ctypes.c_int64 * (tasks + 1))()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("run"))(
+        ctypes.addressof(seen), tasks
+    )
+    assert list(seen) == [1] * tasks + [0]
