@@ -55,7 +55,6 @@ from funct.array.dtypes import uint64 as uint64
 from funct.array.elementwise import clip as clip
 from funct.array.elementwise import positive as positive
 from funct.array.elementwise import select as select
-from funct.array.indexing import At as At
 from funct.array.inspection import namespace_info as __array_namespace_info__
 from funct.array.manipulation import astype as astype
 from funct.array.manipulation import broadcast_arrays as broadcast_arrays
@@ -136,6 +135,7 @@ from funct.array.statistical import var as var
 from funct.array.tensor import Array as Array
 from funct.array.tensor import Ground as Ground
 from funct.array.tensor import Tensor as Tensor
+from funct.array.updates import At as At
 from funct.ops import abs as abs
 from funct.ops import acos as acos
 from funct.ops import acosh as acosh

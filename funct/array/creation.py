@@ -244,7 +244,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
         axis = 1 - k if indexing == "xy" and n > 1 and k < 2 else k
         shape = tuple([a.shape[0] if i == axis else 1 for i in range(n)])
         out.append(ops.reshape(a, shape))
-    common = ops.families.broadcast_shapes(*[a.shape for a in out])
+    common = ops.broadcasting.broadcast_shapes(*[a.shape for a in out])
     return tuple([ops.broadcast_to(a, common) for a in out])
 
 

@@ -82,7 +82,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _common_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     try:
-        return ops.families.broadcast_shapes(*shapes)
+        return ops.broadcasting.broadcast_shapes(*shapes)
     except ValueError as error:
         raise ShapeError(f"{name}: shapes must broadcast, got {shapes}: {error}") from None
 

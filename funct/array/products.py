@@ -12,7 +12,8 @@ import numpy as np
 from funct import ops
 from funct.array.axes import integers, normal_axis
 from funct.array.conversion import as_tensor
-from funct.array.tensor import Array, matmul
+from funct.array.operators import matmul
+from funct.array.tensor import Array
 from funct.core import Shape, is_one
 from funct.errors import ShapeError, UnsupportedOperandError
 from funct.ops.families import wrap

@@ -126,7 +126,7 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
         return ops.take_along_axis(x, indices, k)
     rest_x, rest_i = ([1 if i == k else n for i, n in enumerate(v.shape)] for v in (x, indices))
     try:
-        common = ops.families.broadcast_shapes(tuple(rest_x), tuple(rest_i))
+        common = ops.broadcasting.broadcast_shapes(tuple(rest_x), tuple(rest_i))
     except ValueError:
         raise ShapeError(
             f"take_along_axis: shapes must broadcast, got x {x.shape}, indices {indices.shape}"

@@ -122,6 +122,12 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Any:
     return _comparison(op), reflected, in_place
 
 
+def _attribute(of: Any) -> Any:
+    """An attribute of the Tensor that is no array."""
+    get = operator.attrgetter(f"value.{of.fget.__name__}")
+    return property(get, doc=of.__doc__)
+
+
 def _held(name: str, x: Any, y: Any) -> Any:
     """y, which takes the place of x: of its shape, and cast to its dtype."""
     if y.shape != x.shape:
@@ -261,30 +267,11 @@ class Array:
         """The functional updates of a Tensor: `x.at[key].set(v)` is a new handle, x stays."""
         return Updates(self.value.at)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
-        return self.value.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Data type of the elements."""
-        return self.value.dtype
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.value.ndim
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.value.size
-
-    @property
-    def device(self) -> Any:
-        """Where the elements live."""
-        return self.value.device
+    shape = _attribute(Tensor.shape)
+    dtype = _attribute(Tensor.dtype)
+    ndim = _attribute(Tensor.ndim)
+    size = _attribute(Tensor.size)
+    device = _attribute(Tensor.device)
 
     @property
     def T(self) -> Array:

@@ -7,6 +7,7 @@ These functions take normal parameters (non-negative axes, tuples); the standard
 from funct.core import Sample as Sample
 from funct.ops import families as families
 from funct.ops import special as special
+from funct.ops.broadcasting import first_axis as first_axis
 from funct.ops.collectives import all_gather as all_gather
 from funct.ops.collectives import psum as psum
 from funct.ops.collectives import psum_scatter as psum_scatter
@@ -14,6 +15,9 @@ from funct.ops.convolution import convolution as convolution
 from funct.ops.convolution import convolution_input as convolution_input
 from funct.ops.convolution import convolution_weight as convolution_weight
 from funct.ops.convolution import convolve as convolve
+from funct.ops.cumulative import cumulative_prod as cumulative_prod
+from funct.ops.cumulative import cumulative_sum as cumulative_sum
+from funct.ops.cumulative import linear_recurrence as linear_recurrence
 from funct.ops.decompositions import cholesky as cholesky
 from funct.ops.decompositions import lu as lu
 from funct.ops.decompositions import qr as qr
@@ -45,7 +49,6 @@ from funct.ops.elementwise import square as square
 from funct.ops.elementwise import stop_gradient as stop_gradient
 from funct.ops.elementwise import subtract as subtract
 from funct.ops.elementwise import trunc as trunc
-from funct.ops.families import first_axis as first_axis
 from funct.ops.fft import fft as fft
 from funct.ops.fft import hermitian_fft as hermitian_fft
 from funct.ops.fft import real_fft as real_fft
@@ -53,8 +56,6 @@ from funct.ops.finite import finite as finite
 from funct.ops.indexing import move_block as move_block
 from funct.ops.indexing import put as put
 from funct.ops.indexing import put_along_axis as put_along_axis
-from funct.ops.indexing import scatter as scatter
-from funct.ops.indexing import scatter_combine as scatter_combine
 from funct.ops.indexing import take as take
 from funct.ops.indexing import take_along_axis as take_along_axis
 from funct.ops.indexing import wrap_index as wrap_index
@@ -85,14 +86,9 @@ from funct.ops.logic import signbit as signbit
 from funct.ops.logic import where as where
 from funct.ops.manipulation import astype as astype
 from funct.ops.manipulation import broadcast_to as broadcast_to
-from funct.ops.manipulation import concat as concat
-from funct.ops.manipulation import embed as embed
-from funct.ops.manipulation import flip as flip
 from funct.ops.manipulation import move_axis as move_axis
 from funct.ops.manipulation import permute_dims as permute_dims
 from funct.ops.manipulation import reshape as reshape
-from funct.ops.manipulation import slice_ as slice_
-from funct.ops.manipulation import slice_length as slice_length
 from funct.ops.manipulation import squeeze as squeeze
 from funct.ops.manipulation import swap_last as swap_last
 from funct.ops.pooling import avg_pool as avg_pool
@@ -112,6 +108,11 @@ from funct.ops.quantized_means import quantized_mean as quantized_mean
 from funct.ops.random import random_bits as random_bits
 from funct.ops.random import random_fold_in as random_fold_in
 from funct.ops.random import random_split as random_split
+from funct.ops.slicing import concat as concat
+from funct.ops.slicing import embed as embed
+from funct.ops.slicing import flip as flip
+from funct.ops.slicing import slice_ as slice_
+from funct.ops.slicing import slice_length as slice_length
 from funct.ops.solving import cofactor as cofactor
 from funct.ops.solving import det as det
 from funct.ops.solving import expm as expm
@@ -138,10 +139,7 @@ from funct.ops.statistical import argmax as argmax
 from funct.ops.statistical import argmin as argmin
 from funct.ops.statistical import axis_count as axis_count
 from funct.ops.statistical import count_along as count_along
-from funct.ops.statistical import cumulative_prod as cumulative_prod
-from funct.ops.statistical import cumulative_sum as cumulative_sum
 from funct.ops.statistical import length_along as length_along
-from funct.ops.statistical import linear_recurrence as linear_recurrence
 from funct.ops.statistical import mean_of as mean_of
 from funct.ops.statistical import reduce_max as reduce_max
 from funct.ops.statistical import reduce_min as reduce_min
@@ -170,6 +168,8 @@ from funct.ops.transcendental import sin as sin
 from funct.ops.transcendental import sinh as sinh
 from funct.ops.transcendental import tan as tan
 from funct.ops.transcendental import tanh as tanh
+from funct.ops.updates import scatter as scatter
+from funct.ops.updates import scatter_combine as scatter_combine
 
 __all__ = [
     "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "all_gather", "any", "argmax",

@@ -18,8 +18,9 @@ from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
 from funct.kernels import convolution as kernels
-from funct.ops.families import first_axis, structural
-from funct.ops.manipulation import onnx_slice
+from funct.ops.broadcasting import first_axis
+from funct.ops.families import structural
+from funct.ops.slicing import onnx_slice
 
 __all__ = ["convolution", "convolution_input", "convolution_weight", "convolve"]
 

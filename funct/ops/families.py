@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, cast
 
 import numpy as np
 
-from funct import core, ops
+from funct import core
 from funct.core import (
     NARROW,
     Absent,
@@ -41,17 +41,13 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.ops.broadcasting import align, broadcast_shapes
 
 __all__ = [
     "adopt",
-    "align",
-    "broadcast_shapes",
     "constant",
     "elementwise",
     "explain",
-    "first_axis",
-    "match_operand",
-    "pad_rank",
     "structural",
     "wrap",
 ]
@@ -360,27 +356,6 @@ def _structural(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..
     return op
 
 
-def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The common shape; symbolic sizes are compared as the literals they stand for.
-
-    Raises ValueError where two lengths differ and neither is 1.
-    """
-    out: list[Any] = []
-    for k in range(max((len(s) for s in shapes), default=0)):
-        best: Any = 1
-        for s in shapes:
-            if k < len(s):
-                n = s[len(s) - 1 - k]
-                if core.is_one(n) or n is best:
-                    continue
-                if core.is_one(best):
-                    best = n
-                elif n != best:
-                    raise ValueError(f"{best} != {n}")
-        out.append(best)
-    return tuple(out[::-1])
-
-
 def _elementwise_aval(
     raw: Callable[..., Any], name: str
 ) -> Callable[[Sequence[Any], tuple[Any, ...]], ShapeDtype]:
@@ -412,47 +387,3 @@ def _shape_aval(
         return ShapeDtype(shape(*[a.shape for a in args], *params), args[0].dtype)
 
     return aval
-
-
-def align(
-    prim: Primitive, args: Sequence[Any], batched: Sequence[bool], params: tuple[Any, ...]
-) -> Any:
-    """Batching of every elementwise op: axis 0 is the batch, ranks are padded after it."""
-    ranks = [len(getattr(a, "shape", ())) - b for a, b in zip(args, batched, strict=True)]
-    rank = max(ranks)
-    full = [pad_rank(a, rank) if b else a for a, b in zip(args, batched, strict=True)]
-    return prim.fn(*full, *params)
-
-
-def pad_rank(x: Any, rank: int) -> Any:
-    """Give a batched value `rank` axes after the batch, with axes of length 1 behind it."""
-    missing = rank + 1 - len(x.shape)
-    if missing <= 0:
-        return x
-    return ops.reshape(x, (x.shape[0], *(1,) * missing, *x.shape[1:]))
-
-
-def first_axis(x: Any, batched: bool, size: int) -> Any:
-    """x with the batch on axis 0, repeated where it has none."""
-    return x if batched else ops.broadcast_to(x, (size, *x.shape))
-
-
-def match_operand(g: Any, shape: tuple[Any, ...], dtype: np.dtype[Any] | None = None) -> Any:
-    """Cotangent of an operand from that of the broadcast result: summed and cast back."""
-    extra = len(g.shape) - len(shape)
-    axes = tuple(range(extra)) + tuple(
-        [
-            i + extra
-            for i, n in enumerate(shape)
-            if core.is_one(n) and not core.is_one(g.shape[i + extra])
-        ]
-    )
-    if axes:
-        g = ops.reduce_sum(g, axes, False)
-        if len(axes) > extra:
-            g = ops.reshape(g, shape)
-    if dtype is not None and g.dtype != dtype:
-        if g.dtype.kind == "c" and dtype.kind != "c":
-            g = ops.real(g)
-        g = ops.astype(g, dtype)
-    return g

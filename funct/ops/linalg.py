@@ -13,7 +13,8 @@ import numpy as np
 from funct import ops
 from funct.core import NARROW, WIDE, Primitive, Sample, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, ShapeError
-from funct.ops.families import broadcast_shapes, match_operand, pad_rank, structural
+from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
+from funct.ops.families import structural
 from funct.ops.samples import calls
 
 __all__ = ["contract", "matmul"]

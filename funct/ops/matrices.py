@@ -24,7 +24,8 @@ import numpy as np
 from funct import ops
 from funct.core import Absent, Primitive, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
-from funct.ops.families import broadcast_shapes, constant, pad_rank
+from funct.ops.broadcasting import broadcast_shapes, pad_rank
+from funct.ops.families import constant
 
 __all__ = [
     "NO_OPERATOR", "adjoint", "batch_first", "batch_pair", "check_lengths", "check_matrix",

@@ -15,7 +15,8 @@ from funct import ops
 from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError
 from funct.kernels import random_bits as kernels
-from funct.ops.families import first_axis, structural
+from funct.ops.broadcasting import first_axis
+from funct.ops.families import structural
 from funct.ops.samples import calls
 
 __all__ = ["random_bits", "random_fold_in", "random_split"]

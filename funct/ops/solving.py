@@ -24,7 +24,8 @@ from funct.core import (
 )
 from funct.errors import ShapeError
 from funct.kernels import matrices as kernels
-from funct.ops.families import constant, match_operand, pad_rank, structural
+from funct.ops.broadcasting import match_operand, pad_rank
+from funct.ops.families import constant, structural
 from funct.ops.matrices import (
     NO_OPERATOR,
     Args,

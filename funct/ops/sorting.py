@@ -9,7 +9,8 @@ import numpy as np
 
 from funct import ops
 from funct.core import NARROW, Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
-from funct.ops.families import first_axis, structural
+from funct.ops.broadcasting import first_axis
+from funct.ops.families import structural
 from funct.ops.samples import calls
 
 __all__ = ["argsort", "running_argmax", "searchsorted", "sort", "top_k"]

@@ -1,4 +1,4 @@
-"""Chapter: reductions and scans. Axes are a tuple of non-negative ints, never None."""
+"""Chapter: reductions. Axes are a tuple of non-negative ints, never None."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from funct import ops
 from funct.core import (
     INEXACT,
     NARROW,
-    Absent,
     Pair,
     Primitive,
     Sample,
@@ -25,9 +24,8 @@ from funct.ops.families import structural
 from funct.ops.samples import calls
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "axis_count", "count_along", "cumulative_prod",
-    "cumulative_sum", "length_along", "linear_recurrence", "mean_of", "reduce_max", "reduce_min",
-    "reduce_prod", "reduce_sum", "restore", "size_along",
+    "all", "any", "argmax", "argmin", "axis_count", "count_along", "length_along", "mean_of",
+    "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "restore", "size_along", "sum_dtype",
 ]  # fmt: skip
 
 Params = tuple[Any, ...]
@@ -92,8 +90,14 @@ def _sum_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
     return _add(x, axes, None, None, keepdims)
 
 
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a sum: small integers and booleans widen."""
+    found: np.dtype[Any] = _sum_raw(np.empty(0, dtype), (0,), False).dtype
+    return found
+
+
 def _sum_aval(args: Args, params: Params) -> ShapeDtype:
-    dtype = _sum_raw(np.empty(0, args[0].dtype), (0,), False).dtype
+    dtype = sum_dtype(args[0].dtype)
     return ShapeDtype(_reduced(args[0].shape, *params), dtype)
 
 
@@ -282,138 +286,6 @@ def argmax(x: Value, axis: int, keepdims: bool) -> Value:
 )  # fmt: skip
 def argmin(x: Value, axis: int, keepdims: bool) -> Value:
     """Index of the first minimum along axis."""
-
-
-def _scan_aval(args: Args, params: Params) -> ShapeDtype:
-    return ShapeDtype(args[0].shape, _sum_raw(np.empty(0, args[0].dtype), (0,), False).dtype)
-
-
-def _scan_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
-    return prim.fn(args[0], params[0] + 1)
-
-
-def _cumsum_transpose(g: Value, axis: int) -> Value:
-    return ops.flip(ops.cumulative_sum(ops.flip(g, (axis,)), axis), (axis,))
-
-
-def _onnx_cumsum(w: Any, x: str, axis: int) -> str:
-    x = w.cast(x, w.results[0].dtype)
-    return str(w.op("CumSum", x, w.constant(axis, np.dtype(np.int64))))
-
-
-_SCAN_SAMPLES = calls(
-    lambda rng: Sample((rng.normal(size=(2, 4)),), (1,)),
-    lambda rng: Sample((rng.normal(size=(3, 2)),), (0,)),
-    lambda rng: Sample((np.asarray([1.5, 0.0, 2.0, 0.0, 3.0]),), (0,)),
-)
-
-
-def _cumsum_raw(x: Any, axis: int) -> Any:
-    if x.dtype in NARROW:
-        return in_wide(np.cumsum, x, axis)
-    return x.cumsum(axis)
-
-
-@structural(
-    _cumsum_raw, _cumsum_transpose, aval=_scan_aval, batch=_scan_batch,
-    onnx=_onnx_cumsum, samples=_SCAN_SAMPLES,
-)  # fmt: skip
-def cumulative_sum(x: Value, axis: int) -> Value:
-    """Running sum along axis."""
-
-
-def _cumprod_push(t: Value, ans: Value, x: Value, axis: int) -> Value:
-    # y_k = y_(k-1) x_k, so dy_k = x_k dy_(k-1) + y_(k-1) dx_k: exact where factors are 0
-    return ops.linear_recurrence(x, t * _delayed(ans, axis, 1), axis)
-
-
-def _delayed(y: Value, axis: int, first: int) -> Value:
-    """y moved one place along axis, with `first` in front."""
-    rest = [(None, None, 1)] * len(y.shape)
-    head: Any = (*rest[:axis], (0, 1, 1), *rest[axis + 1 :])
-    body: Any = (*rest[:axis], (None, -1, 1), *rest[axis + 1 :])
-    return ops.concat(ops.slice_(y, head) * 0 + first, ops.slice_(y, body), axis)
-
-
-def _cumprod_pull(g: Value, ans: Value, x: Value, axis: int) -> Value:
-    return _recurrence_transpose_b(g, x, axis) * _delayed(ans, axis, 1)
-
-
-def _cumprod_raw(x: Any, axis: int) -> Any:
-    if x.dtype in NARROW:
-        return in_wide(np.cumprod, x, axis)
-    return x.cumprod(axis)
-
-
-@structural(
-    _cumprod_raw, Pair(_cumprod_push, _cumprod_pull, ["x", "axis"]),
-    aval=_scan_aval, batch=_scan_batch, samples=_SCAN_SAMPLES,
-    onnx=Absent("ONNX has CumProd from opset 26 on only"),
-)  # fmt: skip
-def cumulative_prod(x: Value, axis: int) -> Value:
-    """Running product along axis; the derivative is exact where factors are 0."""
-
-
-def _recurrence_raw(a: Any, b: Any, axis: int) -> Any:
-    if a.dtype in NARROW and b.dtype in NARROW:
-        return in_wide(lambda b: _recurrence_raw(a.astype(b.dtype), b, axis), b)
-    a, b = np.broadcast_arrays(a, b)
-    out = np.empty(b.shape, np.result_type(a, b))
-    a_, b_, y = (np.moveaxis(v, axis, 0) for v in (a, b, out))
-    if len(y):
-        y[0] = b_[0]
-    for k in range(1, len(y)):
-        y[k] = a_[k] * y[k - 1] + b_[k]
-    return out
-
-
-def _recurrence_push_a(t: Value, ans: Value, a: Value, b: Value, axis: int) -> Value:
-    return ops.linear_recurrence(a, t * _delayed(ans, axis, 0), axis)
-
-
-def _recurrence_pull_a(g: Value, ans: Value, a: Value, axis: int, b_shape: Shape) -> Value:
-    return _recurrence_transpose_b(g, a, axis) * _delayed(ans, axis, 0)
-
-
-def _recurrence_transpose_b(g: Value, a: Value, axis: int) -> Value:
-    back = ops.flip(a, (axis,))  # runs backwards, each step with the factor of the step after it
-    return ops.flip(
-        ops.linear_recurrence(_delayed(back, axis, 0), ops.flip(g, (axis,)), axis), (axis,)
-    )
-
-
-def _recurrence_rule_b(g: Value, a: Value, axis: int, b_shape: Shape) -> Value:
-    return _recurrence_transpose_b(g, a, axis)
-
-
-def _recurrence_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
-    size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
-    a, b = (ops.first_axis(v, f, size) for v, f in zip(args, batched, strict=True))
-    return ops.linear_recurrence(a, b, params[0] + 1)
-
-
-def _recurrence_push_b(t: Value, ans: Value, a: Value, b: Value, axis: int) -> Value:
-    return ops.linear_recurrence(a, t, axis)
-
-
-_RECURRENCE = ["a", "b", "axis"]
-
-
-@structural(
-    _recurrence_raw,
-    Pair(_recurrence_push_a, _recurrence_pull_a, _RECURRENCE),
-    Pair(_recurrence_push_b, _recurrence_rule_b, _RECURRENCE),
-    aval=lambda args, params: ShapeDtype(
-        args[1].shape, np.result_type(args[0].dtype, args[1].dtype)
-    ),
-    batch=_recurrence_batch, onnx=Absent("ONNX would need a Scan per recurrence"),
-    samples=calls(
-        lambda rng: Sample((rng.normal(size=(2, 4)), rng.normal(size=(2, 4))), (1,)),
-        lambda rng: Sample((rng.normal(size=(3,)), rng.normal(size=(3,))), (0,)),
-    ),
-)  # fmt: skip
-def linear_recurrence(a: Value, b: Value, axis: int) -> Value:
-    """y_0 = b_0, y_k = a_k y_(k-1) + b_k along axis; a and b have one shape."""
 
 
 # How many elements a reduction covers -------------------------------------------------------------

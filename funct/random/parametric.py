@@ -16,7 +16,7 @@ from funct.array import asarray, iinfo, linalg, matmul
 from funct.array.axes import normal_shape
 from funct.core import Shape
 from funct.errors import ShapeError
-from funct.ops.families import broadcast_shapes
+from funct.ops.broadcasting import broadcast_shapes
 from funct.random.draws import float_dtype, normal, open_unit, split
 
 __all__ = [

@@ -29,7 +29,7 @@ from funct.core import (
     size_values,
 )
 from funct.errors import ArgumentError, SignatureError
-from funct.ops.families import align, broadcast_shapes
+from funct.ops.broadcasting import align, broadcast_shapes
 
 __all__ = ["FallbackWarning", "Op", "find_primitive", "primitive"]
 

@@ -39,7 +39,7 @@ from funct.core import (
 )
 from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
-from funct.ops.families import match_operand
+from funct.ops.broadcasting import match_operand
 from funct.source import follow
 from funct.transforms.tape import Node, Slots, Types, sink
 from funct.transforms.watch import SITES, Watch, watches

@@ -8,7 +8,7 @@ from funct import ops
 from funct.array.creation import zeros
 from funct.array.linalg.norms import default_rtol, matrix_rank
 from funct.errors import ShapeError
-from funct.ops.families import broadcast_shapes
+from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.matrices import check_matrix, column, real_dtype
 
 __all__ = [

@@ -1,0 +1,261 @@
+"""x.at[key]: elements replaced or combined in a new array, for every form of index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct import ops
+from funct.array.indexing import BASIC, entry, is_mask
+from funct.core import INEXACT, Shape, Value, is_one
+from funct.errors import DTypeError, ShapeError, UnsupportedOperandError
+from funct.ops import families
+from funct.ops.families import constant, wrap
+from funct.ops.updates import COMBINED_AT
+
+__all__ = ["At"]
+
+_ENDS = frozenset({int, type(None)})
+
+
+class At:
+    """x.at[key].set(v) and friends: a new array with the elements at key changed."""
+
+    __slots__ = ("_key", "_x")
+
+    def __init__(self, x: Any, key: Any = None) -> None:
+        self._x = x
+        self._key = key
+
+    def __getitem__(self, key: Any) -> At:
+        return At(self._x, key)
+
+    def get(self) -> Any:
+        """x[key]."""
+        return self._x[self._key]
+
+    def _positions(self) -> Any:
+        """Flat positions that key selects: one mechanism for every form of index."""
+        x = self._x
+        return constant(np.arange(_size(x.shape)).reshape(x.shape))[self._key]
+
+    def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
+        """v written at the positions, into x or into another array of its shape."""
+        x = self._x
+        known = _combined(x, x if into is None else into, self._key, v, mode)
+        if known is not None:
+            return wrap(known)
+        base = x if into is None else into
+        under = self._under_mask(name, v)
+        if under is not None:
+            mask, v = under
+            return ops.where(mask, v if mode is None else _COMBINED[mode](base, v), base)
+        at = self._positions()
+        v = _fitted(name, _operand(name, v), at.shape, x.dtype)
+        n = _size(x.shape)
+        flat = ops.reshape(base, (n,))
+        v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
+        out = ops.scatter(flat, v, at) if mode is None else ops.scatter_combine(flat, v, at, mode)
+        return ops.reshape(out, x.shape)
+
+    def _under_mask(self, name: str, v: Any) -> tuple[Any, Any] | None:
+        """(mask, v), where key is a mask and v the same for all that it selects.
+
+        An update is then a `where`, which needs no positions: the mask may be traced.
+        """
+        found = _sole_mask(self._key, self._x.shape)
+        if found is None:
+            return None
+        mask, rest, first = found
+        v = _operand(name, v)
+        extra = len(v.shape) - len(rest)
+        if extra > 0 and all(is_one(n) for n in v.shape[:extra]):
+            v = ops.reshape(v, v.shape[extra:])
+        if len(v.shape) > (len(rest) if first else 0):
+            return None
+        v = _fitted(name, v, rest, self._x.dtype)
+        return ops.reshape(mask, (*mask.shape, *(1,) * len(rest))), v
+
+    def _factors(self, name: str, v: Any) -> Any:
+        """Ones, with v multiplied in at the positions."""
+        one = _number(1, self._x.dtype)
+        return self._write(name, v, "multiply", ops.broadcast_to(one, self._x.shape))
+
+    def set(self, v: Any) -> Any:
+        """Replace; of several writes to one position the last stands."""
+        known = _assigned(self._x, self._key, v)
+        return known if known is not None else self._write("set", v, None)
+
+    def add(self, v: Any) -> Any:
+        """Add; repeated positions add up."""
+        known = _combined(self._x, None, self._key, v, "add")
+        if known is not None:
+            return self._x + wrap(known)
+        under = self._under_mask("add", v)
+        if under is not None:
+            return self._x + ops.where(*under, _number(0, self._x.dtype))
+        x, at = self._x, self._positions()  # x + put(v): the tape keeps the positions alone
+        v = _fitted("add", _operand("add", v), at.shape, x.dtype)
+        n = _size(x.shape)
+        v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
+        return x + ops.reshape(ops.put(v, at, 0, n), x.shape)
+
+    def multiply(self, v: Any) -> Any:
+        """Multiply; repeated positions multiply repeatedly."""
+        return self._write("multiply", v, "multiply")
+
+    def divide(self, v: Any) -> Any:
+        """Divide; repeated positions divide repeatedly. x must be floating or complex."""
+        if self._x.dtype not in INEXACT:
+            raise DTypeError(
+                f"x.at[...].divide: x must be floating or complex, got {self._x.dtype}",
+                fix="use set with the floor division, or x.astype first",
+            )
+        return self._x / self._factors("divide", v)
+
+    def power(self, v: Any) -> Any:
+        """Raise to the power v; at repeated positions the exponents multiply."""
+        return self._x ** self._factors("power", v)
+
+    def min(self, v: Any) -> Any:
+        """The smaller of the old value and v; equal ones share the derivative."""
+        return self._write("min", v, "min")
+
+    def max(self, v: Any) -> Any:
+        """The larger of the old value and v; equal ones share the derivative."""
+        return self._write("max", v, "max")
+
+
+_ONCE = {"add": np.add, "multiply": np.multiply}
+_COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
+
+
+def _number(n: int, dtype: Any) -> Any:
+    return constant(np.asarray(n, dtype))
+
+
+def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
+    """(mask, lengths of the axes behind it, whether it stands first), where key is one mask and
+    else whole axes.
+    """
+    entries = [entry(k) for k in (key if isinstance(key, tuple) else (key,))]
+    at = [n for n, k in enumerate(entries) if is_mask(k)]
+    others = [k for k in entries if not is_mask(k)]
+    whole = all(k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in others)
+    if len(at) != 1 or not whole or others.count(Ellipsis) > 1:
+        return None
+    place, mask = at[0], entries[at[0]]
+    behind = len(entries) - 1 - place
+    start = len(shape) - behind - len(mask.shape) if Ellipsis in entries[:place] else place
+    stop = start + len(mask.shape)
+    fits = start >= 0 and stop + behind - others.count(Ellipsis) <= len(shape)
+    if not fits or shape[start:stop] != mask.shape:
+        return None
+    return mask, shape[stop:], start == 0
+
+
+def _assigned(x: Any, key: Any, v: Any) -> Any:
+    """NumPy's own assignment, in a copy, where all is concrete; else, or if NumPy refuses, None."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
+        return None
+    raw, out = _bare(v), np.array(x.concrete())
+    if raw.__class__ is not float:
+        if np.ndim(raw) and all(isinstance(k, int) for k in keys):
+            return None  # an array for one element, which NumPy is about to refuse
+        if np.iscomplexobj(raw) and out.dtype.kind != "c":
+            return None
+    try:
+        out[tuple([_bare(k) for k in keys])] = raw
+    except (IndexError, OverflowError, TypeError, ValueError):
+        return None  # the general way refuses by name
+    return wrap(out)
+
+
+def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
+    """What `_write` gives, into zeros for None, by the kernel of `scatter_combine` alone.
+
+    None where something is traced, of another dtype or a mask, or where NumPy refuses.
+    """
+    keys = key if key.__class__ is tuple else (key,)
+    if mode is None or x.__class__ is not families.Array or not all(map(_is_key, keys)):
+        return None
+    a = x.data
+    if v.__class__ is float and a.dtype.kind == "f":
+        raw = np.asarray(v, a.dtype)
+    elif v.__class__ is families.Array and v.data.dtype == a.dtype:
+        raw = v.data
+    else:
+        return None
+    bare = tuple([_bare(k) for k in keys])
+    if "b" in [k.dtype.kind for k in bare if k.__class__ is np.ndarray]:
+        return None
+    out = np.zeros(a.shape, a.dtype) if into is None else np.array(into.data, order="C")
+    try:
+        if mode in _ONCE and BASIC.issuperset(map(type, bare)):
+            part = out[bare if Ellipsis in bare else (*bare, Ellipsis)]
+            _ONCE[mode](part, raw, part)  # no element is selected twice
+            return out
+        at = np.arange(a.size).reshape(a.shape)[bare]
+        if raw.ndim:
+            raw = np.broadcast_to(raw, at.shape).reshape(-1)
+        COMBINED_AT[mode](out.reshape(-1), at.reshape(-1), raw)
+    except (IndexError, TypeError, ValueError):
+        return None
+    return out
+
+
+def _bare(x: Any) -> Any:
+    return x.data if x.__class__ is families.Array else x
+
+
+def _is_known(x: Any) -> bool:
+    if x.__class__ is families.Array or x.__class__ is float:
+        return True
+    if isinstance(x, Value):
+        return not x.level.transforms
+    return isinstance(x, bool | int | float | complex | np.number | np.bool_)
+
+
+def _is_key(k: Any) -> bool:
+    if k.__class__ is int or k.__class__ is families.Array:
+        return True
+    if isinstance(k, slice):
+        ends = k.start, k.stop, k.step
+        return _ENDS.issuperset(map(type, ends))
+    return (
+        k is None or k is Ellipsis or isinstance(k, int) or (isinstance(k, Value) and _is_known(k))
+    )
+
+
+def _operand(name: str, v: Any) -> Any:
+    v = v if isinstance(v, Value) else wrap(np.asarray(v))
+    if v.dtype.kind not in "biufcV":
+        raise UnsupportedOperandError(f"x.at[...].{name}: v must hold numbers, got {v.dtype}")
+    return v
+
+
+def _fitted(name: str, v: Any, shape: Shape, dtype: Any) -> Any:
+    """v in x's dtype and the shape of what is selected; leading axes of length 1 are dropped."""
+    extra = len(v.shape) - len(shape)
+    if extra > 0 and all(is_one(n) for n in v.shape[:extra]):
+        v = ops.reshape(v, v.shape[extra:])
+    if v.dtype != dtype:
+        v = ops.astype(v, dtype)
+    if v.shape == shape:
+        return v
+    try:
+        return ops.broadcast_to(v, shape)
+    except ShapeError:
+        raise ShapeError(
+            f"x.at[...].{name}: v of shape {v.shape} does not broadcast to {shape}, "
+            "the shape of what is selected"
+        ) from None
+
+
+def _size(shape: Shape) -> Any:
+    n: Any = 1
+    for k in shape:
+        n = n * k
+    return n
