@@ -19,19 +19,9 @@ from funct.array import Array, Tensor, asarray
 from funct.errors import ArgumentError
 from funct.graph import Call, Graph, Interpreter, Node
 from funct.ops.families import wrap
-from funct.transforms import checkpoint_policies
-from funct.transforms.reverse import zero_like
-from funct.transforms.staged import (
-    Flags,
-    Flat,
-    Staged,
-    chosen,
-    dual,
-    halves,
-    lifted,
-    reached,
-    trace,
-)  # fmt: skip
+from funct.transforms import bodies, checkpoint_policies
+from funct.transforms.bodies import Flags, Flat
+from funct.transforms.staged import Staged
 
 __all__ = ["Checkpoint", "checkpoint", "checkpoint_name"]
 
@@ -80,8 +70,8 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
             structure[:] = [shape]
             return [asarray(o) for o in outs]
 
-        arrays = [asarray(x) for x in chosen(leaves, moving)]
-        graph, outer = trace("checkpoint", flat, arrays, fun)
+        arrays = [asarray(x) for x in bodies.chosen(leaves, moving)]
+        graph, outer = bodies.trace("checkpoint", flat, arrays, fun)
         return structure[0].unflatten(Checkpoint(graph, saveable)(*arrays, *outer))
 
     return run
@@ -107,6 +97,10 @@ class Checkpoint(Staged):
         ins = tuple([v.aval for v in body.inputs])
         super().__init__([("body", body)], ins, tuple([v.aval for v in body.outputs]))
 
+    def mapped(self, change: Callable[[Graph], Graph]) -> Checkpoint:
+        """A changed body, checkpointed."""
+        return Checkpoint(change(self.body), self.saveable)
+
     def run(self, *buffers: Any) -> Flat:
         """The body: interpreted the first time, since eager code comes by once, then compiled."""
         if self.once("seen", lambda: [False])[0]:
@@ -117,19 +111,17 @@ class Checkpoint(Staged):
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """The body with its tangents, checkpointed."""
-        flags = reached(self.body, mine, derivative=True)
+        flags = bodies.reached(self.body, mine, derivative=True)
         both = self.once(
-            ("push", mine), lambda: Checkpoint(dual(self.body, mine, flags), self.saveable)
-        )(*primals, *chosen(tangents, mine))
-        outs, pushed = both[: len(flags)], iter(both[len(flags) :])
-        return outs, tuple(
-            [next(pushed) if f else zero_like(o) for o, f in zip(outs, flags, strict=True)]
-        )
+            ("push", mine), lambda: Checkpoint(bodies.dual(self.body, mine, flags), self.saveable)
+        )(*primals, *bodies.chosen(tangents, mine))
+        n = len(flags)
+        return both[:n], bodies.or_zero(both[n:], flags, both[:n])
 
     def _halves(self, mine: Flags) -> tuple[Checkpoint, Checkpoint, Sequence[int], Flags]:
-        flags = reached(self.body, mine, derivative=True)
+        flags = bodies.reached(self.body, mine, derivative=True)
         ready = (True,) * len(mine)
-        cut = halves(self.body, mine, flags, ready, lambda e: not self.saveable(e))
+        cut = bodies.halves(self.body, mine, flags, ready, lambda e: not self.saveable(e))
         early, late = (Checkpoint(g, self.saveable) for g in (cut.forward, cut.backward))
         return early, late, cut.uses, flags
 
@@ -142,12 +134,11 @@ class Checkpoint(Staged):
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The body again, and its pull."""
         _, late, _, flags = self.once(("halves", mine), lambda: self._halves(mine))
-        found = iter(late(*residuals, *chosen(cts, flags)))
-        return tuple([next(found) if m else None for m in mine])
+        return tuple(bodies.or_none(late(*residuals, *bodies.chosen(cts, flags)), mine))
 
     def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
         """The batched body, checkpointed."""
 
         whole = (True,) * len(self.outs)
-        make = lambda: Checkpoint(lifted(self.body, flags, whole, size), self.saveable)  # noqa: E731
+        make = lambda: Checkpoint(bodies.lifted(self.body, flags, whole, size), self.saveable)  # noqa: E731
         return self.once(("batch", flags, size), make)(*vals)

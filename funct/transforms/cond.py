@@ -18,25 +18,10 @@ from funct.array import Tensor, asarray
 from funct.core import ShapeDtype
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph import Graph
+from funct.transforms import bodies
+from funct.transforms.bodies import Flags, Flat
 from funct.transforms.carry import abstract, boolean_scalar, is_number, leaf_name, typed
-from funct.transforms.reverse import zero_like
-from funct.transforms.staged import (
-    Flags,
-    Flat,
-    Staged,
-    aval_of,
-    avals_of,
-    captured,
-    chosen,
-    dual,
-    halves,
-    lanes,
-    lifted,
-    reached,
-    regraph,
-    trace,
-    zeros_of,
-)  # fmt: skip
+from funct.transforms.staged import Staged
 from funct.transforms.vmap import differs
 
 __all__ = ["cond", "switch"]
@@ -93,7 +78,7 @@ def _choose(name: str, index: Any, names: Any, funs: Any, operands: Flat) -> Any
     def flat(fun: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: fun(*spec.unflatten(xs))
 
-    if captured(index):
+    if bodies.captured(index):
         return _staged(name, index, names, [flat(f) for f in funs], funs, leaves)
     if differs(index):
         outs = [f(*operands) for f in funs]
@@ -159,7 +144,7 @@ def _select(index: Any, column: Sequence[Any]) -> Any:
 
 
 def _staged(name: str, index: Any, names: Any, flats: Any, funs: Any, leaves: Sequence[Any]) -> Any:
-    avals = avals_of(leaves)
+    avals = bodies.avals_of(leaves)
     results = [abstract(name, f, leaves) for f in flats]
     trees, dtypes = _agreed(name, names, results)
     traced = []
@@ -168,17 +153,17 @@ def _staged(name: str, index: Any, names: Any, flats: Any, funs: Any, leaves: Se
         def body(*xs: Any, flat: Any = flat) -> list[Any]:
             return [typed(x, d) for x, d in zip(pytree.leaves(flat(*xs)), dtypes, strict=True)]
 
-        traced.append(trace(name, body, avals, fun))
+        traced.append(bodies.trace(name, body, avals, fun))
     outer = [x for _, found in traced for x in found]
     n, starts = len(leaves), np.cumsum([0, *[len(found) for _, found in traced]])
-    every = (*avals, *avals_of(outer))
+    every = (*avals, *bodies.avals_of(outer))
     graphs = [
-        regraph(lambda *xs, g=g, a=n + int(a), b=n + int(b): g(*xs[:n], *xs[a:b]), every)
+        bodies.regraph(lambda *xs, g=g, a=n + int(a), b=n + int(b): g(*xs[:n], *xs[a:b]), every)
         for (g, _), a, b in zip(traced, starts[:-1], starts[1:], strict=True)
     ]
     if len(graphs) == 1:
         return trees.unflatten(graphs[0](*leaves, *outer))
-    branch = Branch(name, names, graphs, aval_of(index))
+    branch = Branch(name, names, graphs, bodies.aval_of(index))
     return trees.unflatten(branch(index, *leaves, *outer))
 
 
@@ -210,27 +195,26 @@ class Branch(Staged):
         return self.compiled(self.graphs[int(index)])(*buffers)
 
     def _reached(self, flags: Flags, *, derivative: bool) -> Flags:
-        each = [reached(g, flags, derivative=derivative) for g in self.graphs]
+        each = [bodies.reached(g, flags, derivative=derivative) for g in self.graphs]
         return tuple([any(column) for column in zip(*each, strict=True)])
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """A choice among the bodies with their tangents."""
         flags = self._reached(mine[1:], derivative=True)
         branch = self.once(
-            ("push", mine), lambda: self.like([dual(g, mine[1:], flags) for g in self.graphs])
+            ("push", mine),
+            lambda: self.like([bodies.dual(g, mine[1:], flags) for g in self.graphs]),
         )
-        both = branch(*primals, *chosen(tangents[1:], mine[1:]))
-        outs, pushed = both[: len(flags)], iter(both[len(flags) :])
-        return outs, tuple(
-            [next(pushed) if f else zero_like(o) for o, f in zip(outs, flags, strict=True)]
-        )
+        both = branch(*primals, *bodies.chosen(tangents[1:], mine[1:]))
+        n = len(flags)
+        return both[:n], bodies.or_zero(both[n:], flags, both[:n])
 
     def _halves(self, mine: Flags) -> tuple[Branch, Branch, tuple[int, ...], Flags]:
         """Forward and backward halves; residuals of all branches share slots of equal types."""
         mine = mine[1:]
         flags = self._reached(mine, derivative=True)
         ready = (True,) * len(mine)
-        cut = [halves(g, mine, flags, ready) for g in self.graphs]
+        cut = [bodies.halves(g, mine, flags, ready) for g in self.graphs]
         uses = tuple(sorted({k for h in cut for k in h.uses}))
         slots: list[ShapeDtype] = []
         places = []
@@ -243,16 +227,18 @@ class Branch(Staged):
                 taken.append(free[0] if free else len(slots) - 1)
             places.append(taken)
         avals = self.ins[1:]
-        cts = chosen(self.outs, flags)
+        cts = bodies.chosen(self.outs, flags)
 
         def forward(k: int) -> Graph:
             def run(*xs: Any) -> list[Any]:
                 both = cut[k].forward(*xs)
                 found = dict(zip(places[k], both[len(flags) :], strict=True))
-                rest = [found[i] if i in found else zeros_of([s])[0] for i, s in enumerate(slots)]
+                rest = [
+                    found[i] if i in found else bodies.zeros_of([s])[0] for i, s in enumerate(slots)
+                ]
                 return [*both[: len(flags)], *rest]
 
-            return regraph(run, avals)
+            return bodies.regraph(run, avals)
 
         def backward(k: int) -> Graph:
             def run(*xs: Any) -> list[Any]:
@@ -261,7 +247,7 @@ class Branch(Staged):
                 held = [given[i] for i in cut[k].uses]
                 return list(cut[k].backward(*held, *[kept[i] for i in places[k]], *rest))
 
-            return regraph(run, [*[avals[i] for i in uses], *slots, *cts])
+            return bodies.regraph(run, [*[avals[i] for i in uses], *slots, *cts])
 
         each = range(len(cut))
         return (
@@ -281,14 +267,13 @@ class Branch(Staged):
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The backward halves."""
         _, branch, _, flags = self.once(("halves", mine), lambda: self._halves(mine))
-        found = iter(branch(*residuals, *chosen(cts, flags)))
-        return tuple([next(found) if m else None for m in mine])
+        return tuple(bodies.or_none(branch(*residuals, *bodies.chosen(cts, flags)), mine))
 
     def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
         """The same choice of batched bodies, or all bodies and a selection by lane."""
         if flags[0]:
             all_lanes = (True,) * len(self.outs)
-            each = [lanes(g, flags[1:], all_lanes, size)(*vals[1:]) for g in self.graphs]
+            each = [bodies.lanes(g, flags[1:], all_lanes, size)(*vals[1:]) for g in self.graphs]
             index = vals[0]
             picked = []
             for column in zip(*each, strict=True):
@@ -296,6 +281,6 @@ class Branch(Staged):
                 picked.append(_select(ops.reshape(index, (size, *rank)), column))
             return tuple(picked)
         outs = (True,) * len(self.outs)
-        make = lambda: self.like([lifted(g, flags[1:], outs, size) for g in self.graphs])  # noqa: E731
+        make = lambda: self.like([bodies.lifted(g, flags[1:], outs, size) for g in self.graphs])  # noqa: E731
         branch = self.once(("batch", flags, size), make)
         return branch(*vals)

@@ -26,7 +26,7 @@ from funct.transforms.operand import Operand
 from funct.transforms.reads import is_flat, reads
 from funct.transforms.reverse import zero_like
 from funct.transforms.scan import Scan, scan
-from funct.transforms.while_loop import Sweeps
+from funct.transforms.sweeps import Sweeps
 
 __all__ = ["dependence"]
 

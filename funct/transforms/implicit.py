@@ -9,23 +9,14 @@ from typing import Any
 
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.core import ShapeDtype
 from funct.errors import UndefinedDerivativeError
 from funct.graph import Graph
+from funct.transforms import bodies
+from funct.transforms.bodies import Flags, Flat
 from funct.transforms.carry import fitting
 from funct.transforms.forward import jvp
 from funct.transforms.reverse import transpose, zero_like
-from funct.transforms.staged import (
-    Flags,
-    Flat,
-    Staged,
-    avals_of,
-    chosen,
-    lifted,
-    regraph,
-    repeated,
-    trace,
-)  # fmt: skip
+from funct.transforms.staged import Staged
 from funct.transforms.vjp import vjp
 
 __all__ = ["closure_convert", "custom_linear_solve", "custom_root"]
@@ -63,7 +54,7 @@ def closure_convert(fun: Fun, *example_args: Any) -> tuple[Fun, list[Any]]:
         structure[:] = [shape]
         return [asarray(o) for o in outs]
 
-    graph, outer = trace("closure_convert", flat, avals_of(leaves), fun)
+    graph, outer = bodies.trace("closure_convert", flat, bodies.avals_of(leaves), fun)
     n = len(example_args)
 
     def converted(*args: Any) -> Any:
@@ -100,7 +91,7 @@ def custom_linear_solve(
     Source: `jax.lax.custom_linear_solve`.
     """
     leaves, spec = _arrays(b)
-    avals = avals_of(leaves)
+    avals = bodies.avals_of(leaves)
     tree = spec.unflatten(leaves)
 
     def product(*xs: Any) -> list[Any]:
@@ -120,20 +111,71 @@ def custom_linear_solve(
     def transposed(*cts: Any) -> list[Any]:
         return transpose(product, avals, cts)
 
-    matrix, held = trace("custom_linear_solve", product, avals, matvec)
-    direct, used = trace("custom_linear_solve", solution(solve, product), avals, solve)
+    matrix, held = bodies.trace("custom_linear_solve", product, avals, matvec)
+    direct, used = bodies.trace("custom_linear_solve", solution(solve, product), avals, solve)
     back: tuple[Graph, Flat] | None = None
     if symmetric:
         back = direct, used
     elif transpose_solve is not None:
         run = solution(transpose_solve, transposed)
-        back = trace("custom_linear_solve", run, avals, transpose_solve)
-    counts = len(held), len(used), len(back[1]) if back else 0
-    solver = LinearSolve(matrix, direct, back[0] if back else None, counts)
+        back = bodies.trace("custom_linear_solve", run, avals, transpose_solve)
+    solver = LinearSolve(matrix, direct, back[0] if back else None)
     return spec.unflatten(solver(*held, *used, *(back[1] if back else ()), *leaves))
 
 
-class LinearSolve(Staged):
+class _Solution(Staged):
+    """A solution. Operands: what each of its graphs closes over, then n values.
+
+    counts: how many values each graph closes over.
+    """
+
+    def __init__(
+        self, names: Sequence[str], graphs: Sequence[Graph | None], starts: Sequence[int], n: int
+    ) -> None:
+        self.n = n
+        self.starts = tuple(starts)
+        self.graphs = tuple(graphs)
+        given = [(k, g, s) for k, g, s in zip(names, graphs, starts, strict=True) if g is not None]
+        self.counts = tuple([0 if g is None else len(g.inputs) - s for g, s in zip(graphs, starts)])
+        x = tuple([v.aval for v in given[0][1].inputs[:n]])
+        closed = [v.aval for _, g, s in given for v in g.inputs[s:]]
+        super().__init__([(k, g) for k, g, _ in given], (*closed, *x), x)
+
+    def like(self, graphs: Sequence[Any]) -> _Solution:
+        """The same with other graphs."""
+        raise NotImplementedError
+
+    def mapped(self, change: Callable[[Graph], Graph]) -> _Solution:
+        """The same with changed graphs."""
+        return self.like([g if g is None else change(g) for g in self.graphs])
+
+    def parts(self, values: Sequence[Any]) -> list[Flat]:
+        """Operands (or what belongs to them), graph by graph, then the n values."""
+        out, at = [], 0
+        for n in (*self.counts, self.n):
+            out.append(tuple(values[at : at + n]))
+            at += n
+        return out
+
+    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
+        """One solution per lane."""
+        whole = (True,) * self.n
+        ours = (*flags[: -self.n], *whole)
+
+        def make() -> _Solution:
+            each = zip(self.graphs, self.parts(ours), self.starts, strict=False)
+            return self.like(
+                [
+                    g if g is None else bodies.lifted(g, (*(True,) * s, *f), whole, size)
+                    for g, f, s in each
+                ]
+            )
+
+        given = bodies.repeated_where(ours, vals, self.ins, size)
+        return self.once(("batch", ours, size), make)(*given)
+
+
+class LinearSolve(_Solution):
     """x with matrix(x) = b. Operands: what matrix, solve and back close over, then b.
 
     matrix, solve, back: (*b, *what they close over) -> (*b).
@@ -141,27 +183,17 @@ class LinearSolve(Staged):
 
     name = "custom_linear_solve"
 
-    def __init__(
-        self, matrix: Graph, solve: Graph, back: Graph | None, counts: tuple[int, int, int]
-    ) -> None:
+    def __init__(self, matrix: Graph, solve: Graph, back: Graph | None) -> None:
         self.matrix = matrix
         self.solve = solve
         self.back = back
-        self.counts = counts
-        self.n = len(matrix.outputs)
-        graphs = [g for g in (matrix, solve, back) if g is not None]
-        b = [v.aval for v in matrix.inputs[: self.n]]
-        ins = (*[v.aval for g in graphs for v in g.inputs[self.n :]], *b)
+        n = len(matrix.outputs)
         names = ("matvec", "solve", "transpose_solve")
-        super().__init__(list(zip(names, graphs, strict=False)), ins, tuple(b))
+        super().__init__(names, (matrix, solve, back), (n, n, n), n)
 
-    def parts(self, values: Sequence[Any]) -> list[Flat]:
-        """Operands (or what belongs to them): of matrix, of solve, of back, b."""
-        out, at = [], 0
-        for n in (*self.counts, self.n):
-            out.append(tuple(values[at : at + n]))
-            at += n
-        return out
+    def like(self, graphs: Sequence[Any]) -> LinearSolve:
+        """Another system of the same kind."""
+        return LinearSolve(*graphs)
 
     def run(self, *buffers: Any) -> Flat:
         """The solver."""
@@ -173,13 +205,13 @@ class LinearSolve(Staged):
         held, used, back, _ = self.parts(primals)
         flags = self.parts(mine)
         x = self(*primals)
-        full = [t if m else zero_like(p) for p, t, m in zip(primals, tangents, mine, strict=True)]
+        full = bodies.tangents_of(mine, primals, tangents)
         rhs = self.parts(full)[3]
         if any(flags[0]):
             moved = jvp(
                 _of(self.matrix, x, held, flags[0]),
-                tuple(chosen(held, flags[0])),
-                tuple(chosen(self.parts(full)[0], flags[0])),
+                tuple(bodies.chosen(held, flags[0])),
+                tuple(bodies.chosen(self.parts(full)[0], flags[0])),
             )[1]
             rhs = tuple([r - m for r, m in zip(rhs, moved, strict=True)])
         elif not any(flags[3]):
@@ -203,39 +235,19 @@ class LinearSolve(Staged):
         b = self.once("transposed", self._transposed)(*held, *back, *used, *cts)
         given: list[Any] = [None] * len(held)
         if any(flags[0]):
-            _, pull = vjp(_of(self.matrix, x, held, flags[0]), *chosen(held, flags[0]))
+            _, pull = vjp(_of(self.matrix, x, held, flags[0]), *bodies.chosen(held, flags[0]))
             found = iter(pull(tuple([-g for g in b])))
             given = [next(found) if f else None for f in flags[0]]
         return (*given, *[None] * (len(used) + len(back)), *b)
 
     def _transposed(self) -> LinearSolve:
         assert self.back is not None
-        n, (a, s, t) = self.n, self.counts
-        avals = [v.aval for v in self.matrix.inputs]
+        n, avals = self.n, [v.aval for v in self.matrix.inputs]
 
         def apply(*xs: Any) -> list[Any]:
             return transpose(lambda *v: self.matrix(*v, *xs[n:]), avals[:n], xs[:n])
 
-        return LinearSolve(regraph(apply, avals), self.back, self.solve, (a, t, s))
-
-    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
-        """One system per lane."""
-        ours = (*flags[: -self.n], *(True,) * self.n)
-        given = [
-            repeated(v, a, size) if f else v for v, a, f in zip(vals, self.ins, ours, strict=True)
-        ]
-
-        def make() -> LinearSolve:
-            whole = (True,) * self.n
-            matrix, solve, back = self.parts(ours)[:3]
-            return LinearSolve(
-                lifted(self.matrix, (*whole, *matrix), whole, size),
-                lifted(self.solve, (*whole, *solve), whole, size),
-                lifted(self.back, (*whole, *back), whole, size) if self.back else None,
-                self.counts,
-            )
-
-        return self.once(("batch", ours, size), make)(*given)
+        return LinearSolve(bodies.regraph(apply, avals), self.back, self.solve)
 
 
 def _of(graph: Graph, x: Sequence[Any], held: Sequence[Any], mine: Flags) -> Fun:
@@ -276,7 +288,7 @@ def custom_root(
     Source: `jax.lax.custom_root`.
     """
     leaves, spec = _arrays(initial_guess)
-    avals = avals_of(leaves)
+    avals = bodies.avals_of(leaves)
     tree = spec.unflatten(leaves)
 
     def value(*xs: Any) -> list[Any]:
@@ -296,14 +308,14 @@ def custom_root(
         out = tangent_solve(g, spec.unflatten(y))
         return fitting("custom_root", "the result of tangent_solve", tree, avals, out)
 
-    values, held = trace("custom_root", value, avals, f)
-    roots, used = trace("custom_root", root, avals, solve)
-    tangents, kept = trace("custom_root", tangent, [*avals, *avals], tangent_solve)
-    node = Root(values, roots, tangents, (len(held), len(used), len(kept)))
+    values, held = bodies.trace("custom_root", value, avals, f)
+    roots, used = bodies.trace("custom_root", root, avals, solve)
+    tangents, kept = bodies.trace("custom_root", tangent, [*avals, *avals], tangent_solve)
+    node = Root(values, roots, tangents)
     return spec.unflatten(node(*held, *used, *kept, *leaves))
 
 
-class Root(Staged):
+class Root(_Solution):
     """x with value(x) = 0. Operands: what value, root and tangent close over, then the guess.
 
     value, root: (*x, *what they close over) -> (*x). tangent: (*x, *y, *…) -> (*x).
@@ -311,30 +323,17 @@ class Root(Staged):
 
     name = "custom_root"
 
-    def __init__(
-        self, value: Graph, root: Graph, tangent: Graph, counts: tuple[int, int, int]
-    ) -> None:
+    def __init__(self, value: Graph, root: Graph, tangent: Graph) -> None:
         self.value = value
         self.root = root
         self.tangent = tangent
-        self.counts = counts
-        n = self.n = len(value.outputs)
-        x = [v.aval for v in value.inputs[:n]]
-        rest: list[ShapeDtype] = [
-            v.aval
-            for vs in (value.inputs[n:], root.inputs[n:], tangent.inputs[2 * n :])
-            for v in vs
-        ]
-        bodies = [("f", value), ("solve", root), ("tangent_solve", tangent)]
-        super().__init__(bodies, (*rest, *x), tuple(x))
+        n = len(value.outputs)
+        names = ("f", "solve", "tangent_solve")
+        super().__init__(names, (value, root, tangent), (n, n, 2 * n), n)
 
-    def parts(self, values: Sequence[Any]) -> list[Flat]:
-        """Operands: of value, of root, of tangent, the guess."""
-        out, at = [], 0
-        for n in (*self.counts, self.n):
-            out.append(tuple(values[at : at + n]))
-            at += n
-        return out
+    def like(self, graphs: Sequence[Any]) -> Root:
+        """Another root of the same kind."""
+        return Root(*graphs)
 
     def run(self, *buffers: Any) -> Flat:
         """The solver."""
@@ -348,8 +347,10 @@ class Root(Staged):
         x = self(*primals)
         if not any(flags):
             return x, tuple([zero_like(v) for v in x])
-        given = chosen(self.parts(tangents)[0], flags)
-        moved = jvp(_of(self.value, x, held, flags), tuple(chosen(held, flags)), tuple(given))[1]
+        given = bodies.chosen(self.parts(tangents)[0], flags)
+        moved = jvp(
+            _of(self.value, x, held, flags), tuple(bodies.chosen(held, flags)), tuple(given)
+        )[1]
         return x, tuple([-d for d in self.tangent(*x, *moved, *kept)])
 
     def forward(self, mine: Flags, *vals: Any) -> tuple[Flat, Flat]:
@@ -366,27 +367,7 @@ class Root(Staged):
         out: list[Any] = [None] * (a + s + t + self.n)
         if any(flags):
             y = transpose(lambda *ys: self.tangent(*x, *ys, *kept), x, cts)
-            _, pull = vjp(_of(self.value, x, held, flags), *chosen(held, flags))
+            _, pull = vjp(_of(self.value, x, held, flags), *bodies.chosen(held, flags))
             found = iter(pull(tuple([-g for g in y])))
             out[:a] = [next(found) if f else None for f in flags]
         return tuple(out)
-
-    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
-        """One root per lane."""
-        n = self.n
-        ours = (*flags[:-n], *(True,) * n)
-        given = [
-            repeated(v, a, size) if f else v for v, a, f in zip(vals, self.ins, ours, strict=True)
-        ]
-
-        def make() -> Root:
-            whole = (True,) * n
-            value, root, tangent = self.parts(ours)[:3]
-            return Root(
-                lifted(self.value, (*whole, *value), whole, size),
-                lifted(self.root, (*whole, *root), whole, size),
-                lifted(self.tangent, (*whole, *whole, *tangent), whole, size),
-                self.counts,
-            )
-
-        return self.once(("batch", ours, size), make)(*given)

@@ -26,7 +26,17 @@ from funct.transforms.reverse import zero_like
 
 __all__ = ["jet"]
 
+Recurrence = Callable[..., tuple[Any, ...]]
 Series = tuple[Any, ...]  # value and derivatives; None stands for a derivative that is zero
+
+
+def _primitive(op: Callable[..., Any]) -> Primitive:
+    found: Primitive = op.primitive  # type: ignore[attr-defined]
+    return found
+
+
+_ADD, _SUBTRACT = _primitive(ops.add), _primitive(ops.subtract)
+_BILINEAR = frozenset({_ADD, _SUBTRACT, _primitive(ops.multiply), _primitive(ops.negative)})
 
 
 class JetTracer(Tensor):
@@ -64,7 +74,7 @@ class Jet(Level):
             at = [k for k, m in enumerate(moving) if m]
             if all(prim.rules[k] is None for k in at):
                 return ans  # stop_gradient, say: nothing moves any more
-            special = _RECURRENCES.get(prim.name)
+            special = _RECURRENCES.get(prim)
             if special is not None:
                 return JetTracer(special(series, self.order, ans), self)
             if _multilinear(prim, at):
@@ -137,7 +147,7 @@ def _last(x: Any, level: Jet) -> Any:
 
 
 def _multilinear(prim: Primitive, moving: Sequence[int]) -> bool:
-    if prim.name in ("add", "subtract", "multiply", "negative"):
+    if prim in _BILINEAR:
         return True
     return len(moving) <= 2 and all(prim.rules[k].__class__ is Linear for k in moving)
 
@@ -151,7 +161,7 @@ def _leibniz(
     ans: Any,
 ) -> Series:
     """Derivatives of what is linear in its operands: sums of products of theirs."""
-    if prim.name in ("add", "subtract"):
+    if prim in (_ADD, _SUBTRACT):
         return (ans, *[_sum_of(prim, series, k, ans) for k in range(1, order + 1)])
     out = [ans]
     for k in range(1, order + 1):
@@ -171,7 +181,7 @@ def _sum_of(prim: Primitive, series: Sequence[Series], k: int, ans: Any) -> Any:
     x, y = [s[k] if len(s) > 1 else None for s in series]
     if x is not None and y is not None:
         return prim.fn(x, y)
-    part = x if y is None else y if prim.name == "add" else -y
+    part = x if y is None else y if prim is _ADD else -y
     return None if part is None else ops.broadcast_to(part, ans.shape)
 
 
@@ -200,14 +210,13 @@ def _divide(series: Sequence[Series], order: int, ans: Any) -> Series:
     return tuple(z)
 
 
-def _circular(name: str, sign: int) -> Callable[..., Series]:
-    """sin and cos, or sinh and cosh, whose derivatives are products with the other's."""
+def _circular(sine: Primitive, cosine: Primitive, sign: int, first: bool) -> Recurrence:
+    """sin or cos, or sinh or cosh, whose derivatives are products with the other's."""
 
     def series_of(series: Sequence[Series], order: int, ans: Any) -> Series:
         x = series[0]
-        sines, cosines = ("sin", "cos") if sign < 0 else ("sinh", "cosh")
-        s = [ans if name == sines else getattr(ops, sines)(x[0])]
-        c = [ans if name == cosines else getattr(ops, cosines)(x[0])]
+        s = [ans if first else sine.fn(x[0])]
+        c = [cosine.fn(x[0]) if first else ans]
         for k in range(1, order + 1):
             up, down = None, None
             for i in range(k):
@@ -219,15 +228,16 @@ def _circular(name: str, sign: int) -> Callable[..., Series]:
                         down = _plus(down, _times(comb(k - 1, i), s[i] * d))
             s.append(up)
             c.append(down if sign > 0 or down is None else -down)
-        return tuple(s if name == sines else c)
+        return tuple(s if first else c)
 
     return series_of
 
 
-_RECURRENCES: dict[str, Callable[..., Series]] = {
-    "divide": _divide,
-    "sin": _circular("sin", -1), "cos": _circular("cos", -1),
-    "sinh": _circular("sinh", 1), "cosh": _circular("cosh", 1),
+_SIN, _COS, _SINH, _COSH = (_primitive(f) for f in (ops.sin, ops.cos, ops.sinh, ops.cosh))
+_RECURRENCES: dict[Primitive, Recurrence] = {
+    _primitive(ops.divide): _divide,
+    _SIN: _circular(_SIN, _COS, -1, True), _COS: _circular(_SIN, _COS, -1, False),
+    _SINH: _circular(_SINH, _COSH, 1, True), _COSH: _circular(_SINH, _COSH, 1, False),
 }  # fmt: skip
 
 

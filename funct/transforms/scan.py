@@ -18,29 +18,10 @@ from funct.core import ShapeDtype
 from funct.errors import ArgumentError, ShapeError, TransformError
 from funct.graph import Graph
 from funct.ops.families import wrap
+from funct.transforms import bodies
+from funct.transforms.bodies import Flags, Flat
 from funct.transforms.carry import fitting, leaf_name, settled
-from funct.transforms.reverse import zero_like
-from funct.transforms.staged import (
-    Flags,
-    Flat,
-    Staged,
-    avals_of,
-    batched,
-    captured,
-    chosen,
-    dual,
-    halves,
-    lifted,
-    ordered,
-    paired,
-    picked,
-    reached,
-    regraph,
-    repeated,
-    trace,
-    unpicked,
-    zeros_of,
-)  # fmt: skip
+from funct.transforms.staged import Staged
 
 __all__ = ["Scan", "scan", "steps_of"]
 
@@ -91,9 +72,9 @@ def scan(
         return pytree.leaves(call(leaves[:split], leaves[split:])[0])
 
     carry = settled("scan", numbers, probe, x_avals)
-    tree, avals = spec.unflatten(carry), avals_of(carry)
+    tree, avals = spec.unflatten(carry), bodies.avals_of(carry)
     ys: list[list[Any]] = []
-    if n and not any(captured(v) for v in (*carry, *columns)):
+    if n and not any(bodies.captured(v) for v in (*carry, *columns)):
         rows = _rows(columns, n)
         order = range(n - 1, -1, -1) if reverse else range(n)
         y_tree: Any = None
@@ -101,10 +82,10 @@ def scan(
             state, y = call(carry, rows[k])
             after = fitting("scan", "the carry", tree, avals, state)
             y_leaves = [asarray(v) for v in pytree.leaves(y)]
-            if step == 0 and any(captured(v) for v in (*after, *y_leaves)):
+            if step == 0 and any(bodies.captured(v) for v in (*after, *y_leaves)):
                 break  # f closes over what is being captured
             if step == 0:
-                y_tree, y_avals = y, avals_of(y_leaves)
+                y_tree, y_avals = y, bodies.avals_of(y_leaves)
             else:
                 y_leaves = fitting("scan", "y", y_tree, y_avals, y)
             ys.append(y_leaves)
@@ -163,7 +144,7 @@ def _cut(x: Any, n: int) -> list[Any]:
 def _staged(
     f: Any, call: Any, carry: Any, tree: Any, columns: Any, n: int, reverse: bool
 ) -> tuple[Any, Any]:
-    avals = avals_of(carry)
+    avals = bodies.avals_of(carry)
     kept: list[Any] = []
 
     def body(*leaves: Any) -> list[Any]:
@@ -172,10 +153,10 @@ def _staged(
         kept[:] = [y_spec]
         return [*fitting("scan", "the carry", tree, avals, state), *[asarray(v) for v in y_leaves]]
 
-    x_avals = [ShapeDtype(a.shape[1:], a.dtype) for a in avals_of(columns)]
-    graph, outer = trace("scan", body, [*avals, *x_avals], f)
+    x_avals = [ShapeDtype(a.shape[1:], a.dtype) for a in bodies.avals_of(columns)]
+    graph, outer = bodies.trace("scan", body, [*avals, *x_avals], f)
     n_in, n_all = len(avals) + len(x_avals), len(graph.inputs)
-    graph = ordered(graph, [*range(n_in, n_all), *range(n_in)], range(len(graph.outputs)))
+    graph = bodies.ordered(graph, [*range(n_in, n_all), *range(n_in)], range(len(graph.outputs)))
     outs = Scan(graph, len(outer), len(carry), n, reverse)(*outer, *carry, *columns)
     return (
         pytree.structure(tree).unflatten(outs[: len(carry)]),
@@ -199,9 +180,9 @@ class Scan(Staged):
         self.reverse = reverse
         avals = [v.aval for v in body.inputs]
         split = constants + carry
-        ins = (*avals[:split], *[batched(a, steps) for a in avals[split:]])
+        ins = (*avals[:split], *[bodies.batched(a, steps) for a in avals[split:]])
         results = [v.aval for v in body.outputs]
-        outs = (*results[:carry], *[batched(a, steps) for a in results[carry:]])
+        outs = (*results[:carry], *[bodies.batched(a, steps) for a in results[carry:]])
         super().__init__([("body", body)], ins, outs)
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Scan:
@@ -235,7 +216,7 @@ class Scan(Staged):
         """Flags of the body's inputs and outputs once they no longer change from step to step."""
         constants, carry, xs = self.parts(flags)
         while True:
-            outs = reached(self.body, (*constants, *carry, *xs), derivative=derivative)
+            outs = bodies.reached(self.body, (*constants, *carry, *xs), derivative=derivative)
             wider = tuple([a or b for a, b in zip(carry, outs[: self.carry], strict=True)])
             if wider == carry:
                 return (*constants, *carry, *xs), (*carry, *outs[self.carry :])
@@ -246,19 +227,19 @@ class Scan(Staged):
         loop, flags, outs, ins_order, outs_order = self.once(
             ("push", mine), lambda: self._dual(mine)
         )
-        full = [t if m else zero_like(p) for p, t, m in zip(primals, tangents, mine, strict=True)]
-        found = unpicked(loop(*picked([*primals, *chosen(full, flags)], ins_order)), outs_order)
-        values, pushed = found[: len(outs)], iter(found[len(outs) :])
-        return tuple(values), tuple(
-            [next(pushed) if f else zero_like(o) for o, f in zip(values, outs, strict=True)]
+        full = bodies.tangents_of(mine, primals, tangents)
+        found = bodies.unpicked(
+            loop(*bodies.picked([*primals, *bodies.chosen(full, flags)], ins_order)), outs_order
         )
+        n = len(outs)
+        return tuple(found[:n]), bodies.or_zero(found[n:], outs, found[:n])
 
     def _dual(self, mine: Flags) -> tuple[Any, ...]:
         flags, outs = self.steady(mine, derivative=True)
         sizes = [len(p) for p in self.parts(flags)]
-        ins_order = paired(flags, *sizes)
-        outs_order = paired(outs, self.carry, len(outs) - self.carry)
-        body = ordered(dual(self.body, flags, outs), ins_order, outs_order)
+        ins_order = bodies.paired(flags, *sizes)
+        outs_order = bodies.paired(outs, self.carry, len(outs) - self.carry)
+        body = bodies.ordered(bodies.dual(self.body, flags, outs), ins_order, outs_order)
         constants, carry = (
             n + sum(f) for n, f in zip(sizes[:2], self.parts(flags)[:2], strict=True)
         )
@@ -288,13 +269,11 @@ class Scan(Staged):
         c = self.carry
 
         def make() -> Scan:
-            body = lifted(self.body, flags, outs, size)
+            body = bodies.lifted(self.body, flags, outs, size)
             return Scan(body, self.constants, c, self.steps, self.reverse)
 
         loop = self.once(("batch", flags, size), make)
-        given = [
-            repeated(v, a, size) if f else v for v, a, f in zip(vals, self.ins, flags, strict=True)
-        ]
+        given = bodies.repeated_where(flags, vals, self.ins, size)
         xs = [
             ops.move_axis(x, 0, 1) if f else x
             for x, f in zip(given[self.split :], flags[self.split :], strict=True)
@@ -302,7 +281,7 @@ class Scan(Staged):
         found = loop(*given[: self.split], *xs)
         ys = [ops.move_axis(y, 1, 0) if f else y for y, f in zip(found[c:], outs[c:], strict=True)]
         pairs = zip((*found[:c], *ys), self.outs, strict=True)
-        return tuple([repeated(o, a, size) for o, a in pairs])
+        return tuple([bodies.repeated(o, a, size) for o, a in pairs])
 
 
 class _Halves:
@@ -314,7 +293,7 @@ class _Halves:
         self.flags, self.outs = loop.steady(mine, derivative=True)
         held, carry, xs = loop.parts(self.flags)
         steps, c = loop.steps, loop.constants
-        cut = halves(
+        cut = bodies.halves(
             loop.body, self.flags, self.outs,
             ready=(*(True,) * c, *(False,) * len(carry), *(True,) * len(xs)),
             fixed=(*(True,) * c, *(False,) * (len(carry) + len(xs))),
@@ -323,8 +302,8 @@ class _Halves:
         self.uses = cut.uses
         self.held = sum(k < c for k in cut.uses)
         avals = [v.aval for v in loop.body.inputs]
-        self.sums = chosen(loop.parts(avals)[0], held)
-        cts = chosen([v.aval for v in loop.body.outputs], self.outs)
+        self.sums = bodies.chosen(loop.parts(avals)[0], held)
+        cts = bodies.chosen([v.aval for v in loop.body.outputs], self.outs)
         n_held, n_ct, n_sum = self.held, sum(carry), len(self.sums)
         types = [avals[k] for k in cut.uses]
         ins = [
@@ -338,15 +317,21 @@ class _Halves:
             added = [s + g for s, g in zip(v[b:d], found[:n_sum], strict=True)]
             return [*found[n_sum : n_sum + n_ct], *added, *found[n_sum + n_ct :]]
 
-        self.backward = Scan(regraph(body, ins), n_held, n_ct + n_sum, steps, not loop.reverse)
+        self.backward = Scan(
+            bodies.regraph(body, ins), n_held, n_ct + n_sum, steps, not loop.reverse
+        )
 
     def pull(self, residuals: Flat, cts: Flat) -> Flat:
         """Cotangents of all operands."""
         n = self.held
-        given = chosen(cts, self.outs)
+        given = bodies.chosen(cts, self.outs)
         n_ct = sum(self.loop.parts(self.flags)[1])
         found = self.backward(
-            *residuals[:n], *given[:n_ct], *zeros_of(self.sums), *residuals[n:], *given[n_ct:]
+            *residuals[:n],
+            *given[:n_ct],
+            *bodies.zeros_of(self.sums),
+            *residuals[n:],
+            *given[n_ct:],
         )
         sums = found[n_ct : n_ct + len(self.sums)]
         each = iter((*sums, *found[:n_ct], *found[n_ct + len(self.sums) :]))

@@ -1,0 +1,229 @@
+"""The loop that `while_loop` makes where it is written down: sweeps over its steps.
+
+Note [Sweeps]: the number of steps is known only when the loop has run, so what its steps leave for
+the pull cannot be a result of fixed shape. Hence reverse mode keeps nothing but the operands, and
+its backward pass is a loop of two sweeps: forward again, each step leaving its residuals in a list,
+then back through that list. Generally `Sweeps` is a `while` sweep followed by sweeps over the same
+steps in either direction, each of which reads what the earlier ones left at its step. Tangents,
+cotangents and batches of such a loop are such loops again, so any order of derivative works. Memory
+while it runs: steps times residuals of one step; `checkpoint` on the body makes those the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct import ops
+from funct.core import ShapeDtype
+from funct.graph import Graph
+from funct.transforms import bodies
+from funct.transforms.bodies import Flags, Flat
+from funct.transforms.staged import Staged
+from funct.transforms.sweep import Sweep, pulling
+from funct.transforms.trail import run_sweeps
+
+__all__ = ["Sweeps"]
+
+
+class Sweeps(Staged):
+    """Sweeps over the steps of a while loop, see Note [Sweeps].
+
+    Operands: constants, then the first state of each sweep. Results: the last states. test:
+    (*constants, *state of the first sweep) -> whether to go on.
+    """
+
+    name = "while_loop"
+
+    def __init__(self, test: Graph, sweeps: Sequence[Sweep], constants: int) -> None:
+        self.test = test
+        self.sweeps = tuple(sweeps)
+        self.constants = constants
+        states = [a for s in self.sweeps for a in s.avals(constants)]
+        ins = (*[v.aval for v in test.inputs[:constants]], *states)
+        names = ["body", *[f"sweep{k}" for k in range(1, len(self.sweeps))]]
+        bodies = zip(names, [s.body for s in self.sweeps], strict=True)
+        super().__init__([("test", test), *bodies], ins, tuple(states))
+
+    def mapped(self, change: Callable[[Graph], Graph]) -> Sweeps:
+        """The same sweeps with a changed test and changed bodies."""
+        sweeps = [attrs.evolve(s, body=change(s.body)) for s in self.sweeps]
+        return Sweeps(change(self.test), sweeps, self.constants)
+
+    def states(self, values: Sequence[Any]) -> list[Flat]:
+        """Values that belong to the states, sweep by sweep."""
+        out, at = [], 0
+        for s in self.sweeps:
+            out.append(tuple(values[at : at + s.state]))
+            at += s.state
+        return out
+
+    def run(self, *buffers: Any) -> Flat:
+        """The sweeps, one after the other."""
+        held = buffers[: self.constants]
+        test = self.compiled(self.test)
+        steps = [partial(self.compiled(s.body), *held) for s in self.sweeps]
+        return run_sweeps(
+            lambda state: test(*held, *state)[0],
+            steps,
+            [s.back for s in self.sweeps],
+            self.states(buffers[self.constants :]),
+        )
+
+    def steady(self, flags: Flags, *, derivative: bool) -> tuple[list[Flags], list[Flags]]:
+        """Per sweep, flags of its body's inputs and outputs that hold at every step."""
+        held, firsts = flags[: self.constants], self.states(flags[self.constants :])
+        seen: Flags = ()
+        ins, outs = [], []
+        for sweep, state in zip(self.sweeps, firsts, strict=True):
+            n = sweep.state
+            while True:
+                out = bodies.reached(sweep.body, (*held, *state, *seen), derivative=derivative)
+                wider = tuple([a or b for a, b in zip(state, out[:n], strict=True)])
+                if wider == state:
+                    break
+                state = wider
+            ins.append((*held, *state, *seen))
+            outs.append((*state, *out[n:]))
+            seen = (*seen, *out[n:])
+        return ins, outs
+
+    def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
+        """Sweeps that carry tangents too."""
+        loop, flags, order = self.once(("push", mine), lambda: self._dual(mine))
+        full = bodies.tangents_of(mine, primals, tangents)
+        c = self.constants
+        found = loop(*bodies.picked([*primals, *bodies.chosen(full, flags)], order))
+        sizes = [s.state for s in self.sweeps]
+        both = bodies.unpicked(found, bodies.paired(flags[c:], *sizes))
+        n = len(self.outs)
+        return tuple(both[:n]), bodies.or_zero(both[n:], flags[c:], both[:n])
+
+    def _dual(self, mine: Flags) -> tuple[Sweeps, Flags, list[int]]:
+        ins, outs = self.steady(mine, derivative=True)
+        c = self.constants
+        held = mine[:c]
+        sweeps: list[Sweep] = []
+        lefts: list[int] = []
+        for sweep, given, gives in zip(self.sweeps, ins, outs, strict=True):
+            n = sweep.state
+            body = bodies.ordered(
+                bodies.dual(sweep.body, given, gives),
+                bodies.paired(given, c, n, *lefts),
+                bodies.paired(gives, n, sweep.left),
+            )
+            lefts.append(sweep.left)
+            sweeps.append(Sweep(body, n + sum(given[c : c + n]), sweep.back))
+        flags = (*held, *[f for s, g in zip(self.sweeps, outs, strict=True) for f in g[: s.state]])
+        n, m = self.sweeps[0].state, sum(held)
+        types = [*self.ins[:c], *bodies.chosen(self.ins[:c], held)]
+        types += sweeps[0].avals(len(types))
+        test = bodies.regraph(lambda *xs: self.test(*xs[:c], *xs[c + m : c + m + n]), types)
+        order = bodies.paired(flags, c, *[s.state for s in self.sweeps])
+        return Sweeps(test, sweeps, c + m), flags, order
+
+    def forward(self, mine: Flags, *vals: Any) -> tuple[Flat, Flat]:
+        """The loop itself; the operands are the residuals."""
+        return self(*vals), vals
+
+    def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
+        """The sweeps again, each leaving residuals, then back through all of them."""
+        loop, ins, sums = self.once(("pull", mine), lambda: self._pulled(mine))
+        c, n = self.constants, len(self.outs)
+        states = self.states(cts)
+        starts: list[Any] = []
+        for k in reversed(range(len(self.sweeps))):
+            starts += bodies.chosen(states[k], ins[k][c : c + self.sweeps[k].state])
+            starts += bodies.zeros_of(sums)
+        found = loop(*residuals, *starts)[n:]
+        total: list[Any] = [None] * c
+        firsts: list[list[Any]] = []
+        at = 0
+        for k in reversed(range(len(self.sweeps))):
+            flags = ins[k][c : c + self.sweeps[k].state]
+            given = iter(found[at : at + sum(flags)])
+            firsts.append([next(given) if f else None for f in flags])
+            at += sum(flags)
+            added = iter(found[at : at + len(sums)])
+            at += len(sums)
+            for i in range(c):
+                if mine[i]:
+                    g = next(added)
+                    total[i] = g if total[i] is None else total[i] + g
+        every = [*total, *[g for first in reversed(firsts) for g in first]]
+        return tuple([g if m else None for g, m in zip(every, mine, strict=True)])
+
+    def _pulled(self, mine: Flags) -> tuple[Sweeps, list[Flags], list[ShapeDtype]]:
+        ins, outs = self.steady(mine, derivative=True)
+        sums = bodies.chosen(self.ins[: self.constants], mine[: self.constants])
+        sweeps = pulling(self.sweeps, self.constants, ins, outs, sums)
+        return Sweeps(self.test, sweeps, self.constants), ins, sums
+
+    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
+        """Batched sweeps; where the test differs between lanes, each lane stops by itself."""
+        c, n = self.constants, self.sweeps[0].state
+        ins, outs = self.steady(flags, derivative=False)
+        asked = bodies.reached(self.test, ins[0][: c + n], derivative=False)[0]
+        if asked:
+            flags = (*flags[:c], *(True,) * len(self.outs))
+        loop = self.once(("batch", flags, asked, size), lambda: self._lanes(flags, asked, size))
+        if not asked:
+            flags = (
+                *flags[:c],
+                *[f for s, g in zip(self.sweeps, outs, strict=True) for f in g[: s.state]],
+            )
+        given = bodies.repeated_where(flags, vals, self.ins, size)
+        if asked:
+            go = bodies.lanes(self.test, flags[: c + n], (True,), size)(*given[: c + n])
+            found = loop(*given[:c], *go, *given[c:])[1:]
+        else:
+            found = loop(*given)
+        pairs = zip(found, self.outs, strict=True)
+        return tuple([bodies.repeated(o, a, size) for o, a in pairs])
+
+    def _lanes(self, flags: Flags, asked: bool, size: int) -> Sweeps:
+        c, n = self.constants, self.sweeps[0].state
+        if not asked:
+            ins, outs = self.steady(flags, derivative=False)
+            sweeps = [
+                Sweep(bodies.lifted(s.body, i, o, size), s.state, s.back)
+                for s, i, o in zip(self.sweeps, ins, outs, strict=True)
+            ]
+            return Sweeps(self.test, sweeps, c)
+        held = flags[:c]
+
+        def first(*v: Any) -> list[Any]:
+            go, state = v[c], v[c + 1 :]
+            out = self.sweeps[0].body(*v[:c], *state)
+            after = [ops.where(go, a, b) for a, b in zip(out[:n], state, strict=True)]
+            on = ops.logical_and(go, self.test(*v[:c], *after)[0])
+            return [on, *after, go, *out[n:]]  # go is left for the other sweeps
+
+        boolean = ShapeDtype((), np.dtype(bool))
+        types = [v.aval for v in self.sweeps[0].body.inputs]
+        lane = bodies.regraph(first, [*types[:c], boolean, *types[c:]])
+        sweeps = [Sweep(_all_lanes(lane, held, size), n + 1, False)]
+        for s in self.sweeps[1:]:
+
+            def other(*v: Any, s: Sweep = s) -> list[Any]:
+                state, go, seen = v[c : c + s.state], v[c + s.state], v[c + s.state + 1 :]
+                out = s.body(*v[:c], *state, *seen)
+                after = [ops.where(go, a, b) for a, b in zip(out, state, strict=False)]
+                return [*after, *out[s.state :]]
+
+            types = [v.aval for v in s.body.inputs]
+            lane = bodies.regraph(other, [*types[: c + s.state], boolean, *types[c + s.state :]])
+            sweeps.append(Sweep(_all_lanes(lane, held, size), s.state, s.back))
+        whole = [v.aval for v in sweeps[0].body.inputs]
+        test = bodies.regraph(lambda *v: [ops.any(v[c], (0,), False)], whole)
+        return Sweeps(test, sweeps, c)
+
+
+def _all_lanes(graph: Graph, held: Flags, size: int) -> Graph:
+    """The graph with everything batched but the constants that are not."""
+    flags = (*held, *(True,) * (len(graph.inputs) - len(held)))
+    return bodies.lifted(graph, flags, (True,) * len(graph.outputs), size)
