@@ -1,4 +1,5 @@
-"""Plain NumPy kernels: raw ndarrays in, raw ndarrays out. They know no Tensor and no rule.
+"""Kernels: raw ndarrays in, raw ndarrays out. They know no Tensor and no rule.
 
-Each is the oracle of whatever faster kernel stands beside it, and what runs where there is none.
+The files here are plain NumPy: each is the oracle of whatever faster kernel stands beside it in
+`table.py`, and what runs where there is none.
 """

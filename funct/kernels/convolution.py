@@ -1,4 +1,7 @@
-"""The three bilinear maps of convolution, and sliding windows with their adjoint, in plain NumPy.
+"""The three bilinear maps of convolution, and sliding windows with their adjoint.
+
+`convolution`, `convolution_input` and `convolution_weight` take the best row of the kernel table;
+the `plain_` ones are NumPy.
 
 Layouts: x (N, C, *S), w (O, C / G, *K), g (N, O, *T) over any number d >= 1 of spatial axes and
 G groups. As in all of deep learning, "convolution" is cross-correlation: w is not flipped.
@@ -25,14 +28,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from funct.kernels import table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = [
-    "convolution", "convolution_input", "convolution_weight", "output_size", "sum_dtype",
-    "windows", "windows_adjoint",
+    "convolution", "convolution_input", "convolution_weight", "output_size", "plain_convolution",
+    "plain_convolution_input", "plain_convolution_weight", "sum_dtype", "windows",
+    "windows_adjoint",
 ]  # fmt: skip
 
 Sizes = tuple[int, ...]
@@ -208,6 +214,74 @@ def _rows(x: NDArray[Any], geo: _Geometry, count: int) -> NDArray[Any]:
 # ------------------------------------------------------------------------------------ the maps
 
 
+def convolution(
+    x: NDArray[Any],
+    w: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> NDArray[Any]:
+    """Convolve a batch of images with a bank of kernels.
+
+    Maths:   y[n, o, t] = Σ_{c, k} x[n, c, stride t + dilation k - low] w[o, c, k]
+    Args:    x: (N, C, *S). w: (O, C / groups, *K), same dtype. padding: (low, high) per spatial
+             axis, zeros if positive, cropped if negative.
+    Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
+    """
+    size = output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    work = 2 * len(x) * prod(size) * w.size
+    y: NDArray[Any] = table.call(
+        "convolution", x.dtype, work, x, w, stride, padding, dilation, groups
+    )
+    return y
+
+
+def convolution_input(
+    g: NDArray[Any],
+    w: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+    size: Sizes,
+) -> NDArray[Any]:
+    """Apply the adjoint of `convolution` in x: also what is called a transposed convolution.
+
+    Args:    g: (N, O, *T). w: (O, C / groups, *K). size: the spatial shape *S of x.
+    Returns: (N, C, *S), same dtype.
+    """
+    work = 2 * g.size * prod(w.shape[1:])
+    x: NDArray[Any] = table.call(
+        "convolution_input", g.dtype, work, g, w, stride, padding, dilation, groups, size
+    )
+    return x
+
+
+def convolution_weight(
+    x: NDArray[Any],
+    g: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+    size: Sizes,
+) -> NDArray[Any]:
+    """Apply the adjoint of `convolution` in w.
+
+    Args:    x: (N, C, *S). g: (N, O, *T). size: the spatial shape *K of w.
+    Returns: (O, C / groups, *K), same dtype.
+    """
+    work = 2 * g.size * x.shape[1] // groups * prod(size)
+    w: NDArray[Any] = table.call(
+        "convolution_weight", x.dtype, work, x, g, stride, padding, dilation, groups, size
+    )
+    return w
+
+
+# --------------------------------------------------------------------------------------- plain
+
+
 def _by_columns(x: NDArray[Any], w: NDArray[Any], y: NDArray[Any], geo: _Geometry) -> None:
     """Fill y by one product per image, or per block where an image has few positions."""
     out, positions = y.shape[1], prod(y.shape[2:])
@@ -248,7 +322,7 @@ def _shares_rows(w: NDArray[Any], geo: _Geometry) -> bool:
     )
 
 
-def convolution(
+def plain_convolution(
     x: NDArray[Any],
     w: NDArray[Any],
     stride: Sizes,
@@ -256,13 +330,7 @@ def convolution(
     dilation: Sizes,
     groups: int,
 ) -> NDArray[Any]:
-    """Convolve a batch of images with a bank of kernels.
-
-    Maths:   y[n, o, t] = Σ_{c, k} x[n, c, stride t + dilation k - low] w[o, c, k]
-    Args:    x: (N, C, *S). w: (O, C / groups, *K), same dtype. padding: (low, high) per spatial
-             axis, zeros if positive, cropped if negative.
-    Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
-    """
+    """`convolution` by products of matrices. See Note [Blocks] and Note [Shared rows]."""
     dtype, work = x.dtype, sum_dtype(x.dtype)
     geo = _Geometry(w.shape[2:], stride, padding, dilation, groups)
     size = output_size(x.shape[2:], geo.kernel, stride, padding, dilation)
@@ -273,7 +341,7 @@ def convolution(
     return y.astype(dtype, copy=False)
 
 
-def convolution_input(
+def plain_convolution_input(
     g: NDArray[Any],
     w: NDArray[Any],
     stride: Sizes,
@@ -282,11 +350,7 @@ def convolution_input(
     groups: int,
     size: Sizes,
 ) -> NDArray[Any]:
-    """Apply the adjoint of `convolution` in x: also what is called a transposed convolution.
-
-    Args:    g: (N, O, *T). w: (O, C / groups, *K). size: the spatial shape *S of x.
-    Returns: (N, C, *S), same dtype.
-    """
+    """`convolution_input` by products of matrices."""
     dtype, work = g.dtype, sum_dtype(g.dtype)
     geo = _Geometry(w.shape[2:], stride, padding, dilation, groups)
     # Folding adds C K T elements up, flipping copies O K T: the first is slower for each.
@@ -305,7 +369,7 @@ def _by_flipping(g: NDArray[Any], w: NDArray[Any], geo: _Geometry) -> NDArray[An
     swapped = flipped.swapaxes(1, 2).reshape(geo.groups * c, out // geo.groups, *kernel)
     reach = [d * (k - 1) for d, k in zip(geo.dilation, kernel)]
     padding = tuple([(r - low, r - high) for r, (low, high) in zip(reach, geo.padding)])
-    return convolution(g, swapped, geo.stride, padding, geo.dilation, geo.groups)
+    return plain_convolution(g, swapped, geo.stride, padding, geo.dilation, geo.groups)
 
 
 def _by_folding(g: NDArray[Any], w: NDArray[Any], x: NDArray[Any], geo: _Geometry) -> None:
@@ -330,7 +394,7 @@ def _by_folding(g: NDArray[Any], w: NDArray[Any], x: NDArray[Any], geo: _Geometr
         x[part][source] = sums[inside]
 
 
-def convolution_weight(
+def plain_convolution_weight(
     x: NDArray[Any],
     g: NDArray[Any],
     stride: Sizes,
@@ -339,11 +403,7 @@ def convolution_weight(
     groups: int,
     size: Sizes,
 ) -> NDArray[Any]:
-    """Apply the adjoint of `convolution` in w.
-
-    Args:    x: (N, C, *S). g: (N, O, *T). size: the spatial shape *K of w.
-    Returns: (O, C / groups, *K), same dtype.
-    """
+    """`convolution_weight` by products of matrices."""
     work = sum_dtype(x.dtype)
     geo = _Geometry(size, stride, padding, dilation, groups)
     c, o, positions = x.shape[1] // groups, g.shape[1] // groups, prod(g.shape[2:])

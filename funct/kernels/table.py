@@ -1,0 +1,127 @@
+"""The one table of kernels: which code computes what, for which dtypes, on which processors.
+
+    find("convolution", x.dtype, work=2 * y.size * w[0].size)(x, w, ...)
+
+Rows of one name stand best first and take the same arguments: raw arrays in, raw arrays out. A row
+is chosen if it knows the dtype, the device has all that the row needs, and the work is worth its
+cost (loading LLVM takes 60 ms, once). The last row of a name needs nothing: it is plain NumPy, runs
+everywhere, and is what the others are tested against.
+
+A row that is chosen may still return NotImplemented for a case it does not know; `call` goes on to
+the next one.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.device import host
+
+__all__ = ["ROWS", "Row", "available", "call", "find", "restricted"]
+
+Implementation = Callable[..., Any]
+DType = np.dtype[Any]
+
+
+@attrs.frozen
+class Row:
+    """One kernel.
+
+    place: "module:function". dtypes: NumPy's or ml_dtypes' names; () is any. needs: LLVM's names of
+    features of the processor ("avx2"), "llvm" where code is made at run time, "numba". least: the
+    work, in units of the name's own, from which on it pays.
+    """
+
+    name: str
+    place: str
+    dtypes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    least: int = 0
+    device: str = "cpu"
+
+    def load(self) -> Implementation:
+        """The function. Its module is imported at the first use."""
+        return _load(self.place)
+
+
+ROWS = (
+    # work: floating-point operations
+    Row("convolution", "funct.kernels.convolution:plain_convolution"),
+    Row("convolution_input", "funct.kernels.convolution:plain_convolution_input"),
+    Row("convolution_weight", "funct.kernels.convolution:plain_convolution_weight"),
+)
+
+_only: ContextVar[frozenset[str] | None] = ContextVar("funct.kernels.only", default=None)
+
+
+@functools.cache
+def _load(place: str) -> Implementation:
+    module, _, function = place.partition(":")
+    found: Implementation = getattr(importlib.import_module(module), function)
+    return found
+
+
+@functools.cache
+def available() -> frozenset[str]:
+    """What rows may need and this process has. LLVM is loaded to know the processor."""
+    found = {n for n in ("numba",) if importlib.util.find_spec(n)}
+    if importlib.util.find_spec("llvmlite"):
+        found |= {"llvm", *host().features}
+    return frozenset(found)
+
+
+@contextmanager
+def restricted(*have: str) -> Iterator[None]:
+    """Within the block no row is chosen that needs more than these; () leaves the plain ones."""
+    token = _only.set(frozenset(have))
+    try:
+        yield
+    finally:
+        _only.reset(token)
+
+
+@functools.cache
+def _candidates(name: str, dtype: str, device: str) -> tuple[Row, ...]:
+    rows = [r for r in ROWS if r.name == name and r.device == device]
+    if not rows:
+        raise LookupError(f"no kernel {name!r} for {device!r}")
+    return tuple([r for r in rows if not r.dtypes or dtype in r.dtypes])
+
+
+def _fit(name: str, dtype: DType, work: int, device: str) -> Iterator[Row]:
+    only = _only.get()
+    for row in _candidates(name, dtype.name, device):
+        if not row.needs or (
+            work >= row.least
+            and available().issuperset(row.needs)
+            and (only is None or only.issuperset(row.needs))
+        ):
+            yield row
+
+
+def find(name: str, dtype: DType, work: int = 1 << 62, device: str = "cpu") -> Implementation:
+    """The best function for these.
+
+    Raises: LookupError: where the table has no row at all; each name has a plain one on the CPU.
+    """
+    for row in _fit(name, dtype, work, device):
+        return row.load()
+    raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")
+
+
+def call(name: str, dtype: DType, work: int, *args: Any, device: str = "cpu") -> Any:
+    """What the best row that knows the case computes."""
+    for row in _fit(name, dtype, work, device):
+        y = row.load()(*args)
+        if y is not NotImplemented:
+            return y
+    raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")

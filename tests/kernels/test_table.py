@@ -1,0 +1,81 @@
+"""The kernel table: every row can be loaded and called like its plain one; what is chosen when."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from funct.kernels import table
+from funct.kernels.table import ROWS, Row
+
+F32 = np.dtype(np.float32)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: f"{r.name}-{r.place}")
+def test_a_row_is_there_and_takes_what_the_plain_one_takes(row):
+    plain = [r for r in ROWS if r.name == row.name and r.device == "cpu"][-1]
+    assert not plain.needs
+    assert not plain.dtypes
+    assert list(inspect.signature(row.load()).parameters) == list(
+        inspect.signature(plain.load()).parameters
+    )
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    made = (
+        Row("twice", f"{__name__}:of_wide", ("float32",), ("llvm", "avx1024")),
+        Row("twice", f"{__name__}:of_numba", ("float32",), ("numba",), least=100),
+        Row("twice", f"{__name__}:plain"),
+    )
+    monkeypatch.setattr(table, "ROWS", made)
+    loaded = {"of_wide": of_wide, "of_numba": of_numba, "plain": plain}
+    monkeypatch.setattr(table, "_load", lambda place: loaded[place.split(":")[1]])
+    table._candidates.cache_clear()
+    yield
+    table._candidates.cache_clear()
+
+
+def of_wide(x):
+    return "wide"
+
+
+def of_numba(x):
+    return NotImplemented if x is None else "numba"
+
+
+def plain(x):
+    return "plain"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "work", "expected"),
+    [(np.float32, 100, of_numba), (np.float32, 99, plain), (np.float64, 100, plain)],
+)
+def test_the_first_row_that_fits_is_chosen(rows, monkeypatch, dtype, work, expected):
+    monkeypatch.setattr(table, "available", lambda: frozenset({"numba", "llvm", "avx2"}))
+    assert table.find("twice", np.dtype(dtype), work) is expected
+
+
+def test_the_plain_row_is_chosen_where_nothing_else_is_there(rows, monkeypatch):
+    monkeypatch.setattr(table, "available", frozenset)
+    assert table.find("twice", F32) is plain
+
+
+def test_less_may_be_pretended(rows, monkeypatch):
+    monkeypatch.setattr(table, "available", lambda: frozenset({"numba"}))
+    with table.restricted():
+        assert table.find("twice", F32) is plain
+    with table.restricted("numba"):
+        assert table.find("twice", F32) is of_numba
+
+
+def test_a_row_may_pass_a_case_on(rows, monkeypatch):
+    monkeypatch.setattr(table, "available", lambda: frozenset({"numba"}))
+    assert table.call("twice", F32, 100, None) == "plain"
+    assert table.call("twice", F32, 100, 1) == "numba"
+
+
+def test_an_unknown_name_is_an_error():
+    with pytest.raises(LookupError, match="nothing"):
+        table.find("nothing", F32)
