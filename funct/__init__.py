@@ -8,6 +8,7 @@
 
 from funct import array as array
 from funct import debug as debug
+from funct import device as device
 from funct import errors as errors
 from funct import random as random
 from funct import tree as tree
@@ -92,7 +93,8 @@ __all__ = [
     "axis_index", "axis_size", "check_grads", "check_primitive", "check_pure", "checkpoint",
     "checkpoint_name", "checkpoint_policies", "closure_convert", "cond", "config", "custom_jvp",
     "custom_linear_solve", "custom_root", "custom_vjp", "custom_vmap", "debug", "detect_anomaly",
-    "draw_graph", "errors", "eval_shape", "find_primitive", "fori_loop", "grad", "hessian", "hook",
+    "device", "draw_graph", "errors", "eval_shape", "find_primitive", "fori_loop", "grad",
+    "hessian", "hook",
     "hvp", "intercept", "io_callback", "jacfwd", "jacrev", "jet", "jit", "jvp", "linear_transpose",
     "linearize", "make_graph", "map", "node_hook", "offload", "once_differentiable", "pmax",
     "pmean", "pmin", "ppermute", "primitive", "psum", "psum_scatter", "pure_callback", "random",

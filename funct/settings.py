@@ -6,18 +6,22 @@ remembers which fields it read and is compiled again where they differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 
 from funct.errors import ArgumentError
 
-__all__ = ["Config", "Settings", "config"]
+__all__ = ["Config", "Settings", "config", "cores", "follow"]
 
 _CONVENTIONS = ("torch", "jax")
+MOST_THREADS = 4096
 
 
 def _convention(given: Any) -> Any:
@@ -28,22 +32,76 @@ def _convention(given: Any) -> Any:
     return _CONVENTIONS[_CONVENTIONS.index(given)]  # one object per value: guards compare identity
 
 
+def cores() -> int:
+    """Cores that this process may use: by affinity, by the quota of its control group, by
+    `OMP_NUM_THREADS`."""
+    affine = getattr(os, "sched_getaffinity", None)
+    found = len(affine(0)) if affine else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()[:2]
+        if quota != "max":
+            found = min(found, max(1, math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError):
+        pass  # no such groups here
+    wished = os.environ.get("OMP_NUM_THREADS", "")
+    return min(found, int(wished)) if wished.isdecimal() and int(wished) else found
+
+
+def _threads(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_THREADS:
+        raise ArgumentError(
+            f"config: threads must be an integer from 1 to {MOST_THREADS}, got {given!r}"
+        )
+    return given
+
+
+def _yes(given: Any) -> bool:
+    if not isinstance(given, bool):
+        raise ArgumentError(f"config: deterministic must be True or False, got {given!r}")
+    return given
+
+
 @attrs.frozen
 class Settings:
     """The record.
 
     complex_convention: "torch": the gradient of a real function of z is the direction of steepest
     ascent, df/d(Re z) + i df/d(Im z). "jax": its conjugate; pullbacks are plain transposes.
+
+    threads: how many threads compute, BLAS included; all cores of the process by default. Results
+    of funct's own kernels have the same bits for any number.
+
+    deterministic: results do not depend on `threads` at all: BLAS, whose order of adding does,
+    computes on one thread.
     """
 
     complex_convention: Literal["torch", "jax"] = attrs.field(
         default="torch", converter=_convention
     )
+    threads: int = attrs.field(factory=cores, converter=_threads)
+    deterministic: bool = attrs.field(default=False, converter=_yes)
 
 
 _DEFAULTS = Settings()
 _current: ContextVar[Settings] = ContextVar("funct.config", default=_DEFAULTS)
 _readers: ContextVar[set[str] | None] = ContextVar("funct.config.readers", default=None)
+
+
+_followers: list[Callable[[Settings], None]] = []
+
+
+def follow(fun: Callable[[Settings], None]) -> Callable[[Settings], None]:
+    """Call fun with the record that holds from now on, whenever this or another thread changes its
+    own; in that thread. Not for what decides a result: that is read by `config`."""
+    _followers.append(fun)
+    return fun
+
+
+def _put(record: Settings) -> Settings:
+    _current.set(record)
+    for fun in _followers:
+        fun(record)
+    return record
 
 
 class Config:
@@ -78,7 +136,7 @@ class Config:
         return self.get(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        _current.set(_changed({name: value}))
+        _put(_changed({name: value}))
 
     @contextmanager
     def using(self, **changes: Any) -> Iterator[Settings]:
@@ -86,11 +144,11 @@ class Config:
 
         Raises: ArgumentError: for a field that does not exist or a value that it may not take.
         """
-        token = _current.set(_changed(changes))
+        before = _current.get()
         try:
-            yield _current.get()
+            yield _put(_changed(changes))
         finally:
-            _current.reset(token)
+            _put(before)
 
     @contextmanager
     def remembering(self) -> Iterator[set[str]]:

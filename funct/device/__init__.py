@@ -7,5 +7,6 @@ from funct.device.host import Host as Host
 from funct.device.host import host as host
 from funct.device.machine_code import Code as Code
 from funct.device.machine_code import assemble as assemble
+from funct.device.threads import PARALLEL as PARALLEL
 
-__all__ = ["Code", "Host", "assemble", "host"]
+__all__ = ["PARALLEL", "Code", "Host", "assemble", "host"]

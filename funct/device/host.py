@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 
 import attrs
 
 from funct.device.llvm import binding
+from funct.settings import cores
 
 __all__ = ["Host", "host"]
 
@@ -47,5 +47,4 @@ def host() -> Host:
     """The processor of this machine. LLVM is loaded to ask it."""
     llvm = binding()
     features = frozenset([f for f, there in llvm.get_host_cpu_features().items() if there])
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Host(llvm.get_host_cpu_name(), features, vector_bytes(features), cores or 1)
+    return Host(llvm.get_host_cpu_name(), features, vector_bytes(features), cores())

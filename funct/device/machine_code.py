@@ -10,19 +10,24 @@ processor and LLVM's version; loading a kept object costs a fraction of making i
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import re
 import threading
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from funct.device import disk_cache
+from funct.device.fork import whole
 from funct.device.host import Host, host
 from funct.device.llvm import binding
 
-__all__ = ["Code", "assemble", "assembly", "emit"]
+__all__ = ["Code", "assemble", "assembly", "emit", "offer"]
 
-_lock = threading.Lock()  # LLVM's own is taken for each call; ours keeps equal texts from racing
+_lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps texts from racing
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
+_offered: dict[str, Callable[[], int]] = {}
 
 
 class Code:
@@ -44,6 +49,16 @@ class Code:
             raise KeyError(name)
         return found
 
+    def keep(self) -> Self:
+        """Hold the code until the process ends: for what other threads may be in."""
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._engine))
+        return self
+
+
+def offer(name: str, address: Callable[[], int]) -> None:
+    """Text that declares a function of this name may call it; the address is asked for then."""
+    _offered[name] = address
+
 
 def assemble(text: str, *, opt: int = 1) -> Code:
     """Machine code for the functions that the text defines.
@@ -53,6 +68,9 @@ def assemble(text: str, *, opt: int = 1) -> Code:
     """
     me = host()
     llvm = binding()
+    for name, address in _offered.items():
+        if re.search(rf"^declare [^@\n]*@{name}\(", text, re.MULTILINE):
+            llvm.add_symbol(name, address())
     key = hashlib.sha256(
         "\0".join([text, me.name, me.flags, str(opt), str(llvm.llvm_version_info)]).encode()
     ).hexdigest()

@@ -1,41 +1,87 @@
 """One pool of threads for everything that funct compiles.
 
 Assembled text declares `funct_parallel(fn, data, tasks)` and calls it: fn, `void (ptr data, i64
-task)`, runs once for each task, on as many threads as the settings allow, and the call returns when
-all are done. What a task computes depends on its number alone, never on the thread it runs on.
+task)`, runs once for each task, on at most `config.threads` threads, and the call returns when all
+are done. What a task computes depends on its number alone, never on the thread it runs on, so
+results have the same bits for any number of threads. A call inside of a task, or while another
+Python thread's call has the pool, runs its tasks one after the other.
+
+The pool itself is machine code (`pool.py`): a call costs 0.1 µs, and its threads never touch
+Python. Threads are started by the first call that needs them; a forked child starts its own.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import os
+import sys
 
-from funct.device.llvm import binding
+from funct.device import blas, machine_code
+from funct.device.fork import in_child
 from funct.device.machine_code import Code, assemble
+from funct.device.pool import alone_text, pool_text
+from funct.settings import Settings, config, follow
 
-__all__ = ["PARALLEL", "provide"]
+__all__ = ["PARALLEL", "pool"]
 
 PARALLEL = "declare void @funct_parallel(ptr, ptr, i64)"
 
-_SERIAL = """
-define void @serial(ptr %fn, ptr %data, i64 %tasks) {
-entry:
-  %some = icmp sgt i64 %tasks, 0
-  br i1 %some, label %loop, label %done
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
-  call void %fn(ptr %data, i64 %k)
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %tasks
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}
-"""
+_SPINS = 10_000  # looks for work before a thread sleeps; about 100 µs
+_LIBRARIES = 8  # of BLAS, at most
+_default = Settings().threads
 
 
 @functools.cache
-def provide() -> Code:
-    """Make `funct_parallel` known to all text that is assembled afterwards."""
-    code = assemble(_SERIAL)
-    binding().add_symbol("funct_parallel", code.address("serial"))
+def pool() -> Code:
+    """The pool's code: `funct_parallel(fn, data, tasks)`, and `limit()`, threads for a call now."""
+    if not _possible():
+        return assemble(alone_text()).keep()
+    code = assemble(pool_text()).keep()
+    ctypes.c_int64.from_address(code.address("default_limit")).value = _default
+    ctypes.c_uint32.from_address(code.address("key")).value = _key()
+    spins = _SPINS if _default <= (os.cpu_count() or 1) else 0
+    ctypes.c_int64.from_address(code.address("spins")).value = spins
+    reset = ctypes.CFUNCTYPE(None)(code.address("reset"))
+    reset()
+    in_child(reset)
+    _follow(config.record)
     return code
+
+
+def _possible() -> bool:
+    """Whether the system has POSIX threads to offer."""
+    return hasattr(ctypes.CDLL(None), "pthread_create") if sys.platform != "win32" else False
+
+
+def _parallel() -> int:
+    """The address of `funct_parallel`; BLAS libraries that came meanwhile are told to the pool."""
+    code = pool()
+    if _possible():
+        found = blas.entries()[:_LIBRARIES]
+        for k, (get, set_) in enumerate(found):
+            ctypes.c_void_p.from_address(code.address("blas_get") + 8 * k).value = get
+            ctypes.c_void_p.from_address(code.address("blas_set") + 8 * k).value = set_
+        ctypes.c_int64.from_address(code.address("blas_count")).value = len(found)
+    return code.address("funct_parallel")
+
+
+machine_code.offer("funct_parallel", _parallel)
+
+
+@functools.cache
+def _key() -> int:
+    """The pthread key under which each thread has its own limit."""
+    key = ctypes.c_uint()
+    if ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None):
+        raise OSError("no pthread key is left")
+    return key.value
+
+
+@follow
+def _follow(record: Settings) -> None:
+    """Tell the pool and BLAS what holds in this Python thread from now on."""
+    own = record.threads if record.threads != _default else 0
+    if _possible():
+        ctypes.CDLL(None).pthread_setspecific(_key(), ctypes.c_void_p(own))
+    blas.ask(1 if record.deterministic else own or None)

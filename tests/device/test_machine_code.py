@@ -8,7 +8,6 @@ import pytest
 
 from funct.device import assemble, disk_cache, host, machine_code
 from funct.device.host import Host, vector_bytes
-from funct.device.threads import PARALLEL, provide
 
 TEXT = """
 define i64 @affine(i64 %x) {
@@ -110,30 +109,3 @@ def test_objects_are_made_for_other_processors_too(name, features):
 def test_the_host_has_vectors_and_cores():
     assert host().vector_bytes in (16, 32, 64)
     assert host().cores >= 1
-
-
-COUNT = f"""
-{PARALLEL}
-define void @mark(ptr %data, i64 %k) {{
-  %p = getelementptr i64, ptr %data, i64 %k
-  %old = load i64, ptr %p
-  %new = add i64 %old, 1
-  store i64 %new, ptr %p
-  ret void
-}}
-define void @run(ptr %data, i64 %n) {{
-  call void @funct_parallel(ptr @mark, ptr %data, i64 %n)
-  ret void
-}}
-"""
-
-
-@pytest.mark.parametrize("tasks", [0, 1, 2, 7, 100])
-def test_each_task_runs_once(tasks):
-    provide()
-    code = assemble(COUNT)
-    seen = (ctypes.c_int64 * (tasks + 1))()
-    ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("run"))(
-        ctypes.addressof(seen), tasks
-    )
-    assert list(seen) == [1] * tasks + [0]

@@ -1,0 +1,276 @@
+"""The pool: each task runs once, whoever calls from wherever, in whatever kind of process."""
+
+import ctypes
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import funct as ft
+from funct.device import PARALLEL, assemble
+from funct.device.threads import pool
+from funct.errors import ArgumentError
+
+posix = pytest.mark.skipif(os.name != "posix", reason="POSIX threads are what the pool is made of")
+
+TEXT = f"""
+{PARALLEL}
+declare i64 @pthread_self()
+declare i32 @usleep(i32)
+
+define void @mark(ptr %data, i64 %k) {{  ; data[k] += 1
+  %p = getelementptr i64, ptr %data, i64 %k
+  %old = load i64, ptr %p
+  %new = add i64 %old, 1
+  store i64 %new, ptr %p
+  ret void
+}}
+define void @who(ptr %data, i64 %k) {{  ; data[k] = this thread
+  %w = call i32 @usleep(i32 2000)
+  %me = call i64 @pthread_self()
+  %p = getelementptr i64, ptr %data, i64 %k
+  store i64 %me, ptr %p
+  ret void
+}}
+define void @row(ptr %data, i64 %k) {{  ; a job inside of a task: 10 more marks
+  %o = mul i64 %k, 10
+  %p = getelementptr i64, ptr %data, i64 %o
+  call void @funct_parallel(ptr @mark, ptr %p, i64 10)
+  ret void
+}}
+define void @marks(ptr %data, i64 %n) {{
+  call void @funct_parallel(ptr @mark, ptr %data, i64 %n)
+  ret void
+}}
+define void @whose(ptr %data, i64 %n) {{
+  call void @funct_parallel(ptr @who, ptr %data, i64 %n)
+  ret void
+}}
+define void @rows(ptr %data, i64 %n) {{
+  call void @funct_parallel(ptr @row, ptr %data, i64 %n)
+  ret void
+}}
+define void @many(ptr %data, i64 %n) {{  ; 1000 jobs one after the other
+entry:
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
+  call void @funct_parallel(ptr @mark, ptr %data, i64 %n)
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, 1000
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}}
+"""
+
+
+def run(name, tasks, room=None):
+    """What the function leaves in an array of zeros, one element a task."""
+    code = assemble(TEXT)
+    data = np.zeros(tasks if room is None else room, np.int64)
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address(name))
+    call(data.ctypes.data, tasks)
+    return data
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("tasks", [0, 1, 2, 7, 1000])
+def test_each_task_runs_once(tasks, threads):
+    with ft.config.using(threads=threads):
+        assert (run("marks", tasks) == 1).all()
+
+
+def test_a_call_inside_of_a_task_runs_its_tasks():
+    with ft.config.using(threads=2):
+        assert (run("rows", 50, 500) == 1).all()
+
+
+@posix
+def test_at_most_so_many_threads_take_part_as_the_settings_say():
+    for threads in (1, 2, 4):
+        with ft.config.using(threads=threads):
+            assert len(set(run("whose", 40).tolist())) == threads
+
+
+@posix
+def test_a_job_wakes_threads_that_sleep():
+    with ft.config.using(threads=2):
+        for _ in range(5):
+            time.sleep(0.02)
+            assert len(set(run("whose", 20).tolist())) == 2
+
+
+def test_jobs_that_follow_each_other_do_not_mix():
+    with ft.config.using(threads=4):
+        assert (run("many", 13) == 1000).all()
+
+
+def test_many_python_threads_call_at_once():
+    wrong = []
+
+    def work(k):
+        with ft.config.using(threads=1 + k % 4):
+            for _ in range(20):
+                if not (run("many", 5 + k) == 1000).all():
+                    wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_limits_belong_to_the_python_thread():
+    limit = ctypes.CFUNCTYPE(ctypes.c_int64)(pool().address("limit"))
+    other = []
+    with ft.config.using(threads=3):
+        thread = threading.Thread(target=lambda: other.append(limit()))
+        thread.start()
+        thread.join()
+        assert limit() == (3 if os.name == "posix" else 1)
+    assert other == [limit()] == [ft.config.threads]
+
+
+CHILD = """
+import numpy as np
+from tests.device.test_threads import run
+import funct as ft
+
+with ft.config.using(threads=2):
+    assert (run("rows", 50, 500) == 1).all()
+"""
+
+
+def _child():
+    with ft.config.using(threads=2):
+        ok = (run("rows", 50, 500) == 1).all() and len(set(run("whose", 20).tolist())) == 2
+    os._exit(0 if ok else 1)  # as a child of a test process must
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_has_a_pool_of_its_own():
+    with ft.config.using(threads=2):
+        run("marks", 100)
+        child = os.fork()
+        if child == 0:
+            _child()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert (run("marks", 100) == 1).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_a_job_computes():
+    with ft.config.using(threads=2):
+        job = threading.Thread(target=_long)
+        job.start()
+        time.sleep(0.02)
+        child = os.fork()
+        if child == 0:
+            _child()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        job.join()
+
+
+def _long():
+    with ft.config.using(threads=2):
+        run("whose", 100)
+
+
+@pytest.mark.parametrize("kind", ["spawn", "forkserver"])
+def test_children_of_other_kinds_compute(kind):
+    if kind not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {kind} here")
+    context = multiprocessing.get_context(kind)
+    with context.Pool(1) as processes:
+        assert processes.apply(_both) == 40
+
+
+def _both():
+    with ft.config.using(threads=2):
+        return int(run("marks", 40).sum())
+
+
+def test_a_process_ends_while_threads_of_the_pool_are_awake():
+    done = subprocess.run([sys.executable, "-c", CHILD], check=False, timeout=60)
+    assert done.returncode == 0
+
+
+def test_signals_reach_python_and_not_the_pool():
+    program = CHILD + "import os, signal, time\n" + (
+        "signal.setitimer(signal.ITIMER_REAL, 0.05)\n"
+        "signal.signal(signal.SIGALRM, lambda *_: os._exit(7))\n"
+        "time.sleep(10)\n"
+    )  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert done.returncode == 7
+
+
+def blas_threads():
+    from threadpoolctl import ThreadpoolController
+
+    held = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library.get_num_threads() for library in held]
+
+
+def test_blas_follows_the_setting_and_is_given_back():
+    before = blas_threads()
+    more = ft.config.threads + 1
+    with ft.config.using(threads=more):
+        assert set(blas_threads()) == {more}
+        with ft.config.using(deterministic=True):
+            assert set(blas_threads()) == {1}
+        assert set(blas_threads()) == {more}
+    assert blas_threads() == before
+
+
+BLAS = f"""
+{PARALLEL}
+define void @ask(ptr %data, i64 %k) {{
+  %fn = inttoptr i64 GET to ptr
+  %n = call i32 %fn()
+  %w = sext i32 %n to i64
+  %p = getelementptr i64, ptr %data, i64 %k
+  store i64 %w, ptr %p
+  ret void
+}}
+define void @asks(ptr %data, i64 %n) {{
+  call void @funct_parallel(ptr @ask, ptr %data, i64 %n)
+  ret void
+}}
+"""
+
+
+@posix
+def test_blas_computes_on_one_thread_inside_of_tasks():
+    from funct.device import blas
+
+    for get, _ in blas.entries():
+        code = assemble(BLAS.replace("GET", str(get)))
+        data = np.zeros(10, np.int64)
+        with ft.config.using(threads=3):
+            before = blas_threads()
+            asks = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("asks"))
+            asks(data.ctypes.data, 10)
+            assert (data == 1).all()
+            assert blas_threads() == before
+
+
+@pytest.mark.parametrize("given", [0, -1, 2.0, "2", None, True, 10**6])
+def test_a_number_of_threads_is_checked(given):
+    with pytest.raises(ArgumentError, match="threads"), ft.config.using(threads=given):
+        pass
+
+
+def test_deterministic_is_a_truth_value():
+    with pytest.raises(ArgumentError, match="deterministic"), ft.config.using(deterministic=1):
+        pass
