@@ -28,6 +28,7 @@ __all__ = [
     "AxisError",
     "ConcretizationError",
     "DTypeError",
+    "DonatedError",
     "EscapedTracerError",
     "ExchangeError",
     "ExportError",
@@ -38,10 +39,12 @@ __all__ = [
     "ImmutableError",
     "IndexOutOfBoundsError",
     "LinAlgError",
+    "MismatchError",
     "MissingExtraError",
     "MissingKeyError",
     "QuantizationError",
     "RangeError",
+    "RecursionLimitError",
     "ShapeError",
     "StateDictError",
     "TransformError",
@@ -163,6 +166,18 @@ class PurityError(FunctError, AssertionError):
 
 class TransformError(FunctError, TypeError):
     """A transform applied to a function or arguments that it cannot serve."""
+
+
+class RecursionLimitError(FunctError, RecursionError):
+    """A function that calls itself without end while it is captured."""
+
+
+class DonatedError(FunctError, RuntimeError):
+    """An array that was given away to a compiled function (`donate_argnums`) was used again."""
+
+
+class MismatchError(FunctError, AssertionError):
+    """Compiled code that gives something else than eager execution; the text names the node."""
 
 
 class ConcretizationError(TransformError, ValueError):

@@ -22,7 +22,7 @@ __all__ = ["MISS", "build", "source"]
 MISS = object()
 
 
-def build(graph: Graph, *, guards: bool = True) -> Callable[..., Any]:
+def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
     """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers."""
     text, names = source(plan(graph, guards=guards))
     exec(compile(text, "<funct graph>", "exec"), names)

@@ -13,6 +13,7 @@ from funct.graph.ir import Node as Node
 from funct.graph.ir import Symbol as Symbol
 from funct.graph.ir import Var as Var
 from funct.graph.passes import eliminate_dead as eliminate_dead
+from funct.graph.passes import exact as exact
 from funct.graph.passes import inline_calls as inline_calls
 from funct.graph.passes import share_common as share_common
 from funct.graph.run import Interpreter as Interpreter
@@ -22,6 +23,6 @@ from funct.graph.show import show as show
 
 __all__ = [
     "Call", "Capture", "Control", "Entry", "Graph", "GraphTracer", "Guard", "Interpreter", "Node",
-    "Symbol", "Transformer", "Var", "capture", "check", "eliminate_dead", "holds",
+    "Symbol", "Transformer", "Var", "capture", "check", "eliminate_dead", "exact", "holds",
     "inline_calls", "share_common", "show",
 ]  # fmt: skip

@@ -31,9 +31,9 @@ from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
 from funct.ops.families import explain
 from funct.source import user_site
 
-__all__ = ["Capture", "GraphTracer", "capture"]
+__all__ = ["UNKNOWN", "Capture", "GraphTracer", "capture"]
 
-_UNKNOWN = object()
+UNKNOWN = object()
 
 
 class _Pending:
@@ -59,7 +59,9 @@ class _Pending:
 class GraphTracer(Tensor):
     """A value while it is captured."""
 
-    __slots__ = ("_aval_dtype", "_aval_shape", "have", "index", "level", "pending", "var")
+    __slots__ = (
+        "__weakref__", "_aval_dtype", "_aval_shape", "have", "index", "level", "pending", "var",
+    )  # fmt: skip
     level: Capture
 
     def __init__(
@@ -76,7 +78,7 @@ class GraphTracer(Tensor):
     @classmethod
     def unknown(cls, level: Capture, var: Var) -> GraphTracer:
         """An input without a value: asking for one is an error."""
-        return cls(level, var, _UNKNOWN, None, 0)
+        return cls(level, var, UNKNOWN, None, 0)
 
     @property
     def shape(self) -> Any:
@@ -91,30 +93,7 @@ class GraphTracer(Tensor):
     @property
     def value(self) -> Any:
         """The concrete value one level down, computed now if it was not yet known."""
-        todo = [self]
-        while todo:  # no recursion: a long chain may be pending
-            t = todo[-1]
-            if t.have is not _UNKNOWN:
-                todo.pop()
-                continue
-            pending = t.pending
-            if pending is None:
-                raise TransformError(
-                    f"{self.level.label}: the result depends on a value, and only shapes are known"
-                )
-            if pending.values is None:
-                wait = [
-                    a for a in pending.args
-                    if a.__class__ is GraphTracer and a.level is self.level and a.have is _UNKNOWN
-                ]  # fmt: skip
-                if wait:
-                    todo += wait
-                    continue
-                pending.compute(self.level)
-            assert pending.values is not None
-            t.have = pending.values[t.index]
-            t.pending = None
-        return self.have
+        return self.have if self.have is not UNKNOWN else self.level.value_of(self)
 
     def _decide(self, kind: Any, ask: Callable[[Any], Any]) -> Any:
         seen = ask(self.value)  # the value decides, the graph remembers
@@ -232,7 +211,7 @@ class Capture(Level):
         return out if many else out[0]
 
     def _tracers(self, results: tuple[Var, ...], pending: _Pending) -> tuple[GraphTracer, ...]:
-        return tuple([GraphTracer(self, v, _UNKNOWN, pending, i) for i, v in enumerate(results)])
+        return tuple([GraphTracer(self, v, UNKNOWN, pending, i) for i, v in enumerate(results)])
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """Write a call down, with the body that one run of its function gives."""
@@ -253,6 +232,33 @@ class Capture(Level):
         results = tuple([self.fresh(v.shape, v.dtype) for v in body.outputs])
         self.entries.append(Call(region, names, results, body, user_site()))
         return self._tracers(results, _Pending(region.run, args, ()))
+
+    def value_of(self, tracer: GraphTracer) -> Any:
+        """The value of a tracer, with whatever it needs."""
+        todo = [tracer]
+        while todo:  # no recursion: a long chain may be pending
+            t = todo[-1]
+            if t.have is not UNKNOWN:
+                todo.pop()
+                continue
+            pending = t.pending
+            if pending is None:
+                raise TransformError(
+                    f"{self.label}: the result depends on a value, and only shapes are known"
+                )
+            if pending.values is None:
+                wait = [
+                    a for a in pending.args
+                    if a.__class__ is GraphTracer and a.level is self and a.have is UNKNOWN
+                ]  # fmt: skip
+                if wait:
+                    todo += wait
+                    continue
+                pending.compute(self)
+            assert pending.values is not None
+            t.have = pending.values[t.index]
+            t.pending = None
+        return tracer.have
 
     def constant(self, x: Any) -> Any:
         """A tracer for a value that is no input: a constant of the graph."""

@@ -12,28 +12,37 @@ from typing import Any
 import attrs
 
 from funct.array import zeros
-from funct.compile import MISS, build
+from funct.compile import MISS
 from funct.core import INEXACT, size_values, top_level
 from funct.errors import GuardError
 from funct.graph import Graph, Guard, Var, eliminate_dead, share_common
 from funct.graph.capture import capture
 from funct.graph.check import check
 from funct.ops.families import wrap
+from funct.transforms.backends import Compile, compiler
 from funct.transforms.reverse import Reverse, ReverseTracer
 from funct.transforms.vjp import vjp
 
 __all__ = ["Executable", "cut"]
 
+_default = compiler("default", None)
+
 
 class Executable:
     """A graph compiled for buffers, and for each level of tracers."""
 
-    __slots__ = ("graph", "halves", "raw")
+    __slots__ = ("compile", "graph", "halves", "raw")
 
-    def __init__(self, graph: Graph, *, guards: bool = True) -> None:
-        self.graph = check(eliminate_dead(share_common(check(graph)), guards=guards))
-        self.raw = build(self.graph, guards=guards)
+    def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
+        self.graph = self.simplified(graph, guards)
+        self.compile = compile
+        self.raw = compile(self.graph, guards)
         self.halves: dict[Any, Any] = {}
+
+    @staticmethod
+    def simplified(graph: Graph, guards: bool = True) -> Graph:
+        """The graph that is compiled."""
+        return check(eliminate_dead(share_common(check(graph)), guards=guards))
 
     def __call__(self, *leaves: Any) -> Any:
         """Results on arrays or tracers, or MISS."""
@@ -79,9 +88,7 @@ class Executable:
         varying = [_varies(o) for o in outs]
 
         def pull(residuals: Any, cts: Any) -> list[Any]:
-            given = iter(
-                backward(*residuals, *[c for c, v in zip(cts, varying, strict=True) if v])
-            )
+            given = iter(backward(*residuals, *[c for c, v in zip(cts, varying, strict=True) if v]))
             return [next(given) if m else None for m in mine]
 
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
@@ -114,14 +121,16 @@ class Executable:
         except GuardError:
             return MISS
         assert not outer, "a compiled graph is closed"
-        return cut(graph, len(vals), n_out)
+        return cut(graph, len(vals), n_out, self.compile)
 
 
 def _varies(x: Any) -> bool:
     return x.dtype in INEXACT
 
 
-def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:
+def cut(
+    joint: Graph, n_in: int, n_out: int, compile: Compile = _default
+) -> tuple[Executable, Executable]:
     """Forward and backward halves of a joint graph.
 
     joint: inputs are n_in values and then cotangents; outputs are n_out results and then gradients.
@@ -149,4 +158,4 @@ def cut(joint: Graph, n_in: int, n_out: int) -> tuple[Executable, Executable]:
     backward = attrs.evolve(
         joint, inputs=(*residuals, *cts), nodes=late, outputs=joint.outputs[n_out:]
     )
-    return Executable(forward), Executable(backward, guards=False)
+    return Executable(forward, compile=compile), Executable(backward, guards=False, compile=compile)

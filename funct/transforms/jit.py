@@ -2,8 +2,8 @@
 
 Every result, the first one too, comes from the compiled graph. A decision that Python takes on a
 value is a guard; a run in which it does not hold compiles that path as well; when a signature has
-too many paths the function itself is called, which is slower and never wrong. A compiled graph is
-an op of its own: its derivative is two compiled graphs, and theirs are four.
+too many paths the function is called in compiled segments, or as it is: slower and never wrong. A
+compiled graph is an op of its own: its derivative is two compiled graphs, and theirs are four.
 
 Python numbers, strings and other leaves that are no arrays are part of the signature, and so are
 sizes at first; an axis whose length changes becomes symbolic, and one path serves every length of
@@ -14,20 +14,25 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from funct import tree as pytree
-from funct.array import Array, Tensor, asarray
+from funct.array import Array
 from funct.compile import MISS
-from funct.core import Size
-from funct.errors import ArgumentError, TransformError
-from funct.graph import Graph, Guard
-from funct.graph.capture import capture
+from funct.errors import ArgumentError, RecursionLimitError, TransformError
+from funct.events import tell
+from funct.graph import Graph
 from funct.ops.families import wrap
-from funct.settings import config
+from funct.transforms.arguments import Key, Split, difference, is_array, positions, split, static
+from funct.transforms.backends import Backend, compiler
+from funct.transforms.compared import compare_nodes, compare_results
+from funct.transforms.donation import check_donation, give_away
 from funct.transforms.executable import Executable
+from funct.transforms.lowered import Lowered, Ready
+from funct.transforms.paths import Captured, Open, Path, axes_text, captured, first_difference
+from funct.transforms.purity import check_pure
+from funct.transforms.segments import run_in_segments, worth_segments
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
@@ -42,117 +47,50 @@ class CacheInfo(NamedTuple):
     paths: int
 
 
-class _Path:
-    """One compiled path: the graph, the structure of its result, and what it assumes."""
-
-    __slots__ = ("exe", "raw", "rebuild", "single", "watched")
-
-    def __init__(
-        self, exe: Executable, rebuild: Any, single: bool, watched: tuple[Any, ...]
-    ) -> None:
-        self.exe = exe
-        self.raw = exe.raw
-        self.rebuild = rebuild
-        self.single = single
-        self.watched = watched
-
-    def current(self) -> bool:
-        """Whether the names the function reads still mean the same objects."""
-        for cell, namespace, name, seen in self.watched:
-            try:
-                now = cell.cell_contents if cell is not None else namespace.get(name)
-            except ValueError:
-                return False
-            if now is not seen and _meant(now) is not seen:
-                return False
-        return True
-
-
-def _meant(x: Any) -> Any:
-    """x, or the Tensor that it stands for now: an array that may be written into stays the same
-    object.
-    """
-    return x.__funct_array__() if hasattr(type(x), "__funct_array__") else x
-
-
-def _watched(fun: Any) -> tuple[Any, ...]:
-    """(cell, namespace, name, object) for the closure cells and globals that fun's own code
-    names.
-    """
-    while hasattr(fun, "__wrapped__") or hasattr(fun, "func") or hasattr(fun, "__func__"):
-        fun = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None) or fun.__func__
-    code = getattr(fun, "__code__", None)
-    if code is None:
-        return ()
-    out: list[Any] = []
-    for cell in fun.__closure__ or ():
-        try:
-            out.append((cell, None, None, _meant(cell.cell_contents)))
-        except ValueError:  # a cell that is filled later: the function's own name, say
-            continue
-    for name in code.co_names:
-        value = fun.__globals__.get(name)
-        if value is not None and not isinstance(value, types.ModuleType):
-            out.append((None, fun.__globals__, name, _meant(value)))
-    return tuple(out)
-
-
-class _Open:
-    """Signatures that differ in sizes alone: which axes have varied, and the paths for any size."""
-
-    __slots__ = ("first", "fixed", "paths", "varying")
-
-    def __init__(self, shapes: tuple[tuple[int, ...], ...]) -> None:
-        self.first = shapes
-        self.varying: set[tuple[int, int]] = set()
-        self.paths: list[_Path] = []
-        self.fixed = False  # the function needs to know its sizes
-
-    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
-        """Symbols for the axes that vary; None while none does, and for lengths 0 and 1."""
-        self.varying |= {
-            (i, axis)
-            for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
-            for axis, (n, m) in enumerate(zip(old, new, strict=True))
-            if n != m
-        }
-        if self.fixed or not self.varying or any(shapes[i][a] < 2 for i, a in self.varying):
-            return None
-        return [
-            {axis: f"s{i}_{axis}" for axis in range(len(shape)) if (i, axis) in self.varying}
-            for i, shape in enumerate(shapes)
-        ]
-
-
 class Compiled:
     """What `jit` returns: the function, compiled by signature and path."""
 
     def __init__(
         self,
         fun: Callable[..., Any],
-        static_argnums: Any,
-        static_argnames: Any,
+        static_argnums: Any = (),
+        static_argnames: Any = (),
+        donate_argnums: Any = (),
         dynamic: Any = "auto",
         fullgraph: bool = False,
+        mode: str = "default",
+        backend: str | Backend | None = None,
     ) -> None:
-        if dynamic not in ("auto", False):
-            raise ArgumentError(f"jit: dynamic must be 'auto' or False, got {dynamic!r}")
+        if not callable(fun):
+            raise TransformError(f"jit: expected a function, got {type(fun).__name__}")
+        if dynamic not in ("auto", True, False):
+            raise ArgumentError(f"jit: dynamic must be 'auto', True or False, got {dynamic!r}")
         self.fun = fun
         self.dynamic = dynamic
         self.fullgraph = fullgraph
-        self.static_argnums = _as_tuple(static_argnums)
-        self.static_argnames = _as_tuple(static_argnames)
+        self.mode = mode
+        self.backend = backend
+        self.static_argnums = _as_tuple("static_argnums", static_argnums, int)
+        self.static_argnames = _as_tuple("static_argnames", static_argnames, str)
+        self.donate_argnums = _as_tuple("donate_argnums", donate_argnums, int)
+        both = set(self.static_argnums) & set(self.donate_argnums)
+        if both:
+            raise ArgumentError(f"jit: argument {min(both)} cannot be static and donated")
         self.__name__ = getattr(fun, "__name__", "fun")
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__wrapped__ = fun
+        self._compile_graph = compiler(mode, backend)
         self._static = bool(self.static_argnums or self.static_argnames)
+        self._special = self._static or bool(self.donate_argnums) or mode == "check"
+        self._capturing: set[int] = set()  # threads in which fun is being captured
         self.clear_cache()
 
     def clear_cache(self) -> None:
         """Forget every compiled path."""
-        self._exact: dict[Any, tuple[list[_Path], list[_Path]]] = {}
-        self._paths: dict[Any, list[_Path]] = {}
-        self._open: dict[Any, _Open] = {}
+        self._exact: dict[Any, tuple[list[Path], list[Path]]] = {}
+        self._paths: dict[Key, list[Path]] = {}
+        self._open: dict[Any, Open] = {}
+        self._segments: dict[Any, Executable] = {}
         self._reasons: list[str] = []
         self._hits = 0
         self._misses = 0
@@ -166,13 +104,18 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        options = (self.static_argnums, self.static_argnames, self.dynamic, self.fullgraph)
+        options = (
+            self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
+            self.fullgraph, self.mode, self.backend,
+        )  # fmt: skip
         return Compiled, (self.fun, *options)
+
+    # calls ----------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         key: Any = ()
         raws: Any = ()
-        if not kwargs and not self._static:
+        if not kwargs and not self._special:
             for a in args:  # arrays only, seen before: no pytree work
                 if a.__class__ is not Array:
                     break
@@ -185,7 +128,11 @@ class Compiled:
             if all([x.__class__ is Array for x in leaves]):  # noqa: C419  a list is faster here
                 raws = [x.data for x in leaves]
                 return self._run((spec, *[(d.shape, d.dtype) for d in raws]), raws, args, kwargs)
-        return self._general(args, kwargs, None)
+        if self.mode == "check":
+            return self._checked(args, kwargs)
+        if self.donate_argnums:
+            return self._donating(args, kwargs)
+        return self._mixed(args, kwargs)
 
     def _run(self, key: Any, raws: Any, args: Any, kwargs: Any) -> Any:
         for group in self._exact.get(key, ()):
@@ -201,181 +148,251 @@ class Compiled:
                     return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
         return self._general(args, kwargs, key)
 
-    def _split(self, args: Any, kwargs: Any) -> tuple[Any, list[Any], Callable[..., Any]]:
-        """(signature, array leaves, how to call fun with other leaves)."""
-        fixed = {i % len(args) for i in self.static_argnums} if args else set()
-        held = {i: args[i] for i in fixed}
-        held_names = {k: v for k, v in kwargs.items() if k in self.static_argnames}
-        free = [None if i in fixed else a for i, a in enumerate(args)]
-        rest = {k: v for k, v in kwargs.items() if k not in held_names}
-        leaves, spec = pytree.flatten((free, rest))
-        moving = [_is_array(x) for x in leaves]
-        static = tuple([_static(x) for x, m in zip(leaves, moving, strict=True) if not m])
-        arrays = [asarray(x) for x, m in zip(leaves, moving, strict=True) if m]
-
-        def call(*xs: Any) -> Any:
-            given = iter(xs)
-            full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
-            a, k = spec.unflatten(full)
-            a = [held[i] if i in fixed else v for i, v in enumerate(a)]
-            return self.fun(*a, **k, **held_names)
-
-        types_ = tuple([(tuple(x.shape), x.dtype) for x in arrays])
-        fixed_args = tuple([(i, _static(x)) for i, x in held.items()])
-        fixed_names = tuple([(k, _static(held_names[k])) for k in sorted(held_names)])
-        key = (spec, static, fixed_args, fixed_names, types_)
+    def _mixed(self, args: Any, kwargs: Any) -> Any:
+        """A call with keywords, or with leaves that are no arrays."""
+        fixed = positions(self.static_argnums, len(args))
+        held = tuple([(i, static(args[i])) for i in fixed])
+        free: Any = [None if i in fixed else a for i, a in enumerate(args)] if fixed else args
+        if self.static_argnames:
+            named = [k for k in kwargs if k in self.static_argnames]
+            held += tuple([(k, static(kwargs[k])) for k in sorted(named)])
+            free = (free, {k: v for k, v in kwargs.items() if k not in named})
+        else:
+            free = (free, kwargs)
+        leaves, spec = pytree.flatten(free)
+        key: list[Any] = [spec, held]
+        raws: list[Any] = []
+        for x in leaves:
+            if x.__class__ is Array:
+                d = x.data
+                raws.append(d)
+                key.append((d.shape, d.dtype))
+            elif is_array(x):
+                return self._general(args, kwargs, None)
+            else:
+                key.append(static(x))
         try:
-            hash(key)
+            return self._run(tuple(key), raws, args, kwargs)
         except TypeError:
-            raise TransformError(
-                "jit: arguments that are no arrays must be hashable",
-                fix="pass arrays, or tuples instead of lists for static arguments",
-            ) from None
-        return key, arrays, call
+            split(self.fun, self.static_argnums, self.static_argnames, args, kwargs)
+            raise
+
+    def _donating(self, args: Any, kwargs: Any) -> Any:
+        """The result; then the arrays of donated arguments are gone."""
+        at = positions(self.donate_argnums, len(args))
+        leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
+        others = pytree.leaves(([a for i, a in enumerate(args) if i not in at], kwargs))
+        given = [True] * len(leaves) + [False] * len(others)
+        check_donation(f"jit({self.__name__})", [*leaves, *others], given)
+        out = self._mixed(args, kwargs)
+        kept = {id(x) for x in pytree.leaves(out)}
+        give_away(f"jit({self.__name__})", leaves, [id(x) not in kept for x in leaves])
+        return out
+
+    def _checked(self, args: Any, kwargs: Any) -> Any:
+        """The compiled result, after it was compared with eager execution."""
+        given = self._split(args, kwargs)
+        known = self._misses
+        out = self._general(args, kwargs, None)
+        path = self._serving(given)
+        if all(x.__class__ is Array for x in given.arrays):
+            if self._misses > known:
+                given.call.__wrapped__ = self.fun  # type: ignore[attr-defined]
+                given.call.__name__ = self.__name__
+                check_pure(given.call, *given.arrays)
+            if path is not None:
+                graph, buffers = path.exe.graph, [x.data for x in given.arrays]
+                compare_nodes(self.__name__, graph, buffers, self._compile_graph)
+                eager = [x for x in pytree.leaves(given.call(*given.arrays)) if is_array(x)]
+                ours = [x for x in pytree.leaves(out) if is_array(x)]
+                compare_results(self.__name__, graph, ours, eager)
+        if self.donate_argnums:
+            at = positions(self.donate_argnums, len(args))
+            leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
+            give_away(f"jit({self.__name__})", leaves, [True] * len(leaves))
+        return out
+
+    def _serving(self, given: Split) -> Path | None:
+        """The path that a call took."""
+        for path in [*self._paths[given.key], *self._open[given.key.ranks].paths]:
+            if path.current() and path.exe(*given.arrays) is not MISS:
+                return path
+        return None
+
+    # compilation ----------------------------------------------------------------------------------
+
+    def _split(self, args: Any, kwargs: Any) -> Split:
+        return split(self.fun, self.static_argnums, self.static_argnames, args, kwargs)
 
     def _general(self, args: Any, kwargs: Any, exact: Any) -> Any:
-        key, arrays, call = self._split(args, kwargs)
+        given = self._split(args, kwargs)
+        key, arrays = given.key, given.arrays
         paths = self._paths.setdefault(key, [])
-        shapes = tuple([s for s, _ in key[-1]])
-        ranks = (*key[:-1], tuple([(len(s), d) for s, d in key[-1]]))
-        open_ = self._open.setdefault(ranks, _Open(shapes))
+        shapes = tuple([s for s, _ in key.types])
+        open_ = self._open.get(key.ranks)
+        if open_ is None:
+            open_ = self._open.setdefault(key.ranks, Open(shapes, self.dynamic is True))
         groups = paths, open_.paths
         if exact is not None:
             self._exact[exact] = groups  # the same lists: what is added to them is found
+        changed: str | None = None
         for group in groups:
             for path in list(group):
-                if path.watched and not path.current():
+                name = path.changed() if path.watched else None
+                if name is not None:
+                    changed = name
                     group.remove(path)
                     continue
                 out = path.exe(*arrays)
                 if out is not MISS:
                     self._hits += 1
                     return path.rebuild(list(out))
-        if len(paths) >= _MAX_PATHS:
-            if self.fullgraph:
-                raise TransformError(
-                    f"jit: {self.__name__} took {len(paths)} paths for one signature, the limit",
-                    fix="write where(condition, a, b) instead of if, or leave fullgraph out",
-                )
+        if get_ident() in self._capturing:  # fun calls itself: what it does is captured already
             return self.fun(*args, **kwargs)
-        self._reasons.append(self._reason(key, paths))
+        if len(paths) >= _MAX_PATHS:
+            return self._wide(args, kwargs, given)
+        before = [p.exe.graph for p in groups[0] + groups[1]]
         self._misses += 1
-        outer: tuple[Any, ...] = ()
-        found = self._compile_open(open_, shapes, arrays, call)
-        if found is not None:
-            path = found
-        else:
-            path, outer = self._compile(arrays, call)
-            if not outer:  # a graph that closes over tracers serves this call only
-                paths.append(path)
+        n = self._misses
+        path, outer, reason = self._new_path(open_, paths, given)
+        if reason is None:
+            reason = self._reason(given, before, path, changed)
+        self._reasons.append(reason)
+        tell("cache", lambda: f"jit({self.__name__}): compilation {n}: {reason}")
         out = path.exe(*arrays, *outer)
         assert out is not MISS, "the call that was captured follows its own path"
         return path.rebuild(list(out))
 
-    def _compile_open(
-        self, open_: _Open, shapes: tuple[tuple[int, ...], ...], arrays: list[Any], call: Any
-    ) -> _Path | None:
+    def _wide(self, args: Any, kwargs: Any, given: Split) -> Any:
+        """A call of a function that decides in more ways than paths are kept."""
+        if self.fullgraph:
+            raise TransformError(
+                f"jit: {self.__name__} took {_MAX_PATHS} paths for one signature, the limit",
+                fix="write where(condition, a, b) instead of if, or leave fullgraph out",
+            )
+        ground = all(x.__class__ is Array for x in given.arrays)
+        pays = ground and worth_segments(given.arrays)
+        note = f"{_MAX_PATHS} paths are the limit; from then on "
+        note += "segments between decisions are compiled" if pays else "the function is called"
+        if note not in self._reasons:
+            self._reasons.append(note)
+        if pays:
+            return run_in_segments(given.call, given.arrays, self._segments, self._compile_graph)
+        return self.fun(*args, **kwargs)
+
+    def _new_path(
+        self, open_: Open, paths: list[Path], given: Split
+    ) -> tuple[Path, tuple[Any, ...], str | None]:
+        """A path that serves this call, kept where it serves others; tracers that it closes over;
+        and why, where sizes are the reason.
+        """
+        first = not open_.paths
+        path = self._open_path(open_, given)
+        if path is not None:
+            axes = axes_text(open_.varying, given.names())
+            return path, (), f"sizes vary: one path for any {axes}" if first else None
+        found = self._capture(given)
+        path = self._path(found)
+        if not found.outer:  # a graph that closes over tracers serves this call only
+            paths.append(path)
+        return path, found.outer, None
+
+    def _open_path(self, open_: Open, given: Split) -> Path | None:
         """A path for every size of the axes that vary; None where the function fixes one."""
+        shapes = tuple([s for s, _ in given.key.types])
         names = open_.names(shapes) if self.dynamic else None
         if names is None or len(open_.paths) >= _MAX_PATHS:
             return None
         try:
-            path, outer = self._compile(arrays, call, names)
+            found = self._capture(given, names)
+            if found.outer or found.graph.fixed_sizes():
+                open_.fixed = True
+                return None
+            path = self._path(found)
         except Exception:  # whatever code does that insists on ints: it stays specialised
             open_.fixed = True
             return None
-        if outer or path.exe.graph.fixed_sizes():
-            open_.fixed = True
-            return None
         open_.paths.append(path)
-        self._reasons[-1] = f"sizes vary: one path for any {_axes_text(open_.varying)}"
         return path
 
-    def _compile(
-        self, arrays: list[Any], call: Callable[..., Any], names: Any = None
-    ) -> tuple[_Path, tuple[Any, ...]]:
-        result: list[Any] = []
+    def _capture(self, given: Split, names: Any = None) -> Captured:
+        thread = get_ident()
+        self._capturing.add(thread)
+        try:
+            return captured(self.fun, given.arrays, given.call, names)
+        except RecursionError as error:
+            if isinstance(error, RecursionLimitError):
+                raise
+            raise RecursionLimitError(
+                f"jit: {self.__name__} calls itself, or something else calls itself, without end "
+                "while it is captured",
+                fix="a recursion needs a case that ends it; write loops as while_loop or scan",
+            ) from None
+        finally:
+            self._capturing.discard(thread)
 
-        def flat(*xs: Any) -> list[Any]:
-            out = call(*xs)
-            outs, structure = pytree.flatten(out)
-            outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
-            result[:] = [outs, structure, isinstance(out, Tensor)]
-            return [o for o in outs if _is_array(o)]
+    def _path(self, found: Captured) -> Path:
+        exe = Executable(found.graph, compile=self._compile_graph)
+        tell("graph", lambda: f"jit({self.__name__}):\n{exe.graph}")
+        return Path(found, exe)
 
-        with config.remembering() as fields:
-            graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=self.fun)
-        outs, structure, single = result
-        moving = [_is_array(o) for o in outs]
-        if single:
-            rebuild: Any = _first
-        elif all(moving):
-            rebuild = structure.unflatten
-        else:  # numbers and strings come back as they are
-
-            def rebuild(values: list[Any]) -> Any:
-                given = iter(values)
-                return structure.unflatten(
-                    [next(given) if m else o for o, m in zip(outs, moving, strict=True)]
-                )
-
-        read = tuple([(None, config, f, config.get(f)) for f in sorted(fields)])
-        return _Path(Executable(graph), rebuild, single, _watched(self.fun) + read), outer
-
-    def _reason(self, key: Any, paths: list[_Path]) -> str:
-        if paths:
-            guards = [e for p in paths for e in p.exe.graph.nodes if isinstance(e, Guard)]
-            where = "; ".join(_guard_text(g) for g in guards[-3:])
-            return f"another path: none of {len(paths)} held ({where})"
-        if not self._paths or len(self._paths) == 1:
+    def _reason(self, given: Split, before: list[Graph], path: Path, changed: str | None) -> str:
+        if before:
+            where = first_difference(path.exe.graph, before[-1])
+            return f"another path: none of {len(before)} held ({where})"
+        if changed is not None:
+            return f"{changed} is another object now"
+        known = [k for k, paths in self._paths.items() if paths and k != given.key]
+        if not known:
             return "first call"
-        return f"new signature: {', '.join(f'{d}{list(s)}' for s, d in key[4])}"
+        return f"new signature: {difference(given.key, known, given.names())}"
+
+    # looking at it --------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """Why each compilation happened, one line each."""
+        """Why each compilation happened, one line each: which argument was new, or which decision
+        of the function went another way, with the line it stands on.
+        """
         lines = [f"{k}. {r}" for k, r in enumerate(self._reasons, 1)]
         return "\n".join([f"jit({self.__name__}): {self._misses} compilations", *lines])
 
-    def graph(self, *args: Any, **kwargs: Any) -> Graph:
-        """The graph that serves these arguments."""
-        _, arrays, call = self._split(args, kwargs)
-        path, outer = self._compile(arrays, call)
-        if outer:
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function captured for these arguments: `.graph`, `.as_text()`, `.compile()`.
+
+        Raises: TransformError: for a function that closes over values of an outer transform.
+        """
+        given = self._split(args, kwargs)
+        found = self._capture(given)
+        if found.outer:
             raise TransformError(
                 "jit: graph() needs a function that closes over no outer transform"
             )
-        return path.exe.graph
+        graph = Executable.simplified(found.graph)
+
+        def make() -> Ready:
+            exe = Executable(found.graph, compile=self._compile_graph)
+            return Ready(self.__name__, exe, given.key, found.rebuild, self._split)
+
+        return Lowered(self.__name__, graph, make)
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph that serves these arguments."""
+        return self.lower(*args, **kwargs).graph
 
     def show(self, *args: Any, **kwargs: Any) -> str:
         """The graph that serves these arguments, as readable Python."""
         return str(self.graph(*args, **kwargs))
 
 
-def _axes_text(varying: set[tuple[int, int]]) -> str:
-    return ", ".join(f"axis {a} of array {i}" for i, a in sorted(varying))
-
-
-def _first(values: list[Any]) -> Any:
-    return values[0]
-
-
-def _guard_text(g: Guard) -> str:
-    return f"{g.text} at {g.site}" if g.site else g.text
-
-
-def _is_array(x: Any) -> bool:
-    return isinstance(x, Tensor | np.ndarray | np.generic)
-
-
-def _static(x: Any) -> tuple[type, Any]:
-    """What a static value is told apart by: 1, 1.0 and True are equal and 0.0 is -0.0, but they
-    compute differently; NaN is not even equal to itself.
-    """
-    return type(x), repr(x) if isinstance(x, float | complex) else x
-
-
-def _as_tuple(x: Any) -> tuple[Any, ...]:
-    return (x,) if isinstance(x, int | str) else tuple(x)
+def _as_tuple(what: str, x: Any, kind: type) -> tuple[Any, ...]:
+    given = (x,) if isinstance(x, kind) else x
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or not all(isinstance(v, kind) for v in given)
+    ):
+        raise ArgumentError(f"jit: {what} must be {kind.__name__}s, got {x!r}")
+    return tuple(given)
 
 
 def jit(
@@ -383,18 +400,29 @@ def jit(
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-    dynamic: Literal["auto", False] = "auto",
+    donate_argnums: int | Sequence[int] = (),
+    dynamic: Literal["auto", True, False] = "auto",
     fullgraph: bool = False,
+    mode: Literal["default", "reduce-overhead", "max-autotune", "check"] = "default",
+    backend: str | Backend | None = None,
 ) -> Compiled:
     """fun, captured to a graph and compiled; the same results as fun, faster.
 
     Args: fun: a pure function of pytrees. Python `if`, `while`, `int()`, `float()` on values work:
     each decision is remembered, and another decision compiles another path. static_argnums,
-    static_argnames: arguments that are part of the signature whole; they must hash. dynamic: "auto"
-    makes an axis symbolic once its length has changed, False compiles for every length. fullgraph:
-    more than 8 paths for one signature are an error; otherwise the function itself is called then.
-    Returns: a callable with `.graph(*args)`, `.show(*args)`, `.explain()`, `.cache_info()`,
-    `.clear_cache()`.
+    static_argnames: arguments that are part of the signature whole; they must hash. donate_argnums:
+    arguments whose memory the results may use; their arrays cannot be used again. dynamic: "auto"
+    makes an axis symbolic once its length has changed, True from the start, False compiles for
+    every length. fullgraph: more than 8 paths for one signature are an error; otherwise the
+    function is called in compiled segments then, or as it is. mode: "reduce-overhead" keeps scratch
+    memory between calls, "max-autotune" measures variants of the code, "check" compares every
+    result with eager execution, node by node, and looks for side effects. backend: a function
+    from `Graph` to a function of arrays, or to a graph that is compiled as usual, as passes give
+    it; or the name of a registered one.
+    Returns: a callable with `.graph(*args)`, `.show(*args)`, `.lower(*args)`, `.explain()`,
+    `.cache_info()`, `.clear_cache()`.
+    Raises: MismatchError: with mode="check", naming the first node that differs. PurityError: with
+    mode="check", for a function with side effects. DonatedError: for a donated array used again.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> f = ft.jit(lambda x: x * 2.0 if xp.sum(x) > 0 else -x)
@@ -403,4 +431,6 @@ def jit(
         >>> f.cache_info().misses
         2
     """
-    return Compiled(fun, static_argnums, static_argnames, dynamic, fullgraph)
+    return Compiled(
+        fun, static_argnums, static_argnames, donate_argnums, dynamic, fullgraph, mode, backend
+    )

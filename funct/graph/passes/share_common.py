@@ -12,7 +12,7 @@ from funct.core import Size
 from funct.graph.ir import Entry, Graph, Node, Var
 from funct.graph.passes.inline_calls import substituted
 
-__all__ = ["share_common"]
+__all__ = ["exact", "share_common"]
 
 
 def share_common(graph: Graph) -> Graph:
@@ -33,13 +33,13 @@ def share_common(graph: Graph) -> Graph:
 
 
 def _key(node: Node) -> Any:
-    return node.primitive, _exact(node.operands), _exact(node.params)
+    return node.primitive, exact(node.operands), exact(node.params)
 
 
-def _exact(x: Any) -> Hashable:
+def exact(x: Any) -> Hashable:
     """A key that tells apart what computes differently: 1, 1.0 and True, 0.0 and -0.0."""
     if isinstance(x, tuple):
-        return tuple([_exact(v) for v in x])
+        return tuple([exact(v) for v in x])
     if x is None or isinstance(x, bool | int | float | complex | str | np.dtype | Size):
         return type(x), repr(x)
     return id(x)  # a Var, or a parameter of which only identity is certain

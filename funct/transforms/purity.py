@@ -15,7 +15,7 @@ from funct.array import Tensor, asarray
 from funct.core import INEXACT
 from funct.errors import FunctError, PurityError
 from funct.graph import Graph
-from funct.transforms import make_graph
+from funct.transforms.abstract import make_graph
 
 __all__ = ["check_pure"]
 

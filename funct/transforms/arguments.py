@@ -1,0 +1,207 @@
+"""The arguments of a compiled function: what is an array, what is part of the signature.
+
+Arrays are operands. Everything else (numbers, strings, static arguments, the structure of
+containers) is a constant of the captured graph and part of the key under which it is kept.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct import tree as pytree
+from funct.array import Tensor, asarray
+from funct.errors import ArgumentError, TransformError, TreeError
+
+__all__ = ["Key", "Split", "difference", "fitting", "is_array", "positions", "split", "static"]
+
+
+def is_array(x: Any) -> bool:
+    """Whether a leaf is an operand."""
+    return isinstance(x, Tensor | np.ndarray | np.generic)
+
+
+def static(x: Any) -> tuple[type, Any]:
+    """What a static value is told apart by: 1, 1.0 and True are equal and 0.0 is -0.0, but they
+    compute differently; NaN is not even equal to itself.
+    """
+    return type(x), repr(x) if isinstance(x, float | complex) else x
+
+
+@attrs.frozen
+class Key:
+    """What a call is told apart by: the structure of its arguments, its static values, its types.
+
+    fixed: (position or name, value) of static arguments. types: (shape, dtype) per array.
+    """
+
+    spec: pytree.Structure
+    static: tuple[Any, ...]
+    fixed: tuple[tuple[int | str, Any], ...]
+    types: tuple[tuple[tuple[int, ...], Any], ...]
+    hashed: int = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        found = hash((self.spec, self.static, self.fixed, self.types))
+        object.__setattr__(self, "hashed", found)
+
+    def __hash__(self) -> int:
+        return self.hashed
+
+    @property
+    def ranks(self) -> Any:
+        """The key without lengths."""
+        types = tuple([(len(s), d) for s, d in self.types])
+        return self.spec, self.static, self.fixed, types
+
+
+@attrs.frozen(eq=False)
+class Split:
+    """A call taken apart. call: the function on other arrays. owners: the positional argument that
+    each array belongs to; -1 for keywords.
+    """
+
+    key: Key
+    arrays: list[Any]
+    call: Callable[..., Any]
+    owners: tuple[int, ...]
+    names: Callable[[], list[str]]
+
+
+def positions(argnums: Any, given: int) -> list[int]:
+    """Positions from the front, of those that the call gives."""
+    return sorted({i % given for i in argnums if -given <= i < given}) if given else []
+
+
+def split(
+    fun: Callable[..., Any], argnums: Any, argnames: Any, args: Any, kwargs: Mapping[str, Any]
+) -> Split:
+    """Take a call apart. TransformError for a static value or a leaf that does not hash."""
+    fixed = positions(argnums, len(args))
+    held: dict[int | str, Any] = {i: args[i] for i in fixed}
+    held |= {k: kwargs[k] for k in sorted(kwargs) if k in argnames}
+    free = [None if i in fixed else a for i, a in enumerate(args)]
+    rest = {k: v for k, v in kwargs.items() if k not in held}
+    leaves, spec = pytree.flatten((free, rest))
+    moving = [is_array(x) for x in leaves]
+    arrays = [asarray(x) for x, m in zip(leaves, moving, strict=True) if m]
+
+    def call(*xs: Any) -> Any:
+        given = iter(xs)
+        full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
+        a, k = spec.unflatten(full)
+        a = [held.get(i, v) for i, v in enumerate(a)]
+        return fun(*a, **k, **{n: v for n, v in held.items() if isinstance(n, str)})
+
+    def names() -> list[str]:
+        paths = [p for p, _ in pytree.flatten_with_path((free, rest))]
+        return [_leaf_name(fun, p) for p, m in zip(paths, moving, strict=True) if m]
+
+    for n, v in held.items():
+        try:
+            hash(v)
+        except TypeError:
+            raise TransformError(
+                f"jit: static argument {_parameter(fun, n)} must be hashable, got a "
+                f"{type(v).__name__}",
+                fix="pass a tuple instead of a list, a frozen record instead of a dict",
+            ) from None
+    try:
+        key = Key(
+            spec,
+            tuple([static(x) for x, m in zip(leaves, moving, strict=True) if not m]),
+            tuple([(n, static(x)) for n, x in held.items()]),
+            tuple([(tuple(x.shape), x.dtype) for x in arrays]),
+        )
+    except TypeError:
+        bad = next(type(x).__name__ for x in leaves if not is_array(x) and not _hashes(x))
+        raise TransformError(
+            f"jit: arguments that are no arrays must be hashable, got a {bad}",
+            fix="pass arrays, or tuples instead of lists for static arguments",
+        ) from None
+    counts = [c.num_leaves for c in spec.children()[0].children()]
+    each = [i for i, n in enumerate(counts) for _ in range(n)]
+    each += [-1] * (len(leaves) - len(each))
+    owners = tuple([i for i, m in zip(each, moving, strict=True) if m])
+    return Split(key, arrays, call, owners, names)
+
+
+def _hashes(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _parameter(fun: Callable[..., Any], at: int | str) -> str:
+    """Name of a positional parameter, as the function declares it."""
+    if isinstance(at, str):
+        return repr(at)
+    try:
+        names = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return str(at)
+    taken = [p for p in names if p.kind is not p.KEYWORD_ONLY]
+    named = at < len(taken) and taken[at].kind is not inspect.Parameter.VAR_POSITIONAL
+    return repr(taken[at].name) if named else str(at)
+
+
+def _leaf_name(fun: Callable[..., Any], path: str) -> str:
+    """`x.w` for the path `0.1.w` of (args, kwargs)."""
+    side, _, rest = path.partition(".")
+    first, _, inner = rest.partition(".")
+    head = first if side == "1" else _parameter(fun, int(first)).strip("'")
+    return f"{head}.{inner}" if inner else head
+
+
+def difference(new: Key, known: Sequence[Key], names: list[str]) -> str:
+    """How a call differs from the most similar of those that are known, in words."""
+    same = [k for k in known if k.spec == new.spec]
+    if not same:
+        return "the structure of the arguments is new"
+    fits = [k for k in same if k.static == new.static and k.fixed == new.fixed]
+    if not fits:
+        old = same[-1]
+        before = dict(old.fixed)
+        for n, a in new.fixed:
+            if n not in before:
+                return f"static argument {n!r} is {a[1]!r}, was not given"
+            if a != before[n]:
+                return f"static argument {n!r} is {a[1]!r}, was {before[n][1]!r}"
+        if len(before) > len(new.fixed):
+            return "a static argument is not given"
+        for a, b in zip(new.static, old.static, strict=True):
+            if a != b:
+                return f"an argument that is no array is {a[1]!r}, was {b[1]!r}"
+    others = fits or same
+    old = min(others, key=lambda k: sum(a != b for a, b in zip(k.types, new.types, strict=True)))
+    changed = [
+        f"{n}: {_text(a)}, was {_text(b)}"
+        for n, a, b in zip(names, new.types, old.types, strict=True)
+        if a != b
+    ]
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    return "; ".join(changed[:3]) + more
+
+
+def _text(t: Any) -> str:
+    return f"{t[1]}[{', '.join(map(str, t[0]))}]"
+
+
+def fitting(name: str, new: Key, known: Key, names: list[str]) -> None:
+    """Raise unless a call is one that `known` was made for."""
+    if new.spec != known.spec:
+        raise TreeError(
+            f"{name}: compiled for arguments {known.spec}, got {new.spec}",
+            fix="lower the function for these arguments, or call the jitted function itself",
+        )
+    if new != known:
+        raise ArgumentError(
+            f"{name}: compiled for other arguments: {difference(new, [known], names)}",
+            fix="lower the function for these arguments, or call the jitted function itself",
+        )

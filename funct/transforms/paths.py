@@ -1,0 +1,189 @@
+"""Compiled paths: what one capture gave, what it takes for granted, and which sizes vary."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from funct import tree as pytree
+from funct.array import Tensor
+from funct.core import Size
+from funct.graph import Graph, Guard
+from funct.graph.capture import capture
+from funct.settings import config
+from funct.transforms.arguments import is_array
+from funct.transforms.executable import Executable
+
+__all__ = ["Captured", "Open", "Path", "axes_text", "captured", "first_difference", "meant"]
+
+
+@attrs.frozen(eq=False)
+class Captured:
+    """One capture of a function: its graph, and how the results are put together again.
+
+    outer: the tracers of outer transforms that it closes over, the graph's last inputs. watched:
+    what the function's own code names outside of itself, (cell, namespace, name, object) each.
+    """
+
+    graph: Graph
+    outer: tuple[Any, ...]
+    rebuild: Callable[[list[Any]], Any]
+    single: bool
+    watched: tuple[tuple[Any, Any, Any, Any], ...]
+
+
+def captured(
+    fun: Callable[..., Any], arrays: list[Any], call: Callable[..., Any], names: Any = None
+) -> Captured:
+    """Capture `call`, which is fun on arrays. names: per array, axis -> symbol."""
+    result: list[Any] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        out = call(*xs)
+        outs, structure = pytree.flatten(out)
+        outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
+        result[:] = [outs, structure, isinstance(out, Tensor)]
+        return [o for o in outs if is_array(o)]
+
+    with config.remembering() as fields:
+        graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=fun)
+    outs, structure, single = result
+    read = tuple([(None, config, f, config.get(f)) for f in sorted(fields)])
+    rebuild = _first if single else _rebuild(outs, structure)
+    return Captured(graph, outer, rebuild, single, _watched(fun) + read)
+
+
+def _first(values: list[Any]) -> Any:
+    return values[0]
+
+
+def _rebuild(outs: list[Any], structure: Any) -> Callable[[list[Any]], Any]:
+    moving = [is_array(o) for o in outs]
+    if all(moving):
+        return structure.unflatten
+
+    def rebuild(values: list[Any]) -> Any:  # numbers and strings come back as they are
+        given = iter(values)
+        return structure.unflatten(
+            [next(given) if m else o for o, m in zip(outs, moving, strict=True)]
+        )
+
+    return rebuild
+
+
+class Path:
+    """One compiled path: the graph, the structure of its result, and what it assumes."""
+
+    __slots__ = ("exe", "raw", "rebuild", "single", "watched")
+
+    def __init__(self, found: Captured, exe: Executable) -> None:
+        self.exe = exe
+        self.raw = exe.raw
+        self.rebuild = found.rebuild
+        self.single = found.single
+        self.watched = found.watched
+
+    def current(self) -> bool:
+        """Whether the names the function reads still mean the same objects."""
+        return self.changed() is None
+
+    def changed(self) -> str | None:
+        """The first name that means something else now."""
+        for cell, namespace, name, seen in self.watched:
+            try:
+                now = cell.cell_contents if cell is not None else namespace.get(name)
+            except ValueError:
+                return name or "a closure cell"
+            if now is not seen and meant(now) is not seen:
+                return name or "a closure cell"
+        return None
+
+
+def meant(x: Any) -> Any:
+    """x, or the Tensor that it stands for now: an array that may be written into stays the same
+    object.
+    """
+    return x.__funct_array__() if hasattr(type(x), "__funct_array__") else x
+
+
+def _watched(fun: Any) -> tuple[tuple[Any, Any, Any, Any], ...]:
+    """(cell, namespace, name, object) for the closure cells and globals that fun's own code
+    names.
+    """
+    while hasattr(fun, "__wrapped__") or hasattr(fun, "func") or hasattr(fun, "__func__"):
+        fun = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None) or fun.__func__
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return ()
+    out: list[Any] = []
+    for name, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
+        try:
+            out.append((cell, None, name, meant(cell.cell_contents)))
+        except ValueError:  # a cell that is filled later: the function's own name, say
+            continue
+    for name in code.co_names:
+        value = fun.__globals__.get(name)
+        if value is not None and not isinstance(value, types.ModuleType):
+            out.append((None, fun.__globals__, name, meant(value)))
+    return tuple(out)
+
+
+class Open:
+    """Signatures that differ in sizes alone: which axes have varied, and the paths for any size."""
+
+    __slots__ = ("first", "fixed", "paths", "varying", "whole")
+
+    def __init__(self, shapes: tuple[tuple[int, ...], ...], whole: bool = False) -> None:
+        self.first = shapes
+        self.varying: set[tuple[int, int]] = set()
+        self.paths: list[Path] = []
+        self.fixed = False  # the function needs to know its sizes
+        if whole:  # every axis from the start
+            self.varying = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n > 1}
+
+    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
+        """Symbols for the axes that vary; None while none does, and for lengths 0 and 1."""
+        self.varying |= {
+            (i, axis)
+            for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
+            for axis, (n, m) in enumerate(zip(old, new, strict=True))
+            if n != m
+        }
+        if self.fixed or not self.varying or any(shapes[i][a] < 2 for i, a in self.varying):
+            return None
+        return [
+            {axis: f"s{i}_{axis}" for axis in range(len(shape)) if (i, axis) in self.varying}
+            for i, shape in enumerate(shapes)
+        ]
+
+
+def axes_text(varying: set[tuple[int, int]], names: list[str]) -> str:
+    """`axis 0 of x` for each axis that varies."""
+    return ", ".join(f"axis {a} of {names[i]}" for i, a in sorted(varying))
+
+
+def first_difference(new: Graph, old: Graph) -> str:
+    """The decision at which two paths part, with the user's line."""
+    ours = [e for e in new.nodes if isinstance(e, Guard) and e.kind != "size"]
+    theirs = [e for e in old.nodes if isinstance(e, Guard) and e.kind != "size"]
+    for a, b in zip(ours, theirs, strict=False):
+        if a.kind != b.kind or not _equal(a.expected, b.expected):
+            seen = a.expected if a.kind != "array" else "other elements"
+            return f"{_guard_text(b)}, was {seen!s} this time"
+    sizes = [e for e in old.nodes if isinstance(e, Guard) and e.kind == "size"]
+    if sizes:
+        return f"{_guard_text(sizes[-1])}, did not hold"
+    return "it reads something else that changed"
+
+
+def _equal(a: Any, b: Any) -> bool:
+    same = a == b
+    return bool(same) if isinstance(same, bool) else bool(same.all()) if same.shape else bool(same)
+
+
+def _guard_text(g: Guard) -> str:
+    text = f"{g.kind}() == ..." if g.kind == "array" else g.text
+    return f"{text} at {g.site}" if g.site else text

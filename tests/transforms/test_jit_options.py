@@ -1,0 +1,369 @@
+"""jit's options: donation, modes, backends, lowering, segments; and what each refuses."""
+
+import pickle
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import funct as ft
+import funct.array as xp
+from funct import errors
+from funct import graph as g
+from funct.transforms.backends import register_backend
+from tests import laws
+from tests.strategies import inputs, programs
+from tests.transforms.test_grad import arr
+
+# donation ---------------------------------------------------------------------------------------
+
+
+def update(params: Any, grads: Any) -> Any:
+    """A training step's last line."""
+    return ft.tree.map(lambda p, d: p - 0.5 * d, params, grads)
+
+
+USES: dict[str, Any] = {
+    "ufunc": lambda x: x + 1.0,
+    "sin": xp.sin,
+    "sum": xp.sum,
+    "matmul": lambda x: x @ x,
+    "index": lambda x: x[0],
+    "slice": lambda x: x[1:],
+    "shape": lambda x: x.shape,
+    "float": lambda x: float(x[0]),
+    "iterate": list,
+    "numpy": np.asarray,
+    "repr": repr,
+    "pickle": pickle.dumps,
+    "grad": ft.grad(lambda x: xp.sum(x * x)),
+    "vmap": ft.vmap(lambda v: v * 2.0),
+    "jit": ft.jit(lambda x: x * 2.0),
+    "donate again": ft.jit(lambda x: x * 2.0, donate_argnums=0),
+    "compare": lambda x: x == x,
+    "where": lambda x: xp.where(x > 0, x, 0.0),
+    "concat": lambda x: xp.concat([x, x]),
+    "dlpack": np.from_dlpack,
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_donated_array_is_gone(name: str) -> None:
+    """Whatever is done with a donated array raises one error that names the function."""
+    step = ft.jit(update, donate_argnums=0)
+    params, grads = {"w": arr([1.0, 2.0])}, {"w": arr([2.0, 2.0])}
+    new = step(params, grads)
+    laws.same(new["w"], arr([0.0, 1.0]))
+    laws.same(grads["w"], arr([2.0, 2.0]))
+    with pytest.raises(errors.DonatedError, match=r"donated to jit\(update\) was used again"):
+        USES[name](params["w"])
+    laws.same(step(new, grads)["w"], arr([-1.0, 0.0]))
+
+
+def test_donation_leaves_views_tracers_and_results_alone() -> None:
+    """A view of donated memory keeps its values; a result that is the argument is no ghost."""
+    f = ft.jit(lambda x, y: (x * 2.0 + y, x), donate_argnums=(0,))
+    x = arr([1.0, 2.0, 3.0])
+    view = x[1:]
+    out, same = f(x, x + 0.0)
+    laws.same(view, arr([2.0, 3.0]))
+    laws.same((out, same), (arr([3.0, 6.0, 9.0]), arr([1.0, 2.0, 3.0])))
+    h = ft.jit(lambda x: xp.sum(x * x), donate_argnums=0)
+    y = arr([1.0, 2.0])
+    laws.same(ft.grad(h)(y), arr([2.0, 4.0]))
+    laws.same(y, arr([1.0, 2.0]))
+
+
+def test_donation_refuses_what_cannot_be() -> None:
+    """One array twice in a call, and an argument that is static as well."""
+    f = ft.jit(lambda x, y: x + y, donate_argnums=0)
+    x = arr([1.0])
+    with pytest.raises(errors.ArgumentError, match="passed twice"):
+        f(x, x)
+    laws.same(x, arr([1.0]))
+    with pytest.raises(errors.ArgumentError, match="argument 1 cannot be static and donated"):
+        ft.jit(lambda x, y: x, static_argnums=1, donate_argnums=1)
+
+
+# mode="check" -----------------------------------------------------------------------------------
+
+
+def wrong_sine(graph: g.Graph) -> Any:
+    """A backend that takes cosines for sines, everywhere."""
+
+    class Wrong(g.Interpreter):
+        def node(self, node: g.Node, operands: list[Any]) -> tuple[Any, ...]:
+            return (xp.cos(operands[0]),) if node.name == "sin" else super().node(node, operands)
+
+    return Wrong(graph).run
+
+
+def test_check_mode_names_the_first_node_that_differs() -> None:
+    """The error names the node, its line and both numbers; a right backend passes."""
+
+    def f(x: Any) -> Any:
+        y = x * 3.0
+        return xp.sum(xp.exp(xp.sin(y)))  # guilty
+
+    with pytest.raises(errors.MismatchError) as caught:
+        ft.jit(f, mode="check", backend=wrong_sine)(arr([0.0, 1.0]))
+    text = str(caught.value)
+    assert "jit(f): compiled code differs from eager execution at sin (" in text
+    assert "# guilty" in text
+    assert "1.0 is not 0.0" in text
+    for x in (arr([0.0, 1.0]), arr([2.0, 3.0]), xp.ones((3, 2), dtype=xp.float32)):
+        laws.close(ft.jit(f, mode="check")(x), f(x), 1e-6, 1e-6)
+
+
+def test_check_mode_finds_side_effects() -> None:
+    """What a function does besides computing is found by comparing two traces."""
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        seen.append(1)
+        return x * len(seen)
+
+    with pytest.raises(errors.PurityError, match="changes the closure or global `seen`"):
+        ft.jit(f, mode="check")(arr([1.0]))
+
+
+@settings(max_examples=20)
+@given(program=programs())
+def test_check_mode_accepts_random_programs(program: Any) -> None:
+    """Compiled programs pass the comparison, with their decisions and trees."""
+    xs = [xp.asarray(x) for x in inputs(2)]
+    laws.close(ft.jit(program, mode="check")(*xs), program(*xs), 1e-12, 1e-12)
+
+
+# backends ---------------------------------------------------------------------------------------
+
+
+def test_backends() -> None:
+    """A backend is given a graph and gives a function or a graph; derivatives pass it too."""
+    seen: list[list[str]] = []
+
+    def spy(graph: g.Graph) -> Any:
+        seen.append([e.name for e in graph.nodes if isinstance(e, g.Node)])
+        return graph
+
+    def interpret(graph: g.Graph) -> Any:
+        return lambda *xs: graph(*xs)
+
+    f = lambda x: xp.sum(xp.sin(x) * 2.0)  # noqa: E731
+    x = arr([0.5, 1.0])
+    for backend in (spy, interpret, "interpret"):
+        h = ft.jit(f, backend=backend)
+        laws.close(h(x), f(x), 1e-15, 1e-15)
+        laws.close(ft.grad(h)(x), ft.grad(f)(x), 1e-15, 1e-15)
+    assert seen[0] == ["sin", "multiply", "reduce_sum"]
+    assert len(seen) == 3, "the function, and both halves of its derivative"
+
+
+def test_backends_see_no_decisions_and_may_be_wrong() -> None:
+    """Guards are checked beforehand; a backend that gives nonsense is named."""
+    kinds: set[type] = set()
+
+    def spy(graph: g.Graph) -> Any:
+        kinds.update(type(e) for e in graph.nodes)
+        return graph
+
+    f = ft.jit(lambda x: x * 2.0 if xp.sum(x) > 0 else -x, backend=spy)
+    for v in (1.0, -1.0, 3.0, -2.0):
+        laws.same(f(arr([v])), arr([2.0 * v if v > 0 else -v]))
+    assert f.cache_info().misses == 2
+    assert kinds == {g.Node}
+    with pytest.raises(errors.TransformError, match="must return a function of arrays or a graph"):
+        ft.jit(xp.sin, backend=lambda graph: 3)(arr(1.0))
+    with pytest.raises(errors.TransformError, match=r"must be float64\[2\], got float64\[3\]"):
+        ft.jit(xp.sin, backend=lambda graph: lambda x: (xp.zeros(3),))(arr([1.0, 2.0]))
+    with pytest.raises(errors.TransformError, match="must return 1 arrays in a tuple"):
+        ft.jit(xp.sin, backend=lambda graph: lambda x: ())(arr(1.0))
+    with pytest.raises(errors.GraphError, match="must have the same outputs"):
+        ft.jit(xp.sin, backend=lambda graph: attrs.evolve(graph, outputs=()))(arr(1.0))
+    with pytest.raises(errors.ArgumentError, match="no backend 'nowhere'"):
+        ft.jit(xp.sin, backend="nowhere")
+    with pytest.raises(errors.ArgumentError, match="there is a backend 'interpret' already"):
+        register_backend("interpret", spy)
+
+
+# lower, explain ---------------------------------------------------------------------------------
+
+
+def test_lower() -> None:
+    """A lowered function has its graph and text, and compiles for exactly its arguments."""
+
+    def f(p: Any, x: Any, how: str = "mul") -> Any:
+        return {"y": p["w"] * x if how == "mul" else p["w"] + x, "how": how}
+
+    h = ft.jit(f)
+    lowered = h.lower({"w": arr([2.0])}, arr([3.0]))
+    assert [n.name for n in lowered.graph.nodes] == ["multiply"]
+    assert "multiply(x0, x1)" in lowered.as_text()
+    ready = lowered.compile()
+    out = ready({"w": arr([5.0])}, arr([3.0]))
+    assert (out["y"].tolist(), out["how"]) == ([15.0], "mul")
+    assert h.cache_info().misses == 0
+    with pytest.raises(errors.TreeError, match="compiled for arguments"):
+        ready([arr([5.0])], arr([3.0]))
+    with pytest.raises(errors.ArgumentError, match=r"p.w: float64\[2\], was float64\[1\]"):
+        ready({"w": arr([5.0, 1.0])}, arr([3.0]))
+    with pytest.raises(errors.ArgumentError, match="'add', was 'mul'"):
+        h.lower({"w": arr([2.0])}, arr([3.0]), how="mul").compile()(
+            {"w": arr([2.0])}, arr([3.0]), how="add"
+        )
+    decided = ft.jit(lambda x: x if x > 0 else -x).lower(arr(1.0)).compile()
+    with pytest.raises(errors.GuardError, match="values that decide otherwise"):
+        decided(arr(-1.0))
+
+
+def test_explain_says_what_was_new() -> None:
+    """Shapes, dtypes, trees, static values, rebound names and decisions are told apart."""
+    k = 2.0
+
+    def f(x: Any, n: int = 1) -> Any:
+        return x * n * k if xp.all(x > 0) else -x
+
+    h = ft.jit(f, static_argnames="n", dynamic=False)
+    h(arr([1.0]))
+    h(arr([1.0, 2.0]))
+    h(xp.ones(1, dtype=xp.float32))
+    h(arr([1.0]), n=3)
+    h(arr([-1.0]))
+    k = 3.0
+    h(arr([1.0]))
+    lines = h.explain().splitlines()
+    assert lines[1:4] == [
+        "1. first call",
+        "2. new signature: x: float64[2], was float64[1]",
+        "3. new signature: x: float32[1], was float64[1]",
+    ]
+    assert lines[4] == "4. new signature: static argument 'n' is 3, was not given"
+    assert "bool() == True at test_jit_options.py:" in lines[5]
+    assert "if xp.all(x > 0) else -x, was False this time" in lines[5]
+    assert lines[6] == "6. k is another object now"
+
+
+def test_bad_options_and_arguments() -> None:
+    """Each option that cannot be is refused by name."""
+    for options, text in (
+        ({"mode": "fast"}, "mode must be one of default"),
+        ({"dynamic": "yes"}, "dynamic must be 'auto', True or False"),
+        ({"static_argnums": "x"}, "static_argnums must be ints"),
+        ({"static_argnames": 1}, "static_argnames must be strs"),
+        ({"backend": 3}, "backend must be a function"),
+    ):
+        with pytest.raises(errors.ArgumentError, match=text):
+            ft.jit(xp.sin, **options)  # type: ignore[arg-type]
+    with pytest.raises(errors.TransformError, match="expected a function, got int"):
+        ft.jit(3)  # type: ignore[arg-type]
+    f = ft.jit(lambda x, shape: xp.reshape(x, shape), static_argnums=1)
+    laws.same(f(xp.ones(4), (2, 2)), xp.ones((2, 2)))
+    with pytest.raises(errors.TransformError, match=r"static argument 'shape' must be hashable"):
+        f(xp.ones(4), [2, 2])
+
+
+def double(x: Any) -> Any:
+    """A function that pickle can find."""
+    return x * 2.0
+
+
+def test_options_pickle() -> None:
+    """A compiled function keeps its options across pickle."""
+    f = ft.jit(double, donate_argnums=0, mode="max-autotune", dynamic=False, backend="interpret")
+    h = pickle.loads(pickle.dumps(f))
+    assert (h.donate_argnums, h.mode, h.dynamic, h.backend) == (
+        (0,), "max-autotune", False, "interpret",
+    )  # fmt: skip
+    laws.same(h(arr([1.0])), arr([2.0]))
+
+
+def test_every_axis_may_be_symbolic_from_the_start() -> None:
+    """dynamic=True: one compilation serves all lengths but 0 and 1."""
+    f = ft.jit(lambda x: xp.sum(x * 2.0, axis=0), dynamic=True)
+    for n in (3, 5, 8, 2):
+        laws.same(f(xp.ones((n, n + 1))), xp.full(n + 1, 2.0 * n))
+    assert f.cache_info().misses == 1
+
+
+# recursion, segments ----------------------------------------------------------------------------
+
+
+@ft.jit
+def factorial(n: Any) -> Any:
+    """A jitted function that calls itself."""
+    return n * factorial(n - 1.0) if n > 1.0 else n
+
+
+@ft.jit
+def endless(n: Any) -> Any:
+    """One that never ends."""
+    return endless(n + 1.0)
+
+
+def test_recursion() -> None:
+    """A recursion that ends works as eagerly; one that does not is a clear error, as eagerly."""
+    for n in (1.0, 5.0, 3.0, 60.0):
+        laws.close(factorial(arr(n)), factorial.fun(arr(n)), 1e-15, 1e-15)
+    laws.close(ft.grad(factorial)(arr(3.0)), arr(11.0), 1e-15, 1e-15)
+    with pytest.raises(errors.RecursionLimitError, match="endless calls itself"):
+        endless(arr(1.0))
+    with pytest.raises(RecursionError):
+        endless(arr(1.0))
+    laws.same(factorial(arr(4.0)), arr(24.0))
+
+
+def newton(x: Any) -> Any:
+    """Cube roots by Newton's iteration, until they stand still."""
+    y = xp.ones_like(x)
+    while True:
+        new = y - (y * y * y - x) / (3.0 * y * y)
+        if xp.max(xp.abs(new - y) / new) < 1e-9:
+            return {"root": new, "sum": (xp.sum(new), "cube")}
+        y = new
+
+
+def test_wide_functions_run_in_segments() -> None:
+    """Past the limit of paths, what lies between two decisions is compiled once and for all."""
+    f = ft.jit(newton)
+    n = 1 << 16
+    for k in range(1, 15):
+        x = xp.asarray(np.linspace(1.0, 4.0**k, n))
+        ours, eager = f(x), newton(x)
+        assert ours["sum"][1] == "cube"
+        laws.close((ours["root"], ours["sum"][0]), (eager["root"], eager["sum"][0]), 1e-12, 1e-9)
+    assert f.cache_info().misses <= 8
+    assert 1 <= len(f._segments) <= 3
+    assert "segments between decisions are compiled" in f.explain()
+
+
+def test_segments_do_what_eager_does() -> None:
+    """Branches, loops, masks, own rules, several results and unused ones, in one wide function."""
+
+    @ft.custom_jvp
+    def twice(x: Any) -> Any:
+        return x * 2.0
+
+    twice.defjvp(lambda p, t: (p[0] * 2.0, t[0] * 2.0))
+
+    def f(x: Any, k: Any) -> Any:
+        _unused = xp.sin(x)
+        n = int(k)
+        y, at = xp.top_k(x, 3)
+        y = twice(y) + xp.asarray([1.0, 2.0, 3.0])
+        if float(xp.sum(y)) > n:
+            y = -y
+        total, steps = ft.scan(lambda c, v: (c + v, c), xp.sum(y) * 0.0, y)
+        return y * n, at, x[x > 3.0], total, steps, x
+
+    h = ft.jit(f)
+    rng = np.random.default_rng(0)
+    for k in range(14):
+        x = xp.asarray(rng.normal(size=1 << 16))
+        laws.close(h(x, arr(float(k))), f(x, arr(float(k))), 1e-14, 1e-14)
+    assert h._segments
+    with pytest.raises(errors.TransformError, match="took 8 paths for one signature"):
+        full = ft.jit(f, fullgraph=True)
+        for k in range(10):
+            full(x, arr(float(k)))
