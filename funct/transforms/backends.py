@@ -28,7 +28,7 @@ MODES = ("default", "reduce-overhead", "max-autotune", "check")
 
 def _interpret(graph: Graph) -> Callable[..., Any]:
     """Op by op, as eager execution does."""
-    return graph
+    return graph.__call__
 
 
 _named: dict[str, Backend] = {"interpret": _interpret}
