@@ -3,18 +3,25 @@
 Note [Halves]: the reverse rule captures a body together with its pull as one graph, and cuts it
 where the cotangents come in, as `Executable` does. What the backward half needs and can have from
 values that it is given anyway, or by moving elements, is computed again; only the rest is kept.
+
+Note [Sizes in bodies]: under jit a body may have symbolic sizes, those of the capture around it,
+which is asked when a decision is taken on one. Once made, a body reads the symbols off its own
+inputs; where it cannot (an input has n + 1 elements, none has n) the body is made for numbers, and
+so is everything around it. Values of other sizes, or a capture of its own, take a copy of the body
+made for them (`at`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from funct import ops
 from funct.array import Array, Tensor, zeros
-from funct.core import INEXACT, ShapeDtype
+from funct.core import INEXACT, ShapeDtype, Size, size_values
 from funct.graph import (
     Call,
     Capture,
@@ -22,6 +29,7 @@ from funct.graph import (
     Graph,
     Guard,
     Node,
+    Symbol,
     Var,
     check,
     eliminate_dead,
@@ -34,28 +42,35 @@ from funct.transforms.vjp import vjp
 from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
-    "Avals", "Flags", "Flat", "Halves", "aval_of", "avals_of", "batched", "captured", "chosen",
-    "dual", "halves", "lanes", "lifted", "or_none", "or_zero", "ordered", "paired", "picked",
-    "reached", "regraph", "repeated", "repeated_where", "tangents_of", "trace", "unpicked",
-    "zeros_of",
+    "Avals", "Flags", "Flat", "Halves", "SizeError", "at_sizes", "aval_of", "avals_of", "batched",
+    "captured", "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
+    "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated", "repeated_where",
+    "symbols_of", "tangents_of", "trace", "unpicked", "with_symbols", "zeros_of",
 ]  # fmt: skip
 
 Flags = tuple[bool, ...]
 Flat = tuple[Any, ...]
 Avals = tuple[ShapeDtype, ...]
 
+_NAMES = re.compile(r"[A-Za-z_]\w*")
+
 # ops that only move elements: cheaper to do again than to keep what they give
 _MOVES = frozenset({"reshape", "broadcast_to", "permute_dims", "slice_", "flip", "windows"})
 
 
 def aval_of(x: Any) -> ShapeDtype:
-    """Shape and dtype; a symbolic size is asked for its number, since a body is made for one."""
-    return ShapeDtype([int(n) for n in x.shape], x.dtype)
+    """Shape and dtype."""
+    return ShapeDtype(x.shape, x.dtype)
 
 
 def avals_of(values: Sequence[Any]) -> Avals:
     """`aval_of` each."""
     return tuple([aval_of(v) for v in values])
+
+
+def fixed_avals_of(values: Sequence[Any]) -> Avals:
+    """`aval_of` each; a symbolic size is asked for its number."""
+    return tuple([ShapeDtype([int(n) for n in v.shape], v.dtype) for v in values])
 
 
 def captured(x: Any) -> bool:
@@ -71,16 +86,93 @@ def trace(
     name: str, fun: Callable[..., Sequence[Any]], avals: Sequence[Any], user: Any = None
 ) -> tuple[Graph, Flat]:
     """The graph of a flat function, and the traced values it closes over: its last inputs."""
-    graph, outer = capture(fun, avals, label=name, user_fun=user)
-    avals_of(outer)
-    return check(eliminate_dead(share_common(graph), guards=False)), outer
+    while True:
+        graph, outer = capture(_owning(fun, avals), avals, label=name, user_fun=user)
+        graph = eliminate_dead(share_common(graph), guards=False)
+        try:
+            return check(with_symbols(graph)), outer
+        except SizeError as error:
+            for n in error.sizes:
+                int(n)  # a guard of the capture around
+            avals = fixed_avals_of(avals)
+            fixed_avals_of(outer)
+
+
+def _owning(fun: Callable[..., Any], avals: Sequence[Any]) -> Callable[..., Any]:
+    """fun, during which what is made from symbolic sizes alone belongs to its own capture."""
+    scopes = {n.scope for a in avals for n in a.shape if isinstance(n, Size)}
+    if not scopes:
+        return fun
+
+    def run(*xs: Any) -> Any:
+        before = {s: s.lift for s in scopes}
+        for s in scopes:
+            s.lift = xs[0].level.constant
+        try:
+            return fun(*xs)
+        finally:
+            for s, lift in before.items():
+                s.lift = lift
+
+    return run
+
+
+class SizeError(Exception):
+    """A body needs symbols that are lengths of none of its inputs."""
+
+    def __init__(self, sizes: Sequence[Size]) -> None:
+        super().__init__("sizes that cannot be read off")
+        self.sizes = tuple(sizes)
+
+
+def symbols_of(shapes: Sequence[Sequence[Any]]) -> tuple[Symbol, ...]:
+    """The symbols that are lengths, and where they are read off."""
+    found: dict[str, Symbol] = {}
+    for k, shape in enumerate(shapes):
+        for axis, n in enumerate(shape):
+            if isinstance(n, Size) and repr(n).isidentifier():
+                found.setdefault(repr(n), Symbol(repr(n), k, axis))
+    return tuple(found.values())
+
+
+def with_symbols(graph: Graph) -> Graph:
+    """The graph, which reads the symbols of its sizes off its inputs. Raises SizeError."""
+    sizes = {repr(n): n for n in _sizes(graph)}
+    if not sizes:
+        return graph
+    symbols = symbols_of([v.shape for v in graph.inputs])
+    known = {s.name for s in symbols}
+    unknown = [n for text, n in sizes.items() if not known.issuperset(_NAMES.findall(text))]
+    if unknown:
+        raise SizeError(unknown)
+    return attrs.evolve(graph, symbols=symbols)
+
+
+def _sizes(tree: Any) -> Iterator[Size]:
+    """Every Size that a graph mentions."""
+    if isinstance(tree, Size):
+        yield tree
+    elif isinstance(tree, tuple):
+        for t in tree:
+            yield from _sizes(t)
+    elif isinstance(tree, Graph):
+        yield from _sizes(tuple([v.shape for v in tree.inputs]))
+        for e in tree.nodes:
+            if not isinstance(e, Guard):
+                yield from _sizes(tuple([v.shape for v in e.results]))
+                yield from _sizes(e.params if isinstance(e, Node) else e.body)
+
+
+def at_sizes(graph: Graph, sizes: Mapping[str, Any]) -> Graph:
+    """The graph for these values of its symbols: numbers, or sizes of another capture."""
+    return regraph(graph, [ShapeDtype(size_values(v.shape, sizes), v.dtype) for v in graph.inputs])
 
 
 def regraph(fun: Callable[..., Sequence[Any]], avals: Sequence[ShapeDtype]) -> Graph:
-    """The graph of a flat function that closes over nothing traced."""
-    graph, outer = trace("graph", fun, avals)
+    """The graph of a flat function that closes over nothing traced. Raises SizeError."""
+    graph, outer = capture(_owning(fun, avals), avals, label="graph")
     assert not outer, "a transformed graph is closed"
-    return graph
+    return check(with_symbols(eliminate_dead(share_common(graph), guards=False)))
 
 
 def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -118,7 +210,7 @@ def reached(graph: Graph, flags: Sequence[bool], *, derivative: bool) -> Flags:
     return tuple([v in live for v in graph.outputs])
 
 
-def lanes(graph: Graph, flags: Flags, out_flags: Flags, size: int) -> Callable[..., list[Any]]:
+def lanes(graph: Graph, flags: Flags, out_flags: Flags, size: Any) -> Callable[..., list[Any]]:
     """The graph on batched values: flagged outputs are batched, the others do not depend on any."""
 
     def run(*vals: Any) -> list[Any]:
@@ -133,25 +225,25 @@ def lanes(graph: Graph, flags: Flags, out_flags: Flags, size: int) -> Callable[.
     return run
 
 
-def batched(aval: ShapeDtype, size: int, axis: int = 0) -> ShapeDtype:
+def batched(aval: ShapeDtype, size: Any, axis: int = 0) -> ShapeDtype:
     """The type with one more axis."""
     return ShapeDtype((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype)
 
 
-def lifted(graph: Graph, flags: Flags, out_flags: Flags, size: int) -> Graph:
+def lifted(graph: Graph, flags: Flags, out_flags: Flags, size: Any) -> Graph:
     """`lanes` as a graph."""
     avals = [v.aval for v in graph.inputs]
     types = [batched(a, size) if f else a for a, f in zip(avals, flags, strict=True)]
     return regraph(lanes(graph, flags, out_flags, size), types)
 
 
-def repeated(x: Any, aval: ShapeDtype, size: int) -> Any:
+def repeated(x: Any, aval: ShapeDtype, size: Any) -> Any:
     """x with the batch on axis 0, repeated where it has none."""
     return x if len(x.shape) > aval.ndim else ops.broadcast_to(x, (size, *aval.shape))
 
 
 def repeated_where(
-    flags: Sequence[bool], values: Sequence[Any], avals: Sequence[ShapeDtype], size: int
+    flags: Sequence[bool], values: Sequence[Any], avals: Sequence[ShapeDtype], size: Any
 ) -> list[Any]:
     """`repeated` each value that is flagged."""
     each = zip(values, avals, flags, strict=True)
@@ -177,9 +269,8 @@ def or_none(found: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
 
 def ordered(graph: Graph, ins: Sequence[int], outs: Sequence[int]) -> Graph:
     """The graph with its inputs and outputs in another order."""
-    return attrs.evolve(
-        graph, inputs=tuple(picked(graph.inputs, ins)), outputs=tuple(picked(graph.outputs, outs))
-    )
+    inputs, outputs = tuple(picked(graph.inputs, ins)), tuple(picked(graph.outputs, outs))
+    return with_symbols(attrs.evolve(graph, inputs=inputs, outputs=outputs))
 
 
 def paired(flags: Sequence[bool], *sizes: int) -> list[int]:
@@ -232,13 +323,15 @@ class Halves:
     """A body cut in two, see Note [Halves].
 
     forward: inputs -> (*outputs, *residuals). backward: (*inputs[uses], *residuals, *cotangents of
-    the flagged outputs) -> cotangents of the flagged inputs.
+    the flagged outputs) -> cotangents of the flagged inputs. makers: what made each residual, None
+    for an input.
     """
 
     forward: Graph
     backward: Graph
     uses: tuple[int, ...]
     residuals: Avals
+    makers: tuple[Node | Call | None, ...]
 
 
 def halves(
@@ -246,7 +339,7 @@ def halves(
     mine: Flags,
     out_flags: Flags,
     ready: Flags,
-    again: Callable[[Node | Call], bool] = lambda e: e.name in _MOVES,
+    again: Callable[[Node | Call], Any] = lambda e: e.name in _MOVES,
     fixed: Flags | None = None,
 ) -> Halves:
     """Both halves of a body's reverse rule.
@@ -280,6 +373,7 @@ def halves(
             wanted.difference_update(e.results)
             wanted.update(v for v in _reads(e) if v not in known)
     residuals = [v for v in _in_order(both) if v in wanted]
+    made = {v: e for e in entries for v in e.results}
     read = {v for e in late for v in _reads(e)} | set(both.outputs[n_out:])
     uses = tuple([k for k, v in enumerate(inputs) if ready[k] and v in read])
     forward = attrs.evolve(both, inputs=inputs, outputs=(*both.outputs[:n_out], *residuals))
@@ -290,10 +384,11 @@ def halves(
         outputs=both.outputs[n_out:],
     )
     return Halves(
-        check(eliminate_dead(forward)),
-        check(eliminate_dead(backward)),
+        check(with_symbols(eliminate_dead(forward))),
+        check(with_symbols(eliminate_dead(backward))),
         uses,
         tuple([v.aval for v in residuals]),
+        tuple([made.get(v) for v in residuals]),
     )
 
 

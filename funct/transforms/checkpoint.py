@@ -17,26 +17,29 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
 from funct.errors import ArgumentError
-from funct.graph import Call, Graph, Interpreter, Node
+from funct.graph import Graph, Interpreter
 from funct.ops.families import wrap
 from funct.transforms import bodies, checkpoint_policies
 from funct.transforms.bodies import Flags, Flat
+from funct.transforms.checkpoint_policies import OFFLOAD, Policy
+from funct.transforms.packing import host_copy, put_away
 from funct.transforms.staged import Staged
+from funct.transforms.tape import Packed
 
-__all__ = ["Checkpoint", "checkpoint", "checkpoint_name"]
+__all__ = ["Checkpoint", "checkpoint", "checkpoint_name", "kept_small"]
 
-Policy = Callable[[Node | Call], bool]
+_KEEPS_NOTHING = "__keeps_nothing__"
 
 
 def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Callable[..., Any]:
     """fun, but reverse mode keeps its arguments alone and runs it once more on the way back.
 
-    Args: policy: which values are kept after all, a function of the node that made them;
+    Args: policy: which values are kept after all, a function of the node that made them: True,
+    False, or `checkpoint_policies.OFFLOAD` for those that wait in the memory of the host;
     `checkpoint_policies` has the usual ones. None keeps nothing. What is much cheaper to do again
     than to keep is always done again.
     Returns: a function with fun's signature and values. Memory of a loop: `scan(checkpoint(f), …)`
-    keeps the carries of all steps; a scan over blocks of √n steps whose body is a checkpointed scan
-    of the block keeps 2√n carries.
+    keeps about 2√n carries of n steps.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> block = ft.checkpoint(lambda x: xp.sum(xp.sin(xp.sin(x))))
@@ -74,7 +77,13 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
         graph, outer = bodies.trace("checkpoint", flat, arrays, fun)
         return structure[0].unflatten(Checkpoint(graph, saveable)(*arrays, *outer))
 
+    run.__dict__[_KEEPS_NOTHING] = saveable is checkpoint_policies.nothing_saveable
     return run
+
+
+def kept_small(fun: Callable[..., Any]) -> bool:
+    """Whether fun is a `checkpoint` that keeps its arguments alone."""
+    return getattr(fun, _KEEPS_NOTHING, False)
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -118,25 +127,29 @@ class Checkpoint(Staged):
         n = len(flags)
         return both[:n], bodies.or_zero(both[n:], flags, both[:n])
 
-    def _halves(self, mine: Flags) -> tuple[Checkpoint, Checkpoint, Sequence[int], Flags]:
+    def _halves(self, mine: Flags) -> tuple[Checkpoint, Checkpoint, Sequence[int], Flags, Flags]:
         flags = bodies.reached(self.body, mine, derivative=True)
         ready = (True,) * len(mine)
         cut = bodies.halves(self.body, mine, flags, ready, lambda e: not self.saveable(e))
         early, late = (Checkpoint(g, self.saveable) for g in (cut.forward, cut.backward))
-        return early, late, cut.uses, flags
+        away = tuple([e is not None and self.saveable(e) == OFFLOAD for e in cut.makers])
+        return early, late, cut.uses, flags, away
 
     def forward(self, mine: Flags, *vals: Any) -> tuple[Flat, Flat]:
         """The body, and what the policy keeps."""
-        early, _, uses, flags = self.once(("halves", mine), lambda: self._halves(mine))
+        early, _, uses, flags, away = self.once(("halves", mine), lambda: self._halves(mine))
         both = early(*vals)
-        return both[: len(flags)], (*[vals[k] for k in uses], *both[len(flags) :])
+        kept = zip(both[len(flags) :], away, strict=True)
+        residuals = [put_away(x, host_copy) if a else x for x, a in kept]
+        return both[: len(flags)], (*[vals[k] for k in uses], *residuals)
 
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The body again, and its pull."""
-        _, late, _, flags = self.once(("halves", mine), lambda: self._halves(mine))
+        _, late, _, flags, _ = self.once(("halves", mine), lambda: self._halves(mine))
+        residuals = tuple([r.restore() if isinstance(r, Packed) else r for r in residuals])
         return tuple(bodies.or_none(late(*residuals, *bodies.chosen(cts, flags)), mine))
 
-    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
+    def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The batched body, checkpointed."""
 
         whole = (True,) * len(self.outs)

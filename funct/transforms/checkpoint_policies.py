@@ -1,21 +1,28 @@
 """Policies for `checkpoint`: which values are kept for the backward pass. JAX's names.
 
-A policy is a function of the node that made the value; `node.name` is the op's name.
+A policy is a function of the node that made the value; `node.name` is the op's name. It says True
+(keep it), False (compute it again) or `OFFLOAD` (keep it in the memory of the host until the
+backward pass).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
 
+from funct.errors import ArgumentError
 from funct.graph import Call, Node
 
 __all__ = [
-    "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable",
-    "nothing_saveable", "save_any_names_but_these", "save_from_both_policies",
+    "OFFLOAD", "Decision", "Policy", "dots_saveable", "dots_with_no_batch_dims_saveable",
+    "everything_saveable", "nothing_saveable", "offload_dot_with_no_batch_dims",
+    "save_and_offload_only_these_names", "save_any_names_but_these", "save_from_both_policies",
     "save_only_these_names", "save_only_these_ops",
 ]  # fmt: skip
 
-Policy = Callable[[Node | Call], bool]
+OFFLOAD: Final = "offload"
+Decision = bool | Literal["offload"]
+Policy = Callable[[Node | Call], Decision]
 
 _DOTS = frozenset({"matmul", "contract", "convolution", "convolution_input", "convolution_weight"})
 
@@ -56,8 +63,54 @@ def save_only_these_ops(*names: str) -> Policy:
 
 
 def save_from_both_policies(first: Policy, second: Policy) -> Policy:
-    """Keep what either keeps."""
-    return lambda node: first(node) or second(node)
+    """Keep what either keeps; what one offloads and the other keeps stays."""
+
+    def either(node: Node | Call) -> Decision:
+        a, b = first(node), second(node)
+        return True if True in (a, b) else a or b
+
+    return either
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str = "device",
+    offload_dst: str = "pinned_host",
+) -> Policy:
+    """Keep the values given to `checkpoint_name` with the first names, and those with the second
+    in the memory of the host.
+
+    On a machine whose device is the host they wait in a copy of their own.
+    Raises: ArgumentError: for a name in both, or memory that is not the host's.
+    """
+    saved, away = frozenset(names_which_can_be_saved), frozenset(names_which_can_be_offloaded)
+    if saved & away:
+        raise ArgumentError(
+            "save_and_offload_only_these_names: a name can be saved or offloaded, not both, got "
+            f"{sorted(saved & away)} twice"
+        )
+    _check_memory("save_and_offload_only_these_names", offload_src, offload_dst)
+    return lambda node: OFFLOAD if _label(node) in away else _label(node) in saved
+
+
+def offload_dot_with_no_batch_dims(
+    offload_src: str = "device", offload_dst: str = "pinned_host"
+) -> Policy:
+    """Keep matrix products without a batch, in the memory of the host.
+
+    Raises: ArgumentError: for memory that is not the host's.
+    """
+    _check_memory("offload_dot_with_no_batch_dims", offload_src, offload_dst)
+    return lambda node: OFFLOAD if dots_with_no_batch_dims_saveable(node) else False
+
+
+def _check_memory(name: str, source: str, target: str) -> None:
+    if source not in ("device", "cpu"):
+        raise ArgumentError(f"{name}: offload_src must be 'device', got {source!r}")
+    if target not in ("pinned_host", "unpinned_host", "cpu"):
+        raise ArgumentError(f"{name}: offload_dst must be 'pinned_host', got {target!r}")
 
 
 def _label(node: Node | Call) -> str | None:

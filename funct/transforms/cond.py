@@ -269,7 +269,7 @@ class Branch(Staged):
         _, branch, _, flags = self.once(("halves", mine), lambda: self._halves(mine))
         return tuple(bodies.or_none(branch(*residuals, *bodies.chosen(cts, flags)), mine))
 
-    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
+    def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The same choice of batched bodies, or all bodies and a selection by lane."""
         if flags[0]:
             all_lanes = (True,) * len(self.outs)

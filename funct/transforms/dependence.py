@@ -25,7 +25,8 @@ from funct.transforms.cond import Branch
 from funct.transforms.operand import Operand
 from funct.transforms.reads import is_flat, reads
 from funct.transforms.reverse import zero_like
-from funct.transforms.scan import Scan, scan
+from funct.transforms.scan import scan
+from funct.transforms.scan_loop import Scan
 from funct.transforms.sweeps import Sweeps
 
 __all__ = ["dependence"]

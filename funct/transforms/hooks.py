@@ -6,19 +6,17 @@ argument, so it composes with every transform and nothing else pays for it.
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from funct import tree as pytree
-from funct.array import Array, Tensor, asarray
+from funct.array import Tensor, asarray
 from funct.array.device import check_device
 from funct.core import INEXACT, Region, bind_region
-from funct.errors import ShapeError, UndefinedDerivativeError
-from funct.graph import GraphTracer
-from funct.ops.families import wrap
+from funct.errors import UndefinedDerivativeError
+from funct.transforms.packing import host_copy, put_away
 from funct.transforms.tape import Node, Packed
 from funct.transforms.vjp import Zero
 from funct.transforms.watch import Watch, run_under
@@ -132,16 +130,16 @@ class _Saved(Watch):
         """Replace what the node's pulls keep by what `pack` makes of it."""
         packed: dict[int, Packed] = {}
 
-        def put_away(k: Any) -> Any:
+        def away(k: Any) -> Any:
             if not isinstance(k, Tensor):
                 return k
             if id(k) not in packed:
-                packed[id(k)] = Packed(_packed(k, self.pack, self.unpack))
+                packed[id(k)] = put_away(k, self.pack, self.unpack)
             return packed[id(k)]
 
         node.edges = tuple(
             [
-                (parent, _unpacking(pull), tuple([put_away(k) for k in kept]))
+                (parent, _unpacking(pull), tuple([away(k) for k in kept]))
                 if any(isinstance(k, Tensor) for k in kept)
                 else (parent, pull, kept)
                 for parent, pull, kept in node.edges
@@ -154,35 +152,6 @@ def _unpacking(pull: Callable[..., Any]) -> Callable[..., Any]:
         return pull(g, *[k.restore() if k.__class__ is Packed else k for k in kept])
 
     return run
-
-
-def _packed(x: Any, pack: Any, unpack: Any) -> Callable[[], Any]:
-    """What restores x. Of a tracer only the arrays that it stands for are packed."""
-    if x.__class__ is Array or x.__class__ is GraphTracer:
-        payload, shape, dtype = pack(x), x.shape, x.dtype
-
-        def restored() -> Any:
-            y = asarray(unpack(payload))
-            if y.shape != shape or y.dtype != dtype:
-                raise ShapeError(
-                    f"saved_hooks: unpack must give back the array that was packed, {dtype}"
-                    f"{tuple(shape)}, got {y.dtype}{tuple(y.shape)}"
-                )
-            return y
-
-        return restored
-    shell = copy.copy(x)
-    parts = {n: _packed(getattr(x, n), pack, unpack) for n in ("value", "tangent") if hasattr(x, n)}
-    for n in parts:
-        setattr(shell, n, None)
-
-    def rebuilt() -> Any:
-        y = copy.copy(shell)
-        for n, restore in parts.items():
-            setattr(y, n, restore())
-        return y
-
-    return rebuilt
 
 
 def saved_hooks(
@@ -227,10 +196,7 @@ def offload(device: str = "cpu") -> Callable[[Callable[..., Any]], Callable[...,
     """
     check_device("offload", device)
 
-    def pack(x: Any) -> Any:
-        return x if x.__class__ is GraphTracer else wrap(x.data.copy())
-
-    return saved_hooks(pack, lambda x: x)
+    return saved_hooks(host_copy, lambda x: x)
 
 
 def once_differentiable(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -157,7 +157,7 @@ class _Solution(Staged):
             at += n
         return out
 
-    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
+    def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """One solution per lane."""
         whole = (True,) * self.n
         ours = (*flags[: -self.n], *whole)

@@ -8,6 +8,7 @@ from typing import Any
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray, concat, result_type
+from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.transforms import bodies
 from funct.transforms.scan import scan, steps_of
@@ -32,11 +33,16 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
 
     Source: `jax.lax.fori_loop`.
     """
-    first, last = (_bound(name, x) for name, x in (("lower", lower), ("upper", upper)))
-    dtype = result_type(first, last)
-    first, last = ops.astype(first, dtype), ops.astype(last, dtype)
-    if not any(bodies.captured(x) or differs(x) for x in (first, last)):
-        n = max(0, int(last) - int(first))
+    n: Any = None
+    if isinstance(upper, Size) and type(lower) is int and upper >= lower:
+        first, last, n = asarray(lower), None, upper - lower
+    else:
+        first, last = (_bound(name, x) for name, x in (("lower", lower), ("upper", upper)))
+        dtype = result_type(first, last)
+        first, last = ops.astype(first, dtype), ops.astype(last, dtype)
+        if not any(bodies.captured(x) or differs(x) for x in (first, last)):
+            n = max(0, int(last) - int(first))
+    if n is not None:
 
         def step(carry: Any, _: Any) -> Any:
             i, state = carry

@@ -12,19 +12,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from funct.array import Tensor, asarray
+from funct.array import Array, Tensor, asarray
 from funct.compile import build
-from funct.core import INEXACT, Absent, Region, bind, join, top_level
+from funct.core import INEXACT, Absent, Level, Region, Size, bind, join, top_level
 from funct.core.level import escaped
 from funct.errors import FunctError
 from funct.graph import Control, Graph, Interpreter
 from funct.ops.families import wrap
-from funct.transforms.bodies import Avals, Flags, Flat
+from funct.transforms.bodies import Avals, Flags, Flat, SizeError, at_sizes, symbols_of
 from funct.transforms.forward import Forward, ForwardTracer
 from funct.transforms.jet import Jet, JetTracer
-from funct.transforms.reverse import Reverse, ReverseTracer
+from funct.transforms.reverse import Reverse, ReverseTracer, Watched
+from funct.transforms.vmap import BatchTracer
 
-__all__ = ["Staged"]
+__all__ = ["MANY", "Staged", "plainly_transformed"]
+
+MANY = 256  # steps of a loop that are worth capturing its body
 
 
 class Staged:
@@ -39,6 +42,7 @@ class Staged:
     def __init__(self, bodies: Sequence[tuple[str, Graph]], ins: Avals, outs: Avals) -> None:
         self.ins = ins
         self.outs = outs
+        self.symbols = symbols_of([a.shape for a in ins])
         self._made: dict[Any, Any] = {}
         self.primitive = Control(
             name=self.name,
@@ -64,8 +68,8 @@ class Staged:
         raise NotImplementedError
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Staged:
-        """The same with other bodies of the same types; itself, where that cannot be."""
-        return self
+        """The same with other bodies."""
+        raise NotImplementedError
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """Results and their tangents; the tangents of operands that are not mine are ignored."""
@@ -79,7 +83,7 @@ class Staged:
         """One cotangent per operand."""
         raise NotImplementedError
 
-    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
+    def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The results for a batch, which is on axis 0 of the flagged values and of all results."""
         raise NotImplementedError
 
@@ -89,6 +93,28 @@ class Staged:
             return ()
         args = tuple([a if isinstance(a, Tensor) else asarray(a) for a in args])
         level = top_level(args)
+        if not self.symbols or not level.transforms:
+            return self._bound(level, args)
+        now = {s.name: args[s.input].shape[s.axis] for s in self.symbols}
+        own = [self.ins[s.input].shape[s.axis] for s in self.symbols]
+        if not all(_same(n, o) for n, o in zip(now.values(), own, strict=True)):
+            return self.at(now)(*args)
+        try:
+            return self._bound(level, args)
+        except SizeError:
+            return self.at({k: int(n) for k, n in now.items()})(*args)
+
+    def at(self, sizes: dict[str, Any]) -> Staged:
+        """The same for these values of the symbols."""
+        if all(isinstance(n, int) for n in sizes.values()):
+            return self.once(("at", *sizes.values()), lambda: self.made_for(sizes))
+        return self.made_for(sizes)
+
+    def made_for(self, sizes: dict[str, Any]) -> Staged:
+        """`at`, made now."""
+        return self.mapped(lambda g: at_sizes(g, sizes))
+
+    def _bound(self, level: Level, args: Flat) -> Flat:
         if isinstance(level, Reverse | Forward | Jet):
             if not level.open:
                 escaped(self.name, level)
@@ -132,7 +158,7 @@ class Staged:
 
     def _batched(self, prim: Any, vals: Sequence[Any], flags: Sequence[bool], params: Flat) -> Any:
         vals = [asarray(v) for v in vals]
-        size = next(int(v.shape[0]) for v, f in zip(vals, flags, strict=True) if f)
+        size = next(v.shape[0] for v, f in zip(vals, flags, strict=True) if f)
         out = self.batch(size, tuple(flags), tuple(vals))
         return out if len(self.outs) != 1 else out[0]
 
@@ -149,6 +175,25 @@ class Staged:
             self.name, self.__call__, partial(self.push, mine),
             partial(self.forward, mine), partial(self.backward, mine),
         )  # fmt: skip
+
+
+def plainly_transformed(values: Sequence[Any]) -> bool:
+    """Whether no one looks at single ops of these values: they are arrays, or only derivatives and
+    batches of arrays are taken.
+    """
+    for x in values:
+        while x.__class__ is not Array:
+            if x.__class__ not in (ReverseTracer, ForwardTracer, JetTracer, BatchTracer):
+                return False
+            if isinstance(x.level, Watched):
+                return False
+            x = x.value
+    return True
+
+
+def _same(n: Any, own: Any) -> bool:
+    """Whether a length is the very size that a body was made for."""
+    return isinstance(n, Size) and n.scope is own.scope and n.terms == own.terms
 
 
 def _no_samples(rng: Any) -> Sequence[Any]:

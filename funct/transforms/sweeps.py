@@ -163,7 +163,7 @@ class Sweeps(Staged):
         sweeps = pulling(self.sweeps, self.constants, ins, outs, sums)
         return Sweeps(self.test, sweeps, self.constants), ins, sums
 
-    def batch(self, size: int, flags: Flags, vals: Flat) -> Flat:
+    def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """Batched sweeps; where the test differs between lanes, each lane stops by itself."""
         c, n = self.constants, self.sweeps[0].state
         ins, outs = self.steady(flags, derivative=False)
@@ -185,7 +185,7 @@ class Sweeps(Staged):
         pairs = zip(found, self.outs, strict=True)
         return tuple([bodies.repeated(o, a, size) for o, a in pairs])
 
-    def _lanes(self, flags: Flags, asked: bool, size: int) -> Sweeps:
+    def _lanes(self, flags: Flags, asked: bool, size: Any) -> Sweeps:
         c, n = self.constants, self.sweeps[0].state
         if not asked:
             ins, outs = self.steady(flags, derivative=False)
@@ -223,7 +223,7 @@ class Sweeps(Staged):
         return Sweeps(test, sweeps, c)
 
 
-def _all_lanes(graph: Graph, held: Flags, size: int) -> Graph:
+def _all_lanes(graph: Graph, held: Flags, size: Any) -> Graph:
     """The graph with everything batched but the constants that are not."""
     flags = (*held, *(True,) * (len(graph.inputs) - len(held)))
     return bodies.lifted(graph, flags, (True,) * len(graph.outputs), size)

@@ -1,8 +1,8 @@
 """while_loop: a state is carried on as long as a test of it holds.
 
-On concrete values it is Python's `while`. What jit writes down is one node. Under vmap with a test
-that differs between lanes the loop runs while any lane does, and a lane that has ended keeps its
-state.
+On concrete values it is Python's `while`; what is left after many steps is written down like under
+jit, if that can be. What jit writes down is one node. Under vmap with a test that differs between
+lanes the loop runs while any lane does, and a lane that has ended keeps its state.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from funct.array import Array
 from funct.transforms import bodies
 from funct.transforms.bodies import Flat
 from funct.transforms.carry import boolean_scalar, fitting, settled
+from funct.transforms.staged import MANY, plainly_transformed
 from funct.transforms.sweep import Sweep
 from funct.transforms.sweeps import Sweeps
 from funct.transforms.vmap import differs
@@ -55,19 +56,24 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
     if any(bodies.captured(x) for x in state):
         return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
-    first = True
+    steps = 0
     while True:
         go = test(state)
-        if first and bodies.captured(go):
+        if not steps and bodies.captured(go):
             return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
         if not _any(go):
             return spec.unflatten(state)
         after = step(state)
-        if first and any(bodies.captured(x) for x in after):
+        if not steps and any(bodies.captured(x) for x in after):
             return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
         if differs(go):
             after = [ops.where(go, a, b) for a, b in zip(after, state, strict=True)]
-        state, first = after, False
+        state, steps = after, steps + 1
+        if steps == MANY and plainly_transformed((go, *state)):
+            try:
+                return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
+            except Exception:  # it decides on values, or is wrong: step by step it says so
+                pass
 
 
 def _any(x: Any) -> bool:

@@ -89,6 +89,41 @@ def test_a_policy_decides_what_is_kept() -> None:
     assert counts["a"] < kept(ft.checkpoint(deep, policy=both), x) <= counts["everything"]
 
 
+def test_offloaded_values_wait_in_copies() -> None:
+    """A policy may put values into the host's memory: they are copies there, and none under jit."""
+    x = xp.asarray(np.linspace(0.0, 1.0, 8))
+
+    def deep(x: Any) -> Any:
+        b = ft.checkpoint_name(xp.cos(x), "b")
+        return xp.sum(xp.sin(ft.checkpoint_name(xp.exp(b), "a")))
+
+    policy = P.save_and_offload_only_these_names(
+        names_which_can_be_saved=["b"], names_which_can_be_offloaded=["a"]
+    )
+    f = ft.checkpoint(deep, policy=policy)
+    expected = ft.grad(deep)(x)
+    for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f)), ft.offload()(ft.grad(f))):
+        laws.close(g(x), expected)
+    laws.close(ft.vmap(ft.grad(f))(xp.stack([x, x * 2.0]))[0], expected)
+    hess = ft.jacfwd(ft.grad(deep))(x)
+    laws.close(ft.jacfwd(ft.grad(f))(x), hess)
+    laws.close(ft.jacrev(ft.grad(f))(x), hess)
+    _, pull = ft.vjp(f, x)
+    saved = [v for n in pull.nodes() for v in n.saved]
+    assert len(saved) == 3  # the argument and the two names
+    dots = ft.checkpoint(lambda a: xp.sum(xp.sin(a @ a)), policy=P.offload_dot_with_no_batch_dims())
+    a = xp.reshape(xp.arange(4.0), (2, 2)) * 0.1
+    laws.close(ft.grad(dots)(a), ft.grad(lambda a: xp.sum(xp.sin(a @ a)))(a))
+    both = P.save_from_both_policies(P.dots_saveable, P.offload_dot_with_no_batch_dims())
+    laws.close(ft.grad(ft.checkpoint(dots, policy=both))(a), ft.grad(dots)(a))
+    with pytest.raises(ArgumentError, match="not both"):
+        P.save_and_offload_only_these_names(
+            names_which_can_be_saved=["a"], names_which_can_be_offloaded=["a"]
+        )
+    with pytest.raises(ArgumentError, match="offload_dst"):
+        P.offload_dot_with_no_batch_dims(offload_dst="disk")
+
+
 def stacked(graph: Graph) -> int:
     """Elements that the first loop of a graph hands to later ones, step by step."""
     loops = [e for e in controls(graph) if e.name == "scan"]
@@ -97,7 +132,7 @@ def stacked(graph: Graph) -> int:
 
 
 def test_loops_keep_carries_alone() -> None:
-    """A checkpointed body keeps its carry; blocks of √n steps keep √n carries."""
+    """A checkpointed body keeps √n carries of n steps, and fewer if its block is one again."""
     n, d, side = 64, 5, 8
 
     def step(c: Any, _: Any) -> Any:
@@ -114,7 +149,7 @@ def test_loops_keep_carries_alone() -> None:
     programs.append(lambda x: xp.sum(ft.scan(ft.checkpoint(block), x, length=side)[0]))
     counts = [stacked(ft.make_graph(ft.grad(f))(x)) for f in programs]
     assert counts[0] > n * d
-    assert counts[1:] == [n * d, side * d]
+    assert counts[1:] == [side * d, side // 2 * d]
     expected = ft.grad(programs[0])(x)
     for f in programs[1:]:
         laws.close(ft.grad(f)(x), expected)

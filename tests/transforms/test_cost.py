@@ -16,8 +16,8 @@ from hypothesis import given
 import funct as ft
 import funct.array as xp
 from funct.graph import Call, Control, Graph, Guard, Node
-from funct.nn import functional as F
-from funct.transforms.scan import Scan
+from funct.nn import functional
+from funct.transforms.scan_loop import Scan
 from funct.transforms.sweeps import Sweeps
 from tests.strategies import Program
 from tests.transforms.test_random_programs import SEEDS, SMOOTH, arrays
@@ -73,7 +73,7 @@ def _entry(e: Node | Call | Guard) -> int:
 def _products(e: Node) -> int:
     """How many products of two elements a contraction takes, by differences of its own result."""
     ones = [np.ones(v.shape, np.float64) if hasattr(v, "shape") else v for v in e.operands]
-    return int(round(float(np.sum(e.primitive.raw(*ones, *e.params)))))
+    return round(float(np.sum(e.primitive.raw(*ones, *e.params))))
 
 
 def ratio(f: Callable[..., Any], *args: Any) -> float:
@@ -94,19 +94,20 @@ def rand(*shape: int) -> Any:
 def mlp(w1: Any, w2: Any, w3: Any, x: Any) -> Any:
     """Three layers, softmax cross-entropy."""
     h = xp.tanh(x @ w1)
-    h = F.gelu(h @ w2)
-    return -xp.mean(F.log_softmax(h @ w3, dim=-1)[:, 0])
+    h = functional.gelu(h @ w2)
+    return -xp.mean(functional.log_softmax(h @ w3, dim=-1)[:, 0])
 
 
 def cnn(w1: Any, w2: Any, x: Any) -> Any:
     """Two convolutions, pooling, mean."""
-    h = F.max_pool2d(F.relu(F.conv2d(x, w1, padding=1)), 2)
-    return xp.mean(F.silu(F.conv2d(h, w2)))
+    h = functional.max_pool2d(functional.relu(functional.conv2d(x, w1, padding=1)), 2)
+    return xp.mean(functional.silu(functional.conv2d(h, w2)))
 
 
 def attention(q: Any, k: Any, v: Any, g: Any) -> Any:
     """Scaled dot products and a layer norm."""
-    return xp.sum(F.layer_norm(F.scaled_dot_product_attention(q, k, v), (8,), g) ** 2)
+    out = functional.scaled_dot_product_attention(q, k, v)
+    return xp.sum(functional.layer_norm(out, (8,), g) ** 2)
 
 
 def chain(x: Any) -> Any:

@@ -45,6 +45,36 @@ OPEN: dict[str, Any] = {
     "jvp": lambda x: ft.jvp(xp.sin, (x,), (x,))[1],
     "noise": lambda x: x + ft.random.normal(ft.random.key(0), x.shape),
     "zeros": lambda x: xp.concat([x, xp.zeros((x.shape[0], 2))], axis=1),
+    "carried": lambda x: ft.scan(lambda c, k: (xp.tanh(c) * k, xp.sum(c)), x, xp.arange(4.0)),
+    "steps": lambda x: ft.scan(lambda c, r: (c + xp.sum(r * r), c * r), xp.asarray(0.0), x),
+    "grad of steps": ft.grad(lambda x: ft.scan(lambda c, r: (c + xp.sum(r), None), 0.0, x)[0]),
+    "grad of carried": ft.grad(
+        lambda x: xp.sum(ft.scan(lambda c, k: (xp.tanh(c @ (c.T @ c)) * k, None), x, x[:2, 0])[0])
+    ),
+    "length": lambda x: ft.scan(lambda c, _: (c * 1.1, c), xp.sum(x), None, length=x.shape[0]),
+    "for": lambda x: ft.fori_loop(0, x.shape[0], lambda i, c: c * 1.1 + i, x),
+    "rows in a loop": lambda x: ft.map(lambda r: ft.scan(lambda c, _: (c * 0.5, c), r, None, 3), x),
+    "rows of loops": ft.vmap(ft.grad(lambda r: ft.scan(lambda c, k: (c * k, None), r, r)[0][0])),
+    "cond": lambda x: ft.cond(xp.sum(x) > 0, lambda x: x * 2.0, lambda x: -x, x),
+    "grad of cond": ft.grad(
+        lambda x: xp.sum(ft.cond(xp.sum(x) > 0, lambda x: x * x, lambda x: -xp.sin(x), x))
+    ),
+    "while": lambda x: ft.while_loop(lambda x: xp.sum(x * x) < 50.0, lambda x: x * 1.5, x),
+    "grad of while": ft.grad(
+        lambda x: xp.sum(
+            ft.while_loop(lambda x: xp.sum(x * x) < 50.0, lambda x: x * 1.5 + xp.sin(x), x)
+        )
+    ),
+    "slices in a loop": ft.grad(
+        lambda x: xp.sum(ft.scan(lambda c, _: (c * 1.1, xp.sum(c[1:] * c[:-1])), x, None, 3)[1])
+    ),
+    "zeros in a loop": lambda x: ft.scan(
+        lambda c, _: (c + xp.ones((x.shape[0], 1)), xp.zeros(c.shape)), x, None, length=3
+    ),
+    "again": ft.grad(lambda x: xp.sum(ft.checkpoint(lambda x: xp.sin(xp.sin(x)))(x))),
+    "push of a loop": lambda x: ft.jvp(
+        lambda x: ft.scan(lambda c, r: (c * xp.sum(r), c), x, x)[0], (x,), (x * 2.0,)
+    ),
     "tree": lambda x: {"y": x + 1.0, "z": (xp.sum(x), "text")},
 }
 FIXED: dict[str, Any] = {
@@ -56,6 +86,7 @@ FIXED: dict[str, Any] = {
     "list": lambda x: [x[i] for i in range(x.shape[0])],
     "half": lambda x: sum((x[i] for i in range(x.shape[0] // 2)), 0.0 * x[0]),
     "in a call": _with_rule,
+    "longer": lambda x: ft.scan(lambda c, _: (c * 1.1, None), xp.concat([x, x[:1]]), None, 3)[0],
 }
 
 

@@ -1,0 +1,56 @@
+"""Putting saved values away and getting them back: shared by hooks and by checkpoint's policies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from funct.array import Array, asarray
+from funct.errors import ShapeError
+from funct.graph import GraphTracer
+from funct.ops.families import wrap
+from funct.transforms.tape import Packed
+
+__all__ = ["host_copy", "put_away"]
+
+
+def host_copy(x: Any) -> Any:
+    """The array in the memory of the host: a copy of its own."""
+    return x if x.__class__ is GraphTracer else wrap(x.data.copy())
+
+
+def put_away(
+    x: Any, pack: Callable[[Any], Any], unpack: Callable[[Any], Any] = lambda x: x
+) -> Packed:
+    """x as pack makes it, until unpack makes it again."""
+    return Packed(_packed(x, pack, unpack))
+
+
+def _packed(x: Any, pack: Any, unpack: Any) -> Callable[[], Any]:
+    """What restores x. Of a tracer only the arrays that it stands for are packed."""
+    if x.__class__ is Array or x.__class__ is GraphTracer:
+        payload, shape, dtype = pack(x), x.shape, x.dtype
+
+        def restored() -> Any:
+            y = asarray(unpack(payload))
+            if y.shape != shape or y.dtype != dtype:
+                raise ShapeError(
+                    f"saved_hooks: unpack must give back the array that was packed, {dtype}"
+                    f"{tuple(shape)}, got {y.dtype}{tuple(y.shape)}"
+                )
+            return y
+
+        return restored
+    shell = copy.copy(x)
+    parts = {n: _packed(getattr(x, n), pack, unpack) for n in ("value", "tangent") if hasattr(x, n)}
+    for n in parts:
+        setattr(shell, n, None)
+
+    def rebuilt() -> Any:
+        y = copy.copy(shell)
+        for n, restore in parts.items():
+            setattr(y, n, restore())
+        return y
+
+    return rebuilt
