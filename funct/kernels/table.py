@@ -53,9 +53,15 @@ class Row:
         return _load(self.place)
 
 
+_CPU = "funct.kernels.cpu."
+_REAL = ("float32", "float64")
+_WIDE = ("llvm", "avx2", "fma")
+
 ROWS = (
     # work: floating-point operations
+    Row("convolution", _CPU + "convolution:convolution", _REAL, _WIDE, 1 << 23),
     Row("convolution", "funct.kernels.convolution:plain_convolution"),
+    Row("convolution_input", _CPU + "convolution:convolution_input", _REAL, _WIDE, 1 << 23),
     Row("convolution_input", "funct.kernels.convolution:plain_convolution_input"),
     Row("convolution_weight", "funct.kernels.convolution:plain_convolution_weight"),
 )

@@ -1,0 +1,1 @@
+"""Kernels for CPUs, as LLVM text for the processor at hand or as numba."""

@@ -1,0 +1,33 @@
+"""Memory for kernels: results, and room while they run, which is one buffer per Python thread."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from funct.kernels.cpu.record import address
+
+__all__ = ["fresh", "scratch"]
+
+_LINE = 64
+_own = threading.local()
+
+
+def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array for a result; every kernel takes its results from here."""
+    return np.empty(shape, dtype)
+
+
+def scratch(size_bytes: int) -> int:
+    """The address of at least so many bytes, aligned to cache lines; what is there is arbitrary.
+
+    It holds until this thread asks again.
+    """
+    room = getattr(_own, "room", None)
+    if room is None or room.nbytes < size_bytes + _LINE:
+        _own.room = None  # give back before asking
+        _own.room = room = fresh((size_bytes + _LINE,), np.dtype(np.uint8))
+    return -(-address(room) // _LINE) * _LINE

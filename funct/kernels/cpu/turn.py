@@ -1,0 +1,123 @@
+"""Transposing copies: the change between channels first and channels last.
+
+Square tiles of one vector's width are transposed in registers; a tile at the edge overlaps the one
+before it. A side that is shorter than a vector is copied element by element.
+"""
+
+from __future__ import annotations
+
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["define_turn"]
+
+_LANE = 16  # bytes within which x86 interleaves in one instruction
+
+
+def define_turn(module: Module, element: str, width: int) -> str:
+    """Print `to[j * to_row + i] = source[i * row + j]` for i < rows, j < columns; its name.
+
+    The function takes (source, to, rows, columns, row, to_row). The two do not overlap.
+    """
+    name = f"turn_{element}"
+    f = module.function(
+        name,
+        [
+            ("source", PTR),
+            ("to", PTR),
+            ("rows", I64),
+            ("columns", I64),
+            ("row", I64),
+            ("to_row", I64),
+        ],
+        local=True,
+    )
+    source, to, rows, columns, row, to_row = f.arguments
+    lanes = width // typed(element).bytes
+    vector = typed(element, lanes)
+
+    def edge(start: Value, stop: Value) -> Value:
+        last = stop - lanes
+        return f.select(start > last, last, start)
+
+    def tile(i0: Value, j0: Value) -> None:
+        first = f.at(f.at(source, i0 * row, element), j0, element)
+        held = [f.load(vector, f.at(first, row * i, element)) for i in range(lanes)]
+        begin = f.at(f.at(to, j0 * to_row, element), i0, element)
+        for j, v in enumerate(transposed(f, held)):
+            f.store(v, f.at(begin, to_row * j, element))
+
+    def down(j: Value, _: list[Value]) -> list[Value]:
+        j0 = edge(j, columns)
+
+        def across(i: Value, _: list[Value]) -> list[Value]:
+            tile(edge(i, rows), j0)
+            return []
+
+        f.loop(0, rows, lanes, across)
+        return []
+
+    def each(j: Value, _: list[Value]) -> list[Value]:
+        def one(i: Value, _: list[Value]) -> list[Value]:
+            x = f.load(vector.scalar, f.at(source, i * row + j, element))
+            f.store(x, f.at(to, j * to_row + i, element))
+            return []
+
+        f.loop(0, rows, 1, one, maybe_empty=True)
+        return []
+
+    wide = (rows >= lanes) & (columns >= lanes)
+
+    def tiles() -> list[Value]:
+        f.loop(0, columns, lanes, down)
+        return []
+
+    def elements() -> list[Value]:
+        f.loop(0, columns, 1, each, maybe_empty=True)
+        return []
+
+    f.branch(wide, tiles, elements)
+    f.ret()
+    return name
+
+
+def transposed(f: Emitter, rows: list[Value]) -> list[Value]:
+    """A square of vectors, transposed: interleaving inside of 16 bytes, then moving 16 at once."""
+    n = len(rows)
+    group = _LANE // rows[0].type.bytes
+    half = 1
+    while half < min(group, n):
+        low, high = [], []
+        for start in range(0, n, group):
+            for unit in range(0, group // 2, half):
+                one = range(start + unit, start + unit + half)
+                low += [*one, *[n + k for k in one]]
+                one = range(start + group // 2 + unit, start + group // 2 + unit + half)
+                high += [*one, *[n + k for k in one]]
+        rows = _paired(f, rows, half, low, high)
+        half *= 2
+    order = [_reversed_bits(k % group, group) + k // group * group for k in range(n)]
+    rows = [rows[k] for k in order]
+    while half < n:
+        low = [k if not k & half else n + k - half for k in range(n)]
+        high = [k + half if not k & half else n + k for k in range(n)]
+        rows = _paired(f, rows, half, low, high)
+        half *= 2
+    return rows
+
+
+def _paired(
+    f: Emitter, rows: list[Value], apart: int, low: list[int], high: list[int]
+) -> list[Value]:
+    out = list(rows)
+    for i in range(len(rows)):
+        if not i & apart:
+            out[i] = f.shuffle(rows[i], rows[i + apart], low)
+            out[i + apart] = f.shuffle(rows[i], rows[i + apart], high)
+    return out
+
+
+def _reversed_bits(k: int, n: int) -> int:
+    out = 0
+    while n > 1:
+        out, k, n = out << 1 | k & 1, k >> 1, n >> 1
+    return out

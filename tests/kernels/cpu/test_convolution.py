@@ -1,0 +1,197 @@
+"""The convolutions in machine code equal the plain ones: exactly, on integers."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funct as ft
+from funct.kernels import convolution as plain
+from funct.kernels import table
+from funct.kernels.cpu import convolution as fast
+from funct.kernels.cpu import scratch
+
+pytestmark = pytest.mark.skipif(
+    not table.available().issuperset(("llvm", "avx2", "fma")), reason="the processor lacks AVX2"
+)
+
+
+def _guarded() -> Any:
+    path = Path(__file__).with_name("guarded.py")
+    spec = importlib.util.spec_from_file_location("guarded", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+guarded = _guarded()
+Case = dict[str, Any]
+many = settings(max_examples=4 * settings.default.max_examples)
+DTYPES = (np.float32, np.float64)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Sizes around the widths of vectors and tiles, with every parameter."""
+    d = draw(st.integers(1, 3))
+    groups = draw(st.integers(1, 3))
+    c, o = (
+        draw(st.sampled_from([1, 2, 3, 7, 8, 9, 16, 17, 20])),
+        draw(st.sampled_from([1, 3, 8, 9, 16, 17, 33])),
+    )
+    kernel = [draw(st.integers(1, 3)) for _ in range(d)]
+    stride = [draw(st.integers(1, 3)) for _ in range(d)]
+    dilation = [draw(st.integers(1, 2)) for _ in range(d)]
+    padding = [(draw(st.integers(-2, 3)), draw(st.integers(-2, 3))) for _ in range(d)]
+    size = [
+        max(1, dil * (k - 1) + 1 - low - high) + draw(st.integers(0, 12 if d < 3 else 5))
+        for k, dil, (low, high) in zip(kernel, dilation, padding)
+    ]
+    return {
+        "x": (draw(st.integers(1, 3)), c * groups, *size),
+        "w": (o * groups, c, *kernel),
+        "static": (tuple(stride), tuple(padding), tuple(dilation), groups),
+    }
+
+
+def numbers(shape: tuple[int, ...], seed: int, dtype: Any) -> np.ndarray[Any, Any]:
+    """Integers: their sums are exact in any order."""
+    return np.random.default_rng(seed).integers(-8, 9, shape).astype(dtype)
+
+
+def y_shape(case: Case) -> tuple[int, ...]:
+    x, w = case["x"], case["w"]
+    return (x[0], w[0], *plain.output_size(x[2:], w[2:], *case["static"][:3]))
+
+
+@many
+@given(cases(), st.sampled_from(DTYPES))
+def test_convolution_is_the_plain_one(case: Case, dtype: Any) -> None:
+    x, w = numbers(case["x"], 1, dtype), numbers(case["w"], 2, dtype)
+    y = fast.convolution(x, w, *case["static"])
+    if y is not NotImplemented:
+        expected = plain.plain_convolution(x, w, *case["static"])
+        np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@many
+@given(cases(), st.sampled_from(DTYPES))
+def test_the_adjoint_in_x_is_the_plain_one(case: Case, dtype: Any) -> None:
+    g, w = numbers(y_shape(case), 1, dtype), numbers(case["w"], 2, dtype)
+    size = case["x"][2:]
+    x = fast.convolution_input(g, w, *case["static"], size)
+    if x is not NotImplemented:
+        expected = plain.plain_convolution_input(g, w, *case["static"], size)
+        np.testing.assert_array_equal(x, expected, strict=True)
+
+
+@given(cases(), st.sampled_from(DTYPES), st.booleans())
+def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end: bool) -> None:
+    """Operands, result and scratch stand between forbidden pages, and begin as NaN."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            scratch, "fresh", lambda shape, dtype: guarded.empty(shape, dtype, at_end=at_end)
+        )
+        patch.setattr(scratch, "_own", SimpleNamespace())
+        x, g = (
+            guarded.copy(numbers(s, 1, dtype), at_end=at_end) for s in (case["x"], y_shape(case))
+        )
+        w = guarded.copy(numbers(case["w"], 2, dtype), at_end=at_end)
+        size = case["x"][2:]
+        pairs = [
+            (
+                fast.convolution(x, w, *case["static"]),
+                plain.plain_convolution(x, w, *case["static"]),
+            ),
+            (
+                fast.convolution_input(g, w, *case["static"], size),
+                plain.plain_convolution_input(g, w, *case["static"], size),
+            ),
+        ]
+        for y, expected in pairs:
+            if y is not NotImplemented:
+                np.testing.assert_array_equal(y, expected)
+
+
+LARGE = [
+    ((2, 64, 30, 20), (70, 64, 3, 3), 1, 1),
+    ((3, 40, 7, 7), (300, 40, 3, 3), 1, 1),
+    ((1, 3, 60, 50), (64, 3, 7, 7), 2, 1),
+    ((2, 24, 500), (40, 12, 5), 2, 2),
+    ((1, 700, 9, 9), (24, 700, 3, 3), 1, 1),
+    ((1, 16, 9, 10, 11), (24, 16, 3, 3, 3), 2, 1),
+]
+
+
+def large(x_shape: Any, w_shape: Any, stride: int, groups: int) -> tuple[Any, ...]:
+    d = len(x_shape) - 2
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
+    return x, w, ((stride,) * d, ((1, 1),) * d, (1,) * d, groups)
+
+
+@pytest.mark.parametrize("case", LARGE, ids=str)
+def test_many_bands_splits_and_pieces(case: Any) -> None:
+    x, w, static = large(*case)
+    y = fast.convolution(x, w, *static)
+    expected = plain.plain_convolution(x.astype(np.float64), w.astype(np.float64), *static)
+    np.testing.assert_allclose(y, expected, atol=1e-5 * np.abs(expected).max())
+    dx = fast.convolution_input(y, w, *static, x.shape[2:])
+    wide = plain.plain_convolution_input(
+        y.astype(np.float64), w.astype(np.float64), *static, x.shape[2:]
+    )
+    np.testing.assert_allclose(dx, wide, atol=1e-5 * np.abs(wide).max())
+
+
+@pytest.mark.parametrize("case", LARGE, ids=str)
+def test_the_bits_do_not_depend_on_the_number_of_threads(case: Any) -> None:
+    x, w, static = large(*case)
+    found = []
+    for threads in (1, 2, 3):
+        with ft.config.using(threads=threads):
+            y = fast.convolution(x, w, *static)
+            found.append((y, fast.convolution_input(y, w, *static, x.shape[2:])))
+    for y, dx in found[1:]:
+        assert y.tobytes() == found[0][0].tobytes()
+        assert dx.tobytes() == found[0][1].tobytes()
+
+
+def test_views_are_taken() -> None:
+    """Transposed, reversed, strided and misaligned operands."""
+    room = np.random.default_rng(0).integers(-8, 9, (9, 20, 21, 12)).astype(np.float32)
+    x = room.transpose(3, 1, 0, 2)[:2, ::-1, :, 1::2]
+    w = numbers((17, 20, 3, 3), 1, np.float32)[:, :, ::-1]
+    raw = np.empty(w.nbytes + 2, np.uint8)[2:].view(np.float32)
+    odd = raw.reshape(w.shape)
+    odd[...] = w
+    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    expected = plain.plain_convolution(x, w, *static)
+    np.testing.assert_array_equal(fast.convolution(x, w, *static), expected)
+    np.testing.assert_array_equal(fast.convolution(x, odd, *static), expected)
+
+
+def test_special_values_pass() -> None:
+    """NaN and infinities reach the windows that hold them, and no others."""
+    x = np.zeros((1, 9, 12, 12), np.float32)
+    x[0, 3, 5, 5], x[0, 2, 0, 11] = np.nan, np.inf
+    w = np.ones((9, 9, 3, 3), np.float32)
+    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    y = fast.convolution(x, w, *static)
+    np.testing.assert_array_equal(y, plain.plain_convolution(x, w, *static))
+
+
+def test_half_precision_is_left_to_the_plain_one() -> None:
+    x = np.ones((1, 8, 64, 64), np.float16)
+    w = np.ones((8, 8, 3, 3), np.float16)
+    y = plain.convolution(x, w, (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    assert y.dtype == np.float16
+    assert y[0, 0, 5, 5] == 72

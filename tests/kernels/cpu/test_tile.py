@@ -1,0 +1,121 @@
+"""The micro-kernel: exact sums on this processor, the right instructions for others."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+from funct.device import Host, host, machine_code
+from funct.device.host import vector_bytes
+from funct.kernels import table
+from funct.kernels.cpu.dots import DOTS, supported
+from funct.kernels.cpu.tile import Shape, address, most_rows, text
+
+pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
+
+NUMPY = {
+    "f32": (np.float32, np.float32), "f64": (np.float64, np.float64), "s32": (np.int32, np.int32),
+    "s64": (np.int64, np.int64), "s16": (np.int16, np.int32), "u8s8": (np.int8, np.int32),
+}  # fmt: skip
+CALL = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 9)
+
+AVX512 = frozenset({
+    "avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16",
+})  # fmt: skip
+ZEN4 = Host("znver4", AVX512, vector_bytes(AVX512), 1)
+XEON = Host("sapphirerapids", AVX512, vector_bytes(AVX512), 1)
+
+
+def here() -> list[Any]:
+    """Every dot that this processor has, at every width and size of a tile."""
+    out = []
+    for dot in DOTS.values():
+        for width, needs in dot.needs.items():
+            if dot.name in NUMPY and host().has(*needs) and width <= host().vector_bytes:
+                out += [
+                    (dot.name, width, m, v) for m in range(1, most_rows(width) + 1) for v in (1, 2)
+                ]
+    return out
+
+
+@pytest.mark.parametrize(("name", "width", "rows", "vectors"), here())
+@pytest.mark.parametrize("packed", [True, False])
+def test_sums_are_exact(name: str, width: int, rows: int, vectors: int, packed: bool) -> None:
+    """For any number of taps and of k, with and without adding to what is there."""
+    shape = Shape(DOTS[name], width, rows, vectors, packed)
+    run = CALL(address(shape, host()))
+    dtype, total = NUMPY[name]
+    per, n = shape.dot.per_word, shape.columns
+    rng = np.random.default_rng(0)
+    for taps, depth in ((0, 5), (1, 0), (1, 1), (3, 7), (2, 8)):
+        step = n if packed else n + 3
+        low = 0 if name == "u8s8" else -9
+        a = rng.integers(low, 10, (rows, taps + 1, depth, per)).astype(dtype)
+        b = rng.integers(-9, 10, (taps + 1, depth, step, per)).astype(dtype)
+        c = rng.integers(-9, 10, (rows, n + 2)).astype(total)
+        before = c.copy()
+        places = np.array([[m * (taps + 1) * depth, m * (n + 2)] for m in range(rows)])
+        order = rng.permutation(taps)  # taps need not follow each other
+        offsets = np.array([[t * depth, t * depth] for t in order], np.int64).reshape(-1, 2)
+        wide = np.einsum(
+            "mtkp,tknp->mn", a[:, order].astype(np.int64), b[order, :, :n].astype(np.int64)
+        )
+        for add in (0, 1):
+            c[...] = before
+            run(
+                a.ctypes.data, places.ctypes.data, offsets.ctypes.data, taps, b.ctypes.data, depth,
+                step, c.ctypes.data, add,
+            )  # fmt: skip
+            np.testing.assert_array_equal(c[:, :n], wide + add * before[:, :n])
+            np.testing.assert_array_equal(c[:, n:], before[:, n:])
+
+
+def test_products_of_floats_are_fused() -> None:
+    """One rounding for a product and its sum."""
+    run = CALL(address(Shape(DOTS["f32"], supported(DOTS["f32"], host()), 1, 1), host()))
+    x = np.float32(1 + 2**-12)
+    a, b = np.full(2, x), np.zeros((2, 16), np.float32)
+    b[0], b[1] = -1, x
+    a[0] = x * x
+    c = np.zeros(16, np.float32)
+    zero = np.zeros(2, np.int64)
+    given = (zero.ctypes.data, zero.ctypes.data, 1, b.ctypes.data, 2, 0, c.ctypes.data, 0)
+    n = supported(DOTS["f32"], host()) // 4
+    b = np.ascontiguousarray(b[:, :n])
+    run(a.ctypes.data, *given[:3], b.ctypes.data, *given[4:])
+    assert c[0] == np.float64(x) ** 2 - np.float64(np.float32(x * x))
+
+
+@pytest.mark.parametrize("target", [ZEN4, XEON], ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    ("name", "width", "instruction"),
+    [
+        ("f32", 64, "vfmadd231ps"), ("f64", 64, "vfmadd231pd"),
+        ("u8s8", 64, "vpdpbusd"), ("u8s8", 32, "vpdpbusd"), ("bf16", 64, "vdpbf16ps"),
+        ("bf16", 32, "vdpbf16ps"), ("f32", 32, "vfmadd231ps"),
+    ],
+)  # fmt: skip
+def test_code_for_other_processors_uses_their_instructions(
+    target: Host, name: str, width: int, instruction: str
+) -> None:
+    """Made, not run: one instruction per product, and the sums stay in registers."""
+    shape = Shape(DOTS[name], width, most_rows(width), 2)
+    printed = text(shape, target)
+    assert machine_code.emit(printed, target)[:4] == b"\x7fELF"
+    lines = machine_code.assembly(printed, target).splitlines()
+    register = "%zmm" if width == 64 else "%ymm"
+    products = [s for s in lines if instruction in s and register in s]
+    assert len(products) == 5 * shape.rows * shape.vectors  # unrolled four times, and once
+    spilled = [s for s in lines if register in s and "(%rsp)" in s]
+    assert len(spilled) <= 4  # between taps, not between products
+
+
+def test_a_dot_is_used_where_the_processor_has_it() -> None:
+    plain = Host("x86-64", frozenset({"sse2", "sse4.1"}), 16, 1)
+    assert supported(DOTS["u8s8"], plain) == 0
+    assert supported(DOTS["s16"], plain) == 16
+    assert supported(DOTS["u8s8"], ZEN4) == 64
+    assert supported(DOTS["u8s8"], host()) == 64 * host().has("avx512vnni")
