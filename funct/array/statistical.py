@@ -13,7 +13,11 @@ from funct.array.conversion import as_tensor
 from funct.array.creation import asarray
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import concat, reshape
+from funct.array.tensor import Array
+from funct.core import NARROW
 from funct.errors import ShapeError
+from funct.kernels import scans
+from funct.ops.families import wrap
 
 __all__ = [
     "all", "any", "corrcoef", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",
@@ -232,6 +236,8 @@ def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
 
 def _running(name: str, x: Any, axis: int | None, largest: bool) -> Any:
     k = _scan_axis(name, x, axis)
+    if x.__class__ is Array and x.dtype not in NARROW:
+        return wrap(scans.running_extremum(x.data, k, largest))
     return ops.take_along_axis(x, ops.running_argmax(x, k, largest), k)
 
 

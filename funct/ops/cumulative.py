@@ -19,6 +19,7 @@ from funct.core import (
     Value,
     in_wide,
 )
+from funct.kernels import scans as kernels
 from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.ops.statistical import sum_dtype
@@ -56,8 +57,8 @@ _SCAN_SAMPLES = calls(
 
 def _cumsum_raw(x: Any, axis: int) -> Any:
     if x.dtype in NARROW:
-        return in_wide(np.cumsum, x, axis)
-    return x.cumsum(axis)
+        return in_wide(kernels.running_sum, x, axis)
+    return kernels.running_sum(x, axis)
 
 
 @structural(
@@ -87,8 +88,8 @@ def _cumprod_pull(g: Value, ans: Value, x: Value, axis: int) -> Value:
 
 def _cumprod_raw(x: Any, axis: int) -> Any:
     if x.dtype in NARROW:
-        return in_wide(np.cumprod, x, axis)
-    return x.cumprod(axis)
+        return in_wide(kernels.running_product, x, axis)
+    return kernels.running_product(x, axis)
 
 
 @structural(
@@ -103,14 +104,7 @@ def cumulative_prod(x: Value, axis: int) -> Value:
 def _recurrence_raw(a: Any, b: Any, axis: int) -> Any:
     if a.dtype in NARROW and b.dtype in NARROW:
         return in_wide(lambda b: _recurrence_raw(a.astype(b.dtype), b, axis), b)
-    a, b = np.broadcast_arrays(a, b)
-    out = np.empty(b.shape, np.result_type(a, b))
-    a_, b_, y = (np.moveaxis(v, axis, 0) for v in (a, b, out))
-    if len(y):
-        y[0] = b_[0]
-    for k in range(1, len(y)):
-        y[k] = a_[k] * y[k - 1] + b_[k]
-    return out
+    return kernels.linear_recurrence(a, b, axis)
 
 
 def _recurrence_push_a(t: Value, ans: Value, a: Value, b: Value, axis: int) -> Value:

@@ -9,6 +9,8 @@ import numpy as np
 
 from funct import ops
 from funct.core import NARROW, Absent, Pair, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.kernels import scans
+from funct.kernels import sorting as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls
@@ -32,16 +34,7 @@ def _comparable(x: Any) -> Any:
 
 
 def _argsort_raw(x: Any, axis: int, descending: bool) -> Any:
-    x = _comparable(x)
-    if not descending:
-        return x.argsort(axis, "stable")
-    n = x.shape[axis]  # stable in descending order: sort the reversed axis, reverse the permutation
-    back = _turned(x, axis).argsort(axis, "stable")
-    return _turned(n - 1 - back, axis)
-
-
-def _turned(x: Any, axis: int) -> Any:
-    return x[(slice(None),) * axis + (slice(None, None, -1),)]
+    return kernels.argsort(_comparable(x), axis, descending)
 
 
 def _onnx_argsort(w: Any, x: str, axis: int, descending: bool) -> str:
@@ -69,10 +62,7 @@ def argsort(x: Value, axis: int, descending: bool) -> Value:
 
 
 def _sort_raw(x: Any, axis: int, descending: bool) -> Any:
-    out = _comparable(x).copy("K")
-    out.sort(axis, "stable")
-    out = out.astype(x.dtype, copy=False)
-    return _turned(out, axis) if descending else out
+    return kernels.sort(_comparable(x), axis, descending).astype(x.dtype, copy=False)
 
 
 def _sort_push(t: Value, ans: Value, x: Value, axis: int, descending: bool) -> Value:
@@ -96,8 +86,8 @@ def sort(x: Value, axis: int, descending: bool) -> Value:
 
 
 def _top_k_raw(x: Any, axis: int, k: int) -> tuple[Any, Any]:
-    at = _argsort_raw(x, axis, True)[(slice(None),) * axis + (slice(k),)].copy()
-    return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis), at
+    values, at = kernels.top_k(_comparable(x), axis, k)
+    return values.astype(x.dtype, copy=False), at
 
 
 def _top_k_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype]:
@@ -156,7 +146,7 @@ def _onnx_searchsorted(w: Any, x: str, v: str, side: str) -> str:
 
 
 def _search_raw(x: Any, v: Any, side: Any) -> Any:
-    return _comparable(x).searchsorted(_comparable(v), side)
+    return kernels.searchsorted(_comparable(x), _comparable(v), side)
 
 
 @structural(
@@ -174,16 +164,8 @@ def searchsorted(x: Value, v: Value, side: str) -> Value:
     """Where each of v would be inserted into the sorted 1-D x."""
 
 
-def _running_raw(x: Any, axis: int, largest: bool) -> Any:
-    best = (np.maximum if largest else np.minimum).accumulate(x, axis).swapaxes(0, axis)
-    new = np.zeros(best.shape, bool)
-    new[1:] = (best[1:] != best[:-1]) & (best[:-1] == best[:-1])  # behind a NaN nothing is new
-    places = np.arange(len(best)).reshape(-1, *(1,) * (best.ndim - 1))
-    return np.maximum.accumulate(np.where(new, places, 0), 0).swapaxes(0, axis)
-
-
 @structural(
-    _running_raw, None, batch=_axis_batch,
+    scans.running_argmax, None, batch=_axis_batch,
     aval=lambda args, params: ShapeDtype(args[0].shape, _INT64),
     onnx=Absent("ONNX has no running maximum"), samples=_SAMPLES,
 )  # fmt: skip

@@ -1,0 +1,91 @@
+"""What kernels hold and say: types of values, and vectors beside NumPy's own functions.
+
+The functions are known to `printer.py`; where a kernel is run as Python they act on arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "ELEMENTS", "INT", "TRUTH", "Pointer", "Type", "Value", "element", "gathered", "lanes",
+    "loaded", "spread", "stored",
+]  # fmt: skip
+
+
+class Type(NamedTuple):
+    """kind: i, u, f, or b for truth. lanes: 0 for a scalar."""
+
+    kind: str
+    bits: int
+    lanes: int = 0
+
+    @property
+    def scalar(self) -> str:
+        """LLVM's name of an element."""
+        return {32: "float", 64: "double"}[self.bits] if self.kind == "f" else f"i{self.bits}"
+
+    @property
+    def text(self) -> str:
+        """LLVM's name."""
+        return f"<{self.lanes} x {self.scalar}>" if self.lanes else self.scalar
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype."""
+        return np.dtype(bool if self.kind == "b" else f"{self.kind}{self.bits // 8}")
+
+
+class Value(NamedTuple):
+    """What LLVM knows by a name or a constant."""
+
+    text: str
+    type: Type
+
+
+class Pointer(NamedTuple):
+    """The first element of an array."""
+
+    text: str
+    type: Type
+
+
+ELEMENTS = {
+    np.dtype(f"{kind}{size}"): Type(kind, size * 8)
+    for kind, sizes in (("i", (1, 2, 4, 8)), ("u", (1, 2, 4, 8)), ("f", (4, 8)))
+    for size in sizes
+}
+INT = Type("i", 64)
+TRUTH = Type("b", 1)
+
+
+def element(dtype: np.dtype[Any]) -> Type:
+    """The type of an array's elements. Raises KeyError for a dtype that kernels do not know."""
+    return ELEMENTS[dtype]
+
+
+def loaded(x: Any, at: Any, count: int) -> Any:
+    """count elements of x from at on, as a vector."""
+    return x[at : at + count].copy()
+
+
+def stored(x: Any, at: Any, v: Any) -> None:
+    """Write a vector into x from at on."""
+    x[at : at + len(v)] = v
+
+
+def spread(v: Any, count: int) -> Any:
+    """A vector of equal elements."""
+    return np.full(count, v, getattr(v, "dtype", np.int64))
+
+
+def gathered(x: Any, at: Any) -> Any:
+    """The elements of x at a vector of indices."""
+    return x[at]
+
+
+def lanes(count: int, dtype: Any) -> Any:
+    """The vector 0, 1, 2, ..."""
+    return np.arange(count, dtype=dtype)

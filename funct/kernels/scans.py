@@ -1,0 +1,121 @@
+"""Running sums, products, extrema and linear recurrences along an axis: plain, or in machine code.
+
+Both give the same bits. The plain functions are named so, and are what tests compare with.
+"""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import scans as cpu
+from funct.kernels.cpu.loops import flat, pays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "linear_recurrence", "plain_argmax", "plain_extremum", "plain_recurrence", "running_argmax",
+    "running_extremum", "running_product", "running_sum",
+]  # fmt: skip
+
+
+def running_sum(x: NDArray[Any], axis: int) -> NDArray[Any]:
+    """As `x.cumsum(axis)`."""
+    return _running(x, axis, "add") if pays(x) else x.cumsum(axis)
+
+
+def running_product(x: NDArray[Any], axis: int) -> NDArray[Any]:
+    """As `x.cumprod(axis)`."""
+    return _running(x, axis, "multiply") if pays(x) else x.cumprod(axis)
+
+
+@functools.cache
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    found: np.dtype[Any] = np.add.reduce(np.empty(0, dtype)).dtype
+    return found
+
+
+def _split(x: NDArray[Any], axis: int) -> tuple[int, int, int]:
+    shape = x.shape
+    if len(shape) == 1:
+        return 1, shape[0], 1
+    return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+
+
+def _running(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
+    outer, n, inner = _split(x, axis)
+    y = np.empty(x.shape, _sum_dtype(x.dtype))
+    if inner == 1:
+        cpu.running_line(flat(x), y, outer, n, how)
+    else:
+        cpu.running(flat(x), y, outer, n, inner, how)
+    return y
+
+
+def _extremum(x: NDArray[Any], y: NDArray[Any], axis: int, largest: bool, places: bool) -> None:
+    outer, n, inner = _split(x, axis)
+    if inner == 1:
+        cpu.running_extremum_line(flat(x), y, outer, n, largest, places)
+    elif inner >= cpu.LANES:
+        cpu.running_extremum_columns(flat(x), y, outer, n, inner, largest, places)
+    else:
+        cpu.running_extremum(flat(x), y, outer, n, inner, largest, places)
+
+
+def running_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
+    """The first of the largest elements so far along axis, or of the smallest; NaN wins."""
+    if not pays(x):
+        return plain_extremum(x, axis, largest)
+    y = np.empty(x.shape, x.dtype)
+    _extremum(x, y.view(np.uint8) if x.dtype == bool else y, axis, largest, False)
+    return y
+
+
+def plain_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
+    """`running_extremum` in NumPy."""
+    return np.take_along_axis(x, plain_argmax(x, axis, largest), axis)
+
+
+def running_argmax(x: NDArray[Any], axis: int, largest: bool) -> NDArray[np.int64]:
+    """Where that element stands along axis."""
+    if not pays(x):
+        return plain_argmax(x, axis, largest)
+    y = np.empty(x.shape, np.int64)
+    _extremum(x, y, axis, largest, True)
+    return y
+
+
+def plain_argmax(x: NDArray[Any], axis: int, largest: bool) -> NDArray[np.int64]:
+    """`running_argmax` in NumPy."""
+    best = (np.maximum if largest else np.minimum).accumulate(x, axis).swapaxes(0, axis)
+    new = np.zeros(best.shape, bool)
+    new[1:] = (best[1:] != best[:-1]) & (best[:-1] == best[:-1])  # behind a NaN nothing is new
+    places = np.arange(len(best)).reshape(-1, *(1,) * (best.ndim - 1))
+    return np.maximum.accumulate(np.where(new, places, 0), 0).swapaxes(0, axis)
+
+
+def linear_recurrence(a: NDArray[Any], b: NDArray[Any], axis: int) -> NDArray[Any]:
+    """y_0 = b_0, y_k = a_k y_(k-1) + b_k along axis; a and b broadcast."""
+    a, b = np.broadcast_arrays(a, b)
+    dtype = np.result_type(a, b)
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    if not pays(b) or dtype.kind == "b":
+        return plain_recurrence(a, b, axis)
+    y = np.empty(b.shape, dtype)
+    cpu.recurrence(flat(a), flat(b), y, *_split(b, axis))
+    return y
+
+
+def plain_recurrence(a: NDArray[Any], b: NDArray[Any], axis: int) -> NDArray[Any]:
+    """`linear_recurrence` in NumPy, for two arrays of one shape and dtype."""
+    out = np.empty(b.shape, b.dtype)
+    a_, b_, y = (np.moveaxis(v, axis, 0) for v in (a, b, out))
+    if len(y):
+        y[0] = b_[0]
+    for k in range(1, len(y)):
+        y[k] = a_[k] * y[k - 1] + b_[k]
+    return out

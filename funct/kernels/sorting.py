@@ -1,0 +1,140 @@
+"""Sorting and searching: plain, or in machine code; both give the same order.
+
+Equal elements keep their order, also in descending order; NaN is the largest, -0 equals 0.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import sorting as cpu
+from funct.kernels.cpu.loops import flat, pays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Index = NDArray[np.int64]
+
+__all__ = [
+    "argsort", "plain_argsort", "plain_searchsorted", "plain_sort", "plain_top_k", "searchsorted",
+    "sort", "top_k",
+]  # fmt: skip
+
+_SHORT = 512  # rows up to here are merged quicker than they are counted
+_LONG = 1 << 14  # from here on passes over more bits are quicker
+_FEW = 32  # of so few the largest are found by insertion
+_SPARSE = 8  # up to every eighth element the largest are found by partition
+
+
+def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
+    """The stable permutation that sorts x along axis."""
+    n = x.shape[axis]
+    if n < _SHORT or not pays(x):
+        return plain_argsort(x, axis, descending)
+    last = axis == x.ndim - 1
+    rows = flat(x if last else np.moveaxis(x, axis, -1))
+    y = np.empty(rows.shape, np.int64)
+    ends = np.empty(2, np.uint64)
+    cpu.span(rows, ends, rows.size)
+    bits, low = int(ends[1] - ends[0]).bit_length(), (n - 1).bit_length()
+    # Twice the bits of the index tell most keys apart; what they do not is settled by insertion.
+    digit = 8 if n < _LONG else 11
+    enough = -(-(2 * low + 4) // digit) * digit
+    scratch = np.empty(2 * n, np.uint64), np.empty(1 << digit, np.int64), ends
+    for kept in dict.fromkeys((min(bits, enough, 64 - low), min(bits, 64 - low))):
+        sizes = rows.size // n, n, low, bits - kept, -(-kept // digit)
+        if not cpu.argsort[digit](rows, y, *scratch, *sizes, descending, kept < bits):
+            return y if last else np.moveaxis(y, -1, axis)
+    return plain_argsort(x, axis, descending)
+
+
+def plain_argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
+    """`argsort` in NumPy."""
+    if not descending:
+        return x.argsort(axis, "stable")
+    n = x.shape[axis]  # sort the reversed axis, reverse the permutation
+    return _turned(n - 1 - _turned(x, axis).argsort(axis, "stable"), axis)
+
+
+def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
+    return x[(slice(None),) * axis + (slice(None, None, -1),)]
+
+
+def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
+    """x sorted along axis."""
+    if x.dtype.itemsize < 4 or x.dtype.kind == "c":  # counted by NumPy, or of two keys
+        return plain_sort(x, axis, descending)
+    out = x.copy("K")
+    out.sort(axis)
+    # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
+    if x.dtype.kind == "f":
+        if x.ndim == 1:
+            first, last = out.searchsorted(0, "left"), out.searchsorted(0, "right")
+            if first < last:
+                zeros = x[x == 0]
+                out[first:last] = zeros[::-1] if descending else zeros
+        elif np.signbit(x[x == 0]).any():
+            return plain_sort(x, axis, descending)
+    return _turned(out, axis) if descending else out
+
+
+def plain_sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
+    """`sort` by NumPy's stable sort."""
+    out = (_turned(x, axis) if descending else x).copy("K")
+    out.sort(axis, "stable")
+    return _turned(out, axis) if descending else out
+
+
+def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
+    """The k largest along axis in descending order, and where they stand."""
+    n = x.shape[axis]
+    if k == 0 or not pays(x):
+        return plain_top_k(x, axis, k)
+    if k <= _FEW:
+        rows = np.moveaxis(x, axis, -1)
+        lead = rows.shape[:-1]
+        values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
+        kept = values.view(np.uint8) if x.dtype == bool else values
+        cpu.top_k(flat(rows), kept, places, prod(lead), n, k)
+        return np.moveaxis(values, -1, axis), np.moveaxis(places, -1, axis)
+    if x.ndim == 1 and k * _SPARSE <= n:
+        return _by_partition(x, k)
+    at = argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)]
+    return np.take_along_axis(x, at, axis), at
+
+
+def _by_partition(x: NDArray[Any], k: int) -> tuple[NDArray[Any], Index]:
+    least = np.partition(x, len(x) - k)[len(x) - k]
+    if least == least:
+        above = np.flatnonzero(~(x <= least)) if x.dtype.kind == "f" else np.flatnonzero(x > least)
+        above = above[argsort(x[above], 0, True)]
+        equal = np.flatnonzero(x == least)
+    else:  # all of them are NaN
+        above, equal = np.empty(0, np.int64), np.flatnonzero(x != x)
+    at = np.concatenate((above, equal[: k - len(above)]))
+    return x[at], at
+
+
+def plain_top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
+    """`top_k` by sorting all."""
+    at = plain_argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)].copy()
+    return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis), at
+
+
+def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
+    """Where each of v would be inserted into the sorted 1-D x."""
+    if x.dtype != v.dtype or v.size < cpu.SEARCHED or not pays(v):
+        return plain_searchsorted(x, v, side)
+    n = len(x)
+    known = int(x.searchsorted(np.asarray(np.nan, x.dtype))) if x.dtype.kind == "f" else n
+    y = np.empty(v.shape, np.int64)
+    cpu.search(flat(x), flat(v), y, known, n, v.size, side == "left")
+    return y
+
+
+def plain_searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
+    """`searchsorted` in NumPy."""
+    return np.asarray(x.searchsorted(v, side))

@@ -1,0 +1,33 @@
+"""Arrays that kernels meet: any shape and stride, few different values, special ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 2.5)
+
+
+def misaligned(x: Any) -> Any:
+    """x at an address that is no multiple of its elements' size."""
+    raw = np.zeros(x.nbytes + 1, np.uint8)[1:]
+    y = raw.view(x.dtype).reshape(x.shape)
+    y[...] = x
+    return y
+
+
+@st.composite
+def arrays(draw: st.DrawFn, dtype: str, min_rank: int = 0, max_length: int = 7) -> Any:
+    """An array whose memory may be strided, turned or misaligned; lengths 0, 1 and odd ones."""
+    shape = tuple(draw(st.lists(st.integers(0, max_length), min_size=min_rank, max_size=3)))
+    steps = tuple([draw(st.sampled_from([1, 1, 2, -1])) for _ in shape])
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    full = tuple([n * abs(s) for n, s in zip(shape, steps)])
+    if np.dtype(dtype).kind == "f":
+        x = rng.choice(np.asarray(SPECIAL), full).astype(dtype)
+    else:
+        x = rng.integers(0 if dtype[0] in "ub" else -2, 3, full).astype(dtype)
+    x = x[tuple([slice(None, None, s) for s in steps])]
+    return misaligned(x) if draw(st.booleans()) and x.size else x

@@ -1,0 +1,93 @@
+"""Scans: machine code gives the bits of NumPy, for any shape, axis, dtype and stride."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import scans
+from funct.kernels.cpu import loops
+from funct.kernels.cpu import scans as cpu
+from tests.kernels.arrays import arrays, misaligned
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too."""
+    monkeypatch.setattr(loops, "_LEAST", 1)
+
+
+def _same(a: Any, b: Any) -> None:
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    np.testing.assert_array_equal(a, b)
+    if a.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])
+
+
+def _scan(x: Any, axis: int) -> None:
+    with np.errstate(all="ignore"):
+        _same(scans.running_sum(x, axis), x.cumsum(axis))
+        _same(scans.running_product(x, axis), x.cumprod(axis))
+    for largest in (True, False):
+        place = scans.plain_argmax(x, axis, largest)
+        _same(scans.running_argmax(x, axis, largest), place)
+        _same(scans.running_extremum(x, axis, largest), np.take_along_axis(x, place, axis))
+    if x.dtype != bool:
+        a = x[::-1]
+        with np.errstate(all="ignore"):
+            _same(scans.linear_recurrence(a, x, axis), scans.plain_recurrence(a, x, axis))
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+def test_scans_are_those_of_numpy(data: st.DataObject, dtype: str) -> None:
+    """Any shape from empty on, any axis, steps and turned axes, special values."""
+    x = data.draw(arrays(dtype, min_rank=1))
+    _scan(x, data.draw(st.integers(0, x.ndim - 1)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shape", "axis"), [((1000,), 0), ((7, 33, 9), 1), ((5, 257), 1)])
+def test_long_scans(dtype: str, shape: tuple[int, ...], axis: int) -> None:
+    """Whole groups of lanes and what is left over."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=shape) * 3).astype(dtype)
+    _scan(x, axis)
+    _scan(np.sort(x, axis), axis)
+    _scan(misaligned(x), axis)
+
+
+@given(st.integers(1, 3), st.integers(1, 20), st.integers(1, 18), st.booleans(), st.booleans())
+def test_no_index_leaves_its_array(
+    outer: int, n: int, inner: int, largest: bool, places: bool
+) -> None:
+    """Run as Python, each kernel stays inside and gives what the machine code gives."""
+    x = np.random.default_rng(n).integers(0, 5, (outer, n, inner)).astype(np.float32)
+    y = np.zeros(x.shape, np.int64 if places else np.float32)
+    line = x[..., 0].copy(), y[..., 0].copy()
+    for k, given_ in (
+        (cpu.running, (x, np.zeros_like(x), outer, n, inner, "add")),
+        (cpu.running_line, (*line[:1], np.zeros_like(line[0]), outer, n, "multiply")),
+        (cpu.running_extremum, (x, y, outer, n, inner, largest, places)),
+        (cpu.running_extremum_line, (*line, outer, n, largest, places)),
+        (cpu.recurrence, (x, x, np.zeros_like(x), outer, n, inner)),
+    ):
+        loops_agree(k, *given_)
+    if inner >= cpu.LANES:
+        loops_agree(cpu.running_extremum_columns, x, y, outer, n, inner, largest, places)
+
+
+def loops_agree(k: Any, *args: Any) -> None:
+    """Machine code and checked Python write the same."""
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    assert k(*args) == k.checked(*copies)
+    for a, b in zip(args, copies):
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b)

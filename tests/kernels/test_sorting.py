@@ -1,0 +1,139 @@
+"""Sorting and searching: machine code gives the order of NumPy's stable sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import sorting
+from funct.kernels.cpu import loops
+from funct.kernels.cpu import sorting as cpu
+from tests.kernels.arrays import SPECIAL, arrays, misaligned
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too."""
+    monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(sorting, "_SHORT", 1)
+
+
+def _same(a: Any, b: Any) -> None:
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    np.testing.assert_array_equal(a, b)
+    if a.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])
+
+
+def _ordered(x: Any, axis: int) -> None:
+    for descending in (False, True):
+        at = sorting.plain_argsort(x, axis, descending)
+        _same(sorting.argsort(x, axis, descending), at)
+        _same(sorting.sort(x, axis, descending), np.take_along_axis(x, at, axis))
+    n = x.shape[axis]
+    for k in {0, min(1, n), n // 2, n}:
+        for a, b in zip(sorting.top_k(x, axis, k), sorting.plain_top_k(x, axis, k)):
+            _same(a, b)
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+def test_order_is_that_of_numpy(data: st.DataObject, dtype: str) -> None:
+    """Any shape from empty on, any axis, steps and turned axes, special values."""
+    x = data.draw(arrays(dtype, min_rank=1))
+    _ordered(x, data.draw(st.integers(0, x.ndim - 1)))
+
+
+def _long(dtype: str, n: int, kind: str) -> Any:
+    rng = np.random.default_rng(n)
+    if kind == "special":
+        return rng.choice(np.asarray(SPECIAL if dtype[0] == "f" else [0, 1, 3]), n).astype(dtype)
+    if kind == "wide" and dtype[0] != "f":
+        limits = np.iinfo(dtype)
+        return rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
+    if kind == "clustered":  # all but one agree in their first bits
+        x = rng.integers(0, 200, n).astype(dtype)
+        x[n // 2] = 1e30 if dtype[0] == "f" else np.iinfo(dtype).max
+        return x
+    return np.abs(rng.normal(size=n) * 100).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:])
+@pytest.mark.parametrize("kind", ["special", "wide", "clustered", "normal"])
+@pytest.mark.parametrize("n", [1000, 20_000])
+def test_long_rows(dtype: str, kind: str, n: int) -> None:
+    """Keys that fit beside the index and keys that do not, ties, and passes of both sizes."""
+    x = _long(dtype, n, kind)
+    _ordered(x, 0)
+    _ordered(misaligned(x), 0)
+    for a, b in zip(sorting.top_k(x, 0, n // 10), sorting.plain_top_k(x, 0, n // 10)):
+        _same(a, b)
+
+
+def test_too_many_ties_of_cut_keys_are_sorted_by_numpy() -> None:
+    """Where settling by insertion would take too long, the answer is still right."""
+    x = np.arange(2000)[::-1].copy()
+    x[7] = 2**62
+    _ordered(x, 0)
+
+
+@given(st.data(), st.sampled_from(DTYPES[1:]), st.sampled_from(["left", "right"]))
+def test_places_are_those_of_numpy(data: st.DataObject, dtype: str, side: str) -> None:
+    """searchsorted, with ties, NaN on both sides, and from no element on."""
+    x = np.sort(data.draw(arrays(dtype, min_rank=1)).reshape(-1))
+    v = data.draw(arrays(dtype))
+    v = np.concatenate((np.repeat(v.reshape(-1), 9), x)) if data.draw(st.booleans()) else v
+    _same(sorting.searchsorted(x, v, side), sorting.plain_searchsorted(x, v, side))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 1000, 4097])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_many_places(n: int, dtype: str) -> None:
+    """Tables of any length, searched for more values than fit the lanes."""
+    rng = np.random.default_rng(n)
+    x, v = (rng.choice(np.arange(-50, 50) / 4, k).astype(dtype) for k in (n, 203))
+    x.sort()
+    if dtype[0] == "f":
+        x[n - n // 4 :] = np.nan
+        v[::7] = np.nan
+    for side in ("left", "right"):
+        _same(sorting.searchsorted(x, v, side), x.searchsorted(v, side))
+
+
+def _inside(k: Any, *args: Any) -> None:
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+    assert k(*args) == k.checked(*copies)
+    for a, b in zip(args, copies):
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b)
+
+
+@given(st.integers(1, 2), st.integers(1, 40), st.integers(0, 99), st.booleans(), st.booleans())
+def test_no_index_leaves_its_array(
+    rows: int, n: int, seed: int, descending: bool, narrow: bool
+) -> None:
+    """Run as Python, each kernel stays inside and gives what the machine code gives."""
+    rng = np.random.default_rng(seed)
+    x = rng.choice(np.asarray(SPECIAL), (rows, n)).astype(np.float32 if narrow else np.float64)
+    ends, low = np.zeros(2, np.uint64), (n - 1).bit_length()
+    _inside(cpu.span, x, ends, x.size)
+    cpu.span(x, ends, x.size)
+    bits = int(ends[1] - ends[0]).bit_length()
+    kept = min(bits, 64 - low, seed)
+    s, counts = np.zeros(2 * n, np.uint64), np.zeros(256, np.int64)
+    y, sizes = np.zeros(x.shape, np.int64), (rows, n, low, bits - kept, -(-kept // 8))
+    _inside(cpu.argsort[8], x, y, s, counts, ends, *sizes, descending, kept < bits)
+    k = 1 + seed % n
+    found = np.zeros((rows, k), x.dtype), np.zeros((rows, k), np.int64)
+    _inside(cpu.top_k, x, *found, rows, n, k)
+    table = np.sort(x[0])
+    m = int(table.searchsorted(np.nan))
+    v = rng.choice(np.asarray(SPECIAL), 32 + n).astype(x.dtype)
+    _inside(cpu.search, table, v, np.zeros(len(v), np.int64), m, n, len(v), descending)
