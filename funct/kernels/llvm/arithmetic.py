@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from funct.kernels.llvm.values import I64, Type, Value, constant_text, typed
+from funct.kernels.llvm.values import BOOL, I64, Type, Value, constant_text, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -303,6 +303,13 @@ class Arithmetic:
     def isnan(self, x: Value) -> Value:
         """The mask where x is NaN."""
         return self.emit(x.type.mask, f"fcmp uno {x!r}, {x.name}")
+
+    def any(self, mask: Value) -> Value:
+        """Whether the mask is on in some lane, as a scalar mask."""
+        if mask.type.lanes == 1:
+            return mask
+        bits = self.emit(BOOL, f"bitcast {mask!r} to i{mask.type.lanes}")
+        return self.emit(BOOL, f"icmp ne i{mask.type.lanes} {bits.name}, 0")
 
     def select(self, mask: Value, x: Value | float, y: Value | float) -> Value:
         """x where the mask is on, else y. A scalar mask takes whole vectors."""

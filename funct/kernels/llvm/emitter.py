@@ -58,6 +58,12 @@ class Module:
         self._functions.append(emitter)
         return emitter
 
+    def shared(self, name: str, build: Callable[[str], None]) -> str:
+        """The name of a function that the text defines once, by `build` when first asked for."""
+        if all(function.name != name for function in self._functions):
+            build(name)
+        return name
+
     def declare(self, name: str, declaration: str) -> None:
         """A declaration that the text needs unless it defines the name; one for each name."""
         self._declarations.setdefault(name, declaration)

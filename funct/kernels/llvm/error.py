@@ -1,0 +1,79 @@
+"""erf, erfc and the normal distribution: a polynomial near 0, a scaled one for the tail.
+
+Source: M. Shepherd, J. Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x²) erfc x in
+    0 <= x < inf", Mathematics of Computation 36 (1981).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funct.kernels.llvm.coefficients import ERF, ERFC
+from funct.kernels.llvm.exponential import LN2, LOG2_E, small
+from funct.kernels.llvm.scaling import nearest, quotient, scaled, split_constant
+
+if TYPE_CHECKING:
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Value
+
+__all__ = ["erf", "erfc", "gelu", "ndtr"]
+
+CENTRE = {"f32": 2.0, "f64": 4.0}
+ZERO = {"f32": 10.2, "f64": 27.9}  # erfc is 0 beyond
+
+
+def _tail(e: Emitter, a: Value, high: Value, low: Value) -> Value:
+    """erfc(a) for a >= 0, given a² = high + low."""
+    element = a.type.element
+    k = CENTRE[element]
+    q = (a - k) / (a + k)
+    # the last steps one by one: they decide the error
+    *steps, rest = *ERFC[element][:3], e.polynomial(q, ERFC[element][3:])
+    for step in reversed(steps):
+        rest = e.fma(rest, q, step)
+    below = e.fma(a, 2, 1)
+    g, lost = quotient(e, rest, below, e.constant(a.type, 0), a * 2 - (below - 1))
+    n, _ = nearest(e, high * -float(LOG2_E))
+    first, second = split_constant(LN2, element)
+    r = e.fma(n, -second, e.fma(n, -first, -high) - low)
+    return scaled(e, g + e.fma(small(e, r), g, lost), n)
+
+
+def _square(e: Emitter, a: Value) -> tuple[Value, Value]:
+    high = a * a
+    return high, e.fma(a, a, -high)
+
+
+def erf(e: Emitter, x: Value) -> Value:
+    """2/sqrt(pi) times the integral of exp(-t²) from 0 to x; at most 1 ulp."""
+    element = x.type.element
+    size = e.abs(x)
+    a = e.min({"f32": 4.5, "f64": 6.5}[element], size)  # erf is 1 beyond
+    high, low = _square(e, a)
+    near = e.fma(size, e.polynomial(high, ERF[element]), size)
+    return e.copysign(e.select(size < 1, near, 1 - _tail(e, a, high, low)), x)
+
+
+def erfc(e: Emitter, x: Value) -> Value:
+    """1 - erf(x), also where that is small; at most 2.5 ulp."""
+    a = e.min(ZERO[x.type.element], e.abs(x))
+    high, low = _square(e, a)
+    tail = _tail(e, a, high, low)
+    near = e.fma(x, e.polynomial(high, ERF[x.type.element]), x)
+    return e.select(a < 0.7, 1 - near, e.select(x < 0, 2 - tail, tail))
+
+
+def ndtr(e: Emitter, x: Value) -> Value:
+    """The standard normal distribution function, also where it is small; at most 3 ulp."""
+    size = e.min(ZERO[x.type.element] * 2**0.5, e.abs(x))
+    high, low = _square(e, size)
+    root = 0.5**0.5
+    tail = _tail(e, size * root, high * 0.5, low * 0.5) * 0.5
+    half = x * (0.5 * root)
+    near = e.fma(half, e.polynomial(high * 0.5, ERF[x.type.element]), half) + 0.5
+    return e.select(size < 0.95, near, e.select(x < 0, tail, 1 - tail))
+
+
+def gelu(e: Emitter, x: Value) -> Value:
+    """x ndtr(x)."""
+    return e.select(x < -1000, -0.0, x * ndtr(e, x))

@@ -1,0 +1,91 @@
+"""exp and its kin: 2^n times a polynomial on half an octave around 1.
+
+Source: P. Tang, "Table-driven implementation of the exponential function", 1989, for the reduction;
+    W. Cody, W. Waite, "Software manual for the elementary functions", 1980.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funct.kernels.llvm.coefficients import EXP
+from funct.kernels.llvm.scaling import nearest, pow2, quotient, scaled, split_constant
+
+if TYPE_CHECKING:
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Value
+
+__all__ = ["LN2", "LOG2_E", "exp", "exp2", "expm1", "reduce", "sigmoid", "silu"]
+
+LOG2_E = "1.44269504088896340735992468100189213742664595415298593413544940693"
+LN2 = "0.693147180559945309417232121458176568075500134360255254120680009493"
+MOST = {"f32": 89.0, "f64": 710.0}  # exp is inf beyond
+LEAST = {"f32": -104.0, "f64": -746.0}  # exp is 0 below
+TINY = {"f32": 2.0**-26, "f64": 2.0**-55}  # where expm1(x) is x
+ALL_BUT_ONE = {"f32": -18.0, "f64": -38.0}  # expm1 is -1 below
+
+
+def reduce(e: Emitter, x: Value, *, exact: bool = False) -> tuple[Value, Value, Value]:
+    """(n, its bits, exp(r) - 1) with x = n ln2 + r, |r| <= ln2 / 2.
+
+    exact: with what rounding r lost, which spares a fifth of an ulp.
+    """
+    n, bits = nearest(e, x * float(LOG2_E))
+    high, low = split_constant(LN2, x.type.element)
+    first = e.fma(n, -high, x)
+    r = e.fma(n, -low, first)
+    if not exact:
+        return n, bits, small(e, r)
+    lost = e.fma(n, -low, first - r)
+    return n, bits, r + e.fma(r * r, e.polynomial(r, EXP[r.type.element]), lost)
+
+
+def small(e: Emitter, r: Value) -> Value:
+    """exp(r) - 1 for |r| <= ln2 / 2."""
+    return e.fma(r * r, e.polynomial(r, EXP[r.type.element]), r)
+
+
+def clamped(e: Emitter, x: Value) -> Value:
+    """x where exp(x) is neither 0 nor inf, else the nearest such number or a bit more."""
+    element = x.type.element
+    return e.min(MOST[element], e.max(LEAST[element], x))
+
+
+def exp(e: Emitter, x: Value) -> Value:
+    """e^x; at most 1.1 ulp."""
+    n, _, p = reduce(e, clamped(e, x))
+    return scaled(e, p + 1, n)
+
+
+def exp2(e: Emitter, x: Value) -> Value:
+    """2^x; at most 1.1 ulp, exact at integers."""
+    element = x.type.element
+    bound = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}[element]
+    x = e.min(bound[1], e.max(bound[0], x))
+    n, _ = nearest(e, x)
+    high, low = split_constant(LN2, element)
+    part = x - n
+    return scaled(e, small(e, e.fma(part, low, part * high)) + 1, n)
+
+
+def expm1(e: Emitter, x: Value) -> Value:
+    """e^x - 1; at most 2 ulp."""
+    element = x.type.element
+    _, bits, p = reduce(e, e.min(MOST[element], e.max(ALL_BUT_ONE[element], x)))
+    power = pow2(e, bits - 1, x.type)  # half of it: the whole overflows before the result does
+    half = e.fma(power, p, power - 0.5)
+    return e.select(e.abs(x) < TINY[element], x, half * 2)
+
+
+def sigmoid(e: Emitter, x: Value) -> Value:
+    """1 / (1 + e^-x), without overflow; at most 1.5 ulp."""
+    n, _, p = reduce(e, clamped(e, -e.abs(x)), exact=True)
+    power = scaled(e, p + 1, n)
+    above, below = e.select(x < 0, power, 1), power + 1
+    near, rest = quotient(e, above, below, e.constant(x.type, 0), power - (below - 1))
+    return near + rest
+
+
+def silu(e: Emitter, x: Value) -> Value:
+    """x sigmoid(x)."""
+    return e.select(x < -1000, -0.0, x * sigmoid(e, x))

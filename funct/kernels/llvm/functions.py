@@ -1,0 +1,93 @@
+"""The functions of vectors by name: each prints its operation on values of float32 or float64.
+
+FUNCTIONS["exp"](emitter, x)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funct.kernels.llvm import (
+    error,
+    exponential,
+    gamma,
+    hyperbolic,
+    inverse,
+    logarithm,
+    power,
+    trigonometric,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Value
+
+__all__ = ["FUNCTIONS"]
+
+
+def sign(e: Emitter, x: Value) -> Value:
+    """-1, 0 or 1; NaN for NaN."""
+    return e.select(e.ne(x, 0) & ~e.isnan(x), e.copysign(e.constant(x.type, 1), x), x + 0)
+
+
+def reciprocal(e: Emitter, x: Value) -> Value:
+    """1 / x."""
+    return 1 / x
+
+
+def one_operand(name: str) -> Callable[[Emitter, Value], Value]:
+    """The method of that name."""
+    return lambda e, x: getattr(e, name)(x)
+
+
+FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "abs": one_operand("abs"),
+    "acos": inverse.acos,
+    "acosh": hyperbolic.acosh,
+    "asin": inverse.asin,
+    "asinh": hyperbolic.asinh,
+    "atan": inverse.atan,
+    "atan2": inverse.atan2,
+    "atanh": hyperbolic.atanh,
+    "cbrt": power.cbrt,
+    "ceil": one_operand("ceil"),
+    "copysign": lambda e, x, y: e.copysign(x, y),
+    "cos": trigonometric.cos,
+    "cosh": hyperbolic.cosh,
+    "erf": error.erf,
+    "erfc": error.erfc,
+    "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expit": exponential.sigmoid,
+    "expm1": exponential.expm1,
+    "floor": one_operand("floor"),
+    "gammaln": gamma.gammaln,
+    "gelu": error.gelu,
+    "hypot": power.hypot,
+    "log": logarithm.log,
+    "log10": logarithm.log10,
+    "log1p": logarithm.log1p,
+    "log2": logarithm.log2,
+    "log_sigmoid": logarithm.log_sigmoid,
+    "logaddexp": logarithm.logaddexp,
+    "maximum": lambda e, x, y: e.maximum(x, y),
+    "minimum": lambda e, x, y: e.minimum(x, y),
+    "ndtr": error.ndtr,
+    "pow": power.power,
+    "reciprocal": reciprocal,
+    "round": one_operand("round"),
+    "rsqrt": power.rsqrt,
+    "sign": sign,
+    "silu": exponential.silu,
+    "sin": trigonometric.sin,
+    "sinh": hyperbolic.sinh,
+    "sinpi": trigonometric.sinpi,
+    "softplus": logarithm.softplus,
+    "sqrt": one_operand("sqrt"),
+    "square": power.square,
+    "tan": trigonometric.tan,
+    "tanh": hyperbolic.tanh,
+    "trunc": one_operand("trunc"),
+}

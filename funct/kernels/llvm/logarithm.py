@@ -1,0 +1,106 @@
+"""log and its kin: the exponent times ln2, and a series at a mantissa around 1.
+
+Source: W. Cody, W. Waite, "Software manual for the elementary functions", 1980.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from funct.kernels.llvm.coefficients import ATANH, LOG
+from funct.kernels.llvm.exponential import LN2, LOG2_E, exp
+from funct.kernels.llvm.scaling import MANTISSA, apart, nearest, pow2, split_constant
+
+if TYPE_CHECKING:
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Value
+
+__all__ = ["log", "log10", "log1p", "log2", "log_sigmoid", "logaddexp", "softplus"]
+
+LOG10_E = "0.434294481903251827651128918916605082294397005803666566114453783166"
+LOG10_2 = "0.301029995663981195213738894724493026768189881462108541310427461127"
+INFINITY = float("inf")
+
+
+def beyond_f(e: Emitter, f: Value) -> Value:
+    """log(1 + f) - f for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    half = f * f * 0.5
+    if f.type.element == "f32":
+        return e.fma(f * f * f, e.polynomial(f, LOG["f32"]), -half)
+    s = f / (f + 2)
+    z = s * s
+    return s * (half + z * e.polynomial(z, ATANH["f64"])) - half
+
+
+def at_the_ends(e: Emitter, x: Value, result: Value) -> Value:
+    """The result where 0 < x < inf; -inf at 0, inf at inf, NaN below."""
+    ends = e.select(e.eq(x, 0), -INFINITY, e.select(e.eq(x, INFINITY), x, float("nan")))
+    return e.select((x > 0) & (x < INFINITY), result, ends)
+
+
+def log(e: Emitter, x: Value) -> Value:
+    """The natural logarithm; at most 1 ulp."""
+    high, low = split_constant(LN2, x.type.element)
+    m, k = apart(e, x)
+    f = m - 1
+    return at_the_ends(e, x, e.fma(k, high, f + e.fma(k, low, beyond_f(e, f))))
+
+
+def log1p(e: Emitter, x: Value) -> Value:
+    """log(1 + x); at most 1.5 ulp."""
+    high, low = split_constant(LN2, x.type.element)
+    whole = x + 1
+    # what rounding 1 + x lost, exactly
+    lost = e.select(x > 1, 1 - (whole - x), x - (whole - 1))
+    m, k = apart(e, whole)
+    reach = MANTISSA[x.type.element] + 2
+    _, bits = nearest(e, e.max(-k, -float(reach)))
+    lost = e.select(k < reach, lost, 0)
+    f = e.fma(lost, pow2(e, bits, x.type), m - 1)
+    result = e.fma(k, high, f + e.fma(k, low, beyond_f(e, f)))
+    return e.copysign(at_the_ends(e, whole, result), e.select(x < -1, 1, x))
+
+
+def _to_base(e: Emitter, x: Value, factor: str, step: str) -> Value:
+    """log(x) · factor, with the logarithm of 2 to that base; the leading sum in two floats."""
+    element = x.type.element
+    high, low = split_constant(factor, element)
+    m, k = apart(e, x)
+    f = m - 1
+    lead = f * high
+    rest = e.fma(f, high, -lead) + e.fma(f, low, beyond_f(e, f) * high)
+    # k · step exactly: the first part of step has few bits
+    short = round(float(step) * 2**12) / 2**12
+    long = split_constant(Fraction(step) - Fraction(short), element, 1)[0]
+    exponent = k * short
+    total = exponent + lead
+    lost = (exponent - total) + lead
+    return at_the_ends(e, x, total + (e.fma(k, long, rest) + lost))
+
+
+def log2(e: Emitter, x: Value) -> Value:
+    """The logarithm to base 2; at most 1.2 ulp, exact at powers of 2."""
+    return _to_base(e, x, LOG2_E, "1")
+
+
+def log10(e: Emitter, x: Value) -> Value:
+    """The logarithm to base 10; at most 1.2 ulp."""
+    return _to_base(e, x, LOG10_E, LOG10_2)
+
+
+def softplus(e: Emitter, x: Value) -> Value:
+    """log(1 + e^x), without overflow; at most 2 ulp."""
+    return e.maximum(x, 0) + log1p(e, exp(e, -e.abs(x)))
+
+
+def log_sigmoid(e: Emitter, x: Value) -> Value:
+    """-softplus(-x)."""
+    return e.minimum(x, 0) - log1p(e, exp(e, -e.abs(x)))
+
+
+def logaddexp(e: Emitter, x: Value, y: Value) -> Value:
+    """log(e^x + e^y), without overflow; the absolute error is that of the larger one."""
+    larger = e.maximum(x, y)
+    result = larger + log1p(e, exp(e, -e.abs(x - y)))
+    return e.select(e.eq(x, y), x + float(LN2), result)

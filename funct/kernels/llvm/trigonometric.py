@@ -1,0 +1,161 @@
+"""sin, cos, tan: the distance to a multiple of pi/2, and two polynomials on a quarter turn.
+
+Arguments far from 0, whose distance the float cannot hold, take a slower road: float32 goes through
+float64, float64 beyond 2^40 through the C library, lane by lane. An element's bits depend on it
+alone, not on whether another lane of the vector went that way.
+
+Source: W. Cody, W. Waite, "Software manual for the elementary functions", 1980.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from funct.kernels.llvm.coefficients import COS, SIN
+from funct.kernels.llvm.scaling import nearest, quotient, split_constant
+from funct.kernels.llvm.values import I64, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Value
+
+    Near = Callable[[Emitter, Value], Value]
+
+__all__ = ["HALF_PI", "PI", "cos", "near_waves", "sin", "sinpi", "tan"]
+
+PI = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899"
+HALF_PI = "1.57079632679489661923132169163975144209858469968755291048747229615390820314310449"
+NEAR = {"f32": 3e5, "f64": 2.0**40}
+
+
+def near_waves(e: Emitter, r: Value, low: Value) -> tuple[Value, Value, Value, Value]:
+    """sin and cos of r + low, in two parts each, for |r| <= pi/4 and a low that r does not show."""
+    z = r * r
+    half = z * 0.5
+    whole = 1 - half
+    sine = e.fma(low, whole, r * z * e.polynomial(z, SIN[r.type.element]))
+    tail = e.fma(z * z, e.polynomial(z, COS[r.type.element]), -(r * low))
+    return r, sine, whole, ((1 - whole) - half) + tail
+
+
+def _quarter(e: Emitter, x: Value) -> tuple[Value, Value, Value, Value, Value]:
+    """sin r and cos r in two parts each, and quarter turns in an integer's low bits; x >= 0."""
+    turns, bits = nearest(e, x * (1 / (float(PI) / 2)))
+    first, second, third = split_constant(HALF_PI, x.type.element, 3)
+    high = e.fma(turns, -first, x)
+    middle = turns * second
+    r = high - middle
+    lost = ((high - r) - middle) - e.fma(turns, second, -middle)
+    low = e.fma(turns, -third, lost)
+    return *near_waves(e, r, low), bits
+
+
+def _odd(e: Emitter, bits: Value) -> Value:
+    return e.ne(bits & 1, 0)
+
+
+def _negated(e: Emitter, x: Value, bits: Value) -> Value:
+    """x with its sign changed where the second lowest bit is on."""
+    turned = (bits & 2) << (x.type.bits - 2)
+    return e.bitcast(e.bitcast(x, x.type.integer) ^ turned, x.type)
+
+
+def _sin_near(e: Emitter, x: Value) -> Value:
+    s, s_low, c, c_low, bits = _quarter(e, e.abs(x))
+    odd = _odd(e, bits)
+    found = _negated(e, e.select(odd, c, s) + e.select(odd, c_low, s_low), bits)
+    sign = e.bitcast(x, x.type.integer) & (-(1 << (x.type.bits - 1)))
+    return e.bitcast(e.bitcast(found, x.type.integer) ^ sign, x.type)
+
+
+def _cos_near(e: Emitter, x: Value) -> Value:
+    s, s_low, c, c_low, bits = _quarter(e, e.abs(x))
+    odd = _odd(e, bits)
+    return _negated(e, e.select(odd, s, c) + e.select(odd, s_low, c_low), bits + 1)
+
+
+def _tan_near(e: Emitter, x: Value) -> Value:
+    s, s_low, c, c_low, bits = _quarter(e, e.abs(x))
+    odd = _odd(e, bits)
+    above, above_low = e.select(odd, c, s), e.select(odd, c_low, s_low)
+    below, below_low = e.select(odd, s, c), e.select(odd, s_low, c_low)
+    lead, lead_low = above + above_low, above_low - ((above + above_low) - above)
+    base, base_low = below + below_low, below_low - ((below + below_low) - below)
+    near, rest = quotient(e, lead, base, lead_low, base_low)
+    found = near + rest
+    found = e.select(odd, -found, found)
+    sign = e.bitcast(x, x.type.integer) & (-(1 << (x.type.bits - 1)))
+    return e.bitcast(e.bitcast(found, x.type.integer) ^ sign, x.type)
+
+
+def sin(e: Emitter, x: Value) -> Value:
+    """The sine; at most 1 ulp."""
+    return _anywhere(e, "sin", _sin_near, x)
+
+
+def cos(e: Emitter, x: Value) -> Value:
+    """The cosine; at most 1 ulp."""
+    return _anywhere(e, "cos", _cos_near, x)
+
+
+def tan(e: Emitter, x: Value) -> Value:
+    """The tangent; at most 1 ulp."""
+    return _anywhere(e, "tan", _tan_near, x)
+
+
+def _anywhere(e: Emitter, name: str, near: Near, x: Value) -> Value:
+    """near(x), and what a function of the text's own says where x is far from 0."""
+    found = near(e, x)
+    close = e.abs(x) < NEAR[x.type.element]
+    type = x.type
+
+    def far() -> list[Value]:
+        there = e.module.shared(
+            f"{name}_far_{type.suffix}", lambda called: _define_far(e, called, name, near, x)
+        )
+        slow = e.call(there, type, [x])
+        assert slow is not None
+        return [e.select(close, found, slow)]
+
+    return e.branch(e.any(~close), far, lambda: [found])[0]
+
+
+def _define_far(e: Emitter, called: str, name: str, near: Near, x: Value) -> None:
+    """Define a function of a whole vector for any x."""
+    type = x.type
+    f = e.module.function(called, [("x", type)], type, local=True)
+    (x,) = f.arguments
+    if type.element == "f32":
+        f.ret(f.convert(_anywhere(f, name, near, f.convert(x, "f64")), "f32"))
+        return
+    if type.lanes == 1:
+        f.ret(f.call(name, type, [x], pure=True))
+        return
+
+    def lane(k: Value, carried: list[Value]) -> list[Value]:
+        one = f.call(name, typed("f64"), [f.extract(x, k)], pure=True)
+        assert one is not None
+        return [f.insert(carried[0], k, one)]
+
+    f.ret(f.loop(f.constant(I64, 0), type.lanes, 1, lane, [x])[0])
+
+
+def sinpi(e: Emitter, x: Value) -> Value:
+    """sin(pi x): exactly 0 at integers; at most 2 ulp."""
+    size = e.abs(x)
+    turns = e.round(size)
+    part = size - turns  # exact, |part| <= 1/2
+    small = e.abs(part)
+    from_edge = small > 0.25
+    near = e.select(from_edge, 0.5 - small, small)
+    high, low = split_constant(PI, x.type.element)
+    r = near * high
+    s, s_low, c, c_low = near_waves(e, r, e.fma(near, high, -r) + near * low)
+    found = e.copysign(e.select(from_edge, c + c_low, s + s_low), part)
+    # an odd number of half turns changes the sign; beyond 2^mantissa all floats are even
+    odd = e.ne(turns - e.trunc(turns * 0.5) * 2, 0)
+    found = e.select(odd, -found, found)
+    sign = e.bitcast(x, x.type.integer) & (-(1 << (x.type.bits - 1)))
+    return e.bitcast(e.bitcast(found, x.type.integer) ^ sign, x.type)

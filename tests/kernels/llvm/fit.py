@@ -1,0 +1,222 @@
+"""Fits the polynomials of funct/kernels/llvm/coefficients.py, which is what this prints.
+
+    python tests/kernels/llvm/fit.py > funct/kernels/llvm/coefficients.py
+
+Each is a minimax polynomial, in arithmetic of 50 digits. The first coefficients are rounded to the
+dtype one by one, and the rest is fitted again after each.
+"""
+
+import sys
+
+import mpmath
+import numpy as np
+from mpmath import mp, mpf
+
+mp.dps = 50
+
+
+def least(target, weights, powers):
+    """The combination of powers (rows: points) closest to the target, by weighted squares.
+
+    Lawson's iteration (C. Lawson, 1961) weighs the points by their errors, which makes the largest
+    error least.
+    """
+    count = len(powers[0])
+    lawson = [mpf(1)] * len(target)
+    best = None
+    for _ in range(14):
+        rows, right = mpmath.matrix(count, count), mpmath.matrix(count, 1)
+        both = [w * w * v for w, v in zip(weights, lawson)]
+        scaled = [[w * v for v in row] for w, row in zip(both, powers)]
+        for i in range(count):
+            for j in range(i + 1):
+                rows[i, j] = rows[j, i] = mpmath.fdot((r[i], p[j]) for r, p in zip(scaled, powers))
+            right[i] = mpmath.fdot((r[i], t) for r, t in zip(scaled, target))
+        solved = mpmath.lu_solve(rows, right)
+        c = [solved[j] for j in range(count)]
+        errors = [
+            abs(w * (mpmath.fdot(zip(c, row)) - t)) for w, row, t in zip(weights, powers, target)
+        ]
+        worst = max(errors)
+        if best is None or worst < best[0]:
+            best = (worst, c)
+        lawson = [v * (e / worst + mpf("0.01")) for v, e in zip(lawson, errors)]
+        mean = sum(lawson) / len(lawson)
+        lawson = [v / mean for v in lawson]
+    return best[1]
+
+
+def rounded(number, dtype):
+    """The nearest number of the dtype."""
+    near = float(number) if dtype == "f64" else float(np.float32(float(number)))
+    return mpf(near)
+
+
+def fit(g, weight, a, b, count, dtype):
+    """Coefficients in the dtype, and log2 of the error that they leave."""
+    a, b = mpf(a), mpf(b)
+    points = [(a + b) / 2 - (b - a) / 2 * mpmath.cos(mp.pi * (k + 0.5) / 160) for k in range(160)]
+    target, weights = [g(x) for x in points], [weight(x) for x in points]
+    fixed = []
+    while len(fixed) < count:
+        k = len(fixed)
+        left = [t - mpmath.polyval(fixed[::-1] or [mpf(0)], x) for t, x in zip(target, points)]
+        c = least(left, weights, [[x**j for j in range(k, count)] for x in points])
+        # rounding the later coefficients is far below everything else
+        fixed += [rounded(v, dtype) for v in (c if k >= 3 else c[:1])]
+    grid = [a + (b - a) * (k + mpf(1) / 3) / 700 for k in range(700)]
+    worst = max(weight(x) * abs(mpmath.polyval(fixed[::-1], x) - g(x)) for x in grid)
+    return [float(c) for c in fixed], float(mpmath.log(worst, 2))
+
+
+def even(f):
+    """The function of x² that equals f of x."""
+    return lambda z: f(mpmath.sqrt(z))
+
+
+def erfc_scaled(q, k):
+    x = k * (1 + q) / (1 - q)
+    return (1 + 2 * x) * mpmath.exp(x * x) * mpmath.erfc(x)
+
+
+def stirling(z):
+    x = 1 / mpmath.sqrt(z)
+    exact = mpmath.loggamma(x) - (x - mpf("0.5")) * mpmath.log(x) + x - mpmath.log(2 * mp.pi) / 2
+    return exact * x
+
+
+ln2, pi, sqrt = mpmath.ln(2), mp.pi, mpmath.sqrt
+r_exp = ln2 / 2 * mpf("1.01")
+r_sin = pi / 4 * mpf("1.04")
+t8 = mpmath.tan(pi / 8) * mpf("1.001")
+s_log = mpf("0.17158")
+
+FITS = {
+    "EXP": (
+        "exp(r) = 1 + r + r² P(r), |r| <= ln2/2",
+        lambda r: (mpmath.expm1(r) - r) / r**2,
+        lambda r: abs(r * r / mpmath.expm1(r)) if r else mpf(0),
+        {"f32": (-r_exp, r_exp, 6), "f64": (-r_exp, r_exp, 11)},
+    ),
+    "LOG": (
+        "f32: log(1 + f) = f - f²/2 + f³ P(f), sqrt(1/2) <= 1 + f <= sqrt(2)",
+        lambda f: (mpmath.log1p(f) - f + f * f / 2) / f**3,
+        lambda f: abs(f**3 / mpmath.log1p(f)) if f else mpf(0),
+        {"f32": (sqrt(mpf("0.5")) - 1, sqrt(mpf(2)) - 1, 9)},
+    ),
+    "ATANH": (
+        "2 atanh(s) = 2 s + s z P(z), z = s², |s| <= 0.1716",
+        even(lambda s: 2 * (mpmath.atanh(s) - s) / s**3),
+        even(lambda s: s**3 / mpmath.atanh(s)),
+        {"f64": (mpf(10) ** -12, s_log**2, 7)},
+    ),
+    "ATANH_SHORT": (
+        "the same, as exact as pow of float32 asks for",
+        even(lambda s: 2 * (mpmath.atanh(s) - s) / s**3),
+        even(lambda s: s**3 / mpmath.atanh(s)),
+        {"f64": (mpf(10) ** -12, s_log**2, 4)},
+    ),
+    "EXP_SHORT": (
+        "exp(r) as above, as exact as pow of float32 asks for",
+        lambda r: (mpmath.expm1(r) - r) / r**2,
+        lambda r: abs(r * r / mpmath.expm1(r)) if r else mpf(0),
+        {"f64": (-r_exp, r_exp, 6)},
+    ),
+    "ATANH_TAIL": (
+        "atanh(s) = s + s³/3 + s⁵ P(s²), |s| <= 0.1716",
+        even(lambda s: (mpmath.atanh(s) - s - s**3 / 3) / s**5),
+        even(lambda s: s**5 / mpmath.atanh(s)),
+        {"f64": (mpf(10) ** -8, s_log**2, 9)},
+    ),
+    "SIN": (
+        "sin(r) = r + r³ P(r²), |r| <= pi/4",
+        even(lambda r: (mpmath.sin(r) - r) / r**3),
+        even(lambda r: abs(r**3 / mpmath.sin(r))),
+        {"f32": (mpf(10) ** -12, r_sin**2, 3), "f64": (mpf(10) ** -12, r_sin**2, 6)},
+    ),
+    "COS": (
+        "cos(r) = 1 - r²/2 + r⁴ P(r²), |r| <= pi/4",
+        even(lambda r: (mpmath.cos(r) - 1 + r * r / 2) / r**4),
+        even(lambda r: abs(r**4 / mpmath.cos(r))),
+        {"f32": (mpf(10) ** -8, r_sin**2, 3), "f64": (mpf(10) ** -8, r_sin**2, 6)},
+    ),
+    "ASIN": (
+        "asin(x) = x + x³ P(x²), 0 <= x <= 1/2",
+        even(lambda x: (mpmath.asin(x) - x) / x**3),
+        even(lambda x: x**3 / mpmath.asin(x)),
+        {"f32": (mpf(10) ** -12, mpf("0.2501"), 6), "f64": (mpf(10) ** -12, mpf("0.2501"), 13)},
+    ),
+    "ATAN": (
+        "atan(x) = x + x³ P(x²), 0 <= x <= tan(pi/8)",
+        even(lambda x: (mpmath.atan(x) - x) / x**3),
+        even(lambda x: x**3 / mpmath.atan(x)),
+        {"f32": (mpf(10) ** -12, t8**2, 5), "f64": (mpf(10) ** -12, t8**2, 11)},
+    ),
+    "SINH": (
+        "sinh(x) = x + x³ P(x²), 0 <= x <= 1",
+        even(lambda x: (mpmath.sinh(x) - x) / x**3),
+        even(lambda x: x**3 / mpmath.sinh(x)),
+        {"f32": (mpf(10) ** -12, mpf("1.001"), 4), "f64": (mpf(10) ** -12, mpf("1.001"), 8)},
+    ),
+    "TANH": (
+        "tanh(x) = x + x³ P(x²), 0 <= x <= 0.55",
+        even(lambda x: (mpmath.tanh(x) - x) / x**3),
+        even(lambda x: x**3 / mpmath.tanh(x)),
+        {"f32": (mpf(10) ** -12, mpf("0.3026"), 5), "f64": (mpf(10) ** -12, mpf("0.3026"), 10)},
+    ),
+    "ERF": (
+        "erf(x) = x + x P(x²), 0 <= x <= 1",
+        even(lambda x: mpmath.erf(x) / x - 1),
+        even(lambda x: x / mpmath.erf(x)),
+        {"f32": (mpf(10) ** -12, mpf("1.001"), 7), "f64": (mpf(10) ** -12, mpf("1.001"), 14)},
+    ),
+    "ERFC": (
+        "exp(x²) erfc(x) = P(q) / (1 + 2 x), q = (x - k) / (x + k); k = 2 to 10.2, k = 4 to 28",
+        {"f32": lambda q: erfc_scaled(q, 2), "f64": lambda q: erfc_scaled(q, 4)},
+        {"f32": lambda q: 1 / erfc_scaled(q, 2), "f64": lambda q: 1 / erfc_scaled(q, 4)},
+        {"f32": (mpf(-1), mpf("8.2") / mpf("12.2"), 11), "f64": (mpf(-1), mpf("0.75"), 24)},
+    ),
+    "LGAMMA": (
+        "log|gamma(2 + t)| = t P(t), |t| <= 1/2",
+        lambda t: mpmath.loggamma(2 + t) / t if t else 1 - mp.euler,
+        lambda t: abs(t / mpmath.loggamma(2 + t)) if t else 1 / (1 - mp.euler),
+        {"f32": (mpf("-0.5001"), mpf("0.5001"), 10), "f64": (mpf("-0.5001"), mpf("0.5001"), 19)},
+    ),
+    "STIRLING": (
+        "log(gamma(x)) = (x - 1/2) log(x) - x + log(2 pi)/2 + P(1/x²) / x, x >= 8",
+        stirling,
+        lambda z: sqrt(z) / 8,
+        {"f32": (mpf(10) ** -9, mpf(1) / 64, 2), "f64": (mpf(10) ** -9, mpf(1) / 64, 7)},
+    ),
+    "CBRT": (
+        "x^(-1/3) = P(x), 1 <= x < 2; where iteration starts",
+        lambda x: 1 / mpmath.cbrt(x),
+        mpmath.cbrt,
+        {"f32": (mpf(1), mpf(2), 5), "f64": (mpf(1), mpf(2), 6)},
+    ),
+}  # fmt: skip
+
+
+def printed(name):
+    """The lines of one entry, and the errors on stderr."""
+    formula, g, weight, kinds = FITS[name]
+    errors, lines = [], []
+    for dtype, (a, b, count) in kinds.items():
+        if isinstance(g, dict):
+            c, error = fit(g[dtype], weight[dtype], a, b, count, dtype)
+        else:
+            c, error = fit(g, weight, a, b, count, dtype)
+        errors.append(f"{dtype} 2^{error:.1f}")
+        body = "".join(f"        {v!r},\n" for v in c)
+        lines.append(f'    "{dtype}": (\n{body}    ),\n')
+        sys.stderr.write(f"{name} {dtype} {error:.2f}\n")
+    head = f"# {formula}\n# relative error: {', '.join(errors)}"
+    return f"{head}\n{name} = {{\n{''.join(lines)}}}\n"
+
+
+if __name__ == "__main__":
+    names = sys.argv[1:] or list(FITS)
+    listed = "".join(f'    "{n}",\n' for n in sorted(names))
+    sys.stdout.write('"""Coefficients of minimax polynomials, lowest first; tests fit them."""\n\n')
+    sys.stdout.write(f"__all__ = [\n{listed}]\n\n")
+    sys.stdout.write("\n".join(printed(name) for name in names))

@@ -1,0 +1,256 @@
+"""Functions of vectors: errors in ulp against more digits, special values against C's."""
+
+import numpy as np
+import pytest
+import scipy.special
+
+from funct.device.host import Host, host
+from funct.device.machine_code import emit
+from funct.kernels.llvm.functions import FUNCTIONS
+
+from .apply import apply, text
+
+LONG = np.longdouble
+F32, F64 = np.float32, np.float64
+
+
+def _sigmoid(x):
+    power = np.exp(-abs(x))
+    return np.where(x > 0, 1, power) / (1 + power)
+
+
+# name: (function with more digits, bound in ulp, where most arguments are drawn)
+ONE = {
+    "acos": (np.arccos, 1.1, (-1, 1)),
+    "acosh": (np.arccosh, 2, (1, 3)),
+    "asin": (np.arcsin, 1.6, (-1, 1)),
+    "asinh": (np.arcsinh, 2, (-3, 3)),
+    "atan": (np.arctan, 2, (-3, 3)),
+    "atanh": (np.arctanh, 2, (-1, 1)),
+    "cbrt": (np.cbrt, 0.51, (-30, 30)),
+    "ceil": (np.ceil, 0, (-3, 3)),
+    "cos": (np.cos, 1, (-30, 30)),
+    "cosh": (np.cosh, 1.5, (-5, 5)),
+    "exp": (np.exp, 1.1, (-104, 89)),
+    "exp2": (np.exp2, 1.1, (-151, 129)),
+    "expit": (_sigmoid, 1.5, (-20, 20)),
+    "expm1": (np.expm1, 2, (-3, 3)),
+    "floor": (np.floor, 0, (-3, 3)),
+    "log": (np.log, 1, (0.3, 3)),
+    "log10": (np.log10, 1.2, (0.3, 3)),
+    "log1p": (np.log1p, 1.5, (-1, 3)),
+    "log2": (np.log2, 1.2, (0.3, 3)),
+    "round": (np.round, 0, (-3, 3)),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), 1.5, (0, 3)),
+    "sign": (np.sign, 0, (-3, 3)),
+    "sin": (np.sin, 1, (-30, 30)),
+    "sinh": (np.sinh, 1.7, (-5, 5)),
+    "softplus": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-abs(x))), 2, (-20, 20)),
+    "sqrt": (np.sqrt, 0.5, (0, 3)),
+    "tan": (np.tan, 1.1, (-30, 30)),
+    "tanh": (np.tanh, 1.5, (-3, 3)),
+    "trunc": (np.trunc, 0, (-3, 3)),
+}
+TWO = {
+    "atan2": (np.arctan2, 2),
+    "copysign": (np.copysign, 0),
+    "hypot": (np.hypot, 1.2),
+    "pow": (np.power, 1.2),
+}
+SPECIAL = {
+    "erf": (scipy.special.erf, 1.1, (-4.2, 4.2)),
+    "erfc": (scipy.special.erfc, 2.5, (-3, 11)),
+    "ndtr": (scipy.special.ndtr, 3, (-14, 6)),
+    "gammaln": (scipy.special.gammaln, 10, (0.01, 12)),
+}
+rng = np.random.default_rng(7)
+
+
+def any_bits(dtype, count):
+    """Floats of all exponents, both signs, NaN and denormals among them."""
+    kind = {F32: np.uint32, F64: np.uint64}[dtype]
+    return rng.integers(0, np.iinfo(kind).max, count, dtype=kind, endpoint=True).view(dtype)
+
+
+def edges(dtype):
+    """Where functions have their ends, signs and steps."""
+    info = np.finfo(dtype)
+    some = [0, 0.5, 1, 1.5, 2, 2.5, 3, 8, 10, 100, 88.72283, 709.78, 1e5, 1e6, np.inf, np.nan]
+    some += [info.tiny, info.smallest_subnormal, info.max, info.eps, np.pi, np.pi / 2, 1e-40]
+    some = np.array(some).astype(dtype)
+    return np.concatenate([some, -some])
+
+
+def check(found, expected, bound):
+    """At most `bound` ulp away; infinities, NaN and signs of zeros alike."""
+    dtype = found.dtype
+    with np.errstate(all="ignore"):
+        near = expected.astype(dtype)
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(near))
+        finite = np.isfinite(near) & np.isfinite(found)
+        steps = np.maximum(np.spacing(np.abs(near[finite])), np.finfo(dtype).smallest_subnormal)
+        away = np.abs(found[finite].astype(expected.dtype) - expected[finite]) / steps
+    rest = ~finite & ~np.isnan(near)
+    np.testing.assert_array_equal(found[rest], near[rest])
+    assert away.max(initial=0) <= bound
+
+
+def zeros_have_signs(found, expected):
+    zero = (found == 0) & (expected == 0)
+    np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(expected[zero]))
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("name", ONE)
+def test_function_of_one_operand(name, dtype):
+    exact, bound, (low, high) = ONE[name]
+    drawn = rng.uniform(low, high, 20000).astype(dtype)
+    spread = (rng.standard_normal(5000) * 10.0 ** rng.uniform(-4, 4, 5000)).astype(dtype)
+    x = np.concatenate([any_bits(dtype, 20000), drawn, spread, edges(dtype)])
+    with np.errstate(all="ignore"):
+        expected = exact(x.astype(LONG))
+    found = apply(FUNCTIONS[name], x)
+    check(found, expected, bound)
+    zeros_have_signs(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("name", TWO)
+def test_function_of_two_operands(name, dtype):
+    exact, bound = TWO[name]
+    ends = np.meshgrid(edges(dtype), edges(dtype))
+    size = {F32: 40, F64: 140}[dtype]
+    x = [any_bits(dtype, 10000), np.exp(rng.uniform(-5, 5, 20000)), rng.uniform(-8, 8, 3000)]
+    y = [any_bits(dtype, 10000), rng.uniform(-size, size, 20000), rng.integers(-9, 9, 3000)]
+    x, y = (
+        np.concatenate([part.astype(dtype) for part in (*v, e.ravel())])
+        for v, e in zip((x, y), ends)
+    )
+    with np.errstate(all="ignore"):
+        expected = exact(x.astype(LONG), y.astype(LONG))
+    found = apply(FUNCTIONS[name], x, y)
+    check(found, expected, bound)
+    zeros_have_signs(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_logaddexp_errs_by_an_ulp_of_its_operands(dtype):
+    x, y = (rng.uniform(-30, 30, 20000).astype(dtype) for _ in range(2))
+    y[::3] = x[::3]
+    found = apply(FUNCTIONS["logaddexp"], x, y)
+    expected = np.logaddexp(x.astype(LONG), y.astype(LONG))
+    scale = np.maximum(np.abs(np.maximum(x, y)), 1)
+    assert (abs(found - expected) / scale).max() <= 2 * np.finfo(dtype).eps
+    ends = [v.ravel() for v in np.meshgrid(edges(dtype), edges(dtype))]
+    with np.errstate(all="ignore"):
+        expected = np.logaddexp(*ends)
+    np.testing.assert_allclose(apply(FUNCTIONS["logaddexp"], *ends), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_function_of_float32(name):
+    exact, bound, (low, high) = SPECIAL[name]
+    drawn = rng.uniform(low, high, 40000).astype(F32)
+    x = np.concatenate([any_bits(F32, 20000), drawn, edges(F32)])
+    x = abs(x) if name == "gammaln" else x
+    with np.errstate(all="ignore"):
+        check(apply(FUNCTIONS[name], x), exact(x.astype(F64)), bound)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_function_of_float64(name):
+    mpmath = pytest.importorskip("mpmath")
+    exact = {
+        "erf": mpmath.erf,
+        "erfc": mpmath.erfc,
+        "ndtr": mpmath.ncdf,
+        "gammaln": mpmath.loggamma,
+    }
+    _, bound, (low, high) = SPECIAL[name]
+    x = np.concatenate([rng.uniform(low, high, 1500), rng.uniform(-1, 1, 300)])
+    x = abs(x) if name == "gammaln" else x
+    with mpmath.workdps(30):
+        expected = np.array([LONG(mpmath.nstr(exact[name](mpmath.mpf(v)), 25)) for v in x])
+    check(apply(FUNCTIONS[name], x), expected, bound)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_gammaln_left_of_zero(dtype):
+    x = -np.concatenate([rng.uniform(0, 20, 5000), 10.0 ** rng.uniform(-30, 0, 500)]).astype(dtype)
+    expected = scipy.special.gammaln(x.astype(F64))
+    found = apply(FUNCTIONS["gammaln"], x)
+    scale = np.maximum(abs(expected), abs(scipy.special.gammaln(-x.astype(F64)))) + 1
+    assert (abs(found - expected) / scale).max() <= 8 * np.finfo(dtype).eps
+    integers = -np.arange(6, dtype=dtype)
+    assert np.isinf(apply(FUNCTIONS["gammaln"], integers)).all()
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "log_sigmoid"])
+def test_activation(name):
+    x = np.concatenate([rng.uniform(-30, 30, 5000), edges(F64)])
+    exact = {
+        "gelu": lambda x: x * scipy.special.ndtr(x),
+        "silu": lambda x: x * scipy.special.expit(x),
+        "log_sigmoid": scipy.special.log_expit,
+    }[name]
+    with np.errstate(all="ignore"):
+        expected = np.where(np.isneginf(x) & (name != "log_sigmoid"), -0.0, exact(x))
+    # SciPy's own ndtr is 1e-13 off where it is small
+    rtol = 1e-12 if name == "gelu" else 1e-14
+    np.testing.assert_allclose(apply(FUNCTIONS[name], x), expected, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_bits_do_not_depend_on_the_number_of_lanes(name):
+    operands = 2 if name in (*TWO, "logaddexp", "maximum", "minimum") else 1
+    for dtype, lanes in ((F32, (1, 4, 16)), (F64, (1, 2, 8))):
+        x = np.concatenate([any_bits(dtype, 300), rng.uniform(-9, 9, 301).astype(dtype)])
+        given = [x, x[::-1].copy()][:operands]
+        native = apply(FUNCTIONS[name], *given)
+        for count in lanes:
+            found = apply(FUNCTIONS[name], *given, lanes=count)
+            np.testing.assert_array_equal(found, native)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf", "expit", "atan", "cbrt"])
+def test_rising_functions_rise(name):
+    """Over neighbouring floats the error may turn a step around by an ulp, no more."""
+    x = np.sort(np.abs(any_bits(F32, 200000)))
+    x = x[np.isfinite(x)]
+    y = apply(FUNCTIONS[name], x if name == "log" else np.concatenate([-x[::-1], x]))
+    with np.errstate(invalid="ignore"):
+        fall = np.maximum(y[:-1] - y[1:], 0)[np.isfinite(y[1:])]
+    assert (fall <= 2 * np.spacing(np.abs(y[1:][np.isfinite(y[1:])]))).all()
+
+
+@pytest.mark.parametrize("cpu", ["znver4", "sapphirerapids", "generic"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_text_for_other_processors_becomes_an_object(name, cpu, monkeypatch):
+    wide = {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma"}
+    target = Host(cpu, frozenset(wide if cpu != "generic" else ()), 64, 1)
+    monkeypatch.setattr("funct.kernels.llvm.emitter.host", lambda: target)
+    operands = 2 if name in (*TWO, "logaddexp", "maximum", "minimum") else 1
+    printed = text(FUNCTIONS[name], "f32", operands, 16)
+    assert len(emit(printed, target)) > 500
+
+
+def test_avx512_scales_by_its_own_instruction(monkeypatch):
+    target = Host("znver4", frozenset({"avx512f"}), 64, 1)
+    monkeypatch.setattr("funct.kernels.llvm.emitter.host", lambda: target)
+    assert "avx512.mask.scalef" in text(FUNCTIONS["exp"], "f64", 1, 8)
+    monkeypatch.setattr("funct.kernels.llvm.emitter.host", host)
+    if not host().has("avx512f"):
+        assert "avx512" not in text(FUNCTIONS["exp"], "f64", 1, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*ONE, *SPECIAL])
+def test_every_float32(name):
+    """All 2^32 of them, against float64."""
+    exact, bound, _ = (ONE | SPECIAL)[name]
+    step = 1 << 22
+    for start in range(0, 1 << 32, step):
+        x = np.arange(start, start + step, dtype=np.uint64).astype(np.uint32).view(F32)
+        x = abs(x) if name == "gammaln" else x
+        with np.errstate(all="ignore"):
+            check(apply(FUNCTIONS[name], x), exact(x.astype(F64)), bound)
