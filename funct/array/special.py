@@ -18,6 +18,7 @@ from typing import Any
 
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.direct import direct
 from funct.array.distributions import bdtr as bdtr
 from funct.array.distributions import bdtrc as bdtrc
 from funct.array.distributions import bdtri as bdtri
@@ -36,6 +37,7 @@ from funct.array.distributions import pdtr as pdtr
 from funct.array.distributions import pdtrc as pdtrc
 from funct.array.distributions import pdtri as pdtri
 from funct.array.statistical import logsumexp as _logsumexp
+from funct.kernels import special as kernels
 from funct.ops import expm1 as expm1
 from funct.ops import log1p as log1p
 from funct.ops import sigmoid as expit
@@ -115,6 +117,7 @@ from funct.ops.special import polygamma as polygamma
 from funct.ops.special import pseudo_huber as pseudo_huber
 from funct.ops.special import psi as digamma
 from funct.ops.special import psi as psi
+from funct.ops.special import radian as radian
 from funct.ops.special import rel_entr as rel_entr
 from funct.ops.special import rgamma as rgamma
 from funct.ops.special import sinc as sinc
@@ -161,42 +164,50 @@ def zeta(x: Any, q: Any = None, /) -> Any:
     return ops.special.riemann_zeta(x) if q is None else ops.special.zeta(x, q)
 
 
+@direct("fresnel", gives=tuple)
 def fresnel(z: Any, /) -> tuple[Any, Any]:
     """Fresnel integrals S and C: those of sin and cos of pi t**2 / 2 from 0 to z."""
     return ops.special.fresnel_s(z), ops.special.fresnel_c(z)
 
 
+@direct("sici", gives=tuple)
 def sici(x: Any, /) -> tuple[Any, Any]:
     """Sine and cosine integrals."""
     return ops.special.sici_s(x), ops.special.sici_c(x)
 
 
+@direct("shichi", gives=tuple)
 def shichi(x: Any, /) -> tuple[Any, Any]:
     """Hyperbolic sine and cosine integrals."""
     return ops.special.shichi_s(x), ops.special.shichi_c(x)
 
 
+@direct("airy", gives=tuple)
 def airy(z: Any, /) -> tuple[Any, Any, Any, Any]:
     """Airy functions and their derivatives: Ai, Ai', Bi, Bi'."""
     s = ops.special
     return s.airy_ai(z), s.airy_aip(z), s.airy_bi(z), s.airy_bip(z)
 
 
+@direct("lambertw")
 def lambertw(z: Any, k: int = 0) -> Any:
     """The w with w * exp(w) = z on branch k; complex, for real z too."""
     return ops.special.lambertw(z, k)
 
 
+@direct("jv")
 def jn(n: Any, x: Any, /) -> Any:
     """Bessel function of the first kind; another name of `jv`."""
     return ops.special.jv(n, x)
 
 
+@direct(kernels.hankel1, arrays="doubles", rounding=1e-12)
 def hankel1(v: Any, z: Any, /) -> Any:
     """Hankel function of the first kind, jv + 1j * yv."""
     return ops.special.jv(v, z) + 1j * ops.special.yv(v, z)
 
 
+@direct(kernels.hankel2, arrays="doubles", rounding=1e-12)
 def hankel2(v: Any, z: Any, /) -> Any:
     """Hankel function of the second kind, jv - 1j * yv."""
     return ops.special.jv(v, z) - 1j * ops.special.yv(v, z)
@@ -210,21 +221,25 @@ def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     return y / 2.0**n
 
 
+@direct("jvp", rounding=1e-12)
 def jvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of jv(v, z) in z."""
     return _derivative(ops.special.jv, v, z, n, -1.0)
 
 
+@direct("yvp", rounding=1e-12)
 def yvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of yv(v, z) in z."""
     return _derivative(ops.special.yv, v, z, n, -1.0)
 
 
+@direct("ivp", rounding=1e-12)
 def ivp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of iv(v, z) in z."""
     return _derivative(ops.special.iv, v, z, n, 1.0)
 
 
+@direct("kvp", rounding=1e-12)
 def kvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of kv(v, z) in z."""
     return (-1.0) ** n * _derivative(ops.special.kv, v, z, n, 1.0)
@@ -244,22 +259,19 @@ def factorial(n: Any) -> Any:
     return ops.where(below, 0.0, ops.special.gamma(ops.where(below, 0.0, n) + 1.0))
 
 
+@direct(kernels.comb, arrays="doubles")
 def comb(n: Any, k: Any) -> Any:
     """Number of choices of k out of n things; 0 unless 0 <= k <= n."""
     outside = ops.logical_or(ops.less(k, 0), ops.greater(k, n))
     return ops.where(outside, 0.0, ops.special.binom(n, ops.where(outside, 0.0, k)))
 
 
+@direct(kernels.perm, arrays="doubles")
 def perm(n: Any, k: Any) -> Any:
     """Number of ordered choices of k out of n things; 0 unless 0 <= k <= n."""
     outside = ops.logical_or(ops.less(k, 0), ops.greater(k, n))
     inside = ops.where(outside, 0.0, k)
     return ops.where(outside, 0.0, ops.special.poch(n - inside + 1.0, inside))
-
-
-def radian(d: Any, m: Any, s: Any, /) -> Any:
-    """The angle of d degrees, m minutes and s seconds."""
-    return (d + (m + s / 60.0) / 60.0) * (math.pi / 180.0)
 
 
 def softplus(x: Any) -> Any:

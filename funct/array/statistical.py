@@ -11,6 +11,7 @@ from funct import ops
 from funct.array.axes import integers, normal_axes, normal_axis, real_number
 from funct.array.conversion import as_tensor
 from funct.array.creation import asarray
+from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import concat, reshape
 from funct.array.tensor import Array
@@ -18,6 +19,7 @@ from funct.core import NARROW
 from funct.errors import ShapeError
 from funct.kernels import scans
 from funct.ops.families import wrap
+from funct.kernels import statistical as kernels
 
 __all__ = [
     "all", "any", "corrcoef", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",
@@ -32,6 +34,7 @@ def _cast(name: str, x: Any, dtype: Any) -> Any:
     return x if dtype == x.dtype else ops.astype(x, dtype)
 
 
+@direct(kernels.sum)
 def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over axis (None: all). Small integers widen to the default integer.
 
@@ -47,6 +50,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
     return y if dtype is None else _cast("sum", y, dtype)
 
 
+@direct(kernels.prod)
 def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over axis (None: all). The derivative is exact where factors are 0."""
     x = as_tensor("prod", x)
@@ -56,18 +60,21 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
     )
 
 
+@direct(kernels.max)
 def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over axis (None: all); equal elements share the derivative."""
     x = as_tensor("max", x)
     return ops.reduce_max(x, normal_axes("max", axis, len(x.shape)), keepdims)
 
 
+@direct(kernels.min)
 def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over axis (None: all); equal elements share the derivative."""
     x = as_tensor("min", x)
     return ops.reduce_min(x, normal_axes("min", axis, len(x.shape)), keepdims)
 
 
+@direct(kernels.mean)
 def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis (None: all)."""
     x = as_tensor("mean", x)
@@ -75,6 +82,7 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     return ops.mean_of(ops.reduce_sum(x, axes, keepdims), x, axes)
 
 
+@direct(kernels.var)
 def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Variance over axis: squared distance from the mean, divided by n - correction."""
     x = as_tensor("var", x)
@@ -87,18 +95,21 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
     return total / (n if correction == 0.0 else n - correction)
 
 
+@direct(kernels.std)
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation over axis: the square root of `var`."""
     x = as_tensor("std", x)
     return ops.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
+@direct(kernels.all)
 def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether every element along axis is true."""
     x = as_tensor("all", x)
     return ops.all(x, normal_axes("all", axis, len(x.shape)), keepdims)
 
 
+@direct(kernels.any)
 def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether some element along axis is true."""
     x = as_tensor("any", x)
@@ -182,6 +193,7 @@ def _scan(op: Any, name: str, x: Any, axis: int | None, dtype: Any, initial: Any
     return ops.concat(first, y, k)
 
 
+@direct(kernels.cumulative_sum)
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
@@ -192,6 +204,7 @@ def cumulative_sum(
     )
 
 
+@direct(kernels.cumulative_prod)
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
@@ -202,6 +215,7 @@ def cumulative_prod(
     )
 
 
+@direct(kernels.diff)
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """n-th differences along axis."""
     x = as_tensor("diff", x)
@@ -219,6 +233,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     return y
 
 
+@direct(kernels.cumulative_max)
 def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
     """The largest element so far along axis, NaN kept; the first of equal ones has the derivative.
 
@@ -228,6 +243,7 @@ def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
     return _running("cumulative_max", x, axis, True)
 
 
+@direct(kernels.cumulative_min)
 def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
     """The smallest element so far along axis; as `cumulative_max`."""
     x = as_tensor("cumulative_min", x)

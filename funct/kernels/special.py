@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "by_name", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln", "in_double",
-    "keep_dtype", "poisson_quantile",
+    "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln", "hankel1",
+    "hankel2", "in_double", "keep_dtype", "perm", "poisson_quantile",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
 
+ndarray = np.ndarray
+
 _DOUBLE = np.dtype(np.float64)
-_DOUBLES = {_DOUBLE}
+_COMPLEX = np.dtype(np.complex128)
 
 
 @functools.cache
@@ -47,19 +49,24 @@ def keep_dtype(f: Raw) -> Raw:
 
     @functools.wraps(f)
     def raw(*args: Any) -> Any:
-        if {getattr(a, "dtype", None) for a in args} == _DOUBLES:
-            return f(*args)
-        kind = _result_dtype(args)
-        wide = np.dtype(np.float32) if kind.itemsize <= 2 else kind
-        real = np.empty(0, wide).real.dtype
-        y = f(*[np.asarray(a, wide if np.iscomplexobj(a) else real) for a in args])
-        if kind.itemsize <= 2:
-            return y.astype(kind)
-        if y.real.dtype == real:
-            return y
-        return y.astype(np.result_type(real, np.complex64) if y.dtype.kind == "c" else real)
+        for a in args:
+            if a.__class__ is not ndarray or (a.dtype is not _DOUBLE and a.dtype is not _COMPLEX):
+                return _in_one_precision(f, args)
+        return f(*args)
 
     return raw
+
+
+def _in_one_precision(f: Raw, args: tuple[Any, ...]) -> Any:
+    kind = _result_dtype(args)
+    wide = np.dtype(np.float32) if kind.itemsize <= 2 else kind
+    real = np.empty(0, wide).real.dtype
+    y = f(*[np.asarray(a, wide if np.iscomplexobj(a) else real) for a in args])
+    if kind.itemsize <= 2:
+        return y.astype(kind)
+    if y.real.dtype == real:
+        return y
+    return y.astype(np.result_type(real, np.complex64) if y.dtype.kind == "c" else real)
 
 
 def in_double(operands: int) -> Callable[[Raw], Raw]:
@@ -83,11 +90,46 @@ def in_double(operands: int) -> Callable[[Raw], Raw]:
 def by_name(name: str) -> Raw:
     """SciPy's elementwise function of that name, for operands of any floating dtype."""
 
+    f: Raw | None = None
+
     def raw(*args: Any) -> Any:
-        return find(name)(*args)
+        nonlocal f
+        if f is None:
+            f = find(name)
+        for a in args:
+            if a.__class__ is not ndarray or (a.dtype is not _DOUBLE and a.dtype is not _COMPLEX):
+                return _in_one_precision(f, args)
+        return f(*args)
 
     raw.__name__ = name
-    return keep_dtype(raw)
+    return raw
+
+
+def hankel1(v: Any, z: Any) -> Any:
+    """jv + 1j yv of positive z; None for others, where SciPy continues it to the complex plane."""
+    return find("hankel1")(v, z) if z.item(z.argmin()) > 0 else None
+
+
+def hankel2(v: Any, z: Any) -> Any:
+    """jv - 1j yv of positive z."""
+    return find("hankel2")(v, z) if z.item(z.argmin()) > 0 else None
+
+
+def comb(n: Any, k: Any) -> Any:
+    """Number of choices of k out of n things; 0 unless 0 <= k <= n."""
+    outside = (k < 0) | (k > n)
+    if not np.count_nonzero(outside):
+        return find("binom")(n, k)
+    return np.where(outside, 0.0, find("binom")(n, np.where(outside, 0.0, k)))
+
+
+def perm(n: Any, k: Any) -> Any:
+    """Number of ordered choices of k out of n things; 0 unless 0 <= k <= n."""
+    outside = (k < 0) | (k > n)
+    if not np.count_nonzero(outside):
+        return find("poch")(n - k + 1.0, k)
+    inside = np.where(outside, 0.0, k)
+    return np.where(outside, 0.0, find("poch")(n - inside + 1.0, inside))
 
 
 def erf(x: NDArray[Any], /) -> NDArray[Any]:
@@ -122,6 +164,8 @@ _gammaln, _digamma = by_name("gammaln"), by_name("digamma")
 @keep_dtype
 def expn(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     """∫₁^∞ e^−xt / tⁿ dt; for n ≤ 0, which SciPy lacks, by DLMF 8.19.1: Γ(1 − n, x) xⁿ⁻¹."""
+    if n.size == 1 and n.item() > 0:
+        return find("expn")(n, x)
     below = n <= 0
     a = np.where(below, 1.0 - n, 1.0).astype(x.dtype)
     finite = np.where(x > 0, x, 1.0).astype(x.dtype)

@@ -251,16 +251,30 @@ def _variadic(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typed(prim: Primitive) -> Callable[..., Any]:
-    n = len(prim.rules)
+    n, raw = len(prim.rules), prim.raw
     weak = [i for i, rule in enumerate(prim.rules) if not isinstance(rule, Absent)]
 
     def op(*args: Any) -> Any:
-        known = [a.data for a in args[:n] if a.__class__ is Array]
-        if len(known) == n:
-            try:
-                return wrap(prim.raw(*known, *args[n:]))
-            except Exception as error:
-                raise explain(prim, args[:n], args[n:], error) from None
+        raws, numbers = [], False
+        for a in args:
+            if a.__class__ is Array:
+                raws.append(a.data)
+            elif a.__class__ is float or a.__class__ is int:
+                raws.append(a)
+                numbers = True
+            else:
+                break
+        if len(raws) < n or (numbers and not _as_doubles(raws, n)):
+            return general(args)
+        try:
+            d = raw(*raws)
+        except Exception as error:
+            raise explain(prim, args[:n], args[n:], error) from None
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        return r
+
+    def general(args: tuple[Any, ...]) -> Any:
         operands = list(args[:n])
         dtypes = [a.dtype for a in operands if isinstance(a, Value)]
         if dtypes and len(dtypes) < n:
@@ -276,6 +290,23 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
         return bind(prim, operands, args[n:])
 
     return op
+
+
+_DOUBLE = np.dtype(np.float64)
+
+
+def _as_doubles(raws: list[Any], n: int) -> bool:
+    """Turn the Python numbers among n operands into float64; False unless the others have it."""
+    known = False
+    for i in range(n):
+        a = raws[i]
+        if a.__class__ is not ndarray:
+            raws[i] = np.asarray(a, _DOUBLE)
+        elif a.dtype is _DOUBLE:
+            known = True
+        else:
+            return False
+    return known
 
 
 def structural(

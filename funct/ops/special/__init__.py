@@ -44,6 +44,7 @@ from funct.ops.special.elementary import kl_div as kl_div
 from funct.ops.special.elementary import log_expit as log_expit
 from funct.ops.special.elementary import logit as logit
 from funct.ops.special.elementary import pseudo_huber as pseudo_huber
+from funct.ops.special.elementary import radian as radian
 from funct.ops.special.elementary import rel_entr as rel_entr
 from funct.ops.special.elementary import sindg as sindg
 from funct.ops.special.elementary import tandg as tandg
@@ -133,9 +134,9 @@ __all__ = [
     "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0",
     "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
     "log_ndtr", "loggamma", "logit", "lpmv", "ndtr", "ndtri", "ndtri_exp", "owens_t", "poch",
-    "poisson_quantile", "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "riemann_slope",
-    "riemann_zeta", "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence",
-    "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg",
-    "wofz", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta",
+    "poisson_quantile", "polygamma", "pseudo_huber", "psi", "radian", "rel_entr", "rgamma",
+    "riemann_slope", "riemann_zeta", "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg",
+    "spence", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit",
+    "tandg", "wofz", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta",
     "zeta_slope", "zetac",
 ]  # fmt: skip

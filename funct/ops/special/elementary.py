@@ -13,7 +13,7 @@ from funct.ops.special.room import room
 __all__ = [
     "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "entr", "exp10", "exp2",
     "huber", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit", "logit", "pseudo_huber",
-    "rel_entr", "sindg", "tandg", "xlog1py", "xlogy",
+    "radian", "rel_entr", "sindg", "tandg", "xlog1py", "xlogy",
 ]  # fmt: skip
 
 _ANY = reals()
@@ -47,6 +47,29 @@ def _onnx_log_expit(w: Any, x: str) -> str:
 @room("log_expit", _log_expit_rule, onnx=_onnx_log_expit, samples=_ANY)
 def log_expit(x: Operand, /) -> Value:
     """log(sigmoid(x)), without underflow."""
+
+
+def _radian_rule_d(g: Value) -> Value:
+    return g * (math.pi / 180.0)
+
+
+def _radian_rule_m(g: Value) -> Value:
+    return g * (math.pi / (180.0 * 60.0))
+
+
+def _radian_rule_s(g: Value) -> Value:
+    return g * (math.pi / (180.0 * 3600.0))
+
+
+@room(
+    "radian",
+    _radian_rule_d,
+    _radian_rule_m,
+    _radian_rule_s,
+    samples=ranges((-90.0, 90.0), (0.0, 60.0), (0.0, 60.0)),
+)
+def radian(d: Operand, m: Operand, s: Operand, /) -> Value:
+    """The angle of d degrees, m minutes and s seconds."""
 
 
 def _xlogy_rule_x(g: Value, x: Value, y: Value) -> Value:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from funct import ops
 from funct.core import Absent, Operand, Value
 from funct.kernels import special as kernels
@@ -94,7 +96,7 @@ def _wofz_rule(g: Value, ans: Value, z: Value) -> Value:
 
 
 def _wofz(z: Any) -> Any:
-    return _faddeeva(z + 0j)
+    return _faddeeva(z if z.__class__ is np.ndarray and z.dtype == np.float64 else z + 0j)
 
 
 _faddeeva = kernels.by_name("wofz")

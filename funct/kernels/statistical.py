@@ -1,0 +1,279 @@
+"""Reductions and scans of ndarrays with the standard's arguments, in NumPy's cheapest spelling.
+
+Each gives, bit for bit, what the function of its name in `funct.array` composes of primitives, or
+None where that takes more care: narrow dtypes, empty axes, arguments that are seldom given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "all", "any", "argmax", "argmin", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "diff", "max", "mean", "min", "nanargmax", "nanargmin", "nancumprod",
+    "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod",
+    "std", "sum", "trapezoid", "var",
+]  # fmt: skip
+
+# The ufuncs' own reductions, called by position: np.sum costs twice as much.
+_add: Any = np.add.reduce
+_multiply: Any = np.multiply.reduce
+_maximum: Any = np.maximum.reduce
+_minimum: Any = np.minimum.reduce
+_and: Any = np.logical_and.reduce
+_or: Any = np.logical_or.reduce
+
+_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
+
+
+def sum(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Sum over axis."""
+    if dtype is None and x.dtype.num < _NATIVE and (axis is None or x.ndim):
+        return _add(x, axis, None, None, keepdims)
+    return None
+
+
+def prod(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Product over axis."""
+    if dtype is None and x.dtype.num < _NATIVE and (axis is None or x.ndim):
+        return _multiply(x, axis, None, None, keepdims)
+    return None
+
+
+def max(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Maximum over axis."""
+    return _maximum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+
+
+def min(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Minimum over axis."""
+    return _minimum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+
+
+def all(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Whether every element along axis is true."""
+    return _and(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+
+
+def any(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Whether some element along axis is true."""
+    return _or(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+
+
+def argmax(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Index of the first maximum."""
+    if axis is not None and not x.ndim:
+        return None
+    return x.argmax(axis, keepdims=True) if keepdims else x.argmax(axis)
+
+
+def argmin(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Index of the first minimum."""
+    if axis is not None and not x.ndim:
+        return None
+    return x.argmin(axis, keepdims=True) if keepdims else x.argmin(axis)
+
+
+def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Arithmetic mean over axis."""
+    n = _count(x, axis)
+    return _add(x, axis, None, None, keepdims) / n if n else None
+
+
+def _count(x: Any, axis: Any) -> int:
+    """How many elements are reduced; 0 where this is not for us."""
+    if x.dtype.num >= _NATIVE:
+        return 0
+    if axis is None:
+        return x.size
+    if axis.__class__ is int:
+        return x.shape[axis]
+    n = 1
+    for a in axis:
+        n *= x.shape[a]
+    return n
+
+
+def var(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Variance over axis."""
+    n = _count(x, axis)
+    if not n or n <= correction or x.dtype.kind == "c":
+        return None
+    apart = x - _add(x, axis, None, None, axis is not None) / n
+    total = _add(apart * apart, axis, None, None, keepdims)
+    return total / (n if correction == 0.0 else n - correction)
+
+
+def std(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """Standard deviation over axis."""
+    square = var(x, axis=axis, correction=correction, keepdims=keepdims)
+    return None if square is None else np.sqrt(square)
+
+
+# Scans --------------------------------------------------------------------------------------------
+
+
+def cumulative_sum(
+    x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Running sum along axis."""
+    return _scan(np.add, x, axis, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(
+    x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Running product along axis."""
+    return _scan(np.multiply, x, axis, dtype, 1 if include_initial else None)
+
+
+def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any:
+    if dtype is not None or x.dtype.num >= _NATIVE:
+        return None
+    if axis is None and x.ndim == 1:
+        axis = 0
+    if axis.__class__ is not int or not x.ndim:
+        return None
+    y = ufunc.accumulate(x, axis)
+    if initial is None:
+        return y
+    if x.ndim > 1:
+        return None
+    out = np.empty(y.size + 1, y.dtype)
+    out[0] = initial
+    out[1:] = y
+    return out
+
+
+def cumulative_max(x: Any, *, axis: Any = None) -> Any:
+    """The largest element so far along axis."""
+    return _running(np.maximum, x, axis)
+
+
+def cumulative_min(x: Any, *, axis: Any = None) -> Any:
+    """The smallest element so far along axis."""
+    return _running(np.minimum, x, axis)
+
+
+def _running(ufunc: Any, x: Any, axis: Any) -> Any:
+    if axis is None and x.ndim == 1:
+        axis = 0
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE or x.dtype.kind == "c" or not x.ndim:
+        return None
+    y = ufunc.accumulate(x, axis)
+    return y if np.count_nonzero(y) == y.size else None  # of 0 and -0 NumPy takes the later one
+
+
+def diff(x: Any, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences along axis."""
+    if n.__class__ is not int or n != 1 or prepend is not None or append is not None:
+        return None
+    if x.ndim == 1 and (axis == -1 or axis == 0):
+        return x[1:] - x[:-1]
+    return x[..., 1:] - x[..., :-1] if axis == -1 and x.ndim else None
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Integral along the last axis over steps of dx."""
+    if x is not None or dx.__class__ is not float or axis != -1 or y.dtype.kind != "f":
+        return None
+    pairs = y[1:] + y[:-1] if y.ndim == 1 else y[..., 1:] + y[..., :-1]
+    return _add(dx * pairs, -1) / 2
+
+
+# Without NaN --------------------------------------------------------------------------------------
+
+# A result that is no NaN has seen none: then it is that of the plain function.
+
+
+def _clean(y: Any) -> Any:
+    if y is None:
+        return None
+    return y if (y == y if y.ndim == 0 else (y == y).all()) else None
+
+
+def nansum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Sum of what is not NaN."""
+    return _clean(sum(x, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def nanprod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Product of what is not NaN."""
+    return _clean(prod(x, axis=axis, dtype=dtype, keepdims=keepdims))
+
+
+def nanmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Maximum of what is not NaN."""
+    return _clean(max(x, axis=axis, keepdims=keepdims))
+
+
+def nanmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Minimum of what is not NaN."""
+    return _clean(min(x, axis=axis, keepdims=keepdims))
+
+
+def nanmean(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+    """Mean of what is not NaN."""
+    return None if dtype is not None else _clean(mean(x, axis=axis, keepdims=keepdims))
+
+
+def nanvar(
+    x: Any,
+    axis: Any = None,
+    *,
+    dtype: Any = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+) -> Any:
+    """Variance of what is not NaN."""
+    if dtype is not None:
+        return None
+    c = correction if ddof is None else ddof
+    return _clean(var(x, axis=axis, correction=c, keepdims=keepdims))
+
+
+def nanstd(x: Any, axis: Any = None, **options: Any) -> Any:
+    """Standard deviation of what is not NaN."""
+    square = nanvar(x, axis, **options)
+    return None if square is None else np.sqrt(square)
+
+
+def nanargmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Index of the first maximum of what is not NaN."""
+    return _place(x, x.argmax, axis, keepdims)
+
+
+def nanargmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Index of the first minimum of what is not NaN."""
+    return _place(x, x.argmin, axis, keepdims)
+
+
+def _place(x: Any, find: Any, axis: Any, keepdims: bool) -> Any:
+    if axis is not None or keepdims:
+        return None
+    at = find()
+    found = x.item(at)
+    return at if found == found else None  # NaN comes first where there is one
+
+
+def nancumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+    """Running sum along axis, NaN counted as 0."""
+    return _without(np.add, x, axis, dtype)
+
+
+def nancumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+    """Running product along axis, NaN counted as 1."""
+    return _without(np.multiply, x, axis, dtype)
+
+
+def _without(ufunc: Any, x: Any, axis: Any, dtype: Any) -> Any:
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    y = _scan(ufunc, x, axis, dtype, None)
+    if y is None or y.ndim != 1 or not y.size:
+        return None
+    last = y.item(-1)
+    return y if last == last else None
