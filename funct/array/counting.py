@@ -15,12 +15,14 @@ from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor
 from funct.array.creation import arange, asarray, count, full
+from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 from funct.array.statistical import max as greatest
 from funct.array.statistical import min as least
 from funct.array.tensor import Array
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels import searching as kernels
 from funct.ops.families import constant, wrap
 
 __all__ = [
@@ -63,6 +65,7 @@ def bincount(
     return _sum_by(weights, x, length)
 
 
+@direct(kernels.segment_sum, arrays="all")
 def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None) -> Any:
     """Sums of the slices data[i] that have one segment_ids[i]: row k of the result is segment k.
 
@@ -83,6 +86,7 @@ def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None)
     return _sum_by(data, ids, _groups("segment_sum", ids) if num_segments is None else num_segments)
 
 
+@direct(kernels.one_hot)
 def one_hot(x: Any, num_classes: int, /, *, dtype: Any = None, axis: int = -1) -> Any:
     """1 at the index that x holds, 0 elsewhere, along a new axis of length num_classes.
 
@@ -105,6 +109,7 @@ def one_hot(x: Any, num_classes: int, /, *, dtype: Any = None, axis: int = -1) -
     return ops.astype(hits, _FLOAT64 if dtype is None else as_dtype("one_hot", dtype))
 
 
+@direct(kernels.digitize, arrays="all")
 def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
     """The bin of each element: i where bins[i-1] <= x < bins[i], 0 and len(bins) outside.
 

@@ -15,15 +15,18 @@ from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.conversion import as_tensor
 from funct.array.creation import asarray, full
+from funct.array.direct import direct
 from funct.array.dtypes import result_type
 from funct.array.searching import take_along_axis
 from funct.array.tensor import Array, Tensor
 from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels import quantiles as kernels
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 
 
+@direct(kernels.median)
 def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Median over axis (None: all); the mean of the two middle elements where the number is even.
 
@@ -39,12 +42,14 @@ def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _quantile("median", x, 0.5, axis, "linear", keepdims, None, False)
 
 
+@direct(kernels.nanmedian)
 def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """`median` of the elements that are not NaN; NaN where there are none."""
     x = as_tensor("nanmedian", x)
     return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims, None, True)
 
 
+@direct(kernels.quantile)
 def quantile(
     x: Any,
     q: Any,
@@ -72,6 +77,7 @@ def quantile(
     return _quantile("quantile", x, q, axis, method, keepdims, weights, False)
 
 
+@direct(kernels.nanquantile)
 def nanquantile(
     x: Any,
     q: Any,

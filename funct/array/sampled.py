@@ -11,7 +11,7 @@ from funct.array.axes import normal_axis
 from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
-from funct.kernels import statistical as kernels
+from funct.kernels import sampled as kernels
 
 __all__ = ["convolve", "interp", "trapezoid"]
 
@@ -43,6 +43,7 @@ def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
     return z[before : before + x.shape[0]]
 
 
+@direct(kernels.interp, arrays="all")
 def interp(
     x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:

@@ -14,6 +14,7 @@ from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape
 from funct.array.tensor import Array, Tensor
 from funct.errors import DTypeError, ShapeError
+from funct.kernels import searching as kernels
 from funct.kernels import statistical
 from funct.ops.families import wrap
 
@@ -76,18 +77,21 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     return ops.searchsorted(x1, x2, side)
 
 
+@direct(kernels.sort)
 def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along axis."""
     x = as_tensor("sort", x)
     return ops.sort(x, normal_axis("sort", axis, len(x.shape)), bool(descending))
 
 
+@direct(kernels.argsort)
 def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
     x = as_tensor("argsort", x)
     return ops.argsort(x, normal_axis("argsort", axis, len(x.shape)), bool(descending))
 
 
+@direct(kernels.top_k, gives=tuple)
 def top_k(x: Any, k: int, /, *, axis: int = -1) -> tuple[Any, Any]:
     """The k largest elements along axis in descending order, and their indices."""
     x = as_tensor("top_k", x)

@@ -14,9 +14,11 @@ import numpy as np
 from funct import ops
 from funct.array.conversion import as_tensor, asarray, promoted
 from funct.array.creation import full
+from funct.array.direct import direct
 from funct.array.manipulation import reshape
 from funct.array.tensor import Tensor
 from funct.core import NARROW
+from funct.kernels import searching as kernels
 from funct.ops.families import constant
 
 __all__ = [
@@ -48,6 +50,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Any
 
 
+@direct(kernels.unique_all, gives=UniqueAll._make)
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct elements of x in ascending order, and where and how often each stands.
 
@@ -77,6 +80,7 @@ def _distinct(x: Any, *, inverse: bool = False, counts: bool = False) -> list[An
     return [ops.take(flat, places[0], 0), *places]
 
 
+@direct(kernels.unique_counts, gives=UniqueCounts._make)
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements of x in ascending order, and how often each occurs."""
     x = as_tensor("unique_counts", x)
@@ -84,6 +88,7 @@ def unique_counts(x: Any, /) -> UniqueCounts:
     return UniqueCounts(values, counts)
 
 
+@direct(kernels.unique_inverse, gives=UniqueInverse._make)
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements of x in ascending order, and the indices that give x from them."""
     x = as_tensor("unique_inverse", x)
@@ -91,6 +96,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
     return UniqueInverse(values, reshape(inverse, x.shape))
 
 
+@direct(kernels.unique_values)
 def unique_values(x: Any, /) -> Any:
     """The distinct elements of x in ascending order; each takes the derivative of its first."""
     x = as_tensor("unique_values", x)

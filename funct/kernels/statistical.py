@@ -14,7 +14,7 @@ __all__ = [
     "all", "any", "argmax", "argmin", "cumulative_max", "cumulative_min", "cumulative_prod",
     "cumulative_sum", "diff", "max", "mean", "min", "nanargmax", "nanargmin", "nancumprod",
     "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod",
-    "std", "sum", "trapezoid", "var",
+    "std", "sum", "var",
 ]  # fmt: skip
 
 # The ufuncs' own reductions, called by position: np.sum costs twice as much.
@@ -173,14 +173,6 @@ def diff(x: Any, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any
     if x.ndim == 1 and (axis == -1 or axis == 0):
         return x[1:] - x[:-1]
     return x[..., 1:] - x[..., :-1] if axis == -1 and x.ndim else None
-
-
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """Integral along the last axis over steps of dx."""
-    if x is not None or dx.__class__ is not float or axis != -1 or y.dtype.kind != "f":
-        return None
-    pairs = y[1:] + y[:-1] if y.ndim == 1 else y[..., 1:] + y[..., :-1]
-    return _add(dx * pairs, -1) / 2
 
 
 # Without NaN --------------------------------------------------------------------------------------

@@ -84,6 +84,68 @@ def _special(count: int) -> Callable[[], Iterator[Call]]:
     return calls
 
 
+def _one_by(*options: dict[str, Any], rest: tuple[Any, ...] = ()) -> Iterator[Call]:
+    for x in _arrays():
+        for option in ({}, *options):
+            yield (x, *rest), option
+
+
+def _quantiles(*firsts: Any) -> Iterator[Call]:
+    for call, options in _reductions():
+        for rest in firsts:
+            yield (*call, *rest), options
+    for q in ((0.3,), (0.0,), (1.0,), (0.75,), (2.0,), (xp.asarray([0.5, 1.0]),), (1,)):
+        for x in (_plain(np.float64, 6), _plain(np.float32, 3, 4), _plain(np.int64, 4)):
+            rest = q if firsts[0] else ()
+            yield (x, *rest), {}
+            yield (x, *rest), {"axis": -1}
+            yield (x, *rest, 0), {"keepdims": True}
+    if firsts[0]:
+        yield (_plain(np.float64, 6), 0.3), {"method": "lower"}
+        yield (_plain(np.float64, 6), 0.3), {"method": "least"}
+
+
+def _indices() -> list[Any]:
+    found = [[0, 2, 1, 2], [3, 0, 0, 7], [-1, 0, 1, 1], [5], []]
+    return [xp.asarray(np.asarray(i, d)) for i in found for d in (np.int64, np.int8)]
+
+
+def _segments() -> Iterator[Call]:
+    for data in _arrays():
+        for ids in _indices():
+            for n in (3, 8, 0, None, 2.0):
+                yield (data[: len(ids)] if data.shape else data, ids, n), {}
+
+
+def _hots() -> Iterator[Call]:
+    for x in (*_indices(), xp.asarray([[0, 1], [2, 2]]), xp.asarray(1), xp.asarray([0.5])):
+        for option in ({}, {"axis": 0}, {"dtype": np.int8}):
+            for n in (3, 0, -1, 2.0):
+                yield (x, n), option
+
+
+def _bins() -> Iterator[Call]:
+    up, down = [-1.0, 0.0, 0.0, 2.5], [3.0, 1.0, -2.0]
+    for bins in (up, down, [0.0, 0.0], [np.nan], [0.0, np.nan], [], [[1.0]]):
+        for x in _arrays():
+            for right in (False, True):
+                yield (x, xp.asarray(bins)), {"right": right}
+
+
+def _curves() -> Iterator[Call]:
+    points = ([0.0, 1.0, 2.5], [-1.0, -1.0, 2.0], [-np.inf, 0.0, 1.0], [0.0, 1.0, np.inf], [0.5])
+    for at in points:
+        for f in ([1.0, -2.0, 3.0], [np.inf, 0.0, 1.0], [0.0, np.nan, 1.0], [0.0, np.inf, -1.0]):
+            for x in _arrays()[::5]:
+                args = (x, xp.asarray(at), xp.asarray(f[: len(at)]))
+                yield args, {}
+                yield (*args, -7.0, 9), {}
+                yield args, {"right": 1.5}
+            yield args, {"period": 2.0}
+    yield (xp.asarray(0.5), xp.asarray([0.0, 1.0]), xp.asarray([1.0])), {}
+
+
+_ORDERS = ({"axis": 0}, {"descending": True}, {"axis": 0, "descending": True}, {"axis": 7})
 _DDOF = ({"correction": 1}, {"correction": 0.5}, {"correction": 9}, {"correction": "a"})
 _DTYPE = ({"dtype": np.float32}, {"dtype": "none"})
 _NAN_DDOF = ({"ddof": 1}, {"correction": 9}, {"dtype": np.float32})
@@ -118,9 +180,24 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "nan_statistical.nanstd": lambda: _reductions(*_NAN_DDOF),
     "nan_statistical.nansum": lambda: _reductions(*_DTYPE),
     "nan_statistical.nanvar": lambda: _reductions(*_NAN_DDOF),
+    "counting.digitize": _bins,
+    "counting.one_hot": _hots,
+    "counting.segment_sum": _segments,
+    "quantiles.median": lambda: _quantiles(()),
+    "quantiles.nanmedian": lambda: _quantiles(()),
+    "quantiles.nanquantile": lambda: _quantiles((0.3,), (0.5,)),
+    "quantiles.quantile": lambda: _quantiles((0.3,), (0.5,)),
+    "sampled.interp": _curves,
     "sampled.trapezoid": lambda: _scans({"dx": 0.5}, {"dx": 2}, {"x": xp.asarray([0.0, 1.0])}),
     "searching.argmax": _reductions,
     "searching.argmin": _reductions,
+    "searching.argsort": lambda: _one_by(*_ORDERS),
+    "searching.sort": lambda: _one_by(*_ORDERS),
+    "searching.top_k": lambda: _one_by({"axis": 0}, {"axis": 5}, rest=(2,)),
+    "sets.unique_all": _one_by,
+    "sets.unique_counts": _one_by,
+    "sets.unique_inverse": _one_by,
+    "sets.unique_values": _one_by,
     "special.airy": _special(1),
     "special.comb": _special(2),
     "special.fresnel": _special(1),

@@ -1,0 +1,114 @@
+"""Sorting, searching and set functions of ndarrays with the standard's arguments.
+
+Each gives what the function of its name in `funct.array` composes of primitives, or None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "argsort", "digitize", "one_hot", "segment_sum", "sort", "top_k", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
+
+_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
+_INT64 = np.dtype(np.int64)
+
+
+def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """x sorted along axis."""
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE:
+        return None
+    out = x.copy("K")
+    out.sort(axis, "stable")
+    if not descending:
+        return out
+    return _turned(out, axis)
+
+
+def _turned(x: Any, axis: int) -> Any:
+    if x.ndim == 1:
+        return x[::-1]
+    return x[..., ::-1] if axis == -1 else None
+
+
+def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The permutation that sorts x along axis."""
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE or not x.ndim:
+        return None
+    if not descending:
+        return x.argsort(axis, "stable")
+    if x.ndim > 1 and axis != -1:
+        return None
+    at = _turned(x, axis).argsort(axis, "stable")
+    return x.shape[axis] - 1 - _turned(at, axis)
+
+
+def top_k(x: Any, k: int, *, axis: int = -1) -> Any:
+    """The k largest elements of a vector in descending order, and their indices."""
+    n = x.size
+    if x.ndim != 1 or k.__class__ is not int or not 0 <= k <= n or x.dtype.num >= _NATIVE:
+        return None
+    if axis != -1 and axis != 0:
+        return None
+    at = n - 1 - x[::-1].argsort(0, "stable")[::-1][:k]
+    return x[at], at
+
+
+def unique_all(x: Any) -> Any:
+    """Distinct elements, where each stands first, what gives x from them, how often each occurs."""
+    if x.dtype.num >= _NATIVE:
+        return None
+    v, at, back, counts = np.unique(x.reshape(-1), True, True, True, equal_nan=False)
+    return v, at, back.reshape(x.shape), counts
+
+
+def unique_counts(x: Any) -> Any:
+    """Distinct elements, and how often each occurs."""
+    return np.unique(x, False, False, True) if x.dtype.kind in "iu" else None
+
+
+def unique_inverse(x: Any) -> Any:
+    """Distinct elements, and the indices that give x from them."""
+    if x.dtype.kind not in "iu":
+        return None
+    v, back = np.unique(x.reshape(-1), False, True)
+    return v, back.reshape(x.shape)
+
+
+def unique_values(x: Any) -> Any:
+    """Distinct elements."""
+    return np.unique(x) if x.dtype.kind in "iu" else None
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """The bin of each element."""
+    if bins.ndim != 1 or x.dtype.num >= _NATIVE or bins.dtype.num >= _NATIVE:
+        return None
+    side = "left" if right else "right"
+    if bins[0] <= bins[-1]:
+        return bins.searchsorted(x, side)
+    return bins.size - bins[::-1].searchsorted(x, side) if bins[0] > bins[-1] else None
+
+
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+    """1 at the index that x holds along a new last axis."""
+    if num_classes.__class__ is not int or dtype is not None or axis != -1:
+        return None
+    if x.dtype.kind not in "iu":
+        return None
+    return (x[..., None] == np.arange(num_classes)).astype(np.float64)
+
+
+def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
+    """Sums of the elements that have one id; None where an id is out of range."""
+    n = num_segments
+    if data.dtype != np.float64 or data.ndim != 1 or data.shape != ids.shape:
+        return None
+    if n.__class__ is not int or not data.size:
+        return None
+    out = np.bincount(ids, data, n)
+    return out if out.size == n else None
