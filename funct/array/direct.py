@@ -37,14 +37,12 @@ class Direct:
     """A function with a direct way.
 
     composed: the function by primitives. kernel: its direct way, on buffers. public: what users
-    call. rounding: how much the two may differ, relative to the value; 0 where the kernel repeats
-    the arithmetic.
+    call.
     """
 
     composed: Callable[..., Any]
     kernel: Callable[..., Any] | str
     public: Callable[..., Any]
-    rounding: float
 
 
 DIRECT: dict[str, Direct] = {}
@@ -55,7 +53,6 @@ def direct(
     *,
     arrays: str = "first",
     gives: Gives | None = None,
-    rounding: float = 0.0,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let kernel answer calls of the decorated function in which every array is concrete.
 
@@ -69,7 +66,7 @@ def direct(
     def declare(fun: Callable[P, R]) -> Callable[P, R]:
         way: Any = _WAYS["doubles" if isinstance(kernel, str) else arrays]
         public = functools.wraps(fun)(way(fun, kernel, gives))
-        DIRECT[f"{fun.__module__}.{fun.__name__}"] = Direct(fun, kernel, public, rounding)
+        DIRECT[f"{fun.__module__}.{fun.__name__}"] = Direct(fun, kernel, public)
         return public
 
     return declare

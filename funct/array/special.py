@@ -201,13 +201,11 @@ def jn(n: Any, x: Any, /) -> Any:
     return ops.special.jv(n, x)
 
 
-@direct(kernels.hankel1, arrays="doubles", rounding=1e-12)
 def hankel1(v: Any, z: Any, /) -> Any:
     """Hankel function of the first kind, jv + 1j * yv."""
     return ops.special.jv(v, z) + 1j * ops.special.yv(v, z)
 
 
-@direct(kernels.hankel2, arrays="doubles", rounding=1e-12)
 def hankel2(v: Any, z: Any, /) -> Any:
     """Hankel function of the second kind, jv - 1j * yv."""
     return ops.special.jv(v, z) - 1j * ops.special.yv(v, z)
@@ -221,25 +219,25 @@ def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     return y / 2.0**n
 
 
-@direct("jvp", rounding=1e-12)
+@direct("jvp")
 def jvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of jv(v, z) in z."""
     return _derivative(ops.special.jv, v, z, n, -1.0)
 
 
-@direct("yvp", rounding=1e-12)
+@direct("yvp")
 def yvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of yv(v, z) in z."""
     return _derivative(ops.special.yv, v, z, n, -1.0)
 
 
-@direct("ivp", rounding=1e-12)
+@direct("ivp")
 def ivp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of iv(v, z) in z."""
     return _derivative(ops.special.iv, v, z, n, 1.0)
 
 
-@direct("kvp", rounding=1e-12)
+@direct("kvp")
 def kvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of kv(v, z) in z."""
     return (-1.0) ** n * _derivative(ops.special.kv, v, z, n, 1.0)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln", "hankel1",
-    "hankel2", "in_double", "keep_dtype", "perm", "poisson_quantile",
+    "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln", "in_double",
+    "keep_dtype", "perm", "poisson_quantile",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -103,16 +103,6 @@ def by_name(name: str) -> Raw:
 
     raw.__name__ = name
     return raw
-
-
-def hankel1(v: Any, z: Any) -> Any:
-    """jv + 1j yv of positive z; None for others, where SciPy continues it to the complex plane."""
-    return find("hankel1")(v, z) if z.item(z.argmin()) > 0 else None
-
-
-def hankel2(v: Any, z: Any) -> Any:
-    """jv - 1j yv of positive z."""
-    return find("hankel2")(v, z) if z.item(z.argmin()) > 0 else None
 
 
 def comb(n: Any, k: Any) -> Any:

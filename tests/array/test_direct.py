@@ -74,6 +74,16 @@ def _special(count: int) -> Callable[[], Iterator[Call]]:
         yield tuple(map(xp.asarray, grid)), {}
         yield tuple(map(xp.asarray, grid.astype(np.float32))), {}
         yield tuple(map(xp.asarray, np.abs(np.nan_to_num(grid, posinf=3)).astype(np.int64))), {}
+        rng = np.random.default_rng(3)
+        for low, high in ((0.0, 1.0), (0.5, 20.0), (-4.0, 4.0)):
+            drawn = rng.uniform(low, high, (count, 300))
+            yield tuple(map(xp.asarray, drawn)), {}
+            drawn[-1] = rng.uniform(0.0, 1.0, 300)
+            yield tuple(map(xp.asarray, drawn)), {}
+            if count > 1:
+                for v in (1.5, 3):
+                    yield (v, *[xp.asarray(d) for d in drawn[1:]]), {}
+                    yield (xp.asarray(np.floor(drawn[0])), 7, *map(xp.asarray, drawn[2:])), {}
         for k in range(count):
             for v in (1.0, 2, 0):
                 row = [xp.asarray(g) for g in grid]
@@ -152,20 +162,12 @@ _NAN_DDOF = ({"ddof": 1}, {"correction": 9}, {"dtype": np.float32})
 _DIFF = ({"n": 2}, {"n": 0}, {"n": -1}, {"prepend": xp.asarray([1.0])}, {"n": 1.5})
 
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
-    "distributions.bdtr": _special(3),
-    "distributions.bdtrc": _special(3),
-    "distributions.bdtri": _special(3),
     "distributions.chdtr": _special(2),
     "distributions.chdtrc": _special(2),
     "distributions.chdtri": _special(2),
-    "distributions.fdtr": _special(3),
-    "distributions.fdtrc": _special(3),
     "distributions.fdtri": _special(3),
     "distributions.gdtr": _special(3),
     "distributions.gdtrc": _special(3),
-    "distributions.nbdtr": _special(3),
-    "distributions.nbdtrc": _special(3),
-    "distributions.nbdtri": _special(3),
     "distributions.pdtr": _special(2),
     "distributions.pdtrc": _special(2),
     "distributions.pdtri": _special(2),
@@ -201,8 +203,6 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "special.airy": _special(1),
     "special.comb": _special(2),
     "special.fresnel": _special(1),
-    "special.hankel1": _special(2),
-    "special.hankel2": _special(2),
     "special.ivp": _special(2),
     "special.jn": _special(2),
     "special.jvp": _special(2),
@@ -245,19 +245,17 @@ def _outcome(fun: Callable[..., Any], args: tuple[Any, ...], options: dict[str, 
     return [np.asarray(v) for v in out] if isinstance(out, tuple) else [np.asarray(out)]
 
 
-def _same(a: Any, b: Any, rounding: float) -> bool:
+def _same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) or isinstance(b, tuple):
         return a == b
-    return len(a) == len(b) and all(_equal(v, w, rounding) for v, w in zip(a, b, strict=True))
+    return len(a) == len(b) and all(_equal(v, w) for v, w in zip(a, b, strict=True))
 
 
-def _equal(a: Any, b: Any, rounding: float) -> bool:
+def _equal(a: Any, b: Any) -> bool:
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    if rounding:
-        return np.allclose(a, b, rounding, 1e-300, equal_nan=True)
     if a.dtype.kind == "c":
-        return _equal(a.real, b.real, 0.0) and _equal(a.imag, b.imag, 0.0)
+        return _equal(a.real, b.real) and _equal(a.imag, b.imag)
     if a.dtype.kind not in "fV":
         return bool((a == b).all())
     same = ((a == b) & (np.signbit(a) == np.signbit(b))) | ((a != a) & (b != b))
@@ -280,5 +278,5 @@ def test_direct_is_the_composition(name: str) -> None:
         arrays = any(isinstance(v, xp.Tensor) for v in args) or isinstance(args[0], tuple)
         composed = _watched(way, seen) if arrays else way.composed
         direct, other = (_outcome(f, args, options) for f in (way.public, composed))
-        assert _same(direct, other, way.rounding), (args, options, direct, other)
+        assert _same(direct, other), (args, options, direct, other)
     assert seen
