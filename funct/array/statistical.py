@@ -18,8 +18,8 @@ from funct.array.tensor import Array
 from funct.core import NARROW
 from funct.errors import ShapeError
 from funct.kernels import scans
-from funct.ops.families import wrap
 from funct.kernels import statistical as kernels
+from funct.ops.families import wrap
 
 __all__ = [
     "all", "any", "corrcoef", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",

@@ -9,6 +9,7 @@ import numpy as np
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 
+_SMALL = 256  # elements from which on machine code sorts
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
@@ -39,7 +40,7 @@ def quantile(
     """The value below which a fraction q of x lies; None where an element is not finite."""
     if q.__class__ is not float or not 0.0 <= q <= 1.0 or method != "linear" or weights is not None:
         return None
-    if x.dtype not in _FLOATS or not x.size:
+    if x.dtype not in _FLOATS or not 0 < x.size < _SMALL:
         return None
     if axis is None:
         s = np.sort(x, None, "stable")

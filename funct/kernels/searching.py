@@ -15,17 +15,19 @@ __all__ = [
 ]  # fmt: skip
 
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
-_INT64 = np.dtype(np.int64)
+_SMALL = 256  # elements from which on machine code may pay
 
 
 def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along axis."""
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE:
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE or x.size >= _SMALL:
         return None
-    out = x.copy("K")
-    out.sort(axis, "stable")
     if not descending:
+        out = x.copy("K")
+        out.sort(axis, "stable")
         return out
+    out = _turned(x, axis).copy("K")  # equal elements keep their order here as well
+    out.sort(axis, "stable")
     return _turned(out, axis)
 
 
@@ -37,7 +39,9 @@ def _turned(x: Any, axis: int) -> Any:
 
 def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE or not x.ndim:
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE or not 0 < x.size < _SMALL:
+        return None
+    if not x.ndim:
         return None
     if not descending:
         return x.argsort(axis, "stable")
@@ -52,7 +56,7 @@ def top_k(x: Any, k: int, *, axis: int = -1) -> Any:
     n = x.size
     if x.ndim != 1 or k.__class__ is not int or not 0 <= k <= n or x.dtype.num >= _NATIVE:
         return None
-    if axis != -1 and axis != 0:
+    if (axis != -1 and axis != 0) or n >= _SMALL:
         return None
     at = n - 1 - x[::-1].argsort(0, "stable")[::-1][:k]
     return x[at], at
@@ -60,20 +64,24 @@ def top_k(x: Any, k: int, *, axis: int = -1) -> Any:
 
 def unique_all(x: Any) -> Any:
     """Distinct elements, where each stands first, what gives x from them, how often each occurs."""
-    if x.dtype.num >= _NATIVE:
+    if x.dtype.num >= _NATIVE or x.size >= _SMALL:
         return None
     v, at, back, counts = np.unique(x.reshape(-1), True, True, True, equal_nan=False)
     return v, at, back.reshape(x.shape), counts
 
 
+def _counts(x: Any) -> bool:
+    return x.dtype.kind in "iu" and x.size < _SMALL
+
+
 def unique_counts(x: Any) -> Any:
     """Distinct elements, and how often each occurs."""
-    return np.unique(x, False, False, True) if x.dtype.kind in "iu" else None
+    return np.unique(x, False, False, True) if _counts(x) else None
 
 
 def unique_inverse(x: Any) -> Any:
     """Distinct elements, and the indices that give x from them."""
-    if x.dtype.kind not in "iu":
+    if not _counts(x):
         return None
     v, back = np.unique(x.reshape(-1), False, True)
     return v, back.reshape(x.shape)
@@ -81,12 +89,14 @@ def unique_inverse(x: Any) -> Any:
 
 def unique_values(x: Any) -> Any:
     """Distinct elements."""
-    return np.unique(x) if x.dtype.kind in "iu" else None
+    return np.unique(x) if _counts(x) else None
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """The bin of each element."""
     if bins.ndim != 1 or x.dtype.num >= _NATIVE or bins.dtype.num >= _NATIVE:
+        return None
+    if x.size >= _SMALL:
         return None
     side = "left" if right else "right"
     if bins[0] <= bins[-1]:
@@ -108,7 +118,7 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     n = num_segments
     if data.dtype != np.float64 or data.ndim != 1 or data.shape != ids.shape:
         return None
-    if n.__class__ is not int or not data.size:
+    if n.__class__ is not int or not 0 < data.size < _SMALL:
         return None
     out = np.bincount(ids, data, n)
     return out if out.size == n else None

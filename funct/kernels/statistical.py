@@ -25,6 +25,7 @@ _minimum: Any = np.minimum.reduce
 _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
+_SMALL = 256  # elements from which on scans are machine code
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
@@ -130,7 +131,7 @@ def cumulative_prod(
 
 
 def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any:
-    if dtype is not None or x.dtype.num >= _NATIVE:
+    if dtype is not None or x.dtype.num >= _NATIVE or x.size >= _SMALL:
         return None
     if axis is None and x.ndim == 1:
         axis = 0
@@ -160,7 +161,9 @@ def cumulative_min(x: Any, *, axis: Any = None) -> Any:
 def _running(ufunc: Any, x: Any, axis: Any) -> Any:
     if axis is None and x.ndim == 1:
         axis = 0
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE or x.dtype.kind == "c" or not x.ndim:
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE or x.dtype.kind == "c":
+        return None
+    if not x.ndim or x.size >= _SMALL:
         return None
     y = ufunc.accumulate(x, axis)
     return y if np.count_nonzero(y) == y.size else None  # of 0 and -0 NumPy takes the later one
