@@ -2,7 +2,8 @@
 
 A key is two uint32 words. `split`, `fold_in` and `random_bits` hash the 64-bit flat index of each
 result, so no result depends on how many others are asked for, nor on the order they are made in.
-Bits and keys are those of JAX with `jax_threefry_partitionable=True`.
+Bits and keys are those of JAX with `jax_threefry_partitionable=True`. Machine code makes them once
+LLVM is loaded or many are asked for, and NumPy before that.
 
 Source: Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011.
         https://doi.org/10.1145/2063384.2063405
@@ -16,6 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.cpu import random_bits as cpu
+from funct.kernels.cpu.loops import ready
+from funct.kernels.normal import normal32, normal64, unit32, unit64
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,7 +28,10 @@ if TYPE_CHECKING:
 
     Words = NDArray[np.uint32]
 
-__all__ = ["fold_in", "random_bits", "seed", "split", "threefry2x32"]
+__all__ = [
+    "fold_in", "plain_bits", "plain_numbers", "plain_split", "random_bits", "random_normal",
+    "random_unit", "seed", "split", "threefry2x32",
+]  # fmt: skip
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
@@ -92,6 +100,9 @@ def threefry2x32(
     single = given[0].size == given[1].size == 1
     k0, k1 = [a.reshape(1) if single else _flat(a, shape) for a in given[:2]]
     y0, y1 = [_flat(a, shape).copy() for a in given[2:]]
+    if ready(y0.size):
+        cpu.hash_words(k0, k1, y0, y1)
+        return y0.reshape(shape), y1.reshape(shape)
     for start in range(0, y0.size, _BLOCK):
         part = slice(start, start + _BLOCK)
         here = slice(None) if single else part
@@ -131,6 +142,16 @@ def _tiles(keys: Words, count: int) -> Iterator[tuple[slice, slice, Words, Words
             yield rows, columns, x0.reshape(m, n), x1.reshape(m, n)
 
 
+def _made(key: Words, shape: tuple[int, ...], dtype: Any, kind: str) -> NDArray[Any]:
+    """Numbers by machine code."""
+    keys = key.reshape(-1, 2)
+    if not keys.size:
+        return np.empty((*key.shape[:-1], *shape), dtype)
+    return np.asarray(
+        cpu.numbers(keys, prod(shape), dtype, kind).reshape((*key.shape[:-1], *shape))
+    )
+
+
 def random_bits(key: Words, shape: tuple[int, ...], width: int) -> NDArray[Any]:
     """Make uniformly random unsigned integers of `width` bits.
 
@@ -140,6 +161,13 @@ def random_bits(key: Words, shape: tuple[int, ...], width: int) -> NDArray[Any]:
     """
     if width not in _DTYPES:
         raise ValueError(f"random_bits: width must be 8, 16, 32 or 64, got {width}")
+    if ready(prod(shape) * key.size):
+        return _made(key, shape, _DTYPES[width], "bits")
+    return plain_bits(key, shape, width)
+
+
+def plain_bits(key: Words, shape: tuple[int, ...], width: int) -> NDArray[Any]:
+    """`random_bits` in NumPy."""
     keys, count = key.reshape(-1, 2), prod(shape)
     bits = np.empty((len(keys), count), _DTYPES[width])
     for rows, columns, y0, y1 in _tiles(keys, count):
@@ -153,8 +181,51 @@ def random_bits(key: Words, shape: tuple[int, ...], width: int) -> NDArray[Any]:
     return bits.reshape((*key.shape[:-1], *shape))
 
 
+def random_unit(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Make uniform numbers on [0, 1): the first 24 or 53 of `random_bits`, scaled exactly.
+
+    Args:    key: (*b, 2). dtype: float32 or float64.
+    Returns: (*b, *shape).
+    """
+    if ready(prod(shape) * key.size):
+        return _made(key, shape, dtype, "unit")
+    return plain_numbers(key, shape, dtype, "unit")
+
+
+def random_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Make standard normal numbers, by inversion: each word of `random_bits` gives one.
+
+    Args, Returns: as `random_unit`.
+    """
+    if ready(prod(shape) * key.size):
+        return _made(key, shape, dtype, "normal")
+    return plain_numbers(key, shape, dtype, "normal")
+
+
+def plain_numbers(
+    key: Words, shape: tuple[int, ...], dtype: np.dtype[Any], kind: str
+) -> NDArray[Any]:
+    """`random_unit` and `random_normal` in NumPy."""
+    words = np.atleast_1d(plain_bits(key, shape, dtype.itemsize * 8))
+    with np.errstate(all="ignore"):  # what lies in the far tail is computed for all
+        if dtype.itemsize == 4:
+            made = (unit32 if kind == "unit" else normal32)(words)
+        else:
+            high, low = (words >> 32).astype(np.uint32), words.astype(np.uint32)
+            made = (unit64 if kind == "unit" else normal64)(high, low)
+    return np.asarray(made.reshape((*key.shape[:-1], *shape)))
+
+
 def split(key: Words, n: int) -> Words:
     """Make n keys from each key: (*b, 2) -> (*b, n, 2)."""
+    if ready(n * key.size):
+        words = _made(key, (n,), np.uint64, "split")
+        return words.reshape(-1).view(np.uint32).reshape(*key.shape[:-1], n, 2)
+    return plain_split(key, n)
+
+
+def plain_split(key: Words, n: int) -> Words:
+    """`split` in NumPy."""
     keys = key.reshape(-1, 2)
     made = np.empty((len(keys), n, 2), np.uint32)
     for rows, columns, y0, y1 in _tiles(keys, n):

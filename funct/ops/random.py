@@ -19,7 +19,7 @@ from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
-__all__ = ["random_bits", "random_fold_in", "random_split"]
+__all__ = ["random_bits", "random_fold_in", "random_normal", "random_split", "random_unit"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -57,6 +57,35 @@ def _key(rng: np.random.Generator, *shape: int) -> Any:
 )  # fmt: skip
 def random_bits(key: Value, shape: Shape, width: int) -> Value:
     """Unsigned integers of `width` bits (8, 16, 32, 64), shape (*batch of keys, *shape)."""
+
+
+def _floats_aval(name: str) -> Any:
+    def aval(args: Args, params: Params) -> ShapeDtype:
+        return ShapeDtype((*_lead(args[0], name), *params[0]), params[1])
+
+    return aval
+
+
+_FLOATS = calls(
+    lambda rng: Sample((_key(rng),), ((3, 2), np.dtype(np.float32))),
+    lambda rng: Sample((_key(rng, 2),), ((5,), np.dtype(np.float64))),
+)
+
+
+@structural(
+    kernels.random_unit, None, batch=_same_call, onnx=_NO_ONNX, aval=_floats_aval("random_unit"),
+    samples=_FLOATS,
+)  # fmt: skip
+def random_unit(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
+    """float32 or float64 on [0, 1), shape (*batch of keys, *shape): the high bits, scaled."""
+
+
+@structural(
+    kernels.random_normal, None, batch=_same_call, onnx=_NO_ONNX,
+    aval=_floats_aval("random_normal"), samples=_FLOATS,
+)  # fmt: skip
+def random_normal(key: Value, shape: Shape, dtype: np.dtype[Any]) -> Value:
+    """Standard normal float32 or float64, shape (*batch of keys, *shape), by inversion."""
 
 
 @structural(

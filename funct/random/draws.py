@@ -73,10 +73,8 @@ def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 
 def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Uniform on [0, 1): the high bits as an integer, scaled exactly."""
-    width, digits = (32, 24) if dtype.itemsize == 4 else (64, 53)
-    words = _words(key, normal_shape(f"random.{name}", shape), width)
-    high = ops.bitwise_right_shift(words, wrap(np.asarray(width - digits, words.dtype)))
-    return ops.astype(high, dtype) * (2.0**-digits)
+    shape = normal_shape(f"random.{name}", shape)
+    return ops.random_unit(lifted(key, shape), shape, dtype)
 
 
 def uniform(
@@ -100,12 +98,10 @@ def open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Standard normal, by the Box-Muller transform of two uniforms."""
+    """Standard normal, by inversion of its distribution function: one word gives one number."""
     dtype = float_dtype("normal", dtype)
     shape = normal_shape("random.normal", shape)
-    first, second = split(key)
-    radius = ops.sqrt(-2.0 * ops.log(open_unit(first, shape, dtype, "normal")))
-    return radius * ops.cos((2.0 * math.pi) * _unit(second, shape, dtype, "normal"))
+    return ops.random_normal(lifted(key, shape), shape, dtype)
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:

@@ -13,7 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels import random_bits as module
-from funct.kernels.random_bits import fold_in, random_bits, seed, split, threefry2x32
+from funct.kernels.cpu import loops
+from funct.kernels.cpu import random_bits as cpu
+from funct.kernels.random_bits import (
+    fold_in,
+    plain_bits,
+    plain_numbers,
+    plain_split,
+    random_bits,
+    random_normal,
+    random_unit,
+    seed,
+    split,
+    threefry2x32,
+)
 
 words = st.integers(0, 2**32 - 1)
 shapes = st.lists(st.integers(0, 5), max_size=3).map(tuple)
@@ -36,8 +49,10 @@ def test_known_answers(counter: Any, key: Any, expected: Any, count: int) -> Non
     assert set(zip(y0.tolist(), y1.tolist())) == {expected}
 
 
-def test_few_and_many_counters_agree() -> None:
-    """Python's integers and NumPy's blocks hash alike, for one key and for a key per counter."""
+@pytest.mark.parametrize("machine_code", [False, True])
+def test_few_and_many_counters_agree(machine_code: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's integers, NumPy's blocks and vectors hash alike, for one key and for many."""
+    monkeypatch.setattr(module, "ready", lambda n: machine_code and loops.available())
     given = np.random.default_rng(0).integers(0, 2**32, (4, 50), np.uint32)
     y0, y1 = threefry2x32(*given)
     one0, one1 = threefry2x32(*given[:2, :1], *given[2:])
@@ -155,9 +170,64 @@ def test_keys_batch_over_several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = split(seed(3), 7)
     expected = {n: (random_bits(keys, (n,), 32), split(keys, n)) for n in (1, 5, 16, 40)}
     monkeypatch.setattr(module, "_BLOCK", 16)
+    monkeypatch.setattr(module, "ready", lambda n: False)
     for n, (bits, many) in expected.items():
         np.testing.assert_array_equal(random_bits(keys, (n,), 32), bits)
         np.testing.assert_array_equal(split(keys, n), many)
+
+
+compiled = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+
+@compiled
+@given(st.lists(st.integers(0, 3), max_size=2).map(tuple), st.integers(0, 70), st.integers(0, 99))
+def test_machine_code_gives_the_bits_of_numpy(batch: tuple[int, ...], n: int, value: int) -> None:
+    """Words, keys, uniform and normal numbers, for any number of keys and of numbers."""
+    keys = np.random.default_rng(value).integers(0, 2**32, (*batch, 2), np.uint32)
+    turned = keys[..., ::-1].copy()[..., ::-1]  # strided
+    for width in (8, 16, 32, 64):
+        same(random_bits(turned, (n,), width), plain_bits(keys, (n,), width))
+    same(split(turned, n), plain_split(keys, n))
+    for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        same(random_unit(turned, (n, 1), dtype), plain_numbers(keys, (n, 1), dtype, "unit"))
+        same(random_normal(turned, (n, 1), dtype), plain_numbers(keys, (n, 1), dtype, "normal"))
+
+
+def same(a: Any, b: Any) -> None:
+    """Equal in shape, dtype and bits."""
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    assert a.tobytes() == b.tobytes()
+
+
+@compiled
+@pytest.mark.parametrize("kind", ["bits", "unit", "normal", "split"])
+def test_no_index_leaves_its_array(kind: str) -> None:
+    """Run as Python, the kernel stays inside and gives what the machine code gives."""
+    keys = split(seed(2), 3)
+    for dtype in (np.float32, np.float64) if kind in ("unit", "normal") else (np.uint64,):
+        for n in (16, 17, 40):
+            y, z = np.zeros((3, n), dtype), np.zeros((3, n), dtype)
+            cpu.draw(keys, y, 3, n, kind)
+            cpu.draw.checked(keys, z, 3, n, kind)
+            same(y, z)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 5e-7), (np.float64, 1e-12)])
+def test_normal_numbers_are_quantiles(dtype: Any, error: float) -> None:
+    """Each is the point that lies as far from 0 as its word says, also in the tails."""
+    special = pytest.importorskip("scipy.special", reason="SciPy is the oracle of this test")
+    width = 8 * np.dtype(dtype).itemsize
+    words = random_bits(seed(3), (100_000,), width)
+    place = words & words.dtype.type(2 ** (width - 1) - 1)
+    wide = np.finfo(np.longdouble).nmant > 60
+    p = (place.astype(np.longdouble) + (0.5 if wide or width == 32 else 0)) / 2.0**width
+    expected = special.ndtri(p.astype(np.float64)) * np.where(words >> (width - 1), 1, -1)
+    actual = random_normal(seed(3), (100_000,), np.dtype(dtype))
+    assert actual.dtype == dtype
+    inner = np.abs(expected) > 1e-3  # around the median p itself has too few digits
+    np.testing.assert_allclose(
+        actual[inner], expected[inner], rtol=error * (1 if width == 32 else 40)
+    )
 
 
 @given(shapes, st.integers(1, 4), widths)

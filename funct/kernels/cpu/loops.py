@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ from funct.device.machine_code import assemble
 from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, INT, Pointer, Type, element
 
-__all__ = ["Kernel", "available", "flat", "kernel", "pays"]
+__all__ = ["Kernel", "available", "flat", "kernel", "pays", "ready"]
 
 _LEAST = 256  # elements below which a call of a kernel costs more than it saves
 _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
@@ -51,6 +52,8 @@ def available() -> bool:
     except (ImportError, OSError):
         return False
     _loaded = True
+    if sys.byteorder != "little":
+        return False
     probe = np.zeros(1)
     return int(ctypes.c_void_p.from_address(id(probe) + _DATA).value or 0) == probe.ctypes.data
 
@@ -58,9 +61,12 @@ def available() -> bool:
 def pays(x: Any) -> bool:
     """Whether a kernel is to be preferred for an array like x."""
     n = x.size
-    if n < _LEAST or (n < _LOADS and not _loaded):
-        return False
-    return x.dtype.char in KNOWN and available()
+    return n >= _LEAST and (n >= _LOADS or _loaded) and x.dtype.char in KNOWN and available()
+
+
+def ready(n: int) -> bool:
+    """Whether a kernel is to be preferred for n elements where plain code is slow at any size."""
+    return (n >= _LOADS or _loaded) and available()
 
 
 def flat(x: Any) -> Any:

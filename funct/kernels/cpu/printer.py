@@ -249,6 +249,10 @@ class _Printer:
         where = self._address(owner, at)
         return Value(self.emit(f"load {owner.type.text}, ptr {where}"), owner.type)
 
+    def _on_Slice(self, node: ast.Slice, env: Env, outer: Env) -> Any:
+        parts = (node.lower, node.upper, node.step)
+        return slice(*[p and self.value(p, env, outer) for p in parts])
+
     def _address(self, owner: Pointer, at: Any) -> str:
         at = self.typed(at)
         return self.emit(f"getelementptr {owner.type.text}, ptr {owner.text}, {INT.text} {at.text}")
@@ -410,6 +414,8 @@ class _Printer:
     def _statement(self, node: ast.stmt, env: Env, outer: Env) -> bool:
         match node:
             case ast.Assign(targets=[target], value=value):
+                self._assign(target, self.value(value, env, outer), env, outer)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self._assign(target, self.value(value, env, outer), env, outer)
             case ast.AugAssign(target=target, op=op, value=value):
                 old = self.value(target, env, outer)

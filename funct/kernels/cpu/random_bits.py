@@ -1,0 +1,94 @@
+"""Threefry-2x32 in vectors: words, and the uniform and normal numbers made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import flat, kernel
+from funct.kernels.cpu.vectors import lanes, loaded, stored
+from funct.kernels.normal import normal32, normal64, unit32, unit64
+
+__all__ = ["LANES", "draw", "hash_words", "hashed", "numbers"]
+
+LANES = 16
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_ROUNDS = (0, 1, 2, 3, 4)
+_PARITY = 0x1BD11BDA
+_WORD = 0xFFFFFFFF
+
+
+def _mixed(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
+    keys = (k0, k1, k0 ^ k1 ^ _PARITY)
+    x0 = x0 + k0
+    x1 = x1 + k1
+    for i in _ROUNDS:
+        for r in _ROTATIONS[i % 2]:
+            x0 = x0 + x1
+            x1 = ((x1 << r) | (x1 >> (32 - r))) ^ x0
+        x0 = x0 + keys[(i + 1) % 3]
+        x1 = x1 + (keys[(i + 2) % 3] + (i + 1))
+    return x0, x1
+
+
+@kernel
+def hashed(k0: Any, k1: Any, x0: Any, x1: Any, n: int, single: bool) -> None:
+    """Hash n counters in place, n a multiple of LANES; single: under one key."""
+    for i in range(0, n, LANES):
+        a, b = (k0[0], k1[0]) if single else (loaded(k0, i, LANES), loaded(k1, i, LANES))
+        y0, y1 = _mixed(a, b, loaded(x0, i, LANES), loaded(x1, i, LANES))
+        stored(x0, i, y0)
+        stored(x1, i, y1)
+
+
+def _made(kind: str, y0: Any, y1: Any, dtype: Any) -> Any:
+    """What a pair of words stands for."""
+    if kind == "split":
+        return (y0.astype(np.uint64)) | (y1.astype(np.uint64) << 32)
+    if kind == "bits":
+        if dtype.itemsize == 8:
+            return (y0.astype(np.uint64) << 32) | y1.astype(np.uint64)
+        return (y0 ^ y1).astype(dtype)
+    if kind == "unit":
+        return unit64(y0, y1) if dtype.itemsize == 8 else unit32(y0 ^ y1)
+    return normal64(y0, y1) if dtype.itemsize == 8 else normal32(y0 ^ y1)
+
+
+@kernel
+def draw(keys: Any, y: Any, rows: int, n: int, kind: str) -> None:
+    """y: n >= LANES elements for each key, by their index."""
+    for r in range(rows):
+        k0 = keys[2 * r]
+        k1 = keys[2 * r + 1]
+        i = 0
+        while i < n:
+            at = min(i, n - LANES)
+            low = np.uint32(at & _WORD)
+            x1 = lanes(LANES, np.uint32) + low
+            x0 = np.where(x1 < low, np.uint32(1), np.uint32(0)) + np.uint32(at >> 32)
+            y0, y1 = _mixed(k0, k1, x0, x1)
+            stored(y, r * n + at, _made(kind, y0, y1, y.dtype))
+            i += LANES
+
+
+def numbers(keys: Any, n: int, dtype: Any, kind: str) -> Any:
+    """n elements (b, n) for each of the keys (b, 2): "bits", "unit", "normal", or "split"."""
+    y = np.empty((len(keys), max(n, LANES)), dtype)
+    draw(flat(keys), y, len(keys), y.shape[1], kind)
+    return y if n >= LANES else y[:, :n].copy()
+
+
+def hash_words(k0: Any, k1: Any, x0: Any, x1: Any) -> None:
+    """Hash flat counters in place; k0 and k1 have one element, or as many as x0."""
+    n, single = x0.size, k0.size == 1
+    whole = n - n % LANES
+    if whole:
+        hashed(flat(k0), flat(k1), x0, x1, whole, single)
+    if n > whole:
+        rest = slice(whole, n)
+        padded = np.zeros((4, LANES), np.uint32)
+        for row, a in zip(padded, (k0, k1, x0, x1)):
+            row[: n - whole] = a if a.size == 1 else a[rest]
+        hashed(*padded, LANES, False)
+        x0[rest], x1[rest] = padded[2:, : n - whole]
