@@ -1,9 +1,11 @@
 """Pytrees: nested containers whose leaves are arrays. Tuples, lists, dicts, named tuples, None, and
-every class given to `register`. The walking is optree's.
+every class given to `register`. The walking is optree's, and where a tree is too deep for it, that
+of `funct/deep_tree.py`.
 """
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -11,15 +13,17 @@ from typing import Any, TypeVar
 import attrs
 import optree
 
+from funct import deep_tree
+from funct.deep_tree import DeepStructure
 from funct.errors import TreeError
 
 __all__ = [
-    "Structure", "all", "flatten", "flatten_with_path", "is_static", "leaves", "map",
-    "map_with_path", "one_level", "reduce", "register", "same_structure", "static_field",
+    "Structure", "all", "broadcast_prefix", "flatten", "flatten_with_path", "is_static", "leaves",
+    "map", "map_with_path", "one_level", "reduce", "register", "same_structure", "static_field",
     "structure", "transpose", "unflatten",
 ]  # fmt: skip
 
-Structure = optree.PyTreeSpec
+Structure = optree.PyTreeSpec | DeepStructure
 C = TypeVar("C", bound=type)
 
 _NAMESPACE = "funct"
@@ -37,17 +41,14 @@ def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], Struct
     try:
         return optree.tree_flatten(tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
     except RecursionError as error:
-        raise _too_deep("flatten", error) from None
+        _expect_depth(error)
+        return deep_tree.flatten(tree, none_is_leaf=none_is_leaf)
 
 
-def _too_deep(name: str, error: RecursionError) -> Exception:
+def _expect_depth(error: RecursionError) -> None:
     """The walking is recursive C code with a limit; a recursion of the user's keeps its error."""
     if "tree" not in str(error):
-        return error
-    return TreeError(
-        f"{name}: containers are nested too deeply",
-        fix="keep what is many in a list, not in a chain of containers",
-    )
+        raise error
 
 
 def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
@@ -63,7 +64,8 @@ def leaves(tree: Any) -> list[Any]:
     try:
         return optree.tree_leaves(tree, namespace=_NAMESPACE)
     except RecursionError as error:
-        raise _too_deep("leaves", error) from None
+        _expect_depth(error)
+        return deep_tree.flatten(tree)[0]
 
 
 def structure(tree: Any) -> Structure:
@@ -71,7 +73,8 @@ def structure(tree: Any) -> Structure:
     try:
         return optree.tree_structure(tree, namespace=_NAMESPACE)
     except RecursionError as error:
-        raise _too_deep("structure", error) from None
+        _expect_depth(error)
+        return deep_tree.flatten(tree)[1]
 
 
 def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = False) -> Any:
@@ -79,12 +82,21 @@ def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = Fal
     try:
         return optree.tree_map(fun, tree, *rest, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
     except RecursionError as error:
-        raise _too_deep("map", error) from None
+        _expect_depth(error)
+        return _deep_map(fun, tree, rest, none_is_leaf)
     except ValueError:  # of the trees, or of fun?
         spec = optree.tree_structure(tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
         for other in rest:
             _fitting("map", spec, other)
         raise
+
+
+def _deep_map(fun: Callable[..., Any], tree: Any, rest: Any, none_is_leaf: bool) -> Any:
+    values, spec = deep_tree.flatten(tree, none_is_leaf=none_is_leaf)
+    for other in rest:
+        _fitting("map", spec, other)
+    columns = [values, *[spec.flatten_up_to(other) for other in rest]]
+    return spec.unflatten([fun(*xs) for xs in zip(*columns, strict=True)])
 
 
 def _fitting(name: str, spec: Structure, tree: Any) -> None:
@@ -105,13 +117,15 @@ def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
 
 def all(tree: Any) -> bool:
     """Whether every leaf is true."""
-    return optree.tree_all(tree, namespace=_NAMESPACE)
+    return builtins.all(leaves(tree))
 
 
 def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
     """An outer tree of inner trees as an inner tree of outer trees."""
     if not outer.num_leaves or not inner.num_leaves:
         return unflatten(inner, [])
+    if isinstance(outer, DeepStructure) or isinstance(inner, DeepStructure):
+        raise TreeError("transpose: containers are nested too deeply")
     try:
         return optree.tree_transpose(outer, inner, tree)
     except (TypeError, ValueError) as error:
@@ -123,8 +137,28 @@ def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
     try:
         paths, values, _ = optree.tree_flatten_with_path(tree, namespace=_NAMESPACE)
     except RecursionError as error:
-        raise _too_deep("flatten_with_path", error) from None
+        _expect_depth(error)
+        return list(deep_tree.flatten_with_path(tree))
     return [(".".join(str(k) for k in p), v) for p, v in zip(paths, values, strict=True)]
+
+
+def broadcast_prefix(name: str, prefix: Any, tree: Any, *, none_is_leaf: bool = False) -> list[Any]:
+    """For each leaf of tree the leaf of prefix that stands above it; `name` says whose.
+
+    Raises: TreeError: when prefix is not the upper part of tree.
+    """
+    try:
+        return list(
+            optree.broadcast_prefix(prefix, tree, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
+        )
+    except RecursionError as error:
+        _expect_depth(error)
+    except ValueError as error:
+        raise TreeError(f"{name} must be a prefix of the tree it describes: {error}") from None
+    try:
+        return deep_tree.broadcast_prefix(prefix, tree, none_is_leaf=none_is_leaf)
+    except ValueError as error:
+        raise TreeError(f"{name} must be a prefix of the tree it describes: {error}") from None
 
 
 def map_with_path(fun: Callable[[str, Any], Any], tree: Any) -> Any:

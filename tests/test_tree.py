@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct import tree
+from funct import deep_tree, tree
 from funct.errors import TreeError
 from tests import laws
 
@@ -148,3 +148,58 @@ def test_structure_errors() -> None:
         tree.unflatten(tree.structure([1, 2]), [1])
     with pytest.raises(TreeError, match="transpose: "):
         tree.transpose(tree.structure([0]), tree.structure((0, 0)), [1])
+
+
+def _chain(depth: int) -> Any:
+    """Containers of every kind, one in the other, an array at every 50th step."""
+    t: Any = xp.asarray(0.5)
+    for k in range(depth):
+        x = None if k % 50 else xp.asarray(0.1 + 1e-5 * k)
+        t = ((t, x), [x, t], {"b": t, "a": x}, Point(x, t), Layer(x, t))[k % 5]
+    return t
+
+
+@given(TREES)
+def test_deep_walks_are_the_usual_ones(t: Any) -> None:
+    """What is used for deep trees agrees with optree on shallow ones."""
+    for none_is_leaf in (False, True):
+        leaves, spec = deep_tree.flatten(t, none_is_leaf=none_is_leaf)
+        expected, known = tree.flatten(t, none_is_leaf=none_is_leaf)
+        assert leaves == expected
+        assert spec.unflatten(leaves) == t == known.unflatten(leaves)
+        assert spec == deep_tree.flatten(t, none_is_leaf=none_is_leaf)[1]
+        assert hash(spec) == hash(deep_tree.flatten(t, none_is_leaf=none_is_leaf)[1])
+        assert spec.flatten_up_to(t) == leaves
+        assert [c.num_leaves for c in spec.children()] == [c.num_leaves for c in known.children()]
+        both = deep_tree.broadcast_prefix(t, t, none_is_leaf=none_is_leaf)
+        assert both == tree.broadcast_prefix("it", t, t, none_is_leaf=none_is_leaf)
+    assert list(deep_tree.flatten_with_path(t)) == tree.flatten_with_path(t)
+
+
+def test_trees_may_be_ten_thousand_deep() -> None:
+    """No walk recurses: flatten, map, paths, and grad, vmap and jit take such arguments."""
+    t = _chain(10_000)
+    leaves, spec = tree.flatten(t)
+    assert len(leaves) == 201
+    assert tree.leaves(spec.unflatten(leaves)) == leaves
+    assert tree.structure(t) == spec
+    assert tree.structure(_chain(9_999)) != spec
+    assert tree.structure((1,)) != spec
+    assert tree.all(tree.map(lambda a, b: a is b, t, t))
+    tree.same_structure("it", t, tree.map(lambda v: 2.0 * v, t))
+    with pytest.raises(TreeError, match="map"):
+        tree.map(lambda a, b: a, t, _chain(9_999))
+    with pytest.raises(TreeError, match="expected 201 leaves"):
+        tree.unflatten(spec, leaves[1:])
+
+    def loss(t: Any) -> Any:
+        first = tree.leaves(t)
+        return xp.sum(first[0] * first[-1]) + 3.0 * first[5]
+
+    expected = [float(g) for g in ft.grad(lambda *xs: loss(xs), tuple(range(201)))(*leaves)]
+    for g in (ft.grad(loss), ft.jit(ft.grad(loss))):
+        found = g(t)
+        assert tree.structure(found) == spec
+        assert [float(v) for v in tree.leaves(found)] == expected
+    lanes = tree.map(lambda v: xp.stack([v, v]), t)
+    assert ft.vmap(loss, in_axes=(tree.map(lambda v: 0, t),))(lanes).shape == (2,)

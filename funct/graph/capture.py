@@ -244,7 +244,8 @@ class Capture(Level):
             pending = t.pending
             if pending is None:
                 raise TransformError(
-                    f"{self.label}: the result depends on a value, and only shapes are known"
+                    f"{self.label}: the result depends on a value, and only shapes are known",
+                    fix="choose by where or cond, loop by while_loop or scan",
                 )
             if pending.values is None:
                 wait = [

@@ -103,10 +103,11 @@ def fitting(name: str, what: str, tree: Any, avals: Sequence[ShapeDtype], out: A
     for k, (x, a) in enumerate(zip(found, avals, strict=True)):
         if x.dtype == a.dtype and tuple(x.shape) == a.shape:
             continue
-        error = ShapeError if tuple(x.shape) != a.shape else DTypeError
-        raise error(
+        shapes = tuple(x.shape) != a.shape
+        raise (ShapeError if shapes else DTypeError)(
             f"{name}: {what} must keep its type: {leaf_name(pytree.flatten_with_path(tree)[k][0])}"
-            f" must be {a.dtype}{list(a.shape)}, got {x.dtype}{list(x.shape)}"
+            f" must be {a.dtype}{list(a.shape)}, got {x.dtype}{list(x.shape)}",
+            fix=None if shapes else f"begin with {x.dtype}, or cast the result to {a.dtype}",
         )
     return found
 

@@ -118,11 +118,12 @@ def _agreed(name: str, names: Sequence[str], outs: Sequence[Any]) -> tuple[Any, 
         for k, x in enumerate(found):
             if x.dtype == found[0].dtype and tuple(x.shape) == tuple(found[0].shape):
                 continue
-            error = ShapeError if tuple(x.shape) != tuple(found[0].shape) else DTypeError
-            raise error(
+            shapes = tuple(x.shape) != tuple(found[0].shape)
+            raise (ShapeError if shapes else DTypeError)(
                 f"{name}: branches must give one type: "
                 f"{leaf_name(pytree.flatten_with_path(outs[0])[j][0])} is "
-                f"{_text(found[0])} from {names[0]}, {_text(x)} from {names[k]}"
+                f"{_text(found[0])} from {names[0]}, {_text(x)} from {names[k]}",
+                fix="broadcast_to one shape" if shapes else "cast the results to one dtype",
             )
     return pytree.structure(outs[0]), dtypes
 

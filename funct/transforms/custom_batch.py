@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
-import optree
 
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor
 from funct.core import INEXACT, Region, bind_region
-from funct.errors import ShapeError, TreeError
+from funct.errors import ShapeError
 from funct.graph import GraphTracer
 from funct.transforms.forward import jvp
 from funct.transforms.vjp import vjp
@@ -110,12 +109,7 @@ def spread_out(name: str, size: Any, result: tuple[Any, Any], outs: Flat) -> Fla
     batched is not.
     """
     tree, flags = result
-    try:
-        marks = optree.broadcast_prefix(flags, tree, namespace="funct")
-    except ValueError as error:
-        raise TreeError(
-            f"custom_vmap: out_batched of {name} must be a prefix of out: {error}"
-        ) from None
+    marks = pytree.broadcast_prefix(f"custom_vmap: out_batched of {name}", flags, tree)
     made = []
     for (path, _), o, f in zip(pytree.flatten_with_path(tree), outs, marks, strict=True):
         if f and (not o.shape or o.shape[0] != size):

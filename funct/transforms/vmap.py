@@ -8,14 +8,12 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-import optree
-
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.core import Level, Primitive, Region, bind_region
-from funct.errors import FunctError, ShapeError, TransformError, TreeError
+from funct.errors import FunctError, ShapeError, TransformError
 from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Lanes, agreed, by_path, joined, select
 
@@ -285,12 +283,7 @@ def _prefix(name: str, axes: Any, tree: Any, count: int) -> list[Any]:
     """One axis per leaf, None leaves included."""
     if isinstance(axes, int) or axes is None:
         return [axes] * count
-    try:
-        return list(optree.broadcast_prefix(axes, tree, none_is_leaf=True, namespace="funct"))
-    except ValueError as error:
-        raise TreeError(
-            f"vmap: {name} must be a prefix of the tree it describes: {error}"
-        ) from None
+    return pytree.broadcast_prefix(f"vmap: {name}", axes, tree, none_is_leaf=True)
 
 
 def _axis(x: Any, axis: Any) -> int:

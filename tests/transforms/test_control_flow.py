@@ -638,6 +638,16 @@ def test_errors_name_the_leaf(wrap: Any) -> None:
 
     fails(ShapeError, r"'h' must be float64\[3\], got float64\[2\]", grows, X)
     fails(DTypeError, r"'0' must be float64\[3\], got float32\[3\]", casts, X)
+    decides = lambda c, _: (c if c[0] > 0 else -c, None)  # noqa: E731
+    if wrap is ft.jit:
+        for f in (
+            lambda x: ft.scan(decides, x, length=3),
+            lambda x: ft.while_loop(lambda c: bool(c[0] > 0), lambda c: c - 1.0, x),
+            lambda x: ft.cond(x[0] > 0, lambda x: float(x[0]) * x, lambda x: x, x),
+        ):
+            with pytest.raises(TransformError) as caught:
+                wrap(f)(X)
+            assert caught.value.fix is not None
     fails(TreeError, "carry", lambda x: ft.scan(lambda c, _: ((c, c), None), x, length=1), X)
     fails(TransformError, r"return \(carry, y\)", lambda x: ft.scan(lambda c, _: c, x, length=1), X)
     fails(ShapeError, "3 from .*'0' of xs, 2 from .*'1'",
