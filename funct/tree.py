@@ -142,8 +142,15 @@ def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
     return [(".".join(str(k) for k in p), v) for p, v in zip(paths, values, strict=True)]
 
 
-def broadcast_prefix(name: str, prefix: Any, tree: Any, *, none_is_leaf: bool = False) -> list[Any]:
-    """For each leaf of tree the leaf of prefix that stands above it; `name` says whose.
+def broadcast_prefix(
+    name: str,
+    prefix: Any,
+    tree: Any,
+    of: str = "the tree it describes",
+    *,
+    none_is_leaf: bool = False,
+) -> list[Any]:
+    """For each leaf of tree the leaf of prefix that stands above it; `name` and `of` say whose.
 
     Raises: TreeError: when prefix is not the upper part of tree.
     """
@@ -154,11 +161,11 @@ def broadcast_prefix(name: str, prefix: Any, tree: Any, *, none_is_leaf: bool = 
     except RecursionError as error:
         _expect_depth(error)
     except ValueError as error:
-        raise TreeError(f"{name} must be a prefix of the tree it describes: {error}") from None
+        raise TreeError(f"{name} must be a prefix of {of}: {error}") from None
     try:
         return deep_tree.broadcast_prefix(prefix, tree, none_is_leaf=none_is_leaf)
     except ValueError as error:
-        raise TreeError(f"{name} must be a prefix of the tree it describes: {error}") from None
+        raise TreeError(f"{name} must be a prefix of {of}: {error}") from None
 
 
 def map_with_path(fun: Callable[[str, Any], Any], tree: Any) -> Any:

@@ -37,9 +37,7 @@ from funct.transforms.grad import jacrev as jacrev
 from funct.transforms.grad import value_and_grad as value_and_grad
 from funct.transforms.hooks import hook as hook
 from funct.transforms.hooks import node_hook as node_hook
-from funct.transforms.hooks import offload as offload
 from funct.transforms.hooks import once_differentiable as once_differentiable
-from funct.transforms.hooks import saved_hooks as saved_hooks
 from funct.transforms.implicit import closure_convert as closure_convert
 from funct.transforms.implicit import custom_linear_solve as custom_linear_solve
 from funct.transforms.implicit import custom_root as custom_root
@@ -54,6 +52,8 @@ from funct.transforms.register import FallbackWarning as FallbackWarning
 from funct.transforms.register import Op as Op
 from funct.transforms.register import find_primitive as find_primitive
 from funct.transforms.register import primitive as primitive
+from funct.transforms.saved import offload as offload
+from funct.transforms.saved import saved_hooks as saved_hooks
 from funct.transforms.scan import scan as scan
 from funct.transforms.sparse import sparse_hessian as sparse_hessian
 from funct.transforms.sparse import sparse_jacobian as sparse_jacobian

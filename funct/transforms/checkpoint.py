@@ -22,11 +22,11 @@ from funct.ops.families import wrap
 from funct.transforms import bodies, checkpoint_policies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.checkpoint_policies import OFFLOAD, Policy
-from funct.transforms.packing import host_copy, put_away
+from funct.transforms.packing import Packing, host_copy, put_away
 from funct.transforms.staged import Staged
 from funct.transforms.tape import Packed
 
-__all__ = ["Checkpoint", "checkpoint", "checkpoint_name", "kept_small"]
+__all__ = ["Checkpoint", "as_node", "checkpoint", "checkpoint_name", "kept_small"]
 
 _KEEPS_NOTHING = "__keeps_nothing__"
 
@@ -57,28 +57,36 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
-        leaves, spec = pytree.flatten((args, kwargs))
-        moving = [isinstance(x, Tensor | np.ndarray | np.generic) for x in leaves]
+        leaves = pytree.leaves((args, kwargs))
         if not any(_traced(x) for x in leaves):
             out = fun(*args, **kwargs)
             if not any(_traced(x) for x in pytree.leaves(out)):
                 return out  # nobody looks: there is no backward pass
-        structure: list[Any] = []
-
-        def flat(*xs: Any) -> list[Any]:
-            given = iter(xs)
-            full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
-            a, k = spec.unflatten(full)
-            outs, shape = pytree.flatten(fun(*a, **k))
-            structure[:] = [shape]
-            return [asarray(o) for o in outs]
-
-        arrays = [asarray(x) for x in bodies.chosen(leaves, moving)]
-        graph, outer = bodies.trace("checkpoint", flat, arrays, fun)
-        return structure[0].unflatten(Checkpoint(graph, saveable)(*arrays, *outer))
+        return as_node("checkpoint", fun, args, kwargs, lambda graph: Checkpoint(graph, saveable))
 
     run.__dict__[_KEEPS_NOTHING] = saveable is checkpoint_policies.nothing_saveable
     return run
+
+
+def as_node(
+    name: str, fun: Any, args: Any, kwargs: Any, make: Callable[[Graph], Checkpoint]
+) -> Any:
+    """fun(*args, **kwargs) as one node, with what fun closes over as further operands."""
+    leaves, spec = pytree.flatten((args, kwargs))
+    moving = [isinstance(x, Tensor | np.ndarray | np.generic) for x in leaves]
+    structure: list[Any] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        given = iter(xs)
+        full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
+        a, k = spec.unflatten(full)
+        outs, shape = pytree.flatten(fun(*a, **k))
+        structure[:] = [shape]
+        return [asarray(o) for o in outs]
+
+    arrays = [asarray(x) for x in bodies.chosen(leaves, moving)]
+    graph, outer = bodies.trace(name, flat, arrays, fun)
+    return structure[0].unflatten(make(graph)(*arrays, *outer))
 
 
 def kept_small(fun: Callable[..., Any]) -> bool:
@@ -96,19 +104,28 @@ def _traced(x: Any) -> bool:
 
 
 class Checkpoint(Staged):
-    """A graph as one node. saveable: which values its forward half keeps for its backward half."""
+    """A graph as one node. saveable: which values its forward half keeps for its backward half.
+
+    packing: how all that is kept is put away, and got back (`saved_hooks`).
+    """
 
     name = "checkpoint"
 
-    def __init__(self, body: Graph, saveable: Policy) -> None:
+    def __init__(self, body: Graph, saveable: Policy, packing: Packing | None = None) -> None:
+        self.name = "checkpoint" if packing is None else "saved_hooks"  # type: ignore[misc]
         self.body = body
         self.saveable = saveable
+        self.packing = packing
         ins = tuple([v.aval for v in body.inputs])
         super().__init__([("body", body)], ins, tuple([v.aval for v in body.outputs]))
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Checkpoint:
         """A changed body, checkpointed."""
-        return Checkpoint(change(self.body), self.saveable)
+        return self.like(change(self.body))
+
+    def like(self, body: Graph) -> Checkpoint:
+        """Another body, checkpointed in the same way."""
+        return Checkpoint(body, self.saveable, self.packing)
 
     def run(self, *buffers: Any) -> Flat:
         """The body: interpreted the first time, since eager code comes by once, then compiled."""
@@ -121,9 +138,9 @@ class Checkpoint(Staged):
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """The body with its tangents, checkpointed."""
         flags = bodies.reached(self.body, mine, derivative=True)
-        both = self.once(
-            ("push", mine), lambda: Checkpoint(bodies.dual(self.body, mine, flags), self.saveable)
-        )(*primals, *bodies.chosen(tangents, mine))
+        both = self.once(("push", mine), lambda: self.like(bodies.dual(self.body, mine, flags)))(
+            *primals, *bodies.chosen(tangents, mine)
+        )
         n = len(flags)
         return both[:n], bodies.or_zero(both[n:], flags, both[:n])
 
@@ -131,7 +148,7 @@ class Checkpoint(Staged):
         flags = bodies.reached(self.body, mine, derivative=True)
         ready = (True,) * len(mine)
         cut = bodies.halves(self.body, mine, flags, ready, lambda e: not self.saveable(e))
-        early, late = (Checkpoint(g, self.saveable) for g in (cut.forward, cut.backward))
+        early, late = self.like(cut.forward), self.like(cut.backward)
         away = tuple([e is not None and self.saveable(e) == OFFLOAD for e in cut.makers])
         return early, late, cut.uses, flags, away
 
@@ -139,9 +156,12 @@ class Checkpoint(Staged):
         """The body, and what the policy keeps."""
         early, _, uses, flags, away = self.once(("halves", mine), lambda: self._halves(mine))
         both = early(*vals)
-        kept = zip(both[len(flags) :], away, strict=True)
-        residuals = [put_away(x, host_copy) if a else x for x, a in kept]
-        return both[: len(flags)], (*[vals[k] for k in uses], *residuals)
+        kept = [*[vals[k] for k in uses], *both[len(flags) :]]
+        if self.packing is not None:
+            return both[: len(flags)], tuple([put_away(x, *self.packing) for x in kept])
+        pairs = zip(kept[len(uses) :], away, strict=True)
+        kept[len(uses) :] = [put_away(x, host_copy) if a else x for x, a in pairs]
+        return both[: len(flags)], tuple(kept)
 
     def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
         """The body again, and its pull."""
@@ -153,5 +173,5 @@ class Checkpoint(Staged):
         """The batched body, checkpointed."""
 
         whole = (True,) * len(self.outs)
-        make = lambda: Checkpoint(bodies.lifted(self.body, flags, whole, size), self.saveable)  # noqa: E731
+        make = lambda: self.like(bodies.lifted(self.body, flags, whole, size))  # noqa: E731
         return self.once(("batch", flags, size), make)(*vals)

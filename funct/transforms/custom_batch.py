@@ -109,7 +109,7 @@ def spread_out(name: str, size: Any, result: tuple[Any, Any], outs: Flat) -> Fla
     batched is not.
     """
     tree, flags = result
-    marks = pytree.broadcast_prefix(f"custom_vmap: out_batched of {name}", flags, tree)
+    marks = pytree.broadcast_prefix(f"custom_vmap: out_batched of {name}", flags, tree, "out")
     made = []
     for (path, _), o, f in zip(pytree.flatten_with_path(tree), outs, marks, strict=True):
         if f and (not o.shape or o.shape[0] != size):

@@ -22,6 +22,7 @@ from funct.ops.families import wrap
 from funct.transforms.backends import Compile, compiler
 from funct.transforms.reverse import Reverse, ReverseTracer
 from funct.transforms.vjp import vjp
+from funct.transforms.watch import Watch
 
 __all__ = ["Executable", "cut"]
 
@@ -31,13 +32,14 @@ _default = compiler("default", None)
 class Executable:
     """A graph compiled for buffers, and for each level of tracers."""
 
-    __slots__ = ("compile", "graph", "halves", "raw")
+    __slots__ = ("compile", "graph", "half", "halves", "raw")
 
     def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
         self.graph = self.simplified(graph, guards)
         self.compile = compile
         self.raw = compile(self.graph, guards)
         self.halves: dict[Any, Any] = {}
+        self.half = False  # of another: its tape puts away what is saved
 
     @staticmethod
     def simplified(graph: Graph, guards: bool = True) -> Graph:
@@ -56,6 +58,8 @@ class Executable:
         if isinstance(level, Reverse):
             return self._reverse(level, leaves)
         try:
+            if isinstance(level, Watch) and not self.half:
+                return level.replay(self.graph, leaves)
             return self.graph(*leaves)
         except GuardError:
             return MISS
@@ -79,6 +83,8 @@ class Executable:
             if found is MISS:
                 return MISS
             self.halves[key] = found
+            for e in found:
+                e.half = True
         forward, backward = self.halves[key]
         both = forward(*vals)
         if both is MISS:

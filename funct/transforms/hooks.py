@@ -1,4 +1,4 @@
-"""Functions that look into derivatives: hooks on cotangents, hooks on what the tape saves.
+"""Functions that look into derivatives: hooks on cotangents and on nodes, and derivatives of once.
 
 Each is a function of values or of functions, never a mode: what it acts on is what depends on its
 argument, so it composes with every transform and nothing else pays for it.
@@ -13,15 +13,11 @@ from typing import Any, NoReturn
 
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.array.device import check_device
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import UndefinedDerivativeError
-from funct.transforms.packing import host_copy, put_away
-from funct.transforms.tape import Node, Packed
 from funct.transforms.vjp import Zero
-from funct.transforms.watch import Watch, run_under
 
-__all__ = ["hook", "node_hook", "offload", "once_differentiable", "saved_hooks"]
+__all__ = ["hook", "node_hook", "once_differentiable"]
 
 
 def hook(x: Any, *, backward: Callable[[Any], Any]) -> Any:
@@ -116,87 +112,6 @@ def _takes_two(fun: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-class _Saved(Watch):
-    """Packs what tapes keep."""
-
-    __slots__ = ("pack", "unpack")
-
-    pack: Callable[[Any], Any]
-    unpack: Callable[[Any], Any]
-
-    def born(self, node: Node, above: bool) -> None:
-        """Replace what the node's pulls keep by what `pack` makes of it."""
-        packed: dict[int, Packed] = {}
-
-        def away(k: Any) -> Any:
-            if not isinstance(k, Tensor):
-                return k
-            if id(k) not in packed:
-                packed[id(k)] = put_away(k, self.pack, self.unpack)
-            return packed[id(k)]
-
-        node.edges = tuple(
-            [
-                (parent, _unpacking(pull), tuple([away(k) for k in kept]))
-                if any(isinstance(k, Tensor) for k in kept)
-                else (parent, pull, kept)
-                for parent, pull, kept in node.edges
-            ]
-        )
-
-
-def _unpacking(pull: Callable[..., Any]) -> Callable[..., Any]:
-    def run(g: Any, *kept: Any) -> Any:
-        return pull(g, *[k.restore() if k.__class__ is Packed else k for k in kept])
-
-    return run
-
-
-def saved_hooks(
-    pack: Callable[[Any], Any], unpack: Callable[[Any], Any]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: what tapes keep for the derivatives of the function goes through pack and
-    unpack.
-
-    Args: pack: gets each array that a tape keeps, when it is kept, and gives anything. unpack: gets
-    that back when the backward pass needs the array, and gives an array of that shape and dtype.
-    Both see the arrays themselves however transforms are nested; inside `jit` they are traced. Of a
-    function that is compiled as a whole the compiler decides what is kept; its ops are run one by
-    one here.
-    Raises: ShapeError: where unpack gives another shape or dtype.
-    Example:
-        >>> import funct as ft, funct.array as xp, numpy as np
-        >>> kept = {}
-        >>> pack = lambda x: (kept.update({len(kept): np.asarray(x)}), len(kept) - 1)[1]
-        >>> f = ft.saved_hooks(pack, lambda k: xp.asarray(kept[k]))(lambda x: xp.sum(xp.sin(x)))
-        >>> ft.grad(f)(xp.zeros(2)).tolist(), len(kept)
-        ([1.0, 1.0], 1)
-    """
-
-    def decorate(fun: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(fun)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            level = _Saved("saved_hooks", fun)
-            level.pack, level.unpack = pack, unpack
-            return run_under(level, fun, args, kwargs)
-
-        return run
-
-    return decorate
-
-
-def offload(device: str = "cpu") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator: what tapes keep for the derivatives of the function waits on that device.
-
-    The copies are made when values are kept, and go back when the backward pass needs them. On a
-    machine with one device that is a copy there and back.
-    Raises: ArgumentError: for a device that does not exist.
-    """
-    check_device("offload", device)
-
-    return saved_hooks(host_copy, lambda x: x)
 
 
 def once_differentiable(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,9 @@ from funct.graph import GraphTracer
 from funct.ops.families import wrap
 from funct.transforms.tape import Packed
 
-__all__ = ["host_copy", "put_away"]
+__all__ = ["Packing", "host_copy", "put_away"]
+
+Packing = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 def host_copy(x: Any) -> Any:

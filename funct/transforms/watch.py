@@ -51,6 +51,10 @@ class Watch(Level):
         """What an op gives, on values one level down."""
         return prim.fn(*vals, *params)
 
+    def replay(self, graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
+        """A compiled function on values that are watched: its ops, one by one."""
+        return graph(*args)
+
     def inside(self, prim: Control, vals: Sequence[Any]) -> Any:
         """A branch or a loop that is a node of a graph, with its bodies watched."""
         out = prim.kind.mapped(self._watched)(*vals)
