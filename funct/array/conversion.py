@@ -13,6 +13,7 @@ from funct import ops
 from funct.array.device import check_device
 from funct.array.dtypes import DTYPES, as_dtype, result_type
 from funct.array.tensor import Array, Tensor
+from funct.device.memory import LARGE, serve
 from funct.errors import (
     AllocationError,
     ArgumentError,
@@ -123,6 +124,8 @@ def _converted(name: str, obj: Any, dtype: Any) -> Any:
 
 def _known(name: str, data: Any) -> Any:
     """Data of a dtype that arrays have, in native byte order."""
+    if data.nbytes >= LARGE:
+        serve()
     if data.dtype not in DTYPES:
         native = data.dtype.newbyteorder("=")
         if native not in DTYPES:
@@ -239,6 +242,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 def check_allocation(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     """Refuse an array that is larger than the machine's memory, before it is asked for."""
     size = math.prod(shape, start=np.dtype(dtype).itemsize)
+    if size >= LARGE:
+        serve()
     if size > _MEMORY:
         raise AllocationError(
             f"{name}: an array of shape {shape} and dtype {np.dtype(dtype)} takes {size} bytes, "

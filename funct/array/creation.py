@@ -15,6 +15,7 @@ from funct.array.device import check_device
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Array, Tensor
 from funct.core import Size
+from funct.device.memory import LARGE, serve
 from funct.errors import (
     ArgumentError,
     DTypeError,
@@ -67,7 +68,10 @@ def lifted(x: Any, shape: Any) -> Any:
 
 def _spread(name: str, value: Any, shape: Any) -> Any:
     try:
-        return ops.broadcast_to(lifted(value, shape), shape)
+        found = ops.broadcast_to(lifted(value, shape), shape)
+        if found.__class__ is Array and found.data.nbytes >= LARGE:
+            serve()
+        return found
     except FunctError:
         raise
     except ValueError as error:

@@ -31,6 +31,7 @@ from funct.core import (
     narrow_of,
 )
 from funct.core.level import bind, bind1, bind2
+from funct.device.memory import failure
 from funct.errors import (
     AllocationError,
     ArgumentError,
@@ -90,7 +91,7 @@ def explain(
     if isinstance(error, FunctError | RecursionError | Warning):
         return error
     if isinstance(error, MemoryError):
-        return AllocationError(f"{prim.name}: {error}")
+        return AllocationError("\n    ".join([f"{prim.name}: {error}", failure()]).rstrip())
     if isinstance(error, OverflowError):
         return RangeError(f"{prim.name}: {error}")
     for name, a in zip(prim.operands, args, strict=False):

@@ -1,0 +1,291 @@
+"""The allocator for host buffers, as NumPy sees it (NEP 49).
+
+Every array of 64 KiB or more that is made where `serve()` was called lies in a block of ours, with
+no Python on the way: machine code (`front_text.py`) hands out what waits in a bin. Only a request
+that finds its bin empty comes here, to `Front._make`, and asks the policy. A block belongs to the
+array that NumPy made for it: views, memoryviews and DLPack capsules keep that array, so a block is
+never lent twice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+import threading
+from _thread import interrupt_main
+from collections import deque
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any
+
+import attrs
+from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
+
+from funct.device.fork import whole
+from funct.device.machine_code import Code, assemble
+from funct.device.memory.allocator import Event
+from funct.device.memory.arena import HostArena, physical
+from funct.device.memory.front_text import BINS, GRANULE, front_text
+from funct.device.memory.policy import Options, Policy
+from funct.source import user_site
+
+__all__ = ["Front", "Lent", "default_handler", "lock", "set_handler"]
+
+LEAST = 1 << 16  # bytes of the smallest request that is ours
+_ZERO_MOST = 1 << 28  # bytes; larger zeros are the system's, which gives them page by page
+_EVENTS = 1 << 16  # frees between two recorded requests
+lock = whole(threading.RLock())  # of everything that Python does here
+
+_Stat = ctypes.c_int64 * 4
+
+
+class Record(ctypes.Structure):
+    """`%front` of the text."""
+
+    _fields_ = (
+        ("lock", ctypes.c_int64),
+        ("recorded", ctypes.c_int64),
+        ("base", ctypes.c_void_p),
+        ("extent", ctypes.c_int64),
+        ("table", ctypes.c_void_p),
+        ("least", ctypes.c_int64),
+        ("zero_most", ctypes.c_int64),
+        ("divisions", ctypes.c_int64),
+        ("small", ctypes.c_int64),
+        ("keep", ctypes.c_int64),
+        ("waiting", ctypes.c_int64),
+        ("miss", ctypes.c_void_p),
+        ("numpy", ctypes.c_void_p * 5),
+        ("room", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("length", ctypes.c_int64),
+        ("stats", _Stat * 3 * 2),
+        ("bins", ctypes.c_int32 * BINS),
+    )
+
+
+@attrs.frozen
+class Lent:
+    """A block that an array has: what was asked for, on which line, when (ns)."""
+
+    address: int
+    requested: int
+    site: str
+    time: int
+
+
+class _Handler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("functions", ctypes.c_void_p * 5),  # context, malloc, calloc, realloc, free
+    )
+
+
+_MISS = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+_python = ctypes.pythonapi
+_python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+_python.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_python.PyCapsule_New.restype = ctypes.py_object
+_python.PyCapsule_New.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+_SET_HANDLER, _DEFAULT_HANDLER = 304, 306  # places in NumPy's table of its C API
+
+
+def _numpy_api(place: int) -> int:
+    table = _python.PyCapsule_GetPointer(_multiarray_umath._ARRAY_API, None)
+    return ctypes.c_void_p.from_address(table + 8 * place).value or 0
+
+
+def set_handler(capsule: Any) -> Any:
+    """NumPy takes its memory from there in this context; what it used before."""
+    call = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_numpy_api(_SET_HANDLER))
+    return call(capsule)
+
+
+def default_handler() -> Any:
+    """NumPy's own."""
+    return ctypes.cast(_numpy_api(_DEFAULT_HANDLER), ctypes.POINTER(ctypes.py_object))[0]
+
+
+def _numpy_functions() -> list[int]:
+    """NumPy's own context and functions."""
+    handler = _python.PyCapsule_GetPointer(default_handler(), b"mem_handler")
+    return list(_Handler.from_address(handler).functions)
+
+
+def _for_ever(thing: Any) -> Any:
+    """Arrays may die after everything else of Python has."""
+    _python.Py_IncRef(ctypes.py_object(thing))
+    return thing
+
+
+@functools.cache
+def _code() -> Code:
+    return assemble(front_text(), opt=2).keep()
+
+
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    return ctypes.PYFUNCTYPE(result, *arguments)(_code().address(name))
+
+
+class Front:
+    """A set of bins over a policy of its own; `capsule` is the handler for NumPy."""
+
+    def __init__(
+        self, arena: HostArena, table: int, options: Options, near: tuple[int, int]
+    ) -> None:
+        self.arena = arena
+        self.policy = Policy(arena, options, GRANULE, near)
+        self.policy.reclaim = self.reclaim
+        self.policy.pressure = self._collect
+        self.pressure: Callable[[], object] = lambda: None  # empties all caches
+        self.lent: dict[int, Lent] = {}  # those that were recorded
+        self.events: deque[Event] = deque(maxlen=0)
+        self.failed: int | None = None  # bytes of the last request that could not be met
+        self._inside = False
+        self._room = (ctypes.c_int64 * 4 * _EVENTS)()
+        self._granules = (ctypes.c_int64 * 4096)()
+        self._miss = _for_ever(_MISS(self._make))
+        self.record = _for_ever(Record())
+        self.record.base = arena.base
+        self.record.extent = arena.size
+        self.record.table = table
+        self.record.least = LEAST
+        self.record.zero_most = _ZERO_MOST
+        self.record.miss = ctypes.cast(self._miss, ctypes.c_void_p).value
+        self.record.numpy[:] = _numpy_functions()
+        self.record.room = ctypes.addressof(self._room)
+        self.record.length = _EVENTS
+        at = self._at = ctypes.addressof(self.record)
+        code = _code()
+        functions = [code.address(name) for name in ("malloc_", "calloc_", "realloc_", "free_")]
+        handler = _for_ever(_Handler(b"funct", 1, (ctypes.c_void_p * 5)(at, *functions)))
+        address = ctypes.addressof(handler)
+        self.capsule = _for_ever(_python.PyCapsule_New(address, b"mem_handler", None))
+        whole_numbers = (ctypes.c_void_p, ctypes.c_int64)
+        self._rounded = _function("rounded", ctypes.c_int64, *whole_numbers)
+        self._pop = _function("pop", ctypes.c_void_p, *whole_numbers)
+        self._hand_out = _function("hand_out", None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
+        self._drain = _function("drain", ctypes.c_int64, ctypes.c_void_p, *whole_numbers)
+        self._theirs = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(
+            self.record.numpy[1]
+        )
+        self.configure(options)
+        _for_ever(self)  # arrays outlive what names their allocator
+
+    def configure(self, options: Options) -> None:
+        """Divide memory in another way from now on."""
+        with lock:
+            self.reclaim()
+            self.policy.options = options
+            self.policy.small.step = options.small_segment
+            self.policy.large.step = options.large_segment
+            self.record.divisions = options.divisions.bit_length() - 1
+            self.record.small = options.small_most // GRANULE
+            self.record.keep = physical() // 4 if options.keep is None else options.keep
+
+    def reclaim(self) -> None:
+        """What waits in bins goes back to the policy, where blocks merge."""
+        found = len(self._granules)
+        while found == len(self._granules):
+            found = self._drain(self._at, ctypes.addressof(self._granules), len(self._granules))
+            for granule in self._granules[:found]:
+                self.policy.release(self.arena.base + granule * GRANULE)
+
+    def record_events(self, most: int) -> None:
+        """Remember the last so many events, each with the user's line; 0: none."""
+        with lock:
+            self.hear()
+            self.record.recorded = int(most > 0)
+            self.events = deque(self.events, maxlen=most)
+            if not most:
+                self.lent.clear()
+
+    def hear(self) -> None:
+        """Take down the blocks that have come back since."""
+        count = min(self.record.count, _EVENTS)
+        self.record.count = 0
+        for granule, _, seconds, nanoseconds in self._room[:count]:
+            address = self.arena.base + granule * GRANULE
+            held = self.lent.pop(address, None)
+            if held is not None:
+                time = seconds * 10**9 + nanoseconds
+                self.events.append(Event(time, address, -held.requested, held.site))
+
+    def reset_peak(self) -> None:
+        """Peaks are what is there now."""
+        for pool in self.record.stats:
+            for stat in pool:
+                stat[1] = stat[0]
+        for tally in (self.policy.small, self.policy.large):
+            for t in (tally.number, tally.reserved):
+                t.peak = t.current
+
+    def waiting(self) -> set[int]:
+        """Addresses of the blocks that wait in bins."""
+        found = set()
+        for first in self.record.bins:
+            while first:
+                found.add(self.arena.base + (first - 1) * GRANULE)
+                first = ctypes.c_uint32.from_address(self._entry(first - 1)).value
+        return found
+
+    def asked(self, start: int) -> int:
+        """How many bytes the array that has the block asked for."""
+        granule = (start - self.arena.base) // GRANULE
+        return ctypes.c_int64.from_address(self._entry(granule) + 8).value
+
+    def _entry(self, granule: int) -> int:
+        return self.record.table + granule * 16
+
+    def forget_lock(self) -> None:
+        """A forked child: no thread is inside."""
+        self.record.lock = 0
+
+    def retire(self) -> None:
+        """Requests that no bin can meet go to NumPy's own function."""
+        self.record.recorded = 0
+        self.record.miss = _code().address("theirs")
+
+    def _make(self, _: int, size: int) -> int:
+        """A block for a request that no bin can meet; 0 where there is no memory."""
+        try:
+            with lock:
+                if self._inside:  # made by what runs because of us, such as a finalizer
+                    return self._theirs(self.record.numpy[0], size)
+                self._inside = True
+                try:
+                    return self._made(size)
+                finally:
+                    self._inside = False
+        except KeyboardInterrupt:
+            interrupt_main()  # the program hears of it as soon as NumPy has its block
+            return self._theirs(self.record.numpy[0], size)
+
+    def _made(self, size: int) -> int:
+        if self.record.recorded:
+            self.hear()
+            found = self._pop(self._at, size) if size <= self.arena.size else None
+            if found:
+                return self._seen(found, size)
+        n = self._rounded(self._at, size) if size <= self.arena.size else 0
+        start = self.policy.allocate(n * GRANULE) if n else None
+        if start is None:
+            self.failed = size
+            return 0
+        self._hand_out(self._at, (start - self.arena.base) // GRANULE, n, size)
+        return self._seen(start, size) if self.record.recorded else start
+
+    def _collect(self) -> None:
+        gc.collect()  # arrays that only a cycle holds
+        self.pressure()
+        self.reclaim()
+
+    def _seen(self, start: int, size: int) -> int:
+        site = user_site(1)
+        held = self.lent[start] = Lent(start, size, str(site or ""), monotonic_ns())
+        self.events.append(Event(held.time, start, size, held.site))
+        return start

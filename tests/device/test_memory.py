@@ -1,0 +1,444 @@
+"""Buffers of arrays: never lent twice while anybody looks, counted, limited, reported, drawn."""
+
+import ctypes
+import gc
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+
+import attrs
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+import funct as ft
+import funct.array as xp
+from funct.device import memory
+from funct.device.memory.front import LEAST, set_handler
+from funct.errors import AllocationError, ArgumentError, FunctError
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="addresses are reserved by mmap")
+MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def serving():
+    """NumPy takes its memory from us in every test, with no limit and the options as they are."""
+    memory.serve()
+    set_handler(memory.HOST.front().capsule)
+    yield
+    ft.device.set_limit(None)
+    ft.device.configure_memory(**attrs.asdict(memory.Options()))
+    set_handler(memory.HOST.front().capsule)
+
+
+def now(name="allocated_bytes", what="current"):
+    return ft.device.memory_stats()[f"{name}.all.{what}"]
+
+
+def test_a_buffer_that_is_dropped_is_lent_again_for_the_same_size():
+    x = np.ones(1 << 20)
+    where = x.ctypes.data
+    del x
+    assert np.empty(1 << 20).ctypes.data == where
+
+
+HOLDERS = {
+    "view": lambda x: x[3:7],
+    "strided": lambda x: x[::2].reshape(2, -1).T,
+    "memoryview": memoryview,
+    "dlpack": lambda x: x.__dlpack__(),
+    "from_dlpack": np.from_dlpack,
+    "Array": lambda x: xp.asarray(x, copy=False),
+    "Array dlpack": lambda x: xp.asarray(x, copy=False).__dlpack__(copy=False, max_version=(1, 0)),
+    "ctypes": ctypes.c_double.from_buffer,
+    "iterator": iter,
+    "flat": lambda x: x.flat,
+    "cycle": lambda x: (lambda c: c.append((c, x[:1])) or c)([]),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_a_block_is_not_lent_again_while_anything_holds_it(kind):
+    gc.collect()
+    before = now("allocation")
+    x = np.full(1 << 17, 3.0)
+    where = x.ctypes.data
+    holder = HOLDERS[kind](x)
+    del x
+    others = [np.zeros(1 << 17) for _ in range(5)]
+    assert where not in [o.ctypes.data for o in others]
+    assert ctypes.c_double.from_address(where).value == 3.0
+    assert now("allocation") == before + 6
+    del holder, others
+    gc.collect()
+    assert now("allocation") == before
+
+
+class Machine(RuleBasedStateMachine):
+    """Arrays, views and exports in any order: what each was filled with stays in it."""
+
+    def __init__(self):
+        super().__init__()
+        set_handler(memory.HOST.front().capsule)
+        self.held = []  # (value, a holder whose elements are all value)
+        self.number = 0
+        self.before = now("requested_bytes"), now("allocation")
+        self.arrays = {}
+
+    def keep(self, size, x):
+        self.number += 1
+        x[...] = self.number
+        self.held.append((self.number, x))
+        self.arrays[self.number] = size
+
+    @rule(size=st.integers(1, 40) | st.integers(8, 100), how=st.sampled_from("ezf"))
+    def make(self, size, how):
+        count = size * 9000
+        make = {"e": np.empty, "z": np.zeros, "f": np.ones}[how]
+        x = make(count, np.int64)
+        assert how == "e" or (x == (how == "f")).all()
+        self.keep(x.nbytes, x)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), kind=st.sampled_from(["view", "dlpack", "memoryview"]))
+    def export(self, data, kind):
+        k = data.draw(st.integers(0, len(self.held) - 1))
+        value, x = self.held[k]
+        other = {
+            "view": lambda: x[len(x) // 2 :],
+            "dlpack": lambda: np.from_dlpack(x),
+            "memoryview": lambda: np.asarray(memoryview(x)),
+        }[kind]()
+        self.held.append((value, other))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def drop(self, data):
+        self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
+        living = {value for value, _ in self.held}
+        self.arrays = {v: n for v, n in self.arrays.items() if v in living}
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), size=st.integers(1, 100))
+    def resize(self, data, size):
+        k = data.draw(st.integers(0, len(self.held) - 1))
+        value, x = self.held[k]
+        if x.base is None and sum(v == value for v, _ in self.held) == 1:
+            kept = min(len(x), size * 9000)
+            x.resize(size * 9000, refcheck=False)
+            assert (x[:kept] == value).all()
+            x[...] = value
+            self.arrays[value] = x.nbytes
+
+    @rule()
+    def empty(self):
+        ft.device.empty_cache()
+
+    @invariant()
+    def nobody_wrote_into_anothers_block(self):
+        for value, x in self.held:
+            assert x[0] == x[-1] == x[len(x) // 2] == value
+
+    @invariant()
+    def statistics_agree(self):
+        ours = [n for n in self.arrays.values() if n >= LEAST]
+        assert now("requested_bytes") - self.before[0] == sum(ours)
+        assert now("allocation") - self.before[1] == len(ours)
+        stats = ft.device.memory_stats()
+        for pool in ("small_pool", "large_pool"):
+            held, out, idle = (
+                stats[f"{name}.{pool}.current"]
+                for name in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes")
+            )
+            assert held + idle <= out
+            for name in ("allocated_bytes", "allocation", "requested_bytes"):
+                s = {k: stats[f"{name}.{pool}.{k}"] for k in ("current", "allocated", "freed")}
+                assert s["current"] == s["allocated"] - s["freed"]
+
+    def teardown(self):
+        self.held.clear()
+
+
+Machine.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+test_random_sequences = Machine.TestCase
+
+
+def test_zeros_are_zeros_in_a_block_that_held_something():
+    for _ in range(3):
+        x = np.full(1 << 18, 7)
+        del x
+        assert not np.zeros(1 << 18, np.int64).any()
+
+
+def test_sixteen_threads_allocate_at_once():
+    wrong, before = [], now("allocation")
+
+    def work(k):
+        set_handler(memory.HOST.front().capsule)
+        for n in range(20):
+            held = [np.full((k + n) * 3000 + j, k * 1000 + j) for j in range(1, 8)]
+            wrong.extend([k for j, x in enumerate(held, 1) if not (x == k * 1000 + j).all()])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert now("allocation") == before
+
+
+def test_large_arrays_of_funct_come_from_the_pool_by_themselves():
+    program = (
+        "import numpy as np, funct as ft, funct.array as xp\n"
+        "name = np._core.multiarray.get_handler_name\n"
+        "assert name() == 'default_allocator'\n"
+        "xp.ones(10) + xp.asarray([1.0] * 10)\n"
+        "assert name() == 'default_allocator'\n"
+        "y = xp.ones(1 << 20) + 1\n"
+        "assert name() == 'funct'\n"
+        "assert ft.device.memory_stats()['allocation.all.current'] == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_somebody_elses_handler_stays():
+    program = (
+        "import numpy as np, funct.array as xp\n"
+        "from funct.device.memory import HOST, front\n"
+        "import contextvars\n"
+        "front.set_handler(HOST.private().capsule)\n"
+        "theirs = front.set_handler(HOST.private().capsule)\n"
+        "front.set_handler(theirs)\n"
+        "xp.ones(1 << 20) + 1\n"
+        "assert front.set_handler(theirs) is theirs\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_arrays_may_outlive_everything_else():
+    program = (
+        "import atexit, numpy as np, funct.array as xp\n"
+        "x = xp.ones(1 << 20) + 1\n"
+        "class Late:\n"
+        "    def __del__(self, np=np): self.y = np.ones(1 << 20) + np.ones(1 << 19).sum()\n"
+        "late = Late()\n"
+        "late.me = late\n"
+        "atexit.register(lambda: np.ones(1 << 21))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_has_its_own_copy():
+    x = np.full(1 << 18, 5.0)
+    child = os.fork()
+    if child == 0:
+        y = np.full(1 << 18, 6.0)
+        ok = (x == 5).all() and (y == 6).all() and y.ctypes.data != x.ctypes.data
+        os._exit(0 if ok else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (x == 5).all()
+
+
+def test_the_limit_holds_and_the_error_says_who_has_the_memory():
+    ft.device.empty_cache()
+    with ft.device.record_memory():
+        ft.device.set_limit(now("reserved_bytes") + 64 * MIB)
+        x = xp.ones((4, MIB)) + 1
+        with pytest.raises(AllocationError, match=r"asked for 32\.0 MiB; held by arrays") as caught:
+            held = [x + k for k in range(5)]
+    assert isinstance(caught.value, MemoryError)
+    assert "x = xp.ones((4, MIB)) + 1" in str(caught.value)
+    assert "in 1 from test_memory.py" in str(caught.value)
+    ft.device.set_limit(None)
+    held = [x + k for k in range(5)]
+    assert len(held) == 5
+
+
+def test_without_a_recording_the_error_says_how_much_of_which_size():
+    ft.device.empty_cache()
+    x = xp.ones((3, MIB)) + 1
+    ft.device.set_limit(now("reserved_bytes"))
+    with pytest.raises(AllocationError, match=r"\d × 24\.0 MiB"):
+        [x + k for k in range(9)]
+
+
+def test_memory_that_only_a_cycle_holds_is_found_before_a_request_fails():
+    ft.device.empty_cache()
+    ft.device.set_limit(now("reserved_bytes") + 64 * MIB)
+    gc.disable()
+    try:
+        for _ in range(5):
+            cycle = [np.ones(4 * MIB)]
+            cycle.append(cycle)
+            del cycle
+    finally:
+        gc.enable()
+    assert ft.device.memory_stats()["num_alloc_retries"] > 0
+
+
+def test_a_limit_below_what_is_free_gives_that_back():
+    x = np.ones(8 * MIB)
+    del x
+    assert now("reserved_bytes") >= 64 * MIB
+    ft.device.set_limit(0)
+    assert now("reserved_bytes") < 64 * MIB
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, -0.1, "1 GiB", True, 1 << 80])
+def test_a_limit_is_checked(limit):
+    with pytest.raises(ArgumentError, match="set_limit"):
+        ft.device.set_limit(limit)
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
+def test_empty_cache_gives_pages_back():
+    x = np.ones(16 * MIB)
+    del x
+    before = resident()
+    assert ft.device.empty_cache() >= 128 * MIB
+    assert resident() < before - 100 * MIB
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
+def test_no_more_than_keep_stays_with_its_pages():
+    ft.device.configure_memory(keep=32 * MIB)
+    ft.device.empty_cache()
+    before = resident()
+    for size in range(5, 13):
+        x = np.ones(size * MIB)
+        del x
+    assert resident() < before + 64 * MIB
+    for size in range(5, 13):
+        assert (np.ones(size * MIB) == 1).all()
+
+
+def test_peaks_start_again():
+    x = np.ones(4 * MIB)
+    del x
+    assert now(what="peak") >= now() + 32 * MIB
+    ft.device.reset_peak()
+    assert now(what="peak") == now()
+
+
+def test_scopes_stand_in_each_other():
+    with ft.device.memory_scope() as outer:
+        x = np.ones(4 * MIB)
+        with ft.device.memory_scope() as inner:
+            y = np.ones(2 * MIB)
+            del y
+        del x
+    assert (inner.allocated, inner.freed, inner.peak) == (16 * MIB, 16 * MIB, 16 * MIB)
+    assert (outer.allocated, outer.freed, outer.peak) == (48 * MIB, 48 * MIB, 48 * MIB)
+    assert (inner.allocations, outer.allocations) == (1, 2)
+
+
+def test_a_private_pool_has_segments_of_its_own():
+    pool = ft.device.PrivatePool()
+    with pool:
+        x = np.ones(MIB)
+        with ft.device.PrivatePool():
+            np.ones(MIB)
+        y = np.ones(MIB)
+    z = np.ones(MIB)
+    mine = [(s.address, s.address + s.size) for s in pool.segments()]
+
+    def inside(a):
+        return any(low <= a.ctypes.data < high for low, high in mine)
+
+    assert (inside(x), inside(y), inside(z)) == (True, True, False)
+    del x, y
+    assert pool.empty_cache() >= 16 * MIB
+    assert pool.segments() == []
+
+
+def test_a_snapshot_is_json_and_a_page(tmp_path):
+    with ft.device.record_memory():
+        x = xp.ones((2, MIB)) + 1
+        y = x * 2
+        del y
+        found = ft.device.memory_snapshot(tmp_path / "a.json")
+        ft.device.memory_snapshot(tmp_path / "a.html")
+    assert json.loads((tmp_path / "a.json").read_text())["stats"] == found["stats"]
+    times = [e["time"] for e in found["events"]]
+    assert times == sorted(times)
+    assert times[-1] - times[0] < 10**10
+    of_y = [e["bytes"] for e in found["events"] if "y = x * 2" in e["site"]]
+    assert of_y == [16 * MIB, -16 * MIB]
+    active = [b for s in found["segments"] for b in s["blocks"] if b["site"]]
+    assert [b["requested"] for b in active] == [16 * MIB]
+    for s in found["segments"]:
+        assert sum(b["size"] for b in s["blocks"]) == s["size"]
+    page = (tmp_path / "a.html").read_text()
+    HTMLParser().feed(page)
+    assert "y = x * 2" in page
+    assert "<polygon" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_snapshot_goes_to_a_known_kind_of_file():
+    with pytest.raises(ArgumentError, match=r"json or \.html"):
+        ft.device.memory_snapshot("a.pickle")
+
+
+def test_a_page_without_a_recording_says_so(tmp_path):
+    ft.device.memory_snapshot(tmp_path / "a.html")
+    assert "record_memory" in (tmp_path / "a.html").read_text()
+
+
+def test_the_summary_has_the_numbers():
+    x = np.ones(3 * MIB)
+    text = ft.device.memory_summary()
+    assert "memory of cpu" in text
+    assert memory.readable(now()) in text
+    del x
+
+
+@pytest.mark.parametrize("name", ["memory_stats", "memory_summary", "empty_cache", "reset_peak"])
+def test_an_unknown_device_is_an_error(name):
+    with pytest.raises(ArgumentError, match=name):
+        getattr(ft.device, name)("tpu:0")
+
+
+def test_an_unknown_option_is_an_error():
+    with pytest.raises(ArgumentError, match="max_split"):
+        ft.device.configure_memory(max_split=3)
+
+
+@pytest.mark.parametrize("divisions", [1, 2, 4, 8, 16, 32])
+def test_sizes_are_rounded_to_a_division_of_the_octave(divisions):
+    ft.device.configure_memory(divisions=divisions)
+    for granules in (1, 3, 9, 17, 33, 100, 1000):
+        with ft.device.memory_scope() as scope:
+            x = np.empty(granules << 16, np.uint8)
+            del x
+        octave = 1 << (granules.bit_length() - 1)
+        step = max(octave // divisions, 1)
+        assert scope.allocated == -(-granules // step) * step << 16
+
+
+@pytest.mark.parametrize("shape", [(2**62,), (2**31, 2**31), (2**62, 8), (1 << 44,), (2**63 - 1,)])
+@pytest.mark.parametrize("make", [xp.ones, xp.zeros, xp.empty])
+def test_sizes_that_overflow_are_a_typed_error(make, shape):
+    with pytest.raises(FunctError):
+        make(shape) + 1
+
+
+def test_arrays_in_blocks_pickle_and_copy():
+    x = xp.ones((2, MIB)) + 1
+    assert (pickle.loads(pickle.dumps(x)) == x).all()

@@ -1,0 +1,214 @@
+"""The policy against a model: blocks never overlap, merging restores, limits hold, sums agree."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from funct.device.memory.policy import MIB, Options, Policy
+from funct.errors import ArgumentError
+
+UNIT = 1 << 16
+
+
+class Paper:
+    """An arena of made-up addresses; it knows which of them are out."""
+
+    def __init__(self, size, limit=None):
+        self.size, self.limit, self.out = size, limit, set()
+
+    @property
+    def reserved(self):
+        return len(self.out) * UNIT
+
+    def take(self, size, near, at=None):
+        if self.limit is not None and self.reserved + size > self.limit:
+            return None
+        ends = sorted([(g + 1) * UNIT for g in self.out if g + 1 not in self.out])
+        for start in [at] if at is not None else [near, 0, *ends]:
+            wanted = self.granules(start, size)
+            if not wanted & self.out and start + size <= self.size:
+                self.out |= wanted
+                return start
+        return None
+
+    def give(self, start, size):
+        given = self.granules(start, size)
+        assert given <= self.out
+        self.out -= given
+
+    def granules(self, start, size):
+        return set(range(start // UNIT, (start + size) // UNIT))
+
+
+def options():
+    sizes = st.sampled_from([UNIT, 2 * UNIT, 8 * UNIT, MIB, 4 * MIB])
+    return st.builds(
+        Options,
+        small_most=sizes,
+        small_segment=sizes,
+        large_segment=sizes,
+        max_split_size=st.none() | sizes,
+        gc_threshold=st.none() | st.floats(0.1, 1.0),
+        expandable=st.booleans(),
+    )
+
+
+class Machine(RuleBasedStateMachine):
+    @initialize(options=options(), limit=st.none() | st.integers(0, 40).map(lambda n: n * MIB))
+    def begin(self, options, limit):
+        self.arena = Paper(64 * MIB, limit)
+        self.policy = Policy(self.arena, options, UNIT, (0, 16 * MIB))
+        self.lent = {}
+
+    @rule(granules=st.integers(1, 32) | st.integers(1, 400))
+    def allocate(self, granules):
+        size = granules * UNIT
+        start = self.policy.allocate(size)
+        if start is None:
+            assert self.policy.failures
+            assert not any(self.policy._fitting(p, size) for p in self.pools(size))
+        else:
+            self.lent[start] = size
+
+    def pools(self, size):
+        return [self.policy.small if size <= self.policy.options.small_most else self.policy.large]
+
+    @precondition(lambda self: self.lent)
+    @rule(data=st.data())
+    def release(self, data):
+        start = data.draw(st.sampled_from(sorted(self.lent)))
+        del self.lent[start]
+        self.policy.release(start)
+
+    @rule()
+    def empty(self):
+        before = self.arena.reserved
+        assert self.policy.empty() == before - self.arena.reserved
+
+    @precondition(lambda self: self.lent)
+    @rule()
+    def release_all(self):
+        for start in sorted(self.lent, key=lambda s: s * 31 % 1009):
+            self.policy.release(start)
+        self.lent.clear()
+        self.policy.empty()
+        assert self.arena.reserved == 0
+        assert self.policy.small.free == self.policy.large.free == []
+
+    @invariant()
+    def lent_blocks_do_not_overlap_and_are_out(self):
+        last = 0
+        for start, size in sorted(self.lent.items()):
+            assert start >= last
+            assert start % UNIT == 0
+            last = start + size
+            assert self.arena.granules(start, size) <= self.arena.out
+
+    @invariant()
+    def segments_are_chains_of_their_blocks(self):
+        policy = self.policy
+        free, lent, reserved = [], [], 0
+        for pool in (policy.small, policy.large):
+            assert pool.number.current == len(pool.segments)
+            assert pool.reserved.current == sum(s.size for s in pool.segments)
+            assert [b.start for _, _, b in pool.free] == [start for _, start, _ in pool.free]
+            assert pool.free == sorted(pool.free, key=lambda f: f[:2])
+            for segment in pool.segments:
+                place = segment.start
+                before = None
+                for block in segment.blocks():
+                    assert block.start == place
+                    assert block.before is before
+                    assert block.segment is segment
+                    assert not (before and before.free and block.free)  # they would have merged
+                    (free if block.free else lent).append(block.start)
+                    place, before = place + block.size, block
+                assert place == segment.start + segment.size
+                assert segment.last is before
+                reserved += segment.size
+        assert sorted(free) == sorted(b.start for p in self.pools_all() for _, _, b in p.free)
+        assert sorted(lent) == sorted(self.lent) == sorted(policy.lent)
+        assert reserved == self.arena.reserved
+
+    def pools_all(self):
+        return (self.policy.small, self.policy.large)
+
+    @invariant()
+    def the_limit_holds(self):
+        assert self.arena.limit is None or self.arena.reserved <= self.arena.limit
+
+
+Machine.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+test_random_sequences = Machine.TestCase
+
+
+def policy(limit=None, **changes):
+    return Policy(Paper(1 << 40, limit), Options(**changes), UNIT, (0, 1 << 39))
+
+
+def test_the_smallest_block_that_fits_is_taken():
+    p = policy()
+    places = [p.allocate(n * MIB) for n in (8, 2, 4, 2, 6, 2)]
+    for k in (0, 2, 4):
+        p.release(places[k])
+    assert p.allocate(4 * MIB) == places[2]
+    assert p.allocate(5 * MIB) == places[4]
+
+
+def test_neighbours_merge_whatever_the_order():
+    for order in ((0, 1, 2), (1, 0, 2), (0, 2, 1), (2, 1, 0)):
+        p = policy(large_segment=30 * MIB)
+        places = [p.allocate(10 * MIB) for _ in range(3)]
+        for k in order:
+            p.release(places[k])
+        assert p.allocate(30 * MIB) == places[0]
+
+
+def test_a_segment_grows_in_place_where_it_may():
+    assert grown(True).large.number.current == 1
+    assert grown(False).large.number.current == 4
+
+
+def grown(expandable):
+    p = policy(large_segment=16 * MIB, expandable=expandable)
+    for _ in range(4):
+        p.allocate(16 * MIB)
+    return p
+
+
+def test_a_block_beyond_the_split_size_stays_whole():
+    p = policy(max_split_size=64 * MIB, expandable=False)
+    large = p.allocate(100 * MIB)
+    p.release(large)
+    assert p.allocate(10 * MIB) != large
+    assert p.allocate(90 * MIB) == large
+
+
+def test_what_is_free_goes_back_before_a_request_fails():
+    p = policy(limit=64 * MIB, expandable=False)
+    small = [p.allocate(32 * MIB) for _ in range(2)]
+    for start in small:
+        p.release(start)
+    assert p.allocate(60 * MIB) is not None
+    assert (p.retries, p.failures) == (1, 0)
+    assert p.allocate(60 * MIB) is None
+    assert (p.retries, p.failures) == (2, 1)
+
+
+def test_the_oldest_segments_go_at_the_threshold():
+    p = policy(limit=1000 * MIB, gc_threshold=0.2, expandable=False)
+    places = [p.allocate(50 * MIB) for _ in range(4)]
+    for start in (places[2], places[0]):
+        p.release(start)
+    p.allocate(60 * MIB)
+    assert {s.start for s in p.large.segments} >= {places[1], places[3]}
+    assert places[2] not in {s.start for s in p.large.segments}  # free for longer than places[0]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"divisions": 3}, {"divisions": 64}, {"gc_threshold": 0.0}, {"gc_threshold": 1.5}]
+)
+def test_options_are_checked(wrong):
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        Options(**wrong)
