@@ -21,7 +21,7 @@ from funct.graph import Node as Entry
 from funct.transforms.checkpoint import Checkpoint, as_node
 from funct.transforms.packing import Packing, host_copy, put_away
 from funct.transforms.tape import Node, Packed
-from funct.transforms.watch import Watch, run_under
+from funct.transforms.watch import Watch, WatchTracer, run_under
 
 __all__ = ["offload", "saved_hooks"]
 
@@ -137,7 +137,7 @@ def saved_hooks(
                 level.pack, level.unpack = pack, unpack
                 return run_under(level, fun, args, kwargs)
 
-            if not isinstance(top_level(pytree.leaves((args, kwargs))), Capture):
+            if not _captured(pytree.leaves((args, kwargs))):
                 return watched(*args, **kwargs)
             packing = pack, unpack  # a derivative of the compiled function will ask for them
             return as_node(
@@ -148,6 +148,16 @@ def saved_hooks(
         return run
 
     return decorate
+
+
+def _captured(values: Sequence[Any]) -> bool:
+    """Whether a capture is the highest level of these values, watches left aside."""
+    below = []
+    for x in values:
+        while x.__class__ is WatchTracer:
+            x = x.value
+        below.append(x)
+    return isinstance(top_level(below), Capture)
 
 
 def offload(device: str = "cpu") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
