@@ -1,7 +1,12 @@
-"""Turn a plan into one Python function on bare buffers.
+"""From a graph to a function on bare buffers.
 
-The function is printed and compiled: a call of a small graph then costs the NumPy calls in it and
-nothing else. A guard that does not hold returns MISS. Beside it stands which of its lines came from
+Small graphs are printed as one Python function of NumPy calls, with results written into buffers
+that nobody reads any more: such a function is there within a millisecond and has NumPy's bits.
+Where there is work for more than that, the graph is made machine code (`native.py`). Which of the
+two follows from shapes alone. A graph with symbolic sizes is made code for each size it meets; its
+kernels are the same for all of them.
+
+A guard that does not hold returns MISS. Beside each function stands which of its lines came from
 which of the user's, for errors.
 """
 
@@ -10,33 +15,65 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from funct.compile.native import native, worth
 from funct.compile.plan import Plan, plan
-from funct.core import NARROW, Size
-from funct.graph import Graph, Guard, Node, Var
+from funct.compile.sizes import at_sizes
+from funct.compile.text import MISS, call_text, guard_text, scope
+from funct.graph import Graph, Guard, Node, eliminate_dead, inline_calls, share_common
 from funct.source import SITES
 
 __all__ = ["MISS", "build", "source"]
 
-MISS = object()
+_SIZES = 64  # functions that a graph with symbolic sizes keeps
 
 
 def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
-    """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers."""
-    text, names = source(plan(graph, guards=guards))
+    """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers.
+
+    mode: "default" makes machine code where the work is worth it, the others always.
+    """
+    graph = eliminate_dead(share_common(inline_calls(graph)), guards=guards)
+    if graph.symbols:
+        return _for_each_size(graph, mode)
+    if mode != "default" or worth(graph):
+        return native(graph).run
+    return _printed(plan(graph, guards=guards))
+
+
+def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
+    made: dict[tuple[int, ...], Callable[..., Any]] = {}
+    symbols = [(s.name, s.input, s.axis) for s in graph.symbols]
+    any_size = _printed(plan(graph))
+    checks = [e for e in graph.nodes if isinstance(e, Guard) and e.kind == "size"]
+
+    def run(*buffers: Any) -> Any:
+        sizes = tuple([buffers[i].shape[axis] for _, i, axis in symbols])
+        found = made.get(sizes)
+        if found is None:
+            values = dict(zip([name for name, _, _ in symbols], sizes, strict=True))
+            if not all(eval(e.expected, {}, dict(values)) for e in checks):
+                return MISS
+            fixed = at_sizes(graph, values)
+            large = mode != "default" or worth(fixed)
+            found = native(fixed).run if large else any_size
+            if len(made) >= _SIZES:
+                made.pop(next(iter(made)), None)
+            made[sizes] = found
+        return found(*buffers)
+
+    return run
+
+
+def _printed(planned: Plan) -> Callable[..., Any]:
+    text, names = source(planned)
     exec(compile(text, "<funct graph>", "exec"), names)
     return names["run"]
 
 
 def source(planned: Plan) -> tuple[str, dict[str, Any]]:
-    """Text of the function and what its names mean."""
+    """Text of the function of NumPy calls, and what its names mean."""
     graph = planned.graph
-    names: dict[str, Any] = {
-        "MISS": MISS, "dtype": np.dtype, "inf": float("inf"), "nan": float("nan"), "same": _same,
-    }  # fmt: skip
-    for v, x in graph.constants:
-        names[v.name] = x.data
+    names = scope(graph)
     lines = [f"def run({', '.join(v.name for v in graph.inputs)}):"]
     for s in graph.symbols:
         lines.append(f"    {s.name} = {graph.inputs[s.input].name}.shape[{s.axis}]")
@@ -46,59 +83,13 @@ def source(planned: Plan) -> tuple[str, dict[str, Any]]:
         e = step.entry
         sites[len(lines) + 1] = e.site
         if isinstance(e, Guard):
-            lines.append(_guard(e, names))
+            lines.append(guard_text(e, names))
         else:
-            lines.append(_call(e, step.reuse, names))
+            assert isinstance(e, Node), "calls are inlined"
+            lines.append(call_text(e, step.reuse, names))
         made_here = {v.name for v in step.dead if v not in outputs and v.name.startswith("v")}
         if made_here:
             lines.append(f"    del {', '.join(sorted(made_here))}")
     lines.append(f"    return ({''.join(v.name + ', ' for v in graph.outputs)})")
     names[SITES] = sites
     return "\n".join(lines), names
-
-
-def _call(node: Node, reuse: Var | None, names: dict[str, Any]) -> str:
-    prim = node.primitive
-    fn = prim.name.replace(":", "_").replace(".", "_") + "_"  # a user's op has a namespace
-    names.setdefault(fn, prim.raw)
-    if names[fn] is not prim.raw:  # two ops of one name: a user's and ours
-        fn = f"{fn}{id(prim)}"
-        names[fn] = prim.raw
-    args = [a.name if isinstance(a, Var) else _literal(a, names) for a in node.operands]
-    args += [_literal(p, names) for p in node.params]
-    if reuse is not None:
-        args.append(f"out={reuse.name}")
-    results = ", ".join(v.name for v in node.results)
-    return f"    {results}{' = ' if results else ''}{fn}({', '.join(args)})"
-
-
-def _guard(guard: Guard, names: dict[str, Any]) -> str:
-    if guard.kind == "size":
-        return f"    if not ({guard.expected}): return MISS"
-    assert guard.operand is not None
-    expected = _literal(guard.expected, names)
-    if guard.kind == "array":
-        return f"    if not same({guard.operand.name}, {expected}): return MISS"
-    kind = "int" if guard.kind == "index" else guard.kind
-    if guard.expected != guard.expected:
-        return f"    if {guard.operand.name} == {guard.operand.name}: return MISS"
-    return f"    if {kind}({guard.operand.name}) != {expected}: return MISS"
-
-
-def _same(found: Any, expected: Any) -> bool:
-    return found.shape == expected.shape and bool(np.array_equal(found, expected))
-
-
-def _literal(p: Any, names: dict[str, Any]) -> str:
-    """Python text of a parameter; what has none (nan+infj, say) gets a name."""
-    if p is None or isinstance(p, bool | int | float | str):
-        return repr(p)
-    if isinstance(p, Size):
-        return f"({p!r})"
-    if isinstance(p, np.dtype) and p not in NARROW:
-        return repr(p)
-    if isinstance(p, tuple):
-        return f"({''.join(_literal(v, names) + ', ' for v in p)})"
-    name = f"p{len(names)}"
-    names[name] = p
-    return name

@@ -93,9 +93,13 @@ class Type:
         return typed(element, self.lanes)
 
 
-@functools.cache
 def typed(element: str, lanes: int = 1) -> Type:
-    """`Type(element, lanes)`, made once: its texts are kept."""
+    """`Type(element, lanes)`, made once: types compare by identity, and their texts are kept."""
+    return _typed(element, lanes)
+
+
+@functools.cache
+def _typed(element: str, lanes: int) -> Type:
     return Type(element, lanes)
 
 

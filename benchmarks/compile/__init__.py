@@ -1,0 +1,1 @@
+"""Compiled workloads, for funct and its peers."""

@@ -1,0 +1,219 @@
+"""The Loop IR: one kernel, its domain, what it reads, computes and writes.
+
+A kernel walks rows of a domain (rows, columns). A value is *full* (one element for each place of
+the domain) or *row* (one for each row: a scalar of the loops). Within a row the work is done in
+passes: a reduction along the row ends one, because only then does its value exist. Reductions over
+rows, or over everything, are barriers: the kernel leaves partial results, one for each task, and a
+later kernel combines them in order. Tasks are blocks of rows (or of elements, where the domain is
+one flat row) whose size follows from the shape alone, so bits depend on no number of threads.
+
+Sizes, strides and addresses are no part of a kernel: they come in a *frame* of 64-bit words, one
+for each call, so kernels that differ in nothing else are compiled once. `Kernel` is hashable; it is
+the key under which code is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import attrs
+
+__all__ = [
+    "Access", "Constant", "Expression", "How", "Kernel", "Kind", "Load", "Op", "Over", "Reduce",
+    "Term", "available", "describe", "passes",
+]  # fmt: skip
+
+Kind = Literal["full", "row"]
+How = Literal["sum", "prod", "max", "min", "any", "all"]
+Over = Literal["row", "column", "all"]
+Term = tuple[bool, bool]  # whether the row's number is divided, and whether it is wrapped around
+
+
+@attrs.frozen
+class Access:
+    """How a buffer is walked.
+
+    inner: elements from one column to the next: "none" (a row's value), "one", or "some" (a stride
+    of the frame). terms: how the row's number moves the address, each by a stride of the frame.
+    """
+
+    element: str
+    inner: Literal["none", "one", "some"]
+    terms: tuple[Term, ...]
+
+    @property
+    def words(self) -> int:
+        """Words of the frame: the address, the inner stride, and a stride for each term with what
+        it divides by and wraps at.
+        """
+        inner = 1 if self.inner == "some" else 0
+        return 1 + inner + sum([1 + divided + wrapped for divided, wrapped in self.terms])
+
+
+@attrs.frozen
+class Load:
+    """An element of a buffer."""
+
+    access: int
+    element: str
+    kind: Kind
+
+
+@attrs.frozen
+class Constant:
+    """A number. Zeros of two signs are two numbers, and NaN is one."""
+
+    number: float | int = attrs.field(eq=repr)
+    element: str
+    kind: Kind = "row"
+
+
+@attrs.frozen
+class Op:
+    """A scalar op on values; elements: what operands are converted to before it."""
+
+    name: str
+    operands: tuple[int, ...]
+    elements: tuple[str | None, ...]
+    element: str
+    kind: Kind
+    printing: Any = attrs.field(eq=False)
+    params: tuple[Any, ...] = ()
+    key: Any = None  # what tells printings of one name apart
+
+
+@attrs.frozen
+class Reduce:
+    """Many elements in one: along the row, over all rows for each column, or over everything."""
+
+    how: How
+    operand: int
+    element: str
+    over: Over
+    kind: Kind = "row"
+
+
+Expression = Load | Constant | Op | Reduce
+
+
+@attrs.frozen
+class Kernel:
+    """What is computed at each place of the domain, in order; operands are positions in `values`.
+
+    stores: (value, access). flat: the domain is one row and tasks are ranges of columns. even: all
+    ranges are whole vectors. kept: costly values of an earlier pass stay in a row of their own.
+    """
+
+    accesses: tuple[Access, ...]
+    values: tuple[Expression, ...]
+    stores: tuple[tuple[int, int], ...]
+    flat: bool
+    even: bool
+    kept: bool = True
+    unroll: int = 0
+
+    @property
+    def barriers(self) -> list[int]:
+        """The reductions that leave partial results."""
+        return [k for k, v in enumerate(self.values) if isinstance(v, Reduce) and v.over != "row"]
+
+    def slots(self) -> tuple[list[int], list[int], int]:
+        """Where in the frame the words of each access and of each barrier begin, and its length.
+
+        Before them stand three: rows, columns, and how many of them (rows, or columns where the
+        kernel is flat) are one task.
+        """
+        at = 3
+        accesses, barriers = [], []
+        for a in self.accesses:
+            accesses.append(at)
+            at += a.words
+        for _ in self.barriers:
+            barriers.append(at)  # the address of the partial results
+            at += 1
+        return accesses, barriers, at
+
+
+def describe(kernel: Kernel, names: dict[int, str] | None = None) -> str:
+    """The loops as readable Python. names: of the buffers, by access."""
+    return "\n".join(_lines(kernel, names or {}))
+
+
+def _lines(k: Kernel, names: dict[int, str]) -> Iterator[str]:
+    from_access = {a: names.get(a, f"b{a}") for a in range(len(k.accesses))}
+
+    def place(a: int) -> str:
+        access = k.accesses[a]
+        rows = "i" if access.terms == ((False, False),) else "rows(i)" if access.terms else ""
+        inner = {"none": "", "one": "j", "some": "j * step"}[access.inner]
+        inside = ", ".join([x for x in (rows, inner) if x]) or "()"
+        return f"{from_access[a]}[{inside}]"
+
+    def text(n: int) -> str:
+        v = k.values[n]
+        match v:
+            case Constant():
+                return repr(v.number)
+            case Load():
+                return place(v.access)
+            case Op():
+                return f"{v.name}({', '.join(name(o) for o in v.operands)})"
+            case Reduce():
+                return f"{v.how}({name(v.operand)})"
+
+    def name(n: int) -> str:
+        return repr(v.number) if isinstance(v := k.values[n], Constant) else f"t{n}"
+
+    stored: dict[int, list[int]] = {}
+    for value, access in k.stores:
+        stored.setdefault(value, []).append(access)
+    for p, (inside, after) in enumerate(passes(k)):
+        if p == 0:
+            yield "for j in columns:" if k.flat else "for i in rows:"
+        pad = "    " if k.flat else "        "
+        if not k.flat and inside:
+            yield "    for j in columns:"
+        for n in inside:
+            v = k.values[n]
+            if isinstance(v, Reduce):
+                where = {"row": "", "column": "[j]", "all": ""}[v.over]
+                yield f"{pad}t{n}{where} = {v.how}(t{n}{where}, {name(v.operand)})"
+            elif not isinstance(v, Constant):
+                yield f"{pad}t{n} = {text(n)}"
+            for a in stored.get(n, ()):
+                yield f"{pad}{place(a)} = {name(n)}"
+        for n in after:
+            v = k.values[n]
+            if not isinstance(v, Constant | Reduce):
+                yield f"    t{n} = {text(n)}"
+            for a in stored.get(n, ()):
+                yield f"    {place(a)} = {name(n)}"
+
+
+def available(kernel: Kernel) -> list[int]:
+    """The first pass in which each value can be computed."""
+    first: list[int] = []
+    for v in kernel.values:
+        match v:
+            case Op():
+                first.append(max([first[o] for o in v.operands], default=0))
+            case Reduce():
+                first.append(first[v.operand] + (v.over == "row"))
+            case _:
+                first.append(0)
+    return first
+
+
+def passes(kernel: Kernel) -> list[tuple[list[int], list[int]]]:
+    """For each pass, the values computed along the row and those computed once, after it."""
+    first = available(kernel)
+    found: list[tuple[list[int], list[int]]] = [([], []) for _ in range(max(first, default=0) + 1)]
+    for n, v in enumerate(kernel.values):
+        if isinstance(v, Reduce):
+            found[first[n] - (v.over == "row")][0].append(n)
+        elif v.kind == "full":
+            found[first[n]][0].append(n)
+        else:
+            found[max(0, first[n] - 1)][1].append(n)
+    return found

@@ -1,0 +1,346 @@
+"""From a group of nodes to a kernel and the words of its frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.fuse import REDUCTIONS, Fused, Group, reduction
+from funct.compile.loops import Access, Constant, Expression, Kernel, Kind, Load, Op, Reduce
+from funct.compile.scalars import ELEMENTS, Printing, exact_number, operand_dtype, printing
+from funct.compile.views import VIEWS, View, collapse
+from funct.core import lookup
+from funct.device import host
+from funct.graph import Node, Var
+
+__all__ = ["Address", "Buffer", "Call", "lower"]
+
+_TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
+_MOST_TASKS = 128
+_MOST_PARTS = 16  # partial rows of a column reduction: they are added up again
+_KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
+_PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
+
+_IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
+
+
+@attrs.frozen(eq=False)
+class Buffer:
+    """Memory that only the steps of a program see. count: of elements."""
+
+    count: int
+    dtype: np.dtype[Any]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes."""
+        return self.count * self.dtype.itemsize
+
+
+@attrs.frozen
+class Address:
+    """Where a buffer stands in a call, moved by so many bytes."""
+
+    of: Var | Buffer
+    offset: int = 0
+
+
+Word = int | Address
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """One kernel with its frame. kernel: a Kernel, or ("combine", how, element).
+
+    writes: the buffers that it fills. names: what the accesses are, for people.
+    """
+
+    kernel: Any
+    words: tuple[Word, ...]
+    tasks: int
+    writes: tuple[Var | Buffer, ...]
+    names: dict[int, str] = attrs.field(factory=dict)
+
+
+def lower(group: Group, fused: Fused) -> list[Call]:
+    """The kernels that compute a group, in order."""
+    return _Lowering(group, fused).run()
+
+
+@attrs.frozen
+class _Walked:
+    """An access with the words that go with it."""
+
+    access: Access
+    root: Var | Buffer
+    offset: int
+    words: tuple[int, ...]
+
+
+class _Lowering:
+    """One group on its way."""
+
+    def __init__(self, group: Group, fused: Fused) -> None:
+        self.group = group
+        self.fused = fused
+        self.calls: list[Call] = []
+        self.walked: dict[_Walked, int] = {}
+        self.values: list[Expression] = []
+        self.known: dict[Expression, int] = {}
+        self.of: dict[Var, int] = {}
+        self.stores: list[tuple[int, int]] = []
+        self.copied: dict[View, View] = {}
+        self.flat, self.columns = self._domain()
+        self.rows = group.size // self.columns if not self.flat else 1
+
+    # The domain
+
+    def _domain(self) -> tuple[bool, int]:
+        """Whether the domain is one flat row, and how long its rows are."""
+        g = self.group
+        if g.columns is not None:
+            return False, g.columns
+        columns, flat = g.size, True
+        for view in self._views():
+            runs = collapse(view.shape, view.strides)
+            if not runs or (len(runs) == 1 and runs[0][1] in (0, 1)):
+                continue
+            flat = False
+            columns = math.gcd(columns, runs[-1][0])
+        return flat, columns
+
+    def _views(self) -> list[View]:
+        g = self.group
+        return [
+            self._seen(e, v)
+            for e in g.nodes
+            for v in e.operands
+            if isinstance(v, Var) and v not in g.members and g.is_full(self._shaping(e, v))
+        ]
+
+    def _shaping(self, e: Node, v: Var) -> Var:
+        """Whose shape the operand is walked in."""
+        out = e.results[0]
+        same = math.prod(v.shape) == math.prod(out.shape)
+        return v if same or reduction(e) is not None else out
+
+    def _seen(self, e: Node, v: Var) -> View:
+        return self.fused.views[v].broadcast(self._shaping(e, v).shape)
+
+    # The kernel
+
+    def run(self) -> list[Call]:
+        """Lower the group."""
+        for e in self.group.nodes:
+            self.of[e.results[0]] = self._node(e)
+        barriers: list[tuple[int, Var]] = []
+        for e in self.group.nodes:
+            out, n = e.results[0], self.of[e.results[0]]
+            value = self.values[n]
+            if isinstance(value, Reduce) and value.over != "row":
+                barriers.append((n, out))
+            elif out in self.fused.kept:
+                self._store(out, n)
+        self._emit(barriers)
+        return self.calls
+
+    def _value(self, value: Expression) -> int:
+        found = self.known.get(value)
+        if found is None:
+            found = self.known[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def _node(self, e: Node) -> int:
+        out = e.results[0]
+        element = ELEMENTS[out.dtype]
+        over = reduction(e)
+        if over is not None:
+            source = e.operands[0]
+            assert isinstance(source, Var)
+            operand = self._operand(e, source, out.dtype)
+            if self.group.is_full(source) and self.values[operand].kind == "row":
+                operand = self._copied(operand, "full")  # a row's value counts for each column
+            if over == "row":
+                return self._value(Reduce(REDUCTIONS[e.name], operand, element, over))
+            self.values.append(Reduce(REDUCTIONS[e.name], operand, element, over))
+            return len(self.values) - 1
+        kind: Kind = "full" if self.group.is_full(out) else "row"
+        if e.name in VIEWS:
+            return self._operand(e, e.operands[0], out.dtype)
+        print_ = printing(e)
+        assert print_ is not None, "the group holds what can be printed"
+        meet = operand_dtype(e, print_)
+        if print_.operands == "own":
+            elements: tuple[Any, ...] = (None,) * len(e.operands)
+        elif print_.operands == "choice":
+            elements = ("i1", element, element)
+        else:
+            assert meet is not None
+            elements = (ELEMENTS[meet],) * len(e.operands)
+        given = [
+            self._operand(e, a, np.dtype(bool) if x == "i1" else meet)
+            for a, x in zip(e.operands, elements, strict=True)
+        ]
+        params = e.params if print_.params else ()
+        op = Op(e.name, tuple(given), elements, element, kind, print_, params)
+        return self._value(op)
+
+    def _copied(self, n: int, kind: Kind, key: Any = None) -> int:
+        element = self.values[n].element
+        return self._value(Op("copy", (n,), (None,), element, kind, _IDENTITY, (), key))
+
+    def _operand(self, e: Node, a: Any, dtype: Any) -> int:
+        if not isinstance(a, Var):
+            held = exact_number(a, dtype)
+            assert held is not None, "the group holds what can be printed"
+            return self._value(Constant(held, ELEMENTS[dtype]))
+        if a in self.of:
+            return self.of[a]
+        view = self._seen(e, a)
+        full = self.group.is_full(self._shaping(e, a))
+        walked = self._walk(view, full)
+        if walked is None:
+            view = self._copy(view)
+            walked = self._walk(view, full)
+            assert walked is not None, "a dense buffer can be walked"
+        kind: Kind = "row" if walked.access.inner == "none" else "full"
+        return self._value(Load(self._access(walked), walked.access.element, kind))
+
+    def _access(self, walked: _Walked) -> int:
+        return self.walked.setdefault(walked, len(self.walked))
+
+    def _walk(self, view: View, full: bool) -> _Walked | None:
+        """How the kernel walks a view; None where a row of it is not one run."""
+        element = ELEMENTS[view.root.dtype]
+        runs = collapse(view.shape, view.strides)
+        inner: Any = "none"
+        words: list[int] = []
+        if full:
+            length, stride = runs[-1] if runs else (1, 0)
+            columns = self.columns
+            if length % columns:
+                if columns % length or not all(s == 0 for _, s in runs):
+                    return None
+            elif length == columns:
+                runs = runs[:-1]
+            else:
+                runs = [*runs[:-1], (length // columns, stride * columns)]
+            inner = "none" if stride == 0 or columns == 1 else "one" if stride == 1 else "some"
+            if inner == "some":
+                words.append(stride)
+        terms, below = [], 1
+        for k, (length, stride) in enumerate(reversed(runs)):
+            if stride:
+                divided, wrapped = below > 1, k < len(runs) - 1
+                terms.append((divided, wrapped))
+                words += [stride, *[below] * divided, *[length] * wrapped]
+            below *= length
+        return _Walked(
+            Access(element, inner, tuple(terms)), view.root,
+            view.offset * view.root.dtype.itemsize, tuple(words),
+        )  # fmt: skip
+
+    def _copy(self, view: View) -> View:
+        """The view as a dense buffer of its own, filled by a kernel that runs before."""
+        found = self.copied.get(view)
+        if found is None:
+            root = Var(f"{view.root.name}_copy", view.shape, view.root.dtype)
+            seen = Var(view.root.name, view.shape, view.root.dtype)
+            look = lookup("stop_gradient")
+            assert look is not None
+            copy = Node(look, (seen,), (), (root,))
+            group = Group(view.size)
+            group.take(copy)
+            views = {seen: view}
+            inner = attrs.evolve(
+                self.fused, views=views, kept=frozenset([root]), copies=frozenset([copy])
+            )
+            self.calls += _Lowering(group, inner).run()
+            found = self.copied[view] = View(root, view.shape, _strides(view.shape))
+        return found
+
+    def _store(self, out: Var, n: int) -> None:
+        value = self.values[n]
+        full = self.group.is_full(out)
+        kind: Kind = "full" if full else "row"
+        if value.kind != kind or not isinstance(value, Op):
+            n = self._copied(n, kind)
+        if any(v == n for v, _ in self.stores):
+            n = self._copied(n, kind, len(self.stores))
+        walked = self._walk(View(out, out.shape, _strides(out.shape)), full)
+        assert walked is not None, "a dense buffer can be walked"
+        if full and walked.access.inner == "none":  # rows of one element
+            walked = attrs.evolve(walked, access=attrs.evolve(walked.access, inner="one"))
+        self.stores.append((n, self._access(walked)))
+
+    def _emit(self, barriers: Sequence[tuple[int, Var]]) -> None:
+        total = self.columns if self.flat else self.rows
+        block, tasks = self._blocks(total, barriers)
+        lanes = host().vector_bytes  # a step of unrolled vectors has no more elements than that
+        even = (block if self.flat else self.columns) % lanes == 0 and (
+            not self.flat or total % lanes == 0
+        )
+        kernel = Kernel(
+            tuple([w.access for w in self.walked]), tuple(self.values), tuple(self.stores),
+            self.flat, even, kept=self.columns * 8 * 4 <= _KEPT_BYTES,
+        )  # fmt: skip
+        words: list[Word] = [self.rows, self.columns, block]
+        for w in self.walked:
+            words += [Address(w.root, w.offset), *w.words]
+        roots = [w.root for w in self.walked]
+        writes = [roots[a] for _, a in self.stores]
+        combines: list[Call] = []
+        for n, out in barriers:
+            value = self.values[n]
+            assert isinstance(value, Reduce)
+            width = self.columns if value.over == "column" else 1
+            if tasks == 1:
+                words.append(Address(out))
+                writes.append(out)
+                continue
+            parts = Buffer(width * tasks, out.dtype)
+            words.append(Address(parts))
+            writes.append(parts)
+            piece = max(64, -(-width // 8))
+            combines.append(
+                Call(
+                    ("combine", value.how, ELEMENTS[out.dtype]),
+                    (Address(parts), Address(out), tasks, width, piece),
+                    -(-width // piece),
+                    (out,),
+                )
+            )
+        names = {k: w.root.name for k, w in enumerate(self.walked) if isinstance(w.root, Var)}
+        self.calls.append(Call(kernel, tuple(words), tasks, tuple(writes), names))
+        self.calls += combines
+
+    def _blocks(self, total: int, barriers: Sequence[tuple[int, Var]]) -> tuple[int, int]:
+        """Rows (or columns, where flat) of a task, and how many tasks: functions of the shape."""
+        cost = 2 + sum(
+            [v.printing.cost for v in self.values if isinstance(v, Op) and v.kind == "full"]
+        )
+        each = cost * (1 if self.flat else self.columns)
+        block = max(1, _TASK_COST // each, -(-total // _MOST_TASKS))
+        if barriers:
+            most = _MOST_TASKS
+            if any(self.values[n].over == "column" for n, _ in barriers):  # type: ignore[union-attr]
+                most = _MOST_PARTS
+            block = max(block, -(-total // most))
+            if self.flat:
+                block = max(_PART, -(-total // 1024))
+        if self.flat:
+            block = -(-block // 64) * 64
+        return block, max(1, -(-total // block))
+
+
+def _strides(shape: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))

@@ -1,0 +1,194 @@
+"""A graph as one Python function that calls native programs.
+
+Steps that follow one another and are loops become one program (`program.py`), called once; what is
+no loops is called as before, between them. Arrays that only one program sees live in its workspace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.fuse import Fused, Group, fuse, why_not
+from funct.compile.loops import Kernel, describe
+from funct.compile.lower import Address, Call, lower
+from funct.compile.program import Program, link
+from funct.compile.text import call_text, guard_text, scope
+from funct.compile.views import VIEWS
+from funct.graph import Graph, Guard, Node, Var
+from funct.source import SITES
+
+__all__ = ["Native", "native", "worth"]
+
+_WORTH = 1 << 14  # element-ops from which machine code is made for a graph
+
+
+def worth(graph: Graph) -> bool:
+    """Whether loops over the graph's elements would save more than they cost to make."""
+    work = 0
+    for e in graph.nodes:
+        if isinstance(e, Node) and e.name not in VIEWS and not why_not(e):
+            shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
+            work += max([math.prod(s) for s in shapes])
+            if work >= _WORTH:
+                return True
+    return False
+
+
+@attrs.frozen(eq=False)
+class Native:
+    """What was made of a graph: the function, and what people may want to see of it."""
+
+    run: Any
+    text: str
+    fused: Fused
+    calls: tuple[Call, ...]
+    programs: tuple[Program, ...]
+
+    def show(self) -> str:
+        """The Python function, then the loops of each kernel in order."""
+        parts = [self.text]
+        for c in self.calls:
+            if isinstance(c.kernel, Kernel):
+                rows, columns, block = c.words[:3]
+                head = f"# {rows} rows, {columns} columns, {c.tasks} tasks of {block}"
+                parts.append(f"{head}\n{describe(c.kernel, c.names)}")
+            else:
+                parts.append(f"# partial results, combined by {c.kernel[1]}")
+        return "\n\n".join(parts)
+
+
+def native(graph: Graph) -> Native:
+    """Make code for a graph without calls, whose sizes are numbers."""
+    return _Writer(fuse(graph)).write()
+
+
+class _Writer:
+    """One function as it is printed."""
+
+    def __init__(self, fused: Fused) -> None:
+        self.fused = fused
+        self.graph = fused.graph
+        self.names: dict[str, Any] = scope(self.graph)
+        self.names |= {"empty": np.empty, "array": np.asarray, "ndarray": np.ndarray}
+        self.names |= {"dense": _dense, "u1": np.dtype(np.uint8)}
+        self.lines = [f"def run({', '.join(v.name for v in self.graph.inputs)}):"]
+        self.sites: dict[int, Any] = {}
+        self.constants = {v: np.ascontiguousarray(x.data) for v, x in self.graph.constants}
+        self.names["constants"] = self.constants  # programs hold their addresses
+        self.made_by = {v: e for e in self.graph.nodes if isinstance(e, Node) for v in e.results}
+        self.printed = {*self.graph.inputs, *self.constants}
+        self.arrays = {v for v in self.graph.inputs if v.shape}  # surely ndarrays, not scalars
+        self.calls: list[Call] = []
+        self.programs: list[Program] = []
+
+    def write(self) -> Native:
+        """Print all steps in order."""
+        steps, needed = self.fused.steps, self._needed_later()
+        k = 0
+        while k < len(steps):
+            step = steps[k]
+            if isinstance(step, Group):
+                end = k
+                while end < len(steps) and isinstance(steps[end], Group):
+                    end += 1
+                self._program(steps[k:end], needed[end])  # type: ignore[arg-type]
+                k = end
+                continue
+            operands = (step.operand,) if isinstance(step, Guard) else step.operands
+            for v in operands:
+                self._view(v)
+            self.sites[len(self.lines) + 1] = step.site
+            if isinstance(step, Guard):
+                self.lines.append(guard_text(step, self.names))
+            else:
+                self.lines.append(call_text(step, None, self.names))
+                self.printed.update(step.results)
+            k += 1
+            self._forget(needed[k])
+        for v in self.graph.outputs:
+            self._view(v)
+        results = "".join([v.name + ", " for v in self.graph.outputs])
+        self.lines.append(f"    return ({results})")
+        self.names[SITES] = self.sites
+        text = "\n".join(self.lines)
+        exec(compile(text, "<funct graph>", "exec"), self.names)
+        return Native(self.names["run"], text, self.fused, tuple(self.calls), tuple(self.programs))
+
+    def _needed_later(self) -> list[set[Var]]:
+        """For each place between steps, the dense buffers that a later step or the caller reads."""
+        views = self.fused.views
+        need = {views[v].root for v in self.graph.outputs}
+        found = [set(need)]
+        for step in reversed(self.fused.steps):
+            match step:
+                case Group():
+                    read = [v for e in step.nodes for v in e.operands if isinstance(v, Var)]
+                case Guard():
+                    read = [step.operand] if step.operand is not None else []
+                case _:
+                    read = [v for v in step.operands if isinstance(v, Var)]
+            need |= {views[v].root for v in read}
+            found.append(set(need))
+        return found[::-1]
+
+    def _forget(self, needed: set[Var]) -> None:
+        """Let go of arrays made here that nobody reads any more."""
+        own = self.printed - needed - set(self.graph.inputs) - set(self.constants)
+        own -= set(self.graph.outputs)
+        roots = {v for v in own if self.fused.views[v].root not in needed}
+        if roots:
+            self.lines.append(f"    del {', '.join(sorted(v.name for v in roots))}")
+            self.printed -= roots
+
+    def _view(self, v: Any) -> None:
+        """Print the views that lead to v from arrays that are there."""
+        if not isinstance(v, Var) or v in self.printed:
+            return
+        e = self.made_by[v]
+        assert e.name in VIEWS, "arrays are there before they are read"
+        self._view(e.operands[0])
+        self.lines.append(call_text(e, None, self.names))
+        self.printed.add(v)
+
+    def _program(self, groups: Sequence[Group], needed: set[Var]) -> None:
+        calls = [c for g in groups for c in lower(g, self.fused)]
+        self.calls += calls
+        read = dict.fromkeys([w.of for c in calls for w in c.words if isinstance(w, Address)])
+        made = dict.fromkeys([v for c in calls for v in c.writes])
+        held = {v: x.ctypes.data for v, x in self.constants.items() if v in read}
+        given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
+        results = [v for v in made if isinstance(v, Var) and v in needed]
+        program = link(calls, [*given, *results], held)
+        name = f"program{len(self.programs)}"
+        self.programs.append(program)
+        self.names[name] = program.run
+        for v in given:
+            self._view(v)
+            if v not in self.arrays:
+                self.lines.append(
+                    f"    if {v.name}.__class__ is not ndarray: {v.name} = array({v.name})"
+                )
+                self.arrays.add(v)
+        for v in results:
+            self.names[f"d_{v.dtype.name}"] = v.dtype
+            shape = f"({''.join(f'{n}, ' for n in v.shape)})"
+            self.lines.append(f"    {v.name} = empty({shape}, d_{v.dtype.name})")
+            self.printed.add(v)
+            self.arrays.add(v)
+        out = "".join([f"{v.name}, " for v in results])
+        into = "".join([f"{v.name}, " for v in given])
+        work = f"empty({program.workspace}, u1)"
+        self.lines.append(f"    if not {name}({into}{out}{work}):")
+        again = "".join([f"dense({v.name}), " for v in given])
+        self.lines.append(f"        {name}({again}{out}{work})")
+        self._forget(needed)
+
+
+def _dense(x: Any) -> Any:
+    """The array, or a copy whose elements lie one after the other."""
+    return np.require(x, requirements=["C", "A"])

@@ -1,0 +1,313 @@
+"""What one element of an op is in machine code: a printing for each primitive that loops may hold.
+
+A printing gets the operands as values of the emitter, converted by its kind: `same` (all of the
+result's dtype), `alike` (of the dtype that NumPy compares in), `own` (as they come), `choice` (a
+mask, then the result's dtype). A primitive that is not here, or not for a dtype, is computed by its
+kernel between the loops; `unsupported` says why. Numbers have the bits that NumPy gives them,
+functions those of `funct/kernels/llvm`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+
+from funct.graph import Node, Var
+from funct.kernels.llvm import Emitter, Value
+from funct.kernels.llvm.functions import FUNCTIONS
+
+__all__ = ["ELEMENTS", "Printing", "element_of", "exact_number", "printing", "unsupported"]
+
+ELEMENTS: dict[np.dtype[Any], str] = {
+    np.dtype(name): element
+    for name, element in {
+        "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
+        "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
+    }.items()
+}  # fmt: skip
+
+_FLOATS = frozenset({"f32", "f64"})
+_INTEGERS = frozenset(ELEMENTS.values()) - _FLOATS - {"i1"}
+_NUMBERS = _FLOATS | _INTEGERS
+_ALL = _NUMBERS | {"i1"}
+
+
+@attrs.frozen
+class Printing:
+    """How an op is printed. cost: in units of an addition, for what is computed again or kept."""
+
+    emit: Callable[..., Value]
+    elements: frozenset[str]
+    operands: Literal["same", "alike", "own", "choice"] = "same"
+    cost: int = 1
+    params: bool = False  # whether `emit` takes the parameters after the operands
+
+
+def element_of(dtype: Any) -> str | None:
+    """The emitter's name of a dtype, where it has one."""
+    return ELEMENTS.get(dtype)
+
+
+def exact_number(x: Any, dtype: np.dtype[Any]) -> float | int | None:
+    """A Python number as NumPy takes it beside that dtype; None where it would refuse or warn."""
+    if isinstance(x, complex):
+        return None
+    try:
+        with np.errstate(all="raise"):
+            held = np.asarray(x).astype(dtype) if isinstance(x, float) else np.asarray(x, dtype)
+    except (FloatingPointError, OverflowError, ValueError):
+        return None
+    if dtype.kind not in "f" and held != x:
+        return None
+    return held.item()
+
+
+def printing(node: Node) -> Printing | None:
+    """How the node is printed, if it is elementwise and loops may hold it."""
+    if node.name == "pow":
+        return _power(node)
+    return PRINTINGS.get(node.name)
+
+
+def unsupported(node: Node) -> str:
+    """Why loops do not hold an elementwise node; empty where they do."""
+    found = printing(node)
+    if found is None:
+        return f"{node.name} has no printing"
+    if len(node.results) != 1:
+        return "several results"
+    dtypes = [v.dtype for v in (*node.operands, *node.results) if isinstance(v, Var)]
+    for d in dtypes:
+        if d not in ELEMENTS:
+            return f"{d} is computed by NumPy"
+    result = ELEMENTS[node.results[0].dtype]
+    computed = result if found.operands in ("same", "choice") else _alike(node, found)
+    if computed is None or computed not in found.elements:
+        return f"{node.name} of {computed or 'mixed dtypes'} is computed by NumPy"
+    if node.name in _COSTS and any(d.kind != "f" for d in dtypes):
+        return f"{node.name} of integers is computed by NumPy"
+    if found.operands == "own":
+        if node.name == "astype" and computed in _FLOATS and result in ("u32", "u64"):
+            return f"{node.name} of floats to {result} is computed by NumPy"
+        return ""
+    held = next(d for d, e in ELEMENTS.items() if e == computed)
+    for a in node.operands:
+        if not isinstance(a, Var) and exact_number(a, held) is None:
+            return f"{a!r} is no {held}"
+    return ""
+
+
+def _alike(node: Node, found: Printing) -> str | None:
+    """The element in which operands meet."""
+    dtype = operand_dtype(node, found)
+    return None if dtype is None else ELEMENTS.get(dtype)
+
+
+def operand_dtype(node: Node, found: Printing) -> np.dtype[Any] | None:
+    """What operands are converted to before the op; None for `own` operands that differ."""
+    if found.operands in ("same", "choice"):
+        return node.results[0].dtype
+    dtypes = [v.dtype for v in node.operands if isinstance(v, Var)]
+    if found.operands == "own":
+        return dtypes[0]
+    if len(set(dtypes)) == 1:
+        numbers = [type(a) for a in node.operands if not isinstance(a, Var)]
+        if (float in numbers and dtypes[0].kind != "f") or (
+            int in numbers and dtypes[0].kind == "b"
+        ):
+            return None
+        return dtypes[0]
+    if {d.kind for d in dtypes} == {"i", "u"}:
+        return None  # NumPy compares them exactly, which no common dtype does
+    return np.result_type(*dtypes)
+
+
+# Printings: (emitter, *operands) -> value
+
+
+def _add(f: Emitter, x: Value, y: Value) -> Value:
+    return x | y if x.type.element == "i1" else x + y
+
+
+def _multiply(f: Emitter, x: Value, y: Value) -> Value:
+    return x & y if x.type.element == "i1" else x * y
+
+
+def _compare(how: Any) -> Callable[..., Value]:
+    def emit(f: Emitter, x: Value, y: Value) -> Value:
+        if x.type.element == "i1":  # masks compare as bytes
+            x, y = f.convert(x, "u8"), f.convert(y, "u8")
+        return f.compare(how, x, y)
+
+    return emit
+
+
+def _maximum(f: Emitter, x: Value, y: Value) -> Value:
+    return x | y if x.type.element == "i1" else f.maximum(x, y)
+
+
+def _minimum(f: Emitter, x: Value, y: Value) -> Value:
+    return x & y if x.type.element == "i1" else f.minimum(x, y)
+
+
+def _relu(f: Emitter, x: Value) -> Value:
+    return f.maximum(x, f.constant(x.type, 0))
+
+
+def _negative(f: Emitter, x: Value) -> Value:
+    return -x
+
+
+def _abs(f: Emitter, x: Value) -> Value:
+    return x if x.type.element == "i1" else f.abs(x)
+
+
+def _sign(f: Emitter, x: Value) -> Value:
+    one, zero = f.constant(x.type, 1), f.constant(x.type, 0)
+    y = f.select(x > 0, one, zero)
+    if x.type.is_float or x.type.is_signed:
+        y = f.select(x < 0, f.constant(x.type, -1), y)
+    return f.select(f.isnan(x), x, y) if x.type.is_float else y
+
+
+def _whole(how: str) -> Callable[..., Value]:
+    """Rounding, which leaves integers alone."""
+
+    def emit(f: Emitter, x: Value) -> Value:
+        rounded: Value = getattr(f, how)(x) if x.type.is_float else x
+        return rounded
+
+    return emit
+
+
+def _where(f: Emitter, c: Value, x: Value, y: Value) -> Value:
+    return f.select(c, x, y)
+
+
+def _finite(f: Emitter, x: Value) -> Value:
+    return f.abs(x) < math.inf if x.type.is_float else f.constant(x.type.mask, 1)
+
+
+def _absorb(f: Emitter, g: Value, h: Value) -> Value:
+    lost = f.eq(g, 0) & ~_finite(f, h)
+    return f.select(lost, f.constant(h.type, 0), h)
+
+
+def _signbit(f: Emitter, x: Value) -> Value:
+    return f.bitcast(x, x.type.integer) < 0
+
+
+def _shift(how: str) -> Callable[..., Value]:
+    """Shifts; by the width or more all bits leave, as in NumPy."""
+
+    def emit(f: Emitter, x: Value, y: Value) -> Value:
+        count = f.bitcast(y, y.type.unsigned)
+        inside = count < x.type.bits
+        zero = f.constant(x.type, 0)
+        kept = f.select(inside, y, zero)
+        shifted = x << kept if how == "left" else x >> kept
+        if how == "right" and x.type.is_signed:
+            zero = f.select(x < 0, f.constant(x.type, -1), zero)
+        return f.select(inside, shifted, zero)
+
+    return emit
+
+
+def _astype(f: Emitter, x: Value, dtype: np.dtype[Any]) -> Value:
+    element = ELEMENTS[dtype]
+    target = x.type.with_element(element)
+    if x.type.is_float and not target.is_float and element != "i1" and target.bits < 32:
+        return f.convert(f.convert(x, "i32"), element)  # C cuts what does not fit, and so NumPy
+    return f.convert(x, element)
+
+
+def _identity(f: Emitter, x: Value) -> Value:
+    return x
+
+
+def _logical(op: str) -> Callable[..., Value]:
+    return lambda f, x, y: getattr(f, op)(f.convert(x, "i1"), f.convert(y, "i1"))
+
+
+def _bits(op: str) -> Callable[..., Value]:
+    return lambda f, x, y: getattr(f, op)(x, y)
+
+
+_ANY, _INT, _FLOAT = _ALL, _INTEGERS, _FLOATS
+PRINTINGS: dict[str, Printing] = {
+    "add": Printing(_add, _ANY),
+    "subtract": Printing(lambda f, x, y: x - y, _NUMBERS),
+    "multiply": Printing(_multiply, _ANY),
+    "divide": Printing(lambda f, x, y: x / y, _FLOAT, cost=4),
+    "negative": Printing(_negative, _NUMBERS),
+    "abs": Printing(_abs, _ANY),
+    "sign": Printing(_sign, _NUMBERS, cost=3),
+    "square": Printing(lambda f, x: x * x, _NUMBERS),
+    "sqrt": Printing(lambda f, x: f.sqrt(x), _FLOAT, cost=5),
+    "reciprocal": Printing(lambda f, x: f.constant(x.type, 1) / x, _FLOAT, cost=4),
+    "relu": Printing(_relu, _NUMBERS),
+    "floor": Printing(_whole("floor"), _NUMBERS),
+    "ceil": Printing(_whole("ceil"), _NUMBERS),
+    "round": Printing(_whole("round"), _NUMBERS),
+    "trunc": Printing(_whole("trunc"), _NUMBERS),
+    "conj": Printing(_identity, _NUMBERS),
+    "real": Printing(_identity, _NUMBERS),
+    "keep_float": Printing(_identity, _NUMBERS),
+    "stop_gradient": Printing(_identity, _ANY),
+    "checkpoint_name": Printing(_identity, _ANY),
+    "copysign": Printing(lambda f, x, y: f.copysign(x, y), _FLOAT),
+    "absorb": Printing(_absorb, _FLOAT, cost=2),
+    "maximum": Printing(_maximum, _ANY, cost=2),
+    "minimum": Printing(_minimum, _ANY, cost=2),
+    "equal": Printing(_compare("eq"), _ANY, "alike"),
+    "not_equal": Printing(_compare("ne"), _ANY, "alike"),
+    "less": Printing(_compare("lt"), _ANY, "alike"),
+    "less_equal": Printing(_compare("le"), _ANY, "alike"),
+    "greater": Printing(_compare("gt"), _ANY, "alike"),
+    "greater_equal": Printing(_compare("ge"), _ANY, "alike"),
+    "logical_and": Printing(_logical("bitand"), _ANY, "own"),
+    "logical_or": Printing(_logical("bitor"), _ANY, "own"),
+    "logical_xor": Printing(_logical("bitxor"), _ANY, "own"),
+    "logical_not": Printing(lambda f, x: ~f.convert(x, "i1"), _ANY, "own"),
+    "bitwise_and": Printing(_bits("bitand"), _INT | {"i1"}),
+    "bitwise_or": Printing(_bits("bitor"), _INT | {"i1"}),
+    "bitwise_xor": Printing(_bits("bitxor"), _INT | {"i1"}),
+    "bitwise_invert": Printing(lambda f, x: ~x, _INT | {"i1"}),
+    "bitwise_left_shift": Printing(_shift("left"), _INT, cost=3),
+    "bitwise_right_shift": Printing(_shift("right"), _INT, cost=3),
+    "isfinite": Printing(_finite, _NUMBERS, "own"),
+    "isinf": Printing(lambda f, x: f.eq(f.abs(x), math.inf), _FLOAT, "own"),
+    "isnan": Printing(lambda f, x: f.isnan(x), _FLOAT, "own"),
+    "signbit": Printing(_signbit, _FLOAT, "own"),
+    "where": Printing(_where, _ANY, "choice"),
+    "astype": Printing(_astype, _ANY, "own", params=True),
+}
+
+
+_COSTS = {
+    "acos": 20, "acosh": 40, "asin": 20, "asinh": 40, "atan": 20, "atan2": 24, "atanh": 40,
+    "cbrt": 16, "cos": 24, "cosh": 16, "erf": 24, "erfc": 40, "exp": 12, "exp2": 12, "expm1": 16,
+    "gammaln": 80, "hypot": 12, "log": 16, "log10": 20, "log1p": 24, "log2": 20, "logaddexp": 32,
+    "ndtr": 40, "pow": 40, "sigmoid": 20, "sin": 24, "sinh": 20, "tan": 32, "tanh": 20,
+}  # fmt: skip
+_NAMES = {"sigmoid": "expit"}  # where the table of functions has SciPy's
+PRINTINGS |= {
+    name: Printing(FUNCTIONS[_NAMES.get(name, name)], _FLOAT, cost=cost)
+    for name, cost in _COSTS.items()
+}
+
+
+def _power(node: Node) -> Printing | None:
+    """Powers whose exponent is a small number are products."""
+    exponent = node.operands[1]
+    if isinstance(exponent, (Var, bool)):
+        return PRINTINGS.get("pow")
+    if exponent == 2:
+        return Printing(lambda f, x, _: x * x, _FLOAT)
+    if exponent == 3:
+        return Printing(lambda f, x, _: x * x * x, _FLOAT)
+    return PRINTINGS.get("pow")

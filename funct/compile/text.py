@@ -1,0 +1,71 @@
+"""Calls and guards as lines of the Python function that a graph becomes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.core import NARROW, Size
+from funct.graph import Graph, Guard, Node, Var
+
+__all__ = ["MISS", "call_text", "guard_text", "literal", "scope"]
+
+MISS = object()
+
+
+def scope(graph: Graph) -> dict[str, Any]:
+    """What the names in such lines mean: constants of the graph, and what literals are made of."""
+    names: dict[str, Any] = {
+        "MISS": MISS, "dtype": np.dtype, "inf": float("inf"), "nan": float("nan"), "same": _same,
+    }  # fmt: skip
+    return names | {v.name: x.data for v, x in graph.constants}
+
+
+def call_text(node: Node, reuse: Var | None, names: dict[str, Any]) -> str:
+    """The line that computes a node, into the buffer of `reuse` where one is given."""
+    prim = node.primitive
+    fn = prim.name.replace(":", "_").replace(".", "_") + "_"  # a user's op has a namespace
+    names.setdefault(fn, prim.raw)
+    if names[fn] is not prim.raw:  # two ops of one name: a user's and ours
+        fn = f"{fn}{id(prim)}"
+        names[fn] = prim.raw
+    args = [a.name if isinstance(a, Var) else literal(a, names) for a in node.operands]
+    args += [literal(p, names) for p in node.params]
+    if reuse is not None:
+        args.append(f"out={reuse.name}")
+    results = ", ".join(v.name for v in node.results)
+    return f"    {results}{' = ' if results else ''}{fn}({', '.join(args)})"
+
+
+def guard_text(guard: Guard, names: dict[str, Any]) -> str:
+    """The line that leaves the function where a guard does not hold."""
+    if guard.kind == "size":
+        return f"    if not ({guard.expected}): return MISS"
+    assert guard.operand is not None
+    expected = literal(guard.expected, names)
+    if guard.kind == "array":
+        return f"    if not same({guard.operand.name}, {expected}): return MISS"
+    kind = "int" if guard.kind == "index" else guard.kind
+    if guard.expected != guard.expected:
+        return f"    if {guard.operand.name} == {guard.operand.name}: return MISS"
+    return f"    if {kind}({guard.operand.name}) != {expected}: return MISS"
+
+
+def _same(found: Any, expected: Any) -> bool:
+    return found.shape == expected.shape and bool(np.array_equal(found, expected))
+
+
+def literal(p: Any, names: dict[str, Any]) -> str:
+    """Python text of a parameter; what has none (nan+infj, say) gets a name."""
+    if p is None or isinstance(p, bool | int | float | str):
+        return repr(p)
+    if isinstance(p, Size):
+        return f"({p!r})"
+    if isinstance(p, np.dtype) and p not in NARROW:
+        return repr(p)
+    if isinstance(p, tuple):
+        return f"({''.join(literal(v, names) + ', ' for v in p)})"
+    name = f"p{len(names)}"
+    names[name] = p
+    return name

@@ -1,0 +1,250 @@
+"""Machine code for loops: the numbers of eager execution, for every op, dtype, shape and layout.
+
+Ops that are exact in IEEE arithmetic have eager's bits. Functions (exp, sin …) are within 4 units
+in the last place of NumPy's, sums within the error of a sum of that length.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.compile.native import native
+from funct.compile.scalars import ELEMENTS, PRINTINGS
+from funct.core import lookup
+from funct.graph import eliminate_dead, inline_calls, share_common
+from tests.strategies import Program, inputs, programs
+
+EXACT = {
+    "add", "subtract", "multiply", "divide", "negative", "abs", "sign", "square", "sqrt", "relu",
+    "reciprocal", "floor", "ceil", "round", "trunc", "conj", "real", "keep_float", "stop_gradient",
+    "checkpoint_name", "copysign", "absorb", "maximum", "minimum", "equal", "not_equal", "less",
+    "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
+    "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_right_shift", "isfinite", "isinf", "isnan", "signbit", "where",
+    "astype",
+}  # fmt: skip
+LOOSE = {"erfc": 64, "ndtr": 64, "gammaln": 64, "logaddexp": 8}  # SciPy's own error
+LENGTHS = [1, 2, 7, 8, 31, 32, 33, 100]
+
+
+def compiled(fun: Any, *args: Any) -> Any:
+    """The machine code of a function's graph, whatever it is worth."""
+    graph = ft.make_graph(fun)(*map(xp.asarray, args))
+    return native(eliminate_dead(share_common(inline_calls(graph)), guards=True))
+
+
+def agree(actual: Any, expected: Any, *, ulps: int = 0) -> None:
+    """Equal dtypes and shapes; equal numbers, or within so many units in the last place."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    if not ulps:
+        np.testing.assert_array_equal(actual, expected)
+        if actual.dtype.kind == "f":
+            kept = ~np.isnan(expected)
+            assert np.array_equal(np.signbit(actual)[kept], np.signbit(expected)[kept])
+        return
+    eps = np.finfo(expected.dtype).eps
+    tiny = 4 * float(np.finfo(expected.dtype).smallest_subnormal)
+    np.testing.assert_allclose(actual, expected, rtol=ulps * float(eps), atol=tiny)
+
+
+def numbers(dtype: Any, n: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    """Numbers of a dtype, the awkward ones first."""
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, n).astype(bool)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        odd = np.array([0, 1, limits.max, limits.min, 3, limits.max // 2], dtype)
+        x = rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
+    else:
+        odd = np.array(
+            [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 1.5, 2.5, 1e-40, 3e38, 1e-3], dtype
+        )
+        x = (rng.normal(size=n) * 3).astype(dtype)
+    x[rng.permutation(n)[: len(odd)]] = odd[:n]
+    return np.asarray(x)
+
+
+def eager(fun: Any, *args: Any) -> Any:
+    """The function on arrays, without NumPy's warnings."""
+    with np.errstate(all="ignore"):
+        out = fun(*map(xp.asarray, args))
+    return tuple([np.asarray(o) for o in out]) if isinstance(out, tuple) else np.asarray(out)
+
+
+@pytest.mark.parametrize("name", sorted(PRINTINGS))
+def test_every_printing_on_every_dtype(name: str) -> None:
+    """Each op that loops hold agrees with eager on awkward numbers of each dtype it takes."""
+    prim = lookup(name)
+    assert prim is not None
+    count = len(prim.operands)
+    for dtype in ELEMENTS:
+        if name == "astype":
+            continue
+        args = [numbers(dtype, 45, seed) for seed in range(count)]
+        if name == "where":
+            args[0] = args[0].astype(bool)
+        if name == "gammaln":  # SciPy has -inf there in float32, and inf in float64
+            args[0] = np.where(args[0] == -np.inf, 1, args[0]).astype(dtype)
+        if name == "checkpoint_name":
+            fun: Any = lambda x: prim.fn(x, "name")  # noqa: E731
+        else:
+            fun = prim.fn
+        try:
+            expected = eager(fun, *args)
+        except (TypeError, ft.errors.FunctError):
+            continue
+        made = compiled(fun, *args)
+        if not made.programs:
+            continue
+        (actual,) = made.run(*args)
+        agree(actual, expected, ulps=0 if name in EXACT else LOOSE.get(name, 4))
+
+
+@pytest.mark.parametrize("pair", list(itertools.product(ELEMENTS, ELEMENTS)), ids=str)
+def test_casts(pair: Any) -> None:
+    """astype has NumPy's numbers wherever loops hold it; out of range as well."""
+    source, target = pair
+    x = numbers(source, 45)
+    if source.kind == "f" and target.kind in "iu":
+        x = x[np.isfinite(x) & (np.abs(x) < 2**31)]
+    made = compiled(lambda x: xp.astype(x, target), x)
+    agree(made.run(x)[0], eager(lambda x: xp.astype(x, target), x))
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("m", [1, 3, 40])
+def test_rows_and_columns(m: int, n: int) -> None:
+    """Reductions along rows, along columns and of everything, fused with what surrounds them."""
+    x = numbers(np.dtype(np.float32), m * n).reshape(m, n)
+    x = np.where(np.isfinite(x) & (np.abs(x) < 1e9), x, np.float32(0.25))
+
+    def f(x: Any) -> Any:
+        c = x - xp.mean(x, axis=1, keepdims=True)
+        s = xp.sum(c * c, axis=1, keepdims=True)
+        return (
+            c / (s + 1.0), s, xp.sum(c, axis=0), xp.max(x), xp.min(x, axis=0), xp.max(c, axis=1),
+            xp.any(x > 2, axis=1), xp.all(x > -9, axis=0), xp.sum(xp.astype(x, "int32")),
+            xp.sum(x > 0, axis=1), xp.prod(x[:, :3], axis=1),
+        )  # fmt: skip
+
+    made = compiled(f, x)
+    for actual, expected in zip(made.run(x), eager(f, x), strict=True):
+        assert actual.dtype == expected.dtype
+        assert actual.shape == expected.shape
+        np.testing.assert_allclose(actual, expected, rtol=3e-5, atol=3e-5)
+
+
+def test_large_arrays_in_tasks() -> None:
+    """What is cut into tasks agrees too: flat, by rows, and where partial results are combined."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 301))
+
+    def f(x: Any) -> Any:
+        y = xp.exp(x) * 2.0
+        return y, xp.sum(y, axis=0), xp.sum(y, axis=1), xp.sum(y), xp.max(y), y / xp.max(y)
+
+    made = compiled(f, x)
+    assert any(c.tasks > 1 for c in made.calls)
+    for actual, expected in zip(made.run(x), eager(f, x), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_bits_depend_on_no_number_of_threads(threads: int) -> None:
+    """Tasks follow from the shape; their results are combined in order."""
+    x = np.random.default_rng(0).normal(size=(700, 300)).astype(np.float32)
+    made = compiled(lambda x: (xp.sum(x), xp.sum(x, axis=0), xp.sum(x * x)), x)
+    expected = made.run(x)
+    with ft.config.using(threads=threads):
+        for a, e in zip(made.run(x), expected, strict=True):
+            agree(a, e)
+
+
+VIEWS: list[Any] = [
+    lambda x: xp.permute_dims(x, (1, 0, 2)) * 2.0,
+    lambda x: xp.permute_dims(x, (2, 1, 0)) + 1.0,
+    lambda x: x[::-1, 1:, ::2] * 3.0,
+    lambda x: xp.flip(x, axis=2) - x,
+    lambda x: xp.reshape(x * 2.0, (-1,)) + 1.0,
+    lambda x: xp.reshape(xp.permute_dims(x, (2, 0, 1)), (-1, 4)) * 2.0,
+    lambda x: xp.sum(xp.permute_dims(x, (2, 0, 1)), axis=2),
+    lambda x: xp.sum(x[:, ::-1, :], axis=(1, 2)) * 2.0,
+    lambda x: x + x[0] + x[:, :1] + x[:, :, :1] + x[0, 0, 0],
+    lambda x: (xp.reshape(x * 2.0, (3, -1)), xp.permute_dims(x * 2.0, (1, 0, 2))),
+    lambda x: xp.max(x + xp.permute_dims(x[:, :, :4], (0, 2, 1))[:, :, :1], axis=0),
+    lambda x: xp.broadcast_to(xp.sum(x, axis=(0, 1), keepdims=True), (3, 4, 6)) * x,
+]
+
+
+@pytest.mark.parametrize("fun", VIEWS, ids=[str(k) for k in range(len(VIEWS))])
+@pytest.mark.parametrize("layout", ["C", "F", "negative", "strided", "odd address", "broadcast"])
+def test_views_and_layouts(fun: Any, layout: str) -> None:
+    """Views are index maps; arguments may lie in memory however they like."""
+    x = np.random.default_rng(0).normal(size=(3, 4, 6))
+    if layout == "F":
+        x = np.asfortranarray(x)
+    elif layout == "negative":
+        x = x[::-1, :, ::-1]
+    elif layout == "strided":
+        x = np.repeat(np.repeat(x, 3, axis=2), 2, axis=0)[::2, :, ::3]
+    elif layout == "odd address":
+        x = np.frombuffer(b"x" + x.tobytes(), np.float64, offset=1).reshape(x.shape)
+    elif layout == "broadcast":
+        x = np.broadcast_to(x[:1], x.shape)
+    made = compiled(fun, x)
+    expected, actual = eager(fun, x), made.run(x)
+    for a, e in zip(actual, expected if isinstance(expected, tuple) else (expected,), strict=True):
+        np.testing.assert_allclose(a, e, rtol=1e-14)
+
+
+@settings(max_examples=100)
+@given(programs(), st.booleans())
+def test_random_programs(program: Program, fortran: bool) -> None:
+    """A random program gives eager's numbers, but for the last places of functions and sums."""
+    xs = inputs(1, fortran)
+    graph = ft.make_graph(program)(*map(xp.asarray, xs))
+    made = native(eliminate_dead(share_common(inline_calls(graph)), guards=True))
+    kept = [x.copy() for x in xs]
+    for _ in range(2):
+        for actual, expected in zip(made.run(*xs), graph(*xs), strict=True):
+            e = np.asarray(expected)
+            np.testing.assert_allclose(np.asarray(actual), e, rtol=1e-9, atol=1e-9)
+    for x, before in zip(xs, kept, strict=True):
+        agree(x, before)
+
+
+def test_0d_and_numpy_scalars() -> None:
+    """Arrays of no axes come and go, as arrays or as NumPy's scalars."""
+    made = compiled(lambda x, y: (x * 2.0 + y, xp.sum(y)), np.asarray(1.5), np.arange(3.0))
+    for x in (np.asarray(1.5), np.float64(1.5)):
+        a, b = made.run(x, np.arange(3.0))
+        agree(a, np.arange(3.0) + 3.0)
+        agree(b, np.asarray(3.0))
+
+
+def test_equal_kernels_are_compiled_once() -> None:
+    """Lengths, strides and addresses are no part of a kernel."""
+    one = compiled(lambda x: xp.exp(x) * 3.5, np.ones((64, 64)))
+    two = compiled(lambda y: xp.exp(y) * 3.5, np.ones((3, 1024)))
+    assert one.calls[0].kernel == two.calls[0].kernel
+    assert one.programs[0].code[1] is two.programs[0].code[1]
+
+
+def test_symbolic_sizes() -> None:
+    """One path serves all lengths; each is computed by the same kernels."""
+    f = ft.jit(lambda x: xp.sum(xp.tanh(x) * x[:1], axis=1))
+    for n in (1000, 1001, 40, 2000, 1, 0, 3000):
+        x = np.random.default_rng(n).normal(size=(n, 30))
+        np.testing.assert_allclose(
+            np.asarray(f(xp.asarray(x))), np.sum(np.tanh(x) * x[:1], axis=1), rtol=1e-10
+        )
+    assert f.cache_info().misses <= 4
