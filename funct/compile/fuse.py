@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 
 from funct.compile.loops import How, Over
-from funct.compile.scalars import ELEMENTS, unsupported
+from funct.compile.scalars import ELEMENTS, is_exact, unsupported
 from funct.compile.views import VIEWS, View, dense, through
 from funct.graph import Graph, Guard, Node, Var
 
@@ -150,6 +150,7 @@ class _Walk:
         self.views: dict[Var, View] = {}
         self.reasons: dict[Node, str] = {}
         self.copies: set[Node] = set()  # views that no index map gives
+        self.decisive = _decisive(graph)
         self.places: list[Group | Node | Guard] = []
         self.uses: dict[Var, list[_Use]] = {}
 
@@ -190,6 +191,8 @@ class _Walk:
         if not uses and not e.primitive.effect:
             return
         why = why_not(e)
+        if e in self.decisive and not why and not is_exact(e):
+            why = "a decision depends on it, which was taken with NumPy's bits"
         if not why and self._join(e, uses):
             return
         before = max([u.place + (u.group is not None) for u in uses], default=0)
@@ -273,6 +276,19 @@ class _Walk:
             if isinstance(v, Var):
                 apart = e in self.copies or group.holds(e, v) is False
                 self._read(v, _Use(place + 1) if apart else _Use(place, group, e))
+
+
+def _decisive(graph: Graph) -> set[Node]:
+    """The nodes on which a guard's outcome depends."""
+    found: set[Node] = set()
+    asked: set[Var] = set()
+    for e in reversed(graph.nodes):
+        if isinstance(e, Guard):
+            asked.update([e.operand] if e.operand is not None else [])
+        elif isinstance(e, Node) and not asked.isdisjoint(e.results):
+            found.add(e)
+            asked.update([v for v in e.operands if isinstance(v, Var)])
+    return found
 
 
 def fuse(graph: Graph) -> Fused:

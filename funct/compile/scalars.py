@@ -20,7 +20,15 @@ from funct.graph import Node, Var
 from funct.kernels.llvm import Emitter, Value
 from funct.kernels.llvm.functions import FUNCTIONS
 
-__all__ = ["ELEMENTS", "Printing", "element_of", "exact_number", "printing", "unsupported"]
+__all__ = [
+    "ELEMENTS",
+    "Printing",
+    "element_of",
+    "exact_number",
+    "is_exact",
+    "printing",
+    "unsupported",
+]
 
 ELEMENTS: dict[np.dtype[Any], str] = {
     np.dtype(name): element
@@ -71,6 +79,13 @@ def printing(node: Node) -> Printing | None:
     if node.name == "pow":
         return _power(node)
     return PRINTINGS.get(node.name)
+
+
+def is_exact(node: Node) -> bool:
+    """Whether loops give NumPy's bits: all but functions, and sums and products of floats."""
+    if node.name in ("reduce_sum", "reduce_prod"):
+        return node.results[0].dtype.kind != "f"
+    return node.name != "pow" and node.name not in _COSTS
 
 
 def unsupported(node: Node) -> str:

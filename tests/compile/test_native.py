@@ -18,6 +18,7 @@ from funct.compile.native import native
 from funct.compile.scalars import ELEMENTS, PRINTINGS
 from funct.core import lookup
 from funct.graph import eliminate_dead, inline_calls, share_common
+from tests import laws
 from tests.strategies import Program, inputs, programs
 
 EXACT = {
@@ -248,3 +249,14 @@ def test_symbolic_sizes() -> None:
             np.asarray(f(xp.asarray(x))), np.sum(np.tanh(x) * x[:1], axis=1), rtol=1e-10
         )
     assert f.cache_info().misses <= 4
+
+
+def test_decisions_are_taken_with_the_bits_of_eager() -> None:
+    """What a guard looks at is computed as it was when the decision was taken."""
+
+    def f(x: Any) -> Any:
+        total = float(xp.sum(xp.sin(x)))
+        return x * total if xp.sum(x) > 0 else x - total
+
+    x = xp.asarray(np.random.default_rng(0).normal(size=1 << 16))
+    laws.same(ft.jit(f)(x), f(x))

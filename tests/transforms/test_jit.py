@@ -235,8 +235,10 @@ def test_large_arrays_reuse_buffers_and_stay_right() -> None:
         return w, kept, y
 
     g = ft.jit(f)
-    laws.same(g(x), f(x))
-    laws.same(g(x), f(x))
+    for _ in range(2):
+        (w, *exact), (expected, *others) = g(x), f(x)
+        laws.same(exact, others)
+        laws.close(w, expected, 1e-15, 0.0)  # exp: 4 units in the last place
     np.testing.assert_array_equal(np.asarray(x), before)
 
 
