@@ -22,6 +22,7 @@ from funct.array.statistical import max as greatest
 from funct.array.statistical import min as least
 from funct.array.tensor import Array
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels import indexing
 from funct.kernels import searching as kernels
 from funct.ops.families import constant, wrap
 
@@ -206,6 +207,8 @@ def _groups(name: str, ids: Any) -> int:
 
 def _sum_by(data: Any, ids: Any, n: Any) -> Any:
     """Rows of data added up by id; one row more takes what belongs to none of n."""
+    if data.__class__ is Array and ids.__class__ is Array and n.__class__ is int and n >= 0:
+        return wrap(indexing.segment_sum(data.data, ids.data, n))
     ids = ops.astype(ids, _INT64)
     known = ops.logical_and(ops.greater_equal(ids, 0), ops.less(ids, n))
     return ops.put(data, ops.where(known, ids, n), 0, n + 1)[:-1]

@@ -16,10 +16,11 @@ from funct.array.conversion import as_tensor, asarray, promoted
 from funct.array.creation import full
 from funct.array.direct import direct
 from funct.array.manipulation import reshape
-from funct.array.tensor import Tensor
+from funct.array.tensor import Array, Tensor
 from funct.core import NARROW
 from funct.kernels import searching as kernels
-from funct.ops.families import constant
+from funct.kernels import sorting
+from funct.ops.families import constant, wrap
 
 __all__ = [
     "UniqueAll", "UniqueCounts", "UniqueInverse", "isin", "unique_all", "unique_counts",
@@ -74,9 +75,7 @@ def _distinct(x: Any, *, inverse: bool = False, counts: bool = False) -> list[An
     flat = reshape(x, (-1,))
     raw = flat.concrete()
     raw = raw.astype(np.float32) if raw.dtype in NARROW else raw  # NumPy cannot sort those
-    unique: Any = np.unique  # its stubs want literals
-    _, *found = unique(raw, True, inverse, counts, equal_nan=False)
-    places = [constant(v.astype(np.int64, copy=False)) for v in found]
+    places = [constant(v) for v in sorting.distinct(raw, inverse, counts)]
     return [ops.take(flat, places[0], 0), *places]
 
 
@@ -100,6 +99,8 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 def unique_values(x: Any, /) -> Any:
     """The distinct elements of x in ascending order; each takes the derivative of its first."""
     x = as_tensor("unique_values", x)
+    if x.__class__ is Array and x.dtype not in NARROW:
+        return wrap(sorting.distinct_values(x.data.reshape(-1)))
     return _distinct(x)[0]
 
 

@@ -10,9 +10,9 @@ from funct import ops
 from funct.array.indexing import BASIC, entry, is_mask
 from funct.core import INEXACT, Shape, Value, is_one
 from funct.errors import DTypeError, ShapeError, UnsupportedOperandError
+from funct.kernels import indexing as kernels
 from funct.ops import families
 from funct.ops.families import constant, wrap
-from funct.ops.updates import COMBINED_AT
 
 __all__ = ["At"]
 
@@ -197,10 +197,10 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
             part = out[bare if Ellipsis in bare else (*bare, Ellipsis)]
             _ONCE[mode](part, raw, part)  # no element is selected twice
             return out
-        at = np.arange(a.size).reshape(a.shape)[bare]
-        if raw.ndim:
-            raw = np.broadcast_to(raw, at.shape).reshape(-1)
-        COMBINED_AT[mode](out.reshape(-1), at.reshape(-1), raw)
+        one = a.ndim == len(bare) == 1 and bare[0].__class__ is np.ndarray
+        at = bare[0] if one else np.arange(a.size).reshape(a.shape)[bare]
+        raw = np.broadcast_to(raw, at.shape).reshape(-1)
+        kernels.combine_into(out.reshape(-1), raw, at.reshape(-1), mode)
     except (IndexError, TypeError, ValueError):
         return None
     return out

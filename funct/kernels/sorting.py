@@ -12,6 +12,7 @@ import numpy as np
 
 from funct.kernels.cpu import sorting as cpu
 from funct.kernels.cpu.loops import flat, pays
+from funct.kernels.scans import running_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "argsort", "plain_argsort", "plain_searchsorted", "plain_sort", "plain_top_k", "searchsorted",
-    "sort", "top_k",
+    "argsort", "distinct", "distinct_values", "plain_argsort", "plain_searchsorted", "plain_sort",
+    "plain_top_k", "searchsorted", "sort", "top_k",
 ]  # fmt: skip
 
 _SHORT = 512  # rows up to here are merged quicker than they are counted
@@ -122,6 +123,34 @@ def plain_top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index
     """`top_k` by sorting all."""
     at = plain_argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)].copy()
     return x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis), at
+
+
+def distinct_values(x: NDArray[Any]) -> NDArray[Any]:
+    """The distinct elements of 1-D x in ascending order; every NaN is one of its own."""
+    y = sort(x, 0, False)
+    return y[_first(y)]
+
+
+def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
+    """The first place of each of those; for each of x the number of its value; how many each is."""
+    at = argsort(x, 0, False)
+    first = _first(x[at])
+    starts = np.flatnonzero(first)
+    found = [at[starts]]
+    if inverse:
+        back = np.empty(len(x), np.int64)
+        back[at] = running_sum(first, 0) - 1
+        found.append(back)
+    if counts:
+        found.append(np.diff(starts, append=len(x)))
+    return found
+
+
+def _first(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each element of sorted y is another than the one before it."""
+    new = np.ones(len(y), bool)
+    np.not_equal(y[1:], y[:-1], out=new[1:])
+    return new
 
 
 def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:

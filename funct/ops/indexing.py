@@ -15,6 +15,7 @@ import numpy as np
 from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import IndexOutOfBoundsError
+from funct.kernels import indexing as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import constant, structural
 from funct.ops.samples import calls
@@ -48,7 +49,7 @@ def check_bounds(name: str, i: Any, n: int) -> None:
 
 def _take_raw(x: Any, i: Any, axis: int) -> Any:
     try:
-        return x.take(i, axis)
+        return kernels.take(x, i, axis)
     except IndexError:
         check_bounds("take", i, x.shape[axis])
         raise
@@ -118,17 +119,11 @@ def take(x: Value, i: Value, axis: int) -> Value:
 
 
 def _put_raw(g: Any, i: Any, axis: int, n: int) -> Any:
-    flat = g.reshape((*g.shape[:axis], i.size, *g.shape[axis + i.ndim :]))
-    out = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
-    into = out
-    if axis:
-        into, flat = np.moveaxis(out, axis, 0), np.moveaxis(flat, axis, 0)
     try:
-        np.add.at(into, i.reshape(-1), flat)
+        return kernels.put(g, i, axis, n)
     except IndexError:
         check_bounds("put", i, n)
         raise
-    return out
 
 
 def _put_aval(args: Args, params: Params) -> ShapeDtype:
@@ -186,7 +181,7 @@ def put(g: Value, i: Value, axis: int, n: int) -> Value:
 
 def _take_along_raw(x: Any, i: Any, axis: int) -> Any:
     try:
-        return x[i] if x.ndim == 1 else np.take_along_axis(x, i, axis)
+        return kernels.take_along(x, i, axis)
     except IndexError:
         check_bounds("take_along_axis", i, x.shape[axis])
         raise
@@ -226,13 +221,11 @@ def take_along_axis(x: Value, i: Value, axis: int) -> Value:
 
 
 def _put_along_raw(g: Any, i: Any, axis: int, n: int) -> Any:
-    check_bounds("put_along_axis", i, n)
-    shape = (*g.shape[:axis], n, *g.shape[axis + 1 :])
-    out = np.zeros(shape, g.dtype)
-    where = list(np.ogrid[tuple(slice(k) for k in i.shape)])
-    where[axis] = i
-    np.add.at(out, tuple(where), g)
-    return out
+    try:
+        return kernels.put_along(g, i, axis, n)
+    except IndexError:
+        check_bounds("put_along_axis", i, n)
+        raise
 
 
 def _put_along_transpose(h: Value, i: Value, axis: int) -> Value:

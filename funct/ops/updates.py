@@ -12,12 +12,13 @@ import numpy as np
 
 from funct import ops
 from funct.core import Pair, Primitive, Sample, Shape, Value
+from funct.kernels import indexing as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import constant, structural
 from funct.ops.indexing import batch_size, check_bounds, lane_offsets, onnx_index
 from funct.ops.samples import calls
 
-__all__ = ["COMBINED_AT", "scatter", "scatter_combine"]
+__all__ = ["scatter", "scatter_combine"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -25,10 +26,11 @@ Flags = Sequence[bool]
 
 
 def _scatter_raw(x: Any, v: Any, i: Any) -> Any:
-    check_bounds("scatter", i, x.shape[0])
-    out = x.copy()
-    out[i] = v
-    return out
+    try:
+        return kernels.combine(x, v, i, "set")
+    except IndexError:
+        check_bounds("scatter", i, x.shape[0])
+        raise
 
 
 def _scatter_pull_x(g: Value, i: Value, v_shape: Shape) -> Value:
@@ -88,16 +90,12 @@ def scatter(x: Value, v: Value, i: Value) -> Value:
     """1-D x with v written at the positions i; of several writes to one the last stands."""
 
 
-COMBINED_AT = {
-    "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
-}  # fmt: skip
-
-
 def _combine_raw(x: Any, v: Any, i: Any, mode: str) -> Any:
-    check_bounds("scatter_combine", i, x.shape[0])
-    out = x.copy()
-    COMBINED_AT[mode](out, i, v)
-    return out
+    try:
+        return kernels.combine(x, v, i, mode)
+    except IndexError:
+        check_bounds("scatter_combine", i, x.shape[0])
+        raise
 
 
 def _combine_rule_x(g: Value, ans: Value, x: Value, v: Value, i: Value, mode: str) -> Value:
@@ -174,7 +172,7 @@ _COMBINE = ["x", "v", "i", "mode"]
 
 def _combine_samples(rng: np.random.Generator) -> list[Sample]:
     i = np.asarray([0, -1, 0, 2])
-    return [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in COMBINED_AT]
+    return [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in kernels.COMBINED_AT]
 
 
 @structural(

@@ -115,6 +115,16 @@ def _inside(k: Any, *args: Any) -> None:
             np.testing.assert_array_equal(a, b)
 
 
+@given(st.data(), st.sampled_from(DTYPES))
+def test_distinct_elements(data: st.DataObject, dtype: str) -> None:
+    """Values, first places, inverse and counts are NumPy's, where every NaN is its own."""
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    v, *expected = np.unique(x, True, True, True, equal_nan=False)
+    _same(sorting.distinct_values(x), v)
+    for a, b in zip(sorting.distinct(x, True, True), expected, strict=True):
+        _same(a, b)
+
+
 @given(st.integers(1, 2), st.integers(1, 40), st.integers(0, 99), st.booleans(), st.booleans())
 def test_no_index_leaves_its_array(
     rows: int, n: int, seed: int, descending: bool, narrow: bool

@@ -1,0 +1,141 @@
+"""Gather and scatter. Writes happen in the order of the indices, so sums have NumPy's bits.
+
+A kernel gives 0, or 1 + the flat place of the first index that is out of bounds; negative indices
+count from the end. i is int64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.vectors import loaded, stored
+
+__all__ = ["add_elements", "add_rows", "combine", "put_along", "take_along", "take_rows"]
+
+_LANES = 8
+
+
+@kernel
+def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: bool) -> int:
+    """y (outer, n) += g (outer, count) at i (count,). drop: indices outside [0, n) are left out."""
+    for o in range(outer):
+        last = o * n
+        total = y[last]  # the sum at `last` stays in a register while the index stays
+        for k in range(count):
+            at = i[k]
+            if not drop and at < 0:
+                at += n
+            if at >= 0 and at < n:
+                at += o * n
+                if at != last:
+                    y[last] = total
+                    last = at
+                    total = y[at]
+                total = total + g[o * count + k]
+            elif not drop:
+                return k + 1
+        y[last] = total
+    return 0
+
+
+@kernel
+def add_rows(g: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, drop: bool) -> int:
+    """y (outer, n, inner) += g (outer, count, inner) at i (count,)."""
+    whole = inner & -_LANES
+    for o in range(outer):
+        for k in range(count):
+            at = i[k]
+            if not drop and at < 0:
+                at += n
+            if at >= 0 and at < n:
+                to = (o * n + at) * inner
+                source = (o * count + k) * inner
+                for j in range(0, whole, _LANES):
+                    added = loaded(g, source + j, _LANES)
+                    stored(y, to + j, loaded(y, to + j, _LANES) + added)
+                for j in range(whole, inner):
+                    y[to + j] = y[to + j] + g[source + j]
+            elif not drop:
+                return k + 1
+    return 0
+
+
+@kernel
+def take_rows(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int) -> int:
+    """y (outer, count, inner) = x (outer, n, inner) at i (count,)."""
+    whole = inner & -_LANES
+    for o in range(outer):
+        for k in range(count):
+            at = i[k]
+            if at < 0:
+                at += n
+            if at < 0 or at >= n:
+                return k + 1
+            source = (o * n + at) * inner
+            to = (o * count + k) * inner
+            for j in range(0, whole, _LANES):
+                stored(y, to + j, loaded(x, source + j, _LANES))
+            for j in range(whole, inner):
+                y[to + j] = x[source + j]
+    return 0
+
+
+@kernel
+def take_along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int) -> int:
+    """y = x (outer, n, inner) at i (outer, count, inner) along the middle axis."""
+    to = 0
+    for o in range(outer):
+        for _ in range(count):
+            for j in range(inner):
+                at = i[to]
+                if at < 0:
+                    at += n
+                if at < 0 or at >= n:
+                    return to + 1
+                y[to] = x[(o * n + at) * inner + j]
+                to += 1
+    return 0
+
+
+@kernel
+def put_along(g: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int) -> int:
+    """y (outer, n, inner) += g at i, both (outer, count, inner), along the middle axis."""
+    source = 0
+    for o in range(outer):
+        for _ in range(count):
+            for j in range(inner):
+                at = i[source]
+                if at < 0:
+                    at += n
+                if at < 0 or at >= n:
+                    return source + 1
+                to = (o * n + at) * inner + j
+                y[to] = y[to] + g[source]
+                source += 1
+    return 0
+
+
+@kernel
+def combine(y: Any, v: Any, i: Any, count: int, n: int, mode: str) -> int:
+    """y (n,) combined with v at i, both (count,): "set", "add", "multiply", "min", "max"."""
+    for k in range(count):
+        at = i[k]
+        if at < 0:
+            at += n
+        if at < 0 or at >= n:
+            return k + 1
+        y[at] = _combined(y[at], v[k], mode)
+    return 0
+
+
+def _combined(a: Any, b: Any, mode: str) -> Any:
+    if mode == "set":
+        return b
+    if mode == "add":
+        return a + b
+    if mode == "multiply":
+        return a * b
+    return np.where((a < b if mode == "min" else a > b) | (a != a), a, b)

@@ -1,0 +1,161 @@
+"""Gather and scatter along an axis: plain, or in machine code; both give the same bits.
+
+Indices count from the end where they are negative; one that is out of bounds raises IndexError.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import indexing as cpu
+from funct.kernels.cpu.loops import flat, pays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Index = NDArray[Any]
+
+__all__ = [
+    "COMBINED_AT", "combine", "combine_into", "plain_combine_into", "plain_put",
+    "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
+    "segment_sum", "take", "take_along",
+]  # fmt: skip
+
+_NARROW_ROW = 32  # elements: longer rows are copied well by NumPy
+
+COMBINED_AT = {
+    "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
+}  # fmt: skip
+
+
+def _index(i: Index) -> Any:
+    return flat(i.astype(np.int64, copy=False))
+
+
+def _fits(x: NDArray[Any], i: Index) -> bool:
+    """Whether a kernel is to be preferred for values x at i."""
+    return pays(x) and x.dtype.kind != "b" and i.dtype != np.uint64
+
+
+def _inside(found: int) -> None:
+    if found:
+        raise IndexError(f"index number {found - 1} is out of bounds")
+
+
+def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
+    """As `x.take(i, axis)`."""
+    outer, n, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
+    if not 1 < inner <= _NARROW_ROW or i.size * inner * outer < x.size // 8 or not _fits(x, i):
+        return x.take(i, axis)
+    y = np.empty((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]), x.dtype)
+    _inside(cpu.take_rows(flat(x), _index(i), y, outer, i.size, n, inner))
+    return y
+
+
+def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """Zeros of length n along axis, with g added at the indices i, which stand for g's axes there.
+
+    Two writes to one place are added in the order of the indices.
+    """
+    if not _fits(g, i):
+        return plain_put(g, i, axis, n)
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
+    if y.size:
+        _add(g, i, y, axis, False)
+    else:
+        _inside(int(bool(i.size)))
+    return y
+
+
+def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
+    outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
+    if inner == 1:
+        _inside(cpu.add_elements(flat(g), _index(i), y, outer, i.size, n, drop))
+    else:
+        _inside(cpu.add_rows(flat(g), _index(i), y, outer, i.size, n, inner, drop))
+
+
+def plain_put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """`put` in NumPy."""
+    rows = g.reshape((*g.shape[:axis], i.size, *g.shape[axis + i.ndim :]))
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
+    into = np.moveaxis(y, axis, 0) if axis else y
+    np.add.at(into, i.reshape(-1), np.moveaxis(rows, axis, 0) if axis else rows)
+    return y
+
+
+def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
+    """Sums of the rows of data with one id, (n, ...); ids outside [0, n) are left out."""
+    if not _fits(data, ids) or not n:
+        return plain_segment_sum(data, ids, n)
+    y = np.zeros((n, *data.shape[1:]), data.dtype)
+    _add(data, ids, y, 0, True)
+    return y
+
+
+def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
+    """`segment_sum` in NumPy: one row more takes what belongs to none."""
+    ids = ids.astype(np.int64)
+    return plain_put(data, np.where((ids >= 0) & (ids < n), ids, n), 0, n + 1)[:-1]
+
+
+def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
+    """As `numpy.take_along_axis`, for shapes that agree except on axis."""
+    if not _fits(x, i) or i.size < x.size // 8:
+        return plain_take_along(x, i, axis)
+    y = np.empty(i.shape, x.dtype)
+    _inside(cpu.take_along(flat(x), _index(i), y, *_along(i, x.shape[axis], axis)))
+    return y
+
+
+def _along(i: Index, n: int, axis: int) -> tuple[int, int, int, int]:
+    return prod(i.shape[:axis]), i.shape[axis], n, prod(i.shape[axis + 1 :])
+
+
+def plain_take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
+    """`take_along` in NumPy."""
+    return x[i] if x.ndim == 1 else np.take_along_axis(x, i, axis)
+
+
+def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """Adjoint of `take_along`: zeros of length n along axis, with g added at i, of g's shape."""
+    if not _fits(g, i) or g.shape != i.shape:
+        return plain_put_along(g, i, axis, n)
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
+    _inside(cpu.put_along(flat(g), _index(i), y, *_along(i, n, axis)))
+    return y
+
+
+def plain_put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
+    """`put_along` in NumPy."""
+    y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
+    where = list(np.ogrid[tuple(slice(k) for k in i.shape)])
+    where[axis] = i
+    np.add.at(y, tuple(where), g)
+    return y
+
+
+def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any]:
+    """1-D x combined with v at the positions i: "set", "add", "multiply", "min" or "max"."""
+    y = np.array(x, order="C")
+    combine_into(y, v, i, mode)
+    return y
+
+
+def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
+    """`combine`, in y itself: 1-D and contiguous."""
+    if not _fits(v, i) or v.shape != i.shape or v.dtype != y.dtype or not y.flags.aligned:
+        plain_combine_into(y, v, i, mode)
+    else:
+        _inside(cpu.combine(y, flat(v), _index(i), i.size, y.size, mode))
+
+
+def plain_combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
+    """`combine_into` in NumPy."""
+    if mode == "set":
+        y[i] = v
+    else:
+        COMBINED_AT[mode](y, i, v)

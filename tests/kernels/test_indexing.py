@@ -1,0 +1,141 @@
+"""Gather and scatter: machine code gives the bits of NumPy, and refuses what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import indexing as kernels
+from funct.kernels.cpu import indexing as cpu
+from funct.kernels.cpu import loops
+from tests.kernels.arrays import arrays, misaligned
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+DTYPES = ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
+INDICES = ["int8", "int32", "int64", "uint8", "uint64"]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too."""
+    monkeypatch.setattr(loops, "_LEAST", 1)
+
+
+def _agree(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
+    """Both give the same array, or both refuse an index."""
+    with np.errstate(all="ignore"):
+        try:
+            expected = plain()
+        except IndexError:
+            with pytest.raises(IndexError):
+                ours()
+            return
+        actual = np.asarray(ours())
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def _indices(data: st.DataObject, shape: tuple[int, ...], n: int) -> Any:
+    """Mostly valid indices for an axis of length n, some from the end, now and then none."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    dtype = data.draw(st.sampled_from(INDICES))
+    low = 0 if dtype[0] == "u" else -n
+    slip = data.draw(st.sampled_from([0, 0, 0, 1]))
+    if n + slip <= low:
+        return np.zeros(shape, dtype)
+    i = rng.integers(low, n + slip, shape).astype(dtype)
+    return misaligned(i) if data.draw(st.booleans()) else i
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+def test_along_an_axis(data: st.DataObject, dtype: str) -> None:
+    """take and put, with any shapes, strides and dtypes of values and indices."""
+    x = data.draw(arrays(dtype, min_rank=1))
+    axis = data.draw(st.integers(0, x.ndim - 1))
+    n = x.shape[axis]
+    i = _indices(data, tuple(data.draw(st.lists(st.integers(0, 4), max_size=2))), n)
+    _agree(lambda: kernels.take(x, i, axis), lambda: np.asarray(x.take(i, axis)))
+    if i.size and n:
+        g = np.asarray(x.take(np.clip(i, 0, n - 1), axis))
+        m = max(0, n - data.draw(st.integers(0, 1)))
+        _agree(lambda: kernels.put(g, i, axis, m), lambda: kernels.plain_put(g, i, axis, m))
+    ids = _indices(data, x.shape[:1], 5)
+    _agree(lambda: kernels.segment_sum(x, ids, 4), lambda: kernels.plain_segment_sum(x, ids, 4))
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
+    """take_along and put_along."""
+    x = data.draw(arrays(dtype, min_rank=1))
+    axis = data.draw(st.integers(0, x.ndim - 1))
+    n = x.shape[axis]
+    shape = (*x.shape[:axis], data.draw(st.integers(0, 4)), *x.shape[axis + 1 :])
+    i = _indices(data, shape, n)
+    _agree(lambda: kernels.take_along(x, i, axis), lambda: kernels.plain_take_along(x, i, axis))
+    if n:
+        g = np.resize(x, shape)
+        _agree(
+            lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
+        )
+
+
+def _plain_combine(y: Any, v: Any, i: Any, mode: str) -> Any:
+    kernels.plain_combine_into(y, v, i, mode)
+    return y
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
+def test_combining(mode: str, data: st.DataObject, dtype: str) -> None:
+    """Every write counts, in order; NaN wins where NumPy lets it win."""
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    v = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    i = _indices(data, v.shape, len(x))
+    y = x.copy()
+    _agree(lambda: kernels.combine(x, v, i, mode), lambda: _plain_combine(y, v, i, mode))
+
+
+@pytest.mark.parametrize("inner", [1, 2, 8, 13])
+@pytest.mark.parametrize("kind", ["few", "sorted", "many"])
+def test_sums_have_the_order_of_the_indices(inner: int, kind: str) -> None:
+    """Bits are those of a loop over the indices, however often one repeats."""
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 500 if kind == "many" else 7, 3000)
+    ids = np.sort(ids) if kind == "sorted" else ids
+    g = rng.normal(size=(3000, inner)).astype(np.float32)
+    expected = np.zeros((500, inner), np.float32)
+    for k, at in enumerate(ids):
+        expected[at] += g[k]
+    assert kernels.put(g, ids, 0, 500).tobytes() == expected.tobytes()
+    assert kernels.put(g.T, ids, 1, 500).tobytes() == np.ascontiguousarray(expected.T).tobytes()
+    assert kernels.segment_sum(g, ids, 500).tobytes() == expected.tobytes()
+
+
+@given(st.integers(1, 2), st.integers(0, 5), st.integers(1, 4), st.integers(1, 17), st.booleans())
+def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, drop: bool) -> None:
+    """Run as Python, each kernel stays inside and gives what the machine code gives."""
+    rng = np.random.default_rng(count)
+    x = rng.normal(size=(outer, n, inner)).astype(np.float32)
+    g = rng.normal(size=(outer, count, inner)).astype(np.float32)
+    i, each = (rng.integers(-n - 1, n + 1, s) for s in (count, g.shape))
+    sizes = outer, count, n
+    line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
+    for k, args in (
+        (cpu.add_elements, (*line, *sizes, drop)),
+        (cpu.add_rows, (g, i, x.copy(), *sizes, inner, drop)),
+        (cpu.take_rows, (x, i, g.copy(), *sizes, inner)),
+        (cpu.take_along, (x, each, g.copy(), *sizes, inner)),
+        (cpu.put_along, (g, each, x.copy(), *sizes, inner)),
+        (cpu.combine, (x[0, :, 0].copy(), g[0, :, 0].copy(), i, count, n, "max")),
+    ):
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+        assert k(*args) == k.checked(*copies)
+        for a, b in zip(args, copies):
+            if isinstance(a, np.ndarray):
+                np.testing.assert_array_equal(a, b)
