@@ -12,8 +12,9 @@ import numpy as np
 from funct.device import host
 from funct.kernels.cpu import bands
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.axes import Batch, adjoint_axis, axis, three
 from funct.kernels.cpu.dots import DOTS, supported
-from funct.kernels.cpu.geometry import Batch, Plan, adjoint_axis, axis, plan, three
+from funct.kernels.cpu.geometry import Plan, plan
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.tile import Shape, most_rows
 from funct.kernels.cpu.tile import address as tile_address

@@ -32,8 +32,7 @@ UNROLL = 4
 class Shape:
     """What a tile is printed for.
 
-    width: bytes of a vector. rows, vectors: of sums. step: words from one k to the next in B;
-    0: an argument.
+    width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other.
     """
 
     dot: Dot
@@ -69,9 +68,8 @@ def text(shape: Shape, target: Host) -> str:
     """The LLVM text of one tile.
 
     Its function takes A, rows: pairs of i64 (offset in A, offset in C), taps: pairs (offset in A,
-    offset in B as a number of rows of B), the number of taps, B, the number of k, the step of B in
-    words (ignored where packed: then a row is as long as the tile is wide), C, and whether to add
-    to C.
+    offset in B), the number of taps, B, the number of k, the step of B in words, C, and whether to
+    add to C. Where B is packed, its step is the width of the tile, and offsets in it count rows.
     """
     module = Module(target)
     _print(module, shape)
@@ -108,7 +106,7 @@ def _print(module: Module, shape: Shape) -> None:
         pair = f.at(taps, r << 1, "i64")
         from_a, from_b = f.load(I64, pair), f.load(I64, f.at(pair, 1, "i64"))
         here = [f.at(p, from_a, word.element) for p in left]
-        first = f.at(b, from_b * step, word.element)
+        first = f.at(b, from_b * step if shape.packed else from_b, word.element)
 
         def steps(count: int) -> Callable[[Value, list[Value]], list[Value]]:
             def body(k: Value, held: list[Value]) -> list[Value]:

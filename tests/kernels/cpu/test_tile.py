@@ -59,7 +59,8 @@ def test_sums_are_exact(name: str, width: int, rows: int, vectors: int, packed: 
         before = c.copy()
         places = np.array([[m * (taps + 1) * depth, m * (n + 2)] for m in range(rows)])
         order = rng.permutation(taps)  # taps need not follow each other
-        offsets = np.array([[t * depth, t * depth] for t in order], np.int64).reshape(-1, 2)
+        row = 1 if packed else step
+        offsets = np.array([[t * depth, t * depth * row] for t in order], np.int64).reshape(-1, 2)
         wide = np.einsum(
             "mtkp,tknp->mn", a[:, order].astype(np.int64), b[order, :, :n].astype(np.int64)
         )

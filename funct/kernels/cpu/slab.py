@@ -1,0 +1,107 @@
+"""The slab: what a band reads of its images, in scratch, channels last and with zeros around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from funct.kernels.cpu.record import Record
+from funct.kernels.llvm import I64, Emitter, Value, typed
+
+__all__ = ["SLAB", "Slab", "copy", "each"]
+
+SLAB = (
+    "tasks", "units", "bands", "band_rows", "scratch", "scratch_step", "x",
+    "channels", "size0", "size1", "size2",
+    "slab_rows", "slab1", "slab2", "slab_words", "clear", "whole",
+    "slab_step", "slab_start", "from1", "count1", "to1", "from2", "count2", "to2",
+)  # fmt: skip
+
+Loop = Callable[[Value], None]
+
+
+def each(
+    f: Emitter, start: Value | int, stop: Value | int, body: Loop, step: Value | int = 1
+) -> None:
+    """A loop that carries nothing and may be empty."""
+
+    def run(i: Value, _: list[Value]) -> list[Value]:
+        body(i)
+        return []
+
+    f.loop(start, stop, step, run, maybe_empty=True)
+
+
+def clear(f: Emitter, to: Value, size_bytes: Value) -> None:
+    f.module.declare("@llvm.memset", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)")
+    f.line(f"call void @llvm.memset.p0.i64({to!r}, i8 0, {size_bytes!r}, i1 false)")
+
+
+def copy(f: Emitter, to: Value, source: Value, size_bytes: Value) -> None:
+    f.module.declare(
+        "@llvm.memcpy", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)"
+    )
+    f.line(f"call void @llvm.memcpy.p0.p0.i64({to!r}, {source!r}, {size_bytes!r}, i1 false)")
+
+
+class Slab:
+    """Prints the work on slabs. last: whether channels are last in x too."""
+
+    def __init__(self, f: Emitter, job: Record, element: str, turn: str, last: bool) -> None:
+        self.f, self.job, self.element, self.turn, self.last = f, job, element, turn, last
+        self.bytes = typed(element).bytes
+
+    def at(self, pointer: Value, offset: Value) -> Value:
+        return self.f.at(pointer, offset, self.element)
+
+    def transpose(
+        self, source: Value, to: Value, rows: Value, columns: Value, row: Value, to_row: Value
+    ) -> None:
+        self.f.call(self.turn, None, [source, to, rows, columns, row, to_row])
+
+    def fill(self, image: Value, band: Value, slab: Value) -> None:
+        """Copy what the band reads, channels last, between zeros."""
+        f, job = self.f, self.job
+        f.when(f.ne(job.clear, 0), lambda: clear(f, slab, job.slab_words * self.bytes))
+        start = band * job.slab_step + job.slab_start
+        zero = f.constant(I64, 0)
+        low = f.max(start, zero)
+        high = f.min(start + job.slab_rows, job.size0)
+        plane = job.size1 * job.size2
+        x = self.at(job.pointer("x"), image * job.channels * job.size0 * plane)
+
+        def rows(source: Value, to: Value, count: Value) -> None:
+            """`count` pixels in a row; source: the first one's number."""
+            channels = job.channels
+            target = self.at(slab, to * channels)
+            if self.last:
+                copy(f, target, self.at(x, source * channels), count * channels * self.bytes)
+            else:
+                step = job.size0 * plane
+                self.transpose(self.at(x, source), target, channels, count, step, channels)
+
+        def whole() -> None:
+            rows(low * plane, (low - start) * plane, (high - low) * plane)
+
+        def parts() -> None:
+            def one(i0: Value) -> None:
+                def two(i1: Value) -> None:
+                    source = (i0 * job.size1 + job.from1 + i1) * job.size2 + job.from2
+                    row = (i0 - start) * job.slab1 + job.to1 + i1
+                    rows(source, row * job.slab2 + job.to2, job.count2)
+
+                each(f, 0, job.count1, two)
+
+            each(f, low, high, one)
+
+        def some() -> None:
+            f.branch(f.ne(job.whole, 0), _nothing(whole), _nothing(parts))
+
+        f.when(low < high, some)
+
+
+def _nothing(body: Callable[[], None]) -> Callable[[], list[Value]]:
+    def run() -> list[Value]:
+        body()
+        return []
+
+    return run
