@@ -63,6 +63,7 @@ ROWS = (
     Row("convolution", "funct.kernels.convolution:plain_convolution"),
     Row("convolution_input", _CPU + "convolution:convolution_input", _REAL, _WIDE, 1 << 23),
     Row("convolution_input", "funct.kernels.convolution:plain_convolution_input"),
+    Row("convolution_weight", _CPU + "weight_gradient:convolution_weight", _REAL, _WIDE, 1 << 23),
     Row("convolution_weight", "funct.kernels.convolution:plain_convolution_weight"),
 )
 

@@ -20,6 +20,7 @@ import functools
 from funct.device import PARALLEL, Code, Host, assemble
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.slab import SLAB, Slab, copy, each
+from funct.kernels.cpu.tile import call_tiles
 from funct.kernels.cpu.turn import define_turn
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
@@ -79,9 +80,6 @@ class _Band(Slab):
         self, record: Record, count: Value, channels: tuple[Value, Value], slab: Value, sums: Value
     ) -> None:
         f, job = self.f, self.job
-        tiles = f.div(count + job.most_rows - 1, job.most_rows)
-        small = f.div(count, tiles)
-        larger = count - small * tiles  # so many tiles have a row more
         n_taps, taps, pixels = record.n_taps, record.pointer("taps"), record.pointer("pixels")
         panels = self.at(job.pointer("weights"), record.panel)
 
@@ -97,33 +95,10 @@ class _Band(Slab):
                     y = self.at(sums, g * job.padded_outputs + o)
                     row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
                     table = f.at(job.pointer("tiles"), row, "i64")
-                    add = f.convert(c > 0, "u64")
-
-                    def run(start: Value, stop: Value, size: Value) -> None:
-                        address = f.load(PTR, f.at(table, size, "i64"))
-
-                        def tile(p: Value) -> None:
-                            rows = f.at(pixels, p << 1, "i64")
-                            given = [
-                                a,
-                                rows,
-                                taps,
-                                n_taps,
-                                b,
-                                depth,
-                                wide,
-                                y,
-                                Value(f, add.name, I64),
-                            ]
-                            f.line(
-                                f"call void {address.name}({', '.join([repr(v) for v in given])})"
-                            )
-
-                        each(f, start, stop, tile, size)
-
-                    turn = larger * (small + 1)
-                    run(f.constant(I64, 0), turn, small + 1)
-                    run(turn, count, small)
+                    add = Value(f, f.convert(c > 0, "u64").name, I64)
+                    given = [taps, n_taps, b, depth, wide, y, add]
+                    zero = f.constant(I64, 0)
+                    call_tiles(f, table, job.most_rows, a, pixels, zero, count, given)
 
                 each(f, *channels, block, job.lanes * 2)
 

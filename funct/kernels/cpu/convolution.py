@@ -16,8 +16,7 @@ from funct.kernels.cpu.axes import Batch, adjoint_axis, axis, three
 from funct.kernels.cpu.dots import DOTS, supported
 from funct.kernels.cpu.geometry import Plan, plan
 from funct.kernels.cpu.record import address
-from funct.kernels.cpu.tile import Shape, most_rows
-from funct.kernels.cpu.tile import address as tile_address
+from funct.kernels.cpu.tile import most_rows, tile_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +105,7 @@ def _run(
     after = room + -(-made.weight_words * x.itemsize // 64) * 64
     job = bands.JOB.fill(
         **fields, x=address(x), y=address(y), weights=room, scratch=after,
-        most_rows=most_rows(width), tiles=address(_tiles(dot.name, width)),
+        most_rows=most_rows(width), tiles=address(tile_table(dot.name, width)),
     )  # fmt: skip
     _entry(dot.name, "convolve")(address(job))
     return y
@@ -139,14 +138,3 @@ def _pack(
 @functools.cache
 def _entry(dot: str, name: str) -> Any:
     return _SIGNATURE(bands.entry(dot, host(), False, name))
-
-
-@functools.cache
-def _tiles(dot: str, width: int) -> NDArray[np.int64]:
-    """Addresses of tiles: by 1 or 2 vectors, here 2 first, and the number of rows."""
-    most = most_rows(width)
-    table = np.zeros((2, most + 1), np.int64)
-    for v in (1, 2):
-        for rows in range(1, most + 1):
-            table[2 - v, rows] = tile_address(Shape(DOTS[dot], width, rows, v), host())
-    return table

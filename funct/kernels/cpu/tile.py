@@ -18,12 +18,14 @@ import functools
 from collections.abc import Callable
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
-from funct.device import Code, Host, assemble
-from funct.kernels.cpu.dots import Dot
+from funct.device import Code, Host, assemble, host
+from funct.kernels.cpu.dots import DOTS, Dot
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["UNROLL", "Shape", "address", "most_rows", "text"]
+__all__ = ["UNROLL", "Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
 
 UNROLL = 4
 
@@ -145,6 +147,44 @@ def _step(
         for v in range(shape.vectors):
             out.append(shape.dot.step(f, sums[m * shape.vectors + v], a, b[v]))
     return out
+
+
+def call_tiles(
+    f: Emitter, table: Value, most: Value, a: Value, rows: Value, start: Value, stop: Value,
+    given: list[Value],
+) -> None:  # fmt: skip
+    """Print calls of tiles for the rows start … stop of the table `rows`, cut about equally.
+
+    table: addresses of the tiles by their rows. given: the arguments behind the rows.
+    """
+    count = stop - start
+    tiles = f.div(count + most - 1, most)
+    small = f.div(count, tiles)
+    turn = start + (count - small * tiles) * (small + 1)  # so many have a row more
+
+    def run(first: Value, last: Value, size: Value) -> None:
+        function = f.load(PTR, f.at(table, size, "i64"))
+
+        def tile(p: Value, _: list[Value]) -> list[Value]:
+            operands = [a, f.at(rows, p << 1, "i64"), *given]
+            f.line(f"call void {function.name}({', '.join([repr(v) for v in operands])})")
+            return []
+
+        f.loop(first, last, size, tile, maybe_empty=True)
+
+    run(start, turn, small + 1)
+    run(turn, stop, small)
+
+
+@functools.cache
+def tile_table(dot: str, width: int, packed: bool = True) -> NDArray[np.int64]:
+    """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows."""
+    most = most_rows(width)
+    table = np.zeros((2, most + 1), np.int64)
+    for v in (1, 2):
+        for rows in range(1, most + 1):
+            table[2 - v, rows] = address(Shape(DOTS[dot], width, rows, v, packed), host())
+    return table
 
 
 @functools.cache

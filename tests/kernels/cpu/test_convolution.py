@@ -16,7 +16,7 @@ import funct as ft
 from funct.kernels import convolution as plain
 from funct.kernels import table
 from funct.kernels.cpu import convolution as fast
-from funct.kernels.cpu import scratch
+from funct.kernels.cpu import scratch, weight_gradient
 
 pytestmark = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2", "fma")), reason="the processor lacks AVX2"
@@ -94,6 +94,17 @@ def test_the_adjoint_in_x_is_the_plain_one(case: Case, dtype: Any) -> None:
         np.testing.assert_array_equal(x, expected, strict=True)
 
 
+@many
+@given(cases(), st.sampled_from(DTYPES))
+def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
+    g, x = numbers(y_shape(case), 1, dtype), numbers(case["x"], 2, dtype)
+    size = case["w"][2:]
+    w = weight_gradient.convolution_weight(x, g, *case["static"], size)
+    if w is not NotImplemented:
+        expected = plain.plain_convolution_weight(x, g, *case["static"], size)
+        np.testing.assert_array_equal(w, expected, strict=True)
+
+
 @given(cases(), st.sampled_from(DTYPES), st.booleans())
 def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end: bool) -> None:
     """Operands, result and scratch stand between forbidden pages, and begin as NaN."""
@@ -115,6 +126,10 @@ def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end
             (
                 fast.convolution_input(g, w, *case["static"], size),
                 plain.plain_convolution_input(g, w, *case["static"], size),
+            ),
+            (
+                weight_gradient.convolution_weight(x, g, *case["static"], w.shape[2:]),
+                plain.plain_convolution_weight(x, g, *case["static"], w.shape[2:]),
             ),
         ]
         for y, expected in pairs:
@@ -150,6 +165,11 @@ def test_many_bands_splits_and_pieces(case: Any) -> None:
         y.astype(np.float64), w.astype(np.float64), *static, x.shape[2:]
     )
     np.testing.assert_allclose(dx, wide, atol=1e-5 * np.abs(wide).max())
+    dw = weight_gradient.convolution_weight(x, y, *static, w.shape[2:])
+    wide = plain.plain_convolution_weight(
+        x.astype(np.float64), y.astype(np.float64), *static, w.shape[2:]
+    )
+    np.testing.assert_allclose(dw, wide, atol=1e-5 * np.abs(wide).max())
 
 
 @pytest.mark.parametrize("case", LARGE, ids=str)
@@ -159,10 +179,10 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(case: Any) -> None:
     for threads in (1, 2, 3):
         with ft.config.using(threads=threads):
             y = fast.convolution(x, w, *static)
-            found.append((y, fast.convolution_input(y, w, *static, x.shape[2:])))
-    for y, dx in found[1:]:
-        assert y.tobytes() == found[0][0].tobytes()
-        assert dx.tobytes() == found[0][1].tobytes()
+            dx = fast.convolution_input(y, w, *static, x.shape[2:])
+            dw = weight_gradient.convolution_weight(x, y, *static, w.shape[2:])
+            found.append([a.tobytes() for a in (y, dx, dw)])
+    assert found[1:] == found[:1] * 2
 
 
 def test_views_are_taken() -> None:
