@@ -214,6 +214,30 @@ def _rows(x: NDArray[Any], geo: _Geometry, count: int) -> NDArray[Any]:
 # ------------------------------------------------------------------------------------ the maps
 
 
+def _check(
+    x: Sizes,
+    w: Sizes,
+    y: Sizes | None,
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> Sizes:
+    """The size *T of the result, for shapes that fit; machine code takes them at their word."""
+    size = output_size(x[2:], w[2:], stride, padding, dilation)
+    rank = len(stride) + 2
+    if not (
+        len(x) == len(w) == rank > 2
+        and groups > 0
+        and x[1] == w[1] * groups
+        and w[0] % groups == 0
+        and min(size) >= 0
+        and y in (None, (x[0], w[0], *size))
+    ):
+        raise ValueError(f"convolution: shapes x {x}, w {w}, y {y} do not fit (groups {groups})")
+    return size
+
+
 def convolution(
     x: NDArray[Any],
     w: NDArray[Any],
@@ -229,7 +253,7 @@ def convolution(
              axis, zeros if positive, cropped if negative.
     Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
     """
-    size = output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    size = _check(x.shape, w.shape, None, stride, padding, dilation, groups)
     work = 2 * len(x) * prod(size) * w.size
     y: NDArray[Any] = table.call(
         "convolution", x.dtype, work, x, w, stride, padding, dilation, groups
@@ -251,6 +275,8 @@ def convolution_input(
     Args:    g: (N, O, *T). w: (O, C / groups, *K). size: the spatial shape *S of x.
     Returns: (N, C, *S), same dtype.
     """
+    shape = (len(g), w.shape[1] * groups, *size)
+    _check(shape, w.shape, g.shape, stride, padding, dilation, groups)
     work = 2 * g.size * prod(w.shape[1:])
     x: NDArray[Any] = table.call(
         "convolution_input", g.dtype, work, g, w, stride, padding, dilation, groups, size
@@ -272,6 +298,8 @@ def convolution_weight(
     Args:    x: (N, C, *S). g: (N, O, *T). size: the spatial shape *K of w.
     Returns: (O, C / groups, *K), same dtype.
     """
+    shape = (*g.shape[1:2], x.shape[1] // groups, *size)
+    _check(x.shape, shape, g.shape, stride, padding, dilation, groups)
     work = 2 * g.size * x.shape[1] // groups * prod(size)
     w: NDArray[Any] = table.call(
         "convolution_weight", x.dtype, work, x, g, stride, padding, dilation, groups, size

@@ -58,11 +58,14 @@ _REAL = ("float32", "float64")
 _WIDE = ("llvm", "avx2", "fma")
 
 ROWS = (
-    # work: floating-point operations
+    # work: floating-point operations. First what takes one channel per group alone.
+    Row("convolution", _CPU + "depthwise:convolution", _REAL, _WIDE, 1 << 20),
     Row("convolution", _CPU + "convolution:convolution", _REAL, _WIDE, 1 << 23),
     Row("convolution", "funct.kernels.convolution:plain_convolution"),
+    Row("convolution_input", _CPU + "depthwise:convolution_input", _REAL, _WIDE, 1 << 20),
     Row("convolution_input", _CPU + "convolution:convolution_input", _REAL, _WIDE, 1 << 23),
     Row("convolution_input", "funct.kernels.convolution:plain_convolution_input"),
+    Row("convolution_weight", _CPU + "depthwise:convolution_weight", _REAL, _WIDE, 1 << 20),
     Row("convolution_weight", _CPU + "weight_gradient:convolution_weight", _REAL, _WIDE, 1 << 23),
     Row("convolution_weight", "funct.kernels.convolution:plain_convolution_weight"),
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from funct.kernels.cpu.record import Record
 from funct.kernels.llvm import I64, Emitter, Value, typed
 
-__all__ = ["SLAB", "Slab", "copy", "each"]
+__all__ = ["SLAB", "Slab", "clear", "copy", "each"]
 
 SLAB = (
     "tasks", "units", "bands", "band_rows", "scratch", "scratch_step", "x",
@@ -32,11 +32,13 @@ def each(
 
 
 def clear(f: Emitter, to: Value, size_bytes: Value) -> None:
+    """Zero bytes."""
     f.module.declare("@llvm.memset", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)")
     f.line(f"call void @llvm.memset.p0.i64({to!r}, i8 0, {size_bytes!r}, i1 false)")
 
 
 def copy(f: Emitter, to: Value, source: Value, size_bytes: Value) -> None:
+    """Copy bytes."""
     f.module.declare(
         "@llvm.memcpy", "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1 immarg)"
     )
@@ -51,11 +53,13 @@ class Slab:
         self.bytes = typed(element).bytes
 
     def at(self, pointer: Value, offset: Value) -> Value:
+        """The address of a word."""
         return self.f.at(pointer, offset, self.element)
 
     def transpose(
         self, source: Value, to: Value, rows: Value, columns: Value, row: Value, to_row: Value
     ) -> None:
+        """`turn.py`'s copy."""
         self.f.call(self.turn, None, [source, to, rows, columns, row, to_row])
 
     def fill(self, image: Value, band: Value, slab: Value) -> None:

@@ -16,7 +16,7 @@ import funct as ft
 from funct.kernels import convolution as plain
 from funct.kernels import table
 from funct.kernels.cpu import convolution as fast
-from funct.kernels.cpu import scratch, weight_gradient
+from funct.kernels.cpu import depthwise, scratch, weight_gradient
 
 pytestmark = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2", "fma")), reason="the processor lacks AVX2"
@@ -94,6 +94,45 @@ def test_the_adjoint_in_x_is_the_plain_one(case: Case, dtype: Any) -> None:
         np.testing.assert_array_equal(x, expected, strict=True)
 
 
+@st.composite
+def thin_cases(draw: st.DrawFn) -> Case:
+    """One channel of x per group, any number of outputs."""
+    case = draw(cases())
+    channels, multiplier = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    n, _, *size = case["x"]
+    _, _, *kernel = case["w"]
+    return {
+        "x": (n, channels, *size),
+        "w": (channels * multiplier, 1, *kernel),
+        "static": (*case["static"][:3], channels),
+    }
+
+
+@many
+@given(thin_cases(), st.sampled_from(DTYPES))
+def test_depthwise_convolution_and_its_adjoints_are_the_plain_ones(case: Case, dtype: Any) -> None:
+    x, w, g = (
+        numbers(shape, k, dtype) for k, shape in enumerate((case["x"], case["w"], y_shape(case)))
+    )
+    for y, expected in _all_three(depthwise, depthwise, x, w, g, case["static"]):
+        np.testing.assert_array_equal(y, expected, strict=True)
+
+
+def _all_three(maps: Any, weight: Any, x: Any, w: Any, g: Any, static: Any) -> Any:
+    pairs = [
+        (maps.convolution(x, w, *static), plain.plain_convolution(x, w, *static)),
+        (
+            maps.convolution_input(g, w, *static, x.shape[2:]),
+            plain.plain_convolution_input(g, w, *static, x.shape[2:]),
+        ),
+        (
+            weight.convolution_weight(x, g, *static, w.shape[2:]),
+            plain.plain_convolution_weight(x, g, *static, w.shape[2:]),
+        ),
+    ]
+    return [(y, expected) for y, expected in pairs if y is not NotImplemented]
+
+
 @many
 @given(cases(), st.sampled_from(DTYPES))
 def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
@@ -105,7 +144,7 @@ def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
         np.testing.assert_array_equal(w, expected, strict=True)
 
 
-@given(cases(), st.sampled_from(DTYPES), st.booleans())
+@given(st.one_of(cases(), thin_cases()), st.sampled_from(DTYPES), st.booleans())
 def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end: bool) -> None:
     """Operands, result and scratch stand between forbidden pages, and begin as NaN."""
     with pytest.MonkeyPatch.context() as patch:
@@ -113,28 +152,14 @@ def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end
             scratch, "fresh", lambda shape, dtype: guarded.empty(shape, dtype, at_end=at_end)
         )
         patch.setattr(scratch, "_own", SimpleNamespace())
-        x, g = (
-            guarded.copy(numbers(s, 1, dtype), at_end=at_end) for s in (case["x"], y_shape(case))
+        x, w, g = (
+            guarded.copy(numbers(shape, k, dtype), at_end=at_end)
+            for k, shape in enumerate((case["x"], case["w"], y_shape(case)))
         )
-        w = guarded.copy(numbers(case["w"], 2, dtype), at_end=at_end)
-        size = case["x"][2:]
-        pairs = [
-            (
-                fast.convolution(x, w, *case["static"]),
-                plain.plain_convolution(x, w, *case["static"]),
-            ),
-            (
-                fast.convolution_input(g, w, *case["static"], size),
-                plain.plain_convolution_input(g, w, *case["static"], size),
-            ),
-            (
-                weight_gradient.convolution_weight(x, g, *case["static"], w.shape[2:]),
-                plain.plain_convolution_weight(x, g, *case["static"], w.shape[2:]),
-            ),
-        ]
-        for y, expected in pairs:
-            if y is not NotImplemented:
-                np.testing.assert_array_equal(y, expected)
+        found = _all_three(fast, weight_gradient, x, w, g, case["static"])
+        found += _all_three(depthwise, depthwise, x, w, g, case["static"])
+        for y, expected in found:
+            np.testing.assert_array_equal(y, expected)
 
 
 LARGE = [
@@ -181,7 +206,9 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(case: Any) -> None:
             y = fast.convolution(x, w, *static)
             dx = fast.convolution_input(y, w, *static, x.shape[2:])
             dw = weight_gradient.convolution_weight(x, y, *static, w.shape[2:])
-            found.append([a.tobytes() for a in (y, dx, dw)])
+            c = min(x.shape[1], len(w))
+            thin = depthwise.convolution(x[:, :c], w[:c, :1], *static[:3], c)
+            found.append([a.tobytes() for a in (y, dx, dw, thin)])
     assert found[1:] == found[:1] * 2
 
 
@@ -207,6 +234,25 @@ def test_special_values_pass() -> None:
     static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
     y = fast.convolution(x, w, *static)
     np.testing.assert_array_equal(y, plain.plain_convolution(x, w, *static))
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "groups"),
+    [
+        ((1, 8, 64, 64), (8, 7, 9, 9), 1), ((1, 8, 64, 64), (9, 4, 9, 9), 2),
+        ((1, 8, 64), (8, 8, 9, 9), 1), ((1, 8, 5, 64), (64, 8, 9, 9), 1),
+    ],
+)  # fmt: skip
+def test_shapes_that_do_not_fit_never_reach_machine_code(x: Any, w: Any, groups: int) -> None:
+    zeros = np.zeros(x, np.float32), np.zeros(w, np.float32)
+    static = ((1, 1), ((0, 0), (0, 0)), (1, 1), groups)
+    with pytest.raises(ValueError, match="do not fit"):
+        plain.convolution(*zeros, *static)
+    g = np.zeros((1, w[0], 60, 60), np.float32)
+    with pytest.raises(ValueError, match="do not fit"):
+        plain.convolution_input(g, zeros[1], *static, x[2:])
+    with pytest.raises(ValueError, match="do not fit"):
+        plain.convolution_weight(zeros[0], g, *static, w[2:])
 
 
 def test_half_precision_is_left_to_the_plain_one() -> None:
