@@ -29,6 +29,8 @@ BANNED_STEMS = re.compile(r"_?(utils?|common|misc|helpers?|base|types|\w*lib)")
 LATE_IMPORTS: frozenset[tuple[str, str]] = frozenset({
     ("funct/graph/ir.py", "funct.graph.run"),  # Graph.__call__: the runner reads the IR
     ("funct/graph/ir.py", "funct.graph.show"),  # Graph.__str__: so does the printer
+    ("funct/graph/ir.py", "funct.graph.draw"),  # Graph.draw: so do pictures
+    ("funct/graph/ir.py", "funct.graph.json_form"),  # Graph.to_json: so does the text form
 })  # fmt: skip
 
 

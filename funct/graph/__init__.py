@@ -4,6 +4,11 @@ from funct.graph.capture import Capture as Capture
 from funct.graph.capture import GraphTracer as GraphTracer
 from funct.graph.capture import capture as capture
 from funct.graph.check import check as check
+from funct.graph.decompose import decompose as decompose
+from funct.graph.draw import Drawing as Drawing
+from funct.graph.edit import extract as extract
+from funct.graph.edit import insert_after as insert_after
+from funct.graph.edit import replace as replace
 from funct.graph.ir import Call as Call
 from funct.graph.ir import Control as Control
 from funct.graph.ir import Entry as Entry
@@ -12,17 +17,29 @@ from funct.graph.ir import Guard as Guard
 from funct.graph.ir import Node as Node
 from funct.graph.ir import Symbol as Symbol
 from funct.graph.ir import Var as Var
+from funct.graph.leaf import leaf as leaf
+from funct.graph.passes import compose_views as compose_views
 from funct.graph.passes import eliminate_dead as eliminate_dead
 from funct.graph.passes import exact as exact
+from funct.graph.passes import fold_constants as fold_constants
 from funct.graph.passes import inline_calls as inline_calls
 from funct.graph.passes import share_common as share_common
+from funct.graph.passes import simplify as simplify
+from funct.graph.passes import sink_views as sink_views
+from funct.graph.passes import then as then
+from funct.graph.rewrite import Match as Match
+from funct.graph.rewrite import find as find
+from funct.graph.rewrite import rewrite as rewrite
 from funct.graph.run import Interpreter as Interpreter
 from funct.graph.run import Transformer as Transformer
 from funct.graph.run import holds as holds
+from funct.graph.run import propagate as propagate
 from funct.graph.show import show as show
 
 __all__ = [
-    "Call", "Capture", "Control", "Entry", "Graph", "GraphTracer", "Guard", "Interpreter", "Node",
-    "Symbol", "Transformer", "Var", "capture", "check", "eliminate_dead", "exact", "holds",
-    "inline_calls", "share_common", "show",
+    "Call", "Capture", "Control", "Drawing", "Entry", "Graph", "GraphTracer", "Guard",
+    "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "capture", "check",
+    "compose_views", "decompose", "eliminate_dead", "exact", "extract", "find", "fold_constants",
+    "holds", "inline_calls", "insert_after", "leaf", "propagate", "replace", "rewrite",
+    "share_common", "show", "simplify", "sink_views", "then",
 ]  # fmt: skip

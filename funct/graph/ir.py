@@ -16,7 +16,7 @@ Shapes may hold symbolic `Size`s; `symbols` says where each symbol is read off. 
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
@@ -24,6 +24,9 @@ import numpy as np
 from funct.array import Array
 from funct.core import Number, Primitive, Region, ShapeDtype
 from funct.source import Site
+
+if TYPE_CHECKING:
+    from funct.graph.draw import Drawing
 
 __all__ = ["Call", "Control", "Entry", "Graph", "Guard", "Node", "Symbol", "Var"]
 
@@ -161,6 +164,25 @@ class Graph:
             elif isinstance(e, Call):
                 found += e.body.fixed_sizes()
         return found
+
+    def to_json(self) -> str:
+        """The graph as one JSON text with its constants; see `funct.graph.json_form.to_json`."""
+        from funct.graph.json_form import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str) -> Graph:
+        """The graph that `to_json` wrote, checked; FileFormatError for anything else."""
+        from funct.graph.json_form import from_json
+
+        return from_json(text)
+
+    def draw(self, title: str = "graph") -> Drawing:
+        """A picture, with `.svg`, `.html`, `.dot` and `.save(path)`; notebooks show it."""
+        from funct.graph.draw import drawn
+
+        return drawn(title, self)
 
     def __str__(self) -> str:
         from funct.graph.show import show

@@ -6,18 +6,20 @@ line of the user's code that the failing node came from.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from funct.array import Tensor, asarray
-from funct.core import bind_region, size_values
-from funct.errors import GuardError, TransformError
-from funct.graph.capture import capture
+from funct.core import ShapeDtype, bind_region, size_values
+from funct.errors import GraphError, GuardError, TransformError
+from funct.graph.capture import GraphTracer, capture
 from funct.graph.ir import Call, Graph, Guard, Node, Var
+from funct.ops.families import wrap
 from funct.source import follow
 
-__all__ = ["Interpreter", "Transformer", "holds"]
+__all__ = ["Interpreter", "Transformer", "holds", "propagate"]
 
 
 def holds(guard: Guard, value: Any, sizes: dict[str, int]) -> bool:
@@ -90,16 +92,52 @@ follow(Interpreter.run, "entry")
 
 
 class Transformer(Interpreter):
-    """Build a new graph: override `node` to say what each node becomes."""
+    """Build a new graph: override `node` to say what each node becomes.
 
-    def transform(self) -> Graph:
-        """The graph that running this one records."""
-        examples = [np.zeros(size_values(v.shape), v.dtype) for v in self.graph.inputs]
-        names: list[dict[int, str] | None] = [{} for _ in examples]
-        for s in self.graph.symbols:
-            held = names[s.input]
-            assert held is not None
-            held[s.axis] = s.name
+    Decisions stay decisions of the new graph; nothing is computed.
+    """
+
+    def transform(self, avals: Sequence[ShapeDtype] | None = None) -> Graph:
+        """The graph that running this one records. avals: types of the inputs, if they are others.
+
+        Raises: GraphError: for another number of inputs. What an op says to other types.
+        """
+        inputs = self.graph.inputs
+        types = [v.aval for v in inputs] if avals is None else avals
+        if len(types) != len(inputs):
+            raise GraphError(f"graph: expected {len(inputs)} inputs, got {len(types)}")
+        symbols = {s.name for s in self.graph.symbols}
+        names: list[dict[int, str] | None] = [
+            {axis: str(n) for axis, n in enumerate(a.shape) if str(n) in symbols} for a in types
+        ]
+        examples = [  # without memory: nobody looks at the elements
+            wrap(np.broadcast_to(np.zeros((), a.dtype), size_values(a.shape))) for a in types
+        ]
         out, outer = capture(self.run, examples, names=names)
         assert not outer, "a transformed graph is closed"
         return out
+
+    def guard(self, guard: Guard) -> None:
+        """The same decision, in the new graph."""
+        if guard.operand is None:
+            level: Any = self.values[self.graph.inputs[0]].level
+            level.entries.append(guard)
+            return
+        value = self.values[guard.operand]
+        if value.__class__ is GraphTracer:
+            value.level.guard(guard.kind, value.var, guard.expected)
+        else:
+            super().guard(guard)
+
+
+def propagate(graph: Graph, *avals: ShapeDtype) -> Graph:
+    """The graph for inputs of other shapes and dtypes: the same ops, typed anew.
+
+    Raises: ShapeError, DTypeError: naming the first node that does not take them, and its line.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> graph = ft.make_graph(lambda x: xp.sum(x * 2.0, axis=0))(xp.ones((3, 2)))
+        >>> print(propagate(graph, ft.ShapeDtype((5, 7), xp.float32)).outputs[0].aval.shape)
+        (7,)
+    """
+    return Transformer(graph).transform(avals)

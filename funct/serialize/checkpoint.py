@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funct.errors import FileFormatError
-from funct.serialize.strict_json import check_version, dump_json, parse_json
+from funct.graph.strict_json import check_version, dump_json, parse_json
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
 from funct.serialize.whole_file import write_whole
 

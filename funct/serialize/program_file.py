@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 from funct.errors import FileFormatError
 from funct.graph.program import ExportedProgram
+from funct.graph.strict_json import check_version, dump_json, parse_json
 from funct.serialize.graph_file import decode_program, encode_program
-from funct.serialize.strict_json import check_version, dump_json, parse_json
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
 from funct.serialize.whole_file import write_whole
 

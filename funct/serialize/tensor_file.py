@@ -22,7 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from funct.errors import FileFormatError
-from funct.serialize.strict_json import dump_json, parse_json
+from funct.graph.strict_json import dump_json, parse_json
 
 __all__ = ["Entry", "open_regular", "read_header", "read_tensors", "tensor_parts"]
 

@@ -25,7 +25,6 @@ from funct.transforms.cond import switch as switch
 from funct.transforms.custom import custom_jvp as custom_jvp
 from funct.transforms.custom import custom_vjp as custom_vjp
 from funct.transforms.custom import custom_vmap as custom_vmap
-from funct.transforms.draw import Drawing as Drawing
 from funct.transforms.draw import draw_graph as draw_graph
 from funct.transforms.forward import jvp as jvp
 from funct.transforms.forward import linearize as linearize
@@ -65,7 +64,7 @@ from funct.transforms.vmap import vmap as vmap
 from funct.transforms.while_loop import while_loop as while_loop
 
 __all__ = [
-    "DispatchTrace", "Drawing", "FallbackWarning", "Op", "Pullback", "Zero", "all_gather",
+    "DispatchTrace", "FallbackWarning", "Op", "Pullback", "Zero", "all_gather",
     "all_to_all", "associative_scan", "axis_index", "axis_size", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "closure_convert", "cond", "custom_jvp", "custom_linear_solve",
     "custom_root", "custom_vjp", "custom_vmap", "detect_anomaly", "draw_graph", "eval_shape",

@@ -15,7 +15,15 @@ from funct.array import zeros
 from funct.compile import MISS
 from funct.core import INEXACT, size_values, top_level
 from funct.errors import GuardError
-from funct.graph import Graph, Guard, Var, eliminate_dead, share_common
+from funct.graph import (
+    Graph,
+    Guard,
+    Var,
+    eliminate_dead,
+    fold_constants,
+    share_common,
+    simplify,
+)
 from funct.graph.capture import capture
 from funct.graph.check import check
 from funct.ops.families import wrap
@@ -44,7 +52,8 @@ class Executable:
     @staticmethod
     def simplified(graph: Graph, guards: bool = True) -> Graph:
         """The graph that is compiled."""
-        return check(eliminate_dead(share_common(check(graph)), guards=guards))
+        whole = share_common(simplify(fold_constants(check(graph))))
+        return check(eliminate_dead(whole, guards=guards))
 
     def __call__(self, *leaves: Any) -> Any:
         """Results on arrays or tracers, or MISS."""

@@ -124,7 +124,7 @@ def test_save_and_errors(tmp_path: Any) -> None:
     d.save(str(tmp_path / "a.html"))
     assert (tmp_path / "a.svg").read_text(encoding="utf-8") == d.svg
     assert (tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    with pytest.raises(ArgumentError, match=r"a drawing is \*.svg or \*.html, got 'a.png'"):
+    with pytest.raises(ArgumentError, match=r"a drawing is \*.svg, \*.html or \*.dot, got 'a.png'"):
         d.save(tmp_path / "a.png")
     with pytest.raises(ArgumentError, match="kind must be 'tape' or 'graph', got 'dot'"):
         ft.draw_graph(xp.sin, kind="dot")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import attrs
@@ -9,6 +10,7 @@ import numpy as np
 
 from funct.core import Size
 from funct.graph.ir import Entry, Graph, Node, Var
+from funct.graph.passes.inline_calls import substituted
 
 __all__ = ["fold_constants"]
 
@@ -22,14 +24,23 @@ def fold_constants(graph: Graph) -> Graph:
     What is much larger than all it is made from (a broadcast) stays computed.
     """
     known: dict[Var, Any] = dict(graph.constants)
+    taken = {v.name for v in (*graph.inputs, *known)}
+    names = (n for k in itertools.count(len(known)) if (n := f"c{k}") not in taken)
+    alias: dict[Var, Var] = {}
     nodes: list[Entry] = []
     for e in graph.nodes:
+        e = substituted(e, alias)
         values = _values(e, known) if isinstance(e, Node) and _foldable(e) else None
         if values is None:
             nodes.append(e)
-        else:
-            known.update(zip(e.results, values, strict=True))  # type: ignore[union-attr]
-    return attrs.evolve(graph, constants=tuple(known.items()), nodes=tuple(nodes))
+            continue
+        for v, x in zip(e.results, values, strict=True):  # type: ignore[union-attr]
+            alias[v] = attrs.evolve(v, name=next(names))
+            known[alias[v]] = x
+    if not alias:
+        return graph
+    outputs = tuple([alias.get(v, v) for v in graph.outputs])
+    return attrs.evolve(graph, constants=tuple(known.items()), nodes=tuple(nodes), outputs=outputs)
 
 
 def _foldable(node: Node) -> bool:
@@ -46,7 +57,10 @@ def _values(node: Node, known: dict[Var, Any]) -> tuple[Any, ...] | None:
     given = sum(int(np.prod(a.shape)) for a in operands if hasattr(a, "shape"))
     if sum(int(np.prod(v.shape)) for v in node.results) > max(given, _SMALL):
         return None
-    out = node.primitive.fn(*operands, *node.params)
+    try:
+        out = node.primitive.fn(*operands, *node.params)
+    except Exception:  # the call that needs it raises, with its line
+        return None
     return out if node.primitive.results != 1 else (out,)
 
 
