@@ -61,6 +61,12 @@ def _yes(given: Any) -> bool:
     return given
 
 
+def _budget(given: Any) -> float:
+    if not isinstance(given, int | float) or not 0.0 <= given <= 1.0:
+        raise ArgumentError(f"config: memory_budget must lie between 0 and 1, got {given!r}")
+    return float(given)
+
+
 @attrs.frozen
 class Settings:
     """The record.
@@ -78,6 +84,7 @@ class Settings:
     complex_convention: Literal["torch", "jax"] = attrs.field(
         default="torch", converter=_convention
     )
+    memory_budget: float = attrs.field(default=1.0, converter=_budget)
     threads: int = attrs.field(factory=cores, converter=_threads)
     deterministic: bool = attrs.field(default=False, converter=_yes)
 

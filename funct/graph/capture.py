@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.array import Array, Tensor, asarray
+from funct.array import Array, Tensor, asarray, zeros
 from funct.core import (
     Level,
     Number,
@@ -156,6 +156,12 @@ class Capture(Level):
         var = Var(f"x{len(self.inputs)}", tuple(shape), x.dtype)
         self.inputs.append(var)
         return GraphTracer(self, var, x, None, 0)
+
+    def further(self, aval: ShapeDtype) -> GraphTracer:
+        """A tracer for one more input, after those that the function was called with: zeros."""
+        var = Var(f"x{len(self.inputs)}", aval.shape, aval.dtype)
+        self.inputs.append(var)
+        return GraphTracer(self, var, zeros(size_values(aval.shape), dtype=aval.dtype), None, 0)
 
     def _size_guard(self, left: str, op: str, right: str, outcome: bool) -> None:
         if self.open:

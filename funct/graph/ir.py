@@ -63,6 +63,11 @@ class Node:
         """Name of what is called."""
         return self.primitive.name
 
+    @property
+    def reads(self) -> tuple[Var, ...]:
+        """The values it needs."""
+        return tuple([a for a in self.operands if isinstance(a, Var)])
+
 
 @attrs.frozen(eq=False)
 class Call:
@@ -81,6 +86,11 @@ class Call:
     def name(self) -> str:
         """Name of what is called."""
         return self.region.name
+
+    @property
+    def reads(self) -> tuple[Var, ...]:
+        """The values it needs, those that its body takes from outside included."""
+        return (*self.operands, *self.body.inputs)
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-
 from funct.array import zeros
 from funct.compile import MISS
-from funct.core import INEXACT, size_values, top_level
+from funct.core import INEXACT, ShapeDtype, size_values, top_level
 from funct.errors import GuardError
+from funct.events import tell
 from funct.graph import (
     Graph,
-    Guard,
-    Var,
     eliminate_dead,
     fold_constants,
     share_common,
@@ -27,12 +24,16 @@ from funct.graph import (
 from funct.graph.capture import capture
 from funct.graph.check import check
 from funct.ops.families import wrap
+from funct.settings import config
 from funct.transforms.backends import Compile, compiler
+from funct.transforms.partition import Halves, partition
 from funct.transforms.reverse import Reverse, ReverseTracer
 from funct.transforms.vjp import vjp
 from funct.transforms.watch import Watch
 
-__all__ = ["Executable", "cut"]
+__all__ = ["Executable"]
+
+_FIXED = object()  # a derivative that needs to know its sizes
 
 _default = compiler("default", None)
 
@@ -85,16 +86,15 @@ class Executable:
         """The forward half gives results and residuals; the backward half is the pull."""
         mine = tuple([x.__class__ is ReverseTracer and x.level is level for x in leaves])
         vals = [x.value if m else x for x, m in zip(leaves, mine, strict=True)]
-        sizes = {s.name: int(vals[s.input].shape[s.axis]) for s in self.graph.symbols}
-        key = (mine, tuple(sizes.values()))  # the halves know their sizes
-        if key not in self.halves:
-            found = self._split(mine, vals, sizes)
-            if found is MISS:
+        found = self._halves(mine, vals)
+        if found is MISS:
+            return MISS
+        if found is None:  # a decision on a cotangent: op by op
+            try:
+                return self.graph(*leaves)
+            except GuardError:
                 return MISS
-            self.halves[key] = found
-            for e in found:
-                e.half = True
-        forward, backward = self.halves[key]
+        forward, backward = found
         both = forward(*vals)
         if both is MISS:
             return MISS
@@ -109,68 +109,77 @@ class Executable:
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
         return level.record_call(outs, nodes, pull, "jit", residuals)
 
-    def _split(self, mine: tuple[bool, ...], vals: Sequence[Any], sizes: dict[str, int]) -> Any:
-        """Capture value and pull as one graph, and cut it where the cotangents come in."""
-        n_out = len(self.graph.outputs)
+    def _halves(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
+        """Both halves for any size; for one size, where the derivative needs to know it."""
+        budget = config.memory_budget
+        key = (mine, budget)
+        found = self.halves.get(key)
+        if found is None and key not in self.halves:
+            found = self.halves[key] = self._split(mine, vals, budget, bool(self.graph.symbols))
+        if found is not _FIXED:
+            return found
+        key += tuple([int(vals[s.input].shape[s.axis]) for s in self.graph.symbols])  # type: ignore[assignment]
+        if key not in self.halves:
+            self.halves[key] = self._split(mine, vals, budget, False)
+        return self.halves[key]
+
+    def _split(
+        self, mine: tuple[bool, ...], vals: Sequence[Any], budget: float, symbolic: bool
+    ) -> Any:
+        """Capture value and pull as one graph, and cut it where the cotangents come in.
+
+        MISS where a decision leads another way, None where one depends on a cotangent, _FIXED where
+        sizes cannot stay symbolic.
+        """
+        graph, n_out = self.graph, len(self.graph.outputs)
+        symbols = {s.name for s in graph.symbols} if symbolic else set()
+        names: list[dict[int, str] | None] = [
+            {axis: str(n) for axis, n in enumerate(v.shape) if str(n) in symbols}
+            for v in graph.inputs
+        ]
 
         def joint(*xs: Any) -> tuple[Any, ...]:
-            ins, cts = xs[: len(mine)], iter(xs[len(mine) :])
+            sizes = {s.name: xs[s.input].shape[s.axis] for s in graph.symbols}
+            types = [
+                ShapeDtype(size_values(v.shape, sizes), v.dtype)
+                for v in graph.outputs
+                if _varies(v)
+            ]
+            cts = iter([xs[0].level.further(a) for a in types] if xs else ())
 
             def free(*fs: Any) -> tuple[Any, ...]:
                 given = iter(fs)
-                return self.graph(
-                    *[next(given) if m else x for x, m in zip(ins, mine, strict=True)]
-                )
+                return graph(*[next(given) if m else x for x, m in zip(xs, mine, strict=True)])
 
-            outs, pull = vjp(free, *[x for x, m in zip(ins, mine, strict=True) if m])
+            outs, pull = vjp(free, *[x for x, m in zip(xs, mine, strict=True) if m])
             full = tuple([next(cts) if _varies(o) else zeros(o.shape, dtype=o.dtype) for o in outs])
             return (*outs, *pull.adjoint(full))  # the engine's convention, whatever the user's
 
-        cts = [
-            zeros(size_values(v.shape, sizes), dtype=v.dtype)
-            for v in self.graph.outputs
-            if v.dtype in INEXACT
-        ]
         try:
-            graph, outer = capture(joint, [*vals, *cts], label="jit")
+            both, outer = capture(joint, vals, label="jit", names=names)
         except GuardError:
             return MISS
+        except Exception:
+            if not symbolic:
+                raise
+            return _FIXED
         assert not outer, "a compiled graph is closed"
-        return cut(graph, len(vals), n_out, self.compile)
+        if symbolic and both.fixed_sizes():
+            return _FIXED
+        cut = partition(both, len(vals), n_out, budget=budget)
+        if cut.undecided:
+            return None
+        tell("graph", lambda: _told(cut))
+        forward = Executable(cut.forward, compile=self.compile)
+        backward = Executable(cut.backward, guards=False, compile=self.compile)
+        forward.half = backward.half = True
+        return forward, backward
 
 
 def _varies(x: Any) -> bool:
     return x.dtype in INEXACT
 
 
-def cut(
-    joint: Graph, n_in: int, n_out: int, compile: Compile = _default
-) -> tuple[Executable, Executable]:
-    """Forward and backward halves of a joint graph.
-
-    joint: inputs are n_in values and then cotangents; outputs are n_out results and then gradients.
-    What depends on a cotangent runs backward; what that needs and does not is a residual.
-    """
-    joint = eliminate_dead(share_common(joint))
-    inputs, cts = joint.inputs[:n_in], joint.inputs[n_in:]
-    later: set[Var] = set(cts)
-    for e in joint.nodes:
-        if not isinstance(e, Guard) and not later.isdisjoint(e.operands):
-            later.update(e.results)
-    constants = {v for v, _ in joint.constants}
-    wanted = dict.fromkeys(joint.outputs[n_out:])
-    for e in joint.nodes:
-        if not isinstance(e, Guard) and not later.isdisjoint(e.results):
-            wanted.update(dict.fromkeys(a for a in e.operands if isinstance(a, Var)))
-    residuals = tuple([v for v in wanted if v not in later and v not in constants])
-    early = tuple([e for e in joint.nodes if isinstance(e, Guard) or later.isdisjoint(e.operands)])
-    late = tuple(
-        [e for e in joint.nodes if not isinstance(e, Guard) and not later.isdisjoint(e.operands)]
-    )
-    forward = attrs.evolve(
-        joint, inputs=inputs, nodes=early, outputs=(*joint.outputs[:n_out], *residuals)
-    )
-    backward = attrs.evolve(
-        joint, inputs=(*residuals, *cts), nodes=late, outputs=joint.outputs[n_out:]
-    )
-    return Executable(forward, compile=compile), Executable(backward, guards=False, compile=compile)
+def _told(cut: Halves) -> str:
+    kept = ", ".join(f"{v.name}: {v.dtype}{list(v.shape)}" for v in cut.residuals)
+    return f"halves keep {kept or 'nothing'}\n{cut.forward}\n{cut.backward}"

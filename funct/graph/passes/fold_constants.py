@@ -34,7 +34,7 @@ def fold_constants(graph: Graph) -> Graph:
         if values is None:
             nodes.append(e)
             continue
-        for v, x in zip(e.results, values, strict=True):  # type: ignore[union-attr]
+        for v, x in zip(e.results, values, strict=True):
             alias[v] = attrs.evolve(v, name=next(names))
             known[alias[v]] = x
     if not alias:

@@ -1,0 +1,190 @@
+"""Halves of compiled derivatives: right at every order and size, with the fewest kept bytes."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.errors import ArgumentError
+from funct.transforms.partition import _Flow
+from funct.transforms.vjp import recorded
+from tests import laws
+from tests.strategies import inputs, programs
+
+RNG = np.random.default_rng(0)
+W = [xp.asarray(RNG.normal(size=(16, 16)) / 4.0) for _ in range(3)]
+
+
+def data(n: int) -> Any:
+    """(n, 16), different for every n."""
+    return xp.asarray(np.random.default_rng(n).normal(size=(n, 16)))
+
+
+def network(x: Any, ws: Any) -> Any:
+    """Layers with much that is cheap between what is dear."""
+    for w in ws:
+        y = x @ w
+        x = y * xp.special.expit(1.702 * y) + 0.5 * xp.square(xp.tanh(y)) - xp.exp(-xp.square(y))
+    return xp.sum(x)
+
+
+def saved(fun: Any, *args: Any) -> int:
+    """Bytes that the tape of a function keeps besides its arguments."""
+    _, pull = recorded("test", fun, args)
+    held = {id(a.data): a for n in pull.nodes() for a in n.saved if isinstance(a, ft.Array)}
+    given = {id(a.data) for a in ft.tree.leaves(args)}
+    return sum(a.data.nbytes for k, a in held.items() if k not in given)
+
+
+def test_fewer_bytes_are_kept() -> None:
+    """Between dear values all that is cheap is computed again; a budget lets go of dear ones."""
+    x, size = data(64), 64 * 16 * 8
+    f = ft.jit(network)
+    assert saved(network, x, W) > 15 * size
+    assert saved(f, x, W) <= 3 * size
+    expected = ft.grad(network, (0, 1))(x, W)
+    laws.close(ft.grad(f, (0, 1))(x, W), expected, 1e-12, 1e-12)
+    found = []
+    for budget in (1.0, 0.7, 0.4, 0.0):
+        with ft.config.using(memory_budget=budget):
+            found.append(saved(f, x, W))
+            laws.close(ft.grad(f, (0, 1))(x, W), expected, 1e-12, 1e-12)
+    assert found == sorted(found, reverse=True)
+    assert found[1] <= 0.7 * found[0]
+    assert found[2] <= 0.4 * found[0]
+    assert found[3] == 0
+    with pytest.raises(ArgumentError, match="memory_budget must lie between 0 and 1, got 2"):
+        ft.config.using(memory_budget=2).__enter__()
+
+
+def test_checkpoints_are_kept_whole() -> None:
+    """What a checkpoint lets go of is not kept by the halves of the function around it."""
+
+    def f(x: Any, ws: Any) -> Any:
+        block = ft.checkpoint(lambda x, w: xp.sort(xp.tanh(x @ w), axis=1))
+        for w in ws:
+            x = block(x, w)
+        return xp.sum(x)
+
+    x, size = data(64), 64 * 16 * 8
+    g = ft.jit(f)
+    assert saved(g, x, W) <= 2 * size, "the inputs of two blocks"
+    laws.close(ft.grad(g)(x, W), ft.grad(f)(x, W), 1e-12, 1e-12)
+
+
+@settings(max_examples=25)
+@given(program=programs(max_steps=10), budget=st.sampled_from([1.0, 0.5, 0.0]))
+def test_halves_of_random_programs(program: Any, budget: float) -> None:
+    """First derivatives through the halves are those of eager execution, whatever is kept."""
+    xs = [xp.asarray(x) for x in inputs(7)]
+
+    def total(fun: Any) -> Any:
+        return lambda *a: xp.sum(xp.concat([xp.reshape(o, (-1,)) for o in fun(*a)]))
+
+    with ft.config.using(memory_budget=budget):
+        ours = ft.grad(total(ft.jit(program)), (0, 1))(*xs)
+    laws.close(ours, ft.grad(total(program), (0, 1))(*xs), 1e-9, 1e-9)
+
+
+def test_third_order() -> None:
+    """Halves of halves of halves are right, at several sizes."""
+    f = ft.jit(lambda x: xp.sum(xp.tanh(x @ W[0]) ** 3))
+
+    def nth(fun: Any, order: int) -> Any:
+        for _ in range(order):
+            before = fun
+            fun = lambda x, g=before: xp.sum(xp.sin(ft.grad(g)(x)))  # noqa: E731
+        return fun
+
+    for n, order in itertools.product((3, 4, 5), (1, 2, 3)):
+        laws.close(nth(f, order)(data(n)), nth(f.fun, order)(data(n)), 1e-9, 1e-9)
+
+
+OPEN: dict[str, Any] = {
+    "network": lambda x: network(x, W),
+    "mean": lambda x: xp.mean(xp.tanh(x) ** 2),
+    "softmax": lambda x: xp.sum(xp.log(xp.exp(x) / xp.sum(xp.exp(x), axis=0)) * x),
+    "shapes": lambda x: xp.reshape(xp.concat([x, x * x]), (-1,)),
+    "merge": lambda x: xp.sin(xp.reshape(x, (x.shape[0] * 16,))),
+    "broadcast": lambda x: xp.sum(x, axis=1)[:, None] * xp.ones((1, 3)),
+    "gather": lambda x: xp.take(x, xp.asarray([0, 0, 1]), axis=1) * x[:, :3],
+    "sort": lambda x: xp.sort(x, axis=0) * x,
+    "rows": ft.vmap(lambda r: xp.sum(r * r) * r),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_fifty_sizes_cost_two_compilations_of_the_derivative(name: str) -> None:
+    """The halves keep their sizes symbolic: one pair for the first size, one for all others."""
+    made: list[Any] = []
+
+    def spy(graph: Any) -> Any:
+        made.append(graph)
+        return graph
+
+    f = ft.jit(OPEN[name], backend=spy)
+
+    def slope(fun: Any) -> Any:
+        return ft.grad(lambda x: xp.sum(fun(x) * 1.5))
+
+    for n in [*range(2, 20), *range(21, 52, 3)]:
+        laws.close(slope(f)(data(n)), slope(OPEN[name])(data(n)), 1e-11, 1e-11)
+    for n in (1, 0) if name not in ("mean", "sort", "softmax") else (1,):
+        laws.close(slope(f)(data(n)), slope(OPEN[name])(data(n)), 1e-11, 1e-11)
+    assert f.cache_info().misses <= 4
+    assert len(made) <= 3 * f.cache_info().misses
+
+
+def test_derivatives_that_know_their_size() -> None:
+    """A rule that asks for the length as a number is compiled for each, and right."""
+
+    @ft.custom_vjp
+    def scaled(x: Any) -> Any:
+        return x * 2.0
+
+    scaled.defvjp(lambda x: (x * 2.0, None), lambda _, ct: (ct * float(ct.shape[0]),))
+    f = ft.jit(lambda x: xp.sum(scaled(x)))
+    for n in (3, 4, 5, 6, 4):
+        laws.same(ft.grad(f)(data(n)), xp.full((n, 16), float(n)))
+
+
+def test_decisions_on_cotangents() -> None:
+    """A rule that decides on the cotangent's value is run op by op, and right."""
+
+    @ft.custom_vjp
+    def clipped(x: Any) -> Any:
+        return x * 2.0
+
+    def bwd(_: Any, ct: Any) -> Any:
+        return (xp.zeros_like(ct) if xp.max(ct) > 5.0 else ct,)
+
+    clipped.defvjp(lambda x: (x * 2.0, None), bwd)
+    f = ft.jit(lambda x: clipped(x) * 1.0)
+    for c in (1.0, 10.0, 2.0):
+        g = ft.grad(lambda x, c=c: xp.sum(f(x) * c))
+        laws.same(g(xp.ones(3)), xp.full(3, 0.0 if c > 5 else c))
+
+
+def cuts(count: int, edges: list[tuple[int, int, int]]) -> Iterator[int]:
+    """The capacities of all cuts, by trying each."""
+    for side in itertools.product((False, True), repeat=count - 2):
+        near = [True, *side, False]
+        yield sum(c for a, b, c in edges if near[a] and not near[b])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 9)), max_size=14))
+def test_maximal_flow_finds_a_minimal_cut(edges: list[tuple[int, int, int]]) -> None:
+    """Against every cut of small networks."""
+    edges = [(a, b, c) for a, b, c in edges if a != b]
+    flow = _Flow(6)
+    for a, b, c in edges:
+        flow.connect(a, b, c)
+    near = flow.run(0, 5)
+    assert sum(c for a, b, c in edges if near[a] and not near[b]) == min(cuts(6, edges))
