@@ -17,7 +17,7 @@ from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = ["Address", "Buffer", "Call", "lower"]
+__all__ = ["Address", "Buffer", "Call", "Word", "copy", "lower"]
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -54,7 +54,7 @@ Word = int | Address
 
 @attrs.frozen(eq=False)
 class Call:
-    """One kernel with its frame. kernel: a Kernel, or ("combine", how, element).
+    """One kernel with its frame. kernel: a Kernel, ("combine", how, element) or ("product", …).
 
     writes: the buffers that it fills. names: what the accesses are, for people.
     """
@@ -69,6 +69,21 @@ class Call:
 def lower(group: Group, fused: Fused) -> list[Call]:
     """The kernels that compute a group, in order."""
     return _Lowering(group, fused).run()
+
+
+def copy(view: View, fused: Fused) -> tuple[list[Call], View]:
+    """Calls that fill a dense buffer with what a view sees, and the view of that."""
+    root = Var(f"{view.root.name}_copy", view.shape, view.root.dtype)
+    seen = Var(view.root.name, view.shape, view.root.dtype)
+    look = lookup("stop_gradient")
+    assert look is not None
+    node = Node(look, (seen,), (), (root,))
+    group = Group(view.size)
+    group.take(node)
+    inner = attrs.evolve(
+        fused, views={seen: view}, kept=frozenset([root]), copies=frozenset([node])
+    )
+    return _Lowering(group, inner).run(), View(root, view.shape, _strides(view.shape))
 
 
 @attrs.frozen
@@ -93,7 +108,7 @@ class _Lowering:
         self.known: dict[Expression, int] = {}
         self.of: dict[Var, int] = {}
         self.stores: list[tuple[int, int]] = []
-        self.copied: dict[View, View] = {}
+        self.copies: dict[View, View] = {}
         self.flat, self.columns = self._domain()
         self.rows = group.size // self.columns if not self.flat else 1
 
@@ -247,21 +262,11 @@ class _Lowering:
 
     def _copy(self, view: View) -> View:
         """The view as a dense buffer of its own, filled by a kernel that runs before."""
-        found = self.copied.get(view)
+        found = self.copies.get(view)
         if found is None:
-            root = Var(f"{view.root.name}_copy", view.shape, view.root.dtype)
-            seen = Var(view.root.name, view.shape, view.root.dtype)
-            look = lookup("stop_gradient")
-            assert look is not None
-            copy = Node(look, (seen,), (), (root,))
-            group = Group(view.size)
-            group.take(copy)
-            views = {seen: view}
-            inner = attrs.evolve(
-                self.fused, views=views, kept=frozenset([root]), copies=frozenset([copy])
-            )
-            self.calls += _Lowering(group, inner).run()
-            found = self.copied[view] = View(root, view.shape, _strides(view.shape))
+            calls, found = copy(view, self.fused)
+            self.calls += calls
+            self.copies[view] = found
         return found
 
     def _store(self, out: Var, n: int) -> None:

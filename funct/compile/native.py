@@ -16,10 +16,13 @@ import numpy as np
 from funct.compile.fuse import Fused, Group, fuse, why_not
 from funct.compile.loops import Kernel, describe
 from funct.compile.lower import Address, Call, lower
+from funct.compile.products import is_product, lower_product
 from funct.compile.program import Program, link
+from funct.compile.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.views import VIEWS
 from funct.graph import Graph, Guard, Node, Var
+from funct.ops.indexing import check_bounds
 from funct.source import SITES
 
 __all__ = ["Native", "native", "worth"]
@@ -57,6 +60,9 @@ class Native:
                 rows, columns, block = c.words[:3]
                 head = f"# {rows} rows, {columns} columns, {c.tasks} tasks of {block}"
                 parts.append(f"{head}\n{describe(c.kernel, c.names)}")
+            elif c.kernel[0] == "product":
+                m, n, k = c.words[3:6]
+                parts.append(f"# product ({m}, {k}) @ ({k}, {n}) of BLAS, {c.tasks} tasks")
             else:
                 parts.append(f"# partial results, combined by {c.kernel[1]}")
         return "\n\n".join(parts)
@@ -64,13 +70,14 @@ class Native:
 
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
-    return _Writer(fuse(graph)).write()
+    simple, checks = simplify(graph)
+    return _Writer(fuse(simple), checks).write()
 
 
 class _Writer:
     """One function as it is printed."""
 
-    def __init__(self, fused: Fused) -> None:
+    def __init__(self, fused: Fused, checks: Sequence[Check]) -> None:
         self.fused = fused
         self.graph = fused.graph
         self.names: dict[str, Any] = scope(self.graph)
@@ -78,6 +85,10 @@ class _Writer:
         self.names |= {"dense": _dense, "u1": np.dtype(np.uint8)}
         self.lines = [f"def run({', '.join(v.name for v in self.graph.inputs)}):"]
         self.sites: dict[int, Any] = {}
+        for c in checks:
+            self.names["check_bounds"] = check_bounds
+            self.sites[len(self.lines) + 1] = c.site
+            self.lines.append(f"    check_bounds({c.op!r}, {c.index.name}, {c.length})")
         self.constants = {v: np.ascontiguousarray(x.data) for v, x in self.graph.constants}
         self.names["constants"] = self.constants  # programs hold their addresses
         self.made_by = {v: e for e in self.graph.nodes if isinstance(e, Node) for v in e.results}
@@ -92,13 +103,14 @@ class _Writer:
         k = 0
         while k < len(steps):
             step = steps[k]
-            if isinstance(step, Group):
+            if _is_native(step):
                 end = k
-                while end < len(steps) and isinstance(steps[end], Group):
+                while end < len(steps) and _is_native(steps[end]):
                     end += 1
-                self._program(steps[k:end], needed[end])  # type: ignore[arg-type]
+                self._program(steps[k:end], needed[end])
                 k = end
                 continue
+            assert not isinstance(step, Group)
             operands = (step.operand,) if isinstance(step, Guard) else step.operands
             for v in operands:
                 self._view(v)
@@ -155,8 +167,12 @@ class _Writer:
         self.lines.append(call_text(e, None, self.names))
         self.printed.add(v)
 
-    def _program(self, groups: Sequence[Group], needed: set[Var]) -> None:
-        calls = [c for g in groups for c in lower(g, self.fused)]
+    def _program(self, steps: Sequence[Any], needed: set[Var]) -> None:
+        calls = [
+            c
+            for s in steps
+            for c in (lower if isinstance(s, Group) else lower_product)(s, self.fused)
+        ]
         self.calls += calls
         read = dict.fromkeys([w.of for c in calls for w in c.words if isinstance(w, Address)])
         made = dict.fromkeys([v for c in calls for v in c.writes])
@@ -187,6 +203,10 @@ class _Writer:
         again = "".join([f"dense({v.name}), " for v in given])
         self.lines.append(f"        {name}({again}{out}{work})")
         self._forget(needed)
+
+
+def _is_native(step: Any) -> bool:
+    return isinstance(step, Group) or is_product(step)
 
 
 def _dense(x: Any) -> Any:

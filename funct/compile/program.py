@@ -25,6 +25,7 @@ import numpy as np
 from funct.compile.loops import Kernel
 from funct.compile.lower import Address, Buffer, Call
 from funct.compile.printer import print_combine, print_kernel
+from funct.compile.products import print_product
 from funct.device import Code, assemble, threads
 from funct.graph import Var
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
@@ -68,6 +69,8 @@ def assemble_kernels(keys: Sequence[Any]) -> None:
         for n, key in enumerate(new):
             if isinstance(key, Kernel):
                 print_kernel(module, f"kernel{n}", key)
+            elif key[0] == "product":
+                print_product(module, f"kernel{n}", *key[1:])
             else:
                 print_combine(module, f"kernel{n}", *key[1:])
         code = assemble(module.text())

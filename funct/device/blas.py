@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from funct.device.fork import whole
 
-__all__ = ["ask", "entries"]
+__all__ = ["ask", "entries", "function"]
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
@@ -77,3 +77,11 @@ def _entry(library: Any, openblas: str, mkl: str) -> int | None:
         if function is not None:
             return ctypes.cast(function, ctypes.c_void_p).value
     return None
+
+
+def function(name: str) -> int | None:
+    """The address of a function of NumPy's BLAS, which is the first that was loaded."""
+    with _lock:
+        libraries = _libraries()[:1]
+    found = getattr(libraries[0].dynlib, name, None) if libraries else None
+    return None if found is None else ctypes.cast(found, ctypes.c_void_p).value

@@ -17,7 +17,7 @@ from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
-__all__ = ["contract", "matmul"]
+__all__ = ["contract", "contract_layout", "matmul"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -100,7 +100,7 @@ def _labels(spec: str) -> tuple[str, str, str]:
 
 
 def _contract_raw(x: Any, y: Any, spec: str) -> Any:
-    of_x, of_y, n_both, n_left, n_inner, to_out = _layout(spec)
+    of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(spec)
     xs, ys = x.transpose(of_x), y.transpose(of_y)
     both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
     inner, right = xs.shape[n_both + n_left :], ys.shape[n_both + n_inner :]
@@ -118,7 +118,7 @@ def _contract_raw(x: Any, y: Any, spec: str) -> Any:
 
 
 @functools.lru_cache(512)
-def _layout(spec: str) -> tuple[Any, ...]:
+def contract_layout(spec: str) -> tuple[Any, ...]:
     """Axes of x as (both, left, inner) and of y as (both, inner, right), how many of the first
     three there are, and where the result's axes stand in (both, left, right).
     """

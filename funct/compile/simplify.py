@@ -1,0 +1,301 @@
+"""Rewrite a graph for machine code: the same numbers by ops that loops and BLAS do well.
+
+- `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb;
+- `contract` becomes a product of stacks of matrices, between transposes;
+- a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
+  of a layer's weights), which adds the same terms in another order;
+- one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
+
+The sizes of the graph are numbers. Reads best after `fuse.py`, which knows what loops hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.array import Array, asarray
+from funct.compile.fuse import why_not
+from funct.core import lookup
+from funct.graph import Graph, Guard, Node, Var
+from funct.ops.indexing import check_bounds
+from funct.ops.linalg import contract_layout
+from funct.source import Site
+
+__all__ = ["Check", "simplify"]
+
+_DEPTH = 8  # of an expression that is looked into
+
+
+@attrs.frozen
+class Check:
+    """Indices that must lie within an axis before the code runs: op, operand, length."""
+
+    op: str
+    index: Var
+    length: int
+    site: Site | None
+
+
+def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
+    """The graph rewritten, and what must be checked of its inputs before it runs."""
+    return _Rewriting(graph).run()
+
+
+class _Rewriting:
+    """One walk over the nodes, each written anew or replaced."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.new: dict[Var, Any] = {}  # what a Var is now
+        self.nodes: list[Any] = []
+        self.constants = dict(graph.constants)
+        self.made_by: dict[Var, Node] = {}
+        self.checks: list[Check] = []
+        self.count = 0
+        self.site: Any = None
+        self.readers: dict[Var, int] = {}
+        for e in graph.nodes:
+            for v in (e.operand,) if isinstance(e, Guard) else e.operands:
+                if isinstance(v, Var):
+                    self.readers[v] = self.readers.get(v, 0) + 1
+        for v in graph.outputs:
+            self.readers[v] = self.readers.get(v, 0) + 1
+
+    def run(self) -> tuple[Graph, tuple[Check, ...]]:
+        """Rewrite."""
+        for e in self.graph.nodes:
+            if isinstance(e, Guard):
+                operand = self.new.get(e.operand, e.operand) if e.operand is not None else None
+                self.nodes.append(attrs.evolve(e, operand=operand))
+                continue
+            assert isinstance(e, Node), "calls are inlined"
+            operands = tuple([self.new.get(a, a) if isinstance(a, Var) else a for a in e.operands])
+            if operands != e.operands:
+                e = attrs.evolve(e, operands=operands)
+            self.site = e.site
+            found = self._rewritten(e)
+            if found is None:
+                self._keep(e)
+            else:
+                self.new[e.results[0]] = found
+        outputs = tuple([self.new.get(v, v) for v in self.graph.outputs])
+        graph = attrs.evolve(
+            self.graph, nodes=tuple(self.nodes), outputs=outputs,
+            constants=tuple(self.constants.items()),
+        )  # fmt: skip
+        return graph, tuple(self.checks)
+
+    def _keep(self, e: Node) -> None:
+        self.nodes.append(e)
+        for v in e.results:
+            self.made_by[v] = e
+
+    def _rewritten(self, e: Node) -> Var | None:
+        match e.name:
+            case "absorb":
+                g, h = e.operands
+                return h if isinstance(h, Var) and self._safe(h, g, 0) else None
+            case "contract":
+                return self._contract(e)
+            case "reduce_sum":
+                return self._sum_of_products(e)
+            case "take_along_axis":
+                return self._take_one(e)
+            case "put_along_axis":
+                return self._put_one(e)
+        return None
+
+    # New nodes
+
+    def _var(self, shape: Sequence[int], dtype: Any) -> Var:
+        self.count += 1
+        return Var(f"w{self.count}", tuple(shape), np.dtype(dtype))
+
+    def _apply(self, name: str, operands: Any, params: Any, shape: Any, dtype: Any) -> Var:
+        primitive = lookup(name)
+        assert primitive is not None
+        out = self._var(shape, dtype)
+        self._keep(Node(primitive, tuple(operands), tuple(params), (out,), self.site))
+        return out
+
+    def _reshape(self, x: Var, shape: Sequence[int]) -> Var:
+        shape = tuple(shape)
+        if shape == tuple(x.shape):
+            return x
+        return self._apply("reshape", (x,), (shape,), shape, x.dtype)
+
+    def _permute(self, x: Var, axes: Sequence[int]) -> Var:
+        if list(axes) == list(range(len(x.shape))):
+            return x
+        return self._apply(
+            "permute_dims", (x,), (tuple(axes),), [x.shape[a] for a in axes], x.dtype
+        )
+
+    def _constant(self, x: np.ndarray[Any, Any]) -> Var:
+        v = self._var(x.shape, x.dtype)
+        held = asarray(x)
+        assert isinstance(held, Array)
+        self.constants[v] = held
+        return v
+
+    # absorb
+
+    def _safe(self, h: Any, g: Any, depth: int) -> bool:
+        """Whether h is finite wherever g is 0."""
+        if h is g:
+            return True
+        if not isinstance(h, Var):
+            return _is_finite(h)
+        e = self.made_by.get(h)
+        if e is None or depth > _DEPTH:
+            return False
+        match e.name:
+            case "negative" | "stop_gradient" | "absorb":
+                # the result of absorb is h' where that is finite
+                return self._safe(e.operands[-1], g, depth + 1)
+            case "where":
+                return all(self._safe(a, g, depth + 1) for a in e.operands[1:])
+            case "multiply":
+                return self._is_zero_with(e.operands, g, depth)
+            case "divide":
+                x, y = e.operands
+                return _is_finite(y) and y != 0 and self._is_zero(x, g, depth + 1)
+        return False
+
+    def _is_zero_with(self, operands: Sequence[Any], g: Any, depth: int) -> bool:
+        x, y = operands
+        if not isinstance(x, Var):
+            x, y = y, x
+        return _is_finite(y) and self._is_zero(x, g, depth + 1)
+
+    def _is_zero(self, h: Any, g: Any, depth: int) -> bool:
+        """Whether h is 0 wherever g is: g itself, or g times finite numbers."""
+        if h is g:
+            return True
+        e = self.made_by.get(h) if isinstance(h, Var) else None
+        if e is None or depth > _DEPTH:
+            return False
+        if e.name in ("negative", "stop_gradient"):
+            return self._is_zero(e.operands[0], g, depth + 1)
+        return e.name == "multiply" and self._is_zero_with(e.operands, g, depth)
+
+    # Products
+
+    def _contract(self, e: Node) -> Var | None:
+        x, y = e.operands
+        if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype != y.dtype:
+            return None
+        of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(e.params[0])
+        if not n_inner or x.dtype.kind != "f":
+            return None
+        xs, ys = self._permute(x, of_x), self._permute(y, of_y)
+        both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
+        right = ys.shape[n_both + n_inner :]
+        inner = math.prod(xs.shape[n_both + n_left :])
+        a = self._reshape(xs, (*both, math.prod(left), inner))
+        b = self._reshape(ys, (*both, inner, math.prod(right)))
+        shape = (*both, math.prod(left), math.prod(right))
+        out = self._apply("matmul", (a, b), (), shape, x.dtype)
+        return self._permute(self._reshape(out, (*both, *left, *right)), to_out)
+
+    def _sum_of_products(self, e: Node) -> Var | None:
+        product = self.made_by.get(e.operands[0])  # type: ignore[arg-type]
+        if product is None or product.name != "matmul":
+            return None
+        out = product.results[0]
+        x, y = product.operands
+        assert isinstance(x, Var)
+        assert isinstance(y, Var)
+        axes = e.params[0]
+        stack = len(out.shape) - 2
+        if self.readers.get(out, 0) != 1 or not axes or any(a >= stack for a in axes):
+            return None
+        if x.shape[:-2] != y.shape[:-2] or x.dtype != y.dtype or out.dtype.kind != "f":
+            return None
+        kept = [a for a in range(stack) if a not in axes]
+        m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+        rest = tuple([x.shape[a] for a in kept])
+        inner = k * math.prod([x.shape[a] for a in axes])
+        a = self._reshape(self._permute(x, [*kept, stack, *axes, stack + 1]), (*rest, m, inner))
+        b = self._reshape(self._permute(y, [*kept, *axes, stack, stack + 1]), (*rest, inner, n))
+        joined = self._apply("matmul", (a, b), (), (*rest, m, n), out.dtype)
+        return self._reshape(joined, e.results[0].shape)
+
+    # One element of each row
+
+    def _row_index(self, e: Node, i: Any, axis: int, length: int) -> Var | None:
+        """The index of each row as one from 0 on, checked before the code runs; None if unknown."""
+        rank = len(e.results[0].shape)
+        if not isinstance(i, Var) or rank < 2 or axis != rank - 1 or i.shape[-1] != 1:
+            return None
+        if len(i.shape) != rank or i.dtype.kind != "i" or length == 0:
+            return None
+        if i in self.constants:
+            try:
+                check_bounds(e.name, np.asarray(self.constants[i]), length)
+            except IndexError:
+                return None  # NumPy says so when the code runs
+        elif i in self.graph.inputs:
+            self.checks.append(Check(e.name, i, length, e.site))
+        else:
+            return None
+        below = self._apply("less", (i, 0), (), i.shape, bool)
+        wrapped = self._apply("add", (i, length), (), i.shape, i.dtype)
+        return self._apply("where", (below, wrapped, i), (), i.shape, i.dtype)
+
+    def _take_one(self, e: Node) -> Var | None:
+        x, i = e.operands
+        (axis,) = e.params
+        source = self.made_by.get(x) if isinstance(x, Var) else None
+        if source is None or why_not(source):
+            return None  # x is in memory: looking up one element costs less than a row
+        assert isinstance(x, Var)
+        out = e.results[0]
+        if x.shape[:-1] != out.shape[:-1]:
+            return None
+        index = self._row_index(e, i, axis, x.shape[-1])
+        if index is None:
+            return None
+        hit = self._hits(index, x.shape)
+        zero: Any = False if x.dtype.kind == "b" else 0
+        chosen = self._apply("where", (hit, x, zero), (), x.shape, x.dtype)
+        name = "any" if x.dtype.kind == "b" else "reduce_sum"
+        if x.dtype.kind in "iu" and x.dtype.itemsize < 8:
+            return None  # a sum of those is wider
+        return self._apply(name, (chosen,), ((axis,), True), out.shape, x.dtype)
+
+    def _put_one(self, e: Node) -> Var | None:
+        g, i = e.operands
+        axis, length = e.params
+        if not isinstance(g, Var) or g.dtype.kind != "f" or why_not(_as_sum(e)):
+            return None
+        out = e.results[0]
+        if g.shape[:-1] != out.shape[:-1] or g.shape[-1] != 1:
+            return None
+        index = self._row_index(e, i, axis, length)
+        if index is None:
+            return None
+        hit = self._hits(index, out.shape)
+        return self._apply("where", (hit, g, 0.0), (), out.shape, out.dtype)
+
+    def _hits(self, index: Var, shape: Sequence[int]) -> Var:
+        """Where a column has its row's index."""
+        columns = self._constant(np.arange(shape[-1], dtype=index.dtype))
+        return self._apply("equal", (columns, index), (), shape, bool)
+
+
+def _is_finite(x: Any) -> bool:
+    """Whether x is a finite real number."""
+    return isinstance(x, int | float) and math.isfinite(x)
+
+
+def _as_sum(e: Node) -> Node:
+    """A node that loops hold if they hold e's result."""
+    add = lookup("add")
+    assert add is not None
+    return Node(add, (e.results[0], e.results[0]), (), e.results)

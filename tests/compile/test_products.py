@@ -1,0 +1,106 @@
+"""Products inside of programs, and the rewriting before them: eager's numbers, but for the order of
+sums.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from tests.compile.test_native import compiled, eager
+
+CASES: list[tuple[Any, list[tuple[int, ...]]]] = [
+    (lambda x, y: x @ y, [(3, 4), (4, 5)]),
+    (lambda x, y: x @ y, [(1, 4), (4, 1)]),
+    (lambda x, y: x @ y, [(3, 1), (1, 5)]),
+    (lambda x, y: x @ y, [(300, 200), (200, 500)]),
+    (lambda x, y: x @ y, [(120, 200), (200, 1500)]),
+    (lambda x, y: x @ y, [(8, 30, 20), (20, 7)]),
+    (lambda x, y: x @ y, [(4, 3, 5, 6), (3, 6, 2)]),
+    (lambda x, y: x @ y, [(4, 1, 5, 6), (1, 3, 6, 2)]),
+    (lambda x, y: x @ y, [(5, 6), (2, 3, 6, 4)]),
+    (lambda x, y: x.mT @ y, [(6, 4), (6, 5)]),
+    (lambda x, y: x @ y.mT, [(3, 4), (5, 4)]),
+    (lambda x, y: x.mT @ y.mT, [(40, 30), (50, 40)]),
+    (lambda x, y: x[::2, ::3] @ y[1:, ::-1], [(9, 12), (5, 6)]),
+    (lambda x, y: x[:, :, 2:6] @ y[..., 1:5].mT, [(2, 5, 8), (2, 3, 8)]),
+    (lambda x, y: xp.permute_dims(xp.reshape(x, (2, 5, 3, 4)), (0, 2, 1, 3)) @ y,
+     [(2, 5, 12), (4, 6)]),
+    (lambda x, y: xp.broadcast_to(x, (3, 4, 5)) @ y, [(4, 5), (3, 5, 2)]),
+    (lambda x, y: xp.sum(x.mT @ y, axis=0), [(7, 5, 3), (7, 5, 4)]),
+    (lambda x, y: xp.sum(x @ y, axis=(0, 2), keepdims=True), [(2, 3, 4, 5, 6), (2, 3, 4, 6, 2)]),
+    (lambda x, y: xp.sum(x @ y, axis=1), [(2, 3, 5, 6), (2, 3, 6, 4)]),
+    (lambda x, y: xp.einsum("bik,bjk->bij", x, y), [(3, 4, 5), (3, 6, 5)]),
+    (lambda x, y: xp.einsum("ijk,kjl->li", x, y), [(3, 4, 5), (5, 4, 2)]),
+    (lambda x, y: xp.tanh(x + 1.0) @ xp.exp(y) + 2.0, [(33, 20), (20, 41)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=[str(k) for k in range(len(CASES))])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products(case: Any, dtype: str) -> None:
+    """Whatever views the operands are, alone and in stacks, in one program."""
+    fun, shapes = case
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=s).astype(dtype) for s in shapes]
+    made = compiled(fun, *args)
+    assert made.calls
+    (actual,), expected = made.run(*args), eager(fun, *args)
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    scale = np.abs(expected).max() * float(np.finfo(dtype).eps)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * scale)
+
+
+def test_products_of_integers_stay_with_numpy() -> None:
+    """They have NumPy's bits, and their results go into loops as before."""
+    x = np.arange(12).reshape(3, 4)
+    made = compiled(lambda x: (x @ x.mT) * 2, x)
+    np.testing.assert_array_equal(made.run(x)[0], (x @ x.T) * 2)
+
+
+def cross_entropy(logits: Any, target: Any) -> Any:
+    """Mean negative log likelihood of the targets."""
+    chosen = xp.take_along_axis(
+        logits - xp.logsumexp(logits, axis=-1, keepdims=True), target, axis=-1
+    )
+    return -xp.mean(chosen)
+
+
+@pytest.mark.parametrize("index", [[[0], [3], [-1], [2]], [[1], [1], [-4], [0]]])
+def test_one_element_of_each_row(index: Any) -> None:
+    """It is taken and put by comparison, negative indices too."""
+    x = np.random.default_rng(0).normal(size=(4, 4))
+    i = np.asarray(index)
+    step = ft.value_and_grad(cross_entropy)
+    made = compiled(step, x, i)
+    assert not made.fused.reasons
+    loss, slope = made.run(x, i)
+    expected, expected_slope = step(xp.asarray(x), xp.asarray(i))
+    np.testing.assert_allclose(loss, np.asarray(expected), rtol=1e-14)
+    np.testing.assert_allclose(slope, np.asarray(expected_slope), rtol=1e-13, atol=1e-16)
+
+
+def test_indices_out_of_bounds_raise_as_in_eager() -> None:
+    """Before any code runs, with the user's line."""
+    f = ft.jit(lambda x, i: cross_entropy(x * 2.0, i))  # the guilty line
+    x, good = xp.asarray(np.ones((400, 50))), xp.asarray(np.zeros((400, 1), np.int64))
+    f(x, good)
+    with pytest.raises(ft.errors.IndexOutOfBoundsError, match="index 50 is out of bounds"):
+        f(x, good + 50)
+    np.testing.assert_allclose(float(f(x, good)), np.log(50))
+
+
+def test_what_can_be_infinite_is_absorbed() -> None:
+    """absorb goes only where nothing can be absorbed."""
+
+    def f(x: Any) -> Any:
+        return xp.sum(xp.where(x > 1.0, x, xp.sqrt(x)) * 3.0)
+
+    x = np.asarray([0.0, 4.0, 0.25])
+    made = compiled(ft.grad(f), x)
+    np.testing.assert_allclose(made.run(x)[0], [np.inf, 3.0, 3.0])
+    masked = compiled(ft.grad(lambda x: xp.sum(xp.where(x > 0.0, xp.log(x), 1.0))), x)
+    np.testing.assert_allclose(masked.run(x)[0], [0.0, 0.25, 4.0])
