@@ -12,6 +12,7 @@ from funct import ops
 from funct.array.axes import normal_shape
 from funct.array.conversion import as_tensor, asarray, check_allocation, from_dlpack, number
 from funct.array.device import check_device
+from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Array, Tensor
 from funct.core import Size
@@ -24,6 +25,7 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.kernels import creation as kernels
 from funct.ops.families import wrap
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@direct(kernels.full, arrays="none")
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
 
@@ -78,21 +81,25 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
         raise ShapeError(f"{name}: {error}") from None
 
 
+@direct(kernels.zeros, arrays="none")
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default."""
     return _constant("zeros", shape, 0, np.float64 if dtype is None else dtype, device)
 
 
+@direct(kernels.ones, arrays="none")
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones of `shape`, float64 by default."""
     return _constant("ones", shape, 1, np.float64 if dtype is None else dtype, device)
 
 
+@direct(kernels.empty, arrays="none")
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes."""
     return _constant("empty", shape, 0, np.float64 if dtype is None else dtype, device)
 
 
+@direct(kernels.full_like)
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """fill_value with x's shape and, unless given, dtype."""
     return _like("full_like", x, fill_value, dtype, device)
@@ -103,21 +110,25 @@ def _like(name: str, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
     return _constant(name, x.shape, fill_value, x.dtype if dtype is None else dtype, device)
 
 
+@direct(kernels.zeros_like)
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros with x's shape and, unless given, dtype."""
     return _like("zeros_like", x, 0, dtype, device)
 
 
+@direct(kernels.ones_like)
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones with x's shape and, unless given, dtype."""
     return _like("ones_like", x, 1, dtype, device)
 
 
+@direct(kernels.empty_like)
 def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros with x's shape and, unless given, dtype."""
     return _like("empty_like", x, 0, dtype, device)
 
 
+@direct(kernels.arange, arrays="none")
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Any:
@@ -177,6 +188,7 @@ def count(name: str, argument: str, n: Any) -> int:
     return k
 
 
+@direct(kernels.linspace, arrays="none")
 def linspace(
     start: Any,
     stop: Any,
@@ -223,6 +235,7 @@ def _between(start: Any, stop: Any, n: int, dtype: Any, endpoint: bool) -> Any:
     return out if dtype is None or out.dtype == dtype else ops.astype(out, dtype)
 
 
+@direct(kernels.eye, arrays="none")
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Any:
@@ -265,11 +278,13 @@ def _triangle(name: str, x: Any, k: Any) -> Any:
     return ops.where(wrap(np.tri(*shape, k - 1, bool)), zero, x)
 
 
+@direct(kernels.tril)
 def tril(x: Any, /, *, k: int = 0) -> Any:
     """x with zeros above the k-th diagonal."""
     return _triangle("tril", x, k)
 
 
+@direct(kernels.triu)
 def triu(x: Any, /, *, k: int = 0) -> Any:
     """x with zeros below the k-th diagonal."""
     return _triangle("triu", x, k)

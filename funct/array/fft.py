@@ -16,10 +16,12 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
 from funct.array.device import check_device
+from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import roll
 from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels import fft as kernels
 from funct.ops.families import wrap
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
 Ints = int | Sequence[int] | None
 
 
+@direct(kernels.fft)
 def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Discrete Fourier transform along axis: X_k = Σ_j x_j exp(−2πi jk / n).
 
@@ -45,32 +48,38 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _along_one("fft", x, n, axis, False, norm)
 
 
+@direct(kernels.ifft)
 def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Inverse of `fft`: the sign of the exponent is +, the factor 1 / n by default."""
     return _along_one("ifft", x, n, axis, True, norm)
 
 
+@direct(kernels.fftn)
 def fftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """`fft` along several axes: all of them, or the last ones that s gives lengths for."""
     return _along_many("fftn", x, s, axes, False, norm)
 
 
+@direct(kernels.ifftn)
 def ifftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """Inverse of `fftn`."""
     return _along_many("ifftn", x, s, axes, True, norm)
 
 
+@direct(kernels.rfft)
 def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """`fft` of a real x: the first n // 2 + 1 elements; the others are their conjugates."""
     k = normal_axis("rfft", axis, len(x.shape))
     return ops.real_fft(_resized("rfft", _real("rfft", x), k, n), k, False, _norm("rfft", norm))
 
 
+@direct(kernels.irfft)
 def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Inverse of `rfft`: real, of length n, 2 (m - 1) for m elements of x where n is None."""
     return _from_half("irfft", x, n, axis, True, norm)
 
 
+@direct(kernels.rfftn)
 def rfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """`rfft` along the last of several axes, then `fft` along the others."""
     at, lengths = _axes_and_lengths("rfftn", x, s, axes)
@@ -82,6 +91,7 @@ def rfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward
     return ops.fft(y, at[:-1], False, norm) if len(at) > 1 else y
 
 
+@direct(kernels.irfftn)
 def irfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """Inverse of `rfftn`: real; the last axis has length 2 (m - 1) where s is None."""
     at, lengths = _axes_and_lengths("irfftn", x, s, axes)
@@ -93,17 +103,20 @@ def irfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backwar
     return _from_half("irfftn", y, lengths[-1], at[-1], True, norm)
 
 
+@direct(kernels.hfft)
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """`fft` of a signal with x_(-j) = conj(x_j), given by its first half: real, of length n."""
     return _from_half("hfft", x, n, axis, False, norm)
 
 
+@direct(kernels.ihfft)
 def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Inverse of `hfft`: the first n // 2 + 1 elements of the inverse transform of a real x."""
     k = normal_axis("ihfft", axis, len(x.shape))
     return ops.real_fft(_resized("ihfft", _real("ihfft", x), k, n), k, True, _norm("ihfft", norm))
 
 
+@direct(kernels.fftfreq, arrays="none")
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `fft`'s elements for samples d apart: 0, 1, …, −2, −1, over n d."""
     n = _length("fftfreq", n)
@@ -111,6 +124,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies("fftfreq", np.where(2 * k < n, k, k - n), n, d, dtype, device)
 
 
+@direct(kernels.rfftfreq, arrays="none")
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `rfft`'s elements for samples d apart: 0, 1, …, n // 2, over n d."""
     n = _length("rfftfreq", n)

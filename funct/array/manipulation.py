@@ -18,10 +18,12 @@ from funct.array.conversion import (
     promoted,
 )
 from funct.array.creation import lifted
+from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Array, Tensor
 from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels import manipulation as kernels
 from funct.ops.families import wrap
 
 __all__ = [
@@ -38,11 +40,9 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     return x if dtype == x.dtype and not copy else ops.astype(x, dtype)
 
 
+@direct(kernels.reshape)
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
     """The same elements in C order in another shape; one entry may be -1."""
-    if x.__class__ is Array and _is_known(shape if shape.__class__ is tuple else (shape,)):
-        with contextlib.suppress(ValueError):  # refused by name below
-            return wrap(x.data.reshape(shape))
     x = as_tensor("reshape", x)
     shape = normal_shape("reshape", shape)
     unknown = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
@@ -63,14 +63,6 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
             )
         shape = (*shape[: unknown[0]], total // rest, *shape[unknown[0] + 1 :])
     return ops.reshape(x, shape)
-
-
-def _is_known(shape: Any) -> bool:
-    """Whether NumPy reads it as we do: it asks symbolic sizes, and takes any n < 0 for -1."""
-    return _INT.issuperset(map(type, shape)) and min(shape, default=0) >= -1
-
-
-_INT = frozenset({int})
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -100,6 +92,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     return tuple([a if a.shape == common else ops.broadcast_to(a, common) for a in arrays])
 
 
+@direct(kernels.concat, arrays="sequence")
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     """Arrays joined along an existing axis; None flattens them first."""
     parts = as_tensors("concat", arrays)
@@ -111,6 +104,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
     return joined(promoted(parts), k)
 
 
+@direct(kernels.stack, arrays="sequence")
 def stack(arrays: Any, /, *, axis: int = 0) -> Any:
     """Arrays of one shape joined along a new axis."""
     parts = as_tensors("stack", arrays)
@@ -131,6 +125,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple([y[i] for i in range(y.shape[0])])
 
 
+@direct(kernels.expand_dims)
 def expand_dims(x: Any, /, axis: Any) -> Any:
     """x with new axes of length 1 at the positions axis of the result."""
     x = as_tensor("expand_dims", x)
@@ -144,6 +139,7 @@ def expand_dims(x: Any, /, axis: Any) -> Any:
     return ops.reshape(x, tuple([1 if i in at else next(rest) for i in range(rank)]))
 
 
+@direct(kernels.squeeze)
 def squeeze(x: Any, /, axis: Any) -> Any:
     """x without the axes given, each of length 1."""
     x = as_tensor("squeeze", x)
@@ -154,12 +150,10 @@ def squeeze(x: Any, /, axis: Any) -> Any:
     return ops.reshape(x, tuple([n for i, n in enumerate(x.shape) if i not in axes]))
 
 
+@direct(kernels.permute_dims)
 def permute_dims(x: Any, /, axes: Any) -> Any:
     """Axes in another order."""
     x = as_tensor("permute_dims", x)
-    if x.__class__ is Array and axes.__class__ is tuple and _INT.issuperset(map(type, axes)):
-        with contextlib.suppress(ValueError):  # refused by name below
-            return wrap(x.data.transpose(axes))
     rank = len(x.shape)
     given = integers("permute_dims", "axes", axes)
     order = tuple([normal_axis("permute_dims", a, rank) for a in given])
@@ -168,6 +162,7 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
     return ops.permute_dims(x, order)
 
 
+@direct(kernels.transpose)
 def transpose(x: Any, /, axes: Any = None) -> Any:
     """`permute_dims` under NumPy's name; without axes their order is reversed."""
     x = as_tensor("transpose", x)
@@ -217,6 +212,7 @@ def flip(x: Any, /, *, axis: Any = None) -> Any:
     return ops.flip(x, normal_axes("flip", axis, len(x.shape)))
 
 
+@direct(kernels.roll)
 def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     """Elements moved by shift along axis, wrapping around; None rolls the flat array."""
     x = as_tensor("roll", x)
@@ -237,6 +233,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     return x
 
 
+@direct(kernels.repeat)
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Each element repeats times along axis; None flattens."""
     x = as_tensor("repeat", x)
@@ -244,9 +241,6 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         x, axis = reshape(x, (-1,)), 0
     k = normal_axis("repeat", axis, len(x.shape))
     if repeats.__class__ is int and repeats >= 0:
-        if x.__class__ is Array:
-            with contextlib.suppress(MemoryError, OverflowError, ValueError):  # named below
-                return wrap(x.data.repeat(repeats, k))
         return _repeated(x, repeats, k)
     given = repeats if isinstance(repeats, Tensor) else asarray(repeats)
     counts = np.asarray(given.concrete())
@@ -273,6 +267,7 @@ def _repeated(x: Any, count: int, k: int) -> Any:
     return ops.reshape(wide, (*head, n * count, *tail))
 
 
+@direct(kernels.tile)
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
     """x repeated as a whole along each axis."""
     x = as_tensor("tile", x)
@@ -288,6 +283,7 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
     return ops.reshape(out, tuple([n * r for n, r in zip(shape, reps, strict=True)]))
 
 
+@direct(kernels.ravel)
 def ravel(x: Any, /) -> Any:
     """The elements of x in C order, 1-D."""
     x = as_tensor("ravel", x)
@@ -353,6 +349,10 @@ def _pairs(x: Any, pad_width: Any) -> Any:
         return ()
     if pad_width.__class__ is int and pad_width >= 0:
         return ((pad_width, pad_width),) * rank
+    if pad_width.__class__ is tuple and len(pad_width) == 2:
+        low, high = pad_width
+        if low.__class__ is int and high.__class__ is int and low >= 0 and high >= 0:
+            return (pad_width,) * rank
     wide: Any = None
     with contextlib.suppress(ValueError):
         wide = np.broadcast_to(np.asarray(pad_width), (rank, 2))

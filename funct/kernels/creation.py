@@ -1,0 +1,148 @@
+"""Creation functions in NumPy's cheapest spelling, for shapes of plain ints and no options."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
+    "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
+ndarray = np.ndarray
+_DOUBLE = np.dtype(np.float64)
+_ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
+_MANY = 1 << 16  # what is larger has to be compared with the memory
+_FAR = 1 << 62  # from here on integers do not fit
+_SMALL = 32  # triangles up to here are kept
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros of float64."""
+    return _repeated(_ZERO, shape) if dtype is None and device is None else None
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones of float64."""
+    return _repeated(_ONE, shape) if dtype is None and device is None else None
+
+
+empty = zeros
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array whose elements are all one float."""
+    if fill_value.__class__ is not float or dtype is not None or device is not None:
+        return None
+    return _repeated(np.asarray(fill_value), shape)
+
+
+def _repeated(one: Any, shape: Any) -> Any:
+    """A 0-d buffer seen as often as shape says."""
+    if shape.__class__ is int:
+        return ndarray((shape,), one.dtype, one, 0, (0,)) if shape >= 0 else None
+    if shape.__class__ is not tuple:
+        return None
+    for n in shape:
+        if n.__class__ is not int or n < 0:  # NumPy does not look at it
+            return None
+    return ndarray(shape, one.dtype, one, 0, (0,) * len(shape))
+
+
+def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros of x's shape and dtype."""
+    if dtype is not None or device is not None:
+        return None
+    one = _ZERO if x.dtype is _DOUBLE else np.zeros((), x.dtype)
+    return ndarray(x.shape, x.dtype, one, 0, (0,) * x.ndim)
+
+
+def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones of x's shape and dtype."""
+    if dtype is not None or device is not None:
+        return None
+    one = _ONE if x.dtype is _DOUBLE else np.ones((), x.dtype)
+    return ndarray(x.shape, x.dtype, one, 0, (0,) * x.ndim)
+
+
+empty_like = zeros_like
+
+
+def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of x's shape whose elements are all one float."""
+    if fill_value.__class__ is not float or x.dtype is not _DOUBLE:
+        return None
+    if dtype is not None or device is not None:
+        return None
+    return ndarray(x.shape, _DOUBLE, np.asarray(fill_value), 0, (0,) * x.ndim)
+
+
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Any:
+    """start, start + step, … before stop."""
+    if dtype is not None or device is not None:
+        return None
+    if start.__class__ is int and step.__class__ is int and (stop is None or stop.__class__ is int):
+        if stop is None:
+            return np.arange(0, start, step) if -_MANY < start < _MANY else None
+        near = -_FAR < start < _FAR and -_MANY < stop - start < _MANY
+        return np.arange(start, stop, step) if near else None
+    if start.__class__ is float and stop.__class__ is float and step.__class__ is float:
+        return np.arange(start, stop, step) if -_MANY < (stop - start) / step < _MANY else None
+    return None
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Any:
+    """num evenly spaced values from start to stop."""
+    if start.__class__ is not float or stop.__class__ is not float or num.__class__ is not int:
+        return None
+    if dtype is not None or device is not None or not 0 <= num < _MANY:
+        return None
+    return np.linspace(start, stop, num, bool(endpoint))
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Any:
+    """Ones on the diagonal."""
+    if n_rows.__class__ is not int or n_cols is not None or not 0 <= n_rows < 1000:
+        return None
+    if k.__class__ is not int or k != 0 or dtype is not None or device is not None:
+        return None
+    return np.eye(n_rows)
+
+
+def tril(x: Any, *, k: int = 0) -> Any:
+    """x with zeros above the k-th diagonal."""
+    keep = _triangle(x, k)
+    return None if keep is None else np.where(keep, x, np.zeros((), x.dtype))
+
+
+def triu(x: Any, *, k: int = 0) -> Any:
+    """x with zeros below the k-th diagonal."""
+    drop = _triangle(x, k - 1) if k.__class__ is int else None
+    return None if drop is None else np.where(drop, np.zeros((), x.dtype), x)
+
+
+def _triangle(x: Any, k: Any) -> Any:
+    m, n = x.shape[-2:]
+    if k.__class__ is not int or m > _SMALL or n > _SMALL:
+        return None
+    return _tri(m, n, max(min(k, n), -m - 1))
+
+
+@functools.lru_cache(1024)
+def _tri(m: int, n: int, k: int) -> Any:
+    return np.tri(m, n, k, bool)
