@@ -12,10 +12,12 @@ import numpy as np
 from funct import ops
 from funct.array.axes import integers, normal_axis
 from funct.array.conversion import as_tensor
+from funct.array.direct import direct
 from funct.array.operators import matmul
 from funct.array.tensor import Array
 from funct.core import Shape, is_one
 from funct.errors import ShapeError, UnsupportedOperandError
+from funct.kernels import linalg as kernels
 from funct.ops.families import wrap
 
 __all__ = ["einsum", "matmul", "outer", "tensordot", "vecdot"]
@@ -166,6 +168,7 @@ def _grown(x: Any, s: str, y: Any, t: str) -> tuple[Any, Any]:
     return x, y if y.shape == shape_y else ops.broadcast_to(y, shape_y)
 
 
+@direct(kernels.tensordot, arrays="all")
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Sum of products over the last `axes` axes of x1 and the first of x2, or over named ones."""
     x1, x2 = as_tensor("tensordot", x1), as_tensor("tensordot", x2)
@@ -230,6 +233,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return ops.reshape(out, out.shape[:-2])
 
 
+@direct(kernels.outer, arrays="all")
 def outer(x1: Any, x2: Any, /) -> Any:
     """Products of all pairs of elements of two vectors."""
     x1, x2 = as_tensor("outer", x1), as_tensor("outer", x2)

@@ -14,6 +14,7 @@ __all__ = [
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
 _MANY = 1 << 16
+_NORMS: Any = ("backward", "ortho", "forward")
 
 
 def _along(one: Any, x: Any, n: Any, axis: Any, norm: Any) -> Any:
@@ -21,7 +22,7 @@ def _along(one: Any, x: Any, n: Any, axis: Any, norm: Any) -> Any:
         x = x.astype(_COMPLEX)
     elif x.dtype is not _COMPLEX:
         return None
-    if n is not None or axis.__class__ is not int or norm.__class__ is not str:
+    if n is not None or axis.__class__ is not int or norm not in _NORMS:
         return None
     return one(x, None, axis, norm)
 
@@ -37,7 +38,7 @@ def ifft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
 
 
 def _along_all(one: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
-    if s is not None or axes is not None or not x.ndim or norm.__class__ is not str:
+    if s is not None or axes is not None or not x.ndim or norm not in _NORMS:
         return None
     if x.dtype is _DOUBLE:
         x = x.astype(_COMPLEX)
@@ -60,7 +61,7 @@ def ifftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") ->
 
 def rfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The first half of `fft` of a real x."""
-    if x.dtype is not _DOUBLE or n is not None or norm.__class__ is not str:
+    if x.dtype is not _DOUBLE or n is not None or norm not in _NORMS:
         return None
     if axis.__class__ is not int:
         return None
@@ -69,7 +70,7 @@ def rfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
 
 def ihfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Inverse of `hfft`."""
-    if x.dtype is not _DOUBLE or n is not None or norm.__class__ is not str:
+    if x.dtype is not _DOUBLE or n is not None or norm not in _NORMS:
         return None
     if axis.__class__ is not int:
         return None
@@ -78,7 +79,7 @@ def ihfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
 
 def irfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Inverse of `rfft`."""
-    if x.dtype is not _COMPLEX or n is not None or norm.__class__ is not str:
+    if x.dtype is not _COMPLEX or n is not None or norm not in _NORMS:
         return None
     if axis.__class__ is not int:
         return None
@@ -87,7 +88,7 @@ def irfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
 
 def hfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """`fft` of a signal that is given by its first half."""
-    if x.dtype is not _COMPLEX or n is not None or norm.__class__ is not str:
+    if x.dtype is not _COMPLEX or n is not None or norm not in _NORMS:
         return None
     if axis.__class__ is not int:
         return None
@@ -96,7 +97,7 @@ def hfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
 
 def rfftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """`rfft` along the last axis, `fft` along the others."""
-    if x.dtype is not _DOUBLE or s is not None or axes is not None or norm.__class__ is not str:
+    if x.dtype is not _DOUBLE or s is not None or axes is not None or norm not in _NORMS:
         return None
     y = np.fft.rfft(x, None, x.ndim - 1, norm)
     for axis in range(x.ndim - 2, -1, -1):
@@ -106,7 +107,7 @@ def rfftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") ->
 
 def irfftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """Inverse of `rfftn`."""
-    if x.dtype is not _COMPLEX or s is not None or axes is not None or norm.__class__ is not str:
+    if x.dtype is not _COMPLEX or s is not None or axes is not None or norm not in _NORMS:
         return None
     for axis in range(x.ndim - 2, -1, -1):
         x = np.fft.ifft(x, None, axis, norm)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -31,35 +31,46 @@ def _fails_with(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """What LAPACK reports about the numbers, as one typed error with this text."""
 
     def declare(kernel: Callable[P, R]) -> Callable[P, R]:
+        call: Any = kernel
+
         @functools.wraps(kernel)
-        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        def run(*args: Any) -> Any:
             try:
-                return kernel(*args, **kwargs)
+                return call(*args)
             except np.linalg.LinAlgError:
                 pass  # the typed error has no cause that says more
             raise LinAlgError(f"{kernel.__name__}: {text}")
 
-        return run
+        return cast("Callable[P, R]", run)
 
     return declare
 
 
-def _matrix(*arrays: NDArray[Any]) -> None:
-    for x in arrays:
-        if x.ndim < 2:
-            raise ValueError("rank")
-        if x.dtype.char not in "fdFD":
-            raise TypeError("dtype")
+def _matrix(x: NDArray[Any]) -> None:
+    if x.ndim < 2:
+        raise ValueError("rank")
+    if x.dtype.char not in "fdFD":
+        raise TypeError("dtype")
 
 
 def _square(x: NDArray[Any]) -> None:
-    _matrix(x)
-    if x.shape[-1] != x.shape[-2]:
+    shape = x.shape
+    if len(shape) < 2:
+        raise ValueError("rank")
+    if x.dtype.char not in "fdFD":
+        raise TypeError("dtype")
+    if shape[-1] != shape[-2]:
         raise ValueError("square")
+
+
+_SMALL = 1024  # elements up to which it pays to look whether a matrix is symmetric
 
 
 def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
     _square(x)
+    small = x.ndim == 2 and x.size <= _SMALL and x.dtype.kind == "f"
+    if small and x.tobytes() == x.tobytes("F"):
+        return x
     half = x / 2  # first, for the sum of two large elements is infinite
     return half + (half.mT.conj() if x.dtype.kind == "c" else half.mT)
 
@@ -68,6 +79,10 @@ def _phase(v: NDArray[Any]) -> NDArray[Any]:
     """The factors that make each column's largest component real and positive; (..., 1, n)."""
     if v.dtype.kind != "c" or 0 in v.shape:
         return np.ones((), v.dtype)
+    if v.ndim == 2:  # at a third of the cost
+        size = np.abs(v)
+        places = (size.argmax(0), np.arange(v.shape[1]))
+        return (np.conj(v[places]) / size[places])[None]
     at = np.argmax(np.abs(v), -2, keepdims=True)
     top = np.take_along_axis(v, at, -2)
     return np.conj(top) / np.abs(top)
@@ -87,20 +102,30 @@ def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
     return np.linalg.solve(a, b)
 
 
+@functools.cache
+def _trtrs(dtype: np.dtype[Any]) -> Any:
+    from scipy.linalg import get_lapack_funcs
+
+    return get_lapack_funcs(("trtrs",), dtype=dtype)[0]
+
+
 @_fails_with("a has a 0 on its diagonal")
 def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
     """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
-    from scipy.linalg import get_lapack_funcs
-
     _square(a)
     _matrix(b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
+    if a.ndim == b.ndim == 2 and a.dtype == b.dtype and b.size:
+        found, info = _trtrs(a.dtype)(a.T, b, not lower, 1)
+        if info:
+            raise np.linalg.LinAlgError
+        return np.ascontiguousarray(found)
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = np.empty((*lead, *b.shape[-2:]), np.result_type(a, b))
     if not out.size:
         return out
-    (trtrs,) = get_lapack_funcs(("trtrs",), dtype=out.dtype)
+    trtrs = _trtrs(out.dtype)
     a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
     for k in np.ndindex(*lead):  # LAPACK has no stacks; rows of ours are columns of its matrix
         out[k], info = trtrs(a[k].T, b[k], lower=not lower, trans=1)
@@ -119,6 +144,9 @@ def inv(x: NDArray[Any], /) -> NDArray[Any]:
 def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     """Moore-Penrose inverse; singular values up to rtol · the largest count as 0."""
     u, s, vh = svd(x, False)
+    if x.ndim == 2 and np.ndim(rtol) == 0 and s.size and s[-1] > s.dtype.type(rtol) * s[0]:
+        inverse = 1 / s
+        return np.matmul(np.conj(vh.T), inverse[:, None] * np.conj(u.T))
     largest = np.max(s, -1, keepdims=True, initial=0)
     kept = s > np.asarray(rtol, s.dtype)[..., None] * largest
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)
@@ -168,7 +196,7 @@ def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
 
 
 def _complex(x: NDArray[Any]) -> NDArray[Any]:
-    return x.astype(np.result_type(x.dtype, np.complex64), copy=False)
+    return x if x.dtype.kind == "c" else x.astype("F" if x.dtype.char == "f" else "D")
 
 
 @_fails_with("the iteration did not converge; is every element finite?")

@@ -337,6 +337,8 @@ def structural(
             samples=samples, masks=masks, spread=spread, results=results,
         )  # fmt: skip
         arity = {(1, 1): _structural1, (2, 1): _structural2}.get((len(rules), results), _structural)
+        if len(rules) == 1 and results > 1:
+            arity = _several1
         return _enter(stub, arity(prim, raw, len(rules)), prim)
 
     return declare
@@ -368,6 +370,24 @@ def _structural2(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[.
         r = new(Array)
         r.data = d if d.__class__ is ndarray else np.asarray(d)
         return r
+
+    return op
+
+
+def _several1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
+    def op(x: Any, *params: Any) -> Any:
+        if x.__class__ is not Array:
+            return bind(prim, (x,), params)
+        try:
+            found = raw(x.data, *params)
+        except Exception as error:
+            raise explain(prim, (x,), params, error) from None
+        out = []
+        for d in found:
+            r = new(Array)
+            r.data = d if d.__class__ is ndarray else np.asarray(d)
+            out.append(r)
+        return tuple(out)
 
     return op
 

@@ -261,6 +261,28 @@ def _frequencies() -> Iterator[Call]:
             yield (n,), option
 
 
+def _matrices() -> list[Any]:
+    shapes = ((1, 1), (2, 2), (4, 4), (3, 5), (5, 3), (2, 3, 3), (0, 0), (0, 3), (3, 0), (3,), ())
+    found = [_plain(np.float64, *s) for s in shapes]
+    found += [_plain(d, 3, 3) for d in (np.float32, np.int64, np.float16, ml_dtypes.bfloat16)]
+    found += [xp.ones((3, 3)), xp.zeros((2, 2)), xp.asarray([[1.0, np.nan], [0.0, 1.0]])]
+    return [*found, _plain(np.float64, 4, 4).mT, _plain(np.float64, 3, 3) * 1j, xp.eye(3)]
+
+
+def _by_matrix(*options: dict[str, Any]) -> Iterator[Call]:
+    for x in _matrices():
+        for option in ({}, *options):
+            yield (x,), option
+
+
+def _systems(*options: dict[str, Any]) -> Iterator[Call]:
+    for a in _matrices():
+        for b in (*_matrices()[:4], *[_plain(np.float64, n) for n in (2, 3, 4, 5)]):
+            for option in ({}, *options):
+                yield (a, b), option
+    yield (_plain(np.float32, 3, 3), _plain(np.float64, 3)), {}
+
+
 _ORDERS = ({"axis": 0}, {"descending": True}, {"axis": 0, "descending": True}, {"axis": 7})
 _DDOF = ({"correction": 1}, {"correction": 0.5}, {"correction": 9}, {"correction": "a"})
 _DTYPE = ({"dtype": np.float32}, {"dtype": "none"})
@@ -305,6 +327,18 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "fft.rfft": _spectra_along,
     "fft.rfftfreq": _frequencies,
     "fft.rfftn": _spectra_over,
+    "linalg.norms.matrix_norm": lambda: _by_matrix(
+        {"keepdims": True}, {"ord": 2}, {"ord": 1}, {"ord": 7}
+    ),
+    "linalg.norms.matrix_rank": lambda: _by_matrix({"rtol": 0.1}),
+    "linalg.norms.vector_norm": lambda: itertools.chain(
+        _reductions({"ord": 3}, {"ord": "a"}, {"ord": np.inf}), _by_matrix()
+    ),
+    "linalg.solving.lstsq": lambda: _systems({"rcond": 0.1}),
+    "linalg.solving.solve": _systems,
+    "linalg.solving.solve_triangular": lambda: _systems({"lower": True}),
+    "linalg.structure.diagonal": lambda: _by_matrix({"offset": 1}, {"offset": -2}, {"offset": 0.5}),
+    "linalg.structure.trace": lambda: _by_matrix({"offset": 1}, {"dtype": np.float32}),
     "manipulation.concat": _sequences,
     "manipulation.expand_dims": _turns,
     "manipulation.permute_dims": _turns,
@@ -327,6 +361,8 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "nan_statistical.nanstd": lambda: _reductions(*_NAN_DDOF),
     "nan_statistical.nansum": lambda: _reductions(*_DTYPE),
     "nan_statistical.nanvar": lambda: _reductions(*_NAN_DDOF),
+    "products.outer": _systems,
+    "products.tensordot": lambda: _systems({"axes": 1}, {"axes": 0}, {"axes": 5}),
     "quantiles.median": lambda: _quantiles(()),
     "quantiles.nanmedian": lambda: _quantiles(()),
     "quantiles.nanquantile": lambda: _quantiles((0.3,), (0.5,)),

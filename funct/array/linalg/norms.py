@@ -9,14 +9,17 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.creation import zeros
+from funct.array.direct import direct
 from funct.array.tensor import Array
 from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError
+from funct.kernels import linalg as kernels
 from funct.ops.matrices import check_matrix, column, real_dtype
 
 __all__ = ["matrix_norm", "matrix_rank", "vector_norm"]
 
 
+@direct(kernels.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """(Σ |x|^ord)^(1/ord) over axis.
 
@@ -90,6 +93,7 @@ def _norm(x: Any, axes: Shape, keepdims: bool, ord: float) -> Any:
 _EXTREME = {1: (0, True), -1: (0, False), np.inf: (1, True), -np.inf: (1, False)}
 
 
+@direct(kernels.matrix_norm)
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Norm of each matrix.
 
@@ -129,6 +133,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return column(norm) if keepdims else norm
 
 
+@direct(kernels.matrix_rank)
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     """Number of singular values above rtol times the largest one.
 

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 from funct import ops
 from funct.array.creation import zeros
+from funct.array.direct import direct
 from funct.array.linalg.norms import default_rtol, matrix_rank
 from funct.errors import ShapeError
+from funct.kernels import linalg as kernels
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.matrices import check_matrix, column, real_dtype
 
@@ -33,6 +35,7 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
+@direct(kernels.solve, arrays="all")
 def solve(x1: Any, x2: Any, /) -> Any:
     """The x with x1 x = x2.
 
@@ -52,6 +55,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
     return ops.reshape(out, out.shape[:-1])
 
 
+@direct(kernels.solve_triangular, arrays="all")
 def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
     """The x with a x = b, of a only the upper (or lower) triangle being read.
 
@@ -113,6 +117,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     return ops.pinv(x, rtol)
 
 
+@direct(kernels.lstsq, arrays="all", gives=LstsqResult._make)
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
     """The x of least norm that makes |b - a x| least.
 

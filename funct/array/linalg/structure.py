@@ -10,9 +10,11 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.creation import asarray, eye
+from funct.array.direct import direct
 from funct.array.statistical import sum as sum_
 from funct.core import is_one
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import linalg as kernels
 
 __all__ = ["cross", "diagonal", "expm", "matrix_power", "trace"]
 
@@ -22,6 +24,7 @@ def _check_rank(name: str, x: Any) -> None:
         raise ShapeError(f"{name}: x must have rank >= 2, got shape {x.shape}")
 
 
+@direct(kernels.diagonal)
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """The elements x[..., i, i + offset]; (..., k) in x's dtype, k = 0 where there are none.
 
@@ -42,6 +45,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return ops.slice_(flat, (*((None, None, 1),) * len(lead), ends))
 
 
+@direct(kernels.trace)
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """Sum of the diagonal; small integers widen to the default integer, as in `sum`.
 

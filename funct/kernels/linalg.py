@@ -1,0 +1,98 @@
+"""Functions of one matrix, or of a vector, that take more than one primitive.
+
+Each gives what the function of its name in `funct.array.linalg` composes, or None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels import matrices
+
+__all__ = [
+    "diagonal", "lstsq", "matrix_norm", "matrix_rank", "outer", "solve", "solve_triangular",
+    "tensordot", "trace", "vector_norm",
+]  # fmt: skip
+
+_add: Any = np.add.reduce
+_DOUBLE = np.dtype(np.float64)
+_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
+
+
+def diagonal(x: Any, *, offset: int = 0) -> Any:
+    """The elements x[..., i, i]."""
+    return x.diagonal(0, -2, -1) if offset.__class__ is int and offset == 0 else None
+
+
+def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
+    """Sum of the diagonal."""
+    if offset.__class__ is not int or offset != 0 or dtype is not None or x.dtype.num >= _NATIVE:
+        return None
+    return _add(x.diagonal(0, -2, -1), -1)
+
+
+def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Euclidean norm over axis."""
+    if ord != 2 or x.dtype is not _DOUBLE or not x.size or not x.ndim:
+        return None
+    return np.sqrt(_add(np.square(x), axis, None, None, keepdims))
+
+
+def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Root of the sum of squares."""
+    if ord != "fro" or x.dtype is not _DOUBLE or x.ndim < 2 or not x.size:
+        return None
+    return np.sqrt(_add(np.square(x), (-2, -1), None, None, keepdims))
+
+
+def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
+    """Number of singular values above rounding."""
+    if x.ndim != 2 or rtol is not None or x.dtype is not _DOUBLE:
+        return None
+    s = np.linalg.svd(x, compute_uv=False)
+    return np.asarray(np.count_nonzero(s > _rounding(x) * s[0]))
+
+
+def _rounding(x: Any) -> float:
+    return max(x.shape) * 2.0**-52
+
+
+def solve(a: Any, b: Any) -> Any:
+    """a⁻¹ b for a vector b."""
+    return matrices.solve(a, b.reshape(-1, 1)).reshape(-1) if b.ndim == 1 and a.ndim == 2 else None
+
+
+def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
+    """a⁻¹ b for a triangle of a and a vector b."""
+    if b.ndim != 1 or a.ndim != 2:
+        return None
+    return matrices.triangular_solve(a, b.reshape(-1, 1), bool(lower)).reshape(-1)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Solution of least squares, residuals, rank and singular values, for a square a."""
+    if rcond is not None or a.ndim != 2 or b.ndim != 1 or a.shape[0] != b.shape[0]:
+        return None
+    if a.dtype is not _DOUBLE or b.dtype is not _DOUBLE or a.shape[0] > a.shape[1] or not a.size:
+        return None
+    rtol = _rounding(a)
+    x = np.matmul(matrices.pinv(a, rtol), b.reshape(-1, 1)).reshape(-1)
+    s = np.linalg.svd(a, compute_uv=False)
+    rank = np.asarray(np.count_nonzero(s > rtol * s[0]))
+    return x, np.empty(0), rank, s
+
+
+def outer(x: Any, y: Any) -> Any:
+    """Products of all pairs of elements of two vectors."""
+    if x.ndim != 1 or y.ndim != 1 or x.dtype.num >= _NATIVE or y.dtype.num >= _NATIVE:
+        return None
+    return x[:, None] * y
+
+
+def tensordot(x: Any, y: Any, *, axes: Any = 2) -> Any:
+    """Product of two matrices."""
+    if axes.__class__ is not int or axes != 1 or x.ndim != 2 or y.ndim != 2:
+        return None
+    return np.matmul(x, y) if x.dtype is _DOUBLE and y.dtype is _DOUBLE else None
