@@ -1,4 +1,4 @@
-"""Maximum and sum over sliding windows of the last axes, in plain NumPy; no window is copied.
+"""Maximum and sum over sliding windows of the last axes, and their adjoints; no window is copied.
 
 A window is a box and max and sum do not care for order, so the axes are pooled one after the other:
 3 × 3 costs 3 + 3 passes, and each pass works on what the one before has left. Padding is never
@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.convolution import output_size, sum_dtype
+from funct.kernels.convolution import output_size, sum_dtype, windows_adjoint
+from funct.kernels.cpu import pooling as cpu
+from funct.kernels.cpu.loops import flat, pays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["max_pool", "max_pool_index", "sum_pool"]
+__all__ = [
+    "fold_windows", "max_pool", "max_pool_index", "plain_max_pool_index", "sum_pool",
+    "sum_pool_adjoint",
+]  # fmt: skip
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -96,14 +101,72 @@ def sum_pool(
     return _pool(np.add, 0, work, window, stride, padding, dilation).astype(x.dtype, copy=False)
 
 
+def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:
+    """As `windows_adjoint`; equal elements in each window, as a mean's pull has, are added once."""
+    d = len(shape)
+    if any(g.strides[g.ndim - d :]) or max(dilation, default=2) > 1 or not pays(g):
+        return windows_adjoint(g, shape, stride, dilation)
+    first: Any = (..., *(0,) * d)
+    return sum_pool_adjoint(g[first], shape, g.shape[g.ndim - d :], stride)
+
+
+def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes) -> NDArray[Any]:
+    """The adjoint of `sum_pool` without padding: (…, *T) to (…, *shape), in machine code."""
+    lead = g.ndim - len(shape)
+    for i in reversed(range(len(shape))):  # the last axis first, while there is little of it
+        outer, count, inner = (
+            prod(g.shape[: lead + i]),
+            g.shape[lead + i],
+            prod(g.shape[lead + i + 1 :]),
+        )
+        size = (*g.shape[: lead + i], shape[i], *g.shape[lead + i + 1 :])
+        if inner == 1 and stride[i] == 1:  # what meets an element is a window of g
+            y = np.empty(size, g.dtype)
+            cpu.sum_line(flat(g), y, outer, count, shape[i], window[i], 1 - window[i])
+        else:
+            y = np.zeros(size, g.dtype)
+            cpu.spread_axis(flat(g), y, outer, shape[i], count, inner, window[i], stride[i])
+        g = y
+    return g
+
+
 def max_pool_index(
     x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
 ) -> NDArray[np.int64]:
     """Find the first maximum of each window over the last axes; arguments as in `max_pool`.
 
-    Returns: (…, *T) int64, the place in the flat window, 0 … prod(window) - 1. Never a place in the
-             padding, unless the window has no other (then 0). The first NaN counts as the maximum.
+    Returns: (…, *T) int64, the place in the flat image, 0 … prod(S) - 1; -1 where a window has
+             padding alone. The first NaN counts as the maximum.
     """
+    d = len(window)
+    lead = x.ndim - d
+    size = x.shape[lead:]
+    count = output_size(size, window, stride, padding, dilation)
+    y = np.empty((*x.shape[:lead], *count), np.int64)
+    if d > 3 or not y.size or 0 in size or not pays(x):
+        return plain_max_pool_index(x, window, stride, padding, dilation)
+    axes = np.ones((3, 8), np.int64)
+    axes[:, 5:7] = 0  # axes that are not there begin at 0
+    for i, (low, high) in enumerate(padding):
+        met = max(0, -low), size[i] + min(0, high)
+        axes[3 - d + i] = (size[i], count[i], window[i], stride[i], dilation[i], -low, *met)
+    planes, (t, k, step, dil) = prod(x.shape[:lead]), (int(v) for v in axes[2, 1:5])
+    if t < cpu.LANES or prod(size) * step >= 1 << 31:
+        cpu.max_index(flat(x), y, axes, planes)
+        return y
+    phase = -(-((t - 1) * step + (k - 1) * dil + 1) // step)
+    offsets = np.arange(k) * dil
+    taps = offsets % step * phase + offsets // step
+    parted = np.empty(prod(size[:-1]) * step * phase, flat(x).dtype)
+    least = np.asarray([_lowest(x.dtype)], parted.dtype)
+    cpu.max_index_rows(flat(x), y, parted, taps, axes, planes, phase, least)
+    return y
+
+
+def plain_max_pool_index(
+    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> NDArray[np.int64]:
+    """`max_pool_index` in NumPy."""
     best = max_pool(x, window, stride, padding, dilation)  # (…, *T)
     places = prod(window)
     has_nan = x.dtype.kind not in "iub" and bool((best != best).any())
@@ -117,7 +180,24 @@ def max_pool_index(
             hit |= here != here
         part = rank[to]
         np.maximum(part, hit * rank.dtype.type(places - place), out=part)
-    return np.where(rank == 0, 0, places - rank.astype(np.int64))
+    return np.where(rank == 0, -1, _flat_places(places - rank.astype(np.int64), x.shape, window,
+                                                stride, padding, dilation))  # fmt: skip
+
+
+def _flat_places(
+    place: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes, padding: Padding,
+    dilation: Sizes,
+) -> NDArray[Any]:  # fmt: skip
+    """Places in the window as places in the flat image, axis by axis."""
+    d = len(window)
+    lead = place.ndim - d
+    total = np.zeros_like(place)
+    for i in range(d):
+        taps = place // prod(window[i + 1 :]) % window[i]
+        starts = np.arange(place.shape[lead + i]) * stride[i] - padding[i][0]
+        along = taps * dilation[i] + starts.reshape(-1, *(1,) * (d - 1 - i))
+        total = total * shape[lead + i] + along
+    return total
 
 
 def _taps(

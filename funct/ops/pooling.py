@@ -130,7 +130,7 @@ def _fold_rule(h: Value, stride: Shape, dilation: Shape, g_shape: Shape) -> Valu
 
 
 @structural(
-    sliding.windows_adjoint, _fold_rule, shape=_fold_shape, batch=_same_call,
+    kernels.fold_windows, _fold_rule, shape=_fold_shape, batch=_same_call,
     onnx=_onnx_fold,
     samples=calls(
         lambda rng: Sample((rng.normal(size=(2, 3, 2, 2, 3)),), ((5, 6), (1, 2), (2, 1)))
@@ -151,11 +151,6 @@ def _pooled(x: Shape, window: Shape, stride: Shape, padding: Pads, dilation: Sha
     return (*x[:lead], *size)
 
 
-def _flat_windows(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
-    w = ops.windows(pad_axes(x, padding), window, stride, dilation)
-    return ops.reshape(w, (*w.shape[: len(w.shape) - len(window)], _count(window)))
-
-
 def _count(window: Shape) -> int:
     n = 1
     for k in window:
@@ -163,25 +158,41 @@ def _count(window: Shape) -> int:
     return n
 
 
+def _flat_images(x: Value, rank: int) -> Value:
+    """x with its last axes as one."""
+    lead = len(x.shape) - rank
+    return ops.reshape(x, (*x.shape[:lead], ops.axis_count(x, tuple(range(lead, len(x.shape))))))
+
+
+def _always_meet(window: Shape, padding: Pads, dilation: Shape) -> bool:
+    """Whether every window meets an element of x, whatever its size."""
+    each = zip(window, padding, dilation, strict=True)
+    return all(max(low, high) < k and (d == 1 or max(low, high) <= 0) for k, (low, high), d in each)
+
+
 def _max_pool_push(
     t: Value, ans: Value, x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape
 ) -> Value:
     at = ops.max_pool_index(x, window, stride, padding, dilation)
-    flat = _flat_windows(t, window, stride, padding, dilation)
-    last = len(flat.shape) - 1
-    return ops.squeeze(ops.take_along_axis(flat, ops.reshape(at, (*at.shape, 1)), last), last)
+    flat, rank = _flat_images(at, len(window)), len(window)
+    met = _always_meet(window, padding, dilation)
+    inside = flat if met else ops.maximum(flat, 0)
+    found = ops.take_along_axis(_flat_images(t, rank), inside, len(flat.shape) - 1)
+    if not met:
+        found = ops.where(ops.less(flat, 0), 0.0, found)
+    return ops.reshape(found, at.shape)
 
 
 def _max_pool_pull(
     g: Value, x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape
 ) -> Value:
-    at = ops.max_pool_index(x, window, stride, padding, dilation)
-    last, lead = len(g.shape), len(x.shape) - len(window)
-    one = ops.reshape(g, (*g.shape, 1))
-    flat = ops.put_along_axis(one, ops.reshape(at, (*at.shape, 1)), last, _count(window))
-    shape = [n + low + high for n, (low, high) in zip(x.shape[lead:], padding, strict=True)]
-    wide = ops.reshape(flat, (*g.shape, *window))
-    return _unpad(ops.fold_windows(wide, tuple(shape), stride, dilation), padding)
+    rank = len(window)
+    at = _flat_images(ops.max_pool_index(x, window, stride, padding, dilation), rank)
+    g, last = _flat_images(g, rank), len(at.shape) - 1
+    if not _always_meet(window, padding, dilation):
+        g, at = ops.where(ops.less(at, 0), 0.0, g), ops.maximum(at, 0)
+    axes = tuple(range(len(x.shape) - rank, len(x.shape)))
+    return ops.reshape(ops.put_along_axis(g, at, last, ops.axis_count(x, axes)), x.shape)
 
 
 def _onnx_pool_attributes(window: Shape, stride: Shape, padding: Pads) -> dict[str, Any]:
@@ -204,22 +215,14 @@ def _onnx_max_pool_index(
     w: Any, x: str, window: Shape, stride: Shape, padding: Pads, dilation: Shape
 ) -> str:
     rank = len(window)
-    size, out = (tuple(v[len(v) - rank :]) for v in (w.shape_of(x), w.results[0].shape))
+    size = tuple(w.shape_of(x)[len(w.shape_of(x)) - rank :])
     if not all(isinstance(n, int) for n in size):
         raise ExportError(f"max_pool_index: ONNX needs fixed image sizes, got {size}")
     attributes = _onnx_pool_attributes(window, stride, padding)
     images = _onnx_images(w, x, rank)
     at = w.op_many("MaxPool", 2, images, dilations=list(dilation), **attributes)[1]
-    total: Any = None
-    for a in range(rank):  # flat index over all images -> coordinate -> place in the window
-        along = w.op("Div", at, w.constant(_count(size[a + 1 :]), _INT64))
-        along = w.op("Mod", along, w.constant(size[a], _INT64))
-        starts = np.arange(out[a], dtype=np.int64) * stride[a] - padding[a][0]
-        starts = starts.reshape([-1 if b == a else 1 for b in range(rank)])
-        along = w.op("Div", w.op("Sub", along, w.constant(starts)), w.constant(dilation[a], _INT64))
-        along = w.op("Mul", along, w.constant(_count(window[a + 1 :]), _INT64))
-        total = along if total is None else w.op("Add", total, along)
-    return _onnx_back(w, total, rank)
+    inside = w.op("Mod", at, w.constant(_count(size), _INT64))  # it counts through all images
+    return _onnx_back(w, inside, rank)
 
 
 _POOL = ["x", "window", "stride", "padding", "dilation"]
@@ -245,7 +248,7 @@ def max_pool(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Sh
     aval=lambda args, params: ShapeDtype(_pooled(args[0].shape, *params), np.dtype(np.int64)),
 )  # fmt: skip
 def max_pool_index(x: Value, window: Shape, stride: Shape, padding: Pads, dilation: Shape) -> Value:
-    """Flat index within each window of its first maximum."""
+    """Flat index in the image of each window's first maximum; -1 for a window of padding."""
 
 
 # average pooling ----------------------------------------------------------------------------------

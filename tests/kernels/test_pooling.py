@@ -10,8 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funct.kernels.convolution import output_size
-from funct.kernels.pooling import max_pool, max_pool_index, sum_pool
+from funct.kernels.convolution import output_size, windows_adjoint
+from funct.kernels.cpu import loops
+from funct.kernels.cpu import pooling as cpu
+from funct.kernels.pooling import (
+    fold_windows,
+    max_pool,
+    max_pool_index,
+    plain_max_pool_index,
+    sum_pool,
+)
 
 Case = tuple[tuple[int, ...], tuple[Any, ...]]
 
@@ -36,18 +44,18 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def boxes(x: Any, window: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    """Each window of one image as a dict: flat place -> element, for the places not in padding."""
+    """Each window of one image as a dict: flat place -> element, without what is padding."""
     size = output_size(x.shape, window, stride, padding, dilation)
     ends = [s + min(0, high) for s, (_, high) in zip(x.shape, padding)]
     for t in np.ndindex(*size):
         box = {}
-        for place, k in enumerate(np.ndindex(*window)):
+        for k in np.ndindex(*window):
             at = [
                 a * s + b * dil - low
                 for a, s, b, dil, (low, _) in zip(t, stride, k, dilation, padding)
             ]
             if all(max(0, -low) <= i < end for i, end, (low, _) in zip(at, ends, padding)):
-                box[place] = x[tuple(at)]
+                box[int(np.ravel_multi_index(at, x.shape))] = x[tuple(at)]
         yield t, box
 
 
@@ -63,15 +71,22 @@ def by_boxes(pick: Any, x: Any, dtype: Any, *static: Any) -> Any:
 
 
 def first_maximum(box: dict[int, Any]) -> int:
-    """The first place that holds NaN, else the first that holds the maximum, 0 if there is none."""
+    """The first place that holds NaN, else the first that holds the maximum, or -1."""
     nan = [place for place, a in box.items() if a != a]
     best = max(box.values(), default=0)
-    return (nan or [place for place, a in box.items() if a == best] or [0])[0]
+    return (nan or [place for place, a in box.items() if a == best] or [-1])[0]
 
 
 def few(shape: tuple[int, ...], seed: int, dtype: Any) -> Any:
     """An array of few different values, so that windows have ties."""
     return np.random.default_rng(seed).integers(0, 4, shape).astype(dtype)
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too, where there is LLVM."""
+    loops.available()
+    monkeypatch.setattr(loops, "_LEAST", 1)
 
 
 @many
@@ -87,6 +102,7 @@ def test_pools_are_taken_box_by_box(case: Case, dtype: Any, with_nan: bool) -> N
     largest = by_boxes(lambda box: box.get(first_maximum(box), empty), x, dtype, *static)
     total = by_boxes(lambda box: sum(box.values()), x, dtype, *static)
     np.testing.assert_array_equal(max_pool(x, *static), largest, strict=True)
+    np.testing.assert_array_equal(plain_max_pool_index(x, *static), place, strict=True)
     np.testing.assert_array_equal(max_pool_index(x, *static), place, strict=True)
     np.testing.assert_array_equal(sum_pool(x, *static), total, strict=True)
 
@@ -101,7 +117,7 @@ def test_dtype_is_kept(dtype: str) -> None:
     assert max_pool(x, *static).dtype == x.dtype
     assert sum_pool(x, *static).dtype == x.dtype
     assert max_pool(x, *static).tolist() == [[1, 1, 0, 0]]
-    assert max_pool_index(x, *static).tolist() == [[1, 0, 0, 0]]
+    assert max_pool_index(x, *static).tolist() == [[0, 0, 1, 2]]
 
 
 def test_half_is_rounded_once() -> None:
@@ -118,7 +134,7 @@ def test_complex_numbers_have_sums() -> None:
 
 @pytest.mark.parametrize("window", [(1, 256), (16, 17), (1, 300)])
 def test_large_windows_have_large_indices(window: tuple[int, int]) -> None:
-    """The place is right where it does not fit a byte."""
+    """The place is right in a large window."""
     x = np.zeros((1, *window))
     x[0, -1, -1] = 1
     index = max_pool_index(x, window, (1, 1), ((0, 0), (0, 0)), (1, 1))
@@ -129,7 +145,7 @@ def test_minus_infinity_beats_padding() -> None:
     """The index never points to padding, not even where all elements are -inf."""
     x = np.full((1, 2), -np.inf)
     static = ((3,), (1,), ((2, 2),), (1,))
-    assert max_pool_index(x, *static).tolist() == [[2, 1, 0, 0]]
+    assert max_pool_index(x, *static).tolist() == [[0, 0, 0, 1]]
     assert max_pool(x, *static).tolist() == [[-np.inf] * 4]
 
 
@@ -163,3 +179,61 @@ def test_agrees_with_torch(case: Case) -> None:
     expected = average(tx, window, stride, low).numpy() * prod(window)
     actual = sum_pool(x, window, stride, padding, (1,) * d)
     np.testing.assert_allclose(actual, expected, rtol=1e-12)
+
+
+@given(cases(), st.integers(0, 20), st.sampled_from([np.int32, np.float32, np.float64]))
+def test_wide_images(case: Case, more: int, dtype: Any) -> None:
+    """Rows with as many windows as there are lanes, and more."""
+    shape, static = case
+    stride = static[1][-1]
+    x = few((*shape[:-1], shape[-1] + stride * (8 + more)), more, dtype)
+    if dtype is not np.int32:
+        x[few(x.shape, 2, np.int64) == 0] = -np.inf
+        x[few(x.shape, 3, np.int64) + few(x.shape, 4, np.int64) == 0] = np.nan
+    np.testing.assert_array_equal(max_pool_index(x, *static), plain_max_pool_index(x, *static))
+
+
+@given(cases(), st.integers(0, 12))
+def test_equal_elements_of_windows_are_folded_at_once(case: Case, more: int) -> None:
+    """A broadcast array is folded like its copy."""
+    shape, (window, stride, _, dilation) = case
+    d = len(window)
+    size = [(k - 1) * dil + 1 + s + more for k, dil, s in zip(window, dilation, shape[-d:])]
+    count = output_size(size, window, stride, ((0, 0),) * d, dilation)
+    g = few((2, *count), 1, np.float64).reshape(2, *count, *(1,) * d)
+    wide = np.broadcast_to(g, (2, *count, *window))
+    expected = windows_adjoint(np.ascontiguousarray(wide), tuple(size), stride, dilation)
+    np.testing.assert_array_equal(fold_windows(wide, tuple(size), stride, dilation), expected)
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 2), st.booleans())
+def test_no_index_leaves_its_array(k: int, step: int, dil: int, pad: int, least: bool) -> None:
+    """Run as Python, each kernel stays inside and gives what the machine code gives."""
+    n, (count,) = 30, output_size((30,), (k,), (step,), ((pad, pad),), (dil,))
+    x = few((2, 3, n), k, np.float32)
+    x = np.full_like(x, -np.inf) if least else x
+    axes = np.ones((3, 8), np.int64)
+    axes[:, 5:7] = 0
+    axes[1, :2], axes[1, 7] = 3, 3
+    axes[2] = (n, count, k, step, dil, -pad, 0, n)
+    phase = -(-((count - 1) * step + (k - 1) * dil + 1) // step)
+    offsets = np.arange(k) * dil
+    taps = offsets % step * phase + offsets // step
+    room, low = np.zeros(3 * step * phase, np.float32), np.asarray([-np.inf], np.float32)
+    g = few((2, 3, count), 1, np.float32)
+    size = (count - 1) * step + k
+    for kernel, args in (
+        (cpu.max_index, (x, np.zeros((2, 3, count), np.int64), axes, 2)),
+        (cpu.max_index_rows,
+         (x, np.zeros((2, 3, count), np.int64), room, taps, axes, 2, phase, low)),
+        (cpu.sum_line, (g, np.zeros((2, 3, size), np.float32), 6, count, size, k, 1 - k)),
+        (cpu.spread_axis, (g, np.zeros((2, 3, size), np.float32), 6, size, count, 1, k, step)),
+        (cpu.spread_axis, (g, np.zeros((2, 2 * step + k, count), np.float32), 2, 2 * step + k, 3,
+                           count, k, step)),
+    ):  # fmt: skip
+        copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+        kernel(*args)
+        kernel.checked(*copies)
+        for a, b in zip(args, copies):
+            np.testing.assert_array_equal(a, b)

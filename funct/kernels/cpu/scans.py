@@ -14,7 +14,7 @@ from funct.kernels.cpu.loops import kernel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "LANES", "recurrence", "running", "running_extremum", "running_extremum_columns",
+    "LANES", "better", "recurrence", "running", "running_extremum", "running_extremum_columns",
     "running_extremum_line", "running_line",
 ]  # fmt: skip
 
@@ -55,7 +55,7 @@ def running(x: Any, y: Any, outer: int, n: int, inner: int, how: str) -> None:
                 y[j] = _combined(y[j - inner], x[j].astype(y.dtype), how)
 
 
-def _better(v: Any, best: Any, largest: bool) -> Any:
+def better(v: Any, best: Any, largest: bool) -> Any:
     """Whether v takes over: it is better, or the first NaN."""
     if v.dtype.kind != "f":
         return v > best if largest else v < best
@@ -77,7 +77,7 @@ def running_extremum(
             place = 0
             for k in range(n):
                 v = x[at]
-                if _better(v, best, largest):
+                if better(v, best, largest):
                     best = v
                     place = k
                 y[at] = place if places else best
@@ -95,7 +95,7 @@ def running_extremum_line(x: Any, y: Any, outer: int, n: int, largest: bool, pla
         while k < n:
             group = k + LANES <= n
             if group:
-                group = ~_better(loaded(x, at, LANES), best, largest).any()
+                group = ~better(loaded(x, at, LANES), best, largest).any()
             if group:
                 kept = place if places else best
                 stored(y, at, spread(kept, LANES))
@@ -104,7 +104,7 @@ def running_extremum_line(x: Any, y: Any, outer: int, n: int, largest: bool, pla
             else:
                 for _ in range(min(LANES, n - k)):
                     v = x[at]
-                    if _better(v, best, largest):
+                    if better(v, best, largest):
                         best = v
                         place = k
                     y[at] = place if places else best
@@ -124,7 +124,7 @@ def running_extremum_columns(
             place = spread(0, LANES)
             for k in range(n):
                 v = loaded(x, at, LANES)
-                new = _better(v, best, largest)
+                new = better(v, best, largest)
                 best = np.where(new, v, best)
                 if places:
                     place = np.where(new, k, place)

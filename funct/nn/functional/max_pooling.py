@@ -6,14 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.arguments import Ints, batched, per_axis, unbatched
 from funct.nn.functional.windows import pooled_windows
-from funct.ops.families import constant
 
 __all__ = [
     "max_pool1d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
@@ -144,14 +141,7 @@ def _max_pool(
     y = unbatched(ops.max_pool(x, window, strides, pairs, dilations), added)
     if not return_indices:
         return y
-    inside = ops.max_pool_index(x, window, strides, pairs, dilations)
-    at: Any = 0
-    for k in range(rank):  # place in the window -> place in the input, axis by axis
-        behind = (1,) * (rank - 1 - k)
-        taps = ops.remainder(ops.floor_divide(inside, math.prod(window[k + 1 :])), window[k])
-        starts = np.arange(int(inside.shape[2 + k])) * strides[k] - pads[k]
-        along = taps * dilations[k] + constant(starts.reshape(-1, *behind))
-        at = at * x.shape[2 + k] + along
+    at = ops.max_pool_index(x, window, strides, pairs, dilations)
     return y, unbatched(at, added)
 
 
