@@ -133,6 +133,33 @@ class Operators(Value):
 
     __hash__ = None  # type: ignore[assignment]  # == is elementwise
 
+# A method that is the op itself costs no call of its own.
+if not TYPE_CHECKING:
+    for _method, _op in {
+        "__add__": ops.add,
+        "__sub__": ops.subtract,
+        "__mul__": ops.multiply,
+        "__truediv__": ops.divide,
+        "__floordiv__": ops.floor_divide,
+        "__mod__": ops.remainder,
+        "__pow__": ops.pow,
+        "__and__": ops.bitwise_and,
+        "__or__": ops.bitwise_or,
+        "__xor__": ops.bitwise_xor,
+        "__lshift__": ops.bitwise_left_shift,
+        "__rshift__": ops.bitwise_right_shift,
+        "__lt__": ops.less,
+        "__le__": ops.less_equal,
+        "__gt__": ops.greater,
+        "__ge__": ops.greater_equal,
+        "__eq__": ops.equal,
+        "__ne__": ops.not_equal,
+        "__neg__": ops.negative,
+        "__abs__": ops.abs,
+        "__invert__": ops.bitwise_invert,
+    }.items():
+        setattr(Operators, _method, _op)
+
 
 def matmul(x: Any, y: Any, /) -> Any:
     """Matrix product; 1-D operands are rows and columns as in the Array API."""

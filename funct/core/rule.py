@@ -29,6 +29,7 @@ class Absent:
     """A rule that does not exist, with the reason, which the user reads verbatim."""
 
     pull = None
+    fast = False
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -192,6 +192,8 @@ def _unary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
             r = new(Array)
             r.data = d if d.__class__ is ndarray else np.asarray(d)
             return r
+        if isinstance(x, Value) and x.level.open:
+            return x.level.run1(prim, x, ())
         return bind1(prim, x)
 
     return op

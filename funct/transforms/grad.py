@@ -15,7 +15,15 @@ from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.families import wrap
 from funct.transforms.forward import as_tuple, jvp
-from funct.transforms.reverse import Reverse, backward, lower, open_tape, sink, zero_of
+from funct.transforms.reverse import (
+    Reverse,
+    ReverseTracer,
+    backward,
+    lower,
+    open_tape,
+    sink,
+    zero_of,
+)
 from funct.transforms.vjp import (
     Zero,
     aux_below,
@@ -37,7 +45,9 @@ def _seed(value: Any) -> Any:
     Under capture it is written into the graph, so that what is spread from it to a symbolic shape
     keeps that shape.
     """
-    one = _one(value.dtype)
+    one = _ONES.get(value.dtype)
+    if one is None:
+        one = _one(value.dtype)
     while value.__class__ is not Array:
         if isinstance(value.level, Capture):
             return value.level.constant(one)
@@ -88,7 +98,18 @@ def value_and_grad(
 
     Returns: fun's signature -> (value, gradient), or ((value, aux), gradient) with has_aux.
     """
-    return _differentiated("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+    run = _differentiated("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+    def both(*args: Any, **kwargs: Any) -> Any:
+        return run(args, kwargs)
+
+    return _named("value_and_grad", both, fun)
+
+
+def _named(name: str, transformed: Callable[..., Any], fun: Any) -> Callable[..., Any]:
+    transformed.__name__ = f"{name}({getattr(fun, '__name__', 'fun')})"
+    transformed.__doc__ = getattr(fun, "__doc__", None)
+    return transformed
 
 
 def _differentiated(
@@ -98,12 +119,12 @@ def _differentiated(
     has_aux: bool,
     holomorphic: bool,
     allow_int: bool,
-) -> Callable[..., Any]:
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     single = isinstance(argnums, int)
     nums = (argnums,) if single else tuple(argnums)
     plain = nums == (0,) and not (has_aux or holomorphic or allow_int)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         x = args[0] if plain and len(args) == 1 and not kwargs else None
         if isinstance(x, Tensor) and x.dtype in FLOATING:
             level = Reverse(name, fun) if x.__class__ is Array else open_tape(name, fun, args)
@@ -112,11 +133,12 @@ def _differentiated(
                 out = fun(leaf)
             finally:
                 level.open = False
-            value, node = lower(out, level)
-            if node is not None and node.shape == () and node.dtype in FLOATING:
-                found = backward(node, _seed(value), True)
-                g = found[leaf.node] if leaf.node in found else zero_of(leaf.node)
-                return value, g if single else (g,)
+            if out.__class__ is ReverseTracer and out.level is level:
+                top, start = out.node, leaf.node
+                if top.shape == () and (top.dtype is start.dtype or top.dtype in FLOATING):
+                    found = backward(top, _seed(out.value), True)
+                    g = found[start] if start in found else zero_of(start)
+                    return out.value, g if single else (g,)
             traced: list[Any] = [leaf]
             spec = pytree.structure((leaf,))
         else:
@@ -145,8 +167,6 @@ def _differentiated(
         grads = pytree.unflatten(spec, cts)
         return (value, *aux) if aux else value, grads[0] if single else tuple(grads)
 
-    run.__name__ = f"{name}({getattr(fun, '__name__', 'fun')})"
-    run.__doc__ = getattr(fun, "__doc__", None)
     return run
 
 
@@ -179,19 +199,19 @@ def grad(
         >>> ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0])).tolist()
         [2.0, 4.0]
     """
-    both = _differentiated("grad", fun, argnums, has_aux, holomorphic, allow_int)
+    run = _differentiated("grad", fun, argnums, has_aux, holomorphic, allow_int)
     if has_aux:
 
         def with_aux(*args: Any, **kwargs: Any) -> Any:
-            (_, aux), g = both(*args, **kwargs)
+            (_, aux), g = run(args, kwargs)
             return g, aux
 
-        return with_aux
+        return _named("grad", with_aux, fun)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        return both(*args, **kwargs)[1]
+        return run(args, kwargs)[1]
 
-    return gradient
+    return _named("grad", gradient, fun)
 
 
 def _basis(x: Any) -> Any:

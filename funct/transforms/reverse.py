@@ -62,6 +62,16 @@ class ReverseTracer(Tensor):
     node: Node
     level: Reverse
 
+    @property
+    def shape(self) -> Any:
+        """Lengths of the axes: the node has them, whatever stands below."""
+        return self.node.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Data type of the elements."""
+        return self.node.dtype
+
     def __repr__(self) -> str:
         return f"ReverseTracer({self.value!r})"
 
@@ -129,35 +139,38 @@ class Reverse(Level):
 
     def run1(self, prim: Primitive, x: Any, params: tuple[Any, ...]) -> Any:
         """`run` for one operand, which is ours."""
-        rule = prim.rules[0]
-        if rule is None or rule.__class__ is Absent or not rule.fast:  # type: ignore[union-attr]
+        rule: Any = prim.rules[0]
+        if rule is None or not rule.fast:
             return self.run(prim, (x,), params)
-        v, node = x.value, x.node
-        if not params:
-            ans = prim.fn(v)
-            known: Any = (ans, v, node.shape)
-        else:
+        v, parent = x.value, x.node
+        if params:
             ans = prim.fn(v, *params)
-            known = (ans, v, *params, node.shape)
-        return self.record(ans, prim, ((node, rule.pull, rule.keep(known)),))  # type: ignore[union-attr]
+            known: Any = (ans, v, *params, parent.shape)
+        else:
+            ans = prim.fn(v)
+            known = (ans, v, parent.shape)
+        return self.record(ans, prim, ((parent, rule.pull, rule.keep(known)),))
 
     def run2(self, prim: Primitive, x: Any, y: Any) -> Any:
         """`run` for two operands of an elementwise op."""
         r, q = prim.rules
         if r.__class__ is not Diagonal or q.__class__ is not Diagonal:
             return self.run(prim, (x, y), ())
-        xv, yv, xn, yn = x, y, None, None
         if x.__class__ is ReverseTracer and x.level is self:
-            xv, xn = x.value, x.node
-        if y.__class__ is ReverseTracer and y.level is self:
-            yv, yn = y.value, y.node
-        ans = prim.fn(xv, yv)
-        known = (ans, xv, yv)
-        if yn is None:
-            return self.record(ans, prim, ((xn, r.pull, r.keep(known)),))
-        if xn is None:
-            return self.record(ans, prim, ((yn, q.pull, q.keep(known)),))
-        return self.record(ans, prim, ((xn, r.pull, r.keep(known)), (yn, q.pull, q.keep(known))))
+            xv = x.value
+            if y.__class__ is ReverseTracer and y.level is self:
+                yv = y.value
+                ans = prim.fn(xv, yv)
+                known = (ans, xv, yv)
+                edges: Any = ((x.node, r.pull, r.keep(known)), (y.node, q.pull, q.keep(known)))
+            else:
+                ans = prim.fn(xv, y)
+                edges = ((x.node, r.pull, r.keep((ans, xv, y))),)
+        else:
+            yv = y.value
+            ans = prim.fn(x, yv)
+            edges = ((y.node, q.pull, q.keep((ans, x, yv))),)
+        return self.record(ans, prim, edges)
 
     def record(self, ans: Any, prim: Any, edges: Any) -> ReverseTracer:
         """A tracer of ans with a new node."""
@@ -165,13 +178,10 @@ class Reverse(Level):
         node.edges = edges
         node.prim = prim
         node.serial = self.count = self.count - 1
-        if ans.__class__ is Array:
-            d = ans.data
-            node.shape = d.shape
-            node.dtype = d.dtype
-        else:
-            node.shape = ans.shape
-            node.dtype = ans.dtype
+        kind = ans.__class__
+        d = ans.data if kind is Array else ans.node if kind is ReverseTracer else ans
+        node.shape = d.shape
+        node.dtype = d.dtype
         out = new(ReverseTracer)
         out.value = ans
         out.node = node
@@ -328,6 +338,7 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
     heap = [root.serial]
     due: dict[Any, list[Any]] = {root.serial: [root, ct, False]}
     leaves: dict[Node, Any] = {}
+    add, absorb, conj = ops.add, ops.absorb, ops.conj
     while heap:
         node, g, hot = due.pop(heappop(heap))
         edges = node.edges
@@ -335,43 +346,53 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
             leaves[node] = g
             continue
         prim = node.prim
-        spread, dtype, masks = prim.spread, node.dtype, prim.masks
-        if prim.results != 1:
-            meta = zip(node.shape, dtype, strict=True)
-            g = tuple(
-                [
-                    g[i] if i in g else zeros(s, dtype=d) if d in INEXACT else None
-                    for i, (s, d) in enumerate(meta)
-                ]
-            )
-        conjugate = (dtype is _C16 or dtype is _C8) and prim is not sink  # Note [Adjoint]
-        if conjugate:
-            g = ops.conj(g)
+        dtype = node.dtype
+        if prim is sink:
+            spread, masks, conjugate = None, False, False
+        else:
+            spread, masks = prim.spread, prim.masks
+            if prim.results != 1:
+                g = _each_result(g, node)
+            conjugate = dtype is _C16 or dtype is _C8  # Note [Adjoint]
+            if conjugate:
+                g = conj(g)
         for parent, pull, kept in edges:
             h = pull(g, *kept)
             if h is None:
                 continue
             if conjugate:
-                h = ops.conj(h)
-            if hot and spread is not None:  # Note [Structural zeros]
-                h = ops.absorb(g, h)
+                h = conj(h)
             if spread is not None:
-                if parent.shape != node.shape or parent.dtype is not dtype:
+                if hot:  # Note [Structural zeros]
+                    h = absorb(g, h)
+                if parent.dtype is not dtype or parent.shape != node.shape:
                     h = match_operand(h, parent.shape, parent.dtype)
-            elif prim is not sink and parent.dtype is not dtype and h.dtype != parent.dtype:
+            elif parent.dtype is not dtype and prim is not sink and h.dtype != parent.dtype:
                 h = match_operand(h, h.shape, parent.dtype)
             k = parent.serial
-            if k in due:
-                entry = due[k]
-                entry[1] = entry[1] + h
-            else:
-                entry = due[k] = [parent, h, False]
+            entry = due.get(k)
+            if entry is None:
+                due[k] = [parent, h, hot or masks]
                 heappush(heap, k)
-            if hot or masks:
-                entry[2] = True
+            else:
+                before = entry[1]
+                entry[1] = add(before, h) if before.__class__ is Array else before + h
+                if hot or masks:
+                    entry[2] = True
         if once:
             node.edges = ()
     return leaves
+
+
+def _each_result(g: Slots, node: Node) -> tuple[Any, ...]:
+    """The cotangents of an op with several results: zeros where none came."""
+    meta = zip(node.shape, node.dtype, strict=True)
+    return tuple(
+        [
+            g[i] if i in g else zeros(s, dtype=d) if d in INEXACT else None
+            for i, (s, d) in enumerate(meta)
+        ]
+    )
 
 
 follow(backward, "node", backward=True)

@@ -162,12 +162,14 @@ def chain(x: Any) -> Iterator[Any]:
 def watches(values: Sequence[Any]) -> tuple[Watch, ...]:
     """The watches below these values; under capture the graph wants to know lines as well."""
     found: dict[Watch, None] = {}
-    for v in values:
-        for x in chain(v):
+    for x in values:
+        while isinstance(x, Tensor) and x.__class__ is not Array:
+            if x.__class__ is GraphTracer:
+                found[SITES] = None
+                break
             if isinstance(x.level, Watch):
                 found[x.level] = None
-            elif x.__class__ is GraphTracer:
-                found[SITES] = None
+            x = x.value
     return tuple(found)
 
 
