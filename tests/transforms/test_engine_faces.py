@@ -245,8 +245,8 @@ def test_ten_thousand_ops() -> None:
     assert np.isfinite(float(ft.grad(ft.grad(f))(arr(1.0))))
 
 
-def test_deep_trees_are_a_typed_error() -> None:
-    """A tree nested ten thousand deep is refused by name instead of a recursion error."""
+def test_deep_trees_are_trees() -> None:
+    """A tree nested ten thousand deep is taken by every transform: no recursion error."""
     tree: Any = arr(1.0)
     for _ in range(10_000):
         tree = [tree]
@@ -257,8 +257,7 @@ def test_deep_trees_are_a_typed_error() -> None:
         lambda: ft.tree.structure(tree), lambda: ft.tree.flatten_with_path(tree),
         lambda: ft.eval_shape(lambda t: t, tree), lambda: ft.make_graph(lambda t: t)(tree),
     ):  # fmt: skip
-        with pytest.raises(TreeError, match="nested too deeply"):
-            call()
+        call()
     while isinstance(tree, list):
         tree = tree.pop()
     shallow: Any = arr(1.0)

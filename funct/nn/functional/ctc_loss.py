@@ -10,6 +10,7 @@ import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.reduction import reduced
+from funct.transforms import scan
 
 __all__ = ["ctc_loss"]
 
@@ -99,11 +100,15 @@ def _log_likelihood(x: Any, labels: Any, n_in: Any, n_out: Any, steps: int, blan
     wide = ops.broadcast_to(xp.expand_dims(text, 0), (steps, *text.shape))
     emitted = ops.maximum(xp.take_along_axis(x, wide, axis=2), never)  # (T, N, 2 S + 1)
     alpha = ops.where(xp.asarray(places < 2), emitted[0], never)
-    for t in range(1, int(steps)):
+
+    def step(alpha: Any, now: Any) -> Any:
+        t, emitted = now
         one, two = _delayed(alpha, 1, never), ops.where(skips, _delayed(alpha, 2, never), never)
-        new = ops.logaddexp(ops.logaddexp(alpha, one), two) + emitted[t]
+        new = ops.logaddexp(ops.logaddexp(alpha, one), two) + emitted
         going = xp.expand_dims(ops.less(t, n_in), 1)
-        alpha = ops.where(going, ops.maximum(new, never), alpha)
+        return ops.where(going, ops.maximum(new, never), alpha), None
+
+    alpha, _ = scan(step, alpha, (xp.arange(1, steps), emitted[1:]))
     last = xp.expand_dims(2 * n_out, 1)  # the blank behind the text, and its last letter
     ends = ops.concat(last, ops.maximum(last - 1, 0), 1)
     final = xp.take_along_axis(alpha, ends, axis=1)
