@@ -247,7 +247,7 @@ def test_ten_thousand_ops() -> None:
 
 def test_deep_trees_are_trees() -> None:
     """A tree nested ten thousand deep is taken by every transform: no recursion error."""
-    tree: Any = arr(1.0)
+    tree: Any = arr([1.0])
     for _ in range(10_000):
         tree = [tree]
     for call in (
