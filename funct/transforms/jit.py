@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any, Literal, NamedTuple
 
+from numpy import ndarray
+
 from funct import tree as pytree
 from funct.array import Array
 from funct.compile import MISS
@@ -36,6 +38,8 @@ from funct.transforms.segments import run_in_segments, worth_segments
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
+new = object.__new__
+
 _MAX_PATHS = 8
 
 
@@ -45,6 +49,16 @@ class CacheInfo(NamedTuple):
     hits: int
     misses: int
     paths: int
+
+
+class _Before(NamedTuple):
+    """The signature of the last call of pytrees, and the paths for it."""
+
+    spec: pytree.Structure
+    held: Any
+    types: Any
+    key: Any
+    groups: tuple[list[Path], list[Path]]
 
 
 class Compiled:
@@ -88,6 +102,8 @@ class Compiled:
     def clear_cache(self) -> None:
         """Forget every compiled path."""
         self._exact: dict[Any, tuple[list[Path], list[Path]]] = {}
+        self._last: tuple[Any, Any] = None, None  # the last signature, and the path for it
+        self._before: _Before | None = None
         self._paths: dict[Key, list[Path]] = {}
         self._open: dict[Any, Open] = {}
         self._segments: dict[Any, Executable] = {}
@@ -113,9 +129,9 @@ class Compiled:
     # calls ----------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key: Any = ()
-        raws: Any = ()
         if not kwargs and not self._special:
+            key: Any = ()
+            raws: Any = ()
             for a in args:  # arrays only, seen before: no pytree work
                 if a.__class__ is not Array:
                     break
@@ -123,19 +139,33 @@ class Compiled:
                 raws += (d,)
                 key += (d.shape, d.dtype)
             else:
-                return self._run(key, raws, args, kwargs)
-            leaves, spec = pytree.flatten(args)
-            if all([x.__class__ is Array for x in leaves]):  # noqa: C419  a list is faster here
-                raws = [x.data for x in leaves]
-                return self._run((spec, *[(d.shape, d.dtype) for d in raws]), raws, args, kwargs)
+                last, path = self._last
+                if key == last:
+                    try:
+                        out = path.raw(*raws)
+                    except Exception as error:
+                        raise path.exe.located(error, args) from None
+                    if out is not MISS:
+                        self._hits += 1
+                        if not path.single:
+                            return path.rebuild([wrap(d) for d in out])
+                        (d,) = out
+                        if d.__class__ is not ndarray:
+                            return wrap(d)
+                        r = new(Array)
+                        r.data = d
+                        return r
+                return self._run(key, self._exact.get(key), raws, args, kwargs)
+            return self._trees(args, (), args, kwargs)
         if self.mode == "check":
             return self._checked(args, kwargs)
         if self.donate_argnums:
             return self._donating(args, kwargs)
         return self._mixed(args, kwargs)
 
-    def _run(self, key: Any, raws: Any, args: Any, kwargs: Any) -> Any:
-        for group in self._exact.get(key, ()):
+    def _run(self, key: Any, groups: Any, raws: Any, args: Any, kwargs: Any) -> Any:
+        """The result from the first path that holds; else another path is compiled."""
+        for group in groups or ():
             for path in group:
                 if path.watched and not path.current():
                     continue
@@ -145,37 +175,60 @@ class Compiled:
                     raise path.exe.located(error, [wrap(r) for r in raws]) from None
                 if out is not MISS:
                     self._hits += 1
+                    if not path.watched:
+                        self._last = key, path
                     return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
         return self._general(args, kwargs, key)
 
     def _mixed(self, args: Any, kwargs: Any) -> Any:
-        """A call with keywords, or with leaves that are no arrays."""
+        """A call with keywords or static arguments."""
+        if not self._static:
+            return self._trees((args, kwargs), (), args, kwargs)
         fixed = positions(self.static_argnums, len(args))
-        held = tuple([(i, static(args[i])) for i in fixed])
-        free: Any = [None if i in fixed else a for i, a in enumerate(args)] if fixed else args
-        if self.static_argnames:
-            named = [k for k in kwargs if k in self.static_argnames]
-            held += tuple([(k, static(kwargs[k])) for k in sorted(named)])
-            free = (free, {k: v for k, v in kwargs.items() if k not in named})
+        named = [k for k in sorted(kwargs) if k in self.static_argnames]
+        held = tuple(
+            [(i, static(args[i])) for i in fixed] + [(k, static(kwargs[k])) for k in named]
+        )
+        free = [None if i in fixed else a for i, a in enumerate(args)]
+        rest = {k: v for k, v in kwargs.items() if k not in named}
+        return self._trees((free, rest), held, args, kwargs)
+
+    def _trees(self, free: Any, held: Any, args: Any, kwargs: Any) -> Any:
+        """A call of pytrees. Most calls have the structure of the call before, and to follow a
+        structure that is known costs a fraction of finding it.
+        """
+        before, leaves = self._before, None
+        if before is not None:
+            try:
+                leaves = before.spec.flatten_up_to(free)
+            except (ValueError, TypeError, RecursionError):
+                before = None
+        if leaves is None:
+            leaves, spec = pytree.flatten(free)
         else:
-            free = (free, kwargs)
-        leaves, spec = pytree.flatten(free)
-        key: list[Any] = [spec, held]
-        raws: list[Any] = []
-        for x in leaves:
-            if x.__class__ is Array:
-                d = x.data
-                raws.append(d)
-                key.append((d.shape, d.dtype))
-            elif is_array(x):
+            assert before is not None
+            spec = before.spec
+        if all([x.__class__ is Array for x in leaves]):  # noqa: C419  a list is faster here
+            raws = [x.data for x in leaves]
+            types: Any = [(d.shape, d.dtype) for d in raws]
+        else:
+            raws = [x.data for x in leaves if x.__class__ is Array]
+            if any([x.__class__ is not Array and is_array(x) for x in leaves]):  # noqa: C419
                 return self._general(args, kwargs, None)
-            else:
-                key.append(static(x))
+            types = [
+                (x.data.shape, x.data.dtype) if x.__class__ is Array else static(x) for x in leaves
+            ]
+        if before is not None and types == before.types and held == before.held:
+            return self._run(before.key, before.groups, raws, args, kwargs)
+        key = (spec, held, *types)
         try:
-            return self._run(tuple(key), raws, args, kwargs)
+            groups = self._exact.get(key)
         except TypeError:
-            split(self.fun, self.static_argnums, self.static_argnames, args, kwargs)
+            self._split(args, kwargs)  # says which argument does not hash
             raise
+        if groups is not None:
+            self._before = _Before(spec, held, types, key, groups)
+        return self._run(key, groups, raws, args, kwargs)
 
     def _donating(self, args: Any, kwargs: Any) -> Any:
         """The result; then the arrays of donated arguments are gone."""
@@ -242,6 +295,7 @@ class Compiled:
                 if name is not None:
                     changed = name
                     group.remove(path)
+                    self._last = None, None
                     continue
                 out = path.exe(*arrays)
                 if out is not MISS:

@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -258,3 +259,40 @@ def test_threads_may_share_a_compiled_function() -> None:
         x = k - 8 + 0.5
         assert value == (x * x if x > 0 else -x)
         assert slope == (2 * x if x > 0 else -1.0)
+
+
+ERRORS: dict[str, Any] = {
+    "remainder": (lambda x: 7 // x, xp.asarray([2, 0])),
+    "bounds": (lambda x: xp.take(xp.asarray([1.0, 2.0]), x), xp.asarray([0, 5])),
+    "singular": (xp.linalg.inv, xp.zeros((2, 2))),
+    "callback": (
+        lambda x: ft.pure_callback(_fails, ft.ShapeDtype((2,), xp.float64), x * 1.0),
+        xp.zeros(2),
+    ),
+}
+
+
+def _fails(x: Any) -> Any:
+    raise ZeroDivisionError("the callback's own")
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_compiled_code_fails_as_eager_code_does(name: str) -> None:
+    """The same exception, or the same warning and numbers, at the first call and at later ones."""
+    fun, x = ERRORS[name]
+
+    def outcome(f: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return [v.tolist() for v in ft.tree.leaves(f(x))]
+            except Exception as error:
+                return type(error), str(getattr(error, "what", error))
+
+    f = ft.jit(fun)
+    expected = outcome(fun)
+    for _ in range(3):
+        assert outcome(f) == expected
+    assert outcome(lambda x: ft.vmap(f)(xp.stack([x, x]))) == outcome(
+        lambda x: ft.vmap(fun)(xp.stack([x, x]))
+    )
