@@ -1,4 +1,4 @@
-"""FUNCT_LOG: the stages of the compiler tell what they do, and cost nothing while nobody listens."""
+"""FUNCT_LOG: stages of the compiler tell what they do, and cost nothing while nobody listens."""
 
 import logging
 import os
