@@ -58,7 +58,12 @@ _REAL = ("float32", "float64")
 _WIDE = ("llvm", "avx2", "fma")
 
 ROWS = (
-    # work: floating-point operations. First what takes one channel per group alone.
+    # work: floating-point operations
+    Row("attention", _CPU + "attention:attention", _REAL, _WIDE, 1 << 20),
+    Row("attention", "funct.kernels.attention:plain_attention"),
+    Row("attention_pull", _CPU + "attention:attention_pull", _REAL, _WIDE, 1 << 20),
+    Row("attention_pull", "funct.kernels.attention:plain_attention_pull"),
+    # First what takes one channel per group alone.
     Row("convolution", _CPU + "depthwise:convolution", _REAL, _WIDE, 1 << 20),
     Row("convolution", _CPU + "convolution:convolution", _REAL, _WIDE, 1 << 23),
     Row("convolution", "funct.kernels.convolution:plain_convolution"),

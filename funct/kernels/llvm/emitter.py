@@ -186,6 +186,10 @@ class Emitter(Arithmetic):
         """A pointer to a function or a table."""
         return Value(self, f"@{name}", PTR)
 
+    def null(self) -> Value:
+        """The address of nothing."""
+        return Value(self, "null", PTR)
+
     def call(
         self, name: str, result: Type | None, operands: Sequence[Value], *, pure: bool = False
     ) -> Value | None:

@@ -53,9 +53,13 @@ def scaled_dot_product_attention(
             f"{name}: query and key must agree in the last axis, key and value in the one before, "
             f"got {query.shape}, {key.shape} and {value.shape}"
         )
+    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    fused = dropout_p <= 0.0 and isinstance(factor, int | float)
+    fused = fused and (not enable_gqa or key.shape[-3] == value.shape[-3])
+    if fused and _is_fused(query, key, value, attn_mask):
+        return _fused(name, query, key, value, attn_mask, is_causal, factor, enable_gqa)
     if enable_gqa:
         key, value = (_shared_heads(name, v, query) for v in (key, value))
-    factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * factor) @ key.mT  # (*, H, L, S)
     if is_causal:
         attn_mask = xp.tril(xp.ones(scores.shape[-2:], dtype=xp.bool))
@@ -63,6 +67,37 @@ def scaled_dot_product_attention(
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p, key=dropout_key)
     return weights @ value
+
+
+def _is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
+    """Whether `ops.attention` serves: a mask that has no derivative, and wide floats, since the
+    logarithms that its derivative needs do not survive rounding to a narrow one.
+    """
+    wide = query.dtype in (xp.float32, xp.float64) and query.dtype == key.dtype == value.dtype
+    return wide and (mask is None or mask.dtype == xp.bool)
+
+
+def _fused(
+    name: str, query: Any, key: Any, value: Any, mask: Any, causal: bool, factor: float,
+    grouped: bool,
+) -> Any:  # fmt: skip
+    """Attention without the matrix of weights; heads that share keys stay where they are."""
+    heads = None
+    if grouped and query.shape[-3] != key.shape[-3]:
+        heads, own = query.shape[-3], key.shape[-3]
+        if heads % own:
+            raise ShapeError(f"{name}: the heads of key and value must divide {heads}, got {own}")
+        query = xp.reshape(query, (*query.shape[:-3], own, heads // own, *query.shape[-2:]))
+        key, value = xp.expand_dims(key, -3), xp.expand_dims(value, -3)
+        if mask is not None and len(mask.shape) > 2:
+            n = mask.shape[-3]
+            split = (1, 1) if n == 1 else (own, heads // own)
+            mask = xp.reshape(mask, (*mask.shape[:-3], *split, *mask.shape[-2:]))
+    mask = constant(np.ones((1, 1), np.bool_)) if mask is None else mask
+    if len(mask.shape) < 2:
+        mask = xp.reshape(mask, ((1,) * (2 - len(mask.shape)) + tuple(mask.shape)))
+    out, _ = ops.attention(query, key, value, mask, causal, float(factor))
+    return out if heads is None else xp.reshape(out, (*out.shape[:-4], heads, *out.shape[-2:]))
 
 
 def _shared_heads(name: str, x: Any, query: Any) -> Any:

@@ -1,0 +1,237 @@
+"""Attention that never holds the matrix of weights, forward and backward."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import Code, assemble, host
+from funct.kernels.attention import reduced
+from funct.kernels.cpu import attention_text as loops
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.record import address
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["attention", "attention_pull"]
+
+Array = Any
+Sizes = tuple[int, ...]
+
+_ELEMENT = {"float32": "f32", "float64": "f64"}
+_LOG2_E = 1 / math.log(2)
+_SPLITS = 8  # tasks that a backward pass has at least, where there are queries enough
+
+
+@functools.cache
+def _entry(element: str, name: str) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element).address(name))
+
+
+@functools.cache
+def _code(element: str) -> Code:
+    return assemble(loops.text(element, host()))
+
+
+@attrs.frozen
+class _Plan:
+    """What follows from shapes and strides alone.
+
+    heads: where the matrices of each head begin, those that share keys side by side.
+    """
+
+    lead: Sizes
+    keys_lead: Sizes
+    group: int
+    blocks: int
+    wide: int
+    heads: NDArray[np.int64]
+    sizes: dict[str, int]
+
+
+@functools.lru_cache(256)
+def _plan(
+    lanes: int, itemsize: int, mask: Sizes, operands: tuple[tuple[Sizes, Sizes], ...]
+) -> _Plan:
+    """operands: shape and strides of q, k, v, and of g where there is one."""
+    (q, _), (k, _), (v, _), *_ = operands
+    wide = loops.STRIPS * loops.VECTORS * lanes
+    keys = np.broadcast_shapes(k[:-2], v[:-2])
+    lead = np.broadcast_shapes(q[:-2], keys, mask[:-2])
+    keys_lead = (1,) * (len(lead) - len(keys)) + keys
+    order = _grouped(lead, keys_lead)
+    columns = [_offsets(shape, strides, itemsize, lead) for shape, strides in operands]
+    inner = mask[-1] * mask[-2]
+    columns.insert(3, _offsets(mask, _contiguous(mask, inner), 1, lead))
+    if len(columns) == 4:
+        columns.append(columns[0])
+    table = np.ascontiguousarray(np.stack([*[c[order] for c in columns], order], 1))
+    names = ("q_row", "k_row", "v_row", "g_row")
+    rows = dict.fromkeys(names, 0) | {
+        n: strides[-2] // itemsize for n, (_, strides) in zip(names, operands)
+    }
+    blocks = -(-q[-2] // wide)
+    group = prod(lead) // prod(keys_lead)
+    sizes = {
+        "blocks": blocks, "queries": q[-2], "keys": k[-2], "depth": q[-1], "width": v[-1],
+        "group": group, **rows,
+    }  # fmt: skip
+    return _Plan(lead, keys_lead, group, blocks, wide, table, sizes)
+
+
+def _grouped(lead: Sizes, keys_lead: Sizes) -> NDArray[np.int64]:
+    """The heads in an order in which those that share keys stand together."""
+    shared = [n == 1 != m for n, m in zip(keys_lead, lead)]
+    axes = sorted(range(len(lead)), key=lambda i: shared[i])
+    numbers = np.arange(prod(lead), dtype=np.int64).reshape(lead)
+    return numbers.transpose(axes).reshape(-1)
+
+
+def _contiguous(shape: Sizes, inner: int) -> Sizes:
+    """The strides of leading axes over matrices of `inner` elements, side by side."""
+    steps = [inner * prod(shape[i + 1 : -2]) for i in range(len(shape) - 2)]
+    return (*steps, 0, 0)
+
+
+def _offsets(shape: Sizes, strides: Sizes, itemsize: int, lead: Sizes) -> NDArray[np.int64]:
+    """Where the matrices of a stack begin, in elements, for each place of the leading axes."""
+    at = np.zeros((1,) * len(lead), np.int64)
+    own = shape[:-2]
+    for i, (n, s) in enumerate(zip(own, strides)):
+        axis = i + len(lead) - len(own)
+        steps = np.arange(n, dtype=np.int64) * (s // itemsize if n > 1 else 0)
+        at = at + steps.reshape([-1 if j == axis else 1 for j in range(len(lead))])
+    return np.broadcast_to(at, lead).reshape(-1)
+
+
+def _read_mask(
+    mask: Array, queries: int, keys: int, wide: int, dtype: np.dtype[Any]
+) -> tuple[Array, int, int]:
+    """The mask with keys first, in units of log2; 0: none, 1: by query and key, 2: by key alone."""
+    if mask.size == 1 and _passes(mask):
+        return mask, 0, 0
+    if mask.dtype == np.bool_:
+        added = np.where(mask, dtype.type(0), dtype.type(-np.inf))
+    else:
+        added = mask.astype(dtype) * dtype.type(_LOG2_E)
+    lead = added.shape[:-2]
+    if added.shape[-2] == 1:
+        by_key = np.broadcast_to(added, (*lead, 1, keys)).swapaxes(-1, -2)
+        return np.ascontiguousarray(by_key), 2, 1
+    padded = wide * -(-queries // wide)
+    full = np.zeros((*lead, keys, padded), dtype)
+    full[..., :queries] = np.broadcast_to(added, (*lead, queries, keys)).swapaxes(-1, -2)
+    return full, 1, padded
+
+
+def _passes(mask: Array) -> bool:
+    return bool(mask.reshape(())) if mask.dtype == np.bool_ else not mask.reshape(())
+
+
+def _rows(x: Array) -> Array:
+    """x with the elements of a row side by side, and rows that do not overlap backwards."""
+    good = x.strides[-1] == x.itemsize or x.shape[-1] == 1
+    return x if good and all(s >= 0 for s in x.strides) else np.ascontiguousarray(x)
+
+
+def _aligned(*arrays: Array) -> bool:
+    return all(s % a.itemsize == 0 for a in arrays for s in a.strides)
+
+
+def _fits(mask: Array, *operands: Array) -> bool:
+    return (
+        len({a.dtype for a in operands}) == 1
+        and all(a.size for a in (mask, *operands))
+        and _aligned(*operands)
+    )
+
+
+def _prepare(mask: Array, *operands: Array) -> tuple[_Plan, tuple[Array, int, int]]:
+    """operands: q, k, v, and g where there is one."""
+    q, k = operands[:2]
+    lanes = host().vector_bytes // q.itemsize
+    wide = loops.STRIPS * loops.VECTORS * lanes
+    read = _read_mask(mask, q.shape[-2], k.shape[-2], wide, q.dtype)
+    given = tuple([(a.shape, a.strides) for a in operands])
+    return _plan(lanes, q.itemsize, read[0].shape, given), read
+
+
+def _run(
+    name: str, plan: _Plan, read: tuple[Array, int, int], causal: bool, scale: float,
+    operands: tuple[Array, ...], items: int, words: int, **fields: int,
+) -> None:  # fmt: skip
+    q, k, v = operands[:3]
+    mask, kind, row = read
+    scales = np.array([scale * _LOG2_E, scale], q.dtype)
+    workers = min(items, 4 * host().cores)
+    words = -(-words // 64) * 64
+    job = loops.JOB.fill(
+        **plan.sizes, workers=workers, items=items, causal=causal, mask_kind=kind, mask_row=row,
+        q=address(q), k=address(k), v=address(v), mask=address(mask), scale=address(scales),
+        heads=address(plan.heads), scratch=memory.scratch(workers * words * q.itemsize),
+        scratch_step=words, **fields,
+    )  # fmt: skip
+    _entry(_ELEMENT[q.dtype.name], name)(address(job))
+
+
+def attention(q: Array, k: Array, v: Array, mask: Array, causal: bool, scale: float) -> Any:
+    """See `funct.kernels.attention.attention`."""
+    if not _fits(mask, q, k, v):
+        return NotImplemented
+    operands = q, k, v = tuple([_rows(a) for a in (q, k, v)])
+    plan, read = _prepare(mask, *operands)
+    queries, depth, width = q.shape[-2], q.shape[-1], v.shape[-1]
+    out = memory.fresh((*plan.lead, queries, width), q.dtype)
+    lse = memory.fresh((*plan.lead, queries), q.dtype)
+    strip = plan.wide // loops.STRIPS
+    _run(
+        "attend", plan, read, causal, scale, operands, items=len(plan.heads) * plan.blocks,
+        words=(depth + width + 2) * plan.wide + (loops.BLOCK + 1) * strip, o=address(out),
+        lse=address(lse), splits=1, g=0, delta=0, dq=0, dk=0, dv=0, depth_padded=0, width_padded=0,
+    )  # fmt: skip
+    return out, lse
+
+
+def attention_pull(
+    q: Array, k: Array, v: Array, mask: Array, lse: Array, g: Array, delta: Array, causal: bool,
+    scale: float,
+) -> Any:  # fmt: skip
+    """See `funct.kernels.attention.attention_pull`."""
+    if not _fits(mask, q, k, v, lse, g, delta):
+        return NotImplemented
+    operands = q, k, v, g = tuple([_rows(a) for a in (q, k, v, g)])
+    plan, read = _prepare(mask, *operands)
+    queries, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
+    lse, delta = (
+        np.ascontiguousarray(np.broadcast_to(x, (*plan.lead, queries))) for x in (lse, delta)
+    )
+    groups = len(plan.heads) // plan.group
+    splits = min(-(-_SPLITS // groups), plan.group * plan.blocks)
+    pad = 2 * host().vector_bytes // q.itemsize
+    wide = (-(-depth // pad) * pad, -(-width // pad) * pad)
+    dq = memory.fresh((*plan.lead, queries, depth), q.dtype)
+    dk, dv = (memory.fresh((groups, splits, keys, n), q.dtype) for n in wide)
+    _run(
+        "attend_back", plan, read, causal, scale, operands, items=groups * splits,
+        words=plan.wide * (2 * depth + width + sum(wide) + 2 * loops.BLOCK + 2), o=0,
+        lse=address(lse), splits=splits, g=address(g), delta=address(delta), dq=address(dq),
+        dk=address(dk), dv=address(dv), depth_padded=wide[0], width_padded=wide[1],
+    )  # fmt: skip
+    dk, dv = _gathered(dk, depth, plan.keys_lead), _gathered(dv, width, plan.keys_lead)
+    dk *= q.dtype.type(scale)
+    return reduced(dq, q.shape), reduced(dk, k.shape), reduced(dv, v.shape)
+
+
+def _gathered(parts: Array, columns: int, lead: Sizes) -> Array:
+    """The sum of what the tasks of a head found, in their order."""
+    whole = parts[:, 0, :, :columns] if parts.shape[1] == 1 else None
+    if whole is None:
+        whole = np.add.reduce(parts[..., :columns], 1)
+    return np.ascontiguousarray(whole).reshape(*lead, parts.shape[2], columns)

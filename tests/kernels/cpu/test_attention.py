@@ -1,0 +1,181 @@
+"""The kernel of attention is its plain implementation, in less memory, with bits of its own."""
+
+import importlib.util
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import attention as plain
+from funct.kernels import table
+from funct.kernels.cpu import attention as fast
+from funct.kernels.cpu import scratch
+from funct.settings import config
+
+pytestmark = pytest.mark.skipif(
+    not table.available() >= {"llvm", "avx2", "fma"}, reason="the kernel needs AVX2 and FMA"
+)
+
+ALWAYS = np.ones((1, 1), np.bool_)
+LEADS = [
+    ((), ()), ((2,), (2,)), ((2, 3), (2, 3)), ((2, 4), (2, 1)), ((3,), ()), ((), (2,)),
+    ((2, 1), (1, 3)),
+]  # fmt: skip
+
+
+def _guarded() -> Any:
+    path = Path(__file__).with_name("guarded.py")
+    spec = importlib.util.spec_from_file_location("guarded", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+guarded = _guarded()
+
+
+def masks(rng, kind, lead, queries, keys, dtype):
+    """A mask of a kind; every query of the boolean ones but the last sees something."""
+    if kind == "none":
+        return ALWAYS
+    if kind == "keys":
+        return rng.random((*lead[:1], *(1,) * max(len(lead) - 1, 0), 1, keys)) > 0.3
+    full = rng.random((queries, keys)) > 0.4
+    full[-1] = False
+    if kind == "full":
+        return full
+    if kind == "each":
+        return rng.random((*lead, queries, keys)) > 0.4
+    return np.where(full, rng.standard_normal((queries, keys)), -np.inf).astype(dtype)
+
+
+def near(found, expected, dtype):
+    """Equal up to a few ulp of the largest element; infinities and NaN alike."""
+    assert found.shape == expected.shape
+    assert found.dtype == dtype
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~finite], expected[~finite])
+    scale = 1 + abs(expected[finite]).max(initial=0)
+    assert abs(found[finite] - expected[finite]).max(initial=0) <= 60 * np.finfo(dtype).eps * scale
+
+
+@given(data=st.data())
+def test_kernel_is_the_plain_implementation(data):
+    draw = data.draw
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    lead, keys_lead = draw(st.sampled_from(LEADS))
+    queries, keys = (draw(st.sampled_from([1, 2, 7, 24, 65, 97, 200])) for _ in range(2))
+    depth, width = (draw(st.sampled_from([1, 3, 8, 16, 33, 64])) for _ in range(2))
+    causal, kind = draw(st.booleans()), draw(st.sampled_from(["none", "keys", "full", "each", "f"]))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    both = np.broadcast_shapes(lead, keys_lead)
+    mask = masks(rng, kind, both, queries, keys, dtype)
+    q, k, v = (
+        rng.standard_normal((*own, n, m)).astype(dtype)
+        for own, n, m in (
+            (lead, queries, depth), (keys_lead, keys, depth), (keys_lead, keys, width),
+        )
+    )  # fmt: skip
+    if draw(st.booleans()):  # rows far apart, as of heads that were split off
+        wide = np.zeros((*q.shape[:-1], depth + 5), dtype)
+        wide[..., 2 : 2 + depth] = q
+        q = wide[..., 2 : 2 + depth]
+    scale = draw(st.sampled_from([depth**-0.5, 1.0, -0.3]))
+    out, lse = plain.plain_attention(q, k, v, mask, causal, scale)
+    found = fast.attention(q, k, v, mask, causal, scale)
+    near(found[0], out, dtype)
+    near(found[1], lse, dtype)
+    g = rng.standard_normal(out.shape).astype(dtype)
+    rest = (lse, g, rng.standard_normal(lse.shape).astype(dtype), causal, scale)
+    expected = plain.plain_attention_pull(q, k, v, mask, *rest)
+    for a, b in zip(fast.attention_pull(q, k, v, mask, *rest), expected, strict=True):
+        near(a, b, dtype)
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+@pytest.mark.parametrize(("queries", "keys", "depth", "width"), [(1, 1, 1, 1), (25, 67, 9, 5)])
+def test_nothing_outside_of_the_arrays_is_touched(queries, keys, depth, width, at_end, monkeypatch):
+    """Results too lie between pages that may not be touched, and are NaN before."""
+    rng = np.random.default_rng(3)
+    shapes = (queries, depth), (keys, depth), (keys, width), (queries, width), (queries,)
+    arrays = [rng.standard_normal((2, *s)).astype("f4") for s in shapes]
+    q, k, v, g, delta = (guarded.copy(a, at_end=at_end) for a in arrays)
+    mask = guarded.copy(rng.random((queries, keys)) > 0.3, at_end=at_end)
+    monkeypatch.setattr(
+        scratch, "fresh", lambda shape, dtype: guarded.empty(shape, dtype, at_end=at_end)
+    )
+    for causal in (False, True):
+        out, lse = fast.attention(q, k, v, mask, causal, 0.5)
+        near(out, plain.plain_attention(q, k, v, mask, causal, 0.5)[0], np.float32)
+        given = (q, k, v, mask, lse, g, delta, causal, 0.5)
+        for a, b in zip(fast.attention_pull(*given), plain.plain_attention_pull(*given)):
+            near(a, b, np.float32)
+
+
+def test_nan_stays_in_its_rows():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((2, 50, 16)).astype("f4") for _ in range(3))
+    q[0, 3, 2] = np.nan
+    out, _ = fast.attention(q, k, v, ALWAYS, False, 1.0)
+    assert np.isnan(out[0, 3]).all()
+    assert np.isfinite(np.delete(out, 3, 1)).all()
+    v[1, 7] = np.inf
+    out, _ = fast.attention(q, k, v, ALWAYS, False, 1.0)
+    assert (out[1] == np.inf).all()
+
+
+def test_scores_of_any_size():
+    """Far above what exp could take, and far below."""
+    q = np.array([[[1000.0], [-1000.0], [0.0]]], "f4")
+    k = np.array([[[1000.0], [999.0], [-5.0]]], "f4")
+    v = np.array([[[1.0], [2.0], [3.0]]], "f4")
+    out, lse = fast.attention(q, k, v, ALWAYS, False, 1.0)
+    near(out, np.array([[[1.0], [3.0], [2.0]]], "f4"), np.float32)
+    np.testing.assert_allclose(lse, [[1e6, 5e3, np.log(3)]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_bits_do_not_depend_on_the_number_of_threads(causal):
+    rng = np.random.default_rng(1)
+    q, k, v, g = (rng.standard_normal((3, 300, 32)).astype("f4") for _ in range(4))
+    before, found = config.threads, []
+    try:
+        for threads in (1, 2):
+            config.threads = threads
+            out, lse = fast.attention(q, k, v, ALWAYS, causal, 0.2)
+            delta = np.sum(g * out, -1)
+            found.append((out, *fast.attention_pull(q, k, v, ALWAYS, lse, g, delta, causal, 0.2)))
+    finally:
+        config.threads = before
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_memory_grows_with_the_length_alone():
+    """4096 queries by 4096 keys would be 64 MiB of weights."""
+    q = np.zeros((1, 4096, 16), "f4")
+    out, lse = fast.attention(q, q, q, ALWAYS, True, 1.0)
+    tracemalloc.start()
+    try:
+        fast.attention(q, q, q, ALWAYS, True, 1.0)
+        fast.attention_pull(q, q, q, ALWAYS, lse, q, lse, True, 1.0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 << 20
+    assert out.shape == q.shape
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 8), (2, 0, 8), (2, 4, 0)])
+def test_nothing_is_left_to_the_plain_implementation(shape):
+    q = np.zeros(shape, "f4")
+    assert fast.attention(q, q, q, ALWAYS, False, 1.0) is NotImplemented
+    out, lse = plain.attention(q, q, q, ALWAYS, False, 1.0)
+    assert out.shape == shape
+    assert lse.shape == shape[:-1]
