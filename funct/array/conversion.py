@@ -59,6 +59,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return obj
     if obj.__class__ in _NUMBERS and copy is not False:
         return wrap(number("asarray", obj, dtype))
+    if dtype is None and copy is None:
+        known = _plain(obj)
+        if known is not None:
+            return wrap(known)
     if hasattr(obj, "__funct_array__"):
         obj = obj.__funct_array__()
     if isinstance(obj, Tensor):
@@ -73,6 +77,18 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         found = from_dlpack(obj)
         return found if dtype is None else ops.astype(found, dtype)
     return wrap(_converted("asarray", obj, dtype))
+
+
+def _plain(obj: Any) -> Any:
+    """A copy of an ndarray of a dtype that arrays have, or of a list of floats; else None."""
+    if obj.__class__ is np.ndarray:
+        return obj.copy("K") if obj.dtype in DTYPES else None
+    if obj.__class__ is not list:
+        return None
+    for v in obj:
+        if v.__class__ is not float:
+            return None
+    return np.array(obj)
 
 
 def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:

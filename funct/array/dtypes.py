@@ -10,6 +10,8 @@ beside them takes their dtype, as beside any other.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -99,7 +101,24 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 
 def result_type(*arrays_scalars_and_dtypes: Any) -> Any:
     """The dtype that the operands promote to; Python numbers adopt the others' dtype."""
-    given = [_promotable(a) for a in arrays_scalars_and_dtypes]
+    key: list[Any] = []
+    for a in arrays_scalars_and_dtypes:
+        if a.__class__ is float:
+            key.append(float)
+        elif isinstance(a, Value):
+            key.append(a.dtype)
+        else:
+            return _promoted(arrays_scalars_and_dtypes)
+    return _known_promotion(*key)
+
+
+@functools.cache
+def _known_promotion(*kinds: Any) -> DType:
+    return _promoted([1.0 if k is float else k for k in kinds])
+
+
+def _promoted(operands: Sequence[Any]) -> DType:
+    given = [_promotable(a) for a in operands]
     if not given:
         raise ArgumentError("result_type: at least one array, number or dtype is needed")
     kinds = [a for a in given if isinstance(a, np.dtype)]
@@ -145,6 +164,11 @@ class FloatLimits:
 def finfo(type: Any, /) -> FloatLimits:
     """Limits of a floating dtype or of an array's; those of its parts for a complex one."""
     dtype = type.dtype if isinstance(type, Value) else as_dtype("finfo", type)
+    return _float_limits(dtype)
+
+
+@functools.cache
+def _float_limits(dtype: DType) -> FloatLimits:
     if dtype not in INEXACT:
         raise DTypeError(f"finfo: dtype must be floating, got {dtype}")
     info: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
@@ -167,6 +191,11 @@ class IntegerLimits:
 def iinfo(type: Any, /) -> IntegerLimits:
     """Limits of an integer dtype or of an array's."""
     dtype = type.dtype if isinstance(type, Value) else as_dtype("iinfo", type)
+    return _integer_limits(dtype)
+
+
+@functools.cache
+def _integer_limits(dtype: DType) -> IntegerLimits:
     if dtype not in _KINDS["integral"]:
         raise DTypeError(f"iinfo: dtype must be of integers, got {dtype}")
     info: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]

@@ -8,8 +8,10 @@ import numpy as np
 
 from funct import ops
 from funct.array.conversion import as_tensor, as_tensors, asarray
+from funct.array.direct import direct
 from funct.array.dtypes import result_type
 from funct.errors import ArgumentError
+from funct.kernels import elementwise as kernels
 
 __all__ = ["clip", "positive", "select"]
 
@@ -19,6 +21,7 @@ def positive(x: Any, /) -> Any:
     return x
 
 
+@direct(kernels.clip)
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """x limited to [min, max], in x's dtype; None leaves a side open.
 

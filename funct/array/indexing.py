@@ -43,17 +43,22 @@ def selected(data: Any, key: Any) -> Any:
             at = key.data
             known = at.dtype.kind == "i" or (at.dtype.kind == "b" and at.ndim)
             return _in_order(data[at]) if known else None
-        keys = key if key.__class__ is tuple else (key,)
-        arrays = [k for k in keys if k.__class__ not in BASIC]
+        if key.__class__ is not tuple:
+            return data[key] if key.__class__ in BASIC else None
+        bare, arrays, ints = [], 0, False
+        for k in key:
+            if k.__class__ in BASIC:
+                bare.append(k)
+                ints = ints or k.__class__ is int
+            elif k.__class__ is families.Array and k.data.dtype.kind == "i":
+                bare.append(k.data)
+                arrays += 1
+            else:
+                return None
         if not arrays:
             return data[key]
-        if {k.__class__ for k in arrays} != {families.Array}:
-            return None
-        first = keys[0] is arrays[0] or (len(arrays) == 1 and int not in map(type, keys))
-        if not first or {k.data.dtype.kind for k in arrays} != {"i"}:
-            return None
-        bare = [k.data if k.__class__ is families.Array else k for k in keys]
-        return _in_order(data[tuple(bare)])
+        first = key[0].__class__ is families.Array or (arrays == 1 and not ints)
+        return _in_order(data[tuple(bare)]) if first else None
     except (IndexError, TypeError, ValueError):
         return None  # `index` refuses by name
 

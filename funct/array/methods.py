@@ -72,22 +72,24 @@ class Methods(Value):
 
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """x in another dtype."""
+        if copy and device is None:
+            return _xp.astype(self, dtype)
         return _xp.astype(self, dtype, copy=copy, device=device)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
         """The elements in another shape, given as one tuple or as several ints."""
-        return _xp.reshape(self, _one_or_many(shape), copy=copy)
+        given = _one_or_many(shape)
+        return _xp.reshape(self, given) if copy is None else _xp.reshape(self, given, copy=copy)
 
     def ravel(self) -> Any:
         """The elements in one axis."""
-        return _xp.reshape(self, (-1,))
+        return _xp.ravel(self)
 
     flatten = ravel
 
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed where none is given."""
-        order = _one_or_many(axes) if axes else None
-        return _xp.permute_dims(self, tuple(range(self.ndim))[::-1] if order is None else order)
+        return _xp.transpose(self, _one_or_many(axes)) if axes else _xp.transpose(self)
 
     def squeeze(self, axis: Any = None) -> Any:
         """Without axes of length 1: all of them, or those given."""
@@ -101,7 +103,7 @@ class Methods(Value):
 
     def conj(self) -> Any:
         """The complex conjugate."""
-        return _xp.conj(self)
+        return self if self.dtype.kind in "fiu" else _xp.conj(self)
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """x limited to [min, max]."""
@@ -115,6 +117,8 @@ class Methods(Value):
         """Sum over axes."""
         if out is not None:
             raise _unused("sum", "out", out)
+        if dtype is None and not keepdims:
+            return _xp.sum(self) if axis is None else _xp.sum(self, axis=axis)
         return _xp.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def prod(
@@ -123,6 +127,8 @@ class Methods(Value):
         """Product over axes."""
         if out is not None:
             raise _unused("prod", "out", out)
+        if dtype is None and not keepdims:
+            return _xp.prod(self) if axis is None else _xp.prod(self, axis=axis)
         return _xp.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(
@@ -133,6 +139,8 @@ class Methods(Value):
             raise _unused("mean", "dtype", dtype)
         if out is not None:
             raise _unused("mean", "out", out)
+        if axis is None and not keepdims:
+            return _xp.mean(self)
         return _xp.mean(self, axis=axis, keepdims=keepdims)
 
     def std(
@@ -150,48 +158,62 @@ class Methods(Value):
         """The largest element over axes."""
         if out is not None:
             raise _unused("max", "out", out)
+        if axis is None and not keepdims:
+            return _xp.max(self)
         return _xp.max(self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The smallest element over axes."""
         if out is not None:
             raise _unused("min", "out", out)
+        if axis is None and not keepdims:
+            return _xp.min(self)
         return _xp.min(self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Position of the largest element."""
         if out is not None:
             raise _unused("argmax", "out", out)
+        if axis is None and not keepdims:
+            return _xp.argmax(self)
         return _xp.argmax(self, axis=axis, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Any:
         """Position of the smallest element."""
         if out is not None:
             raise _unused("argmin", "out", out)
+        if axis is None and not keepdims:
+            return _xp.argmin(self)
         return _xp.argmin(self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether all elements over axes are true."""
         if out is not None:
             raise _unused("all", "out", out)
+        if axis is None and not keepdims:
+            return _xp.all(self)
         return _xp.all(self, axis=axis, keepdims=keepdims)
 
     def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """Whether any element over axes is true."""
         if out is not None:
             raise _unused("any", "out", out)
+        if axis is None and not keepdims:
+            return _xp.any(self)
         return _xp.any(self, axis=axis, keepdims=keepdims)
 
     def cumsum(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
         """Sums up to each element; over all elements where axis is None."""
         if out is not None:
             raise _unused("cumsum", "out", out)
+        if axis is None and dtype is None and self.ndim == 1:
+            return _xp.cumulative_sum(self)
         x = self.ravel() if axis is None else self
         return _xp.cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
 
     def argsort(self, axis: int = -1) -> Any:
         """Positions of the elements in rising order."""
-        return _xp.argsort(self, axis=axis)
+        return _xp.argsort(self) if axis == -1 else _xp.argsort(self, axis=axis)
 
     def nonzero(self) -> Any:
         """Positions of the elements that are not 0, one array per axis."""
@@ -199,4 +221,6 @@ class Methods(Value):
 
     def dot(self, other: Any, /) -> Any:
         """Product with another array: the last axis with the next to last, or the only one."""
-        return self @ other if self.ndim and np.ndim(other) else self * other
+        if self.ndim and (other.ndim if isinstance(other, Value) else np.ndim(other)):
+            return _xp.matmul(self, other)
+        return _xp.multiply(self, other)

@@ -47,6 +47,7 @@ def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any
     return _arg(ops.argmin, "argmin", x, axis, keepdims)
 
 
+@direct(kernels.nonzero, gives=tuple)
 def nonzero(x: Any, /) -> tuple[Any, ...]:
     """Indices of the non-zero elements, one 1-D array per axis; asks for concrete values."""
     x = as_tensor("nonzero", x)

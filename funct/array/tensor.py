@@ -266,7 +266,7 @@ class Array(Tensor):
         return self.data.size
 
     def __getitem__(self, key: Any, /) -> Tensor:
-        if key.__class__ is int or key.__class__ is slice:
+        if key.__class__ is int or key.__class__ is slice or key is None or key is Ellipsis:
             try:
                 return wrap(self.data[key])  # a view; nothing is traced at level 0
             except (IndexError, TypeError, ValueError):

@@ -40,7 +40,7 @@ def pdtrc(k: Any, m: Any) -> Any:
 
 def pdtri(k: Any, y: Any) -> Any:
     """The m with pdtr(k, m) = y."""
-    return _known(find("pdtri")(k, y))
+    return _known(find("pdtri")(k, y)) if k.__class__ is int else None  # else it warns
 
 
 def chdtrc(v: Any, x: Any) -> Any:

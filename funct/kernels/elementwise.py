@@ -7,11 +7,12 @@ also C99 Annex G.
 
 from __future__ import annotations
 
+from math import isinf
 from typing import Any
 
 import numpy as np
 
-__all__ = ["expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
+__all__ = ["clip", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
 
 
 def is_ufunc(raw: Any) -> bool:
@@ -31,21 +32,44 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
 
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
-    if _kind(x) not in "fV" and _kind(y) not in "fV":  # V: the narrow dtypes of ml_dtypes
+    whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
+        y.__class__ is int or _kind(y) not in "fV"
+    )
+    if whole or not (_has_infinity(x) or _has_infinity(y)):
         return np.floor_divide(x, y, out)
     edge = np.isinf(x) | np.isinf(y)
-    if not np.count_nonzero(edge):
-        return np.floor_divide(x, y, out)
     with np.errstate(invalid="ignore"):
         z = np.asarray(np.floor_divide(x, y))
         np.divide(x, y, out=z, where=edge)
     return z if out is None else _put(out, True, z)
 
 
+def _has_infinity(x: Any) -> bool:
+    if x.__class__ is float or x.__class__ is int:
+        return isinf(x)
+    return bool(np.count_nonzero(np.isinf(x)))
+
+
 def _put(y: Any, where: Any, values: Any) -> Any:
     y = np.asarray(y)
     np.copyto(y, values, where=where)
     return y
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+    """x of floats limited by floats; None for others."""
+    if x.dtype.kind != "f":
+        return None
+    y = x
+    if min is not None:
+        if min.__class__ is not float:
+            return None
+        y = np.maximum(y, min)
+    if max is not None:
+        if max.__class__ is not float:
+            return None
+        y = np.minimum(y, max)
+    return y if y is not x else None
 
 
 def rint(x: Any, /, out: Any = None) -> Any:

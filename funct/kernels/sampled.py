@@ -20,7 +20,9 @@ def interp(
         return None
     if period is not None or xp.size < 2:
         return None
-    if not math.isfinite(fp.dot(fp)) or not math.isfinite(xp[0] - xp[-1]):
+    if np.count_nonzero(np.isfinite(fp)) < fp.size or not math.isfinite(xp[0]):
+        return None
+    if not math.isfinite(xp[-1]):
         return None
     return np.interp(x, xp, fp, left, right)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "argsort", "digitize", "one_hot", "segment_sum", "sort", "top_k", "unique_all",
+    "argsort", "digitize", "nonzero", "one_hot", "segment_sum", "sort", "top_k", "unique_all",
     "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
@@ -49,6 +49,11 @@ def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = 
         return None
     at = _turned(x, axis).argsort(axis, "stable")
     return x.shape[axis] - 1 - _turned(at, axis)
+
+
+def nonzero(x: Any) -> Any:
+    """Indices of the elements that are not 0."""
+    return x.nonzero() if x.ndim else None
 
 
 def top_k(x: Any, k: int, *, axis: int = -1) -> Any:
