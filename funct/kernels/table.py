@@ -55,6 +55,7 @@ class Row:
 
 _CPU = "funct.kernels.cpu."
 _REAL = ("float32", "float64")
+_SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _WIDE = ("llvm", "avx2", "fma")
 
 ROWS = (
@@ -73,6 +74,8 @@ ROWS = (
     Row("convolution_weight", _CPU + "depthwise:convolution_weight", _REAL, _WIDE, 1 << 20),
     Row("convolution_weight", _CPU + "weight_gradient:convolution_weight", _REAL, _WIDE, 1 << 23),
     Row("convolution_weight", "funct.kernels.convolution:plain_convolution_weight"),
+    Row("integer_matmul", _CPU + "products:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 21),
+    Row("integer_matmul", "funct.kernels.products:integer_matmul"),
 )
 
 _only: ContextVar[frozenset[str] | None] = ContextVar("funct.kernels.only", default=None)

@@ -198,7 +198,15 @@ def _define_pack(module: Module, element: str) -> None:
             def zero(i: Value) -> None:
                 f.store(f.constant(scalar, 0), f.at(row, i, element))
 
-            each(f, 0, real, lane)
+            def adjacent() -> list[Value]:
+                copy(f, row, here, real * scalar.bytes)
+                return []
+
+            def apart() -> list[Value]:
+                each(f, 0, real, lane)
+                return []
+
+            f.branch(f.eq(lane_step, 1), adjacent, apart)
             each(f, real, wide, zero)
 
         each(f, 0, job.n_taps, tap)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import host
-from funct.kernels.cpu import bands
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.axes import Batch, adjoint_axis, axis, three
-from funct.kernels.cpu.dots import DOTS, supported
-from funct.kernels.cpu.geometry import Plan, plan
-from funct.kernels.cpu.record import address
-from funct.kernels.cpu.tile import most_rows, tile_table
+from funct.kernels.cpu.axes import adjoint_axis, axis, three
+from funct.kernels.cpu.panels import batch_of, convolve, packed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +20,6 @@ Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
-_SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 
 def convolution(
@@ -86,55 +78,11 @@ def _run(
     x: NDArray[Any], w: NDArray[Any], axes: tuple[Any, ...], groups: int, channels: int,
     outputs: int, steps: tuple[int, int], size: Sizes,
 ) -> NDArray[Any]:  # fmt: skip
-    me = host()
-    dot = DOTS[_ELEMENT[x.dtype.name]]
-    width = supported(dot, me)
-    lanes = width // x.itemsize
-    batch = Batch(len(x), groups, channels, outputs, x.itemsize, lanes, me.cores)
-    one = axis(1, 1, 1, 1, 0, 1)
+    dot = _ELEMENT[x.dtype.name]
+    batch = batch_of(len(x), groups, channels, outputs, dot)
+    places = three(axes, axis(1, 1, 1, 1, 0, 1))
     kernel = three(w.shape[2:], 1)
-    made = plan(batch, three(axes, one), kernel)
-    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
+    panels = packed(np.ascontiguousarray(w), dot, batch, places, kernel, steps)
     y = memory.fresh((len(x), groups * outputs, *size), x.dtype)
-    fields = made.fields
-    # the weights' panels, then each task's scratch
-    room = memory.scratch(
-        (made.weight_words + fields["tasks"] * fields["scratch_step"] + 32) * x.itemsize
-    )
-    _pack(made, batch, kernel, w, steps, room, dot.name)
-    after = room + -(-made.weight_words * x.itemsize // 64) * 64
-    job = bands.JOB.fill(
-        **fields, x=address(x), y=address(y), weights=room, scratch=after,
-        most_rows=most_rows(width), tiles=address(tile_table(dot.name, width)),
-    )  # fmt: skip
-    _entry(dot.name, "convolve")(address(job))
+    convolve(np.ascontiguousarray(x), panels, y, dot, batch, places, kernel)
     return y
-
-
-def _pack(
-    made: Plan, batch: Batch, kernel: tuple[int, int, int], w: NDArray[Any], steps: tuple[int, int],
-    to: int, dot: str,
-) -> None:  # fmt: skip
-    """Lay w out as panels: for each class (group, block of outputs, tap, k, lane)."""
-    lane_step, depth_step = steps
-    run, run_step = 1, 0
-    if made.merged >= 0:
-        run, run_step = kernel[made.merged], prod(kernel[made.merged + 1 :])
-    depths = np.add.outer(
-        np.arange(run) * run_step, np.arange(batch.group_channels) * depth_step
-    ).ravel()
-    blocks = -(-batch.group_outputs // (2 * batch.lanes))
-    for taps, panel in made.panels:
-        table = np.array(taps, np.int64)
-        job = bands.PACK.fill(
-            tasks=blocks * batch.groups, source=address(w), to=to + panel * w.itemsize,
-            blocks=blocks, real=batch.group_outputs, lanes=batch.lanes, vectors=2,
-            depth=len(depths), n_taps=len(taps), lane_step=lane_step,
-            group_step=w.size // batch.groups, depths=address(depths), taps=address(table),
-        )  # fmt: skip
-        _entry(dot, "pack")(address(job))
-
-
-@functools.cache
-def _entry(dot: str, name: str) -> Any:
-    return _SIGNATURE(bands.entry(dot, host(), False, name))

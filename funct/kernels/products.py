@@ -1,0 +1,62 @@
+"""Products of matrices, by BLAS where it has the dtype, else by something better than slow loops.
+
+NumPy multiplies integers and half-precision floats one by one, a hundred times slower than BLAS
+does float32. Half precision is summed in float32 here and rounded once. Integers wrap around, as
+in NumPy: in machine code, or in BLAS's float64 where no sum can leave what it holds exactly.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels import table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["integer_matmul", "matmul"]
+
+_BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
+_HALF = np.dtype(np.float16)
+_INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
+_FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
+_DOUBLE_EXACT = 2**53
+
+
+def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y, with the shapes and dtypes of `numpy.matmul`.
+
+    Raises: ValueError: if the shapes do not fit.
+    """
+    if x.dtype in _BLAS:
+        if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
+            # one product instead of one per matrix of x
+            return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
+        return np.matmul(x, y)
+    if x.dtype == _HALF and y.dtype == _HALF:
+        wide = matmul(x.astype(np.float32), y.astype(np.float32))
+        return wide.astype(np.float16)
+    if x.ndim > 1 and y.ndim > 1 and x.dtype in _INTEGERS and y.dtype in _INTEGERS:
+        dtype = np.result_type(x.dtype, y.dtype)
+        work = prod(x.shape) * y.shape[-1]
+        if work > _FEW and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:
+            x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
+            return table.call("integer_matmul", dtype, 2 * work, x, y)
+    return np.matmul(x, y)
+
+
+def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """x @ y of one integer dtype, modulo its range: by float64 if that is exact, else by NumPy."""
+    if x.size and y.size and _largest(x) * _largest(y) * x.shape[-1] < _DOUBLE_EXACT:
+        exact = matmul(x.astype(np.float64), y.astype(np.float64))
+        wide = exact.astype(np.int64)
+        return wide.astype(x.dtype)
+    product: NDArray[Any] = np.matmul(x, y)
+    return product
+
+
+def _largest(x: NDArray[Any]) -> int:
+    return max(abs(int(x.min())), abs(int(x.max())))

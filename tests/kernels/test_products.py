@@ -1,0 +1,89 @@
+"""Products of matrices: NumPy's values and dtypes for everything, integers modulo their range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import table
+from funct.kernels.cpu import products as fast
+from funct.kernels.products import integer_matmul, matmul
+
+INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+here = pytest.mark.skipif(
+    not table.available().issuperset(("llvm", "avx2")), reason="the processor lacks AVX2"
+)
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Of two stacks of matrices that can be multiplied."""
+    m, k, n = (draw(st.sampled_from([0, 1, 2, 4, 5, 7, 8, 9, 17, 33])) for _ in range(3))
+    lead = draw(st.sampled_from([((), ()), ((3,), ()), ((3,), (3,)), ((2, 1), (3,)), ((), (2,))]))
+    return (*lead[0], m, k), (*lead[1], k, n)
+
+
+def whole_range(shape: Any, dtype: str, seed: int) -> np.ndarray[Any, Any]:
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(seed)
+    return rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+
+
+@given(shapes(), st.sampled_from(INTEGERS), st.booleans())
+def test_integers_wrap_around_as_in_numpy(given: Any, dtype: str, turned: bool) -> None:
+    """Whatever computes them, and also of transposed views."""
+    x, y = (whole_range(shape, dtype, k) for k, shape in enumerate(given))
+    if turned and y.ndim == 2:
+        y = np.asfortranarray(y)
+    expected = np.matmul(x, y)
+    found = [matmul(x, y), integer_matmul(x, y)]
+    if table.available().issuperset(("llvm", "avx2")):
+        found.append(fast.integer_matmul(x, y))
+    for z in found:
+        if z is not NotImplemented:
+            np.testing.assert_array_equal(z, expected, strict=True)
+
+
+@here
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_large_integer_products(dtype: str) -> None:
+    """Through the table, over several bands."""
+    x, y = whole_range((3, 70, 130), dtype, 1), whole_range((130, 75), dtype, 2)
+    np.testing.assert_array_equal(matmul(x, y), np.matmul(x, y), strict=True)
+
+
+@pytest.mark.parametrize(
+
+)
+def test_mixed_dtypes_are_numpys(x: str, y: str) -> None:
+    a = np.random.default_rng(0).integers(0, 2, (40, 30)).astype(x)
+    b = np.random.default_rng(1).integers(0, 2, (30, 50)).astype(y)
+    np.testing.assert_array_equal(matmul(a, b), np.matmul(a, b), strict=True)
+
+
+def test_half_precision_is_summed_in_single() -> None:
+    x = np.full((1, 4096), 1.0, np.float16)
+    x[0, 0] = 2048
+    y = matmul(x, np.ones((4096, 1), np.float16))
+    assert y.dtype == np.float16
+    assert y[0, 0] == np.float16(2048 + 4095)  # in half precision it would stay 2048
+
+
+@given(shapes())
+def test_stacks_times_one_matrix(given: Any) -> None:
+    x, y = (np.random.default_rng(0).standard_normal(shape) for shape in given)
+    expected = np.matmul(x, y)
+    z = matmul(x, y)
+    assert z.shape == expected.shape
+    np.testing.assert_allclose(z, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i4"])
+@pytest.mark.parametrize(("x", "y"), [((3, 4), (5, 4)), ((2, 30, 40), (41, 30)), ((), (3,))])
+def test_shapes_that_do_not_fit_are_refused(dtype: str, x: Any, y: Any) -> None:
+    with pytest.raises(ValueError, match="matmul"):
+        matmul(np.zeros(x, dtype), np.zeros(y, dtype))
