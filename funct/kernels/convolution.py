@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "convolution", "convolution_input", "convolution_weight", "output_size", "plain_convolution",
-    "plain_convolution_input", "plain_convolution_weight", "sum_dtype", "windows",
-    "windows_adjoint",
+    "convolution", "convolution_input", "convolution_weight", "fitting_size", "output_size",
+    "plain_convolution", "plain_convolution_input", "plain_convolution_weight", "sum_dtype",
+    "windows", "windows_adjoint",
 ]  # fmt: skip
 
 Sizes = tuple[int, ...]
@@ -214,7 +214,7 @@ def _rows(x: NDArray[Any], geo: _Geometry, count: int) -> NDArray[Any]:
 # ------------------------------------------------------------------------------------ the maps
 
 
-def _check(
+def fitting_size(
     x: Sizes,
     w: Sizes,
     y: Sizes | None,
@@ -223,7 +223,10 @@ def _check(
     dilation: Sizes,
     groups: int,
 ) -> Sizes:
-    """The size *T of the result, for shapes that fit; machine code takes them at their word."""
+    """The size *T of the result, for shapes that fit: machine code takes them at their word.
+
+    Raises: ValueError: if they do not. y: the result's shape, if it is there already.
+    """
     size = output_size(x[2:], w[2:], stride, padding, dilation)
     rank = len(stride) + 2
     if not (
@@ -253,7 +256,7 @@ def convolution(
              axis, zeros if positive, cropped if negative.
     Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
     """
-    size = _check(x.shape, w.shape, None, stride, padding, dilation, groups)
+    size = fitting_size(x.shape, w.shape, None, stride, padding, dilation, groups)
     work = 2 * len(x) * prod(size) * w.size
     y: NDArray[Any] = table.call(
         "convolution", x.dtype, work, x, w, stride, padding, dilation, groups
@@ -276,7 +279,7 @@ def convolution_input(
     Returns: (N, C, *S), same dtype.
     """
     shape = (len(g), w.shape[1] * groups, *size)
-    _check(shape, w.shape, g.shape, stride, padding, dilation, groups)
+    fitting_size(shape, w.shape, g.shape, stride, padding, dilation, groups)
     work = 2 * g.size * prod(w.shape[1:])
     x: NDArray[Any] = table.call(
         "convolution_input", g.dtype, work, g, w, stride, padding, dilation, groups, size
@@ -299,7 +302,7 @@ def convolution_weight(
     Returns: (O, C / groups, *K), same dtype.
     """
     shape = (*g.shape[1:2], x.shape[1] // groups, *size)
-    _check(x.shape, shape, g.shape, stride, padding, dilation, groups)
+    fitting_size(x.shape, shape, g.shape, stride, padding, dilation, groups)
     work = 2 * g.size * x.shape[1] // groups * prod(size)
     w: NDArray[Any] = table.call(
         "convolution_weight", x.dtype, work, x, g, stride, padding, dilation, groups, size

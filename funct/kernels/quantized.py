@@ -1,4 +1,4 @@
-"""Affine quantization and exact integer sums, in plain NumPy.
+"""Affine quantization and exact integer sums. The `plain_` functions, and what has none, are NumPy.
 
 A code q stands for the real number (q - zero_point) * scale. A quantized layer sums products of
 codes exactly, as int32, and `requantize` brings the sum to the codes of the result:
@@ -16,18 +16,22 @@ Note [Exact sums]
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.errors import QuantizationError
-from funct.kernels.convolution import convolution
+from funct.kernels import table
+from funct.kernels.convolution import convolution as convolve
+from funct.kernels.convolution import fitting_size
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
-    "convolution_accumulate", "dequantize", "linear_accumulate", "output_multiplier", "quantize",
+    "convolution", "convolution_accumulate", "dequantize", "linear", "linear_accumulate",
+    "output_multiplier", "plain_convolution", "plain_linear", "plain_quantize", "quantize",
     "requantize",
 ]  # fmt: skip
 
@@ -77,6 +81,21 @@ def quantize(
     Notes:   the division is done in the dtype of x, 2-byte floats in float32.
     Source:  ONNX QuantizeLinear-21; equal to onnxruntime on every float32 x.
     """
+    given = (x, scale, zero_point, qmin, qmax, dtype, axis)
+    q: NDArray[Any] = table.call("quantize", x.dtype, x.size, *given)
+    return q
+
+
+def plain_quantize(
+    x: NDArray[Any],
+    scale: Any,
+    zero_point: Any,
+    qmin: int,
+    qmax: int,
+    dtype: DTypeLike,
+    axis: int,
+) -> NDArray[Any]:
+    """`quantize` in NumPy."""
     work = np.float32 if x.dtype.itemsize == 2 else x.dtype
     steps = x.astype(work, copy=False) / _along(scale, axis, x.ndim).astype(work)
     return _saturate(np.rint(steps), zero_point, qmin, qmax, dtype, axis)
@@ -128,6 +147,97 @@ def requantize(
     return _saturate(np.rint(acc.astype(np.float32) * factor), zero_point, qmin, qmax, dtype, axis)
 
 
+def linear(
+    x: NDArray[Any],
+    x_zero_point: int,
+    w: NDArray[Any],
+    bias: NDArray[np.int32],
+    multiplier: Any,
+    zero_point: int,
+    low: int,
+    high: int,
+    dtype: DTypeLike,
+) -> NDArray[Any]:
+    """Codes of a layer: `requantize` of `linear_accumulate`, along the last axis.
+
+    Args:    multiplier, zero_point, low, high, dtype: those of the result.
+    Raises:  QuantizationError: if a sum does not fit into int32. ValueError: for shapes that do
+             not fit.
+    """
+    if w.ndim != 2 or not x.ndim or x.shape[-1] != w.shape[1] or bias.shape != w.shape[:1]:
+        raise ValueError(f"linear: shapes x {x.shape}, w {w.shape}, bias {bias.shape} do not fit")
+    given = (x, x_zero_point, w, bias, multiplier, zero_point, low, high, dtype)
+    y: NDArray[Any] = table.call("quantized_linear", x.dtype, 2 * x.size * len(w), *given)
+    return y
+
+
+def plain_linear(
+    x: NDArray[Any],
+    x_zero_point: int,
+    w: NDArray[Any],
+    bias: NDArray[np.int32],
+    multiplier: Any,
+    zero_point: int,
+    low: int,
+    high: int,
+    dtype: DTypeLike,
+) -> NDArray[Any]:
+    """`linear` in NumPy."""
+    acc = linear_accumulate(x, x_zero_point, w, bias)
+    return requantize(acc, multiplier, zero_point, low, high, dtype, acc.ndim - 1)
+
+
+def convolution(
+    x: NDArray[Any],
+    x_zero_point: int,
+    w: NDArray[Any],
+    bias: NDArray[np.int32],
+    multiplier: Any,
+    zero_point: int,
+    low: int,
+    high: int,
+    dtype: DTypeLike,
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> NDArray[Any]:
+    """Codes of a layer: `requantize` of `convolution_accumulate`, along axis 1.
+
+    Args:    multiplier, zero_point, low, high, dtype: those of the result.
+    Raises:  QuantizationError: if a sum does not fit into int32. ValueError: for shapes that do
+             not fit.
+    """
+    size = fitting_size(x.shape, w.shape, None, stride, padding, dilation, groups)
+    if bias.shape != w.shape[:1]:
+        raise ValueError(f"convolution: shapes w {w.shape}, bias {bias.shape} do not fit")
+    given = (x, x_zero_point, w, bias, multiplier, zero_point, low, high, dtype)
+    geometry = (stride, padding, dilation, groups)
+    work = 2 * len(x) * prod(size) * w.size
+    y: NDArray[Any] = table.call("quantized_convolution", x.dtype, work, *given, *geometry)
+    return y
+
+
+def plain_convolution(
+    x: NDArray[Any],
+    x_zero_point: int,
+    w: NDArray[Any],
+    bias: NDArray[np.int32],
+    multiplier: Any,
+    zero_point: int,
+    low: int,
+    high: int,
+    dtype: DTypeLike,
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> NDArray[Any]:
+    """`convolution` in NumPy."""
+    acc = convolution_accumulate(x, x_zero_point, w, bias, stride, padding, dilation, groups)
+    return requantize(acc, multiplier, zero_point, low, high, dtype, 1)
+
+
 def linear_accumulate(
     x: NDArray[Any],
     x_zero_point: int | np.integer[Any],
@@ -167,7 +277,7 @@ def convolution_accumulate(
     reach = _reach(x.dtype, int(x_zero_point), w)
     work = _exact_float(reach)
     centred = x.astype(work) - work.type(x_zero_point)
-    total = convolution(centred, w.astype(work), stride, padding, dilation, groups)
+    total = convolve(centred, w.astype(work), stride, padding, dilation, groups)
     return _to_int32(total, bias, 1, reach)
 
 

@@ -56,6 +56,7 @@ class Row:
 _CPU = "funct.kernels.cpu."
 _REAL = ("float32", "float64")
 _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+_BYTES = ("int8", "uint8")
 _WIDE = ("llvm", "avx2", "fma")
 
 ROWS = (
@@ -76,6 +77,13 @@ ROWS = (
     Row("convolution_weight", "funct.kernels.convolution:plain_convolution_weight"),
     Row("integer_matmul", _CPU + "products:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 21),
     Row("integer_matmul", "funct.kernels.products:integer_matmul"),
+    Row("quantized_linear", _CPU + "quantized:linear", _BYTES, ("llvm", "avx2"), 1 << 20),
+    Row("quantized_linear", "funct.kernels.quantized:plain_linear"),
+    Row("quantized_convolution", _CPU + "quantized:convolution", _BYTES, ("llvm", "avx2"), 1 << 20),
+    Row("quantized_convolution", "funct.kernels.quantized:plain_convolution"),
+    # work: elements
+    Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 15),
+    Row("quantize", "funct.kernels.quantized:plain_quantize"),
 )
 
 _only: ContextVar[frozenset[str] | None] = ContextVar("funct.kernels.only", default=None)

@@ -243,15 +243,13 @@ def keep_float(x: Operand, /) -> Value:
 _LAYER_RULES = (None,) * 9  # codes out: no derivative, as for quantize
 
 
-def _requantized(acc: Any, scales: Args, y_zero_point: Any, relu: bool, axis: int) -> Any:
-    """Codes of the result from exact sums; a relu is a lower bound at the zero point."""
+def _to_codes(scales: Args, y_zero_point: Any, relu: bool) -> tuple[Any, ...]:
+    """What brings exact sums to codes of the result; a relu is a lower bound at the zero point."""
     check_scale("requantize", scales[2])
     multiplier = kernels.output_multiplier(*scales)
     low, high = limits(y_zero_point.dtype)
-    low = int(y_zero_point) if relu else low
-    return kernels.requantize(
-        acc, multiplier, int(y_zero_point), low, high, y_zero_point.dtype, axis
-    )
+    zero_point = int(y_zero_point)
+    return multiplier, zero_point, zero_point if relu else low, high, y_zero_point.dtype
 
 
 def _check_layer(name: str, args: Args) -> None:
@@ -293,8 +291,8 @@ def _layer_operands(rng: np.random.Generator, x: Shape, w: Shape) -> tuple[Any, 
 
 def _convolution_raw(x: Any, w: Any, bias: Any, *rest: Any) -> Any:
     x_scale, x_zero_point, w_scale, _, y_scale, y_zero_point, *geometry, relu = rest
-    acc = kernels.convolution_accumulate(x, x_zero_point, w, bias, *geometry)
-    return _requantized(acc, (x_scale, w_scale, y_scale), y_zero_point, relu, 1)
+    to_codes = _to_codes((x_scale, w_scale, y_scale), y_zero_point, relu)
+    return kernels.convolution(x, int(x_zero_point), w, bias, *to_codes, *geometry)
 
 
 def _convolution_aval(args: Args, params: Params) -> ShapeDtype:
@@ -351,8 +349,8 @@ def quantized_convolution(
 
 def _linear_raw(x: Any, w: Any, bias: Any, *rest: Any) -> Any:
     x_scale, x_zero_point, w_scale, _, y_scale, y_zero_point, relu = rest
-    acc = kernels.linear_accumulate(x, x_zero_point, w, bias)
-    return _requantized(acc, (x_scale, w_scale, y_scale), y_zero_point, relu, acc.ndim - 1)
+    to_codes = _to_codes((x_scale, w_scale, y_scale), y_zero_point, relu)
+    return kernels.linear(x, int(x_zero_point), w, bias, *to_codes)
 
 
 def _linear_aval(args: Args, params: Params) -> ShapeDtype:

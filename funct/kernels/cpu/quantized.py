@@ -1,0 +1,158 @@
+"""Layers on codes: exact sums of 16-bit pairs, the weights laid out once, codes in one pass.
+
+`vpmaddwd` sums two products of 16-bit integers exactly, where AVX2's product of bytes saturates.
+The differences from the zero point fit into 9 bits, so no correction is needed behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import codes
+from funct.kernels.cpu.axes import axis, three
+from funct.kernels.cpu.panels import batch_of, convolve, packed
+from funct.kernels.cpu.products import multiply, pairs, panels_of
+from funct.kernels.cpu.record import address
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["convolution", "linear", "quantize"]
+
+Sizes = tuple[int, ...]
+Padding = tuple[tuple[int, int], ...]
+
+_BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
+_FARTHEST = 255 * 128  # the largest product there can be
+_INT32_MAX = 2**31 - 1
+_KEPT = 64
+
+_lock = threading.Lock()
+_panels: OrderedDict[Any, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
+
+
+def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+    """The panels of w, made once for the weights that are used most recently.
+
+    What lies at an address may have changed: the weights themselves are compared.
+    """
+    key = (address(w), w.shape, w.strides, kind)
+    with _lock:
+        found = _panels.get(key)
+    if found is not None and _same(found[0], w):
+        with _lock:
+            if key in _panels:
+                _panels.move_to_end(key)
+        return found[1]
+    made = make(w)
+    with _lock:
+        _panels[key] = (w.copy(), made)
+        while len(_panels) > _KEPT:
+            _panels.popitem(last=False)
+    return made
+
+
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if a.nbytes % 8 == 0 and a.flags.c_contiguous and b.flags.c_contiguous:
+        a, b = a.reshape(-1).view(np.int64), b.reshape(-1).view(np.int64)
+    return np.array_equal(a, b)
+
+
+def _fits(x: NDArray[Any], w: NDArray[Any], bias: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether codes are bytes, and no sum, with its bias, leaves int32."""
+    if x.dtype not in _BYTES or np.dtype(dtype) not in _BYTES or w.dtype != np.int8:
+        return False
+    if not (x.size and w.size):
+        return False
+    reach = _FARTHEST * prod(w.shape[1:])
+    return reach + int(np.abs(bias.astype(np.int64)).max(initial=0)) <= _INT32_MAX
+
+
+def linear(
+    x: NDArray[Any],
+    x_zero_point: int,
+    w: NDArray[Any],
+    bias: NDArray[np.int32],
+    multiplier: Any,
+    zero_point: int,
+    low: int,
+    high: int,
+    dtype: Any,
+) -> NDArray[Any]:
+    """See `funct.kernels.quantized.linear`."""
+    if not _fits(x, w, bias, dtype) or x.ndim < 2:
+        return NotImplemented
+    outputs, depth = w.shape
+
+    def make(w: NDArray[Any]) -> NDArray[Any]:
+        words = pairs(w)
+        return panels_of(words, "s16", (words.shape[1], 1))
+
+    panels = _kept(w, "linear", make)
+    words = codes.centred_pairs(x.reshape(-1, depth), x_zero_point)
+    sums = multiply(words, panels, outputs, "s16")
+    y = codes.requantized(sums, bias, multiplier, zero_point, low, high, np.dtype(dtype))
+    return y.reshape(*x.shape[:-1], outputs)
+
+
+def convolution(
+    x: NDArray[Any],
+    x_zero_point: int,
+    w: NDArray[Any],
+    bias: NDArray[np.int32],
+    multiplier: Any,
+    zero_point: int,
+    low: int,
+    high: int,
+    dtype: Any,
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> NDArray[Any]:
+    """See `funct.kernels.quantized.convolution`."""
+    outputs, c, *kernel = w.shape
+    if not _fits(x, w, bias, dtype) or len(kernel) > 3 or outputs // groups < 4:
+        return NotImplemented
+    size = tuple([
+        (n + lo + hi - d * (k - 1) - 1) // s + 1
+        for n, k, s, (lo, hi), d in zip(x.shape[2:], kernel, stride, padding, dilation)
+    ])  # fmt: skip
+    if not prod(size):
+        return NotImplemented
+    words = -(-c // 2)
+    batch = batch_of(len(x), groups, words, outputs // groups, "s16")
+    given = zip(x.shape[2:], size, kernel, stride, [lo for lo, _ in padding], dilation)
+    axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
+    full, taps = three(tuple(kernel), 1), prod(kernel)
+
+    def make(w: NDArray[Any]) -> NDArray[Any]:
+        halves = np.zeros((outputs, words, taps, 2), np.int16)
+        both = w.reshape(outputs, c, taps)
+        halves[:, : c - c // 2, :, 0] = both[:, ::2]
+        halves[:, : c // 2, :, 1] = both[:, 1::2]
+        return packed(halves.view(np.int32), "s16", batch, axes, full, (words * taps, taps))
+
+    # few channels are merged with taps in one order or another, as the axes say
+    panels = _kept(w, (groups, axes if words <= 16 else ()), make)
+    planes = codes.centred_planes(x, x_zero_point, groups)
+    sums = np.empty((len(x), outputs, *size), np.int32)
+    convolve(planes, panels, sums, "s16", batch, axes, full)
+    return codes.requantized(sums, bias, multiplier, zero_point, low, high, np.dtype(dtype))
+
+
+def quantize(
+    x: NDArray[Any], scale: Any, zero_point: Any, qmin: int, qmax: int, dtype: Any, axis: int
+) -> NDArray[Any]:
+    """See `funct.kernels.quantized.quantize`."""
+    one = np.ndim(scale) == 0 and np.ndim(zero_point) == 0
+    if not one or np.dtype(dtype) not in _BYTES or not x.size:
+        return NotImplemented
+    number = float(np.float32(scale))
+    return codes.rounded(x, number, int(zero_point), qmin, qmax, np.dtype(dtype))

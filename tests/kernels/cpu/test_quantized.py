@@ -1,0 +1,129 @@
+"""Layers on codes in machine code equal the plain ones, code by code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from funct.kernels import quantized as plain
+from funct.kernels import table
+from funct.kernels.convolution import output_size
+from funct.kernels.cpu import quantized as fast
+
+pytestmark = pytest.mark.skipif(
+    not table.available().issuperset(("llvm", "avx2")), reason="the processor lacks AVX2"
+)
+many = settings(max_examples=2 * settings.default.max_examples)
+BYTES = st.sampled_from([np.uint8, np.int8])
+
+
+def codes(shape: Any, dtype: Any, seed: int) -> np.ndarray[Any, Any]:
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(seed)
+    return rng.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
+
+
+@st.composite
+def to_codes(draw: st.DrawFn, outputs: int) -> tuple[Any, ...]:
+    """bias, multiplier, zero point, limits and dtype of a result."""
+    dtype = draw(BYTES)
+    limits = np.iinfo(dtype)
+    zero = draw(st.integers(int(limits.min), int(limits.max)))
+    relu = draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    size = 10.0 ** draw(st.integers(-6, 0))
+    shape = (outputs,) if draw(st.booleans()) else ()
+    multiplier = (size * rng.uniform(0.5, 2, shape)).astype(np.float32)
+    bias = rng.integers(-9999, 9999, outputs).astype(np.int32)
+    return bias, multiplier, zero, zero if relu else int(limits.min), int(limits.max), dtype
+
+
+@many
+@given(st.data())
+def test_linear_is_the_plain_one(data: st.DataObject) -> None:
+    rows, depth, outputs = (
+        data.draw(st.sampled_from([1, 2, 3, 7, 8, 9, 16, 17, 33])) for _ in range(3)
+    )
+    dtype = data.draw(BYTES)
+    lead = data.draw(st.sampled_from([(), (2,)]))
+    x, w = codes((*lead, rows, depth), dtype, 1), codes((outputs, depth), np.int8, 2)
+    zero = int(codes((), dtype, data.draw(st.integers(0, 9))))
+    rest = data.draw(to_codes(outputs))
+    y = fast.linear(x, zero, w, *rest)
+    np.testing.assert_array_equal(y, plain.plain_linear(x, zero, w, *rest), strict=True)
+
+
+@many
+@given(st.data())
+def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
+    d = data.draw(st.integers(1, 3))
+    groups = data.draw(st.integers(1, 2))
+    c, o = data.draw(st.sampled_from([1, 2, 3, 8, 9])), data.draw(st.sampled_from([4, 8, 9, 17]))
+    kernel = [data.draw(st.integers(1, 3)) for _ in range(d)]
+    stride = tuple([data.draw(st.integers(1, 2)) for _ in range(d)])
+    dilation = tuple([data.draw(st.integers(1, 2)) for _ in range(d)])
+    padding = tuple([(data.draw(st.integers(-1, 2)), data.draw(st.integers(0, 2))) for _ in kernel])
+    size = [2 * k + 2 + data.draw(st.integers(0, 9)) for k in kernel]
+    dtype = data.draw(BYTES)
+    x, w = codes((2, c * groups, *size), dtype, 1), codes((o * groups, c, *kernel), np.int8, 2)
+    zero = int(codes((), dtype, data.draw(st.integers(0, 9))))
+    geometry = (stride, padding, dilation, groups)
+    assert min(output_size(size, kernel, stride, padding, dilation)) > 0
+    rest = data.draw(to_codes(len(w)))
+    y = fast.convolution(x, zero, w, *rest, *geometry)
+    expected = plain.plain_convolution(x, zero, w, *rest, *geometry)
+    np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@many
+@given(
+    st.lists(st.floats(width=32), min_size=1, max_size=40), st.floats(2.0**-20, 2.0**20, width=32),
+    st.integers(0, 255), BYTES,
+)  # fmt: skip
+def test_quantize_is_the_plain_one(
+    numbers: list[float], scale: float, zero: int, dtype: Any
+) -> None:
+    """For every float32, NaN and infinities among them."""
+    limits = np.iinfo(dtype)
+    zero += int(limits.min)
+    given = (np.array(numbers, np.float32), np.float32(scale), zero, limits.min, limits.max, dtype)
+    with np.errstate(all="ignore"):
+        expected = plain.plain_quantize(*given, 0)
+    np.testing.assert_array_equal(fast.quantize(*given, 0), expected, strict=True)
+
+
+def test_ties_are_rounded_to_even() -> None:
+    x = np.arange(-40, 41, dtype=np.float32) / 2
+    given = (x, np.float32(1), 3, 0, 255, np.uint8, 0)
+    np.testing.assert_array_equal(fast.quantize(*given), plain.plain_quantize(*given))
+
+
+def test_weights_that_change_in_place_are_laid_out_again() -> None:
+    """What is kept of an address is compared with what is there."""
+    x, w = codes((9, 40), np.uint8, 1), codes((16, 40), np.int8, 2)
+    rest = (np.zeros(16, np.int32), np.float32(1e-4), 0, -128, 127, np.int8)
+    for _ in range(3):
+        w[3, 7] += 1
+        y = fast.linear(x, 7, w, *rest)
+        np.testing.assert_array_equal(y, plain.plain_linear(x, 7, w, *rest))
+
+
+def test_sums_that_could_leave_int32_are_left_to_the_plain_one() -> None:
+    x, w = codes((4, 70_000), np.uint8, 1), codes((4, 70_000), np.int8, 2)
+    rest = (np.zeros(4, np.int32), np.float32(1e-4), 0, -128, 127, np.int8)
+    assert fast.linear(x, 0, w, *rest) is NotImplemented
+    w = codes((4, 40), np.int8, 2)
+    large = np.full(4, 2**31 - 1, np.int32)
+    assert fast.linear(x[:, :40], 0, w, large, *rest[1:]) is NotImplemented
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (5,), (2, 3, 4)])
+def test_shapes_that_do_not_fit_never_reach_machine_code(shape: tuple[int, ...]) -> None:
+    x, w = codes((1000, 1000), np.uint8, 1), codes(shape, np.int8, 2)
+    rest = (np.zeros(5, np.int32), np.float32(1e-4), 0, -128, 127, np.int8)
+    with pytest.raises(ValueError, match="do not fit"):
+        plain.linear(x, 0, w, *rest)
