@@ -4,11 +4,11 @@ import os
 import platform
 import sys
 
-from benchmarks import compiled, eager, imports, namespace, transforms
+from benchmarks import compiled, eager, imports, kernels, namespace, transforms
 
 FAMILIES = {
     "imports": imports.run, "eager": eager.run, "compiled": compiled.run,
-    "namespace": namespace.run, "transforms": transforms.run,
+    "kernels": kernels.run, "namespace": namespace.run, "transforms": transforms.run,
 }  # fmt: skip
 
 

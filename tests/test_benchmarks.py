@@ -10,6 +10,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from benchmarks import kernels
 from benchmarks.namespace import call, rows, scope
 from funct.tree import leaves
 
@@ -94,3 +95,13 @@ def _compare(a: Any, b: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
     else:
         assert a == b
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", kernels.FILES)
+def test_every_row_of_the_kernels_runs(file: types.ModuleType) -> None:
+    """Ours and the peers', once."""
+    for row in file.rows():
+        row.call()
+        for peer in row.peers.values():
+            peer()

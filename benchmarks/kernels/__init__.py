@@ -1,0 +1,15 @@
+"""Kernels against the machine's limits and the best peer, all in one run on one thread."""
+
+from __future__ import annotations
+
+from benchmarks.kernels import dense
+from benchmarks.kernels.row import Row, table
+
+__all__ = ["Row", "run", "table"]
+
+FILES = (dense,)
+
+
+def run() -> str:
+    """One table per file."""
+    return "\n\n".join([table(f.TITLE, f.rows()) for f in FILES])

@@ -1,0 +1,149 @@
+"""Convolutions, products of matrices and quantized layers, in G operations/s.
+
+funct/peer above 1 means that funct is faster. Depthwise convolutions count bytes: they are bounded
+by memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.kernels.row import Row
+from benchmarks.peers import optional
+from funct.kernels import quantized
+from funct.kernels.convolution import convolution, convolution_input, convolution_weight
+from funct.kernels.products import matmul
+
+TITLE = "dense kernels, one thread [G/s]"
+
+# x, w, stride, padding, groups
+CONVOLUTIONS = {
+    "3x3, 64 to 64, 56x56": ((8, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1),
+    "3x3, 256 to 256, 14x14": ((8, 256, 14, 14), (256, 256, 3, 3), 1, 1, 1),
+    "3x3, 512 to 512, 7x7": ((8, 512, 7, 7), (512, 512, 3, 3), 1, 1, 1),
+    "1x1, 256 to 128, 28x28": ((8, 256, 28, 28), (128, 256, 1, 1), 1, 0, 1),
+    "7x7 stem, stride 2, 224x224": ((2, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1),
+    "3x3, 3 to 32, 32x32": ((32, 3, 32, 32), (32, 3, 3, 3), 1, 1, 1),
+    "3x3, stride 2, 64 to 128, 56x56": ((8, 64, 56, 56), (128, 64, 3, 3), 2, 1, 1),
+    "3x3, 4 groups, 128, 28x28": ((8, 128, 28, 28), (128, 32, 3, 3), 1, 1, 4),
+    "5, 64 to 64, 1024": ((8, 64, 1024), (64, 64, 5), 1, 2, 1),
+    "3x3x3, 32 to 32, 16x28x28": ((1, 32, 16, 28, 28), (32, 32, 3, 3, 3), 1, 1, 1),
+}
+DEPTHWISE = {
+    "3x3, 64, 56x56": ((8, 64, 56, 56), (64, 1, 3, 3), 1, 1, 64),
+    "3x3, 256, 14x14": ((8, 256, 14, 14), (256, 1, 3, 3), 1, 1, 256),
+    "3x3, stride 2, 96, 56x56": ((8, 96, 56, 56), (96, 1, 3, 3), 2, 1, 96),
+}
+MATRICES = ("float16", "int8", "int32", "int64")
+
+
+def rows() -> Iterator[Row]:
+    """Every row."""
+    for name, case in CONVOLUTIONS.items():
+        yield from _convolutions("conv " + name, *case, dense=True)
+    for name, case in DEPTHWISE.items():
+        yield from _convolutions("depthwise " + name, *case, dense=False)
+    yield from _products()
+    yield from _quantized()
+
+
+def _normal(shape: Any, seed: int) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def _convolutions(
+    name: str, x_shape: Any, w_shape: Any, stride: int, padding: int, groups: int, *, dense: bool
+) -> Iterator[Row]:
+    torch: Any = optional("torch")
+    d = len(x_shape) - 2
+    x, w = _normal(x_shape, 0), _normal(w_shape, 1)
+    static = ((stride,) * d, ((padding, padding),) * d, (1,) * d, groups)
+    y = convolution(x, w, *static)
+    g = _normal(y.shape, 2)
+    work: float = 2 * y.size * w[0].size if dense else 4 * (x.size + y.size)
+    dot = "f32" if dense else None
+    peers: list[dict[str, Any]] = [{}, {}, {}]
+    if torch is not None:
+        tx, tw, tg = (torch.from_numpy(v) for v in (x, w, g))
+        f = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1]
+
+        def backward(mask: list[bool]) -> Any:
+            return lambda: torch.ops.aten.convolution_backward(
+                tg, tx, tw, None, [stride] * d, [padding] * d, [1] * d, False, [0] * d, groups, mask
+            )
+
+        peers = [
+            {"torch": lambda: f(tx, tw, None, stride, padding, 1, groups)},
+            {"torch": backward([True, False, False])},
+            {"torch": backward([False, True, False])},
+        ]
+    yield Row(name, work, lambda: convolution(x, w, *static), peers[0], dot)
+    yield Row(
+        name + ", dx", work, lambda: convolution_input(g, w, *static, x_shape[2:]), peers[1], dot
+    )
+    yield Row(
+        name + ", dw", work, lambda: convolution_weight(x, g, *static, w_shape[2:]), peers[2], dot
+    )
+
+
+def _products() -> Iterator[Row]:
+    torch: Any = optional("torch")
+    n = 192
+    for dtype in MATRICES:
+        x = (_normal((n, n), 0) * 10).astype(dtype)
+        peers: dict[str, Any] = {"numpy": lambda x=x: np.matmul(x, x)}
+        if torch is not None:
+            t = torch.from_numpy(x)
+            peers["torch"] = lambda t=t: t @ t
+        yield Row(f"matmul {n}, {dtype}", 2 * n**3, lambda x=x: matmul(x, x), peers, "f32")
+    x, w = _normal((100, 3, 64), 0), _normal((64, 64), 1)
+    peers = {"numpy": lambda: np.matmul(x, w)}
+    if torch is not None:
+        both = [torch.from_numpy(v) for v in (x, w)]
+        peers["torch"] = lambda: both[0] @ both[1]
+    yield Row("matmul (100, 3, 64) (64, 64)", 2 * x.size * 64, lambda: matmul(x, w), peers, "f32")
+
+
+def _quantized() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    rows, depth, outputs = 128, 1024, 1024
+    real, weights = _normal((rows, depth), 0), _normal((outputs, depth), 1)
+    x = rng.integers(0, 256, (rows, depth)).astype(np.uint8)
+    w = rng.integers(-127, 128, (outputs, depth)).astype(np.int8)
+    to_codes = (
+        np.zeros(outputs, np.int32), np.full(outputs, 1e-4, np.float32), 7, 7, 255, np.uint8,
+    )  # fmt: skip
+    work = 2 * rows * depth * outputs
+    peers = {"float32": lambda: np.maximum(real @ weights.T, 0)}
+    yield Row(
+        "int8 linear 128x1024x1024, codes to codes", work,
+        lambda: quantized.linear(x, 99, w, *to_codes), peers, "s16",
+    )  # fmt: skip
+
+    def layer() -> Any:
+        q = quantized.quantize(real, np.float32(0.05), 99, 0, 255, np.uint8, 0)
+        y = quantized.linear(q, 99, w, *to_codes)
+        return quantized.dequantize(y, np.float32(0.1), 7, 0, np.float32)
+
+    yield Row("int8 linear, numbers to numbers", work, layer, peers, "s16")
+    xs, ws = (8, 64, 28, 28), (64, 64, 3, 3)
+    image, kernels = _normal(xs, 0), _normal(ws, 1)
+    x2 = rng.integers(0, 256, xs).astype(np.uint8)
+    w2 = rng.integers(-127, 128, ws).astype(np.int8)
+    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    few = (np.zeros(64, np.int32), np.full(64, 1e-4, np.float32), 7, 7, 255, np.uint8)
+    yield Row(
+        "int8 conv 3x3, 64 to 64, 28x28", 2 * x2.size * w2[0].size,
+        lambda: quantized.convolution(x2, 99, w2, *few, *static),
+        {"float32": lambda: convolution(image, kernels, *static)}, "s16",
+    )  # fmt: skip
+    million = _normal((1000, 1000), 0)
+    scale = np.float32(0.05)
+    yield Row(
+        "quantize 1e6", 5 * million.size,
+        lambda: quantized.quantize(million, scale, 99, 0, 255, np.uint8, 0),
+        {"numpy": lambda: quantized.plain_quantize(million, scale, 99, 0, 255, np.uint8, 0)},
+    )  # fmt: skip
