@@ -7,6 +7,10 @@ Note [Partial sums]
     Units (an image's band each) are dealt out to a number of partial sums that depends on the
     shapes alone, in a fixed order, and the partial sums are added in order: the bits do not depend
     on the number of threads.
+
+Note [Small images]
+    All sums are read and written once per unit. Where an image has few pixels and many channels
+    that would be most of the work, so a unit is then several images.
 """
 
 from __future__ import annotations
@@ -41,12 +45,14 @@ _ELEMENT = {"float32": "f32", "float64": "f64"}
 _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 32 << 20  # all partial sums
 _SLAB_BYTES = 160 << 10
+_SLABS_BYTES = 1 << 20
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 JOB = Fields((
     *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "w",
     "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
     "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
+    "images", "unit_images", "slab_place",
     "step", "rows", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
 ))  # fmt: skip
 
@@ -80,12 +86,18 @@ def _define_sums(module: Module, element: str, turn: str) -> None:
     partial = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
 
     def unit(u: Value) -> None:
-        image = f.div(u, job.bands)
-        band = u - image * job.bands
-        slab_of.fill(image, band, slab)
+        several = f.div(u, job.bands)
+        band = u - several * job.bands
+        image = several * job.unit_images
+        images = f.min(job.unit_images, job.images - image)
+
+        def fill(i: Value) -> None:
+            slab_of.fill(image + i, band, slab_of.at(slab, i * job.slab_place))
+
+        each(f, 0, images, fill)
         rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
         by_rows = f.ne(job.run_is_rows, 0)
-        runs = f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
+        runs = images * f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
         length = f.select(by_rows, rows_here, job.run)
         later = f.convert(f.ne(u, sum_number), "u64")
         first_pixel = band * job.band_rows * job.row_pixels
@@ -210,22 +222,30 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     padded = -(-depth // lanes) * lanes
     words = batch.groups * n_taps * batch.group_outputs * padded
     slab = slab_fields(batch, axes, rows)
-    units = batch.images * slab["bands"]
+    line = 64 // word
+    place = (slab["slab_words"] // line + 3) * line
+    together = 1
+    if slab["bands"] == 1:  # see Note [Small images]
+        most = min(_SLABS_BYTES // (place * word), -(-_CHUNK // prod(out)), batch.images)
+        together = max(1, most)
+        apart = [prod(out) * batch.groups * batch.group_outputs, place]
+        runs = np.concatenate([runs + i * np.array(apart) for i in range(together)])
+    units = -(-batch.images // together) * slab["bands"]
     sums = max(1, min(_PARTIAL_SUMS, units, _PARTIAL_BYTES // (words * word)))
     splits = max(1, min(_PARTIAL_SUMS // sums, batch.group_outputs // 32))
     split = -(-batch.group_outputs // splits)
     o = np.arange(batch.group_outputs)
     places = np.stack([o * prod(out), o * padded], axis=1)
-    line = 64 // word
     fields = {
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits, "units": units,
         "split_outputs": split, "partial_words": -(-words // line) * line,
-        "scratch_step": (slab["slab_words"] // line + 3) * line, "groups": batch.groups,
+        "scratch_step": together * place, "slab_place": place, "images": batch.images,
+        "unit_images": together, "groups": batch.groups,
         "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
-        "row_runs": len(runs) // rows, "run": length, "run_is_rows": int(by_rows),
-        "chunk": max(1, _CHUNK // length), "step": step, "rows": address(places),
+        "row_runs": len(runs) // (rows * together), "run": length, "run_is_rows": int(by_rows),
+        "chunk": max(1, _CHUNK // (rows if by_rows else length)), "step": step, "rows": address(places),
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),
     }  # fmt: skip
