@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "convolution", "convolution_input", "convolution_weight", "fitting_size", "output_size",
-    "plain_convolution", "plain_convolution_input", "plain_convolution_weight", "sum_dtype",
-    "windows", "windows_adjoint",
+    "convolution", "convolution_input", "convolution_last", "convolution_weight", "fitting_size",
+    "output_size", "plain_convolution", "plain_convolution_input", "plain_convolution_last",
+    "plain_convolution_weight", "sum_dtype", "windows", "windows_adjoint",
 ]  # fmt: skip
 
 Sizes = tuple[int, ...]
@@ -264,6 +264,23 @@ def convolution(
     return y
 
 
+def convolution_last(
+    x: NDArray[Any],
+    w: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> NDArray[Any]:
+    """`convolution` of images with their channels last: (N, *S, C) to (N, *T, O)."""
+    shape = (*x.shape[:1], *x.shape[-1:], *x.shape[1:-1])
+    size = fitting_size(shape, w.shape, None, stride, padding, dilation, groups)
+    work = 2 * len(x) * prod(size) * w.size
+    given = (x, w, stride, padding, dilation, groups)
+    y: NDArray[Any] = table.call("convolution_last", x.dtype, work, *given)
+    return y
+
+
 def convolution_input(
     g: NDArray[Any],
     w: NDArray[Any],
@@ -370,6 +387,20 @@ def plain_convolution(
         fill = _by_rows if _shares_rows(w, geo) else _by_columns
         fill(x.astype(work, copy=False), w.astype(work, copy=False), y, geo)
     return y.astype(dtype, copy=False)
+
+
+def plain_convolution_last(
+    x: NDArray[Any],
+    w: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> NDArray[Any]:
+    """`convolution_last` with the channels moved there and back."""
+    first = np.ascontiguousarray(np.moveaxis(x, -1, 1))
+    y = plain_convolution(first, w, stride, padding, dilation, groups)
+    return np.ascontiguousarray(np.moveaxis(y, 1, -1))
 
 
 def plain_convolution_input(

@@ -69,6 +69,8 @@ ROWS = (
     Row("convolution", _CPU + "depthwise:convolution", _REAL, _WIDE, 1 << 20),
     Row("convolution", _CPU + "convolution:convolution", _REAL, _WIDE, 1 << 23),
     Row("convolution", "funct.kernels.convolution:plain_convolution"),
+    Row("convolution_last", _CPU + "convolution:convolution_last", _REAL, _WIDE, 1 << 23),
+    Row("convolution_last", "funct.kernels.convolution:plain_convolution_last"),
     Row("convolution_input", _CPU + "depthwise:convolution_input", _REAL, _WIDE, 1 << 20),
     Row("convolution_input", _CPU + "convolution:convolution_input", _REAL, _WIDE, 1 << 23),
     Row("convolution_input", "funct.kernels.convolution:plain_convolution_input"),

@@ -67,7 +67,7 @@ def packed(
             depth=len(depths), n_taps=len(taps), lane_step=lane_step,
             group_step=w.size // batch.groups, depths=address(depths), taps=address(table),
         )  # fmt: skip
-        _entry(typed(DOTS[dot].word).element, False, "pack")(address(job))
+        _entry(typed(DOTS[dot].word).element, False, False, "pack")(address(job))
     return to
 
 
@@ -80,9 +80,10 @@ def convolve(
     axes: Axes,
     kernel: tuple[int, int, int],
     *,
-    channels_last: bool = False,
+    reads_last: bool = False,
+    writes_last: bool = False,
 ) -> None:
-    """Fill y, (N, outputs, *T) or channels last, from x, (N, channels, *S) or channels last."""
+    """Fill y, (N, outputs, *T), from x, (N, channels, *S), or either with its channels last."""
     made: Plan = plan(batch, axes, kernel)
     fields = made.fields
     width = supported(DOTS[dot], host())
@@ -91,10 +92,10 @@ def convolve(
         **fields, x=address(x), y=address(y), weights=address(panels), scratch=room,
         most_rows=most_rows(width), tiles=address(tile_table(dot, width)),
     )  # fmt: skip
-    _entry(typed(DOTS[dot].word).element, channels_last, "convolve")(address(job))
+    _entry(typed(DOTS[dot].word).element, reads_last, writes_last, "convolve")(address(job))
 
 
 @functools.cache
-def _entry(element: str, channels_last: bool, name: str) -> Any:
+def _entry(element: str, reads_last: bool, writes_last: bool, name: str) -> Any:
     signature = ctypes.CFUNCTYPE(None, ctypes.c_int64)
-    return signature(bands.entry(element, host(), channels_last, name))
+    return signature(bands.entry(element, host(), reads_last, writes_last, name))

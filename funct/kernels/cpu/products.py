@@ -40,7 +40,7 @@ def multiply(x: NDArray[Any], panels: NDArray[Any], columns: int, dot: str) -> N
     batch = batch_of(1, 1, depth, columns, dot)
     y = memory.fresh((rows, columns), x.dtype)
     axes = (axis(rows, rows, 1, 1, 0, 1), _ONE, _ONE)
-    convolve(x, panels, y, dot, batch, axes, _KERNEL, channels_last=True)
+    convolve(x, panels, y, dot, batch, axes, _KERNEL, reads_last=True, writes_last=True)
     return y
 
 

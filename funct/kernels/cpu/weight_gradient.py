@@ -245,7 +245,8 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
         "row_runs": len(runs) // (rows * together), "run": length, "run_is_rows": int(by_rows),
-        "chunk": max(1, _CHUNK // (rows if by_rows else length)), "step": step, "rows": address(places),
+        "chunk": max(1, _CHUNK // (rows if by_rows else length)), "step": step,
+        "rows": address(places),
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),
     }  # fmt: skip

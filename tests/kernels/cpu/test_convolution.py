@@ -94,6 +94,23 @@ def test_the_adjoint_in_x_is_the_plain_one(case: Case, dtype: Any) -> None:
         np.testing.assert_array_equal(x, expected, strict=True)
 
 
+@many
+@given(cases(), st.sampled_from(DTYPES))
+def test_channels_may_be_last(case: Case, dtype: Any) -> None:
+    """In x, in the result, or in both."""
+    x, w = numbers(case["x"], 1, dtype), numbers(case["w"], 2, dtype)
+    last = np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    expected = plain.plain_convolution_last(last, w, *case["static"])
+    y = fast.convolution_last(last, w, *case["static"])
+    if y is not NotImplemented:
+        assert y.flags.c_contiguous
+        np.testing.assert_array_equal(y, expected, strict=True)
+    z = fast.convolution(np.moveaxis(last, -1, 1), w, *case["static"])
+    if z is not NotImplemented:
+        assert z.flags.c_contiguous
+        np.testing.assert_array_equal(z, np.moveaxis(expected, -1, 1), strict=True)
+
+
 @st.composite
 def thin_cases(draw: st.DrawFn) -> Case:
     """One channel of x per group, any number of outputs."""
