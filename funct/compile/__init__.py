@@ -1,4 +1,4 @@
-"""Graph to executable: lifetimes and buffer reuse (`plan`), then one function (`executable`)."""
+"""Graph to executable: NumPy calls with reused buffers, or fused loops in machine code."""
 
 from funct.compile.executable import MISS as MISS
 from funct.compile.executable import build as build
@@ -6,5 +6,7 @@ from funct.compile.executable import source as source
 from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
+from funct.compile.repeat import loop as loop
+from funct.compile.repeat import worth_looping as worth_looping
 
-__all__ = ["MISS", "Plan", "Step", "build", "plan", "source"]
+__all__ = ["MISS", "Plan", "Step", "build", "loop", "plan", "source", "worth_looping"]

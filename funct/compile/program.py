@@ -30,7 +30,7 @@ from funct.device import Code, assemble, threads
 from funct.graph import Var
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["Program", "assemble_kernels", "link"]
+__all__ = ["Program", "Repeat", "assemble_kernels", "link"]
 
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
 
@@ -40,7 +40,8 @@ _WANTED = 0x0001 | 0x0100  # C-contiguous, aligned
 
 # Words at the head of a table.
 _TRUE, _FALSE, _INCREF, _SAVE, _RESTORE, _LETS_GO, _PATCHES, _CALLS, _FRAMES = range(9)
-_HEAD = 9
+_PASSES, _ONCE_MORE, _MOVES = 9, 10, 11
+_HEAD = 12
 
 
 @attrs.frozen(eq=False)
@@ -52,6 +53,21 @@ class Program:
     table: np.ndarray[Any, Any]
     code: tuple[Code, ...]
 
+
+@attrs.frozen
+class Repeat:
+    """How often the calls run: all of them `passes` times, then the first `half` if `odd`.
+
+    strides: bytes by which the address of an argument moves after each pass.
+    """
+
+    passes: int
+    odd: bool
+    half: int
+    strides: dict[Var, int]
+
+
+_ONCE = Repeat(1, False, 0, {})
 
 # Code of kernels
 
@@ -85,7 +101,9 @@ def _address_of(key: Any) -> tuple[Code, int]:
 # The table
 
 
-def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) -> Program:
+def link(
+    calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int], repeat: Repeat = _ONCE
+) -> Program:
     """A program that runs the calls.
 
     arguments: the Vars whose arrays come with each call, results among them. held: addresses of
@@ -97,6 +115,7 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
     frames: list[int] = []
     patches: list[int] = []
     steps: list[int] = []
+    moves: list[int] = []
     codes: dict[int, Code] = {}
     for c in calls:
         code, address = _address_of(c.kernel)
@@ -109,6 +128,8 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
             frames.append(held[w.of] + w.offset if w.of in held else 0)
             if w.of in position:
                 patches += [8 * (len(frames) - 1), 8 * position[w.of], w.offset]
+                if w.of in repeat.strides:
+                    moves += [8 * (len(frames) - 1), repeat.strides[w.of]]
             elif w.of in places:
                 patches += [8 * (len(frames) - 1), 8 * len(arguments), places[w.of] + w.offset]
     start = -(-8 * len(frames) // 64) * 64
@@ -124,9 +145,11 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
                        (_RESTORE, "PyEval_RestoreThread")):  # fmt: skip
         head[slot] = ctypes.cast(getattr(api, name), ctypes.c_void_p).value or 0
     head[_TRUE], head[_FALSE] = id(True), id(False)
-    head[_LETS_GO] = int(long > _LONG)
+    head[_LETS_GO] = int(long * (repeat.passes + 1) > _LONG)
+    head[_PASSES], head[_ONCE_MORE] = repeat.passes, repeat.half if repeat.odd else 0
+    head[_MOVES] = len(moves) // 2
     head[_PATCHES], head[_CALLS], head[_FRAMES] = len(patches) // 3, len(steps) // 3, len(frames)
-    table = np.asarray([*head, *patches, *steps, *frames], np.int64)
+    table = np.asarray([*head, *patches, *steps, *moves, *frames], np.int64)
     run, code = _entry(table)
     return Program(run, start + inner + 64, table, (code, *codes.values()))
 
@@ -253,7 +276,9 @@ def _print_walker(module: Module) -> None:
         patches = f.at(table, _HEAD, "i64")
         n_patches, n_calls, n_frames = (word(table, s) for s in (_PATCHES, _CALLS, _FRAMES))
         steps = f.at(patches, n_patches * 3, "i64")
-        frames = f.at(steps, n_calls * 3, "i64")
+        n_moves = word(table, _MOVES)
+        moves = f.at(steps, n_calls * 3, "i64")
+        frames = f.at(moves, n_moves * 2, "i64")
         aligned = _aligned(f, space)
         f.line(
             f"call void @llvm.memcpy.p0.p0.i64({aligned!r}, {frames!r}, {n_frames * 8!r}, i1 false)"
@@ -294,7 +319,19 @@ def _print_walker(module: Module) -> None:
             f.branch(f.eq(tasks, 1), once, many)
             return []
 
-        f.loop(0, n_calls, 1, step, maybe_empty=True)
+        def move(k: Value, _: list[Value]) -> list[Value]:
+            entry = f.at(moves, k * 2, "i64")
+            place = at(aligned, word(entry, 0))
+            f.store(at(pointer(place), word(entry, 1)), place)
+            return []
+
+        def whole(k: Value, _: list[Value]) -> list[Value]:
+            f.loop(0, n_calls, 1, step, maybe_empty=True)
+            f.loop(0, n_moves, 1, move, maybe_empty=True)
+            return []
+
+        f.loop(0, word(table, _PASSES), 1, whole, maybe_empty=True)
+        f.loop(0, word(table, _ONCE_MORE), 1, step, maybe_empty=True)
         f.when(lets_go, lambda: f.line(f"call void {pointer(table, _RESTORE).name}({state!r})"))
         return [pointer(table, _TRUE)]
 

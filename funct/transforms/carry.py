@@ -16,7 +16,6 @@ from funct.graph import Capture, GraphTracer
 __all__ = ["abstract", "boolean_scalar", "fitting", "is_number", "leaf_name", "settled", "typed"]
 
 
-
 def _rank(dtype: np.dtype[Any]) -> int:
     """How much the kind of a dtype can hold: booleans, integers, floating, complex numbers."""
     if dtype in FLOATING:

@@ -178,7 +178,6 @@ class _Custom:
 
         return forward, backward
 
-
     def _batch(self, fixed: set[int], spec: Any, full: Any, flat_out: Any) -> BatchRule:
         rule = self._found("_vmap")
 

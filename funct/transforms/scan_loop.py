@@ -9,6 +9,7 @@ import numpy as np
 
 from funct import ops
 from funct.array import zeros
+from funct.compile import loop, worth_looping
 from funct.core import ShapeDtype, Size, size_values
 from funct.graph import Graph
 from funct.transforms import bodies
@@ -57,10 +58,13 @@ class Scan(Staged):
 
     def run(self, *buffers: Any) -> Flat:
         """The loop."""
-        step = self.compiled(self.body)
         held, carry = buffers[: self.constants], buffers[self.constants : self.split]
         xs = buffers[self.split :]
         n = len(xs[0]) if isinstance(self.steps, Size) else self.steps
+        whole = self._whole() if worth_looping(self.body, n) else None
+        if whole is not None:
+            return whole(held, carry, xs, n, self.reverse)
+        step = self.compiled(self.body)
         outs = self.outs[self.carry :]
         if self.symbols:
             sizes = {s.name: buffers[s.input].shape[s.axis] for s in self.symbols}
@@ -72,6 +76,10 @@ class Scan(Staged):
             for y, v in zip(ys, out[self.carry :], strict=True):
                 y[k] = v
         return (*carry, *ys)
+
+    def _whole(self) -> Any:
+        """The loop as one program, if its body can be that."""
+        return self.once("whole", lambda: loop(self.body, self.constants, self.carry))
 
     def parts(self, values: Sequence[Any]) -> tuple[Flat, Flat, Flat]:
         """Operands (or what belongs to them) as constants, carry, xs."""

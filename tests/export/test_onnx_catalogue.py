@@ -21,9 +21,7 @@ pytestmark = pytest.mark.onnx
 PRESENT = [p for p in catalogue() if not isinstance(p.onnx, Absent)]
 # collectives have no samples: they make sense inside vmap alone
 ABSENT = [
-    p
-    for p in catalogue()
-    if isinstance(p.onnx, Absent) and p.samples(np.random.default_rng(0))
+    p for p in catalogue() if isinstance(p.onnx, Absent) and p.samples(np.random.default_rng(0))
 ]
 
 
