@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.kernels import dense
+from benchmarks.kernels import dense, irregular
 from benchmarks.kernels.row import Row, table
 
 __all__ = ["Row", "run", "table"]
 
-FILES = (dense,)
+FILES = (dense, irregular)
 
 
 def run() -> str:

@@ -73,10 +73,10 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
     if x.dtype.kind == "f":
         if x.ndim == 1:
-            first, last = out.searchsorted(0, "left"), out.searchsorted(0, "right")
-            if first < last:
+            first = out.searchsorted(out.dtype.type(0))
+            if first < len(out) and out[first] == 0:
                 zeros = x[x == 0]
-                out[first:last] = zeros[::-1] if descending else zeros
+                out[first : first + len(zeros)] = zeros[::-1] if descending else zeros
         elif np.signbit(x[x == 0]).any():
             return plain_sort(x, axis, descending)
     return _turned(out, axis) if descending else out

@@ -18,11 +18,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _BatchNorm(Module):
-    """What batch normalisation of any rank shares."""
-
-    ranks: ClassVar[tuple[int, ...]]
-    layouts: ClassVar[str]
+class _Tracking(Module):
+    """What layers with running statistics of their channels share."""
 
     num_features: int = static()
     eps: float = static()
@@ -36,15 +33,13 @@ class _BatchNorm(Module):
     running_var: Tensor | None = buffer()
     num_batches_tracked: Tensor | None = buffer()
 
-    def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, *, bias: bool = True,
-        dtype: Any = xp.float32,
+    def _start(
+        self, num_features: int, eps: float, momentum: float | None, affine: bool, tracked: bool,
+        bias: bool, dtype: Any,
     ) -> None:  # fmt: skip
         def filled(value: float, wanted: bool) -> Any:
             return xp.full((num_features,), value, dtype=dtype) if wanted else None
 
-        tracked = track_running_stats
         self.__attrs_init__(
             num_features, eps, momentum, affine, tracked, True, filled(1.0, affine),
             filled(0.0, affine and bias), filled(0.0, tracked), filled(1.0, tracked),
@@ -55,6 +50,20 @@ class _BatchNorm(Module):
     def keeps_state(self) -> bool:
         """Whether a call returns (y, layer)."""
         return self.training and self.running_mean is not None
+
+
+class _BatchNorm(_Tracking):
+    """What batch normalisation of any rank shares."""
+
+    ranks: ClassVar[tuple[int, ...]]
+    layouts: ClassVar[str]
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+        affine: bool = True, track_running_stats: bool = True, *, bias: bool = True,
+        dtype: Any = xp.float32,
+    ) -> None:  # fmt: skip
+        self._start(num_features, eps, momentum, affine, track_running_stats, bias, dtype)
 
     def __call__(self, x: Any) -> Any:
         """x normalised; in training (y, the layer with its new running statistics).
@@ -137,41 +146,16 @@ class BatchNorm3d(_BatchNorm):
     layouts = "(N, C, D, H, W)"
 
 
-class _InstanceNorm(Module):
+class _InstanceNorm(_Tracking):
     """What instance normalisation of any rank shares."""
 
     rank: ClassVar[int]
-
-    num_features: int = static()
-    eps: float = static()
-    momentum: float = static()
-    affine: bool = static()
-    track_running_stats: bool = static()
-    training: bool = static()
-    weight: Tensor | None
-    bias: Tensor | None
-    running_mean: Tensor | None = buffer()
-    running_var: Tensor | None = buffer()
-    num_batches_tracked: Tensor | None = buffer()
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
         track_running_stats: bool = False, *, bias: bool = True, dtype: Any = xp.float32,
     ) -> None:  # fmt: skip
-        def filled(value: float, wanted: bool) -> Any:
-            return xp.full((num_features,), value, dtype=dtype) if wanted else None
-
-        tracked = track_running_stats
-        self.__attrs_init__(
-            num_features, eps, momentum, affine, tracked, True, filled(1.0, affine),
-            filled(0.0, affine and bias), filled(0.0, tracked), filled(1.0, tracked),
-            xp.asarray(0, dtype=xp.int64) if tracked else None,
-        )  # fmt: skip
-
-    @property
-    def keeps_state(self) -> bool:
-        """Whether a call returns (y, layer)."""
-        return self.training and self.running_mean is not None
+        self._start(num_features, eps, momentum, affine, track_running_stats, bias, dtype)
 
     def __call__(self, x: Any) -> Any:
         """x (N, C, *S) or (C, *S) normalised; in training with statistics (y, the new layer).

@@ -32,6 +32,7 @@ __all__ = ["Kernel", "available", "flat", "kernel", "pays", "ready"]
 
 _LEAST = 256  # elements below which a call of a kernel costs more than it saves
 _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
+_ENOUGH = 1 << 17  # so do that many, weighed by what plain code costs, over many calls
 
 # An ndarray's data pointer is its first field; it is read there because `a.ctypes.data` costs as
 # much as a small kernel.
@@ -39,6 +40,7 @@ _DATA = object.__basicsize__
 
 KNOWN = frozenset([d.char for d in (*ELEMENTS, np.dtype(bool))] + ["l", "q", "L", "Q"])
 _loaded = False
+_cost = 0
 
 ndarray = np.ndarray
 
@@ -61,12 +63,19 @@ def available() -> bool:
 def pays(x: Any) -> bool:
     """Whether a kernel is to be preferred for an array like x."""
     n = x.size
-    return n >= _LEAST and (n >= _LOADS or _loaded) and x.dtype.char in KNOWN and available()
+    return n >= _LEAST and x.dtype.char in KNOWN and (_loaded or _loads(n, n >> 3)) and available()
 
 
 def ready(n: int) -> bool:
     """Whether a kernel is to be preferred for n elements where plain code is slow at any size."""
-    return (n >= _LOADS or _loaded) and available()
+    return (_loaded or _loads(n, n + 1000)) and available()
+
+
+def _loads(n: int, cost: int) -> bool:
+    """Whether to load LLVM: for n elements at once, or where plain code has cost enough by now."""
+    global _cost
+    _cost += cost
+    return n >= _LOADS or _cost >= _ENOUGH
 
 
 def flat(x: Any) -> Any:

@@ -1,0 +1,212 @@
+"""Sorting, searching, scans, gather, scatter, random numbers and pooling, in GB/s.
+
+Bytes are those of what goes in and what comes out, so the share of a copy's speed is what one pass
+over memory would reach. JAX takes all the cores that the process has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from benchmarks.kernels.row import Row
+from benchmarks.peers import optional
+from funct.nn import functional
+from funct.tree import leaves
+
+TITLE = "irregular kernels, one thread [GB/s]"
+SIZES = (1_000_000, 1_000)  # the large ones first: they load LLVM
+SEGMENTS = 1_000
+
+
+def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
+    """Every row."""
+    for n in sizes:
+        yield from _ordered(n)
+        yield from _scanned(n)
+        yield from _indexed(n)
+        yield from _random(n)
+    yield from _pooled()
+
+
+def _row(name: str, arrays: tuple[Any, ...], ours: Any, **theirs: Any) -> Row:
+    """A row of functions of the same arrays: of funct's, NumPy's, torch's and JAX's."""
+    torch, jax = optional("torch"), optional("jax")
+    given = [xp.asarray(a) for a in arrays]
+    out = leaves(ours(*given))
+    moved = sum(a.nbytes for a in arrays) + sum(np.asarray(v).nbytes for v in out)
+    peers: dict[str, Callable[[], object]] = {}
+    if "numpy" in theirs:
+        peers["numpy"] = lambda: theirs["numpy"](*arrays)
+    if "torch" in theirs and torch is not None:
+        tensors = [torch.from_numpy(a) for a in arrays]
+        peers["torch"] = lambda: theirs["torch"](torch, *tensors)
+    if "jax" in theirs and jax is not None:
+        jax.config.update("jax_enable_x64", True)
+        compiled = jax.jit(lambda *a: theirs["jax"](jax, *a))
+        known = [jax.numpy.asarray(a) for a in arrays]
+        peers["jax"] = lambda: jax.block_until_ready(compiled(*known))
+    return Row(name, moved, lambda: ours(*given), peers)
+
+
+def _ordered(n: int) -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    reals, few = rng.normal(size=n), rng.integers(0, n // 4, n)
+    for x in (reals.astype(np.float32), reals, few, few.astype(np.int32)):
+        label = f"{x.dtype}, {n:,}"
+        yield _row(
+            f"sort, {label}", (x,), xp.sort, numpy=np.sort, torch=lambda t, a: t.sort(a)[0],
+            jax=lambda j, a: j.numpy.sort(a),
+        )  # fmt: skip
+        yield _row(
+            f"argsort, {label}", (x,), xp.argsort, numpy=lambda a: np.argsort(a, stable=True),
+            torch=lambda t, a: t.sort(a, stable=True)[1], jax=lambda j, a: j.numpy.argsort(a),
+        )  # fmt: skip
+    for k in (10, n // 10):
+        yield _row(
+            f"top_k {k:,}, float64, {n:,}", (reals,), lambda a, k=k: xp.top_k(a, k),
+            numpy=lambda a, k=k: np.sort(np.partition(a, n - k)[n - k :]),
+            torch=lambda t, a, k=k: t.topk(a, k), jax=lambda j, a, k=k: j.lax.top_k(a, k),
+        )  # fmt: skip
+    for x in (reals, few):
+        yield _row(
+            f"unique_values, {x.dtype}, {n:,}", (x,), xp.unique_values, numpy=np.unique,
+            torch=lambda t, a: t.unique(a),
+        )  # fmt: skip
+    yield _row(
+        f"unique_inverse, int64, {n:,}", (few,), xp.unique_inverse,
+        numpy=lambda a: np.unique(a, return_inverse=True),
+        torch=lambda t, a: t.unique(a, return_inverse=True),
+    )  # fmt: skip
+    yield _row(
+        f"searchsorted, float64, {n:,} in {n:,}", (np.sort(reals), reals), xp.searchsorted,
+        numpy=np.searchsorted, torch=lambda t, a, v: t.searchsorted(a, v),
+        jax=lambda j, a, v: j.numpy.searchsorted(a, v),
+    )  # fmt: skip
+
+
+def _scanned(n: int) -> Iterator[Row]:
+    x = np.random.default_rng(1).normal(size=n)
+    wide = x.reshape(-1, 100) if n > 100_000 else x.reshape(-1, 10)
+    for axis, a in ((0, x), (0, wide)):
+        yield _row(
+            f"cumulative_sum, {a.shape}, axis {axis}", (a,),
+            lambda v, axis=axis: xp.cumulative_sum(v, axis=axis),
+            numpy=lambda v, axis=axis: np.cumsum(v, axis),
+            torch=lambda t, v, axis=axis: t.cumsum(v, axis),
+            jax=lambda j, v, axis=axis: j.numpy.cumsum(v, axis),
+        )  # fmt: skip
+    yield _row(
+        f"cumulative_prod, {n:,}", (x,), xp.cumulative_prod, numpy=np.cumprod,
+        torch=lambda t, v: t.cumprod(v, 0), jax=lambda j, v: j.numpy.cumprod(v),
+    )  # fmt: skip
+    yield _row(
+        f"cumulative_max, {n:,}", (x,), xp.cumulative_max, numpy=np.maximum.accumulate,
+        torch=lambda t, v: t.cummax(v, 0)[0], jax=lambda j, v: j.lax.cummax(v),
+    )  # fmt: skip
+    yield _row(
+        f"histogram, 100 bins, {n:,}", (x,), lambda v: xp.histogram(v, 100),
+        numpy=lambda v: np.histogram(v, 100), torch=lambda t, v: t.histogram(v, 100),
+        jax=lambda j, v: j.numpy.histogram(v, 100),
+    )  # fmt: skip
+
+
+def _indexed(n: int) -> Iterator[Row]:
+    rng = np.random.default_rng(2)
+    x, ids, at = rng.normal(size=n), rng.integers(0, SEGMENTS, n), rng.integers(0, n, n)
+    for label, i in (("any order", ids), ("sorted", np.sort(ids))):
+        yield _row(
+            f"segment_sum, {label}, {n:,}", (x, i), lambda v, i: xp.segment_sum(v, i, SEGMENTS),
+            numpy=lambda v, i: np.bincount(i, v, SEGMENTS),
+            torch=lambda t, v, i: t.zeros(SEGMENTS, dtype=v.dtype).index_add_(0, i, v),
+            jax=lambda j, v, i: j.ops.segment_sum(v, i, SEGMENTS),
+        )  # fmt: skip
+    narrow = x.astype(np.float32).reshape(-1, 8)
+    yield _row(
+        f"segment_sum, float32, {narrow.shape}", (narrow, ids[: len(narrow)]),
+        lambda v, i: xp.segment_sum(v, i, SEGMENTS),
+        torch=lambda t, v, i: t.zeros(SEGMENTS, 8).index_add_(0, i, v),
+        jax=lambda j, v, i: j.ops.segment_sum(v, i, SEGMENTS),
+    )  # fmt: skip
+    yield _row(
+        f"x.at[i].add(v), {n:,}", (x, x, at), lambda a, v, i: a.at[i].add(v), numpy=_added,
+        torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
+    )  # fmt: skip
+    yield _row(
+        f"take, {n:,}", (x, at), xp.take, numpy=np.take,
+        torch=lambda t, a, i: t.index_select(a, 0, i), jax=lambda j, a, i: a[i],
+    )  # fmt: skip
+    yield _row(
+        f"take_along_axis, {n:,}", (x, at), lambda a, i: xp.take_along_axis(a, i, axis=0),
+        numpy=lambda a, i: np.take_along_axis(a, i, 0), torch=lambda t, a, i: t.gather(a, 0, i),
+        jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 0),
+    )  # fmt: skip
+    yield _row(
+        f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,
+        torch=lambda t, i: t.bincount(i), jax=lambda j, i: j.numpy.bincount(i, length=SEGMENTS),
+    )  # fmt: skip
+
+
+def _added(x: Any, v: Any, i: Any) -> Any:
+    y = x.copy()
+    np.add.at(y, i, v)
+    return y
+
+
+def _random(n: int) -> Iterator[Row]:
+    torch, jax = optional("torch"), optional("jax")
+    generator = np.random.default_rng(0)
+    drawn = {"uniform": generator.random, "normal": generator.standard_normal}
+    for name in drawn:
+        for dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+            peers: dict[str, Callable[[], object]] = {"numpy": partial(drawn[name], n, dtype)}
+            if torch is not None:
+                theirs = {"uniform": torch.rand, "normal": torch.randn}[name]
+                peers["torch"] = partial(theirs, n, dtype=getattr(torch, dtype.name))
+            if jax is not None:
+                jax.config.update("jax_enable_x64", True)
+                f = jax.jit(partial(getattr(jax.random, name), shape=(n,), dtype=dtype))
+                peers["jax"] = partial(_finished, jax, f, jax.random.key(1))
+            ours = partial(getattr(ft.random, name), ft.random.key(1), (n,), dtype)
+            yield Row(f"random.{name}, {dtype}, {n:,}", n * dtype.itemsize, ours, peers)
+
+
+def _finished(jax: Any, f: Any, key: Any) -> Any:
+    return jax.block_until_ready(f(key))
+
+
+def _pooled() -> Iterator[Row]:
+    x = np.random.default_rng(3).normal(size=(8, 64, 56, 56)).astype(np.float32)
+    for name in ("max_pool2d", "avg_pool2d"):
+        ours = getattr(functional, name)
+        for k, step, pad in ((2, 2, 0), (3, 2, 1), (3, 1, 1)):
+            label = f"{name} {k}x{k}, stride {step}"
+
+            def theirs(t: Any, a: Any, name: str = name, sizes: Any = (k, step, pad)) -> Any:
+                return getattr(t.nn.functional, name)(a, *sizes)
+
+            def value(a: Any, f: Any = ours, sizes: Any = (k, step, pad)) -> Any:
+                return f(a, *sizes)
+
+            yield _row(label, (x,), value, torch=theirs)
+            yield _row(
+                f"{label}, pull", (x,), lambda a, f=value: _pull(f, a),
+                torch=lambda t, a, f=theirs: _backward(t, f, a),
+            )  # fmt: skip
+
+
+def _pull(f: Any, x: Any) -> Any:
+    y, pull = ft.vjp(f, x)
+    return pull(xp.ones_like(y))
+
+
+def _backward(torch: Any, f: Any, x: Any) -> Any:
+    x = x.detach().requires_grad_()
+    y = f(torch, x)
+    y.backward(torch.ones_like(y))
+    return x.grad
