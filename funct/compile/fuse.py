@@ -117,6 +117,8 @@ def _row_length(wide: Sequence[int], narrow: Sequence[int]) -> int | None:
 
 def why_not(node: Node) -> str:
     """Why the node is no part of loops; empty where it is."""
+    if not node.results:
+        return "it has no result"
     out = node.results[0]
     if any(0 in v.shape for v in (*node.operands, *node.results) if isinstance(v, Var)):
         return "there are no elements"

@@ -43,13 +43,19 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 def _repeated(one: Any, shape: Any) -> Any:
     """A 0-d buffer seen as often as shape says."""
     if shape.__class__ is int:
-        return ndarray((shape,), one.dtype, one, 0, (0,)) if shape >= 0 else None
+        shape = (shape,)
     if shape.__class__ is not tuple:
         return None
     for n in shape:
         if n.__class__ is not int or n < 0:  # NumPy does not look at it
             return None
-    return ndarray(shape, one.dtype, one, 0, (0,) * len(shape))
+    return _seen(one, shape)
+
+
+def _seen(one: Any, shape: Any) -> Any:
+    """A 0-d buffer as an array of that shape, if it is small: large ones are announced first."""
+    found = ndarray(shape, one.dtype, one, 0, (0,) * len(shape))
+    return found if found.size <= _MANY else None
 
 
 def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -57,7 +63,7 @@ def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
     if dtype is not None or device is not None:
         return None
     one = _ZERO if x.dtype is _DOUBLE else np.zeros((), x.dtype)
-    return ndarray(x.shape, x.dtype, one, 0, (0,) * x.ndim)
+    return _seen(one, x.shape)
 
 
 def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
@@ -65,7 +71,7 @@ def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
     if dtype is not None or device is not None:
         return None
     one = _ONE if x.dtype is _DOUBLE else np.ones((), x.dtype)
-    return ndarray(x.shape, x.dtype, one, 0, (0,) * x.ndim)
+    return _seen(one, x.shape)
 
 
 empty_like = zeros_like
@@ -77,7 +83,7 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: Any = None)
         return None
     if dtype is not None or device is not None:
         return None
-    return ndarray(x.shape, _DOUBLE, np.asarray(fill_value), 0, (0,) * x.ndim)
+    return _seen(np.asarray(fill_value), x.shape)
 
 
 def arange(

@@ -10,6 +10,7 @@ import numpy as np
 __all__ = ["interp", "trapezoid"]
 
 _DOUBLE = np.dtype(np.float64)
+_WIDE = {_DOUBLE, np.dtype(np.float32)}  # narrower ones are summed in float32
 
 
 def interp(
@@ -29,7 +30,7 @@ def interp(
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral along the last axis over steps of dx."""
-    if x is not None or dx.__class__ is not float or axis != -1 or y.dtype.kind != "f":
+    if x is not None or dx.__class__ is not float or axis != -1 or y.dtype not in _WIDE:
         return None
     pairs = y[1:] + y[:-1] if y.ndim == 1 else y[..., 1:] + y[..., :-1]
     return np.add.reduce(dx * pairs, -1) / 2
