@@ -80,7 +80,7 @@ class _Split:
         for e in self.entries:
             if not self.late.isdisjoint(e.reads):
                 self.late.update(e.results)
-        reads = [v for e in self.entries if e.results[0] in self.late for v in e.reads]
+        reads = [v for e in self.entries if self._is_late(e) for v in e.reads]
         needed = dict.fromkeys([*reads, *self.gradients])
         self.wanted = [v for v in needed if v not in self.late and v not in self.constants]
 
@@ -155,7 +155,7 @@ class _Split:
         residuals += self._carriers(residuals)
         known = {*residuals, *self.cts, *self.constants}
         late: list[Entry] = []
-        for e in [*[e for e in self.entries if e.results[0] in self.late], None]:
+        for e in [*[e for e in self.entries if self._is_late(e)], None]:
             todo = list(self.gradients if e is None else e.reads)[::-1]
             while todo:
                 v = todo[-1]
@@ -191,7 +191,11 @@ class _Split:
     def _early(self, e: Any) -> bool:
         if isinstance(e, Guard):
             return e.operand is None or e.operand not in self.late
-        return e.results[0] not in self.late
+        return not self._is_late(e)
+
+    def _is_late(self, e: Entry) -> bool:
+        """Whether an entry depends on a cotangent; one for its effect has no result that would."""
+        return not self.late.isdisjoint(e.reads)
 
     def _carriers(self, residuals: Sequence[Var]) -> list[Var]:
         """Inputs that the backward half gets besides, because a symbol is read off them."""
