@@ -141,7 +141,7 @@ def _converted(name: str, obj: Any, dtype: Any) -> Any:
 def _known(name: str, data: Any) -> Any:
     """Data of a dtype that arrays have, in native byte order."""
     if data.nbytes >= LARGE:
-        serve()
+        serve(data.nbytes)
     if data.dtype not in DTYPES:
         native = data.dtype.newbyteorder("=")
         if native not in DTYPES:
@@ -259,7 +259,7 @@ def check_allocation(name: str, shape: tuple[int, ...], dtype: Any) -> None:
     """Refuse an array that is larger than the machine's memory, before it is asked for."""
     size = math.prod(shape, start=np.dtype(dtype).itemsize)
     if size >= LARGE:
-        serve()
+        serve(size)
     if size > _MEMORY:
         raise AllocationError(
             f"{name}: an array of shape {shape} and dtype {np.dtype(dtype)} takes {size} bytes, "

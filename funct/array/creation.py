@@ -73,7 +73,7 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
     try:
         found = ops.broadcast_to(lifted(value, shape), shape)
         if found.__class__ is Array and found.data.nbytes >= LARGE:
-            serve()
+            serve(found.data.nbytes)
         return found
     except FunctError:
         raise

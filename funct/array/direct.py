@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from funct.array.tensor import Array
+from funct.device.memory import LARGE, serve
 from funct.kernels.special import find
 from funct.ops.families import wrap
 
@@ -80,6 +81,8 @@ def _none(fun: Any, kernel: Any, gives: Gives | None) -> Any:
             d = None  # the composition refuses by name
         if d is None:
             return fun(*args, **options)
+        if d.nbytes >= LARGE:
+            serve(d.nbytes)
         r = new(Array)
         r.data = d
         return r

@@ -86,6 +86,11 @@ ROWS = (
     # work: elements
     Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 15),
     Row("quantize", "funct.kernels.quantized:plain_quantize"),
+    # work: elements of all parameters together
+    Row("update", _CPU + "updates:update", _REAL, ("llvm",), 1 << 15),
+    Row("update", "funct.kernels.updates:plain_update"),
+    Row("sum_of_squares", _CPU + "updates:sum_of_squares", _REAL, ("llvm",), 1 << 15),
+    Row("sum_of_squares", "funct.kernels.updates:plain_sum_of_squares"),
 )
 
 _only: ContextVar[frozenset[str] | None] = ContextVar("funct.kernels.only", default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -11,13 +12,14 @@ from funct import tree
 from funct.errors import ArgumentError
 from funct.optim.optimizer import (
     Info,
+    LeafRule,
     LearningRate,
     Optimizer,
-    cast,
     check_rate,
     first_rate,
     global_norm,
     scalar,
+    smallest,
     step_count,
     update_leaves,
 )
@@ -93,6 +95,24 @@ def _adam(
             scalar(weight_decay), zeros, zeros, zeros if amsgrad else None,
         )  # fmt: skip
 
+    def update(
+        e: Any, numbers: Sequence[Any], p: Any, g: Any, m: Any, v: Any, top: Any = None
+    ) -> tuple[Any, ...]:
+        size, root, decay, new1, beta2, new2, eps, least = numbers
+        if decays and decoupled:
+            p = p * decay
+        elif decays:
+            g = g + decay * p
+        m = m + new1 * (g - m)
+        v = beta2 * v + new2 * (g * g)
+        most = v if top is None else e.maximum(top, v)
+        # √ has no derivative at 0: far below eps the root is cut off, so that a step of a
+        # gradient that is exactly 0 can be differentiated
+        denominator = e.sqrt(e.maximum(most, least)) / root + eps
+        return p - size * (m / denominator), m, v, *([] if top is None else [most])
+
+    rule = LeafRule(name, update, (decays, amsgrad))
+
     def step(params: Any, grads: Any, state: AdamState) -> tuple[Any, AdamState, Info]:
         rate = scalar(lr(state.step)) if callable(lr) else state.lr
         count = state.step + 1
@@ -102,26 +122,17 @@ def _adam(
         keep = 1.0 - rate * state.weight_decay
         new1, new2 = 1.0 - state.beta1, 1.0 - state.beta2
 
-        def rule(p: Any, g: Any, m: Any, v: Any, top: Any) -> tuple[Any, ...]:
-            if decays and decoupled:
-                p = p * cast(keep, p)
-            elif decays:
-                g = g + cast(state.weight_decay, p) * p
-            m = m + cast(new1, p) * (g - m)
-            v = cast(state.beta2, p) * v + cast(new2, p) * (g * g)
-            top = v if top is None else xp.maximum(top, v)
-            # √ has no derivative at 0: far below eps the root is cut off, so that a step of
-            # a gradient that is exactly 0 can be differentiated
-            safe = xp.maximum(top, xp.finfo(p.dtype).smallest_normal)
-            denominator = xp.sqrt(safe) / cast(root, p) + cast(state.eps, p)
-            return p - cast(size, p) * (m / denominator), m, v, top
-
-        slots = (state.exp_avg, state.exp_avg_sq, state.max_exp_avg_sq)
-        new, m, v, top = update_leaves(name, rule, params, grads, *slots)
+        numbers = (
+            size, root, keep if decoupled else state.weight_decay, new1, state.beta2, new2,
+            state.eps, smallest,
+        )  # fmt: skip
+        slots = (state.exp_avg, state.exp_avg_sq, *([state.max_exp_avg_sq] if amsgrad else []))
+        new, m, v, *top = update_leaves(rule, numbers, params, grads, *slots)
         info = Info(rate, global_norm(grads), count)
         state = attrs.evolve(
-            state, step=count, lr=rate, exp_avg=m, exp_avg_sq=v, max_exp_avg_sq=top
-        )
+            state, step=count, lr=rate, exp_avg=m, exp_avg_sq=v,
+            max_exp_avg_sq=top[0] if amsgrad else None,
+        )  # fmt: skip
         return new, state, info
 
     return Optimizer(name, init, step)

@@ -14,15 +14,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 import funct.array as xp
 from funct import tree
 from funct.core import INEXACT, Value
 from funct.errors import ArgumentError, DTypeError
+from funct.kernels.table import call
+from funct.ops.families import wrap
 
 __all__ = [
-    "Info", "LearningRate", "Optimizer", "cast", "check_rate", "first_rate",
-    "global_norm", "scalar", "step_count", "update_leaves",
+    "Info", "LeafRule", "LearningRate", "Optimizer", "cast", "check_rate", "first_rate",
+    "global_norm", "scalar", "smallest", "step_count", "update_leaves",
 ]  # fmt: skip
 
 LearningRate = float | Value | Callable[[Any], Any]
@@ -94,28 +97,88 @@ def global_norm(grads: Any) -> Any:
     leaves = tree.leaves(grads)
     if not leaves:
         return xp.asarray(0.0)
-    total = sum([xp.sum(xp.square(xp.abs(g))) for g in leaves])
+    total = _sum_of_squares(leaves)
     positive = total > 0
     return xp.where(positive, xp.sqrt(xp.where(positive, total, 1.0)), 0.0)
 
 
-def update_leaves(
-    name: str, rule: Callable[..., tuple[Any, ...]], params: Any, grads: Any, *slots: Any
-) -> tuple[Any, ...]:
-    """rule(p, g, *slots at p) -> (new p, *new slots) at every leaf, as one tree for each of them.
+def _sum_of_squares(leaves: list[Any]) -> Any:
+    dtype = leaves[0].dtype
+    if _plain(leaves, dtype):
+        found = call("sum_of_squares", dtype, _work(leaves), [g.data for g in leaves])
+        return wrap(np.asarray(found, dtype))
+    return sum([xp.sum(xp.square(xp.abs(g))) for g in leaves])
 
-    A slot that is None stays None and is given to the rule as None.
+
+@attrs.frozen(eq=False)
+class LeafRule:
+    """What an optimizer does to every element of every parameter.
+
+    update(e, numbers, p, g, *slots) -> (new p, *new slots): arithmetic, and e.sqrt and e.maximum.
+    It is run on arrays, with e the namespace, or printed as one pass over all of them. numbers are
+    those given to `update_leaves`. key: with the name, all that the update depends on.
     """
-    tree.same_structure(f"{name}: grads", params, grads)
+
+    name: str
+    update: Callable[..., tuple[Any, ...]]
+    key: tuple[Any, ...]
+
+
+def smallest(dtype: Any) -> float:
+    """The least positive normal number."""
+    return float(xp.finfo(dtype).smallest_normal)
+
+
+def update_leaves(
+    rule: LeafRule, numbers: Sequence[Any], params: Any, grads: Any, *slots: Any
+) -> list[Any]:
+    """The rule at every leaf: the new parameters and new slots, as one tree for each of them.
+
+    numbers: hyper-parameters as 0-d arrays, in each leaf's dtype as the rule sees them, or
+    functions of the dtype. On arrays (not traced) of one dtype it is one pass in machine code, with
+    the same bits.
+    """
+    tree.same_structure(f"{rule.name}: grads", params, grads)
     leaves, spec = tree.flatten(params)
-    _check_floating(name, params)
-    columns = [[None] * len(leaves) if s is None else tree.leaves(s) for s in slots]
-    rows = zip(leaves, tree.leaves(grads), *columns, strict=True)
-    new: Sequence[tuple[Any, ...]] = [rule(*row) for row in rows]
-    kept = [True, *[s is not None for s in slots]]
-    return tuple(
-        [tree.unflatten(spec, [r[i] for r in new]) if k else None for i, k in enumerate(kept)]
-    )
+    _check_floating(rule.name, params)
+    columns = [leaves, *[tree.leaves(s) for s in (grads, *slots)]]
+    new = _in_one_pass(rule, numbers, columns)
+    if new is None:
+        rows = [
+            rule.update(xp, [x(p.dtype) if callable(x) else cast(x, p) for x in numbers], p, *rest)
+            for p, *rest in zip(*columns, strict=True)
+        ]
+        new = [[row[i] for row in rows] for i in range(1 + len(slots))]
+    return [tree.unflatten(spec, column) for column in new]
+
+
+def _in_one_pass(
+    rule: LeafRule, numbers: Sequence[Any], columns: list[list[Any]]
+) -> list[list[Any]] | None:
+    """What a kernel makes of it; None where something is traced, or of a dtype of its own."""
+    params = columns[0]
+    dtype: Any = params[0].dtype if params else None
+    given = [x for x in numbers if not callable(x)]
+    equal = all(x.shape == p.shape for column in columns for x, p in zip(column, params))
+    if not (equal and _plain([x for column in columns for x in column], dtype)):
+        return None
+    if any(x.__class__ is not xp.Array for x in given):
+        return None
+    values = [np.asarray(x(dtype) if callable(x) else x.data, dtype) for x in numbers]
+    raw = [[x.data for x in column] for column in columns]
+    key, results = (rule.name, rule.key), len(columns) - 1
+    found = call("update", dtype, _work(params), rule.update, key, values, raw, results)
+    return [[wrap(x) for x in column] for column in found]
+
+
+def _plain(leaves: list[Any], dtype: Any) -> bool:
+    """Whether all are arrays of that dtype, and it is one that kernels know."""
+    known = dtype in (xp.float32, xp.float64)
+    return known and all(x.__class__ is xp.Array and x.dtype == dtype for x in leaves)
+
+
+def _work(leaves: list[Any]) -> int:
+    return sum([x.size for x in leaves])
 
 
 def _check_floating(name: str, params: Any) -> None:

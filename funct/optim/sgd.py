@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -11,9 +12,9 @@ from funct import tree
 from funct.errors import ArgumentError
 from funct.optim.optimizer import (
     Info,
+    LeafRule,
     LearningRate,
     Optimizer,
-    cast,
     check_rate,
     first_rate,
     global_norm,
@@ -72,21 +73,27 @@ def sgd(
             buffer,
         )  # fmt: skip
 
+    def update(_: Any, numbers: Sequence[Any], p: Any, g: Any, b: Any = None) -> tuple[Any, ...]:
+        rate, decay, momentum, share = numbers
+        if decays:
+            g = g + decay * p
+        if b is None:
+            return (p - rate * g,)
+        b = momentum * b + share * g
+        return p - rate * (g + momentum * b if nesterov else b), b
+
+    rule = LeafRule("sgd", update, (decays, with_buffer, nesterov))
+
     def step(params: Any, grads: Any, state: SGDState) -> tuple[Any, SGDState, Info]:
         rate = scalar(lr(state.step)) if callable(lr) else state.lr
         share = xp.where(state.step == 0, 1.0, 1.0 - state.dampening)
 
-        def rule(p: Any, g: Any, b: Any) -> tuple[Any, Any]:
-            if decays:
-                g = g + cast(state.weight_decay, p) * p
-            if with_buffer:
-                b = cast(state.momentum, p) * b + cast(share, p) * g
-                g = g + cast(state.momentum, p) * b if nesterov else b
-            return p - cast(rate, p) * g, b
-
-        new, buffer = update_leaves("sgd", rule, params, grads, state.momentum_buffer)
+        numbers = (rate, state.weight_decay, state.momentum, share)
+        slots = [state.momentum_buffer] if with_buffer else []
+        new, *buffer = update_leaves(rule, numbers, params, grads, *slots)
         count = state.step + 1
         info = Info(rate, global_norm(grads), count)
-        return new, attrs.evolve(state, step=count, lr=rate, momentum_buffer=buffer), info
+        momentum_buffer = buffer[0] if with_buffer else None
+        return new, attrs.evolve(state, step=count, lr=rate, momentum_buffer=momentum_buffer), info
 
     return Optimizer("sgd", init, step)

@@ -26,7 +26,7 @@ from funct.device.fork import whole
 from funct.device.machine_code import Code, assemble
 from funct.device.memory.allocator import Event
 from funct.device.memory.arena import HostArena, physical
-from funct.device.memory.front_text import BINS, GRANULE, front_text
+from funct.device.memory.front_text import BINS, GRANULE, UNIT, front_text
 from funct.device.memory.policy import Options, Policy
 from funct.source import user_site
 
@@ -138,7 +138,7 @@ class Front:
         self, arena: HostArena, table: int, options: Options, near: tuple[int, int]
     ) -> None:
         self.arena = arena
-        self.policy = Policy(arena, options, GRANULE, near)
+        self.policy = Policy(arena, options, UNIT, near)
         self.policy.reclaim = self.reclaim
         self.policy.pressure = self._collect
         self.pressure: Callable[[], object] = lambda: None  # empties all caches
@@ -147,7 +147,7 @@ class Front:
         self.failed: int | None = None  # bytes of the last request that could not be met
         self._inside = False
         self._room = (ctypes.c_int64 * 4 * _EVENTS)()
-        self._granules = (ctypes.c_int64 * 4096)()
+        self._units = (ctypes.c_int64 * 4096)()
         self._miss = _for_ever(_MISS(self._make))
         self.record = _for_ever(Record())
         self.record.base = arena.base
@@ -168,7 +168,9 @@ class Front:
         whole_numbers = (ctypes.c_void_p, ctypes.c_int64)
         self._rounded = _function("rounded", ctypes.c_int64, *whole_numbers)
         self._pop = _function("pop", ctypes.c_void_p, *whole_numbers)
-        self._hand_out = _function("hand_out", None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
+        self._hand_out = _function(
+            "hand_out", ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 3
+        )
         self._drain = _function("drain", ctypes.c_int64, ctypes.c_void_p, *whole_numbers)
         self._theirs = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(
             self.record.numpy[1]
@@ -180,7 +182,8 @@ class Front:
         """Divide memory in another way from now on."""
         with lock:
             self.reclaim()
-            self.policy.options = options
+            spare = attrs.evolve(options, small_most=options.small_most + UNIT)
+            self.policy.options = spare
             self.policy.small.step = options.small_segment
             self.policy.large.step = options.large_segment
             self.record.divisions = options.divisions.bit_length() - 1
@@ -189,11 +192,11 @@ class Front:
 
     def reclaim(self) -> None:
         """What waits in bins goes back to the policy, where blocks merge."""
-        found = len(self._granules)
-        while found == len(self._granules):
-            found = self._drain(self._at, ctypes.addressof(self._granules), len(self._granules))
-            for granule in self._granules[:found]:
-                self.policy.release(self.arena.base + granule * GRANULE)
+        found = len(self._units)
+        while found == len(self._units):
+            found = self._drain(self._at, ctypes.addressof(self._units), len(self._units))
+            for unit in self._units[:found]:
+                self.policy.release(self.arena.base + unit * UNIT)
 
     def record_events(self, most: int) -> None:
         """Remember the last so many events, each with the user's line; 0: none."""
@@ -208,8 +211,8 @@ class Front:
         """Take down the blocks that have come back since."""
         count = min(self.record.count, _EVENTS)
         self.record.count = 0
-        for granule, _, seconds, nanoseconds in self._room[:count]:
-            address = self.arena.base + granule * GRANULE
+        for unit, _, seconds, nanoseconds in self._room[:count]:
+            address = self.arena.base + unit * UNIT
             held = self.lent.pop(address, None)
             if held is not None:
                 time = seconds * 10**9 + nanoseconds
@@ -229,17 +232,17 @@ class Front:
         found = set()
         for first in self.record.bins:
             while first:
-                found.add(self.arena.base + (first - 1) * GRANULE)
+                found.add(self.arena.base + (first - 1) * UNIT)
                 first = ctypes.c_uint32.from_address(self._entry(first - 1)).value
         return found
 
     def asked(self, start: int) -> int:
         """How many bytes the array that has the block asked for."""
-        granule = (start - self.arena.base) // GRANULE
-        return ctypes.c_int64.from_address(self._entry(granule) + 8).value
+        unit = (start - self.arena.base) // UNIT
+        return ctypes.c_int64.from_address(self._entry(unit) + 8).value
 
-    def _entry(self, granule: int) -> int:
-        return self.record.table + granule * 16
+    def _entry(self, unit: int) -> int:
+        return self.record.table + unit * 16
 
     def forget_lock(self) -> None:
         """A forked child: no thread is inside."""
@@ -272,20 +275,21 @@ class Front:
             if found:
                 return self._seen(found, size)
         n = self._rounded(self._at, size) if size <= self.arena.size else 0
-        start = self.policy.allocate(n * GRANULE) if n else None
+        start = self.policy.allocate(n * GRANULE + UNIT) if n else None
         if start is None:
             self.failed = size
             return 0
-        self._hand_out(self._at, (start - self.arena.base) // GRANULE, n, size)
-        return self._seen(start, size) if self.record.recorded else start
+        found = self._hand_out(self._at, (start - self.arena.base) // UNIT, n, size)
+        return self._seen(found, size) if self.record.recorded else found
 
     def _collect(self) -> None:
         gc.collect()  # arrays that only a cycle holds
         self.pressure()
         self.reclaim()
 
-    def _seen(self, start: int, size: int) -> int:
+    def _seen(self, found: int, size: int) -> int:
         site = user_site(1)
+        start = found - (found - self.arena.base) % UNIT
         held = self.lent[start] = Lent(start, size, str(site or ""), monotonic_ns())
         self.events.append(Event(held.time, start, size, held.site))
-        return start
+        return found

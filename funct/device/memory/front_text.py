@@ -2,18 +2,20 @@
 
 `front.py` has the same record as a ctypes structure. Small requests go to NumPy's own functions.
 Others are counted in granules and rounded to a class; a class has a bin, a stack of free blocks
-chained through the table of granules. A request that finds its bin empty asks `miss`, which is
+chained through the table of units. A request that finds its bin empty asks `miss`, which is
 Python and knows how to make room; giving a block back never calls Python, so it is safe wherever an
 array may die. The lock is held for a few instructions.
 """
 
 from __future__ import annotations
 
+import mmap
 import time
 
-__all__ = ["BINS", "GRANULE", "front_text"]
+__all__ = ["BINS", "GRANULE", "UNIT", "front_text"]
 
-GRANULE = 1 << 16  # bytes
+GRANULE = 1 << 16  # bytes, in which sizes are counted
+UNIT = max(1 << 13, mmap.PAGESIZE)  # bytes, in which places are counted: a block has one to spare
 BINS = 4096
 
 _TEXT = """
@@ -22,7 +24,7 @@ _TEXT = """
   i64,                                             ;  0 the lock
   i64,                                             ;  1 whether each event is recorded
   ptr, i64,                                        ;  2 the reserved range; its bytes
-  ptr,                                             ;  4 an entry for each granule
+  ptr,                                             ;  4 an entry for each unit
   i64, i64,                                        ;  5 least bytes; most that are zeroed here
   i64,                                             ;  7 classes in an octave, as a power of two
   i64,                                             ;  8 most granules of a small block
@@ -31,7 +33,7 @@ _TEXT = """
   ptr, ptr, ptr, ptr, ptr,                         ; 12 NumPy's own: context, malloc ...
   ptr, i64, i64,                                   ; 17 record of frees: room, count, length
   [2 x [3 x %stat]],                               ; 20 small and large: blocks, bytes, requested
-  [BINS x i32]                                     ; 21 first granule of each bin, + 1
+  [BINS x i32]                                     ; 21 first unit of each bin, + 1
 }
 %entry = type { i32, i32, i64 }  ; next in its bin, + 1; granules, negative: cold; asked
 
@@ -151,10 +153,10 @@ empty:
   ret ptr null
 take:
   %wide = zext i32 %first to i64
-  %granule = sub i64 %wide, 1
+  %unit = sub i64 %wide, 1
   %table_at = getelementptr %front, ptr %front, i64 0, i32 4
   %table = load ptr, ptr %table_at
-  %place = getelementptr %entry, ptr %table, i64 %granule
+  %place = getelementptr %entry, ptr %table, i64 %unit
   %next = load i32, ptr %place
   store i32 %next, ptr %bin
   %asked_at = getelementptr %entry, ptr %place, i64 0, i32 2
@@ -174,16 +176,27 @@ take:
   call void @unlock(ptr %front)
   %base_at = getelementptr %front, ptr %front, i64 0, i32 2
   %base = load ptr, ptr %base_at
-  %offset = shl i64 %granule, 16
-  %block = getelementptr i8, ptr %base, i64 %offset
+  %block = call ptr @address(ptr %base, i64 %unit)
   ret ptr %block
 }
 
+; Where the elements of a block begin. Blocks of equal size would lie at one place of a page and of
+; a cache's ways, and push each other out in loops over several arrays: so each begins a few lines
+; later than the last.
+define internal ptr @address(ptr %base, i64 %unit) {
+  %start = shl i64 %unit, SHIFT
+  %turned = mul i64 %unit, 320
+  %colour = and i64 %turned, COLOURS
+  %offset = add i64 %start, %colour
+  %address = getelementptr i8, ptr %base, i64 %offset
+  ret ptr %address
+}
+
 ; The block that Python has made for a request is handed out.
-define void @hand_out(ptr %front, i64 %granule, i64 %n, i64 %asked) {
+define ptr @hand_out(ptr %front, i64 %unit, i64 %n, i64 %asked) {
   %table_at = getelementptr %front, ptr %front, i64 0, i32 4
   %table = load ptr, ptr %table_at
-  %place = getelementptr %entry, ptr %table, i64 %granule
+  %place = getelementptr %entry, ptr %table, i64 %unit
   %n_at = getelementptr %entry, ptr %place, i64 0, i32 1
   %narrow = trunc i64 %n to i32
   store i32 %narrow, ptr %n_at
@@ -192,10 +205,13 @@ define void @hand_out(ptr %front, i64 %granule, i64 %n, i64 %asked) {
   call void @lock(ptr %front)
   call void @note(ptr %front, i64 %n, i64 %asked, i64 1)
   call void @unlock(ptr %front)
-  ret void
+  %base_at = getelementptr %front, ptr %front, i64 0, i32 2
+  %base = load ptr, ptr %base_at
+  %block = call ptr @address(ptr %base, i64 %unit)
+  ret ptr %block
 }
 
-; Empty all bins into a room of granules; how many there were.
+; Empty all bins into a room of units; how many there were.
 define i64 @drain(ptr %front, ptr %room, i64 %length) {
 entry:
   call void @lock(ptr %front)
@@ -218,8 +234,8 @@ chain:
   br i1 %go, label %block, label %after
 block:
   %wide = zext i32 %first to i64
-  %granule = sub i64 %wide, 1
-  %place = getelementptr %entry, ptr %table, i64 %granule
+  %unit = sub i64 %wide, 1
+  %place = getelementptr %entry, ptr %table, i64 %unit
   %next = load i32, ptr %place
   store i32 %next, ptr %bin
   %n_at = getelementptr %entry, ptr %place, i64 0, i32 1
@@ -233,7 +249,7 @@ block:
   store i64 %fewer, ptr %waiting_at
   store i32 0, ptr %n_at
   %at = getelementptr i64, ptr %room, i64 %counted
-  store i64 %granule, ptr %at
+  store i64 %unit, ptr %at
   %more = add i64 %counted, 1
   br label %chain
 after:
@@ -342,10 +358,10 @@ theirs:
   %a = tail call ptr %realloc(ptr %context, ptr %block, i64 %size)
   ret ptr %a
 move:
-  %granule = lshr i64 %offset, 16
+  %unit = lshr i64 %offset, SHIFT
   %table_at = getelementptr %front, ptr %front, i64 0, i32 4
   %table = load ptr, ptr %table_at
-  %asked_at = getelementptr %entry, ptr %table, i64 %granule, i32 2
+  %asked_at = getelementptr %entry, ptr %table, i64 %unit, i32 2
   %asked = load i64, ptr %asked_at
   %kept = call i64 @llvm.umin.i64(i64 %asked, i64 %size)
   %made = call ptr @malloc_(ptr %front, i64 %size)
@@ -378,10 +394,10 @@ theirs:
   tail call void %free(ptr %context, ptr %block, i64 %size)
   ret void
 back:
-  %granule = lshr i64 %offset, 16
+  %unit = lshr i64 %offset, SHIFT
   %table_at = getelementptr %front, ptr %front, i64 0, i32 4
   %table = load ptr, ptr %table_at
-  %place = getelementptr %entry, ptr %table, i64 %granule
+  %place = getelementptr %entry, ptr %table, i64 %unit
   %n_at = getelementptr %entry, ptr %place, i64 0, i32 1
   %n_narrow = load i32, ptr %n_at
   %n = zext i32 %n_narrow to i64
@@ -397,13 +413,15 @@ back:
   %much = icmp ugt i64 %would, %may
   br i1 %much, label %cool, label %push
 cool:                                              ; its pages go back to the system, not its place
-  %c = call i32 @madvise(ptr %block, i64 %bytes, i32 4)
+  %begin = shl i64 %unit, SHIFT
+  %first_page = getelementptr i8, ptr %base, i64 %begin
+  %c = call i32 @madvise(ptr %first_page, i64 %bytes, i32 4)
   br label %push
 push:
   call void @lock(ptr %front)
   %first = load i32, ptr %bin
   store i32 %first, ptr %place
-  %number = add i64 %granule, 1
+  %number = add i64 %unit, 1
   %narrow = trunc i64 %number to i32
   store i32 %narrow, ptr %bin
   %waiting = load i64, ptr %waiting_at
@@ -431,7 +449,7 @@ write:
   %room_at = getelementptr %front, ptr %front, i64 0, i32 17
   %room = load ptr, ptr %room_at
   %event = getelementptr [4 x i64], ptr %room, i64 %count
-  store i64 %granule, ptr %event
+  store i64 %unit, ptr %event
   %n_to = getelementptr i64, ptr %event, i64 1
   store i64 %bytes, ptr %n_to
   %time = getelementptr i64, ptr %event, i64 2
@@ -446,4 +464,5 @@ end:
 
 def front_text() -> str:
     """The functions `malloc_`, `calloc_`, `realloc_`, `free_`, and those that Python calls."""
-    return _TEXT.replace("BINS", str(BINS)).replace("CLOCK", str(time.CLOCK_MONOTONIC))
+    text = _TEXT.replace("BINS", str(BINS)).replace("CLOCK", str(time.CLOCK_MONOTONIC))
+    return text.replace("SHIFT", str(UNIT.bit_length() - 1)).replace("COLOURS", str(UNIT - 64))

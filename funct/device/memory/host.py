@@ -27,21 +27,28 @@ from funct.device.memory.allocator import (
 )
 from funct.device.memory.arena import HostArena, back, physical, reserve
 from funct.device.memory.front import Front, Lent, default_handler, lock, set_handler
-from funct.device.memory.front_text import GRANULE
+from funct.device.memory.front_text import UNIT
 from funct.device.memory.policy import Options, Pool
 
 __all__ = ["HOST", "LARGE", "HostMemory", "PrivatePool", "serve"]
 
-LARGE = 1 << 20  # bytes of an array that is worth a call of `serve` where it is made
-_ENTRY = 16  # bytes of the table for each granule
+LARGE = 1 << 16  # bytes of an array that is worth a call of `serve` where it is made
+_ENOUGH = 1 << 21  # bytes of such arrays from which on LLVM is loaded (60 ms) to serve them
+_ENTRY = 16  # bytes of the table for each unit
 _QUANTITIES = ("allocation", "allocated_bytes", "requested_bytes")
 
+_seen = 0  # bytes of large arrays before they were enough
 _serving: ContextVar[bool] = ContextVar("funct.device.serving", default=False)
 
 
-def serve() -> None:
-    """Large arrays that this context makes from now on lie in blocks of ours."""
+def serve(size: int = _ENOUGH) -> None:
+    """Large arrays that this context makes from now on lie in blocks of ours, if it is worth it:
+    size is that of one that it makes now."""
+    global _seen
     if not _serving.get():
+        _seen += size
+        if _seen < _ENOUGH:
+            return
         _serving.set(True)
         front = HOST.front()
         if front is not None:
@@ -57,8 +64,8 @@ def _ground() -> tuple[HostArena, int] | None:
         return None
     size = 16 * physical()
     while size > physical() // 4:
-        base, table = reserve(size), reserve(size // GRANULE * _ENTRY)
-        if base is not None and table is not None and back(table, size // GRANULE * _ENTRY):
+        base, table = reserve(size), reserve(size // UNIT * _ENTRY)
+        if base is not None and table is not None and back(table, size // UNIT * _ENTRY):
             return HostArena(base, size, physical()), table
         size //= 2  # the system, or a limit of this process, gives fewer addresses
     return None

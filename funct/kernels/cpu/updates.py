@@ -1,0 +1,241 @@
+"""One pass over all parameters of a model: an optimizer's step, and the sum of squares.
+
+An update is a function of vectors, `rule(e, numbers, p, g, ...) -> (new p, ...)`, that is printed
+once for each key and dtype. All arrays are cut into chunks of one size, which are the tasks of one
+parallel loop; what a chunk computes depends on nothing else, so the bits are those of NumPy's
+operations in the rule's order for any number of threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.device import PARALLEL, Code, assemble
+from funct.device.memory import serve
+from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["sum_of_squares", "update"]
+
+Rule = Callable[..., Sequence[Any]]
+
+CHUNK = 1 << 14  # elements of a task
+_ALONE = 1 << 16  # elements up to which one thread is as fast
+_STREAMED = 1 << 24  # bytes of results from which on they do not stay in the caches
+_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+_ELEMENTS = {"float32": "f32", "float64": "f64"}
+
+
+def _data_offset() -> int | None:
+    """Where in an ndarray object its pointer to the elements stands."""
+    probe = np.empty(1)
+    for offset in (16, 32):
+        if ctypes.c_void_p.from_address(id(probe) + offset).value == probe.ctypes.data:
+            return offset
+    return None
+
+
+_DATA = _data_offset()
+
+
+class _Pass:
+    """A printed loop over chunks. Its data: the table of tasks (leaf, first element, count), the
+    objects of all arrays column by column, the number of leaves, numbers, whether to stream."""
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        self._together = _RUN(code.address("together"))
+        self._alone = _RUN(code.address("alone"))
+
+    def __call__(self, columns: Sequence[Sequence[Any]], numbers: Any, streamed: bool) -> None:
+        """Run it over arrays that are C-contiguous and of one dtype."""
+        leaves = len(columns[0])
+        tasks = _tasks(tuple([a.size for a in columns[0]]))
+        objects = np.array([id(a) for column in columns for a in column], np.int64)
+        data = np.array(
+            [tasks.ctypes.data, objects.ctypes.data, leaves, numbers.ctypes.data, streamed],
+            np.int64,
+        )
+        total = sum([a.size for a in columns[0]])
+        run = self._alone if total <= _ALONE else self._together
+        run(data.ctypes.data, len(tasks))
+
+
+@functools.lru_cache(maxsize=256)
+def _tasks(sizes: tuple[int, ...]) -> Any:
+    """A row (leaf, first element, number of elements) for each chunk."""
+    rows = [
+        (leaf, start, min(CHUNK, size - start))
+        for leaf, size in enumerate(sizes)
+        for start in range(0, size, CHUNK)
+    ]
+    return np.array(rows, np.int64).reshape(len(rows), 3)
+
+
+def update(
+    rule: Rule, key: Hashable, numbers: Sequence[float], columns: list[list[Any]], results: int
+) -> Any:
+    """rule on every element of the leaves: for each of its results, a list of new arrays.
+
+    rule(e, numbers, *operands) gives `results` values and depends on key alone. columns: for each
+    operand its arrays, equal in shape from operand to operand. Returns NotImplemented unless all
+    are float32 or all float64.
+    """
+    dtypes = {a.dtype for column in columns for a in column}
+    element = _ELEMENTS.get(next(iter(dtypes)).name) if len(dtypes) == 1 else None
+    if element is None or _DATA is None:
+        return NotImplemented
+    loop = _updating(rule, key, len(columns), len(numbers), results, element)
+    columns = [[_in_place(a) for a in column] for column in columns]
+    size = results * sum([a.nbytes for a in columns[0]])
+    serve(size)
+    new = [[np.empty_like(a) for a in columns[0]] for _ in range(results)]
+    streamed = size >= _STREAMED
+    loop([*columns, *new], np.array(numbers, *dtypes), streamed)
+    return new
+
+
+def sum_of_squares(leaves: list[Any]) -> Any:
+    """Of all elements together, in float64 and in an order that is always the same.
+
+    Returns NotImplemented unless all leaves are float32 or all float64.
+    """
+    dtypes = {a.dtype for a in leaves}
+    element = _ELEMENTS.get(next(iter(dtypes)).name) if len(dtypes) == 1 else None
+    if element is None or _DATA is None:
+        return NotImplemented
+    leaves = [_in_place(a) for a in leaves]
+    parts = np.zeros(len(_tasks(tuple([a.size for a in leaves]))))
+    _squaring(element)([leaves], parts, False)
+    return parts.sum()
+
+
+def _in_place(a: Any) -> Any:
+    """The array with its elements one after the other, where a load may take them."""
+    flags = a.flags
+    return a if flags.c_contiguous and flags.aligned else np.array(a, order="C")
+
+
+_printed: dict[Hashable, _Pass] = {}
+
+
+def _updating(
+    rule: Rule, key: Hashable, operands: int, numbers: int, results: int, element: str
+) -> _Pass:
+    """The loop that applies the rule."""
+    known = _printed.get((key, element))
+    if known is None:
+        module, f, chunk = _begun(element)
+        given = f.load(PTR, f.at(chunk.data, 3, "ptr"))
+        each = [f.load(typed(element), f.at(given, k, element)) for k in range(numbers)]
+        spread = [f.splat(x, chunk.type.lanes) for x in each]
+        sources = [chunk.column(c) for c in range(operands)]
+        places = [chunk.column(operands + c) for c in range(results)]
+
+        def step(i: Value, mask: Value | None, streaming: bool) -> None:
+            values = [f.load(chunk.type, f.at(p, i, element), mask) for p in sources]
+            for new, p in zip(rule(f, spread, *values), places, strict=True):
+                f.store(new, f.at(p, i, element), mask, streaming=streaming)
+
+        wanted = f.ne(f.load(I64, f.at(chunk.data, 4, "i64")), 0)
+        aligned = f.eq(chunk.address_bits(places) & (chunk.vector_bytes - 1), 0)
+        past = wanted & aligned
+        f.when(past, lambda: chunk.sweep(lambda i, mask: step(i, mask, mask is None)))
+        f.when(~past, lambda: chunk.sweep(lambda i, mask: step(i, mask, False)))
+        known = _printed[key, element] = _finished(module, f)
+    return known
+
+
+@functools.cache
+def _squaring(element: str) -> _Pass:
+    """The loop that leaves each chunk's sum of squares where the numbers are."""
+    module, f, chunk = _begun(element)
+    source, lanes = chunk.column(0), chunk.type.lanes
+    zero = f.constant(F64.of(lanes), 0.0)
+
+    def added(total: Value, i: Value, mask: Value | None) -> Value:
+        x = f.convert(f.load(chunk.type, f.at(source, i, element), mask), "f64")
+        return f.fma(x, x, total)
+
+    def four(i: Value, totals: list[Value]) -> list[Value]:
+        return [added(t, i + k * lanes, None) for k, t in enumerate(totals)]
+
+    def rest(i: Value, totals: list[Value]) -> list[Value]:
+        return [added(totals[0], i, f.first_lanes(lanes, chunk.count - i))]
+
+    whole = chunk.count & -4 * lanes
+    one, *others = f.loop(0, whole, 4 * lanes, four, [zero] * 4, maybe_empty=True)
+    (one,) = f.loop(whole, chunk.count, lanes, rest, [one], maybe_empty=True)
+    total = f.reduce(functools.reduce(f.add, [one, *others]), f.add)
+    parts = f.load(PTR, f.at(chunk.data, 3, "ptr"))
+    f.store(total, f.at(parts, chunk.task, "f64"))
+    return _finished(module, f)
+
+
+class _Chunk:
+    """What a task knows, as values of the text."""
+
+    def __init__(self, f: Emitter, element: str) -> None:
+        self.f, self.element = f, element
+        self.data, self.task = f.arguments
+        self.vector_bytes = f.module.target.vector_bytes
+        self.type = typed(element, self.vector_bytes // typed(element).bytes)
+        rows = f.load(PTR, f.at(self.data, 0, "ptr"))
+        row = [f.load(I64, f.at(rows, self.task * 3 + k, "i64")) for k in range(3)]
+        self._leaf, self._start, self.count = row
+        self._objects = f.load(PTR, f.at(self.data, 1, "ptr"))
+        self._leaves = f.load(I64, f.at(self.data, 2, "i64"))
+
+    def column(self, c: int) -> Value:
+        """The address of the chunk in a column's array."""
+        f = self.f
+        owner = f.load(PTR, f.at(self._objects, self._leaves * c + self._leaf, "ptr"))
+        return f.at(f.load(PTR, f.at(owner, _DATA or 0, "i8")), self._start, self.element)
+
+    def address_bits(self, pointers: list[Value]) -> Value:
+        """The bits that any of the addresses has."""
+        found = [self.f.emit(I64, f"ptrtoint {p!r} to i64") for p in pointers]
+        return functools.reduce(lambda a, b: a | b, found)
+
+    def sweep(self, step: Callable[[Value, Value | None], None]) -> None:
+        """Whole vectors, then what is left under a mask."""
+        f, lanes = self.f, self.type.lanes
+        whole = self.count & -lanes
+
+        def body(i: Value, _: list[Value]) -> list[Value]:
+            step(i, None)
+            return []
+
+        f.loop(0, whole, lanes, body, maybe_empty=True)
+        rest = f.first_lanes(lanes, self.count - whole)
+        f.when(f.compare("lt", whole, self.count), lambda: step(whole, rest))
+
+
+def _begun(element: str) -> tuple[Module, Emitter, _Chunk]:
+    module = Module()
+    f = module.function("chunk", [("data", PTR), ("task", I64)], local=True)
+    return module, f, _Chunk(f, element)
+
+
+def _finished(module: Module, f: Emitter) -> _Pass:
+    """The chunks one after the other, and on all threads."""
+    f.ret()
+    alone = module.function("alone", [("data", PTR), ("tasks", I64)])
+    data, tasks = alone.arguments
+
+    def body(i: Value, _: list[Value]) -> list[Value]:
+        alone.call("chunk", None, [data, i])
+        return []
+
+    alone.loop(0, tasks, 1, body, maybe_empty=True)
+    alone.ret()
+    together = module.function("together", [("data", PTR), ("tasks", I64)])
+    data, tasks = together.arguments
+    module.declare("@funct_parallel", PARALLEL)
+    together.line(f"call void @funct_parallel(ptr @chunk, {data!r}, {tasks!r})")
+    together.ret()
+    return _Pass(assemble(module.text()))

@@ -1,0 +1,27 @@
+"""An optimizer's step on all parameters, in NumPy: what `cpu/updates.py` does in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["plain_sum_of_squares", "plain_update"]
+
+
+def plain_update(
+    rule: Callable[..., Sequence[Any]],
+    key: Hashable,
+    numbers: Sequence[Any],
+    columns: list[list[Any]],
+    results: int,
+) -> list[list[Any]]:
+    """rule(np, numbers, *operands) at every leaf: for each of its results, a list of arrays."""
+    rows = [rule(np, numbers, *operands) for operands in zip(*columns, strict=True)]
+    return [[np.asarray(row[k]) for row in rows] for k in range(results)]
+
+
+def plain_sum_of_squares(leaves: list[Any]) -> Any:
+    """Of all elements together."""
+    return sum([np.sum(np.square(a)) for a in leaves])

@@ -1,0 +1,113 @@
+"""One pass over all parameters: NumPy's bits, whatever the shapes, places, dtypes and threads."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import funct as ft
+from funct.kernels.cpu import updates
+from funct.kernels.cpu.updates import CHUNK, sum_of_squares, update
+from funct.kernels.updates import plain_sum_of_squares, plain_update
+
+DTYPES = (np.float32, np.float64)
+
+
+def rule(e, numbers, p, g, m):
+    a, b = numbers
+    m = a * m + g
+    return p - b * (m / (e.sqrt(e.maximum(g * g, a)) + b)), m
+
+
+def leaves(rng, dtype, shapes):
+    return [np.asarray(rng.standard_normal(s), dtype) for s in shapes]
+
+
+def both(dtype, columns):
+    numbers = [dtype(0.9), dtype(0.125)]
+    found = update(rule, "test", numbers, columns, 2)
+    plain = plain_update(rule, "test", numbers, columns, 2)
+    return found, plain
+
+
+def assert_same(found, plain):
+    for new, old in zip(found, plain, strict=True):
+        for x, y in zip(new, old, strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_array_equal(x, y)
+
+
+shapes = st.lists(
+    st.lists(st.integers(0, 9), max_size=3).map(tuple)
+    | st.sampled_from([(CHUNK - 1,), (CHUNK,), (CHUNK + 1,), (2 * CHUNK + 3,), (70, 1000)]),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes=shapes, dtype=st.sampled_from(DTYPES), seed=st.integers(0, 99))
+def test_a_pass_has_numpys_bits(shapes, dtype, seed):
+    rng = np.random.default_rng(seed)
+    assert_same(*both(dtype, [leaves(rng, dtype, shapes) for _ in range(3)]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes=shapes, dtype=st.sampled_from(DTYPES), seed=st.integers(0, 99))
+def test_squares_are_summed(shapes, dtype, seed):
+    x = leaves(np.random.default_rng(seed), dtype, shapes)
+    wide = plain_sum_of_squares([a.astype(np.float64) for a in x])
+    np.testing.assert_allclose(sum_of_squares(x), wide, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_strides_and_any_place(dtype):
+    rng = np.random.default_rng(0)
+    big = rng.standard_normal((60, 41, 3)).astype(dtype)
+    odd = np.frombuffer(b"." + big.tobytes(), dtype, offset=1)[1:1001]
+    assert not odd.flags.aligned
+    views = [big[::2, ::-1], big.T, big[1:, :, 0], np.broadcast_to(big[0, 0], (50, 3)), odd]
+    assert_same(*both(dtype, [views, views[:], [v * 2 for v in views]]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_special_values(dtype):
+    values = [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(dtype).smallest_subnormal, 1e30]
+    grid = [np.asarray(v, dtype).ravel() for v in np.meshgrid(values, values, values)]
+    found, plain = both(dtype, [[g] for g in grid])
+    for new, old in zip(found, plain, strict=True):
+        np.testing.assert_array_equal(new[0], old[0])
+        numbers = ~np.isnan(old[0])
+        assert (np.signbit(new[0]) == np.signbit(old[0]))[numbers].all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_thread_or_several_and_past_the_caches(dtype, monkeypatch):
+    rng = np.random.default_rng(1)
+    columns = [leaves(rng, dtype, [(300, 401), (7,), (70000,)]) for _ in range(3)]
+    with ft.config.using(threads=1):
+        one, plain = both(dtype, columns)
+        squares = sum_of_squares(columns[0])
+    monkeypatch.setattr(updates, "_STREAMED", 0)
+    for threads in (1, 2, 3):
+        with ft.config.using(threads=threads):
+            assert_same(both(dtype, columns)[0], one)
+            assert sum_of_squares(columns[0]) == squares
+    assert_same(one, plain)
+
+
+def test_operands_stay_as_they_are():
+    rng = np.random.default_rng(2)
+    columns = [leaves(rng, np.float32, [(100, 100)]) for _ in range(3)]
+    before = [c[0].copy() for c in columns]
+    both(np.float32, columns)
+    assert all((c[0] == b).all() for c, b in zip(columns, before, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.complex64, np.int64])
+def test_other_dtypes_are_not_known(dtype):
+    x = [np.ones(3, dtype)]
+    assert update(rule, "test", [1, 1], [x, x, x], 2) is NotImplemented
+    assert sum_of_squares(x) is NotImplemented
+    assert update(rule, "test", [1, 1], [x, x, [np.ones(3)]], 2) is NotImplemented
