@@ -173,6 +173,9 @@ def _assigned(x: Any, key: Any, v: Any) -> Any:
     return wrap(out)
 
 
+_MANY = 256  # elements from which on machine code may pay
+
+
 def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     """What `_write` gives, into zeros for None, by the kernel of `scatter_combine` alone.
 
@@ -199,7 +202,9 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
             return out
         one = a.ndim == len(bare) == 1 and bare[0].__class__ is np.ndarray
         at = bare[0] if one else np.arange(a.size).reshape(a.shape)[bare]
-        raw = np.broadcast_to(raw, at.shape).reshape(-1)
+        if raw.shape != at.shape and (raw.ndim or at.size >= _MANY):
+            raw = np.broadcast_to(raw, at.shape)
+        raw = raw.reshape(-1) if raw.ndim else raw
         kernels.combine_into(out.reshape(-1), raw, at.reshape(-1), mode)
     except (IndexError, TypeError, ValueError):
         return None

@@ -47,8 +47,10 @@ def _inside(found: int) -> None:
 
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `x.take(i, axis)`."""
+    if axis == x.ndim - 1 or not _fits(x, i):
+        return x.take(i, axis)
     outer, n, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
-    if not 1 < inner <= _NARROW_ROW or i.size * inner * outer < x.size // 8 or not _fits(x, i):
+    if not 1 < inner <= _NARROW_ROW or i.size * inner * outer < x.size // 8:
         return x.take(i, axis)
     y = np.empty((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]), x.dtype)
     _inside(cpu.take_rows(flat(x), _index(i), y, outer, i.size, n, inner))
