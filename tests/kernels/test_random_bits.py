@@ -27,6 +27,7 @@ from funct.kernels.random_bits import (
     split,
     threefry2x32,
 )
+from funct.settings import config
 
 words = st.integers(0, 2**32 - 1)
 shapes = st.lists(st.integers(0, 5), max_size=3).map(tuple)
@@ -200,6 +201,16 @@ def same(a: Any, b: Any) -> None:
 
 
 @compiled
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_bits_depend_on_no_number_of_threads(threads: int) -> None:
+    """Many numbers of one key, some of several, few of many: cut in tasks, the bits stay."""
+    kind = np.dtype(np.float32)
+    for keys, n in ((seed(7), 100_003), (split(seed(8), 3), 40_000), (split(seed(9), 5000), 40)):
+        with config.using(threads=threads):
+            same(random_normal(keys, (n,), kind), plain_numbers(keys, (n,), kind, "normal"))
+
+
+@compiled
 @pytest.mark.parametrize("kind", ["bits", "unit", "normal", "split"])
 def test_no_index_leaves_its_array(kind: str) -> None:
     """Run as Python, the kernel stays inside and gives what the machine code gives."""
@@ -207,9 +218,11 @@ def test_no_index_leaves_its_array(kind: str) -> None:
     for dtype in (np.float32, np.float64) if kind in ("unit", "normal") else (np.uint64,):
         for n in (16, 17, 40):
             y, z = np.zeros((3, n), dtype), np.zeros((3, n), dtype)
-            cpu.draw(keys, y, 3, n, kind)
-            cpu.draw.checked(keys, z, 3, n, kind)
-            same(y, z)
+            for some, part in ((3, n), (2, 16), (1, 32)):
+                tasks = -(-n // part) * -(-3 // some)
+                cpu.draw(keys, y, 3, n, some, part, kind, tasks)
+                cpu.draw.checked(keys, z, 3, n, some, part, kind, tasks)
+                same(y, z)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 5e-7), (np.float64, 1e-12)])

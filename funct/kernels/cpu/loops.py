@@ -25,10 +25,10 @@ import numpy as np
 
 from funct.device.llvm import binding
 from funct.device.machine_code import assemble
-from funct.kernels.cpu.printer import entry
+from funct.kernels.cpu.printer import entry, tasks_entry
 from funct.kernels.cpu.vectors import ELEMENTS, INT, Pointer, Type, element
 
-__all__ = ["Kernel", "available", "flat", "kernel", "pays", "ready"]
+__all__ = ["Kernel", "available", "flat", "kernel", "parallel", "pays", "ready"]
 
 _LEAST = 256  # elements below which a call of a kernel costs more than it saves
 _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
@@ -92,13 +92,15 @@ class Kernel:
     """A function that is compiled when it is called with new dtypes.
 
     Arrays are contiguous and aligned, ints and floats are int64 and float64, all else is static.
-    It gives the int that the function returns, or 0. No index is checked.
+    It gives the int that the function returns, or 0. No index is checked. In parallel: the last
+    argument is how many tasks there are, the function's last one is the number of a task; what a
+    task writes depends on its number alone, and tasks write the same where they write to one place.
     """
 
-    __slots__ = ("_made", "fn")
+    __slots__ = ("_made", "fn", "parallel")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
+    def __init__(self, fn: Callable[..., Any], parallel: bool = False) -> None:
+        self.fn, self.parallel = fn, parallel
         self._made: dict[Any, Any] = {}
 
     def __call__(self, *args: Any) -> int:
@@ -122,7 +124,8 @@ class Kernel:
 
     def text(self, *args: Any) -> str:
         """The LLVM text for such arguments."""
-        return entry(self.fn, [_given(a) for a in args], _DATA)
+        printed = tasks_entry if self.parallel else entry
+        return printed(self.fn, [_given(a) for a in args], _DATA)
 
     def _compile(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
         code = assemble(self.text(*args))
@@ -131,18 +134,28 @@ class Kernel:
             for a in args
             if a.__class__ in (ndarray, int, float)
         ]
-        return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(code.address("kernel")), code
+        address = code.address("tasks" if self.parallel else "kernel")
+        return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address), code
 
     def checked(self, *args: Any) -> int:
         """Run it as Python; an index outside its array raises IndexError."""
         watched = [_Watched(a) if isinstance(a, np.ndarray) else a for a in args]
         with np.errstate(all="ignore"):
-            return int(self.fn(*watched) or 0)
+            if not self.parallel:
+                return int(self.fn(*watched) or 0)
+            for task in range(args[-1]):
+                self.fn(*watched[:-1], task)
+        return 0
 
 
 def kernel(fn: Callable[..., Any]) -> Kernel:
-    """The decorator."""
+    """Make a function a kernel."""
     return Kernel(fn)
+
+
+def parallel(fn: Callable[..., Any]) -> Kernel:
+    """Make it a kernel whose tasks run on the pool's threads."""
+    return Kernel(fn, True)
 
 
 def _given(a: Any) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.device.threads import PARALLEL
 from funct.kernels.cpu.vectors import (
     INT,
     TRUTH,
@@ -35,7 +36,7 @@ from funct.kernels.cpu.vectors import (
     stored,
 )
 
-__all__ = ["entry"]
+__all__ = ["entry", "tasks_entry"]
 
 Env = dict[str, Any]
 
@@ -62,6 +63,31 @@ def entry(fn: Callable[..., Any], given: Sequence[Any], data_offset: int) -> str
         printer.line("ret i64 0")
     head = f"define i64 @kernel({', '.join(parameters)}) {{\nentry:\n"
     return "\n".join([*sorted(printer.declared), head + "\n".join(printer.lines), "}"]) + "\n"
+
+
+def tasks_entry(fn: Callable[..., Any], given: Sequence[Any], data_offset: int) -> str:
+    """The text of `i64 tasks(...)`, which runs `kernel` for each task on the pool's threads.
+
+    Its last argument is how many tasks there are; the kernel's last one is the task's number.
+    """
+    kinds = ["ptr" if isinstance(a, Pointer) else a.text for a in given
+             if isinstance(a, Pointer | Type)]  # fmt: skip
+    record = f"[{len(kinds)} x i64]"
+    took, kept, passed = [], [], []
+    for k, kind in enumerate(kinds):
+        slot = f"getelementptr {record}, ptr %all, i64 0, i64 {k}"
+        kept += [f"  %s{k} = {slot}", f"  store {kind} %a{k}, ptr %s{k}"]
+        took += [f"  %s{k} = {slot}", f"  %a{k} = load {kind}, ptr %s{k}"]
+        passed.append(f"{kind} %a{k}")
+    *most, _ = passed
+    call = f"  %r = call i64 @kernel({', '.join([*most, 'i64 %task'])})"
+    tasks = f"i64 %a{len(kinds) - 1}"
+    return "\n".join([
+        PARALLEL, entry(fn, given, data_offset),
+        "define void @task(ptr %all, i64 %task) {", *took[:-2], call, "  ret void", "}",
+        f"define i64 @tasks({', '.join(passed)}) {{", f"  %all = alloca {record}", *kept,
+        f"  call void @funct_parallel(ptr @task, ptr %all, {tasks})", "  ret i64 0", "}", "",
+    ])  # fmt: skip
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import flat, kernel
+from funct.kernels.cpu.loops import flat, kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, stored
 from funct.kernels.normal import normal32, normal64, unit32, unit64
 
@@ -17,6 +17,7 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _ROUNDS = (0, 1, 2, 3, 4)
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF
+_PART = 1 << 14  # elements of a task, a multiple of LANES
 
 
 def _mixed(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
@@ -55,14 +56,22 @@ def _made(kind: str, y0: Any, y1: Any, dtype: Any) -> Any:
     return normal64(y0, y1) if dtype.itemsize == 8 else normal32(y0 ^ y1)
 
 
-@kernel
-def draw(keys: Any, y: Any, rows: int, n: int, kind: str) -> None:
-    """y: n >= LANES elements for each key, by their index."""
-    for r in range(rows):
+@parallel
+def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, task: int) -> None:
+    """y: n >= LANES elements for each of rows keys, by their index.
+
+    A task makes `part` elements for each of `some` keys.
+    """
+    parts = (np.uint64(n) + np.uint64(part - 1)) // np.uint64(part)
+    row = np.uint64(task) // parts
+    column = (np.uint64(task) - row * parts).astype(np.int64) * part
+    first = row.astype(np.int64) * some
+    last = min(column + part, n)
+    for r in range(first, min(first + some, rows)):
         k0 = keys[2 * r]
         k1 = keys[2 * r + 1]
-        i = 0
-        while i < n:
+        i = column
+        while i < last:
             at = min(i, n - LANES)
             low = np.uint32(at & _WORD)
             x1 = lanes(LANES, np.uint32) + low
@@ -74,8 +83,12 @@ def draw(keys: Any, y: Any, rows: int, n: int, kind: str) -> None:
 
 def numbers(keys: Any, n: int, dtype: Any, kind: str) -> Any:
     """n elements (b, n) for each of the keys (b, 2): "bits", "unit", "normal", or "split"."""
-    y = np.empty((len(keys), max(n, LANES)), dtype)
-    draw(flat(keys), y, len(keys), y.shape[1], kind)
+    rows, wide = len(keys), max(n, LANES)
+    y = np.empty((rows, wide), dtype)
+    part = min(wide, _PART)
+    some = max(1, _PART // part)
+    tasks = -(-wide // part) * -(-rows // some)
+    draw(flat(keys), y, rows, wide, some, part, kind, tasks)
     return y if n >= LANES else y[:, :n].copy()
 
 
