@@ -26,6 +26,9 @@ __all__ = [
     "sum_pool_adjoint",
 ]  # fmt: skip
 
+_TASK = 1 << 15  # elements of a task
+_TASKS = 64  # at most
+
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 
@@ -110,6 +113,11 @@ def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) 
     return sum_pool_adjoint(g[first], shape, g.shape[g.ndim - d :], stride)
 
 
+def _share(each: int, count: int) -> int:
+    """How many of `count` things with so many elements each make a task."""
+    return max(1, min(count, _TASK // max(1, each)), -(-count // _TASKS))
+
+
 def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes) -> NDArray[Any]:
     """The adjoint of `sum_pool` without padding: (…, *T) to (…, *shape), in machine code."""
     lead = g.ndim - len(shape)
@@ -120,12 +128,14 @@ def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes
             prod(g.shape[lead + i + 1 :]),
         )
         size = (*g.shape[: lead + i], shape[i], *g.shape[lead + i + 1 :])
+        some = _share(shape[i] * inner, outer)
+        split = some, -(-outer // some)
         if inner == 1 and stride[i] == 1:  # what meets an element is a window of g
             y = np.empty(size, g.dtype)
-            cpu.sum_line(flat(g), y, outer, count, shape[i], window[i], 1 - window[i])
+            cpu.sum_line(flat(g), y, outer, count, shape[i], window[i], 1 - window[i], *split)
         else:
             y = np.zeros(size, g.dtype)
-            cpu.spread_axis(flat(g), y, outer, shape[i], count, inner, window[i], stride[i])
+            cpu.spread_axis(flat(g), y, outer, shape[i], count, inner, window[i], stride[i], *split)
         g = y
     return g
 
@@ -157,9 +167,11 @@ def max_pool_index(
     phase = -(-((t - 1) * step + (k - 1) * dil + 1) // step)
     offsets = np.arange(k) * dil
     taps = offsets % step * phase + offsets // step
-    parted = np.empty(prod(size[:-1]) * step * phase, flat(x).dtype)
+    some = _share(prod(size), planes)
+    tasks = -(-planes // some)
+    parted = np.empty(tasks * prod(size[:-1]) * step * phase, flat(x).dtype)
     least = np.asarray([_lowest(x.dtype)], parted.dtype)
-    cpu.max_index_rows(flat(x), y, parted, taps, axes, planes, phase, least)
+    cpu.max_index_rows(flat(x), y, parted, taps, axes, planes, some, phase, least, tasks)
     return y
 
 

@@ -26,6 +26,7 @@ __all__ = [
 
 _SHORT = 512  # rows up to here are merged quicker than they are counted
 _LONG = 1 << 14  # from here on passes over more bits are quicker
+_SEARCHES = 1 << 12  # values that a task searches for: a multiple of `cpu.SEARCHED`
 _FEW = 32  # of so few the largest are found by insertion
 _SPARSE = 8  # up to every eighth element the largest are found by partition
 
@@ -160,7 +161,8 @@ def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
     n = len(x)
     known = int(x.searchsorted(np.asarray(np.nan, x.dtype))) if x.dtype.kind == "f" else n
     y = np.empty(v.shape, np.int64)
-    cpu.search(flat(x), flat(v), y, known, n, v.size, side == "left")
+    tasks = -(-v.size // _SEARCHES)
+    cpu.search(flat(x), flat(v), y, known, n, v.size, _SEARCHES, side == "left", tasks)
     return y
 
 

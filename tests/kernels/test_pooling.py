@@ -220,17 +220,18 @@ def test_no_index_leaves_its_array(k: int, step: int, dil: int, pad: int, least:
     phase = -(-((count - 1) * step + (k - 1) * dil + 1) // step)
     offsets = np.arange(k) * dil
     taps = offsets % step * phase + offsets // step
-    room, low = np.zeros(3 * step * phase, np.float32), np.asarray([-np.inf], np.float32)
+    room, low = np.zeros(6 * step * phase, np.float32), np.asarray([-np.inf], np.float32)
     g = few((2, 3, count), 1, np.float32)
     size = (count - 1) * step + k
     for kernel, args in (
         (cpu.max_index, (x, np.zeros((2, 3, count), np.int64), axes, 2)),
         (cpu.max_index_rows,
-         (x, np.zeros((2, 3, count), np.int64), room, taps, axes, 2, phase, low)),
-        (cpu.sum_line, (g, np.zeros((2, 3, size), np.float32), 6, count, size, k, 1 - k)),
-        (cpu.spread_axis, (g, np.zeros((2, 3, size), np.float32), 6, size, count, 1, k, step)),
+         (x, np.zeros((2, 3, count), np.int64), room, taps, axes, 2, 1, phase, low, 2)),
+        (cpu.sum_line, (g, np.zeros((2, 3, size), np.float32), 6, count, size, k, 1 - k, 4, 2)),
+        (cpu.spread_axis,
+         (g, np.zeros((2, 3, size), np.float32), 6, size, count, 1, k, step, 4, 2)),
         (cpu.spread_axis, (g, np.zeros((2, 2 * step + k, count), np.float32), 2, 2 * step + k, 3,
-                           count, k, step)),
+                           count, k, step, 1, 2)),
     ):  # fmt: skip
         copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
         kernel(*args)

@@ -146,4 +146,6 @@ def test_no_index_leaves_its_array(
     table = np.sort(x[0])
     m = int(table.searchsorted(np.nan))
     v = rng.choice(np.asarray(SPECIAL), 32 + n).astype(x.dtype)
-    _inside(cpu.search, table, v, np.zeros(len(v), np.int64), m, n, len(v), descending)
+    for part in (32, 64, 1024):
+        places, tasks = np.zeros(len(v), np.int64), -(-len(v) // part)
+        _inside(cpu.search, table, v, places, m, n, len(v), part, descending, tasks)

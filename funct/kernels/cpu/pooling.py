@@ -1,4 +1,7 @@
-"""Windows over the last axes: places of maxima, sums along an axis, and the way back."""
+"""Windows over the last axes: places of maxima, sums along an axis, and the way back.
+
+Where there are tasks, each takes `some` of the outer axis.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.scans import better
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
@@ -56,24 +59,27 @@ def max_index(x: Any, y: Any, axes: Any, planes: int) -> None:
                     out += 1
 
 
-@kernel
+@parallel
 def max_index_rows(
-    x: Any, y: Any, s: Any, taps: Any, axes: Any, planes: int, phase: int, least: Any
-) -> None:
+    x: Any, y: Any, s: Any, taps: Any, axes: Any, planes: int, some: int, phase: int, least: Any,
+    task: int,
+) -> None:  # fmt: skip
     """As `max_index`, for rows of at least as many windows as there are lanes.
 
-    s: room for an image whose rows are padded and parted by the step, so that the elements that
-    neighbouring windows meet at one tap lie beside each other; phase: the length of a part. taps:
-    where in a row each tap of the window begins. least: [the least value there is].
+    A task takes `some` planes. s: for each task room for an image whose rows are padded and parted
+    by the step, so that the elements that neighbouring windows meet at one tap lie beside each
+    other; phase: the length of a part. taps: where in a row each tap of the window begins. least:
+    [the least value there is].
     """
     n0, t0, k0, s0, d0, l0, a0, b0 = _axis(axes, 0)
     n1, t1, k1, s1, d1, l1, a1, b1 = _axis(axes, 8)
     n2, t2, k2, s2, d2, l2, a2, b2 = _axis(axes, 16)
-    out = 0
-    for p in range(planes):
+    room = task * n0 * n1 * s2 * phase
+    out = task * some * t0 * t1 * t2
+    for p in range(task * some, min((task + 1) * some, planes)):
         image = p * n0 * n1 * n2
         for r in range(n0 * n1):
-            to = r * s2 * phase
+            to = room + r * s2 * phase
             for part in range(s2):
                 e = l2 + part
                 for q in range(to + part * phase, to + (part + 1) * phase):
@@ -98,7 +104,7 @@ def max_index_rows(
                                 if e1 >= a1 and e1 < b1:
                                     row = e0 * n1 + e1
                                     for w in range(k2):
-                                        at = row * s2 * phase + taps[w] + first
+                                        at = room + row * s2 * phase + taps[w] + first
                                         here = loaded(s, at, LANES)
                                         new = better(here, best, True)
                                         best = np.where(new, here, best)
@@ -126,12 +132,14 @@ def _sum_of(x: Any, first: int, last: int) -> Any:
     return total
 
 
-@kernel
-def sum_line(x: Any, y: Any, outer: int, n: int, count: int, size: int, begin: int) -> None:
+@parallel
+def sum_line(
+    x: Any, y: Any, outer: int, n: int, count: int, size: int, begin: int, some: int, task: int
+) -> None:
     """y (outer, count): sums of windows of x (outer, n), one after the other from `begin` on."""
     low = min(max(-begin, 0), count)  # windows before this one and from high on reach beyond x
     high = max(min(n - size - begin + 1, count), low)
-    for o in range(outer):
+    for o in range(task * some, min((task + 1) * some, outer)):
         at = o * n + begin
         to = o * count
         t = 0
@@ -147,13 +155,14 @@ def sum_line(x: Any, y: Any, outer: int, n: int, count: int, size: int, begin: i
                 t += 1
 
 
-@kernel
+@parallel
 def spread_axis(
-    g: Any, y: Any, outer: int, n: int, count: int, inner: int, size: int, step: int
-) -> None:
+    g: Any, y: Any, outer: int, n: int, count: int, inner: int, size: int, step: int, some: int,
+    task: int,
+) -> None:  # fmt: skip
     """Each of g (outer, count, inner) is added to what its window met in y (outer, n, inner)."""
     whole = inner & -LANES
-    for o in range(outer):
+    for o in range(task * some, min((task + 1) * some, outer)):
         for t in range(count):
             source = (o * count + t) * inner
             for e in range(t * step, t * step + size):

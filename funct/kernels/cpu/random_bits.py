@@ -64,9 +64,9 @@ def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, 
     """
     parts = (np.uint64(n) + np.uint64(part - 1)) // np.uint64(part)
     row = np.uint64(task) // parts
-    column = (np.uint64(task) - row * parts).astype(np.int64) * part
-    first = row.astype(np.int64) * some
-    last = min(column + part, n)
+    column: Any = (np.uint64(task) - row * parts).astype(np.int64) * part
+    first: Any = row.astype(np.int64) * some
+    last: Any = min(column + part, n)
     for r in range(first, min(first + some, rows)):
         k0 = keys[2 * r]
         k1 = keys[2 * r + 1]

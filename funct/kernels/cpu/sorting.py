@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import Kernel, kernel
+from funct.kernels.cpu.loops import Kernel, kernel, parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
 __all__ = ["SEARCHED", "argsort", "search", "span", "top_k"]
@@ -192,11 +192,17 @@ def _found(x: Any, v: Any, m: int, n: int, left: bool) -> Any:
     return at
 
 
-@kernel
-def search(x: Any, v: Any, y: Any, m: int, n: int, count: int, left: bool) -> None:
-    """y: where each of count >= SEARCHED values v goes in the sorted x of n, m of them no NaN."""
-    i = 0
-    while i < count:
+@parallel
+def search(
+    x: Any, v: Any, y: Any, m: int, n: int, count: int, part: int, left: bool, task: int
+) -> None:
+    """y: where each of count >= SEARCHED values v goes in the sorted x of n, m of them no NaN.
+
+    A task searches for `part` of them.
+    """
+    i = task * part
+    last = min(i + part, count)
+    while i < last:
         at = min(i, count - SEARCHED)
         stored(y, at, _found(x, loaded(v, at, SEARCHED), m, n, left))
         i += SEARCHED
