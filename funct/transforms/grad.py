@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Array, Tensor, asarray, reshape
-from funct.core import FLOATING, INEXACT
+from funct.array import Array, Tensor, asarray, ones, reshape, zeros
+from funct.core import FLOATING, INEXACT, Size
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.families import wrap
@@ -40,19 +41,22 @@ _ONES: dict[np.dtype[Any], Any] = {}
 
 
 def _seed(value: Any) -> Any:
-    """The cotangent 1.
-
-    Under capture it is written into the graph, so that what is spread from it to a symbolic shape
-    keeps that shape.
-    """
+    """The cotangent 1."""
     one = _ONES.get(value.dtype)
     if one is None:
         one = _one(value.dtype)
+    return one if value.__class__ is Array else _written(one, value)
+
+
+def _written(x: Any, value: Any) -> Any:
+    """x, written into the graph if value is being captured: what is spread from it to a symbolic
+    shape then keeps that shape.
+    """
     while value.__class__ is not Array:
         if isinstance(value.level, Capture):
-            return value.level.constant(one)
+            return value.level.constant(x)
         value = value.value
-    return one
+    return x
 
 
 def _one(dtype: np.dtype[Any]) -> Any:
@@ -215,8 +219,13 @@ def grad(
 
 
 def _basis(x: Any) -> Any:
-    n = int(np.prod(x.shape, dtype=np.int64))
-    return wrap(np.eye(n, dtype=x.dtype).reshape(n, *x.shape))
+    """The unit vectors of x's space, one per row."""
+    n = prod(x.shape)
+    if isinstance(n, Size):
+        count = ops.cumulative_sum(ones((n,), dtype=np.int64), 0)
+        unit = ops.astype(ops.equal(reshape(count, (n, 1)), count), x.dtype)
+        return reshape(unit, (n, *x.shape))
+    return _written(wrap(np.eye(n, dtype=x.dtype).reshape(n, *x.shape)), x)
 
 
 def jacrev(
@@ -244,20 +253,20 @@ def jacrev(
         _check_results("jacrev", outs, holomorphic)
         rows = []
         for k, o in enumerate(outs):
-            others = [wrap(np.zeros(x.shape, x.dtype)) for x in outs]
-            zeros: dict[int, Zero] = {}  # of the integer leaves
+            others = [zeros(x.shape, dtype=x.dtype) for x in outs]
+            integers: dict[int, Zero] = {}  # what their leaves have
 
             def one(
-                c: Any, k: int = k, others: list[Any] = others, zeros: dict[int, Zero] = zeros
+                c: Any, k: int = k, others: list[Any] = others, at: dict[int, Zero] = integers
             ) -> Any:
                 full = [c if i == k else z for i, z in enumerate(others)]
                 found = pull.adjoint(full)
-                zeros.update({i: g for i, g in enumerate(found) if isinstance(g, Zero)})
+                at.update({i: g for i, g in enumerate(found) if isinstance(g, Zero)})
                 cts = [g for g in found if not isinstance(g, Zero)]
                 return [ops.conj(g) for g in cts] if holomorphic else in_convention(cts)
 
             block = [reshape(b, (*o.shape, *b.shape[1:])) for b in vmap(one)(_basis(o))]
-            for i, z in sorted(zeros.items()):
+            for i, z in sorted(integers.items()):
                 block.insert(i, Zero((*o.shape, *z.shape), z.dtype))
             shaped = pytree.unflatten(spec, block)
             rows.append(shaped[0] if single else shaped)
@@ -294,7 +303,7 @@ def jacfwd(
 
             def push(t: Any, k: int = k) -> Any:
                 full = [
-                    t if i == k else wrap(np.zeros(v.shape, v.dtype)) for i, v in enumerate(ins)
+                    t if i == k else zeros(v.shape, dtype=v.dtype) for i, v in enumerate(ins)
                 ]
                 out, tangent, *side = jvp(free, picked, spec.unflatten(full), has_aux=has_aux)
                 if holomorphic:

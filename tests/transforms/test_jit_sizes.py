@@ -72,6 +72,9 @@ OPEN: dict[str, Any] = {
         lambda c, _: (c + xp.ones((x.shape[0], 1)), xp.zeros(c.shape)), x, None, length=3
     ),
     "again": ft.grad(lambda x: xp.sum(ft.checkpoint(lambda x: xp.sin(xp.sin(x)))(x))),
+    "jacobian": lambda x: ft.jacrev(lambda v: xp.tanh(v) * xp.sum(v))(x[:, 0]),
+    "pushed jacobian": lambda x: ft.jacfwd(lambda v: xp.tanh(v) * xp.sum(v))(x[:, 0]),
+    "hessian": ft.hessian(lambda x: xp.sum(xp.sin(x) * xp.sum(x))),
     "push of a loop": lambda x: ft.jvp(
         lambda x: ft.scan(lambda c, r: (c * xp.sum(r), c), x, x)[0], (x,), (x * 2.0,)
     ),
