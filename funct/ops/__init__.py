@@ -8,6 +8,7 @@ from funct.core import Sample as Sample
 from funct.ops import families as families
 from funct.ops import special as special
 from funct.ops.attention import attention as attention
+from funct.ops.attention import attention_keep as attention_keep
 from funct.ops.attention import attention_pull as attention_pull
 from funct.ops.broadcasting import first_axis as first_axis
 from funct.ops.collectives import all_gather as all_gather

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import FLOATING, NARROW, WIDE, Joint, Primitive, Sample, ShapeDtype, Value
-from funct.errors import DTypeError, ShapeError
+from funct.core import FLOATING, NARROW, WIDE, Absent, Joint, Primitive, Sample, ShapeDtype, Value
+from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels import attention as kernels
 from funct.ops.broadcasting import broadcast_shapes, first_axis, match_operand, pad_rank
 from funct.ops.families import constant, structural
 
-__all__ = ["attention", "attention_pull"]
+__all__ = ["attention", "attention_keep", "attention_pull"]
 
+_NO_ONNX = Absent("ONNX's random operators take no key")
 Params = tuple[Any, ...]
 Args = Sequence[Any]
 Flags = Sequence[bool]
@@ -39,6 +40,11 @@ def _onnx_axes(w: Any, *axes: int) -> str:
     return str(w.constant(np.array(axes, np.int64)))
 
 
+def _refuse_dropout(rate: float) -> None:
+    if rate:
+        raise ExportError(f"attention: {_NO_ONNX.reason}, got dropout of {rate}")
+
+
 def _onnx_scores(w: Any, q: str, k: str, mask: str, causal: bool, scale: float) -> str:
     dtype = w.dtype_of(q)
     scores = w.op("MatMul", w.op("Mul", q, w.constant(scale, dtype)), _onnx_swapped(w, k))
@@ -52,8 +58,17 @@ def _onnx_scores(w: Any, q: str, k: str, mask: str, causal: bool, scale: float) 
 
 
 def _onnx_attention(
-    w: Any, q: str, k: str, v: str, mask: str, causal: bool, scale: float
+    w: Any,
+    q: str,
+    k: str,
+    v: str,
+    mask: str,
+    seed: str,
+    causal: bool,
+    scale: float,
+    rate: float,
 ) -> tuple[str, str]:
+    _refuse_dropout(rate)
     dtype, last = w.dtype_of(q), _onnx_axes(w, -1)
     zero, one = w.constant(0.0, dtype), w.constant(1.0, dtype)
     scores = _onnx_scores(w, q, k, mask, causal, scale)
@@ -69,9 +84,10 @@ def _onnx_attention(
 
 
 def _onnx_attention_pull(
-    w: Any, q: str, k: str, v: str, mask: str, lse: str, g: str, delta: str, causal: bool,
-    scale: float,
+    w: Any, q: str, k: str, v: str, mask: str, seed: str, lse: str, g: str, delta: str,
+    causal: bool, scale: float, rate: float,
 ) -> tuple[str, ...]:  # fmt: skip
+    _refuse_dropout(rate)
     last, factor = _onnx_axes(w, -1), w.constant(scale, w.dtype_of(q))
     scores = _onnx_scores(w, q, k, mask, causal, scale)
     p = w.op("Exp", w.op("Sub", scores, w.op("Unsqueeze", lse, last)))
@@ -107,11 +123,15 @@ def _lead(args: Args) -> tuple[Any, ...]:
     return broadcast_shapes(*[a.shape[:-2] for a in args])
 
 
-def _check(q: Any, k: Any, v: Any, mask: Any) -> None:
+def _check(q: Any, k: Any, v: Any, mask: Any, seed: Any) -> None:
     if mask.dtype != np.bool_ or q.dtype not in FLOATING or not q.dtype == k.dtype == v.dtype:
         raise DTypeError(
             "attention: q, k and v must have one floating dtype, and mask must be bool, got "
             f"{q.dtype}, {k.dtype}, {v.dtype} and {mask.dtype}"
+        )
+    if seed.dtype != np.uint32 or len(seed.shape) < 2 or tuple(seed.shape[-2:]) != (1, 2):
+        raise DTypeError(
+            f"attention: seed must be uint32 of shape (..., 1, 2), got {seed.dtype} {seed.shape}"
         )
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
@@ -133,7 +153,7 @@ def _widened(raw: Any) -> Any:
     """The kernel; operands of narrow dtypes are taken in the wide one, results rounded once."""
 
     def run(*args: Any) -> Any:
-        _check(*args[:4])
+        _check(*args[:5])
         kind = args[0].dtype
         if kind not in NARROW:
             return raw(*args)
@@ -164,40 +184,68 @@ def _weights(q: Value, k: Value, mask: Value, lse: Value, causal: bool, scale: f
     return ops.exp(ops.where(mask, scores, -np.inf))
 
 
+def _keep(p: Value, seed: Value, rate: float) -> Any:
+    """What drops weights, or anything of their shape."""
+    if not kernels.threshold(rate):
+        return lambda x: x
+    stays = ops.attention_keep(seed, int(p.shape[-2]), int(p.shape[-1]), rate)
+    return lambda x: ops.where(stays, x * (1 / (1 - rate)), 0.0)
+
+
 def _slope(q: Value, k: Value, tq: Value, tk: Value, scale: float) -> Value:
     """The tangent of the scores."""
     return (ops.matmul(tq, ops.swap_last(k)) + ops.matmul(q, ops.swap_last(tk))) * scale
 
 
 def _attention_push(
-    tangents: Args, ans: Args, q: Value, k: Value, v: Value, mask: Value, causal: bool, scale: float
+    tangents: Args,
+    ans: Args,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value,
+    seed: Value,
+    causal: bool,
+    scale: float,
+    rate: float,
 ) -> tuple[Value, Value]:
-    tq, tk, tv, _ = tangents
+    tq, tk, tv, *_ = tangents
     p = _weights(q, k, mask, ans[1], causal, scale)
     slope = _slope(q, k, tq, tk, scale)
     mean = _total(p * slope)
-    moved = ops.matmul(p * (slope - _column(mean)), v) + ops.matmul(p, tv)
+    keep = _keep(p, seed, rate)
+    moved = ops.matmul(keep(p * (slope - _column(mean))), v) + ops.matmul(keep(p), tv)
     return moved, mean
 
 
 def _attention_pull(
-    g: Args, ans: Args, q: Value, k: Value, v: Value, mask: Value, causal: bool, scale: float
+    g: Args,
+    ans: Args,
+    q: Value,
+    k: Value,
+    v: Value,
+    mask: Value,
+    seed: Value,
+    causal: bool,
+    scale: float,
+    rate: float,
 ) -> tuple[Value | None, ...]:
     out, lse = ans
     delta = _total(g[0] * out) - g[1]
-    return (*ops.attention_pull(q, k, v, mask, lse, g[0], delta, causal, scale), None)
+    found = ops.attention_pull(q, k, v, mask, seed, lse, g[0], delta, causal, scale, rate)
+    return (*found, None, None)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
     n = rng.normal
     some = np.array([[True, False, True], [True, True, False]])
-    always = np.ones((1, 1), np.bool_)
+    always, seed = np.ones((1, 1), np.bool_), np.zeros((1, 2), np.uint32)
     return [
-        Sample((n(size=(2, 2)), n(size=(3, 2)), n(size=(3, 1)), some), (False, 0.7)),
-        Sample((n(size=(2, 3, 4, 2)), n(size=(2, 1, 4, 2)), n(size=(2, 1, 4, 3)), always),
-               (True, 0.5)),
-        Sample((n(size=(2, 2, 3)), n(size=(1, 3, 3)), n(size=(3, 2)), some[:, None, :]),
-               (False, -0.3)),
+        Sample((n(size=(2, 2)), n(size=(3, 2)), n(size=(3, 1)), some, seed), (False, 0.7, 0.0)),
+        Sample((n(size=(2, 3, 4, 2)), n(size=(2, 1, 4, 2)), n(size=(2, 1, 4, 3)), always, seed),
+               (True, 0.5, 0.0)),
+        Sample((n(size=(2, 2, 3)), n(size=(1, 3, 3)), n(size=(3, 2)), some[:, None, :], seed),
+               (False, -0.3, 0.0)),
     ]  # fmt: skip
 
 
@@ -205,15 +253,31 @@ _JOINT = Joint(_attention_push, _attention_pull)
 
 
 @structural(
-    _widened(kernels.attention), _JOINT, _JOINT, _JOINT, None, aval=_attention_aval,
+    _widened(kernels.attention), _JOINT, _JOINT, _JOINT, None, None, aval=_attention_aval,
     batch=_attention_batch, onnx=_onnx_attention, samples=_samples, results=2,
 )  # fmt: skip
 def attention(
-    q: Value, k: Value, v: Value, mask: Value, causal: bool, scale: float
+    q: Value, k: Value, v: Value, mask: Value, seed: Value, causal: bool, scale: float, rate: float
 ) -> tuple[Value, Value]:
     """softmax(q kᵀ scale) v over the keys that mask (and causal) lets take part, and the logarithm
-    of each query's sum of exponentials; 0 and inf for a query that sees no key.
+    of each query's sum of exponentials; 0 and inf for a query that sees no key. A share `rate` of
+    the weights is dropped, as seed (uint32, (*, 1, 2)) says.
     """
+
+
+def _keep_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
+    return prim.fn(args[0], *params)
+
+
+@structural(
+    kernels.kept, None, batch=_keep_batch, onnx=_NO_ONNX,
+    aval=lambda args, params: ShapeDtype((*args[0].shape[:-2], *params[:2]), np.dtype(np.bool_)),
+    samples=lambda rng: [
+        Sample((rng.integers(0, 2**32, (2, 1, 2), dtype=np.uint32),), (3, 4, 0.5)),
+    ],
+)  # fmt: skip
+def attention_keep(seed: Value, queries: int, keys: int, rate: float) -> Value:
+    """The weights that dropout in `attention` keeps, bool of shape (*, queries, keys)."""
 
 
 # the adjoint --------------------------------------------------------------------------------------
@@ -228,7 +292,7 @@ def _pull_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
     size = next(v.shape[0] for v, b in zip(args, batched, strict=True) if b)
     flags = [True, True, True, *batched[3:]]
     args = [first_axis(a, b, size) for a, b in zip(args[:3], batched[:3])] + list(args[3:])
-    inner = (2, 2, 2, 2, 1, 2, 1)
+    inner = (2, 2, 2, 2, 2, 1, 2, 1)
     ranks = [len(a.shape) - b - n for a, b, n in zip(args, flags, inner, strict=True)]
     given = [
         pad_rank(a, max(ranks) + n) if b else a for a, b, n in zip(args, flags, inner, strict=True)
@@ -238,18 +302,20 @@ def _pull_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 
 
 def _pull_push(
-    tangents: Args, ans: Args, q: Value, k: Value, v: Value, mask: Value, lse: Value, g: Value,
-    delta: Value, causal: bool, scale: float,
+    tangents: Args, ans: Args, q: Value, k: Value, v: Value, mask: Value, seed: Value, lse: Value,
+    g: Value, delta: Value, causal: bool, scale: float, rate: float,
 ) -> tuple[Value, ...]:  # fmt: skip
-    tq, tk, tv, _, t_lse, tg, t_delta = tangents
+    tq, tk, tv, _, _, t_lse, tg, t_delta = tangents
     p = _weights(q, k, mask, lse, causal, scale)
-    right = ops.matmul(g, ops.swap_last(v)) - _column(delta)
+    keep = _keep(p, seed, rate)
+    right = keep(ops.matmul(g, ops.swap_last(v))) - _column(delta)
     tp = p * (_slope(q, k, tq, tk, scale) - _column(t_lse))
-    moved = ops.matmul(tg, ops.swap_last(v)) + ops.matmul(g, ops.swap_last(tv)) - _column(t_delta)
+    moved = ops.matmul(tg, ops.swap_last(v)) + ops.matmul(g, ops.swap_last(tv))
+    moved = keep(moved) - _column(t_delta)
     d, td = p * right, tp * right + p * moved
     dq = (ops.matmul(td, k) + ops.matmul(d, tk)) * scale
     dk = (ops.matmul(ops.swap_last(td), q) + ops.matmul(ops.swap_last(d), tq)) * scale
-    dv = ops.matmul(ops.swap_last(tp), g) + ops.matmul(ops.swap_last(p), tg)
+    dv = ops.matmul(ops.swap_last(keep(tp)), g) + ops.matmul(ops.swap_last(keep(p)), tg)
     return tuple([match_operand(x, like.shape) for x, like in ((dq, q), (dk, k), (dv, v))])
 
 
@@ -266,13 +332,13 @@ _PULL_JOINT = Joint(_pull_push, None)
 
 
 @structural(
-    _widened(kernels.attention_pull), _PULL_JOINT, _PULL_JOINT, _PULL_JOINT, None, _PULL_JOINT,
-    _PULL_JOINT, _PULL_JOINT, aval=_pull_aval, batch=_pull_batch,
+    _widened(kernels.attention_pull), _PULL_JOINT, _PULL_JOINT, _PULL_JOINT, None, None,
+    _PULL_JOINT, _PULL_JOINT, _PULL_JOINT, aval=_pull_aval, batch=_pull_batch,
     onnx=_onnx_attention_pull, samples=_pull_samples, results=3,
 )  # fmt: skip
 def attention_pull(
-    q: Value, k: Value, v: Value, mask: Value, lse: Value, g: Value, delta: Value, causal: bool,
-    scale: float,
+    q: Value, k: Value, v: Value, mask: Value, seed: Value, lse: Value, g: Value, delta: Value,
+    causal: bool, scale: float, rate: float,
 ) -> tuple[Value, Value, Value]:  # fmt: skip
     """Cotangents of q, k and v in `attention`. lse: its second result. g: the cotangent of the
     first. delta: Σ g · result over the last axis, less the cotangent of lse.

@@ -1,4 +1,4 @@
-"""Attention that never holds the matrix of weights, forward and backward."""
+"""Attention that never holds the matrix of weights, forward and backward (`attention_text.py`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 
 from funct.device import Code, assemble, host
-from funct.kernels.attention import reduced
-from funct.kernels.cpu import attention_text as loops
+from funct.kernels.attention import reduced, threshold
+from funct.kernels.cpu import attention_strips as strips
+from funct.kernels.cpu import attention_text
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.record import address
 
@@ -37,7 +38,7 @@ def _entry(element: str, name: str) -> Any:
 
 @functools.cache
 def _code(element: str) -> Code:
-    return assemble(loops.text(element, host()))
+    return assemble(attention_text.text(element, host()))
 
 
 @attrs.frozen
@@ -58,19 +59,20 @@ class _Plan:
 
 @functools.lru_cache(256)
 def _plan(
-    lanes: int, itemsize: int, mask: Sizes, operands: tuple[tuple[Sizes, Sizes], ...]
+    lanes: int, itemsize: int, mask: Sizes, seed: Sizes, operands: tuple[tuple[Sizes, Sizes], ...]
 ) -> _Plan:
     """operands: shape and strides of q, k, v, and of g where there is one."""
     (q, _), (k, _), (v, _), *_ = operands
-    wide = loops.STRIPS * loops.VECTORS * lanes
+    wide = strips.STRIPS * strips.VECTORS * lanes
     keys = np.broadcast_shapes(k[:-2], v[:-2])
-    lead = np.broadcast_shapes(q[:-2], keys, mask[:-2])
+    lead = np.broadcast_shapes(q[:-2], keys, mask[:-2], seed[:-2])
     keys_lead = (1,) * (len(lead) - len(keys)) + keys
     order = _grouped(lead, keys_lead)
     columns = [_offsets(shape, strides, itemsize, lead) for shape, strides in operands]
     inner = mask[-1] * mask[-2]
     columns.insert(3, _offsets(mask, _contiguous(mask, inner), 1, lead))
-    if len(columns) == 4:
+    columns.insert(4, _offsets(seed, _contiguous(seed, 2), 1, lead))
+    if len(columns) == 5:
         columns.append(columns[0])
     table = np.ascontiguousarray(np.stack([*[c[order] for c in columns], order], 1))
     names = ("q_row", "k_row", "v_row", "g_row")
@@ -153,61 +155,65 @@ def _fits(mask: Array, *operands: Array) -> bool:
     )
 
 
-def _prepare(mask: Array, *operands: Array) -> tuple[_Plan, tuple[Array, int, int]]:
+def _prepare(mask: Array, seed: Array, *operands: Array) -> tuple[_Plan, tuple[Array, int, int]]:
     """operands: q, k, v, and g where there is one."""
     q, k = operands[:2]
     lanes = host().vector_bytes // q.itemsize
-    wide = loops.STRIPS * loops.VECTORS * lanes
+    wide = strips.STRIPS * strips.VECTORS * lanes
     read = _read_mask(mask, q.shape[-2], k.shape[-2], wide, q.dtype)
     given = tuple([(a.shape, a.strides) for a in operands])
-    return _plan(lanes, q.itemsize, read[0].shape, given), read
+    return _plan(lanes, q.itemsize, read[0].shape, seed.shape, given), read
 
 
 def _run(
-    name: str, plan: _Plan, read: tuple[Array, int, int], causal: bool, scale: float,
-    operands: tuple[Array, ...], items: int, words: int, **fields: int,
+    name: str, plan: _Plan, read: tuple[Array, int, int], seed: Array, causal: bool,
+    scale: float, rate: float, operands: tuple[Array, ...], items: int, words: int, **fields: int,
 ) -> None:  # fmt: skip
     q, k, v = operands[:3]
     mask, kind, row = read
-    scales = np.array([scale * _LOG2_E, scale], q.dtype)
+    scales = np.array([scale * _LOG2_E, scale, 1 / (1 - rate)], q.dtype)
+    seed = np.ascontiguousarray(seed)
     workers = min(items, 4 * host().cores)
     words = -(-words // 64) * 64
-    job = loops.JOB.fill(
+    job = strips.JOB.fill(
         **plan.sizes, workers=workers, items=items, causal=causal, mask_kind=kind, mask_row=row,
         q=address(q), k=address(k), v=address(v), mask=address(mask), scale=address(scales),
         heads=address(plan.heads), scratch=memory.scratch(workers * words * q.itemsize),
-        scratch_step=words, **fields,
+        scratch_step=words, seed=address(seed), threshold=threshold(rate), **fields,
     )  # fmt: skip
     _entry(_ELEMENT[q.dtype.name], name)(address(job))
 
 
-def attention(q: Array, k: Array, v: Array, mask: Array, causal: bool, scale: float) -> Any:
+def attention(
+    q: Array, k: Array, v: Array, mask: Array, seed: Array, causal: bool, scale: float, rate: float
+) -> Any:
     """See `funct.kernels.attention.attention`."""
     if not _fits(mask, q, k, v):
         return NotImplemented
     operands = q, k, v = tuple([_rows(a) for a in (q, k, v)])
-    plan, read = _prepare(mask, *operands)
+    plan, read = _prepare(mask, seed, *operands)
     queries, depth, width = q.shape[-2], q.shape[-1], v.shape[-1]
     out = memory.fresh((*plan.lead, queries, width), q.dtype)
     lse = memory.fresh((*plan.lead, queries), q.dtype)
-    strip = plan.wide // loops.STRIPS
+    strip = plan.wide // strips.STRIPS
     _run(
-        "attend", plan, read, causal, scale, operands, items=len(plan.heads) * plan.blocks,
-        words=(depth + width + 2) * plan.wide + (loops.BLOCK + 1) * strip, o=address(out),
+        "attend", plan, read, seed, causal, scale, rate, operands,
+        items=len(plan.heads) * plan.blocks,
+        words=(depth + width + 2) * plan.wide + (strips.BLOCK + 1) * strip, o=address(out),
         lse=address(lse), splits=1, g=0, delta=0, dq=0, dk=0, dv=0, depth_padded=0, width_padded=0,
     )  # fmt: skip
     return out, lse
 
 
 def attention_pull(
-    q: Array, k: Array, v: Array, mask: Array, lse: Array, g: Array, delta: Array, causal: bool,
-    scale: float,
+    q: Array, k: Array, v: Array, mask: Array, seed: Array, lse: Array, g: Array, delta: Array,
+    causal: bool, scale: float, rate: float,
 ) -> Any:  # fmt: skip
     """See `funct.kernels.attention.attention_pull`."""
     if not _fits(mask, q, k, v, lse, g, delta):
         return NotImplemented
     operands = q, k, v, g = tuple([_rows(a) for a in (q, k, v, g)])
-    plan, read = _prepare(mask, *operands)
+    plan, read = _prepare(mask, seed, *operands)
     queries, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
     lse, delta = (
         np.ascontiguousarray(np.broadcast_to(x, (*plan.lead, queries))) for x in (lse, delta)
@@ -219,8 +225,8 @@ def attention_pull(
     dq = memory.fresh((*plan.lead, queries, depth), q.dtype)
     dk, dv = (memory.fresh((groups, splits, keys, n), q.dtype) for n in wide)
     _run(
-        "attend_back", plan, read, causal, scale, operands, items=groups * splits,
-        words=plan.wide * (2 * depth + width + sum(wide) + 2 * loops.BLOCK + 2), o=0,
+        "attend_back", plan, read, seed, causal, scale, rate, operands, items=groups * splits,
+        words=plan.wide * (2 * depth + width + sum(wide) + 2 * strips.BLOCK + 2), o=0,
         lse=address(lse), splits=splits, g=address(g), delta=address(delta), dq=address(dq),
         dk=address(dk), dv=address(dv), depth_padded=wide[0], width_padded=wide[1],
     )  # fmt: skip

@@ -17,40 +17,22 @@ Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from funct.device import PARALLEL
-from funct.kernels.cpu.record import Fields, Record
-from funct.kernels.cpu.turn import define_turn
-from funct.kernels.llvm import I64, PTR, Module, typed
-from funct.kernels.llvm.exponential import LN2, small
+from funct.kernels.cpu.attention_strips import BLOCK, JOB, SOFTEST, VECTORS, Strips, each
+from funct.kernels.cpu.record import Record
+from funct.kernels.llvm import I64, PTR, Module
+from funct.kernels.llvm.exponential import LN2
 from funct.kernels.llvm.functions import FUNCTIONS
-from funct.kernels.llvm.scaling import BIAS, nearest, pow2, split_constant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funct.device import Host
-    from funct.kernels.llvm import Emitter, Type, Value
+    from funct.kernels.llvm import Emitter, Value
 
-__all__ = ["BLOCK", "HEAD", "JOB", "STRIPS", "VECTORS", "text"]
-
-VECTORS = 3  # of a strip: with 4 rows, 12 sums in 16 registers
-STRIPS = 4  # of a task
-BLOCK = 64  # keys at a time
-SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
-_UNROLL = 4
-
-JOB = Fields((
-    "workers", "items", "blocks", "queries", "keys", "depth", "width", "causal", "mask_kind",
-    "mask_row", "q", "k", "v", "mask", "o", "lse", "q_row", "k_row", "v_row", "heads",
-    "scratch", "scratch_step", "scale",
-    "splits", "group", "g", "g_row", "delta", "dq", "dk", "dv", "depth_padded", "width_padded",
-))  # fmt: skip
-
-HEAD = Fields(("q", "k", "v", "mask", "g", "index"))
-
-Start = Literal["zero", "add", "scaled"]
+__all__ = ["text"]
 
 
 def text(element: str, target: Host) -> str:
@@ -65,13 +47,13 @@ def text(element: str, target: Host) -> str:
         room = work.at(job.pointer("scratch"), w * job.scratch_step, element)
         items, workers = job.items, job.workers
 
-        def each(
+        def one(
             i: Value, work: Emitter = work, job: Record = job, room: Value = room,
             item: Callable[[Emitter, Record, Value, Value], None] = item,
         ) -> None:  # fmt: skip
             item(work, job, i, room)
 
-        _each(work, w, items, each, workers)
+        each(work, w, items, one, workers)
         work.ret()
         f = module.function(name, [("job", PTR)])
         count = Record(f, JOB, f.arguments[0]).workers
@@ -80,225 +62,8 @@ def text(element: str, target: Host) -> str:
     return module.text()
 
 
-def _each(
-    f: Emitter, start: Value | int, stop: Value | int, body: Callable[[Value], None],
-    step: Value | int = 1,
-) -> None:  # fmt: skip
-    def run(i: Value, _: list[Value]) -> list[Value]:
-        body(i)
-        return []
-
-    f.loop(start, stop, step, run, maybe_empty=True)
-
-
-class _Kernels:
-    """Prints the two kernels of one dtype and what they share."""
-
-    def __init__(self, module: Module, element: str, width: int) -> None:
-        self.module, self.element = module, element
-        self.vector: Type = typed(element, width // typed(element).bytes)
-        self.lanes = self.vector.lanes
-        self.strip = VECTORS * self.lanes
-        self.wide = STRIPS * self.strip
-        self.rows = 8 if width == 64 else 4
-        self.turn = define_turn(module, element, width)
-
-    # Products
-
-    def product(
-        self, f: Emitter, start: Start, along: Literal["rows", "steps"], vectors: int,
-        operands: list[Value],
-    ) -> None:  # fmt: skip
-        """Call C[m, v] = start + Σ_k A[m, k] B[k, v] for a few vectors of columns.
-
-        operands: A, its stride, B, its stride, C, its stride, the number of m, of k, and a vector
-        of factors for C ("scaled"). along: what lies side by side in A; the stride is the other's.
-        """
-        name = f"product_{start}_{along}_{vectors}"
-        self.module.shared(name, lambda n: self._define_product(n, start, along, vectors))
-        f.call(name, None, operands)
-
-    def _define_product(
-        self, name: str, start: Start, along: Literal["rows", "steps"], vectors: int
-    ) -> None:
-        names = ("a", "b", "c")
-        pointers = [(n, t) for name in names for n, t in ((name, PTR), (f"{name}_row", I64))]
-        f = self.module.function(
-            name, [*pointers, ("m", I64), ("k", I64), ("factor", PTR)], local=True
-        )
-        a, a_row, b, b_row, c, c_row, m_count, k_count, factor = f.arguments
-        scale = [self.load(f, factor, v) for v in range(vectors)] if start == "scaled" else []
-        main = k_count & -_UNROLL
-
-        def tile(m: Value, rows: int) -> None:
-            places = [f.at(c, (m + r) * c_row, self.element) for r in range(rows)]
-            cells = [(r, v) for r in range(rows) for v in range(vectors)]
-            if start == "zero":
-                sums = [f.constant(self.vector, 0) for _ in cells]
-            else:
-                sums = [self.load(f, places[r], v) for r, v in cells]
-            if start == "scaled":
-                sums = [s * scale[v] for s, (_, v) in zip(sums, cells)]
-            if along == "steps":
-                left = [f.at(a, (m + r) * a_row, self.element) for r in range(rows)]
-            else:
-                left = [f.at(f.at(a, m, self.element), r, self.element) for r in range(rows)]
-
-            def steps(count: int) -> Callable[[Value, list[Value]], list[Value]]:
-                def body(k: Value, sums: list[Value]) -> list[Value]:
-                    for u in range(count):
-                        at = f.at(b, (k + u) * b_row, self.element)
-                        right = [self.load(f, at, v) for v in range(vectors)]
-                        out = []
-                        for r in range(rows):
-                            if along == "steps":
-                                p = f.at(f.at(left[r], k, self.element), u, self.element)
-                            else:
-                                p = f.at(left[r], (k + u) * a_row, self.element)
-                            one = f.splat(f.load(self.vector.scalar, p), self.lanes)
-                            for v in range(vectors):
-                                out.append(f.fma(one, right[v], sums[r * vectors + v]))
-                        sums = out
-                    return sums
-
-                return body
-
-            sums = f.loop(0, main, _UNROLL, steps(_UNROLL), sums, maybe_empty=True)
-            sums = f.loop(main, k_count, 1, steps(1), sums, maybe_empty=True)
-            for (r, v), s in zip(cells, sums):
-                self.store(f, s, places[r], v)
-
-        rows = self.rows if vectors == VECTORS else 6
-        whole = m_count - f.rem(m_count, rows)
-        _each(f, 0, whole, lambda m: tile(m, rows), rows)
-        _each(f, whole, m_count, lambda m: tile(m, 1))
-        f.ret()
-
-    # Vectors in memory
-
-    def load(self, f: Emitter, pointer: Value, v: int) -> Value:
-        return f.load(self.vector, f.at(pointer, v * self.lanes, self.element))
-
-    def store(self, f: Emitter, x: Value, pointer: Value, v: int) -> None:
-        f.store(x, f.at(pointer, v * self.lanes, self.element))
-
-    def fill(self, f: Emitter, pointer: Value, count: Value, number: float) -> None:
-        """Set `count` elements, a multiple of the lanes."""
-        x = f.constant(self.vector, number)
-        _each(f, 0, count, lambda i: f.store(x, f.at(pointer, i, self.element)), self.lanes)
-
-    def multiply(self, f: Emitter, pointer: Value, count: Value, factor: Value) -> None:
-        """Multiply `count` elements, a multiple of the lanes."""
-
-        def one(i: Value) -> None:
-            place = f.at(pointer, i, self.element)
-            f.store(f.load(self.vector, place) * factor, place)
-
-        _each(f, 0, count, one, self.lanes)
-
-    def copy(
-        self, f: Emitter, source: Value, row: Value, to: Value, to_row: Value, rows: Value,
-        columns: Value,
-    ) -> None:  # fmt: skip
-        """Rows with zeros behind them, up to to_row, a multiple of the lanes."""
-        self.fill(f, to, rows * to_row, 0)
-
-        def one(i: Value) -> None:
-            here, there = f.at(source, i * row, self.element), f.at(to, i * to_row, self.element)
-
-            def element(j: Value) -> None:
-                x = f.load(self.vector.scalar, f.at(here, j, self.element))
-                f.store(x, f.at(there, j, self.element))
-
-            def vector(j: Value) -> None:
-                x = f.load(self.vector, f.at(here, j, self.element))
-                f.store(x, f.at(there, j, self.element))
-
-            whole = columns & -self.lanes
-            _each(f, 0, whole, vector, self.lanes)
-            _each(f, whole, columns, element)
-
-        _each(f, 0, rows, one)
-
-    def power(self, f: Emitter, x: Value) -> Value:
-        """2^x for x <= 0 or a bit more; exactly 0 far below."""
-        n, bits = nearest(f, f.max(float(-BIAS[self.element]), x))
-        part = f.max(float(-BIAS[self.element]), x) - n
-        high, low = split_constant(LN2, self.element)
-        return (small(f, f.fma(part, low, part * high)) + 1) * pow2(f, bits, self.vector)
-
-    # What both directions share
-
-    def span(self, f: Emitter, job: Record, block: Value) -> tuple[Value, Value, Value]:
-        """First query of a task, their number, and that of the keys that they see."""
-        first = block * self.wide
-        count = f.min(job.queries - first, self.wide)
-        seen = f.select(f.ne(job.causal, 0), f.min(first + count, job.keys), job.keys)
-        return first, count, seen
-
-    def each_strip(
-        self, f: Emitter, count: Value, body: Callable[[Value, Value, Value], None]
-    ) -> None:
-        """body(number, first query in the task, queries) for each strip."""
-
-        def one(s: Value) -> None:
-            start = s * self.strip
-            body(s, start, f.min(count - start, self.strip))
-
-        _each(f, 0, f.div(count + (self.strip - 1), self.strip), one)
-
-    def seen_keys(self, f: Emitter, job: Record, query: Value, key: Value, count: Value) -> Value:
-        """How many of a block's keys a strip looks at: up to that of its last query."""
-        last = f.max(f.min(query + self.strip - key, count), 0)
-        return f.select(f.ne(job.causal, 0), last, count)
-
-    def admit(
-        self, f: Emitter, job: Record, mask: Value, query: Value, key: Value, keys: Value,
-        scores: Value, row: Value | int,
-    ) -> None:  # fmt: skip
-        """Add the mask to a strip's scores, and hide the keys behind each query."""
-        kind, element = job.mask_kind, self.element
-        mask_row = job.mask_row
-
-        def masked() -> None:
-            def one(j: Value) -> None:
-                place = f.at(scores, j * row, element)
-                from_mask = f.at(mask, (key + j) * mask_row, element)
-
-                def full() -> list[Value]:
-                    at = f.at(from_mask, query, element)
-                    return [self.load(f, at, v) for v in range(VECTORS)]
-
-                def of_key() -> list[Value]:
-                    x = f.splat(f.load(self.vector.scalar, from_mask), self.lanes)
-                    return [x] * VECTORS
-
-                for v, x in enumerate(f.branch(f.eq(kind, 1), full, of_key)):
-                    self.store(f, self.load(f, place, v) + x, place, v)
-
-            _each(f, 0, keys, one)
-
-        def hidden() -> None:
-            whole = typed(f"i{self.vector.bits}", self.lanes)
-            numbers = [f.lanes(whole) + v * self.lanes for v in range(VECTORS)]
-
-            def one(j: Value) -> None:
-                place = f.at(scores, j * row, element)
-                away = f.splat(f.convert(key + j - query, whole.element), self.lanes)
-                for v, number in enumerate(numbers):
-                    kept = f.select(number < away, float("-inf"), self.load(f, place, v))
-                    self.store(f, kept, place, v)
-
-            _each(f, f.max(query - key + 1, 0), keys, one)
-
-        f.when(f.ne(kind, 0), masked)
-        f.when(f.ne(job.causal, 0), hidden)
-
-    def head(self, f: Emitter, job: Record, number: Value) -> Record:
-        return Record(f, HEAD, f.at(job.pointer("heads"), number * len(HEAD), "i64"))
-
-    def pointer(self, f: Emitter, job: Record, name: str, offset: Value) -> Value:
-        return f.at(job.pointer(name), offset, self.element)
+class _Kernels(Strips):
+    """Prints the two kernels of one dtype."""
 
     # Forward
 
@@ -319,7 +84,7 @@ class _Kernels:
         totals = f.at(tops, self.wide, element)
         factor = f.at(totals, self.wide, element)
         size = f.constant(I64, strip)
-        scale = f.splat(f.load(self.vector.scalar, job.pointer("scale")), self.lanes)
+        scale = self.number(f, job, 0)
 
         def begin(s: Value, start: Value, queries: Value) -> None:
             to = f.at(turned, start * depth, element)
@@ -350,26 +115,39 @@ class _Kernels:
                 self.admit(f, job, mask, first + start, key, mine, scores, strip)
                 self.weigh(f, scores, mine, f.at(tops, start, element),
                            f.at(totals, start, element), factor)  # fmt: skip
+                f.when(f.ne(job.threshold, 0), lambda: drop(start, mine))
                 here = f.at(v, key * job.v_row, element)
                 to = f.at(sums, start * width, element)
                 given = [here, job.v_row, scores, size, to, size, width, mine, factor]
                 self.product(f, "scaled", "rows", VECTORS, given)
 
+            def drop(start: Value, mine: Value) -> None:
+                kept = self.keeping(f, job, head, first + start, key)
+
+                def one(j: Value) -> None:
+                    place = f.at(scores, j * strip, element)
+                    for v, stays in enumerate(kept(j)):
+                        x = f.select(stays, self.load(f, place, v), 0)
+                        self.store(f, x, place, v)
+
+                each(f, 0, mine, one)
+
             self.each_strip(f, count, one)
 
-        _each(f, 0, seen, block, BLOCK)
+        each(f, 0, seen, block, BLOCK)
 
         def finish(s: Value, start: Value, queries: Value) -> None:
             at = f.at(sums, start * width, element)
             total = [self.load(f, f.at(totals, start, element), i) for i in range(VECTORS)]
-            share = [f.select(t > 0, 1 / t, t * 0) for t in total]
+            rest = self.number(f, job, 2)
+            share = [f.select(t > 0, rest / t, t * 0) for t in total]
 
             def normal(d: Value) -> None:
                 place = f.at(at, d * strip, element)
                 for i in range(VECTORS):
                     self.store(f, self.load(f, place, i) * share[i], place, i)
 
-            _each(f, 0, width, normal)
+            each(f, 0, width, normal)
             query = head.index * job.queries + first + start
             to = f.at(job.pointer("o"), query * width, element)
             f.call(self.turn, None, [at, to, width, queries, size, width])
@@ -435,7 +213,7 @@ class _Kernels:
                 f, job, number * job.group + member, t - member * job.blocks, room, dk, dv
             )
 
-        _each(f, start, stop, one)
+        each(f, start, stop, one)
 
     def _backward_task(
         self, f: Emitter, job: Record, number: Value, block: Value, room: Value, dk: Value,
@@ -458,10 +236,7 @@ class _Kernels:
         q_turned, g_turned, dq, q_rows, g_rows, weights, slopes, logs, deltas = rooms[:-1]
         size, wide = f.constant(I64, strip), f.constant(I64, self.wide)
         none = f.null()
-        scale = f.splat(f.load(self.vector.scalar, job.pointer("scale")), self.lanes)
-        plain = f.splat(
-            f.load(self.vector.scalar, f.at(job.pointer("scale"), 1, element)), self.lanes
-        )
+        scale, plain, rest = (self.number(f, job, i) for i in range(3))
         self.copy(f, q, job.q_row, q_rows, job.depth_padded, count, depth)
         self.copy(f, g, job.g_row, g_rows, job.width_padded, count, width)
         for source, to in ((job.pointer("lse"), logs), (job.pointer("delta"), deltas)):
@@ -502,12 +277,26 @@ class _Kernels:
                 log = [self.load(f, f.at(logs, start, element), i) for i in range(VECTORS)]
                 delta = [self.load(f, f.at(deltas, start, element), i) for i in range(VECTORS)]
 
-                def slope(j: Value) -> None:
+                def slope(j: Value, stays: list[Value] | None = None) -> None:
                     at_p, at_d = (f.at(x, j * self.wide, element) for x in (p, d))
                     for i in range(VECTORS):
                         x = self.power(f, self.load(f, at_p, i) - log[i])
-                        self.store(f, x, at_p, i)
-                        self.store(f, x * (self.load(f, at_d, i) - delta[i]), at_d, i)
+                        from_g = self.load(f, at_d, i)
+                        left = x
+                        if stays is not None:
+                            factor = f.select(stays[i], rest, 0)
+                            from_g, left = from_g * factor, x * factor
+                        self.store(f, left, at_p, i)
+                        self.store(f, x * (from_g - delta[i]), at_d, i)
+
+                def dropped() -> list[Value]:
+                    kept = self.keeping(f, job, head, first + start, key)
+                    each(f, 0, mine, lambda j: slope(j, kept(j)))
+                    return []
+
+                def whole() -> list[Value]:
+                    each(f, 0, mine, slope)
+                    return []
 
                 def clear(j: Value) -> None:
                     for x in (p, d):
@@ -515,8 +304,8 @@ class _Kernels:
                             zero = f.constant(self.vector, 0)
                             self.store(f, zero, f.at(x, j * self.wide, element), i)
 
-                _each(f, 0, mine, slope)
-                _each(f, mine, keys, clear)
+                f.branch(f.ne(job.threshold, 0), dropped, whole)
+                each(f, mine, keys, clear)
                 to = f.at(dq, start * depth, element)
                 given = [k_here, job.k_row, d, wide, to, size, depth, mine, none]
                 self.product(f, "add", "rows", VECTORS, given)
@@ -535,9 +324,9 @@ class _Kernels:
                     given = [x, wide, right, columns, here, columns, keys, count, none]
                     self.product(f, "add", "steps", 2, given)
 
-                _each(f, 0, columns, columns_of, 2 * self.lanes)
+                each(f, 0, columns, columns_of, 2 * self.lanes)
 
-        _each(f, 0, seen, block_of_keys, BLOCK)
+        each(f, 0, seen, block_of_keys, BLOCK)
 
         def finish(s: Value, start: Value, queries: Value) -> None:
             at = f.at(dq, start * depth, element)

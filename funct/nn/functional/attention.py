@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 import funct.array as xp
-from funct import ops
+from funct import ops, random
 from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.arguments import needed_key, probability
 from funct.nn.functional.dropout import dropout
 from funct.nn.functional.linear import linear
+from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.families import constant
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
@@ -54,10 +56,11 @@ def scaled_dot_product_attention(
             f"got {query.shape}, {key.shape} and {value.shape}"
         )
     factor = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
-    fused = dropout_p <= 0.0 and isinstance(factor, int | float)
+    fused = probability(name, dropout_p) < 1.0 and isinstance(factor, int | float)
     fused = fused and (not enable_gqa or key.shape[-3] == value.shape[-3])
     if fused and _is_fused(query, key, value, attn_mask):
-        return _fused(name, query, key, value, attn_mask, is_causal, factor, enable_gqa)
+        drop = (dropout_p, needed_key(name, dropout_key, "dropout_key")) if dropout_p else None
+        return _fused(name, query, key, value, attn_mask, is_causal, factor, enable_gqa, drop)
     if enable_gqa:
         key, value = (_shared_heads(name, v, query) for v in (key, value))
     scores = (query * factor) @ key.mT  # (*, H, L, S)
@@ -79,7 +82,7 @@ def _is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
 
 def _fused(
     name: str, query: Any, key: Any, value: Any, mask: Any, causal: bool, factor: float,
-    grouped: bool,
+    grouped: bool, drop: tuple[float, Any] | None,
 ) -> Any:  # fmt: skip
     """Attention without the matrix of weights; heads that share keys stay where they are."""
     heads = None
@@ -96,7 +99,11 @@ def _fused(
     mask = constant(np.ones((1, 1), np.bool_)) if mask is None else mask
     if len(mask.shape) < 2:
         mask = xp.reshape(mask, ((1,) * (2 - len(mask.shape)) + tuple(mask.shape)))
-    out, _ = ops.attention(query, key, value, mask, causal, float(factor))
+    rate, seed = 0.0, constant(np.zeros((1, 2), np.uint32))
+    if drop is not None:  # every head draws a seed of its own
+        lead = broadcast_shapes(*[x.shape[:-2] for x in (query, key, value, mask)])
+        rate, seed = float(drop[0]), random.bits(drop[1], (*lead, 1, 2))
+    out, _ = ops.attention(query, key, value, mask, seed, causal, float(factor), rate)
     return out if heads is None else xp.reshape(out, (*out.shape[:-4], heads, *out.shape[-2:]))
 
 

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 ALWAYS = np.ones((1, 1), np.bool_)
+SEED = np.array([[123456789, 4000000000]], np.uint32)
 LEADS = [
     ((), ()), ((2,), (2,)), ((2, 3), (2, 3)), ((2, 4), (2, 1)), ((3,), ()), ((), (2,)),
     ((2, 1), (1, 3)),
@@ -86,13 +87,15 @@ def test_kernel_is_the_plain_implementation(data):
         wide = np.zeros((*q.shape[:-1], depth + 5), dtype)
         wide[..., 2 : 2 + depth] = q
         q = wide[..., 2 : 2 + depth]
+    seed = rng.integers(0, 2**32, (*draw(st.sampled_from([(), both])), 1, 2), dtype=np.uint32)
     scale = draw(st.sampled_from([depth**-0.5, 1.0, -0.3]))
-    out, lse = plain.plain_attention(q, k, v, mask, causal, scale)
-    found = fast.attention(q, k, v, mask, causal, scale)
+    how = (causal, scale, draw(st.sampled_from([0.0, 0.1, 0.75])))
+    out, lse = plain.plain_attention(q, k, v, mask, seed, *how)
+    found = fast.attention(q, k, v, mask, seed, *how)
     near(found[0], out, dtype)
     near(found[1], lse, dtype)
     g = rng.standard_normal(out.shape).astype(dtype)
-    rest = (lse, g, rng.standard_normal(lse.shape).astype(dtype), causal, scale)
+    rest = (seed, lse, g, rng.standard_normal(lse.shape).astype(dtype), *how)
     expected = plain.plain_attention_pull(q, k, v, mask, *rest)
     for a, b in zip(fast.attention_pull(q, k, v, mask, *rest), expected, strict=True):
         near(a, b, dtype)
@@ -111,9 +114,9 @@ def test_nothing_outside_of_the_arrays_is_touched(queries, keys, depth, width, a
         scratch, "fresh", lambda shape, dtype: guarded.empty(shape, dtype, at_end=at_end)
     )
     for causal in (False, True):
-        out, lse = fast.attention(q, k, v, mask, causal, 0.5)
-        near(out, plain.plain_attention(q, k, v, mask, causal, 0.5)[0], np.float32)
-        given = (q, k, v, mask, lse, g, delta, causal, 0.5)
+        out, lse = fast.attention(q, k, v, mask, SEED, causal, 0.5, 0.2)
+        near(out, plain.plain_attention(q, k, v, mask, SEED, causal, 0.5, 0.2)[0], np.float32)
+        given = (q, k, v, mask, SEED, lse, g, delta, causal, 0.5, 0.2)
         for a, b in zip(fast.attention_pull(*given), plain.plain_attention_pull(*given)):
             near(a, b, np.float32)
 
@@ -122,11 +125,11 @@ def test_nan_stays_in_its_rows():
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal((2, 50, 16)).astype("f4") for _ in range(3))
     q[0, 3, 2] = np.nan
-    out, _ = fast.attention(q, k, v, ALWAYS, False, 1.0)
+    out, _ = fast.attention(q, k, v, ALWAYS, SEED, False, 1.0, 0.0)
     assert np.isnan(out[0, 3]).all()
     assert np.isfinite(np.delete(out, 3, 1)).all()
     v[1, 7] = np.inf
-    out, _ = fast.attention(q, k, v, ALWAYS, False, 1.0)
+    out, _ = fast.attention(q, k, v, ALWAYS, SEED, False, 1.0, 0.0)
     assert (out[1] == np.inf).all()
 
 
@@ -135,7 +138,7 @@ def test_scores_of_any_size():
     q = np.array([[[1000.0], [-1000.0], [0.0]]], "f4")
     k = np.array([[[1000.0], [999.0], [-5.0]]], "f4")
     v = np.array([[[1.0], [2.0], [3.0]]], "f4")
-    out, lse = fast.attention(q, k, v, ALWAYS, False, 1.0)
+    out, lse = fast.attention(q, k, v, ALWAYS, SEED, False, 1.0, 0.0)
     near(out, np.array([[[1.0], [3.0], [2.0]]], "f4"), np.float32)
     np.testing.assert_allclose(lse, [[1e6, 5e3, np.log(3)]], rtol=1e-6)
 
@@ -148,9 +151,11 @@ def test_bits_do_not_depend_on_the_number_of_threads(causal):
     try:
         for threads in (1, 2):
             config.threads = threads
-            out, lse = fast.attention(q, k, v, ALWAYS, causal, 0.2)
+            out, lse = fast.attention(q, k, v, ALWAYS, SEED, causal, 0.2, 0.1)
             delta = np.sum(g * out, -1)
-            found.append((out, *fast.attention_pull(q, k, v, ALWAYS, lse, g, delta, causal, 0.2)))
+            found.append(
+                (out, *fast.attention_pull(q, k, v, ALWAYS, SEED, lse, g, delta, causal, 0.2, 0.1))
+            )
     finally:
         config.threads = before
     for a, b in zip(*found, strict=True):
@@ -160,11 +165,11 @@ def test_bits_do_not_depend_on_the_number_of_threads(causal):
 def test_memory_grows_with_the_length_alone():
     """4096 queries by 4096 keys would be 64 MiB of weights."""
     q = np.zeros((1, 4096, 16), "f4")
-    out, lse = fast.attention(q, q, q, ALWAYS, True, 1.0)
+    out, lse = fast.attention(q, q, q, ALWAYS, SEED, True, 1.0, 0.0)
     tracemalloc.start()
     try:
-        fast.attention(q, q, q, ALWAYS, True, 1.0)
-        fast.attention_pull(q, q, q, ALWAYS, lse, q, lse, True, 1.0)
+        fast.attention(q, q, q, ALWAYS, SEED, True, 1.0, 0.0)
+        fast.attention_pull(q, q, q, ALWAYS, SEED, lse, q, lse, True, 1.0, 0.0)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -172,10 +177,24 @@ def test_memory_grows_with_the_length_alone():
     assert out.shape == q.shape
 
 
+def test_dropout_keeps_its_share_everywhere():
+    """Of the rows, the columns and the pairs of neighbours; seeds that differ by 1 have no more in
+    common than others.
+    """
+    seeds = np.array([[[7, 9]], [[8, 9]], [[7, 10]]], np.uint32)
+    kept = plain.kept(seeds, 1000, 1200, 0.3).astype(float)
+    assert abs(kept.mean((1, 2)) - 0.7).max() < 0.003
+    for axis in (1, 2):
+        assert abs(kept.mean(axis) - 0.7).max() < 0.075
+    left = (kept - 0.7) / 0.21**0.5
+    pairs = [left[:, 1:] * left[:, :-1], left[:, :, 1:] * left[:, :, :-1], left[:1] * left[1:]]
+    assert all(abs(p.mean((1, 2))).max() < 0.005 for p in pairs)
+
+
 @pytest.mark.parametrize("shape", [(0, 4, 8), (2, 0, 8), (2, 4, 0)])
 def test_nothing_is_left_to_the_plain_implementation(shape):
     q = np.zeros(shape, "f4")
-    assert fast.attention(q, q, q, ALWAYS, False, 1.0) is NotImplemented
-    out, lse = plain.attention(q, q, q, ALWAYS, False, 1.0)
+    assert fast.attention(q, q, q, ALWAYS, SEED, False, 1.0, 0.0) is NotImplemented
+    out, lse = plain.attention(q, q, q, ALWAYS, SEED, False, 1.0, 0.0)
     assert out.shape == shape
     assert lse.shape == shape[:-1]
