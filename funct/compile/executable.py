@@ -18,6 +18,7 @@ from typing import Any
 from funct.compile.native import native, worth
 from funct.compile.plan import Plan, plan
 from funct.compile.sizes import at_sizes
+from funct.compile.stored import stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.graph import Graph, Guard, Node, eliminate_dead, inline_calls, share_common
 from funct.source import SITES
@@ -36,7 +37,7 @@ def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callab
     if graph.symbols:
         return _for_each_size(graph, mode)
     if mode != "default" or worth(graph):
-        return native(graph).run
+        return stored(graph, lambda: native(graph))
     return _printed(plan(graph, guards=guards))
 
 
@@ -55,7 +56,7 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
                 return MISS
             fixed = at_sizes(graph, values)
             large = mode != "default" or worth(fixed)
-            found = native(fixed).run if large else any_size
+            found = stored(fixed, lambda: native(fixed)) if large else any_size
             if len(made) >= _SIZES:
                 made.pop(next(iter(made)), None)
             made[sizes] = found

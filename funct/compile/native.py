@@ -25,7 +25,7 @@ from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
 from funct.source import SITES
 
-__all__ = ["Native", "native", "worth"]
+__all__ = ["Native", "base_names", "native", "worth"]
 
 _WORTH = 1 << 14  # element-ops from which machine code is made for a graph
 
@@ -80,13 +80,10 @@ class _Writer:
     def __init__(self, fused: Fused, checks: Sequence[Check]) -> None:
         self.fused = fused
         self.graph = fused.graph
-        self.names: dict[str, Any] = scope(self.graph)
-        self.names |= {"empty": np.empty, "array": np.asarray, "ndarray": np.ndarray}
-        self.names |= {"dense": _dense, "u1": np.dtype(np.uint8)}
+        self.names: dict[str, Any] = base_names() | scope(self.graph)
         self.lines = [f"def run({', '.join(v.name for v in self.graph.inputs)}):"]
         self.sites: dict[int, Any] = {}
         for c in checks:
-            self.names["check_bounds"] = check_bounds
             self.sites[len(self.lines) + 1] = c.site
             self.lines.append(f"    check_bounds({c.op!r}, {c.index.name}, {c.length})")
         self.constants = {v: np.ascontiguousarray(x.data) for v, x in self.graph.constants}
@@ -203,6 +200,14 @@ class _Writer:
         again = "".join([f"dense({v.name}), " for v in given])
         self.lines.append(f"        {name}({again}{out}{work})")
         self._forget(needed)
+
+
+def base_names() -> dict[str, Any]:
+    """What the names mean that every such function may use."""
+    return scope(Graph((), (), (), ())) | {
+        "empty": np.empty, "array": np.asarray, "ndarray": np.ndarray, "dense": _dense,
+        "u1": np.dtype(np.uint8), "check_bounds": check_bounds,
+    }  # fmt: skip
 
 
 def _is_native(step: Any) -> bool:

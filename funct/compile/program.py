@@ -30,7 +30,7 @@ from funct.device import Code, assemble, threads
 from funct.graph import Var
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["Program", "Repeat", "assemble_kernels", "link"]
+__all__ = ["Program", "Repeat", "assemble_kernels", "link", "reload"]
 
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
 
@@ -46,12 +46,18 @@ _HEAD = 12
 
 @attrs.frozen(eq=False)
 class Program:
-    """What `link` makes. run: takes the arrays, then a workspace of `workspace` bytes of uint8."""
+    """What `link` makes. run: takes the arrays, then a workspace of `workspace` bytes of uint8.
+
+    kernels: (word, code, name) where the table has a kernel's address. held: (word, Var, offset)
+    where it has that of an array which outlives the program.
+    """
 
     run: Callable[..., bool]
     workspace: int
     table: np.ndarray[Any, Any]
     code: tuple[Code, ...]
+    kernels: tuple[tuple[int, Code, str], ...]
+    held: tuple[tuple[int, Any, int], ...]
 
 
 @attrs.frozen
@@ -71,7 +77,7 @@ _ONCE = Repeat(1, False, 0, {})
 
 # Code of kernels
 
-_codes: dict[Any, tuple[Code, int]] = {}
+_codes: dict[Any, tuple[Code, str]] = {}  # and the function's name in it
 _making = threading.Lock()
 
 
@@ -91,11 +97,7 @@ def assemble_kernels(keys: Sequence[Any]) -> None:
                 print_combine(module, f"kernel{n}", *key[1:])
         code = assemble(module.text())
         for n, key in enumerate(new):
-            _codes[key] = code, code.address(f"kernel{n}")
-
-
-def _address_of(key: Any) -> tuple[Code, int]:
-    return _codes[key]
+            _codes[key] = code, f"kernel{n}"
 
 
 # The table
@@ -117,14 +119,19 @@ def link(
     steps: list[int] = []
     moves: list[int] = []
     codes: dict[int, Code] = {}
+    kernels: list[tuple[int, Code, str]] = []
+    moved: list[tuple[int, Any, int]] = []
     for c in calls:
-        code, address = _address_of(c.kernel)
+        code, symbol = _codes[c.kernel]
         codes[id(code)] = code
-        steps += [address, 8 * len(frames), c.tasks]
+        kernels.append((len(steps), code, symbol))
+        steps += [code.address(symbol), 8 * len(frames), c.tasks]
         for w in c.words:
             if not isinstance(w, Address):
                 frames.append(w)
                 continue
+            if w.of in held:
+                moved.append((len(frames), w.of, w.offset))
             frames.append(held[w.of] + w.offset if w.of in held else 0)
             if w.of in position:
                 patches += [8 * (len(frames) - 1), 8 * position[w.of], w.offset]
@@ -140,18 +147,31 @@ def link(
         [w.size_bytes if isinstance(w, Buffer) else _bytes(w) for c in calls for w in c.writes]
     )
     head = [0] * _HEAD
-    api = ctypes.pythonapi
-    for slot, name in ((_INCREF, "Py_IncRef"), (_SAVE, "PyEval_SaveThread"),
-                       (_RESTORE, "PyEval_RestoreThread")):  # fmt: skip
-        head[slot] = ctypes.cast(getattr(api, name), ctypes.c_void_p).value or 0
-    head[_TRUE], head[_FALSE] = id(True), id(False)
     head[_LETS_GO] = int(long * (repeat.passes + 1) > _LONG)
     head[_PASSES], head[_ONCE_MORE] = repeat.passes, repeat.half if repeat.odd else 0
     head[_MOVES] = len(moves) // 2
     head[_PATCHES], head[_CALLS], head[_FRAMES] = len(patches) // 3, len(steps) // 3, len(frames)
     table = np.asarray([*head, *patches, *steps, *moves, *frames], np.int64)
-    run, code = _entry(table)
-    return Program(run, start + inner + 64, table, (code, *codes.values()))
+    first = _HEAD + len(patches)
+    last = len(table) - len(frames)
+    return Program(
+        reload(table),
+        start + inner + 64,
+        table,
+        tuple(codes.values()),
+        tuple([(first + k, code, symbol) for k, code, symbol in kernels]),
+        tuple([(last + k, v, offset) for k, v, offset in moved]),
+    )
+
+
+def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool]:
+    """What runs a table whose addresses of kernels and held arrays are right."""
+    api = ctypes.pythonapi
+    for slot, name in ((_INCREF, "Py_IncRef"), (_SAVE, "PyEval_SaveThread"),
+                       (_RESTORE, "PyEval_RestoreThread")):  # fmt: skip
+        table[slot] = ctypes.cast(getattr(api, name), ctypes.c_void_p).value or 0
+    table[_TRUE], table[_FALSE] = id(True), id(False)
+    return _entry(table)
 
 
 def _bytes(v: Var) -> int:
@@ -227,13 +247,13 @@ def _walker() -> tuple[Code, _MethodDef]:
     return code, _MethodDef(b"run", code.address("walk"), _FASTCALL, None)
 
 
-def _entry(table: np.ndarray[Any, Any]) -> tuple[Callable[..., bool], Code]:
+def _entry(table: np.ndarray[Any, Any]) -> Callable[..., bool]:
     """A builtin function that walks the table."""
-    code, method = _walker()
+    _, method = _walker()
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return new(ctypes.addressof(method), table, None), code
+    return new(ctypes.addressof(method), table, None)
 
 
 def _print_walker(module: Module) -> None:

@@ -23,7 +23,7 @@ from funct.device.fork import whole
 from funct.device.host import Host, host
 from funct.device.llvm import binding
 
-__all__ = ["Code", "assemble", "assembly", "emit", "offer"]
+__all__ = ["Code", "assemble", "assembly", "emit", "load_object", "offer"]
 
 _lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps texts from racing
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
@@ -82,6 +82,19 @@ def assemble(text: str, *, opt: int = 1) -> Code:
                 made = emit(text, me, opt=opt)
                 disk_cache.write(key, made)
             code = _loaded[key] = _load(made)
+    return code
+
+
+def load_object(object_file: bytes) -> Code:
+    """Machine code from an object file that `emit` made for this processor."""
+    key = hashlib.sha256(object_file).hexdigest()
+    with _lock:
+        code = _loaded.get(key)
+        if code is None:
+            for name, address in _offered.items():
+                if name.encode() in object_file:
+                    binding().add_symbol(name, address())
+            code = _loaded[key] = _load(object_file)
     return code
 
 

@@ -5,6 +5,7 @@ from funct.graph.capture import GraphTracer as GraphTracer
 from funct.graph.capture import capture as capture
 from funct.graph.check import check as check
 from funct.graph.decompose import decompose as decompose
+from funct.graph.digest import digest as digest
 from funct.graph.draw import Drawing as Drawing
 from funct.graph.edit import extract as extract
 from funct.graph.edit import insert_after as insert_after
@@ -39,7 +40,7 @@ from funct.graph.show import show as show
 __all__ = [
     "Call", "Capture", "Control", "Drawing", "Entry", "Graph", "GraphTracer", "Guard",
     "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "capture", "check",
-    "compose_views", "decompose", "eliminate_dead", "exact", "extract", "find", "fold_constants",
-    "holds", "inline_calls", "insert_after", "leaf", "propagate", "replace", "rewrite",
-    "share_common", "show", "simplify", "sink_views", "then",
+    "compose_views", "decompose", "digest", "eliminate_dead", "exact", "extract", "find",
+    "fold_constants", "holds", "inline_calls", "insert_after", "leaf", "propagate", "replace",
+    "rewrite", "share_common", "show", "simplify", "sink_views", "then",
 ]  # fmt: skip

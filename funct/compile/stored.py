@@ -1,0 +1,178 @@
+"""Machine code of whole graphs on disk, by what the graph computes.
+
+What `native` makes of a graph is data: the text of a Python function, tables of words, object
+files. It is kept under a hash of the graph, of the processor and of this package; found again, it
+is loaded, and nothing of the way from graph to code is walked. A file that is damaged, or of
+another form, means that the code is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from funct.compile.native import Native, base_names
+from funct.compile.program import reload
+from funct.core import lookup
+from funct.device import disk_cache, host, load_object
+from funct.events import tell
+from funct.graph import Graph, Node, digest
+from funct.source import SITES
+
+__all__ = ["stored"]
+
+_SMALL = 1 << 20  # bytes of an array made on the way that is kept with the code
+_OWN = frozenset({"run", "__builtins__", "constants", "inf", "nan", SITES})
+
+
+def stored(graph: Graph, make: Callable[[], Native]) -> Callable[..., Any]:
+    """The function for a graph: loaded where it is kept, made and kept otherwise."""
+    found = digest(graph) if disk_cache.folder() is not None else None
+    if found is None:
+        return make().run
+    key = "graph-" + hashlib.sha256(f"{found} {_here()}".encode()).hexdigest()
+    body = disk_cache.read(key)
+    if body is not None:
+        try:
+            run = _decoded(body, graph)
+        except (ValueError, KeyError, IndexError, TypeError, RuntimeError) as error:
+            reason = f"{type(error).__name__}: {error}"
+            tell("cache", lambda: f"{key}: cannot be read ({reason}), made anew")
+        else:
+            tell("cache", lambda: f"{key}: loaded")
+            return run
+    made = make()
+    body = _encoded(made, graph)
+    if body is not None:
+        disk_cache.write(key, body)
+        size = len(body)
+        tell("cache", lambda: f"{key}: made, {size} bytes")
+    return made.run
+
+
+def _state() -> str:
+    """When the code of this package changed last: whatever makes code is in these folders, and
+    Python writes what it compiled of a changed file into theirs.
+    """
+    package = Path(__file__).parent.parent
+    names = ("compile", "core", "device", "graph", "graph/passes", "kernels", "kernels/llvm", "ops")
+    folders = [package / n / inner for n in names for inner in ("", "__pycache__")]
+    return repr([f.stat().st_mtime_ns for f in folders if f.exists()])
+
+
+_STATE = _state()  # of the code that this process runs: before anybody can change it
+
+
+def _here() -> str:
+    return f"{host().name} {host().flags} {_STATE} {np.__version__}"
+
+
+def _encoded(made: Native, graph: Graph) -> bytes | None:
+    """The code as bytes; None where something in it has no form."""
+    given = {id(x.data): k for k, (_, x) in enumerate(graph.constants)}
+    ops = {id(e.primitive.raw): e.name for e in made.fused.graph.nodes if isinstance(e, Node)}
+    programs = {id(p.run): k for k, p in enumerate(made.programs)}
+    base = base_names()
+    blobs: list[bytes] = []
+    arrays: list[Any] = []
+    at: dict[int, int] = {}
+
+    def blob(data: bytes) -> int:
+        blobs.append(data)
+        return len(blobs) - 1
+
+    def array(x: Any) -> list[Any] | None:
+        if id(x) in given:
+            return ["constant", given[id(x)]]
+        if x.nbytes > _SMALL:
+            return None
+        if id(x) not in at:
+            at[id(x)] = len(arrays)
+            raw = np.ascontiguousarray(x).tobytes()
+            arrays.append([x.dtype.str, list(x.shape), blob(raw)])
+        return ["array", at[id(x)]]
+
+    names: dict[str, Any] = {}
+    scope = made.run.__globals__
+    for name, value in scope.items():
+        if name in _OWN or base.get(name) is value:
+            continue
+        if id(value) in programs:
+            names[name] = ["program", programs[id(value)]]
+        elif id(value) in ops:
+            names[name] = ["op", ops[id(value)]]
+        elif isinstance(value, np.dtype) and value.isbuiltin == 1:
+            names[name] = ["dtype", value.str]
+        elif isinstance(value, np.ndarray) and value.dtype.isbuiltin == 1:
+            names[name] = array(value)
+        else:
+            return None
+    objects: dict[int, int] = {}
+    tables = []
+    for p in made.programs:
+        kernels = [
+            [k, objects.setdefault(id(code), blob(code.object_file)), symbol]
+            if id(code) not in objects
+            else [k, objects[id(code)], symbol]
+            for k, code, symbol in p.kernels
+        ]
+        held = [[k, array(scope["constants"][v]), offset] for k, v, offset in p.held]
+        if any(ref is None for _, ref, _ in held):
+            return None
+        tables.append([blob(p.table.tobytes()), kernels, held])
+    if None in names.values():
+        return None
+    head = {
+        "text": made.text, "names": names, "arrays": arrays, "programs": tables,
+        "blobs": [len(b) for b in blobs],
+    }  # fmt: skip
+    text = json.dumps(head).encode()
+    return b"".join([len(text).to_bytes(8, "little"), text, *blobs])
+
+
+def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
+    start = 8 + int.from_bytes(body[:8], "little")
+    head = json.loads(body[8:start])
+    blobs: list[bytes] = []
+    for size in head["blobs"]:
+        blobs.append(body[start : start + size])
+        start += size
+    arrays = [
+        np.frombuffer(blobs[k], np.dtype(d)).reshape(shape) for d, shape, k in head["arrays"]
+    ]
+    constants = [x.data for _, x in graph.constants]
+
+    def array(ref: Any) -> Any:
+        return constants[ref[1]] if ref[0] == "constant" else arrays[ref[1]]
+
+    codes = {k: load_object(blobs[k]) for _, kernels, _ in head["programs"] for _, k, _ in kernels}
+    programs = []
+    kept: list[Any] = [codes, arrays, constants]
+    for k, kernels, held in head["programs"]:
+        table = np.frombuffer(blobs[k], np.int64).copy()
+        for at, code, symbol in kernels:
+            table[at] = codes[code].address(symbol)
+        for at, ref, offset in held:
+            table[at] = array(ref).ctypes.data + offset
+        programs.append(reload(table))
+    names = base_names()
+    for name, (kind, what) in head["names"].items():
+        if kind == "program":
+            names[name] = programs[what]
+        elif kind == "op":
+            prim = lookup(what)
+            if prim is None:
+                raise KeyError(what)
+            names[name] = prim.raw
+        elif kind == "dtype":
+            names[name] = np.dtype(what)
+        else:
+            names[name] = array((kind, what))
+    names["constants"] = kept  # programs hold their addresses
+    exec(compile(head["text"], "<funct graph>", "exec"), names)
+    return names["run"]

@@ -1,0 +1,173 @@
+"""Code of whole graphs on disk: the same bits, nothing made twice, nothing that can go wrong."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import funct as ft
+import funct.array as xp
+from funct.compile.native import native
+from funct.compile.stored import stored
+from funct.device import disk_cache
+from funct.graph import Graph, digest, eliminate_dead, share_common
+from tests import laws
+from tests.strategies import inputs, programs
+
+TABLE = xp.asarray(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32))
+
+
+def step(x: Any) -> Any:
+    """Loops, a reduction, a product, constants, a gather and ops that are called."""
+    y = xp.tanh(x @ TABLE) * xp.asarray([1.5] * 64, dtype=xp.float32)
+    z = y - xp.max(y, axis=1, keepdims=True)
+    at = xp.asarray([3, 1, 2])
+    return xp.sum(xp.exp(z), axis=1), xp.sort(y, axis=1), xp.take(z, at, axis=1), x.mT
+
+
+def data(n: int = 200) -> Any:
+    """A float32 matrix with n rows."""
+    return xp.asarray(np.random.default_rng(n).normal(size=(n, 64)).astype(np.float32))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def graph_of(fun: Any, *args: Any) -> Graph:
+    """The graph as it is compiled."""
+    return eliminate_dead(share_common(ft.make_graph(fun)(*args)))
+
+
+def never() -> Any:
+    """Making code would be wrong."""
+    pytest.fail("the code is kept")
+
+
+def kept(folder: Path) -> list[Path]:
+    """The files of whole graphs."""
+    return sorted(folder.glob("graph-*"))
+
+
+def test_kept_code_is_loaded_and_gives_the_same_bits(folder: Path) -> None:
+    """A second process, or a second graph of the same, makes nothing."""
+    x = data()
+    graph = graph_of(step, x)
+    first = stored(graph, lambda: native(graph))(x.data)
+    assert len(kept(folder)) == 1
+    again = graph_of(step, x)
+    laws.same(stored(again, never)(x.data), first)
+    laws.same(first, ft.jit(step)(x))
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(program=programs())
+def test_random_programs_come_back(folder: Path, program: Any) -> None:
+    """What is loaded computes what was made, to the bit."""
+    xs = [xp.asarray(x) for x in inputs(8)]
+    graph = graph_of(program, *xs)
+    raw = [x.data for x in xs]
+    first = stored(graph, lambda: native(graph))(*raw)
+    if (folder / "graph-").parent.exists() and kept(folder):
+        laws.same(stored(graph, lambda: native(graph))(*raw), first)
+
+
+def test_other_constants_are_another_graph(folder: Path) -> None:
+    """Values, dtypes, parameters, numbers and decisions tell graphs apart; names do not."""
+    x = data(4)
+    k = [xp.asarray([1.0, 2.0]), xp.asarray([1.0, 3.0]), xp.asarray([1, 2])]
+    funs: list[Any] = [
+        lambda x: x[0, :2] * k[0], lambda x: x[0, :2] * k[1], lambda x: x[0, :2] * k[2],
+        lambda x: x * 1.0, lambda x: x * 1, lambda x: x * -0.0, lambda x: x * 0.0,
+        lambda x: xp.sum(x, axis=0), lambda x: xp.sum(x, axis=1), lambda x: (x, x), lambda x: x,
+    ]  # fmt: skip
+    found = [digest(ft.make_graph(f)(x)) for f in funs]
+    assert len(set(found)) == len(funs)
+    assert found == [digest(ft.make_graph(f)(x)) for f in funs]
+    assert digest(ft.make_graph(funs[0])(data(5))) != found[0]
+    aval = ft.ShapeDtype(x.shape, x.dtype)
+    assert digest(ft.make_graph(lambda x: ft.pure_callback(np.sin, aval, x))(x)) is None
+    again = Graph.from_json(ft.make_graph(step)(x).to_json())
+    assert digest(again) == digest(ft.make_graph(step)(x))
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "other", "nonsense"])
+def test_damaged_files_are_made_anew(folder: Path, damage: str) -> None:
+    """Whatever is in the file, the result is right, and the file is whole afterwards."""
+    x = data()
+    graph = graph_of(step, x)
+    first = stored(graph, lambda: native(graph))(x.data)
+    (path,) = kept(folder)
+    good = path.read_bytes()
+    if damage == "nonsense":
+        disk_cache.write(path.name, b"\x00" * 5)  # with a right checksum
+    else:
+        path.write_bytes(
+            {
+                "cut": good[: len(good) // 2],
+                "flipped": good[:-9] + bytes([good[-9] ^ 255]) + good[-8:],
+                "empty": b"",
+                "other": b"x" * len(good),
+            }[damage]
+        )
+    laws.same(stored(graph, lambda: native(graph))(x.data), first)
+    laws.same(stored(graph, never)(x.data), first)
+
+
+def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A folder that cannot be made or written into, and none at all."""
+    x = data()
+    graph = graph_of(step, x)
+    expected = ft.jit(step)(x)
+    file = tmp_path / "file"
+    file.write_text("", encoding="utf-8")
+    for where in (str(file / "below"), "/proc/nowhere", ""):
+        monkeypatch.setenv("FUNCT_CACHE_DIR", where)
+        laws.same(stored(graph, lambda: native(graph))(x.data), expected)
+
+
+def test_the_oldest_go_when_it_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound holds, and what was used last stays."""
+    for k in range(20):
+        disk_cache.write(f"k{k}", bytes(1000))
+        os.utime(folder / f"k{k}", (k, k))
+    assert disk_cache.read("k0") is not None, "used now"
+    monkeypatch.setattr(disk_cache, "BOUND", 5000)
+    monkeypatch.setattr(disk_cache, "_writes", 0)
+    disk_cache.write("new", bytes(1000))
+    left = {p.name for p in folder.iterdir()}
+    assert {"k0", "new"} <= left
+    assert sum(p.stat().st_size for p in folder.iterdir()) <= 5000
+
+
+PROGRAM = """
+import numpy as np, funct as ft, funct.array as xp
+x = xp.asarray(np.linspace(0.0, 1.0, 1 << 16).astype("float32"))
+f = ft.jit(lambda x: xp.sum(xp.exp(xp.sin(x) * 3.0) / (1.0 + x)))
+print(float(f(x)), float(xp.sum(ft.grad(f)(x))))
+"""
+
+
+def test_many_processes_at_once(folder: Path) -> None:
+    """Four processes that start with an empty cache agree, and the next one makes nothing."""
+    environment = {**os.environ, "FUNCT_LOG": "cache"}
+
+    def start() -> Any:
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM], env=environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    outs = [p.communicate() for p in [start() for _ in range(4)]]
+    last, told = start().communicate()
+    assert {out for out, _ in outs} == {last}
+    assert told.count(": loaded") == 3, "the function and both halves of its derivative"
+    assert "made" not in told
