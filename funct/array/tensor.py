@@ -278,6 +278,11 @@ class Array(Tensor):
         return map(wrap, self.data) if self.data.ndim else super().__iter__()
 
     @property
+    def T(self) -> Tensor:
+        """Transpose of a 2-D array."""
+        return wrap(self.data.T) if self.data.ndim == 2 else super().T
+
+    @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
         return wrap(self.data.mT) if self.data.ndim > 1 else super().mT

@@ -16,6 +16,7 @@ from funct.ops.families import constant, wrap
 
 __all__ = ["At"]
 
+new = object.__new__
 _ENDS = frozenset({int, type(None)})
 
 
@@ -29,7 +30,9 @@ class At:
         self._key = key
 
     def __getitem__(self, key: Any) -> At:
-        return At(self._x, key)
+        r = new(At)
+        r._x, r._key = self._x, key
+        return r
 
     def get(self) -> Any:
         """x[key]."""
@@ -79,6 +82,9 @@ class At:
 
     def _factors(self, name: str, v: Any) -> Any:
         """Ones, with v multiplied in at the positions."""
+        known = _filled(self._x, self._key, v)
+        if known is not None:
+            return known
         one = _number(1, self._x.dtype)
         return self._write(name, v, "multiply", ops.broadcast_to(one, self._x.shape))
 
@@ -127,7 +133,7 @@ class At:
         return self._write("max", v, "max")
 
 
-_ONCE = {"add": np.add, "multiply": np.multiply}
+_ONCE = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 _COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
 
 
@@ -157,6 +163,13 @@ def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
 
 def _assigned(x: Any, key: Any, v: Any) -> Any:
     """NumPy's own assignment, in a copy, where all is concrete; else, or if NumPy refuses, None."""
+    if v.__class__ is float and _is_plain(x, key):
+        out = x.data.copy()
+        try:
+            out[key] = v
+        except IndexError:
+            return None
+        return wrap(out)
     keys = key if isinstance(key, tuple) else (key,)
     if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
         return None
@@ -181,6 +194,9 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
 
     None where something is traced, of another dtype or a mask, or where NumPy refuses.
     """
+    plain = v.__class__ is float and mode in _ONCE and _is_plain(x, key)
+    if plain and (into is None or into is x):
+        return _combined_once(x.data, into is None, key, v, _ONCE[mode])
     keys = key if key.__class__ is tuple else (key,)
     if mode is None or x.__class__ is not families.Array or not all(map(_is_key, keys)):
         return None
@@ -198,7 +214,7 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     try:
         if mode in _ONCE and BASIC.issuperset(map(type, bare)):
             part = out[bare if Ellipsis in bare else (*bare, Ellipsis)]
-            _ONCE[mode](part, raw, part)  # no element is selected twice
+            _ONCE[mode](part, raw, out=part)  # no element is selected twice
             return out
         one = a.ndim == len(bare) == 1 and bare[0].__class__ is np.ndarray
         at = bare[0] if one else np.arange(a.size).reshape(a.shape)[bare]
@@ -209,6 +225,39 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     except (IndexError, TypeError, ValueError):
         return None
     return out
+
+
+def _is_plain(x: Any, key: Any) -> bool:
+    """Whether x is a concrete array of floats, and key an int, or a slice from int to int."""
+    if key.__class__ is slice:
+        if not (key.start.__class__ in _ENDS and key.stop.__class__ in _ENDS and key.step is None):
+            return False
+    elif key.__class__ is not int:
+        return False
+    return x.__class__ is families.Array and x.data.dtype.kind == "f"
+
+
+def _combined_once(a: Any, alone: bool, key: Any, v: float, ufunc: Any) -> Any:
+    """`_combined` for a plain key, which selects no element twice."""
+    out = np.zeros(a.shape, a.dtype) if alone else a.copy()
+    try:
+        part = out[key, ...]
+    except IndexError:
+        return None
+    ufunc(part, v, out=part)
+    return out
+
+
+def _filled(x: Any, key: Any, v: Any) -> Any:
+    """Ones with v at a plain key; None for others."""
+    if v.__class__ is not float or not _is_plain(x, key):
+        return None
+    out = np.ones(x.data.shape, x.data.dtype)
+    try:
+        out[key] = v
+    except IndexError:
+        return None
+    return wrap(out)
 
 
 def _bare(x: Any) -> Any:
