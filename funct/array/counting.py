@@ -158,6 +158,8 @@ def histogram(
         w = full(x.shape, 1)
     else:
         w = reshape(asarray(weights), (-1,))
+        if w.shape != x.shape:
+            raise ShapeError(f"histogram: weights must be one per element, got {w.shape[0]}")
     counts = _sum_by(w, at, n)
     if density:
         counts = counts / ops.reduce_sum(counts, (0,), False) / (edges[1:] - edges[:-1])

@@ -334,7 +334,11 @@ class Array(Tensor):
         return _read_only(self.data)
 
     def __buffer__(self, flags: int, /) -> memoryview:
-        return memoryview(self.data).toreadonly()  # asked for from Python 3.12 on
+        """A read-only view for `memoryview(x)`, from Python 3.12 on."""
+        try:
+            return memoryview(self.data).toreadonly()
+        except ValueError as error:  # a dtype of ml_dtypes
+            raise ExchangeError(f"__buffer__: {error}", fix="x.astype(float32)") from None
 
     def __dlpack__(
         self,

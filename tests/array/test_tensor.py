@@ -14,6 +14,7 @@ from funct import array, ops
 from funct.core import catalogue
 from funct.errors import (
     DTypeError,
+    ExchangeError,
     ImmutableError,
     ShapeError,
     UnsupportedOperandError,
@@ -307,3 +308,11 @@ def test_repr_evaluates() -> None:
     """The printed form shows elements and dtype."""
     assert repr(xp.asarray([1.0, 2.5])) == "Array([1. , 2.5], dtype=float64)"
     assert repr(xp.asarray([[1], [2]], dtype="int8")) == "Array([[1],\n       [2]], dtype=int8)"
+
+
+def test_buffer_is_read_only() -> None:
+    """memoryview(x) shows the elements and takes none; a dtype without a format is refused."""
+    view = xp.asarray([1.0, 2.0]).__buffer__(0)
+    assert (view.readonly, view.format, view.tolist()) == (True, "d", [1.0, 2.0])
+    with pytest.raises(ExchangeError, match="__buffer__: "):
+        xp.asarray([1.0], dtype=xp.bfloat16).__buffer__(0)
