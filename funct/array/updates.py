@@ -194,9 +194,10 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
 
     None where something is traced, of another dtype or a mask, or where NumPy refuses.
     """
-    plain = v.__class__ is float and mode in _ONCE and _is_plain(x, key)
+    ufunc = _ONCE.get(mode or "")
+    plain = ufunc is not None and v.__class__ is float and _is_plain(x, key)
     if plain and (into is None or into is x):
-        return _combined_once(x.data, into is None, key, v, _ONCE[mode])
+        return _combined_once(x.data, into is None, key, v, ufunc)
     keys = key if key.__class__ is tuple else (key,)
     if mode is None or x.__class__ is not families.Array or not all(map(_is_key, keys)):
         return None
