@@ -25,7 +25,8 @@ __all__ = [
 ]  # fmt: skip
 
 _SHORT = 512  # rows up to here are merged quicker than they are counted
-_LONG = 1 << 14  # from here on passes over more bits are quicker
+_LONG = 1 << 14  # from here on passes over more bits are quicker,
+_HUGE = 1 << 21  # and from here on so many parts are too many pages to write to
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `cpu.SEARCHED`
 _FEW = 32  # of so few the largest are found by insertion
 _SPARSE = 8  # up to every eighth element the largest are found by partition
@@ -43,7 +44,7 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     cpu.span(rows, ends, rows.size)
     bits, low = int(ends[1] - ends[0]).bit_length(), (n - 1).bit_length()
     # Twice the bits of the index tell most keys apart; what they do not is settled by insertion.
-    digit = 8 if n < _LONG else 11
+    digit = 11 if _LONG <= n < _HUGE else 8
     enough = -(-(2 * low + 4) // digit) * digit
     scratch = np.empty(2 * n, np.uint64), np.empty(1 << digit, np.int64), ends
     for kept in dict.fromkeys((min(bits, enough, 64 - low), min(bits, 64 - low))):

@@ -26,7 +26,7 @@ import numpy as np
 
 from funct.device import host
 
-__all__ = ["ROWS", "Row", "available", "call", "find", "restricted"]
+__all__ = ["ROWS", "Row", "available", "call", "find", "permitted", "restricted"]
 
 Implementation = Callable[..., Any]
 DType = np.dtype[Any]
@@ -120,6 +120,12 @@ def restricted(*have: str) -> Iterator[None]:
         yield
     finally:
         _only.reset(token)
+
+
+def permitted(need: str) -> bool:
+    """Whether `restricted` leaves what needs this."""
+    only = _only.get()
+    return only is None or need in only
 
 
 @functools.cache

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels.cpu.loops import available, flat, kernel
+from funct.kernels.cpu.loops import available, flat, kernel, pays, ready
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
+from funct.kernels.table import restricted
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
@@ -138,6 +139,18 @@ def test_two_dtypes_do_not_mix() -> None:
 @kernel
 def _unmixed(x: Any, y: Any) -> None:
     y[0] = x[0] + y[0]
+
+
+def test_plain_code_runs_where_machine_code_is_not_wanted() -> None:
+    """`restricted` is heard by all kernels; few elements, and dtypes unknown here, are left too."""
+    x = np.zeros(1 << 16)
+    assert pays(x)
+    assert ready(1 << 16)
+    with restricted():
+        assert not pays(x)
+        assert not ready(1 << 16)
+    assert not pays(x[:10])
+    assert not pays(x.astype(np.float16))
 
 
 def test_arrays_are_made_flat_for_a_kernel() -> None:

@@ -27,6 +27,7 @@ from funct.device.llvm import binding
 from funct.device.machine_code import assemble
 from funct.kernels.cpu.printer import entry, tasks_entry
 from funct.kernels.cpu.vectors import ELEMENTS, INT, Pointer, Type, element
+from funct.kernels.table import permitted
 
 __all__ = ["Kernel", "available", "flat", "kernel", "parallel", "pays", "ready"]
 
@@ -63,12 +64,16 @@ def available() -> bool:
 def pays(x: Any) -> bool:
     """Whether a kernel is to be preferred for an array like x."""
     n = x.size
-    return n >= _LEAST and x.dtype.char in KNOWN and (_loaded or _loads(n, n >> 3)) and available()
+    return n >= _LEAST and x.dtype.char in KNOWN and (_loaded or _loads(n, n >> 3)) and _usable()
 
 
 def ready(n: int) -> bool:
     """Whether a kernel is to be preferred for n elements where plain code is slow at any size."""
-    return (_loaded or _loads(n, n + 1000)) and available()
+    return (_loaded or _loads(n, n + 1000)) and _usable()
+
+
+def _usable() -> bool:
+    return permitted("llvm") and available()
 
 
 def _loads(n: int, cost: int) -> bool:
