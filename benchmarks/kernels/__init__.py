@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.kernels import dense, irregular
+from benchmarks.kernels import attention, dense, irregular, mathematics
 from benchmarks.kernels.row import Row, table
 
 __all__ = ["Row", "run", "table"]
 
-FILES = (dense, irregular)
+FILES = (attention, dense, irregular, mathematics)
 
 
 def run() -> str:

@@ -33,12 +33,12 @@ _SPLITS = 8  # tasks that a backward pass has at least, where there are queries 
 
 @functools.cache
 def _entry(element: str, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element).address(name))
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element, name).address(name))
 
 
 @functools.cache
-def _code(element: str) -> Code:
-    return assemble(attention_text.text(element, host()))
+def _code(element: str, name: str) -> Code:
+    return assemble(attention_text.text(name, element, host()))
 
 
 @attrs.frozen

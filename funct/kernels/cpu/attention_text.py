@@ -27,38 +27,28 @@ from funct.kernels.llvm.exponential import LN2
 from funct.kernels.llvm.functions import FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from funct.device import Host
     from funct.kernels.llvm import Emitter, Value
 
 __all__ = ["text"]
 
 
-def text(element: str, target: Host) -> str:
-    """`attend(job)` and `attend_back(job)` for floats of this element."""
+def text(name: str, element: str, target: Host) -> str:
+    """`attend(job)` or, by that name, `attend_back(job)`, for floats of this element."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     kernels = _Kernels(module, element, target.vector_bytes)
-    for name, item in (("attend", kernels.forward), ("attend_back", kernels.backward)):
-        work = module.function(f"{name}_some", [("job", PTR), ("w", I64)], local=True)
-        address, w = work.arguments
-        job = Record(work, JOB, address)
-        room = work.at(job.pointer("scratch"), w * job.scratch_step, element)
-        items, workers = job.items, job.workers
-
-        def one(
-            i: Value, work: Emitter = work, job: Record = job, room: Value = room,
-            item: Callable[[Emitter, Record, Value, Value], None] = item,
-        ) -> None:  # fmt: skip
-            item(work, job, i, room)
-
-        each(work, w, items, one, workers)
-        work.ret()
-        f = module.function(name, [("job", PTR)])
-        count = Record(f, JOB, f.arguments[0]).workers
-        f.line(f"call void @funct_parallel(ptr @{name}_some, {f.arguments[0]!r}, {count!r})")
-        f.ret()
+    item = {"attend": kernels.forward, "attend_back": kernels.backward}[name]
+    work = module.function("some", [("job", PTR), ("w", I64)], local=True)
+    address, w = work.arguments
+    job = Record(work, JOB, address)
+    room = work.at(job.pointer("scratch"), w * job.scratch_step, element)
+    each(work, w, job.items, lambda i: item(work, job, i, room), job.workers)
+    work.ret()
+    f = module.function(name, [("job", PTR)])
+    count = Record(f, JOB, f.arguments[0]).workers
+    f.line(f"call void @funct_parallel(ptr @some, {f.arguments[0]!r}, {count!r})")
+    f.ret()
     return module.text()
 
 
