@@ -140,6 +140,14 @@ def _quantized() -> Iterator[Row]:
         lambda: quantized.convolution(x2, 99, w2, *few, *static),
         {"float32": lambda: convolution(image, kernels, *static)}, "s16",
     )  # fmt: skip
+    row, large = _normal((1, 4096), 0), _normal((4096, 4096), 1)
+    packed = rng.integers(0, 256, (4096, 2048)).astype(np.uint8)
+    scale4 = np.ones((4096, 32), np.float32)
+    yield Row(
+        "int4 weights, 1x4096x4096", 2 * large.size,
+        lambda: quantized.weight_only_linear(row, packed, scale4),
+        {"float32": lambda: row @ large.T}, "f32",
+    )  # fmt: skip
     million = _normal((1000, 1000), 0)
     scale = np.float32(0.05)
     yield Row(

@@ -83,6 +83,10 @@ ROWS = (
     Row("quantized_linear", "funct.kernels.quantized:plain_linear"),
     Row("quantized_convolution", _CPU + "quantized:convolution", _BYTES, ("llvm", "avx2"), 1 << 20),
     Row("quantized_convolution", "funct.kernels.quantized:plain_convolution"),
+    Row(
+        "weight_only_linear", _CPU + "weight_only:weight_only_linear", ("float32",), _WIDE, 1 << 18
+    ),
+    Row("weight_only_linear", "funct.kernels.quantized:plain_weight_only_linear"),
     # work: elements
     Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 15),
     Row("quantize", "funct.kernels.quantized:plain_quantize"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.device import PARALLEL, Code, assemble, host
+from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.slab import each
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
@@ -206,7 +207,7 @@ def centred_pairs(x: NDArray[Any], zero_point: int) -> NDArray[np.int32]:
     """A matrix of codes less the zero point as words of two along its rows, filled up by 0."""
     rows, columns = x.shape
     x = np.ascontiguousarray(x)
-    y = np.empty((rows, -(-columns // 2)), np.int32)
+    y = memory.fresh((rows, -(-columns // 2)), np.dtype(np.int32))
     job = PAIRS.fill(
         tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), columns=columns,
         row=2 * y.shape[1], zero_point=zero_point,
@@ -220,7 +221,7 @@ def centred_planes(x: NDArray[Any], zero_point: int, groups: int) -> NDArray[np.
     n, channels, *size = x.shape
     x = np.ascontiguousarray(x)
     words = -(-channels // (2 * groups))
-    y = np.empty((n, groups * words, *size), np.int32)
+    y = memory.fresh((n, groups * words, *size), np.dtype(np.int32))
     plane = y[0, 0].size
     rows = n * groups * words
     job = PLANES.fill(
@@ -236,7 +237,7 @@ def requantized(
     zero_point: int, low: int, high: int, dtype: np.dtype[Any],
 ) -> NDArray[Any]:  # fmt: skip
     """`funct.kernels.quantized.requantize` of sums + bias, for bytes; axis 1 is the channels'."""
-    y = np.empty(sums.shape, dtype)
+    y = memory.fresh(sums.shape, dtype)
     channels = sums.shape[1]
     by_column = sums.ndim == 2
     columns = channels if by_column else sums[0, 0].size
@@ -258,7 +259,7 @@ def rounded(
 ) -> NDArray[Any]:  # fmt: skip
     """`funct.kernels.quantized.quantize` with one scale, to bytes."""
     x = np.ascontiguousarray(x)
-    y = np.empty(x.shape, dtype)
+    y = memory.fresh(x.shape, dtype)
     rows = max(1, x.shape[0]) if x.ndim > 1 else 1
     job = NUMBERS.fill(
         tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), columns=x.size // rows,

@@ -47,7 +47,7 @@ def multiply(x: NDArray[Any], panels: NDArray[Any], columns: int, dot: str) -> N
 def pairs(x: NDArray[Any]) -> NDArray[np.int32]:
     """A matrix of small integers as words of two, along its last axis, which is filled up by 0."""
     rows, depth = x.shape
-    words = np.empty((rows, -(-depth // 2)), np.int32)
+    words = memory.fresh((rows, -(-depth // 2)), np.dtype(np.int32))
     halves = words.view(np.int16)
     halves[:, :depth] = x
     halves[:, depth:] = 0
@@ -64,7 +64,7 @@ def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         flat = _product(x.reshape(-1, x.shape[-1]), y)
         return flat.reshape(*x.shape[:-1], y.shape[1])
     lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    out = np.empty((*lead, x.shape[-2], y.shape[-1]), x.dtype)
+    out = memory.fresh((*lead, x.shape[-2], y.shape[-1]), x.dtype)
     xs = np.broadcast_to(x, (*lead, *x.shape[-2:]))
     ys = np.broadcast_to(y, (*lead, *y.shape[-2:]))
     for at in np.ndindex(lead):

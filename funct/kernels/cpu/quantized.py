@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import codes
+from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.axes import axis, three
 from funct.kernels.cpu.panels import batch_of, convolve, packed
 from funct.kernels.cpu.products import multiply, pairs, panels_of
@@ -142,7 +143,7 @@ def convolution(
     # few channels are merged with taps in one order or another, as the axes say
     panels = _kept(w, (groups, axes if words <= 16 else ()), make)
     planes = codes.centred_planes(x, x_zero_point, groups)
-    sums = np.empty((len(x), outputs, *size), np.int32)
+    sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
     convolve(planes, panels, sums, "s16", batch, axes, full)
     return codes.requantized(sums, bias, multiplier, zero_point, low, high, np.dtype(dtype))
 

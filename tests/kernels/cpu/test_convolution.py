@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,24 +13,14 @@ import funct as ft
 from funct.kernels import convolution as plain
 from funct.kernels import table
 from funct.kernels.cpu import convolution as fast
-from funct.kernels.cpu import depthwise, scratch, weight_gradient
+from funct.kernels.cpu import depthwise, weight_gradient
+from tests import guarded
 
 pytestmark = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2", "fma")), reason="the processor lacks AVX2"
 )
 
 
-def _guarded() -> Any:
-    path = Path(__file__).with_name("guarded.py")
-    spec = importlib.util.spec_from_file_location("guarded", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-guarded = _guarded()
 Case = dict[str, Any]
 many = settings(max_examples=4 * settings.default.max_examples)
 DTYPES = (np.float32, np.float64)
@@ -164,11 +151,7 @@ def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
 @given(st.one_of(cases(), thin_cases()), st.sampled_from(DTYPES), st.booleans())
 def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end: bool) -> None:
     """Operands, result and scratch stand between forbidden pages, and begin as NaN."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            scratch, "fresh", lambda shape, dtype: guarded.empty(shape, dtype, at_end=at_end)
-        )
-        patch.setattr(scratch, "_own", SimpleNamespace())
+    with guarded.memory(at_end=at_end):
         x, w, g = (
             guarded.copy(numbers(shape, k, dtype), at_end=at_end)
             for k, shape in enumerate((case["x"], case["w"], y_shape(case)))

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from funct.kernels import quantized as plain
 from funct.kernels import table
 from funct.kernels.convolution import output_size
+from funct.kernels.cpu import products, weight_only
 from funct.kernels.cpu import quantized as fast
+from tests import guarded
 
 pytestmark = pytest.mark.skipif(
     not table.available().issuperset(("llvm", "avx2")), reason="the processor lacks AVX2"
@@ -102,6 +104,39 @@ def test_ties_are_rounded_to_even() -> None:
     np.testing.assert_array_equal(fast.quantize(*given), plain.plain_quantize(*given))
 
 
+@given(st.integers(1, 20), st.integers(1, 40), st.integers(1, 20), BYTES, st.booleans())
+def test_nothing_outside_of_the_arrays_is_touched(
+    rows: int, depth: int, outputs: int, dtype: Any, at_end: bool
+) -> None:
+    """Operands, results and scratch stand between forbidden pages."""
+    rest = (np.zeros(outputs, np.int32), np.float32(1e-2), 0, -128, 127, np.int8)
+    with guarded.memory(at_end=at_end):
+        x, w = (
+            guarded.copy(codes(shape, t, 1), at_end=at_end)
+            for shape, t in (((rows, depth), dtype), ((outputs, depth), np.int8))
+        )
+        y = fast.linear(x, 3, w, *rest)
+        np.testing.assert_array_equal(y, plain.plain_linear(x, 3, w, *rest))
+        numbers = guarded.copy(np.ones((rows, depth), np.float32), at_end=at_end)
+        assert (fast.quantize(numbers, np.float32(0.5), 1, 0, 255, np.uint8, 0) == 3).all()
+        image, kernels = x.reshape(1, rows, 1, depth), w.reshape(outputs, 1, 1, depth)
+        if outputs % rows == 0 and outputs // rows >= 4:
+            static = ((1, 1), ((1, 0), (0, 2)), (1, 1), rows)
+            z = fast.convolution(image, 3, kernels, *rest, *static)
+            expected = plain.plain_convolution(image, 3, kernels, *rest, *static)
+            np.testing.assert_array_equal(z, expected)
+        product = products.integer_matmul(x, w.T.astype(dtype))
+        if product is not NotImplemented:
+            np.testing.assert_array_equal(product, np.matmul(x, w.T.astype(dtype)))
+        weights = guarded.copy(codes((outputs, 32), np.uint8, 1), at_end=at_end)
+        row = guarded.copy(np.ones((1, 64), np.float32), at_end=at_end)
+        scale = guarded.copy(np.ones((outputs, 2), np.float32), at_end=at_end)
+        np.testing.assert_array_equal(
+            weight_only.weight_only_linear(row, weights, scale),
+            plain.plain_weight_only_linear(row, weights, scale),
+        )
+
+
 def test_weights_that_change_in_place_are_laid_out_again() -> None:
     """What is kept of an address is compared with what is there."""
     x, w = codes((9, 40), np.uint8, 1), codes((16, 40), np.int8, 2)
@@ -127,3 +162,32 @@ def test_shapes_that_do_not_fit_never_reach_machine_code(shape: tuple[int, ...])
     rest = (np.zeros(5, np.int32), np.float32(1e-4), 0, -128, 127, np.int8)
     with pytest.raises(ValueError, match="do not fit"):
         plain.linear(x, 0, w, *rest)
+
+
+@many
+@given(
+    st.integers(1, 4), st.sampled_from([1, 3, 4, 9, 33]), st.integers(1, 5),
+    st.sampled_from([32, 64, 96]), st.booleans(),
+)  # fmt: skip
+def test_weights_of_four_bits(rows: int, outputs: int, groups: int, size: int, one: bool) -> None:
+    """Every code, in every place of a group; exactly, for integers and powers of two."""
+    depth = groups * size
+    rng = np.random.default_rng(0)
+    weights = codes((outputs, depth // 2), np.uint8, 1)
+    scale = (2.0 ** rng.integers(-3, 3, (outputs, groups))).astype(np.float32)
+    x = rng.integers(-99, 99, (depth,) if one else (rows, depth)).astype(np.float32)
+    y = weight_only.weight_only_linear(x, weights, scale)
+    np.testing.assert_array_equal(y, plain.plain_weight_only_linear(x, weights, scale), strict=True)
+    low, high = (weights & 15).astype(int), (weights >> 4).astype(int)
+    signed = np.stack([low, high], -1).reshape(outputs, groups, size)
+    signed = np.where(signed > 7, signed - 16, signed) * scale[:, :, None]
+    np.testing.assert_array_equal(y, x @ signed.reshape(outputs, depth).T.astype(np.float32))
+
+
+def test_weights_of_four_bits_that_do_not_fit_are_refused() -> None:
+    x, scale = np.ones((1, 64), np.float32), np.ones((8, 2), np.float32)
+    weights = codes((8, 32), np.uint8, 1)
+    assert plain.weight_only_linear(x, weights, scale).shape == (1, 8)
+    for bad in ((x[:, :62], weights, scale), (x, weights, scale[:7]), (x, weights, scale[:, :0])):
+        with pytest.raises(ValueError, match="do not fit"):
+            plain.weight_only_linear(*bad)

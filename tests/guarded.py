@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
+
+from funct.kernels.cpu import scratch
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PAGE = mmap.PAGESIZE
@@ -28,6 +34,15 @@ def empty(shape: Any, dtype: Any, *, at_end: bool = True) -> np.ndarray[Any, Any
     y = np.frombuffer(room, np.uint8, size, offset)
     y[...] = 0xFF
     return y.view(dtype).reshape(shape)
+
+
+@contextmanager
+def memory(*, at_end: bool) -> Iterator[None]:
+    """Within the block kernels for the CPU take results and scratch from here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scratch, "fresh", lambda shape, dtype: empty(shape, dtype, at_end=at_end))
+        patch.setattr(scratch, "_own", SimpleNamespace())
+        yield
 
 
 def copy(x: np.ndarray[Any, Any], *, at_end: bool = True) -> np.ndarray[Any, Any]:
