@@ -257,6 +257,10 @@ def convolution(
     Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
     """
     size = fitting_size(x.shape, w.shape, None, stride, padding, dilation, groups)
+    wide = sum_dtype(x.dtype)
+    if wide != x.dtype:
+        both = x.astype(wide), w.astype(wide)
+        return convolution(*both, stride, padding, dilation, groups).astype(x.dtype)
     work = 2 * len(x) * prod(size) * w.size
     y: NDArray[Any] = table.call(
         "convolution", x.dtype, work, x, w, stride, padding, dilation, groups
@@ -297,6 +301,10 @@ def convolution_input(
     """
     shape = (len(g), w.shape[1] * groups, *size)
     fitting_size(shape, w.shape, g.shape, stride, padding, dilation, groups)
+    wide = sum_dtype(g.dtype)
+    if wide != g.dtype:
+        both = g.astype(wide), w.astype(wide)
+        return convolution_input(*both, stride, padding, dilation, groups, size).astype(g.dtype)
     work = 2 * g.size * prod(w.shape[1:])
     x: NDArray[Any] = table.call(
         "convolution_input", g.dtype, work, g, w, stride, padding, dilation, groups, size
@@ -320,6 +328,10 @@ def convolution_weight(
     """
     shape = (*g.shape[1:2], x.shape[1] // groups, *size)
     fitting_size(x.shape, shape, g.shape, stride, padding, dilation, groups)
+    wide = sum_dtype(x.dtype)
+    if wide != x.dtype:
+        both = x.astype(wide), g.astype(wide)
+        return convolution_weight(*both, stride, padding, dilation, groups, size).astype(x.dtype)
     work = 2 * g.size * x.shape[1] // groups * prod(size)
     w: NDArray[Any] = table.call(
         "convolution_weight", x.dtype, work, x, g, stride, padding, dilation, groups, size

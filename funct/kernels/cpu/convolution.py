@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +10,37 @@ import numpy as np
 
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.axes import adjoint_axis, axis, three
-from funct.kernels.cpu.panels import batch_of, convolve, packed
+from funct.kernels.cpu.panels import Convolver, batch_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["convolution", "convolution_input", "convolution_last"]
+__all__ = ["convolution", "convolution_input", "convolution_last", "convolver"]
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
+
+
+@functools.lru_cache(512)
+def convolver(
+    dot: str, x: Sizes, w: Sizes, size: Sizes, stride: Sizes, padding: Padding, dilation: Sizes,
+    groups: int, adjoint: bool,
+) -> Convolver:  # fmt: skip
+    """x, w: shapes of what is read and of the weights. size: *T of what is written."""
+    outputs, channels, *kernel = w
+    outputs //= groups
+    lows = [low for low, _ in padding]
+    walk = adjoint_axis if adjoint else axis
+    axes = tuple([walk(*a) for a in zip(x[2:], size, kernel, stride, lows, dilation)])
+    taps = prod(kernel)
+    steps = (channels * taps, taps)  # of an output, of a channel, in w
+    if adjoint:
+        outputs, channels, steps = channels, outputs, steps[::-1]
+    batch = batch_of(x[0], groups, channels, outputs, dot)
+    places = three(axes, axis(1, 1, 1, 1, 0, 1))
+    return Convolver(dot, batch, places, three(tuple(kernel), 1), steps)
 
 
 def convolution(
@@ -45,12 +66,10 @@ def _forward(
     ])  # fmt: skip
     if not _fits(x, w, size) or (not last and _pointwise(w, stride, padding)):
         return NotImplemented
-    out, c = w.shape[:2]
-    axes = zip(x.shape[2:], size, w.shape[2:], stride, [low for low, _ in padding], dilation)
-    taps = prod(w.shape[2:])
-    steps = (c * taps, taps)  # of an output, of a channel, in w
-    walked = tuple([axis(*a) for a in axes])
-    return _run(x, w, walked, groups, c, out // groups, steps, size, last=last)
+    made = convolver(
+        _ELEMENT[x.dtype.name], x.shape, w.shape, size, stride, padding, dilation, groups, False
+    )
+    return _run(made, x, w, len(w), size, last)
 
 
 def convolution_last(
@@ -78,13 +97,10 @@ def convolution_input(
     """See `funct.kernels.convolution.convolution_input`."""
     if not _fits(g, w, size) or _pointwise(w, stride, padding):
         return NotImplemented
-    out, c = w.shape[:2]
-    axes = zip(g.shape[2:], size, w.shape[2:], stride, [low for low, _ in padding], dilation)
-    taps = prod(w.shape[2:])
-    return _run(
-        g, w, tuple([adjoint_axis(*a) for a in axes]), groups, out // groups, c, (taps, c * taps),
-        size,
-    )  # fmt: skip
+    made = convolver(
+        _ELEMENT[g.dtype.name], g.shape, w.shape, size, stride, padding, dilation, groups, True
+    )
+    return _run(made, g, w, w.shape[1] * groups, size, False)
 
 
 def _fits(x: NDArray[Any], w: NDArray[Any], size: Sizes) -> bool:
@@ -97,20 +113,11 @@ def _pointwise(w: NDArray[Any], stride: Sizes, padding: Padding) -> bool:
 
 
 def _run(
-    x: NDArray[Any], w: NDArray[Any], axes: tuple[Any, ...], groups: int, channels: int,
-    outputs: int, steps: tuple[int, int], size: Sizes, *, last: bool = False,
-) -> NDArray[Any]:  # fmt: skip
-    dot = _ELEMENT[x.dtype.name]
-    batch = batch_of(len(x), groups, channels, outputs, dot)
-    places = three(axes, axis(1, 1, 1, 1, 0, 1))
-    kernel = three(w.shape[2:], 1)
-    panels = packed(np.ascontiguousarray(w), dot, batch, places, kernel, steps)
-    here = np.moveaxis(x, 1, -1)
-    reads_last = here.flags.c_contiguous  # it is taken where it lies
-    shape = (*size, groups * outputs) if last else (groups * outputs, *size)
-    y = memory.fresh((len(x), *shape), x.dtype)
-    convolve(
-        here if reads_last else np.ascontiguousarray(x), panels, y, dot, batch, places, kernel,
-        reads_last=reads_last, writes_last=last,
-    )  # fmt: skip
+    made: Convolver, x: NDArray[Any], w: NDArray[Any], outputs: int, size: Sizes, last: bool
+) -> NDArray[Any]:
+    panels = made.panels(np.ascontiguousarray(w))
+    reads_last = not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+    y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
+    where_it_lies = np.moveaxis(x, 1, -1) if reads_last else np.ascontiguousarray(x)
+    made.run(where_it_lies, panels, y, reads_last=reads_last, writes_last=last)
     return np.moveaxis(y, -1, 1) if last else y

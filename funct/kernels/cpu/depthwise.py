@@ -509,12 +509,11 @@ def _run(
     x: NDArray[Any], w: NDArray[Any], geo: _Geometry, inserted: bool, outputs: int, terms: int,
     shared: int, size: Sizes,
 ) -> NDArray[Any]:  # fmt: skip
-    me = host()
-    made = _planes_plan(geo, inserted, me.vector_bytes // x.itemsize, x.itemsize)
+    made = _planes_plan(geo, inserted, host().vector_bytes // x.itemsize, x.itemsize)
     x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
     y = memory.fresh((len(x), outputs, *size), x.dtype)
     units = len(x) * outputs
-    tasks = min(units, _TASKS * me.cores)
+    tasks = min(units, _TASKS * host().cores)
     job = JOB.fill(
         **made.fields, tasks=tasks, units=units, outputs=outputs, terms=terms, shared=shared,
         inputs=x.shape[1], x=address(x), w=address(w), y=address(y),

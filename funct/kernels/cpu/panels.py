@@ -18,7 +18,7 @@ from funct.kernels.cpu import bands
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.axes import Axes, Batch
 from funct.kernels.cpu.dots import DOTS, supported
-from funct.kernels.cpu.geometry import Plan, plan
+from funct.kernels.cpu.geometry import plan
 from funct.kernels.cpu.record import address
 from funct.kernels.cpu.tile import most_rows, tile_table
 from funct.kernels.llvm import typed
@@ -26,7 +26,10 @@ from funct.kernels.llvm import typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["batch_of", "convolve", "packed"]
+__all__ = ["Convolver", "batch_of"]
+
+_PLACES = [bands.JOB.place(name) for name in ("x", "weights", "y", "scratch")]
+_PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
 
 
 def batch_of(images: int, groups: int, channels: int, outputs: int, dot: str) -> Batch:
@@ -36,66 +39,82 @@ def batch_of(images: int, groups: int, channels: int, outputs: int, dot: str) ->
     return Batch(images, groups, channels, outputs, word, width // word, host().cores)
 
 
-def packed(
-    w: NDArray[Any],
-    dot: str,
-    batch: Batch,
-    axes: Axes,
-    kernel: tuple[int, int, int],
-    steps: tuple[int, int],
-) -> NDArray[Any]:
-    """Panels: for each class of pixels (group, block of outputs, tap, k, lane).
+class Convolver:
+    """What is prepared for shapes and parameters, whatever the arrays will be.
 
-    w: words; taps are adjacent. steps: words from one output to the next, from one channel to the
-    next.
+    steps: words of w from one output to the next, and from one channel to the next; its taps are
+    adjacent.
     """
-    made = plan(batch, axes, kernel)
-    lane_step, depth_step = steps
-    run, run_step = 1, 0
-    if made.merged >= 0:
-        run, run_step = kernel[made.merged], prod(kernel[made.merged + 1 :])
-    depths = np.add.outer(
-        np.arange(run) * run_step, np.arange(batch.group_channels) * depth_step
-    ).ravel()
-    blocks = -(-batch.group_outputs // (2 * batch.lanes))
-    to = memory.fresh((max(1, made.weight_words),), w.dtype)
-    for taps, panel in made.panels:
-        table = np.array(taps, np.int64)
-        job = bands.PACK.fill(
-            tasks=blocks * batch.groups, source=address(w), to=address(to) + panel * w.itemsize,
-            blocks=blocks, real=batch.group_outputs, lanes=batch.lanes, vectors=2,
-            depth=len(depths), n_taps=len(taps), lane_step=lane_step,
-            group_step=w.size // batch.groups, depths=address(depths), taps=address(table),
+
+    def __init__(
+        self, dot: str, batch: Batch, axes: Axes, kernel: tuple[int, int, int],
+        steps: tuple[int, int],
+    ) -> None:  # fmt: skip
+        self._plan = made = plan(batch, axes, kernel)
+        self._word = batch.word_bytes
+        element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
+        self._entries = {
+            (reads, writes): _entry(element, reads, writes, "convolve")
+            for reads, writes in ((False, False), (True, False), (False, True), (True, True))
+        }
+        self._pack = _entry(element, False, False, "pack")
+        self._job = bands.JOB.fill(
+            **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(width),
+            tiles=address(tile_table(dot, width)),
         )  # fmt: skip
-        _entry(typed(DOTS[dot].word).element, False, False, "pack")(address(job))
-    return to
+        self._scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
+        run, run_step = 1, 0
+        if made.merged >= 0:
+            run, run_step = kernel[made.merged], prod(kernel[made.merged + 1 :])
+        channels = np.arange(batch.group_channels) * steps[1]
+        self._depths = np.add.outer(np.arange(run) * run_step, channels).ravel()
+        self._taps = [np.array(taps, np.int64) for taps, _ in made.panels]
+        blocks = -(-batch.group_outputs // (2 * batch.lanes))
+        group_step = batch.group_outputs * batch.group_channels * prod(kernel)
+        self._packs = [
+            bands.PACK.fill(
+                tasks=blocks * batch.groups, source=0, to=panel * self._word, blocks=blocks,
+                real=batch.group_outputs, lanes=batch.lanes, vectors=2, depth=len(self._depths),
+                n_taps=len(taps), lane_step=steps[0], group_step=group_step,
+                depths=address(self._depths), taps=address(taps),
+            )
+            for taps, (_, panel) in zip(self._taps, made.panels)
+        ]  # fmt: skip
+
+    def panels(self, w: NDArray[Any]) -> NDArray[Any]:
+        """For each class of pixels (group, block of outputs, tap, k, lane)."""
+        to = memory.fresh((max(1, self._plan.weight_words),), w.dtype)
+        source, target = _PACK_PLACES
+        for template in self._packs:
+            job = template.copy()
+            job[source] = address(w)
+            job[target] += address(to)
+            self._pack(address(job))
+        return to
+
+    def run(
+        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, reads_last: bool = False,
+        writes_last: bool = False,
+    ) -> None:  # fmt: skip
+        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or either with its channels last."""
+        job = self._job.copy()
+        room = memory.scratch(self._scratch_bytes)
+        job[_PLACES] = address(x), address(panels), address(y), room
+        self._entries[reads_last, writes_last](address(job))
 
 
-def convolve(
-    x: NDArray[Any],
-    panels: NDArray[Any],
-    y: NDArray[Any],
-    dot: str,
-    batch: Batch,
-    axes: Axes,
-    kernel: tuple[int, int, int],
-    *,
-    reads_last: bool = False,
-    writes_last: bool = False,
-) -> None:
-    """Fill y, (N, outputs, *T), from x, (N, channels, *S), or either with its channels last."""
-    made: Plan = plan(batch, axes, kernel)
-    fields = made.fields
-    width = supported(DOTS[dot], host())
-    room = memory.scratch(fields["tasks"] * fields["scratch_step"] * x.itemsize)
-    job = bands.JOB.fill(
-        **fields, x=address(x), y=address(y), weights=address(panels), scratch=room,
-        most_rows=most_rows(width), tiles=address(tile_table(dot, width)),
-    )  # fmt: skip
-    _entry(typed(DOTS[dot].word).element, reads_last, writes_last, "convolve")(address(job))
+class _Entry:
+    """A function of machine code that is made at its first call."""
+
+    def __init__(self, element: str, reads_last: bool, writes_last: bool, name: str) -> None:
+        self._what = element, host(), reads_last, writes_last, name
+
+    @functools.cached_property
+    def _run(self) -> Any:
+        return ctypes.CFUNCTYPE(None, ctypes.c_int64)(bands.entry(*self._what))
+
+    def __call__(self, job: int) -> None:
+        self._run(job)
 
 
-@functools.cache
-def _entry(element: str, reads_last: bool, writes_last: bool, name: str) -> Any:
-    signature = ctypes.CFUNCTYPE(None, ctypes.c_int64)
-    return signature(bands.entry(element, host(), reads_last, writes_last, name))
+_entry = functools.cache(_Entry)

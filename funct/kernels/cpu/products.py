@@ -6,41 +6,39 @@ matter modulo 2^n, so unsigned matrices are taken as signed ones of the same bit
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.axes import axis
-from funct.kernels.cpu.panels import batch_of, convolve, packed
+from funct.kernels.cpu.panels import Convolver, batch_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["integer_matmul", "multiply", "pairs", "panels_of"]
+__all__ = ["integer_matmul", "multiplier", "multiply", "pairs"]
 
 _ONE = axis(1, 1, 1, 1, 0, 1)
-_KERNEL = (1, 1, 1)
 
 
-def panels_of(w: NDArray[Any], dot: str, steps: tuple[int, int]) -> NDArray[Any]:
-    """Panels of words w. steps: from one column of the right matrix to the next, from row to row.
+@functools.lru_cache(512)
+def multiplier(rows: int, depth: int, columns: int, dot: str, by_column: bool) -> Convolver:
+    """Multiplies (rows, depth) words by `panels` of (depth, columns), or of its transpose.
 
-    w: (columns, rows) or (rows, columns), as the steps say.
+    by_column: that transpose, (columns, depth), is what lies in memory.
     """
-    lane, depth = steps
-    rows, columns = (w.shape[1], w.shape[0]) if depth == 1 else w.shape
-    batch = batch_of(1, 1, rows, columns, dot)
-    return packed(w, dot, batch, (_ONE, _ONE, _ONE), _KERNEL, (lane, depth))
-
-
-def multiply(x: NDArray[Any], panels: NDArray[Any], columns: int, dot: str) -> NDArray[Any]:
-    """(rows, depth) words times panels: sums, (rows, columns), of 4 or 8 bytes like the words."""
-    rows, depth = x.shape
     batch = batch_of(1, 1, depth, columns, dot)
-    y = memory.fresh((rows, columns), x.dtype)
     axes = (axis(rows, rows, 1, 1, 0, 1), _ONE, _ONE)
-    convolve(x, panels, y, dot, batch, axes, _KERNEL, reads_last=True, writes_last=True)
+    steps = (depth, 1) if by_column else (1, columns)
+    return Convolver(dot, batch, axes, (1, 1, 1), steps)
+
+
+def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: int) -> NDArray[Any]:
+    """Sums, (rows, columns), of as many bytes as the words."""
+    y = memory.fresh((len(x), columns), x.dtype)
+    made.run(x, panels, y, reads_last=True, writes_last=True)
     return y
 
 
@@ -75,14 +73,10 @@ def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
 def _product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     columns = y.shape[1]
     if x.itemsize == 4:
-        words = np.ascontiguousarray(x).view(np.int32)
-        right = np.ascontiguousarray(y).view(np.int32)
-        return multiply(words, panels_of(right, "s32", (1, columns)), columns, "s32").view(x.dtype)
+        left, right = (np.ascontiguousarray(v).view(np.int32) for v in (x, y))
+        made = multiplier(*left.shape, columns, "s32", False)
+        return multiply(made, left, made.panels(right), columns).view(x.dtype)
     signed = x.dtype if x.dtype == np.uint8 else np.dtype(f"i{x.itemsize}")
-    left, right = (pairs(v.view(signed)) for v in (_dense(x), _dense(y.T)))
-    panels = panels_of(right, "s16", (right.shape[1], 1))
-    return multiply(left, panels, columns, "s16").astype(x.dtype)
-
-
-def _dense(x: NDArray[Any]) -> NDArray[Any]:
-    return np.ascontiguousarray(x)
+    left, right = (pairs(np.ascontiguousarray(v).view(signed)) for v in (x, y.T))
+    made = multiplier(*left.shape, columns, "s16", True)
+    return multiply(made, left, made.panels(right), columns).astype(x.dtype)

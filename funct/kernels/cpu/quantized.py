@@ -16,9 +16,9 @@ import numpy as np
 
 from funct.kernels.cpu import codes
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.axes import axis, three
-from funct.kernels.cpu.panels import batch_of, convolve, packed
-from funct.kernels.cpu.products import multiply, pairs, panels_of
+from funct.kernels.cpu.convolution import convolver
+from funct.kernels.cpu.products import multiplier as multiplier_of
+from funct.kernels.cpu.products import multiply, pairs
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
@@ -90,14 +90,10 @@ def linear(
     if not _fits(x, w, bias, dtype) or x.ndim < 2:
         return NotImplemented
     outputs, depth = w.shape
-
-    def make(w: NDArray[Any]) -> NDArray[Any]:
-        words = pairs(w)
-        return panels_of(words, "s16", (words.shape[1], 1))
-
-    panels = _kept(w, "linear", make)
     words = codes.centred_pairs(x.reshape(-1, depth), x_zero_point)
-    sums = multiply(words, panels, outputs, "s16")
+    made = multiplier_of(*words.shape, outputs, "s16", True)
+    panels = _kept(w, "linear", lambda w: made.panels(pairs(w)))
+    sums = multiply(made, words, panels, outputs)
     y = codes.requantized(sums, bias, multiplier, zero_point, low, high, np.dtype(dtype))
     return y.reshape(*x.shape[:-1], outputs)
 
@@ -128,23 +124,22 @@ def convolution(
     if not prod(size):
         return NotImplemented
     words = -(-c // 2)
-    batch = batch_of(len(x), groups, words, outputs // groups, "s16")
-    given = zip(x.shape[2:], size, kernel, stride, [lo for lo, _ in padding], dilation)
-    axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
-    full, taps = three(tuple(kernel), 1), prod(kernel)
+    read = (len(x), words * groups, *x.shape[2:])
+    laid = (outputs, words, *kernel)
+    made = convolver("s16", read, laid, size, stride, padding, dilation, groups, False)
 
     def make(w: NDArray[Any]) -> NDArray[Any]:
-        halves = np.zeros((outputs, words, taps, 2), np.int16)
-        both = w.reshape(outputs, c, taps)
+        halves = np.zeros((outputs, words, prod(kernel), 2), np.int16)
+        both = w.reshape(outputs, c, prod(kernel))
         halves[:, : c - c // 2, :, 0] = both[:, ::2]
         halves[:, : c // 2, :, 1] = both[:, 1::2]
-        return packed(halves.view(np.int32), "s16", batch, axes, full, (words * taps, taps))
+        return made.panels(halves.view(np.int32))
 
-    # few channels are merged with taps in one order or another, as the axes say
-    panels = _kept(w, (groups, axes if words <= 16 else ()), make)
+    # few channels are merged with taps in one order or another, as the geometry says
+    panels = _kept(w, (groups, (x.shape, stride, padding, dilation) if words <= 16 else ()), make)
     planes = codes.centred_planes(x, x_zero_point, groups)
     sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
-    convolve(planes, panels, sums, "s16", batch, axes, full)
+    made.run(planes, panels, sums)
     return codes.requantized(sums, bias, multiplier, zero_point, low, high, np.dtype(dtype))
 
 

@@ -25,8 +25,9 @@ import numpy as np
 
 from funct.device import PARALLEL, Code, Host, assemble, host
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.axes import Axes, Batch, axis, merged, slab_fields, three
+from funct.kernels.cpu.axes import Axes, axis, merged, slab_fields, three
 from funct.kernels.cpu.dots import DOTS, supported
+from funct.kernels.cpu.panels import batch_of
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.slab import SLAB, Slab, each
 from funct.kernels.cpu.tile import call_tiles, most_rows, tile_table
@@ -55,6 +56,7 @@ JOB = Fields((
     "images", "unit_images", "slab_place",
     "step", "rows", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
 ))  # fmt: skip
+_PLACES = [JOB.place(name) for name in ("x", "g", "w", "partial", "scratch")]
 
 
 def text(element: str, target: Host) -> str:
@@ -183,14 +185,26 @@ def _define_gather(module: Module, element: str, lanes: int) -> None:
 
 @attrs.frozen(eq=False)
 class Plan:
-    """fields: of the job, addresses of arrays apart, which the tables here are."""
+    """job: all but the addresses of arrays. tables: what it points to."""
 
-    fields: dict[str, int]
+    job: NDArray[np.int64]
+    partial_bytes: int
+    scratch_bytes: int
     tables: tuple[NDArray[np.int64], ...]
 
 
-@functools.lru_cache(256)
-def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
+@functools.lru_cache(512)
+def _plan(
+    x: Sizes, g: Sizes, stride: Sizes, padding: Padding, dilation: Sizes, groups: int, size: Sizes,
+    dtype: str,
+) -> Plan:  # fmt: skip
+    dot = DOTS[_ELEMENT[dtype]]
+    width = supported(dot, host())
+    lows = [low for low, _ in padding]
+    given = zip(x[2:], g[2:], size, stride, lows, dilation)
+    axes: Axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
+    kernel = three(size, 1)
+    batch = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name)
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
     channels = batch.groups * batch.group_channels
@@ -250,7 +264,13 @@ def _plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),
     }  # fmt: skip
-    return Plan(fields, (depths, slab_taps, taps, runs, places))
+    job = JOB.fill(
+        **fields, x=0, g=0, w=0, partial=0, scratch=0, most_rows=most_rows(width),
+        tiles=address(tile_table(dot.name, width, packed=False)),
+    )  # fmt: skip
+    tables = (depths, slab_taps, taps, runs, places)
+    partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
+    return Plan(job, partial_bytes, fields["tasks"] * fields["scratch_step"] * word, tables)
 
 
 def _runs(
@@ -282,25 +302,13 @@ def convolution_weight(
     pointwise = prod(size) == 1 and set(stride) == {1} and not any(map(any, padding))
     if pointwise or x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
         return NotImplemented
-    me = host()
-    dot = DOTS[_ELEMENT[x.dtype.name]]
-    width = supported(dot, me)
-    lows = [low for low, _ in padding]
-    given = zip(x.shape[2:], g.shape[2:], size, stride, lows, dilation)
-    axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
-    batch = Batch(len(x), groups, c, out // groups, x.itemsize, width // x.itemsize, me.cores)
-    made = _plan(batch, axes, three(size, 1))
-    fields = made.fields
+    made = _plan(x.shape, g.shape, stride, padding, dilation, groups, size, x.dtype.name)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
-    partial = fields["partial_sums"] * fields["partial_words"]
-    room = memory.scratch((partial + fields["tasks"] * fields["scratch_step"]) * x.itemsize)
-    job = JOB.fill(
-        **fields, x=address(x), g=address(g), w=address(w), partial=room,
-        scratch=room + partial * x.itemsize, most_rows=most_rows(width),
-        tiles=address(tile_table(dot.name, width, packed=False)),
-    )  # fmt: skip
-    _entry(dot.name)(address(job))
+    partial = memory.scratch(made.partial_bytes + made.scratch_bytes)
+    job = made.job.copy()
+    job[_PLACES] = address(x), address(g), address(w), partial, partial + made.partial_bytes
+    _entry(_ELEMENT[x.dtype.name])(address(job))
     return w
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -255,9 +256,14 @@ def test_shapes_that_do_not_fit_never_reach_machine_code(x: Any, w: Any, groups:
         plain.convolution_weight(zeros[0], g, *static, w[2:])
 
 
-def test_half_precision_is_left_to_the_plain_one() -> None:
-    x = np.ones((1, 8, 64, 64), np.float16)
-    w = np.ones((8, 8, 3, 3), np.float16)
-    y = plain.convolution(x, w, (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    assert y.dtype == np.float16
-    assert y[0, 0, 5, 5] == 72
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_precision_is_summed_in_single_and_rounded_once(dtype: Any) -> None:
+    x, w = numbers((1, 16, 40, 40), 1, dtype), numbers((16, 16, 3, 3), 2, dtype)
+    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    y = plain.convolution(x, w, *static)
+    exact = plain.plain_convolution(x.astype(np.float64), w.astype(np.float64), *static)
+    np.testing.assert_array_equal(y, exact.astype(dtype), strict=True)
+    g = numbers(y.shape, 3, dtype)
+    dx = plain.convolution_input(g, w, *static, (40, 40))
+    dw = plain.convolution_weight(x, g / 64, *static, (3, 3))
+    assert dx.dtype == dw.dtype == dtype
