@@ -19,6 +19,7 @@ class Fields:
     """The names, in order."""
 
     def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
         self._place = {name: k for k, name in enumerate(names)}
 
     def fill(self, **values: int) -> NDArray[np.int64]:

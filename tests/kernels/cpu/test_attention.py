@@ -1,9 +1,6 @@
 """The kernel of attention is its plain implementation, in less memory, with bits of its own."""
 
-import importlib.util
 import tracemalloc
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +12,7 @@ from funct.kernels import table
 from funct.kernels.cpu import attention as fast
 from funct.kernels.cpu import scratch
 from funct.settings import config
+from tests import guarded
 
 pytestmark = pytest.mark.skipif(
     not table.available() >= {"llvm", "avx2", "fma"}, reason="the kernel needs AVX2 and FMA"
@@ -26,19 +24,6 @@ LEADS = [
     ((), ()), ((2,), (2,)), ((2, 3), (2, 3)), ((2, 4), (2, 1)), ((3,), ()), ((), (2,)),
     ((2, 1), (1, 3)),
 ]  # fmt: skip
-
-
-def _guarded() -> Any:
-    path = Path(__file__).with_name("guarded.py")
-    spec = importlib.util.spec_from_file_location("guarded", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-guarded = _guarded()
 
 
 def masks(rng, kind, lead, queries, keys, dtype):

@@ -1,0 +1,384 @@
+"""The loops of depthwise convolutions, printed: planes that are copied, taken flat, and written.
+
+What they do is said in `depthwise.py`.
+
+Note [Lines]
+    A line of the plane is read for every tap above and below it. Where steps along it are 1, a few
+    adjacent lines of the result are summed at once, and a line that was loaded serves all of them.
+    Vectors reach beyond the end of a line: what they write there is what belongs there.
+
+Note [Groups]
+    A load that spans several recent stores waits until they are in the cache. So small planes are
+    filled, combined and written in groups, not one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from funct.device import PARALLEL, Host
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.slab import clear, each
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["JOB", "LINES", "PIECE", "SHARED_TAPS", "VECTORS", "WEIGHT", "text"]
+
+VECTORS = 8  # sums at a time: enough to cover the latency, half of the registers
+LINES = 4  # of the result at a time
+SHARED_TAPS = (3, 5)  # whose weights fit into registers beside the sums
+_TAPS = (9, 4, 1)  # taps of w's adjoint at a time, whose sums are registers
+
+# A copy of planes: pieces are runs along the last axis, rectangles of (count0, count1).
+SPREAD = (
+    "pieces", "n_pieces", "plane_words", "flat", "flat_bytes",
+)  # fmt: skip
+PIECE = Fields((
+    "count0", "count1", "count2", "from", "from0", "from1", "from2", "to", "to0", "to1", "to2",
+))  # fmt: skip
+JOB = Fields((
+    "tasks", "units", "outputs", "terms", "shared", "inputs", "x", "w", "y", "scratch",
+    "scratch_step", *SPREAD, "group", "flat_words", "sums", "sum_words", "taps", "n_taps", "length",
+    "rows0", "rows1", "row", "pitch0", "pitch1", "result_words", "shared_taps", "blocks",
+    "block_pitch", "lines", "line_pitch", "line_step", "columns", "n_columns",
+))  # fmt: skip
+WEIGHT = Fields((
+    "outputs", "shared", "images", "inputs", "x", "g", "w", "scratch", "scratch_step", *SPREAD,
+    "g_flat", "g_flat_bytes", "g_words", "g_piece", "sums", "taps", "n_taps", "length", "tasks",
+))  # fmt: skip
+
+
+def text(element: str, target: Host) -> str:
+    """`planes(job)` and `weights(job)`."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    lanes = target.vector_bytes // typed(element).bytes
+    _define_planes(module, element, lanes)
+    _define_weights(module, element, lanes)
+    for name, work, fields in (("planes", "range", JOB), ("weights", "outputs", WEIGHT)):
+        f = module.function(name, [("job", PTR)])
+        (job,) = f.arguments
+        tasks = Record(f, fields, job).tasks
+        f.line(f"call void @funct_parallel(ptr @{work}, {job!r}, {tasks!r})")
+        f.ret()
+    return module.text()
+
+
+class _Plane:
+    """Prints copies between planes."""
+
+    def __init__(self, f: Emitter, element: str, lanes: int) -> None:
+        self.f, self.element, self.lanes = f, element, lanes
+        self.vector = typed(element, lanes)
+
+    def at(self, pointer: Value, offset: Value | int) -> Value:
+        return self.f.at(pointer, offset, self.element)
+
+    def spread(self, x: Value, pieces: Value, n_pieces: Value | int, to: Value) -> None:
+        """Copy the pieces of x to their places."""
+        f = self.f
+
+        def piece(k: Value) -> None:
+            p = Record(f, PIECE, f.at(pieces, k * len(PIECE), "i64"))
+            source, target = self.at(x, getattr(p, "from")), self.at(to, p.to)
+
+            def one(i: Value) -> None:
+                def two(j: Value) -> None:
+                    first = self.at(source, i * p.from0 + j * p.from1)
+                    place = self.at(target, i * p.to0 + j * p.to1)
+                    self.row(first, p.from2, place, p.to2, p.count2)
+
+                each(f, 0, p.count1, two)
+
+            each(f, 0, p.count0, one)
+
+        each(f, 0, n_pieces, piece)
+
+    def row(self, source: Value, step: Value, to: Value, to_step: Value, count: Value) -> None:
+        """Copy elements in steps; by vectors where they are adjacent, or every second is taken."""
+        f = self.f
+        dense = f.eq(to_step, 1) & f.eq(step, 1)
+        wide = count >= self.lanes
+
+        def scalars() -> list[Value]:
+            def one(k: Value) -> None:
+                x = f.load(self.vector.scalar, self.at(source, k * step))
+                f.store(x, self.at(to, k * to_step))
+
+            each(f, 0, count, one)
+            return []
+
+        def second() -> list[Value]:
+            half = self.lanes // 2
+            n = self.lanes
+            picked = [*range(0, n, 2), *range(n + 1, 2 * n, 2)]
+            assert len(picked) == 2 * half
+
+            def take(k: Value) -> Value:
+                low = f.load(self.vector, self.at(source, k << 1))
+                # from one before: nothing behind the last element is read
+                high = f.load(self.vector, self.at(self.at(source, k << 1), n - 1))
+                return f.shuffle(low, high, picked)
+
+            self._overlapping(to, count, take)
+            return []
+
+        def adjacent() -> list[Value]:
+            self._overlapping(to, count, lambda k: f.load(self.vector, self.at(source, k)))
+            return []
+
+        def short() -> list[Value]:
+            mask = f.first_lanes(self.lanes, count)
+            f.store(f.load(self.vector, source, mask), to, mask)
+            return []
+
+        def stepping() -> list[Value]:
+            every_second = wide & f.eq(to_step, 1) & f.eq(step, 2)
+            return f.branch(every_second, second, scalars)
+
+        f.branch(dense, lambda: f.branch(wide, adjacent, short), stepping)
+
+    def _overlapping(self, to: Value, count: Value, take: Callable[[Value], Value]) -> None:
+        f = self.f
+        last = count - self.lanes
+
+        def one(k: Value) -> None:
+            k = f.select(k > last, last, k)
+            f.store(take(k), self.at(to, k))
+
+        each(f, 0, count, one, self.lanes)
+
+
+def _define_planes(module: Module, element: str, lanes: int) -> None:
+    """`range(job, task)`: a range of the planes of the result."""
+    f = module.function("range", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
+    plane = _Plane(f, element, lanes)
+    scratch = plane.at(job.pointer("scratch"), task * job.scratch_step)
+    flat, sums = plane.at(scratch, job.flat), plane.at(scratch, job.sums)
+    clear(f, flat, job.flat_bytes)
+    start = f.div(task * job.units, job.tasks)
+    stop = f.div((task + 1) * job.units, job.tasks)
+
+    def some(first: Value) -> None:
+        """A group of planes; see Note [Groups]."""
+        count = f.min(job.group, stop - first)
+
+        def term(j: Value) -> None:
+            def fill(i: Value) -> None:
+                image, k = numbers(first + i, j)
+                number = image * job.inputs + f.div(k, job.shared)
+                x = plane.at(job.pointer("x"), number * job.plane_words)
+                spread_to = plane.at(flat, i * job.flat_words)
+                plane.spread(x, job.pointer("pieces"), job.n_pieces, spread_to)
+
+            def combine(i: Value) -> None:
+                _, k = numbers(first + i, j)
+                w = plane.at(job.pointer("w"), k * job.n_taps)
+                one_flat = plane.at(flat, i * job.flat_words)
+                one_sum = plane.at(sums, i * job.sum_words)
+                add = f.ne(j, 0)
+
+                def by_taps() -> list[Value]:
+                    _combine(f, plane, one_flat, job, w, one_sum, add)
+                    return []
+
+                def by_lines(taps: int) -> Callable[[], list[Value]]:
+                    def run() -> list[Value]:
+                        _combine_lines(f, plane, one_flat, job, w, one_sum, taps)
+                        return []
+
+                    return run
+
+                otherwise = by_taps
+                for taps in SHARED_TAPS:
+                    otherwise = _either(f, f.eq(job.shared_taps, taps), by_lines(taps), otherwise)
+                otherwise()
+
+            each(f, 0, count, fill)
+            each(f, 0, count, combine)
+
+        def numbers(u: Value, j: Value) -> tuple[Value, Value]:
+            """The image, and the row of w."""
+            image = f.div(u, job.outputs)
+            return image, (u - image * job.outputs) * job.terms + j
+
+        def write(i: Value) -> None:
+            y = plane.at(job.pointer("y"), (first + i) * job.result_words)
+            source = plane.at(sums, i * job.sum_words)
+            one = f.constant(I64, 1)
+
+            def rows(a: Value) -> None:
+                def row(b: Value) -> None:
+                    start = plane.at(source, a * job.pitch0 + b * job.pitch1)
+                    plane.row(start, one, plane.at(y, (a * job.rows1 + b) * job.row), one, job.row)
+
+                each(f, 0, job.rows1, row)
+
+            each(f, 0, job.rows0, rows)
+
+        each(f, 0, job.terms, term)
+        each(f, 0, count, write)
+
+    each(f, start, stop, some, job.group)
+    f.ret()
+
+
+def _combine(
+    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, sums: Value, add: Value
+) -> None:
+    """sums[q] = (sums[q] or 0) + Σ_t w[t] flat[q + offset t]."""
+    taps, n_taps = job.pointer("taps"), job.n_taps
+
+    def run(q: Value) -> None:
+        here = plane.at(sums, q)
+        places = [plane.at(here, v * plane.lanes) for v in range(VECTORS)]
+        begin = f.branch(
+            add,
+            lambda: [f.load(plane.vector, p) for p in places],
+            lambda: [f.constant(plane.vector, 0) for _ in places],
+        )
+
+        def tap(t: Value, held: list[Value]) -> list[Value]:
+            pair = f.at(taps, t << 1, "i64")
+            x = plane.at(plane.at(flat, q), f.load(I64, pair))
+            weight = plane.at(w, f.load(I64, f.at(pair, 1, "i64")))
+            factor = f.splat(f.load(plane.vector.scalar, weight), plane.lanes)
+            return [
+                f.fma(f.load(plane.vector, plane.at(x, v * plane.lanes)), factor, s)
+                for v, s in enumerate(held)
+            ]
+
+        for p, s in zip(places, f.loop(0, n_taps, 1, tap, begin)):
+            f.store(s, p)
+
+    each(f, 0, job.length, run, VECTORS * plane.lanes)
+
+
+def _either(
+    f: Emitter, condition: Value, then: Callable[[], list[Value]],
+    otherwise: Callable[[], list[Value]],
+) -> Callable[[], list[Value]]:  # fmt: skip
+    return lambda: f.branch(condition, then, otherwise)
+
+
+def _combine_lines(
+    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, sums: Value, taps: int
+) -> None:
+    """The same, several lines of the result at a time. See Note [Lines]."""
+
+    def block(p: Value) -> None:
+        def lines(r: Value) -> None:
+            last = job.lines - LINES
+            start = p * job.block_pitch + f.select(r > last, last, r) * job.line_pitch
+
+            def some(vectors: int) -> Callable[[Value], None]:
+                return lambda q: _lines_at(f, plane, flat, job, w, sums, taps, start + q, vectors)
+
+            def narrow() -> list[Value]:
+                some(1)(f.constant(I64, 0))
+                return []
+
+            def wide() -> list[Value]:
+                each(f, 0, job.row, some(2), 2 * plane.lanes)
+                return []
+
+            f.branch(job.row <= plane.lanes, narrow, wide)
+
+        each(f, 0, job.lines, lines, LINES)
+
+    each(f, 0, job.blocks, block)
+
+
+def _lines_at(
+    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, sums: Value, taps: int,
+    here: Value, vectors: int,
+) -> None:  # fmt: skip
+    pitch = job.line_pitch
+    vector = plane.vector
+
+    def column(c: Value, held: list[Value]) -> list[Value]:
+        pair = f.at(job.pointer("columns"), c << 1, "i64")
+        first = plane.at(plane.at(flat, here), f.load(I64, pair))
+        place = plane.at(w, f.load(I64, f.at(pair, 1, "i64")))
+        step = job.line_step
+        weights = [
+            f.splat(f.load(vector.scalar, plane.at(place, step * k)), plane.lanes)
+            for k in range(taps)
+        ]
+        held = list(held)
+        for j in range(LINES + taps - 1):
+            line = plane.at(first, pitch * j)
+            for v in range(vectors):
+                x = f.load(vector, plane.at(line, v * plane.lanes))
+                for k in range(taps):
+                    if 0 <= j - k < LINES:
+                        cell = (j - k) * vectors + v
+                        held[cell] = f.fma(x, weights[k], held[cell])
+        return held
+
+    zeros = [f.constant(vector, 0) for _ in range(LINES * vectors)]
+    totals = f.loop(0, job.n_columns, 1, column, zeros)
+    for i in range(LINES):
+        line = plane.at(plane.at(sums, here), pitch * i)
+        for v in range(vectors):
+            f.store(totals[i * vectors + v], plane.at(line, v * plane.lanes))
+
+
+def _define_weights(module: Module, element: str, lanes: int) -> None:
+    """`outputs(job, output)`: the weights of one output, over all images in order."""
+    f = module.function("outputs", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, WEIGHT, f.arguments[0]), f.arguments[1]
+    plane = _Plane(f, element, lanes)
+    scratch = plane.at(job.pointer("scratch"), task * job.scratch_step)
+    flat, g_flat, sums = (plane.at(scratch, v) for v in (job.flat, job.g_flat, job.sums))
+    clear(f, flat, job.flat_bytes)
+    clear(f, g_flat, job.g_flat_bytes)
+    start = f.div(task * job.outputs, job.tasks)
+    stop = f.div((task + 1) * job.outputs, job.tasks)
+
+    def output(o: Value) -> None:
+        clear(f, sums, job.n_taps * (lanes * plane.vector.bytes))
+
+        def image(n: Value) -> None:
+            number = n * job.inputs + f.div(o, job.shared)
+            x = plane.at(job.pointer("x"), number * job.plane_words)
+            plane.spread(x, job.pointer("pieces"), job.n_pieces, flat)
+            g = plane.at(job.pointer("g"), (n * job.outputs + o) * job.g_words)
+            plane.spread(g, job.pointer("g_piece"), 1, g_flat)
+            _correlate(f, plane, flat, g_flat, job, sums)
+
+        each(f, 0, job.images, image)
+
+        def tap(t: Value) -> None:
+            total = f.reduce(f.load(plane.vector, plane.at(sums, t * lanes)), f.add)
+            f.store(total, plane.at(job.pointer("w"), o * job.n_taps + t))
+
+        each(f, 0, job.n_taps, tap)
+
+    each(f, start, stop, output)
+    f.ret()
+
+
+def _correlate(f: Emitter, plane: _Plane, flat: Value, g: Value, job: Record, sums: Value) -> None:
+    """sums[t] += Σ_q flat[q + offset t] g[q], lane by lane."""
+    start: Value = f.constant(I64, 0)
+    for count in _TAPS:
+        stop = start + f.div(job.n_taps - start, count) * count
+
+        def group(t: Value, count: int = count) -> None:
+            pairs = [f.at(job.pointer("taps"), (t + k) << 1, "i64") for k in range(count)]
+            rows = [plane.at(flat, f.load(I64, p)) for p in pairs]
+            places = [plane.at(sums, (t + k) * plane.lanes) for k in range(count)]
+
+            def step(q: Value, held: list[Value]) -> list[Value]:
+                y = f.load(plane.vector, plane.at(g, q))
+                return [
+                    f.fma(f.load(plane.vector, plane.at(x, q)), y, s) for x, s in zip(rows, held)
+                ]
+
+            begin = [f.load(plane.vector, p) for p in places]
+            for p, s in zip(places, f.loop(0, job.length, plane.lanes, step, begin)):
+                f.store(s, p)
+
+        each(f, start, stop, group, count)
+        start = stop
