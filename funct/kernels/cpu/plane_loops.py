@@ -5,7 +5,8 @@ What they do is said in `depthwise.py`.
 Note [Lines]
     A line of the plane is read for every tap above and below it. Where steps along it are 1, a few
     adjacent lines of the result are summed at once, and a line that was loaded serves all of them.
-    Vectors reach beyond the end of a line: what they write there is what belongs there.
+    Where lines are long they go to the result at once, the last vectors overlapping; else vectors
+    reach beyond the end of a line in scratch, and write what belongs there.
 
 Note [Groups]
     A load that spans several recent stores waits until they are in the cache. So small planes are
@@ -38,7 +39,7 @@ PIECE = Fields((
 JOB = Fields((
     "tasks", "units", "outputs", "terms", "shared", "inputs", "x", "w", "y", "scratch",
     "scratch_step", *SPREAD, "group", "flat_words", "sums", "sum_words", "taps", "n_taps", "length",
-    "rows0", "rows1", "row", "pitch0", "pitch1", "result_words", "shared_taps", "blocks",
+    "rows0", "rows1", "row", "pitch0", "pitch1", "result_words", "shared_taps", "direct", "blocks",
     "block_pitch", "lines", "line_pitch", "line_step", "columns", "n_columns",
 ))  # fmt: skip
 WEIGHT = Fields((
@@ -176,6 +177,7 @@ def _define_planes(module: Module, element: str, lanes: int) -> None:
                 w = plane.at(job.pointer("w"), k * job.n_taps)
                 one_flat = plane.at(flat, i * job.flat_words)
                 one_sum = plane.at(sums, i * job.sum_words)
+                result = plane.at(job.pointer("y"), (first + i) * job.result_words)
                 add = f.ne(j, 0)
 
                 def by_taps() -> list[Value]:
@@ -184,7 +186,7 @@ def _define_planes(module: Module, element: str, lanes: int) -> None:
 
                 def by_lines(taps: int) -> Callable[[], list[Value]]:
                     def run() -> list[Value]:
-                        _combine_lines(f, plane, one_flat, job, w, one_sum, taps)
+                        _combine_lines(f, plane, one_flat, job, w, (one_sum, result), taps)
                         return []
 
                     return run
@@ -217,7 +219,7 @@ def _define_planes(module: Module, element: str, lanes: int) -> None:
             each(f, 0, job.rows0, rows)
 
         each(f, 0, job.terms, term)
-        each(f, 0, count, write)
+        f.when(f.eq(job.direct, 0), lambda: each(f, 0, count, write))
 
     each(f, start, stop, some, job.group)
     f.ret()
@@ -262,27 +264,45 @@ def _either(
 
 
 def _combine_lines(
-    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, sums: Value, taps: int
-) -> None:
-    """The same, several lines of the result at a time. See Note [Lines]."""
+    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, to: tuple[Value, Value],
+    taps: int,
+) -> None:  # fmt: skip
+    """The same, several lines of the result at a time. See Note [Lines]. to: sums, the result."""
+    sums, result = to
 
     def block(p: Value) -> None:
         def lines(r: Value) -> None:
             last = job.lines - LINES
-            start = p * job.block_pitch + f.select(r > last, last, r) * job.line_pitch
-
-            def some(vectors: int) -> Callable[[Value], None]:
-                return lambda q: _lines_at(f, plane, flat, job, w, sums, taps, start + q, vectors)
+            line = f.select(r > last, last, r)
+            start = p * job.block_pitch + line * job.line_pitch
+            above = plane.at(flat, start)
 
             def narrow() -> list[Value]:
-                some(1)(f.constant(I64, 0))
+                _lines_at(f, plane, above, job, w, (plane.at(sums, start), job.line_pitch), taps, 1)
                 return []
 
             def wide() -> list[Value]:
-                each(f, 0, job.row, some(2), 2 * plane.lanes)
+                final = job.row - 2 * plane.lanes
+                place = plane.at(result, (p * job.rows1 + line) * job.row)
+
+                def some(q: Value) -> None:
+                    q = f.select(q > final, final, q)
+                    into = plane.at(place, q), job.row
+                    _lines_at(f, plane, plane.at(above, q), job, w, into, taps, 2)
+
+                each(f, 0, job.row, some, 2 * plane.lanes)
                 return []
 
-            f.branch(job.row <= plane.lanes, narrow, wide)
+            def between() -> list[Value]:
+                into = plane.at(sums, start), job.line_pitch
+                _lines_at(f, plane, above, job, w, into, taps, 2)
+                return []
+
+            f.branch(
+                f.ne(job.direct, 0),
+                wide,
+                lambda: f.branch(job.row <= plane.lanes, narrow, between),
+            )
 
         each(f, 0, job.lines, lines, LINES)
 
@@ -290,15 +310,16 @@ def _combine_lines(
 
 
 def _lines_at(
-    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, sums: Value, taps: int,
-    here: Value, vectors: int,
+    f: Emitter, plane: _Plane, above: Value, job: Record, w: Value, into: tuple[Value, Value],
+    taps: int, vectors: int,
 ) -> None:  # fmt: skip
+    """Vectors of LINES lines. above: the first element they read. into: address, and pitch."""
     pitch = job.line_pitch
     vector = plane.vector
 
     def column(c: Value, held: list[Value]) -> list[Value]:
         pair = f.at(job.pointer("columns"), c << 1, "i64")
-        first = plane.at(plane.at(flat, here), f.load(I64, pair))
+        first = plane.at(above, f.load(I64, pair))
         place = plane.at(w, f.load(I64, f.at(pair, 1, "i64")))
         step = job.line_step
         weights = [
@@ -318,8 +339,9 @@ def _lines_at(
 
     zeros = [f.constant(vector, 0) for _ in range(LINES * vectors)]
     totals = f.loop(0, job.n_columns, 1, column, zeros)
+    to, to_pitch = into
     for i in range(LINES):
-        line = plane.at(plane.at(sums, here), pitch * i)
+        line = plane.at(to, to_pitch * i)
         for v in range(vectors):
             f.store(totals[i * vectors + v], plane.at(line, v * plane.lanes))
 

@@ -160,6 +160,7 @@ def planes_plan(geo: Geometry, inserted: bool, terms: int, lanes: int, word: int
     lines, columns = _line_fields(geo, flat, inserted)
     if terms > 1:
         lines["shared_taps"] = 0  # what is written twice cannot be added to
+    direct = lines["shared_taps"] > 0 and geo.out[2] >= 2 * lanes
     beyond = 2 * lanes  # of the last line
     plane, sums = (_lines(n + beyond, lanes) for n in (flat.words, flat.length))
     group = max(1, _GROUP_BYTES // ((plane + sums) * word))
@@ -170,7 +171,7 @@ def planes_plan(geo: Geometry, inserted: bool, terms: int, lanes: int, word: int
         "scratch_step": group * (plane + sums), "taps": address(taps), "n_taps": len(taps),
         "length": flat.length, "rows0": geo.out[0], "rows1": geo.out[1], "row": geo.out[2],
         "pitch0": flat.pitches[0], "pitch1": flat.pitches[1], "result_words": prod(geo.out),
-        **lines,
+        "direct": int(direct), **lines,
     }  # fmt: skip
     return Plan(_filled(JOB, fields), fields["scratch_step"], (flat.pieces, taps, columns))
 

@@ -123,6 +123,29 @@ def test_depthwise_convolution_and_its_adjoints_are_the_plain_ones(case: Case, d
         np.testing.assert_array_equal(y, expected, strict=True)
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (3, 1), (1, 3), (3, 3, 3)], ids=str)
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("width", [5, 8, 15, 16, 17, 40])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_depthwise_lines_of_any_length(
+    kernel: tuple[int, ...], stride: int, width: int, dtype: Any
+) -> None:
+    """Several lines are summed at once, and long ones are written to the result at once."""
+    d = len(kernel)
+    case: Case = {
+        "x": (2, 3, *(4, 9, width)[3 - d :]),
+        "w": (6, 1, *kernel),
+        "static": ((stride,) * d, ((2, 1),) * d, (1,) * d, 3),
+    }
+    with guarded.memory(at_end=True):
+        x, w, g = (
+            guarded.copy(numbers(shape, k, dtype))
+            for k, shape in enumerate((case["x"], case["w"], y_shape(case)))
+        )
+        for y, expected in _all_three(depthwise, depthwise, x, w, g, case["static"]):
+            np.testing.assert_array_equal(y, expected, strict=True)
+
+
 def _all_three(maps: Any, weight: Any, x: Any, w: Any, g: Any, static: Any) -> Any:
     pairs = [
         (maps.convolution(x, w, *static), plain.plain_convolution(x, w, *static)),
