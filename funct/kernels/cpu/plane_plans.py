@@ -154,6 +154,7 @@ def _line_fields(geo: Geometry, flat: Flat, inserted: bool) -> tuple[dict[str, i
 
 @functools.lru_cache(256)
 def planes_plan(geo: Geometry, inserted: bool, terms: int, lanes: int, word: int) -> Plan:
+    """Of a convolution, or, inserted, its adjoint in x, which sums so many terms."""
     flat = (_inserted if inserted else _dealt)(geo)
     order = range(len(flat.offsets))
     taps = np.array([flat.offsets, order[::-1] if inserted else order]).T.copy()
@@ -178,6 +179,7 @@ def planes_plan(geo: Geometry, inserted: bool, terms: int, lanes: int, word: int
 
 @functools.lru_cache(256)
 def weights_plan(geo: Geometry, lanes: int, word: int) -> Plan:
+    """Of the adjoint in w."""
     flat = _dealt(geo)
     taps = np.array([flat.offsets, range(len(flat.offsets))]).T.copy()
     plane, g_words = _lines(flat.words, lanes), _lines(flat.length, lanes)

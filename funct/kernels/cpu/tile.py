@@ -15,6 +15,7 @@ Note [Size of a tile]
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 
 import attrs
@@ -28,6 +29,9 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 __all__ = ["UNROLL", "Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
 
 UNROLL = 4
+
+_lock = threading.Lock()
+_tables: dict[tuple[str, int, bool], NDArray[np.int64]] = {}
 
 
 @attrs.frozen
@@ -176,15 +180,22 @@ def call_tiles(
     run(turn, stop, small)
 
 
-@functools.cache
 def tile_table(dot: str, width: int, packed: bool = True) -> NDArray[np.int64]:
-    """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows."""
-    most = most_rows(width)
-    table = np.zeros((2, most + 1), np.int64)
-    for v in (1, 2):
-        for rows in range(1, most + 1):
-            table[2 - v, rows] = address(Shape(DOTS[dot], width, rows, v, packed), host())
-    return table
+    """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows.
+
+    One array for all who ask: it lives for ever, so its address may be passed on.
+    """
+    with _lock:
+        found = _tables.get((dot, width, packed))
+        if found is None:
+            most = most_rows(width)
+            found = np.zeros((2, most + 1), np.int64)
+            for v in (1, 2):
+                for rows in range(1, most + 1):
+                    shape = Shape(DOTS[dot], width, rows, v, packed)
+                    found[2 - v, rows] = address(shape, host())
+            _tables[dot, width, packed] = found
+        return found
 
 
 @functools.cache
