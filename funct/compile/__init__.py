@@ -3,10 +3,17 @@
 from funct.compile.executable import MISS as MISS
 from funct.compile.executable import build as build
 from funct.compile.executable import source as source
+from funct.compile.explain import show_assembly as show_assembly
+from funct.compile.explain import show_llvm as show_llvm
+from funct.compile.explain import show_loops as show_loops
+from funct.compile.explain import why_not_fused as why_not_fused
 from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
 from funct.compile.repeat import loop as loop
 from funct.compile.repeat import worth_looping as worth_looping
 
-__all__ = ["MISS", "Plan", "Step", "build", "loop", "plan", "source", "worth_looping"]
+__all__ = [
+    "MISS", "Plan", "Step", "build", "loop", "plan", "show_assembly", "show_llvm", "show_loops",
+    "source", "why_not_fused", "worth_looping",
+]  # fmt: skip

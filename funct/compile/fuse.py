@@ -195,7 +195,7 @@ class _Walk:
         why = why_not(e)
         if e in self.decisive and not why and not is_exact(e):
             why = "a decision depends on it, which was taken with NumPy's bits"
-        if not why and self._join(e, uses):
+        if not why and (self._join(e, uses) or self._stand_beside(e, uses)):
             return
         before = max([u.place + (u.group is not None) for u in uses], default=0)
         if not why and e.name in VIEWS and e not in self.copies:
@@ -226,6 +226,24 @@ class _Walk:
         group.size, group.columns = before
         return False
 
+    def _stand_beside(self, e: Node, uses: list[_Use]) -> bool:
+        """Make e a member of a group that reads an operand of it, though not e itself."""
+        if e in self.copies or e.name in VIEWS or len(e.results) != 1:
+            return False
+        before = max([u.place + (u.group is not None) for u in uses], default=0)
+        for v in e.operands:
+            for u in self.uses.get(v, ()) if isinstance(v, Var) else ():
+                group = u.group
+                assert isinstance(v, Var)
+                if group is None or u.place < before or len(group.nodes) >= _MOST_NODES:
+                    continue
+                had = group.size, group.columns
+                if group.is_full(v) and self._fits(group, e, []):
+                    self._enter(group, u.place, e)
+                    return True
+                group.size, group.columns = had
+        return False
+
     def _fits(self, group: Group, e: Node, here: list[_Use]) -> bool:
         """Whether e can be a member; the group's rows may be given a length for that."""
         result = e.results[0]
@@ -234,7 +252,7 @@ class _Walk:
             operand = e.operands[0]
             assert isinstance(operand, Var)
             if over != "row":
-                return False
+                return not here and self._fits_barrier(group, e, over)
             columns = math.prod(operand.shape) // math.prod(result.shape)
             if group.columns is None and group.is_full(result):
                 # so far these were loops over what is now one element for each row
@@ -253,6 +271,19 @@ class _Walk:
                     return False
                 group.columns = int(held)
         return group.is_full(result) or self._is_row(group, e)
+
+    def _fits_barrier(self, group: Group, e: Node, over: Over) -> bool:
+        """Whether a reduction that ends the group's loops can be a member."""
+        operand = e.operands[0]
+        assert isinstance(operand, Var)
+        if not group.is_full(operand):
+            return False
+        if over == "column":
+            columns = math.prod(e.results[0].shape)
+            if group.columns not in (None, columns):
+                return False
+            group.columns = columns
+        return True
 
     def _is_row(self, group: Group, e: Node) -> bool:
         return group.columns is not None and (
@@ -301,8 +332,65 @@ def fuse(graph: Graph) -> Fused:
     for s in steps:
         if isinstance(s, Group):
             s.nodes.reverse()
+    steps = _merged(steps, walk.views)
     kept = _kept(steps, walk.views, graph.outputs)
     return Fused(graph, tuple(steps), walk.views, frozenset(walk.copies), kept, walk.reasons)
+
+
+def _merged(
+    steps: Sequence[Group | Node | Guard], views: dict[Var, View]
+) -> list[Group | Node | Guard]:
+    """The steps with groups joined to the last one that makes what they read, where that is right.
+
+    All else that they read was there before it, so they can be as early.
+    """
+    found: list[Group | Node | Guard | None] = list(steps)
+    made: dict[Var, int] = {}  # at which step
+    for t, step in enumerate(steps):
+        at = t
+        if isinstance(step, Group):
+            last = max([made.get(views[v].root, -1) for v in outside(step)], default=-1)
+            maker = found[last] if last >= 0 else None
+            if isinstance(maker, Group) and _take_over(maker, step, views):
+                found[t], at = None, last
+            for v in step.members:
+                made[v] = at
+        elif isinstance(step, Node):
+            made |= dict.fromkeys(step.results, at)
+    return [s for s in found if s is not None]
+
+
+def _take_over(first: Group, second: Group, views: dict[Var, View]) -> bool:
+    """Make the members of a group members of an earlier one that makes what they read, if all of
+    that is known where it is read.
+    """
+    if first.size != second.size or len(first.nodes) + len(second.nodes) > _MOST_NODES:
+        return False
+    if first.columns is not None and second.columns not in (None, first.columns):
+        return False
+    both = Group(first.size, first.columns or second.columns)
+    ends = {e.results[0] for e in first.nodes if reduction(e) in ("column", "all")}
+    for e in second.nodes:
+        for v in e.operands:
+            if not isinstance(v, Var) or v in second.members:
+                continue
+            if views[v].root in first.members and v not in first.members:
+                return False
+            if v in first.members and (v in ends or both.holds(e, v) is not True):
+                return False
+    if any(not _is_held(both, e) for e in (*first.nodes, *second.nodes)):
+        return False
+    first.columns = both.columns
+    for e in second.nodes:
+        first.take(e)
+    return True
+
+
+def _is_held(group: Group, e: Node) -> bool:
+    """Whether the node's result is full, or one for each row, or a reduction's that ends loops."""
+    size = math.prod(e.results[0].shape)
+    row = group.columns is not None and size * group.columns == group.size
+    return size == group.size or row or reduction(e) in ("column", "all")
 
 
 def outside(group: Group) -> Iterable[Var]:

@@ -30,7 +30,9 @@ from funct.device import Code, assemble, threads
 from funct.graph import Var
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["Program", "Repeat", "assemble_kernels", "link", "reload"]
+__all__ = [
+    "Program", "Repeat", "assemble_kernels", "kernels_text", "link", "reload",
+]  # fmt: skip
 
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
 
@@ -87,17 +89,22 @@ def assemble_kernels(keys: Sequence[Any]) -> None:
         new = [k for k in dict.fromkeys(keys) if k not in _codes]
         if not new:
             return
-        module = Module()
-        for n, key in enumerate(new):
-            if isinstance(key, Kernel):
-                print_kernel(module, f"kernel{n}", key)
-            elif key[0] == "product":
-                print_product(module, f"kernel{n}", *key[1:])
-            else:
-                print_combine(module, f"kernel{n}", *key[1:])
-        code = assemble(module.text())
+        code = assemble(kernels_text(new))
         for n, key in enumerate(new):
             _codes[key] = code, f"kernel{n}"
+
+
+def kernels_text(keys: Sequence[Any]) -> str:
+    """LLVM text with a function for each kernel: kernel0, kernel1 …"""
+    module = Module()
+    for n, key in enumerate(dict.fromkeys(keys)):
+        if isinstance(key, Kernel):
+            print_kernel(module, f"kernel{n}", key)
+        elif key[0] == "product":
+            print_product(module, f"kernel{n}", *key[1:])
+        else:
+            print_combine(module, f"kernel{n}", *key[1:])
+    return module.text()
 
 
 # The table

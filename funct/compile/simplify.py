@@ -4,6 +4,7 @@
 - `contract` becomes a product of stacks of matrices, between transposes;
 - a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
   of a layer's weights), which adds the same terms in another order;
+- what is one known number is a number, not an array of it, and times 1 is nothing;
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
 The sizes of the graph are numbers. Reads best after `fuse.py`, which knows what loops hold.
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 import numpy as np
 
 from funct.array import Array, asarray
 from funct.compile.fuse import why_not
+from funct.compile.scalars import ELEMENTS
 from funct.core import lookup
 from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
@@ -29,6 +31,11 @@ from funct.source import Site
 __all__ = ["Check", "simplify"]
 
 _DEPTH = 8  # of an expression that is looked into
+
+_ELSEWHERE = frozenset({
+    "reshape", "broadcast_to", "permute_dims", "flip", "stop_gradient", "checkpoint_name",
+})  # fmt: skip
+_FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
 
 
 @attrs.frozen
@@ -51,44 +58,54 @@ class _Rewriting:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.new: dict[Var, Any] = {}  # what a Var is now
+        self.new: dict[Var, Var] = {}  # what a Var is now
         self.nodes: list[Any] = []
         self.constants = dict(graph.constants)
         self.made_by: dict[Var, Node] = {}
+        self.numbers: dict[Var, Any] = {}  # what is the same known number everywhere
+        for v, x in graph.constants:
+            if v.dtype.kind == "f" and math.prod(v.shape) == 1 and v.dtype in ELEMENTS:
+                self.numbers[v] = np.asarray(x.data).reshape(())[()]
         self.checks: list[Check] = []
         self.count = 0
         self.site: Any = None
         self.readers: dict[Var, int] = {}
         for e in graph.nodes:
-            for v in (e.operand,) if isinstance(e, Guard) else e.operands:
-                if isinstance(v, Var):
-                    self.readers[v] = self.readers.get(v, 0) + 1
-        for v in graph.outputs:
-            self.readers[v] = self.readers.get(v, 0) + 1
+            for a in (e.operand,) if isinstance(e, Guard) else e.operands:
+                if isinstance(a, Var):
+                    self.readers[a] = self.readers.get(a, 0) + 1
+        for out in graph.outputs:
+            self.readers[out] = self.readers.get(out, 0) + 1
 
     def run(self) -> tuple[Graph, tuple[Check, ...]]:
         """Rewrite."""
-        for e in self.graph.nodes:
+        for entry in self.graph.nodes:
+            e: Any = entry
             if isinstance(e, Guard):
-                operand = self.new.get(e.operand, e.operand) if e.operand is not None else None
+                operand = self._now(e.operand) if e.operand is not None else None
                 self.nodes.append(attrs.evolve(e, operand=operand))
                 continue
             assert isinstance(e, Node), "calls are inlined"
-            operands = tuple([self.new.get(a, a) if isinstance(a, Var) else a for a in e.operands])
+            operands = tuple([self._now(a) if isinstance(a, Var) else a for a in e.operands])
             if operands != e.operands:
                 e = attrs.evolve(e, operands=operands)
             self.site = e.site
+            e = self._numbered(e)
             found = self._rewritten(e)
             if found is None:
                 self._keep(e)
             else:
                 self.new[e.results[0]] = found
-        outputs = tuple([self.new.get(v, v) for v in self.graph.outputs])
+        outputs = tuple([self._now(v) for v in self.graph.outputs])
         graph = attrs.evolve(
             self.graph, nodes=tuple(self.nodes), outputs=outputs,
             constants=tuple(self.constants.items()),
         )  # fmt: skip
         return graph, tuple(self.checks)
+
+    def _now(self, v: Var) -> Var:
+        """What stands for v."""
+        return self.new.get(v, v)
 
     def _keep(self, e: Node) -> None:
         self.nodes.append(e)
@@ -97,6 +114,13 @@ class _Rewriting:
 
     def _rewritten(self, e: Node) -> Var | None:
         match e.name:
+            case "multiply" | "divide":
+                x, y = e.operands
+                if e.name == "multiply" and not isinstance(x, Var):
+                    x, y = y, x
+                if y.__class__ in (int, float) and y == 1 and _is_whole(x, e):
+                    return x
+                return None
             case "absorb":
                 g, h = e.operands
                 return h if isinstance(h, Var) and self._safe(h, g, 0) else None
@@ -109,6 +133,33 @@ class _Rewriting:
             case "put_along_axis":
                 return self._put_one(e)
         return None
+
+    # Known numbers
+
+    def _numbered(self, e: Node) -> Node:
+        """The node with numbers for operands that are one, and what is known of its result."""
+        if len(e.results) != 1 or not any(v in self.numbers for v in e.operands):
+            return e
+        out = e.results[0]
+        first = e.operands[0]
+        if e.name in _ELSEWHERE and isinstance(first, Var):
+            self.numbers[out] = self.numbers[first]
+            return e
+        if e.name not in _FOLDED or out.dtype.kind != "f":
+            return e
+        known = [self.numbers.get(a) if isinstance(a, Var) else a for a in e.operands]
+        same = all(not isinstance(a, Var) or a.dtype == out.dtype for a in e.operands)
+        if same and all(isinstance(n, np.generic | int | float) for n in known):
+            with np.errstate(all="ignore"):
+                self.numbers[out] = e.primitive.raw(*known)
+            return e
+        operands = list(e.operands)
+        for k, a in enumerate(operands):
+            others = [b for b in operands if isinstance(b, Var) and b is not a]
+            fits = any(b.shape == out.shape and b.dtype == out.dtype for b in others)
+            if isinstance(a, Var) and a in self.numbers and a.dtype == out.dtype and fits:
+                operands[k] = float(self.numbers[a])
+        return attrs.evolve(e, operands=tuple(operands))
 
     # New nodes
 
@@ -287,6 +338,12 @@ class _Rewriting:
         """Where a column has its row's index."""
         columns = self._constant(np.arange(shape[-1], dtype=index.dtype))
         return self._apply("equal", (columns, index), (), shape, bool)
+
+
+def _is_whole(x: Any, e: Node) -> TypeGuard[Var]:
+    """Whether x has the shape and dtype of the node's result."""
+    out = e.results[0]
+    return isinstance(x, Var) and x.shape == out.shape and x.dtype == out.dtype
 
 
 def _is_finite(x: Any) -> bool:

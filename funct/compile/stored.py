@@ -142,9 +142,7 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     for size in head["blobs"]:
         blobs.append(body[start : start + size])
         start += size
-    arrays = [
-        np.frombuffer(blobs[k], np.dtype(d)).reshape(shape) for d, shape, k in head["arrays"]
-    ]
+    arrays = [np.frombuffer(blobs[k], np.dtype(d)).reshape(shape) for d, shape, k in head["arrays"]]
     constants = [x.data for _, x in graph.constants]
 
     def array(ref: Any) -> Any:
