@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.kernels import attention, dense, irregular, mathematics
+from benchmarks.kernels import attention, dense, irregular, mathematics, memory
 from benchmarks.kernels.row import Row, table
 
 __all__ = ["Row", "run", "table"]
 
-FILES = (attention, dense, irregular, mathematics)
+FILES = (attention, dense, irregular, mathematics, memory)
 
 
 def run() -> str:

@@ -82,13 +82,18 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 def _plain(obj: Any) -> Any:
     """A copy of an ndarray of a dtype that arrays have, or of a list of floats; else None."""
     if obj.__class__ is np.ndarray:
+        if obj.nbytes >= LARGE:
+            serve(obj.nbytes)
         return obj.copy("K") if obj.dtype in DTYPES else None
     if obj.__class__ is not list:
         return None
     for v in obj:
         if v.__class__ is not float:
             return None
-    return np.array(obj)
+    data = np.array(obj)
+    if data.nbytes >= LARGE:
+        serve(data.nbytes)
+    return data
 
 
 def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:

@@ -30,7 +30,8 @@ from funct.ops.families import wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
-    "lifted", "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+    "lifted", "linspace", "meshgrid", "ones", "ones_like", "served", "tril", "triu", "zeros",
+    "zeros_like",
 ]  # fmt: skip
 
 
@@ -69,12 +70,16 @@ def lifted(x: Any, shape: Any) -> Any:
     return x
 
 
+def served(x: Any) -> Any:
+    """x; if it is large, results that follow come from the allocator of `funct.device`."""
+    if x.__class__ is Array and x.data.nbytes >= LARGE:
+        serve(x.data.nbytes)
+    return x
+
+
 def _spread(name: str, value: Any, shape: Any) -> Any:
     try:
-        found = ops.broadcast_to(lifted(value, shape), shape)
-        if found.__class__ is Array and found.data.nbytes >= LARGE:
-            serve(found.data.nbytes)
-        return found
+        return served(ops.broadcast_to(lifted(value, shape), shape))
     except FunctError:
         raise
     except ValueError as error:

@@ -11,7 +11,7 @@ import numpy as np
 from funct import ops
 from funct.array import argsort, asarray, iinfo
 from funct.array.axes import normal_axis, normal_shape
-from funct.array.creation import lifted
+from funct.array.creation import lifted, served
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import random_bits as kernels
@@ -52,7 +52,7 @@ def fold_in(key: Any, data: Any) -> Any:
 
 
 def _words(key: Any, shape: Any, width: int) -> Any:
-    return ops.random_bits(lifted(key, shape), shape, width)
+    return served(ops.random_bits(lifted(key, shape), shape, width))
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -74,7 +74,7 @@ def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Uniform on [0, 1): the high bits as an integer, scaled exactly."""
     shape = normal_shape(f"random.{name}", shape)
-    return ops.random_unit(lifted(key, shape), shape, dtype)
+    return served(ops.random_unit(lifted(key, shape), shape, dtype))
 
 
 def uniform(
@@ -101,7 +101,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard normal, by inversion of its distribution function: one word gives one number."""
     dtype = float_dtype("normal", dtype)
     shape = normal_shape("random.normal", shape)
-    return ops.random_normal(lifted(key, shape), shape, dtype)
+    return served(ops.random_normal(lifted(key, shape), shape, dtype))
 
 
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:

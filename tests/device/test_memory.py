@@ -1,5 +1,6 @@
 """Buffers of arrays: never lent twice while anybody looks, counted, limited, reported, drawn."""
 
+import contextvars
 import ctypes
 import gc
 import json
@@ -19,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import funct as ft
 import funct.array as xp
+from funct import optim
 from funct.device import memory
 from funct.device.memory.front import LEAST, set_handler
 from funct.errors import AllocationError, ArgumentError, FunctError
@@ -214,6 +216,26 @@ def test_large_arrays_of_funct_come_from_the_pool_by_themselves():
         "assert ft.device.memory_stats()['allocation.all.current'] == 1\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+MAKERS = (
+    "xp.asarray(np.ones(N))", "xp.asarray(np.ones(N), copy=False)", "xp.asarray([1.0] * N)",
+    "xp.asarray(np.ones(N), dtype=xp.float32)", "xp.from_dlpack(np.ones(N))", "xp.ones(N)",
+    "xp.zeros((4, N))", "xp.full(N, 2.0)", "xp.empty(N)", "xp.arange(N)", "xp.linspace(0, 1, N)",
+    "xp.eye(1000)", "xp.ones_like(xp.broadcast_to(xp.asarray(1.0), (N,)))",
+    "ft.random.normal(ft.random.key(0), (N,))", "ft.random.uniform(ft.random.key(0), (N,))",
+    "ft.random.bits(ft.random.key(0), (N,))", "optim.adam().init(xp.ones(N))",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_whatever_makes_a_large_array_asks_for_the_pool(maker):
+    def run():
+        before = np._core.multiarray.get_handler_name()
+        eval(maker, {"np": np, "xp": xp, "ft": ft, "optim": optim, "N": 1 << 19})
+        return before, np._core.multiarray.get_handler_name()
+
+    assert contextvars.Context().run(run) == ("default_allocator", "funct")
 
 
 def test_somebody_elses_handler_stays():

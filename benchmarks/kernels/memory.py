@@ -1,0 +1,87 @@
+"""New results as large as memory traffic, and updates of all parameters of a model, in GB/s.
+
+"into": NumPy into a buffer that exists, the floor of what a new result can cost. NumPy's own rows
+run in an empty context, where its own allocator serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextvars import Context
+from typing import Any
+
+import numpy as np
+
+import funct.array as xp
+from benchmarks.kernels.row import Row
+from benchmarks.peers import optional
+from funct import optim
+
+TITLE = "memory and updates, one thread [GB/s]"
+SIZES = (64 << 20, 4 << 20)  # bytes of a result
+WIDTH, LAYERS = 256, 4
+
+
+def rows() -> Iterator[Row]:
+    """Every row."""
+    for size in SIZES:
+        yield _added(size)
+    yield from _updates([s for _ in range(LAYERS) for s in _layer(WIDTH)])
+
+
+def _layer(d: int) -> list[tuple[int, ...]]:
+    """Parameters of one layer of a transformer."""
+    return [
+        (d,), (d,), (3 * d, d), (3 * d,), (d, d), (d,), (d,), (d,), (4 * d, d), (4 * d,),
+        (d, 4 * d), (d,),
+    ]  # fmt: skip
+
+
+def _added(size: int) -> Row:
+    a, b = (np.ones(size // 4, np.float32) for _ in range(2))
+    x, y, out = xp.asarray(a), xp.asarray(b), np.empty_like(a)
+    empty = Context()
+    peers: dict[str, Callable[[], object]] = {
+        "into": lambda: np.add(a, b, out=out),
+        "numpy": lambda: empty.run(np.add, a, b),
+    }
+    torch: Any = optional("torch")
+    if torch is not None:
+        s, t = torch.from_numpy(a), torch.from_numpy(b)
+        peers["torch"] = lambda: s + t
+    return Row(f"a + b, a new result of {size >> 20} MiB", 3 * size, lambda: x + y, peers)
+
+
+def _updates(shapes: list[tuple[int, ...]]) -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    raw = [[rng.standard_normal(s).astype(np.float32) for s in shapes] for _ in range(2)]
+    params, grads = [[xp.asarray(a) for a in column] for column in raw]
+    size = sum([a.nbytes for a in raw[0]])
+    torch: Any = optional("torch")
+    label = f"{size >> 22}M parameters in {len(shapes)} arrays"
+    kinds = {
+        "adam": (optim.adam(1e-3), lambda t, p: t.optim.Adam(p, lr=1e-3, fused=True), 7),
+        "sgd, momentum": (
+            optim.sgd(1e-3, momentum=0.9),
+            lambda t, p: t.optim.SGD(p, lr=1e-3, momentum=0.9, fused=True),
+            5,
+        ),
+    }
+    for name, (opt, theirs, columns) in kinds.items():
+        held = [params, opt.init(params)]
+
+        def step(opt: Any = opt, held: list[Any] = held) -> None:
+            held[:] = opt.step(held[0], grads, held[1])[:2]
+
+        peers: dict[str, Callable[[], object]] = {}
+        if torch is not None:
+            tensors = [torch.tensor(a, requires_grad=True) for a in raw[0]]
+            for tensor, g in zip(tensors, raw[1]):
+                tensor.grad = torch.from_numpy(g)
+            peers["torch fused"] = theirs(torch, tensors).step
+        yield Row(f"{name}, {label}", columns * size, step, peers)
+    norm: dict[str, Callable[[], object]] = {}
+    if torch is not None:
+        gs = [torch.from_numpy(g) for g in raw[1]]
+        norm["torch"] = lambda: torch.nn.utils.get_total_norm(gs)
+    yield Row(f"norm, {label}", size, lambda: optim.global_norm(grads), norm)
