@@ -1,8 +1,8 @@
 """What the rules of branches and loops do to the graphs inside them.
 
 Note [Halves]: the reverse rule captures a body together with its pull as one graph, and cuts it
-where the cotangents come in, as `Executable` does. What the backward half needs and can have from
-values that it is given anyway, or by moving elements, is computed again; only the rest is kept.
+where the cotangents come in (`partition`). What the backward half can have from values that it is
+given anyway is computed again, and so is what is cheap; of the rest the fewest bytes are kept.
 
 Note [Sizes in bodies]: under jit a body may have symbolic sizes, those of the capture around it,
 which is asked when a decision is taken on one. Once made, a body reads the symbols off its own
@@ -37,6 +37,7 @@ from funct.graph import (
 )  # fmt: skip
 from funct.graph.capture import capture
 from funct.transforms.forward import jvp
+from funct.transforms.partition import partition
 from funct.transforms.reverse import zero_like
 from funct.transforms.vjp import vjp
 from funct.transforms.vmap import Batch, BatchTracer, whole
@@ -53,9 +54,6 @@ Flat = tuple[Any, ...]
 Avals = tuple[ShapeDtype, ...]
 
 _NAMES = re.compile(r"[A-Za-z_]\w*")
-
-# ops that only move elements: cheaper to do again than to keep what they give
-_MOVES = frozenset({"reshape", "broadcast_to", "permute_dims", "slice_", "flip", "windows"})
 
 
 def aval_of(x: Any) -> ShapeDtype:
@@ -339,13 +337,14 @@ def halves(
     mine: Flags,
     out_flags: Flags,
     ready: Flags,
-    again: Callable[[Node | Call], Any] = lambda e: e.name in _MOVES,
+    again: Callable[[Node | Call], Any] | None = None,
     fixed: Flags | None = None,
 ) -> Halves:
     """Both halves of a body's reverse rule.
 
     ready: the inputs that the backward half is given. fixed: those that are equal in every step;
-    what depends on them alone is computed again, and so is what `again` says.
+    what depends on them alone is computed again, and so is what `again` says; where that is not
+    given, what is kept are the fewest bytes.
     """
     n_in, n_out = len(graph.inputs), len(graph.outputs)
     avals = [v.aval for v in graph.inputs]
@@ -358,31 +357,22 @@ def halves(
         return [*found, *pull.adjoint(full)]  # the engine's convention, whatever the user's
 
     both = regraph(joint, [*avals, *chosen(outs, out_flags)])
-    inputs, cts = both.inputs[:n_in], both.inputs[n_in:]
     entries = [e for e in both.nodes if not isinstance(e, Guard)]
-    later = _dependents(entries, cts)
+    inputs = both.inputs[:n_in]
     varying = _dependents(entries, chosen(inputs, [not f for f in fixed or (False,) * n_in]))
-    known = {*chosen(inputs, ready), *[v for v, _ in both.constants], *cts}
-    wanted = {v for v in both.outputs[n_out:] if v not in known}
-    late: list[Node | Call] = []
-    for e in reversed(entries):
-        if wanted.isdisjoint(e.results):
-            continue
-        if not later.isdisjoint(e.results) or varying.isdisjoint(e.results) or again(e):
-            late.append(e)
-            wanted.difference_update(e.results)
-            wanted.update(v for v in _reads(e) if v not in known)
-    residuals = [v for v in _in_order(both) if v in wanted]
+
+    def decided(e: Node | Call) -> bool | None:
+        if varying.isdisjoint(e.results):
+            return True
+        return None if again is None else bool(again(e))
+
+    cut = partition(both, n_in, n_out, given=ready, again=decided)
+    uses = tuple([k for k, v in enumerate(inputs) if ready[k] and v in cut.residuals])
+    there = [inputs[k] for k in uses]
+    residuals = [v for v in cut.residuals if v not in there]
     made = {v: e for e in entries for v in e.results}
-    read = {v for e in late for v in _reads(e)} | set(both.outputs[n_out:])
-    uses = tuple([k for k, v in enumerate(inputs) if ready[k] and v in read])
-    forward = attrs.evolve(both, inputs=inputs, outputs=(*both.outputs[:n_out], *residuals))
-    backward = attrs.evolve(
-        both,
-        inputs=(*[inputs[k] for k in uses], *residuals, *cts),
-        nodes=tuple(late[::-1]),
-        outputs=both.outputs[n_out:],
-    )
+    forward = attrs.evolve(cut.forward, outputs=(*cut.forward.outputs[:n_out], *residuals))
+    backward = attrs.evolve(cut.backward, inputs=(*there, *residuals, *both.inputs[n_in:]))
     return Halves(
         check(with_symbols(eliminate_dead(forward))),
         check(with_symbols(eliminate_dead(backward))),
@@ -398,9 +388,3 @@ def _dependents(entries: Sequence[Node | Call], roots: Sequence[Var]) -> set[Var
         if not live.isdisjoint(_reads(e)):
             live.update(e.results)
     return live
-
-
-def _in_order(graph: Graph) -> list[Var]:
-    """Every Var, in the order of definition: the residuals' order is the same in every process."""
-    made = [v for e in graph.nodes if not isinstance(e, Guard) for v in e.results]
-    return [*graph.inputs, *made]

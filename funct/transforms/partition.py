@@ -13,7 +13,7 @@ is that of the min-cut partitioner of PyTorch's AOTAutograd.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -49,15 +49,25 @@ class Halves:
     undecided: bool
 
 
-def partition(joint: Graph, n_in: int, n_out: int, *, budget: float = 1.0) -> Halves:
+def partition(
+    joint: Graph,
+    n_in: int,
+    n_out: int,
+    *,
+    budget: float = 1.0,
+    given: Sequence[bool] | None = None,
+    again: Callable[[Entry], bool | None] = lambda e: None,
+) -> Halves:
     """Forward and backward halves with the fewest kept bytes.
 
     Args: joint: inputs are n_in values and then cotangents; outputs are n_out results and then
     gradients. budget: 1 makes cheap values again; below, no more than this part of the bytes that
-    are kept then is kept, as far as that can be done; 0 keeps inputs alone.
+    are kept then is kept, as far as that can be done; 0 keeps inputs alone. given: which inputs the
+    backward half has anyway; None: all of them, and the results. again: whether what an entry gives
+    is made again and never kept (True), or kept where it is needed (False); None: as bytes say.
     """
     joint = eliminate_dead(share_common(joint))
-    split = _Split(joint, n_in, n_out)
+    split = _Split(joint, n_in, n_out, given, again)
     kept = split.cut(frozenset())
     if budget < 1.0:
         kept = split.within(budget, kept)
@@ -67,12 +77,22 @@ def partition(joint: Graph, n_in: int, n_out: int, *, budget: float = 1.0) -> Ha
 class _Split:
     """A joint graph and what is known of its values."""
 
-    def __init__(self, joint: Graph, n_in: int, n_out: int) -> None:
+    def __init__(
+        self,
+        joint: Graph,
+        n_in: int,
+        n_out: int,
+        given: Sequence[bool] | None,
+        rule: Callable[[Entry], bool | None],
+    ) -> None:
         self.joint = joint
+        self.rule = rule
         self.inputs = joint.inputs[:n_in]
         self.cts = joint.inputs[n_in:]
         self.results = joint.outputs[:n_out]
         self.gradients = joint.outputs[n_out:]
+        there = self.inputs if given is None else [v for v, g in zip(self.inputs, given) if g]
+        self.free = {*there, *(self.results if given is None else ())}
         self.entries = [e for e in joint.nodes if not isinstance(e, Guard)]
         self.maker: dict[Var, Entry] = {v: e for e in self.entries for v in e.results}
         self.constants = {v for v, _ in joint.constants}
@@ -87,7 +107,10 @@ class _Split:
     def again(self, v: Var, let_go: frozenset[Var]) -> Entry | None:
         """The entry that may make a value again; None where the value is kept or given."""
         e = self.maker.get(v)
-        return e if e is not None and (_cheap(e) or v in let_go) else None
+        if e is None:
+            return None
+        said = self.rule(e)
+        return e if (_cheap(e) or v in let_go if said is None else said) else None
 
     def cut(self, let_go: frozenset[Var]) -> list[Var]:
         """The values to keep: a minimal cut between what is there and what is wanted."""
@@ -105,11 +128,12 @@ class _Split:
             )
         flow = _Flow(2 * len(number) + 2)
         source, sink = 2 * len(number), 2 * len(number) + 1
-        free = {*self.inputs, *self.results}  # they are there whether or not they are kept
         for v, k in number.items():
-            price = 1 if v in free else _bytes(v) * min(_FAR ** far[v], 1e4)
-            flow.connect(2 * k, 2 * k + 1, int(price) + 1)
             e = self.again(v, let_go)
+            price = 1 if v in self.free else _bytes(v) * min(_FAR ** far[v], 1e4)
+            if e is not None and self.rule(e):
+                price = _INFINITE - 1
+            flow.connect(2 * k, 2 * k + 1, int(price) + 1)
             if e is None:
                 flow.connect(source, 2 * k, _INFINITE)
             for u in e.reads if e else ():
@@ -124,10 +148,9 @@ class _Split:
         """A cut that keeps at most that part of the bytes: more and more dear values are let go,
         those with the most bytes for their work first.
         """
-        free = {*self.inputs, *self.results}
 
         def total(found: Iterable[Var]) -> int:
-            return sum(_bytes(v) for v in found if v not in free)
+            return sum(_bytes(v) for v in found if v not in self.free)
 
         allowed = budget * total(kept)
         dear = [

@@ -134,9 +134,10 @@ def stacked(graph: Graph) -> int:
 def test_loops_keep_carries_alone() -> None:
     """A checkpointed body keeps √n carries of n steps, and fewer if its block is one again."""
     n, d, side = 64, 5, 8
+    w = xp.asarray(np.linspace(-0.5, 0.5, d * d).reshape(d, d))
 
     def step(c: Any, _: Any) -> Any:
-        return xp.sin(xp.exp(xp.sin(xp.tanh(c) * 0.3))) * c, None
+        return xp.sin(w @ xp.exp(w @ xp.tanh(c) * 0.3)) * c, None
 
     def plain(f: Any) -> Any:
         return lambda x: xp.sum(ft.scan(f, x, length=n)[0])

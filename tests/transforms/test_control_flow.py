@@ -512,7 +512,7 @@ def test_a_loop_is_not_unrolled(wrap: Any) -> None:
                 lambda s: s[1] < n, lambda s: (xp.sin(s[0]) * x, s[1] + 1), (x, 0)
             )[0]
 
-        x = arr([0.1, 0.2]) if wrap(xp.sin).__name__ == "vmap(gradient)" else arr(0.1)
+        x = arr([0.1, 0.2]) if wrap(xp.sin).__name__.startswith("vmap") else arr(0.1)
         a, b, c = (entries(ft.make_graph(wrap(f))(x)) for f in (by_scan, by_fori, by_while))
         return a, b, c
 
