@@ -372,7 +372,17 @@ def halves(
     residuals = [v for v in cut.residuals if v not in there]
     made = {v: e for e in entries for v in e.results}
     forward = attrs.evolve(cut.forward, outputs=(*cut.forward.outputs[:n_out], *residuals))
-    backward = attrs.evolve(cut.backward, inputs=(*there, *residuals, *both.inputs[n_in:]))
+    place = {v: k for k, e in enumerate(entries) for v in e.results}
+
+    def order(e: Any) -> int:
+        """That of the user's program: its own op is the first to fail, not a derivative of it."""
+        return max([place.get(v, -1) for v in e.results or e.reads], default=-1)
+
+    backward = attrs.evolve(
+        cut.backward,
+        nodes=tuple(sorted(cut.backward.nodes, key=order)),
+        inputs=(*there, *residuals, *both.inputs[n_in:]),
+    )
     return Halves(
         check(with_symbols(eliminate_dead(forward))),
         check(with_symbols(eliminate_dead(backward))),
