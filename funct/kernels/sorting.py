@@ -38,7 +38,7 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     if n < _SHORT or not pays(x):
         return plain_argsort(x, axis, descending)
     last = axis == x.ndim - 1
-    rows = flat(x if last else np.moveaxis(x, axis, -1))
+    rows = flat(x if last else x.swapaxes(axis, -1))
     y = np.empty(rows.shape, np.int64)
     ends = np.empty(2, np.uint64)
     cpu.span(rows, ends, rows.size)
@@ -50,7 +50,7 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     for kept in dict.fromkeys((min(bits, enough, 64 - low), min(bits, 64 - low))):
         sizes = rows.size // n, n, low, bits - kept, -(-kept // digit)
         if not cpu.argsort[digit](rows, y, *scratch, *sizes, descending, kept < bits):
-            return y if last else np.moveaxis(y, -1, axis)
+            return y if last else y.swapaxes(axis, -1)
     return plain_argsort(x, axis, descending)
 
 
@@ -97,12 +97,12 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
     if k == 0 or not pays(x):
         return plain_top_k(x, axis, k)
     if k <= _FEW:
-        rows = np.moveaxis(x, axis, -1)
+        rows = x.swapaxes(axis, -1)
         lead = rows.shape[:-1]
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
         kept = values.view(np.uint8) if x.dtype == bool else values
         cpu.top_k(flat(rows), kept, places, prod(lead), n, k)
-        return np.moveaxis(values, -1, axis), np.moveaxis(places, -1, axis)
+        return values.swapaxes(axis, -1), places.swapaxes(axis, -1)
     if x.ndim == 1 and k * _SPARSE <= n:
         return _by_partition(x, k)
     at = argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)]
