@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from funct.compile.loops import Constant, Kernel, Load, Op, Reduce, available
@@ -114,8 +113,16 @@ class _Printer:
 
     def row(self, n: int) -> Value:
         """A value that the whole row shares, as a scalar."""
-        if n not in self.rows:
-            self.rows[n] = self._row_value(n)
+        stack = [n]
+        while stack:  # chains may be longer than Python's stack
+            v = self.k.values[stack[-1]]
+            missing = [o for o in v.operands if o not in self.rows] if isinstance(v, Op) else []
+            if missing:
+                stack += missing
+                continue
+            m = stack.pop()
+            if m not in self.rows:
+                self.rows[m] = self._row_value(m)
         return self.rows[n]
 
     def _row_value(self, n: int) -> Value:
@@ -126,7 +133,7 @@ class _Printer:
             case Load():
                 return self._read(v.element, self.base[v.access], 1, None)
             case Op():
-                return self._apply(v, [self.row(o) for o in v.operands])
+                return self._apply(v, [self.rows[o] for o in v.operands])
         raise AssertionError("a reduction is known once its pass is over")
 
     def _store_row(self, n: int, a: int) -> None:
@@ -191,13 +198,13 @@ class _Printer:
             out = list(carried)
             for q in range(unroll):
                 at = f.add(column, q * self.lanes) if q else column
-                self._step(p, roots, sums, at, None, out, q * len(sums))
+                self._step(p, roots, sums, needed, at, None, out, q * len(sums))
             return out
 
         def masked(column: Value, carried: list[Value]) -> list[Value]:
             out = list(carried)
             mask = f.first_lanes(self.lanes, stop - column)
-            self._step(p, roots, sums, column, mask, out, 0)
+            self._step(p, roots, sums, needed, column, mask, out, 0)
             return out
 
         if k.even:
@@ -263,6 +270,7 @@ class _Printer:
         p: int,
         roots: list[int],
         sums: list[int],
+        needed: list[int],
         column: Value,
         mask: Value | None,
         carried: list[Value],
@@ -271,18 +279,14 @@ class _Printer:
         """One vector of columns."""
         f, k = self.f, self.k
         memo: dict[int, Value] = {}
-
-        def full(n: int) -> Value:
-            if n not in memo:
-                memo[n] = self._full(n, p, column, mask, full)
-            return memo[n]
-
+        for n in needed:  # operands stand before what is made of them
+            memo[n] = self._full(n, p, column, mask, memo)
         for n in roots:
             v = k.values[n]
             if not isinstance(v, Reduce):
-                self._write(full(n), self._address(self.stored[n], column), mask)
+                self._write(memo[n], self._address(self.stored[n], column), mask)
                 continue
-            x = self._convert(full(v.operand), v.element)
+            x = self._convert(memo[v.operand], v.element)
             if v.over == "column":
                 address = f.at(self.partial[n], column, _memory(v.element))
                 held = self._read(v.element, address, self.lanes, mask)
@@ -294,7 +298,7 @@ class _Printer:
             carried[at] = _combine(f, v.how, carried[at], x)
 
     def _full(
-        self, n: int, p: int, column: Value, mask: Value | None, full: Callable[[int], Value]
+        self, n: int, p: int, column: Value, mask: Value | None, memo: dict[int, Value]
     ) -> Value:
         f, v = self.f, self.k.values[n]
         if v.kind == "row":
@@ -311,7 +315,7 @@ class _Printer:
             else:
                 address = self._address(self.stored[n], column)
             return self._read(v.element, address, self.lanes, mask)
-        x = self._apply(v, [full(o) for o in v.operands])
+        x = self._apply(v, [memo[o] for o in v.operands])
         if n in self.kept:
             self._write(x, f.at(self.room[n], column, _memory(v.element)), mask)
         return x

@@ -260,3 +260,17 @@ def test_decisions_are_taken_with_the_bits_of_eager() -> None:
 
     x = xp.asarray(np.random.default_rng(0).normal(size=1 << 16))
     laws.same(ft.jit(f)(x), f(x))
+
+
+def test_long_chains_are_printed() -> None:
+    """A thousand ops on one array: groups as long as they may be, printed without recursion."""
+
+    def f(x: Any) -> Any:
+        y, s = x, xp.sum(x, axis=1, keepdims=True)
+        for k in range(300):
+            y = xp.maximum(y * 0.5 + x, y) - 0.25
+            s = s * 0.99 + k
+        return y + s
+
+    x = np.random.default_rng(0).normal(size=(3, 40))
+    np.testing.assert_allclose(compiled(f, x).run(x)[0], eager(f, x), rtol=1e-12)
