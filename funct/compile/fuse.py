@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 
 from funct.compile.loops import How, Over
-from funct.compile.scalars import ELEMENTS, is_exact, unsupported
+from funct.compile.scalars import ELEMENTS, is_exact, printing, unsupported
 from funct.compile.views import VIEWS, View, dense, through
 from funct.graph import Graph, Guard, Node, Var
 
@@ -31,9 +31,13 @@ REDUCTIONS: dict[str, How] = {
     "any": "any", "all": "all",
 }  # fmt: skip
 
-_MOST_NODES = 400  # in one group: code of one block is made in more than linear time
+_MOST_COST = 600  # of one group, in additions: code of one block is made in more than linear time
 _FLAT_ROW = 8192  # a reduction of everything is along one row up to here
 _ORDERED = frozenset({"reshape", "broadcast_to", "stop_gradient", "checkpoint_name"})
+
+
+def _cost(nodes: Sequence[Node]) -> int:
+    return sum([1 if (p := printing(e)) is None else p.cost for e in nodes])
 
 
 class Group:
@@ -217,7 +221,7 @@ class _Walk:
             return False
         group = here[0].group
         assert group is not None
-        if (e.name in VIEWS and e.name not in _ORDERED) or len(group.nodes) >= _MOST_NODES:
+        if (e.name in VIEWS and e.name not in _ORDERED) or _cost(group.nodes) >= _MOST_COST:
             return False
         before = group.size, group.columns
         if self._fits(group, e, here):
@@ -235,7 +239,7 @@ class _Walk:
             for u in self.uses.get(v, ()) if isinstance(v, Var) else ():
                 group = u.group
                 assert isinstance(v, Var)
-                if group is None or u.place < before or len(group.nodes) >= _MOST_NODES:
+                if group is None or u.place < before or _cost(group.nodes) >= _MOST_COST:
                     continue
                 had = group.size, group.columns
                 if group.is_full(v) and self._fits(group, e, []):
@@ -364,7 +368,7 @@ def _take_over(first: Group, second: Group, views: dict[Var, View]) -> bool:
     """Make the members of a group members of an earlier one that makes what they read, if all of
     that is known where it is read.
     """
-    if first.size != second.size or len(first.nodes) + len(second.nodes) > _MOST_NODES:
+    if first.size != second.size or _cost(first.nodes) + _cost(second.nodes) > _MOST_COST:
         return False
     if first.columns is not None and second.columns not in (None, first.columns):
         return False

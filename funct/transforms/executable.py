@@ -53,7 +53,7 @@ class Executable:
     @staticmethod
     def simplified(graph: Graph, guards: bool = True) -> Graph:
         """The graph that is compiled."""
-        whole = share_common(simplify(fold_constants(check(graph))))
+        whole = share_common(simplify(fold_constants(graph)))
         return check(eliminate_dead(whole, guards=guards))
 
     def __call__(self, *leaves: Any) -> Any:

@@ -21,7 +21,7 @@ from numpy import ndarray
 
 from funct import tree as pytree
 from funct.array import Array
-from funct.compile import MISS
+from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, RecursionLimitError, TransformError
 from funct.events import tell
 from funct.graph import Graph
@@ -433,9 +433,20 @@ class Compiled:
         """The graph that serves these arguments."""
         return self.lower(*args, **kwargs).graph
 
-    def show(self, *args: Any, **kwargs: Any) -> str:
-        """The graph that serves these arguments, as readable Python."""
-        return str(self.graph(*args, **kwargs))
+    def show(self, *args: Any, form: str = "graph", **kwargs: Any) -> str:
+        """What serves these arguments, for people.
+
+        Args: form: "graph": readable Python; "loops": the function that a call runs and the loops
+        of its kernels, as readable Python; "llvm" and "assembly": the kernels' code.
+        """
+        if form not in _FORMS:
+            raise ArgumentError(f"show: form must be one of {', '.join(_FORMS)}, got {form!r}")
+        return _FORMS[form](self.graph(*args, **kwargs))
+
+
+_FORMS: dict[str, Callable[[Graph], str]] = {
+    "graph": str, "loops": show_loops, "llvm": show_llvm, "assembly": show_assembly,
+}  # fmt: skip
 
 
 def _as_tuple(what: str, x: Any, kind: type) -> tuple[Any, ...]:

@@ -171,3 +171,15 @@ def test_many_processes_at_once(folder: Path) -> None:
     assert {out for out, _ in outs} == {last}
     assert told.count(": loaded") == 3, "the function and both halves of its derivative"
     assert "made" not in told
+
+
+def test_long_chains_compile() -> None:
+    """Two thousand cheap ops in a row: no recursion, and as many kernels as their work asks for."""
+
+    def f(x: Any) -> Any:
+        for k in range(1000):
+            x = xp.maximum(x * 0.999 + 0.001, -x) if k % 50 else xp.sin(x)
+        return x
+
+    x = data(300)
+    laws.close(ft.jit(f)(x), f(x), 1e-5, 1e-5)

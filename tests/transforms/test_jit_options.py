@@ -371,3 +371,15 @@ def test_segments_do_what_eager_does() -> None:
     full = ft.jit(f, fullgraph=True)
     with pytest.raises(errors.TransformError, match="took 8 paths for one signature"):
         [full(x, arr(float(k))) for k in range(10)]
+
+
+def test_show_has_every_form() -> None:
+    """The graph, its loops, LLVM's text and assembly."""
+    f = ft.jit(lambda x: xp.sum(xp.exp(x) * 2.0, axis=1))
+    x = xp.ones((256, 256), dtype=xp.float32)
+    assert f.show(x).startswith("def graph(x0: float32[256, 256]):")
+    assert "for j in columns:" in f.show(x, form="loops")
+    assert "define void @kernel0(" in f.show(x, form="llvm")
+    assert "kernel0:" in f.show(x, form="assembly")
+    with pytest.raises(errors.ArgumentError, match="form must be one of graph, loops"):
+        f.show(x, form="pictures")
