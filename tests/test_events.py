@@ -43,6 +43,8 @@ def test_the_variable_turns_stages_on() -> None:
 
 def test_programs_may_listen_by_logging(caplog: Any) -> None:
     """The stages are loggers of the standard library; texts are made only for listeners."""
+    # other libraries' logging.config calls turn off whatever loggers they find
+    logging.getLogger("funct.graph").disabled = False
     with caplog.at_level(logging.DEBUG, logger="funct.graph"):
         assert events.listening("graph")
         ft.jit(xp.cos)(xp.ones(2))

@@ -496,8 +496,12 @@ def entries(graph: Graph) -> int:
     return len(graph.nodes) + sum(inner)
 
 
-@pytest.mark.parametrize("wrap", [lambda f: f, ft.grad, lambda f: ft.vmap(ft.grad(f))])
-def test_a_loop_is_not_unrolled(wrap: Any) -> None:
+@pytest.mark.parametrize(
+    ("wrap", "start"),
+    [(lambda f: f, 0.1), (ft.grad, 0.1), (lambda f: ft.vmap(ft.grad(f)), [0.1, 0.2])],
+    ids=["plain", "grad", "vmap(grad)"],
+)
+def test_a_loop_is_not_unrolled(wrap: Any, start: Any) -> None:
     """The graph of 3 steps and of 3000 are of one size, derivatives and batches included."""
 
     def sizes(n: int) -> tuple[int, int, int]:
