@@ -37,7 +37,7 @@ class Row:
     """One kernel.
 
     place: "module:function". dtypes: NumPy's or ml_dtypes' names; () is any. needs: LLVM's names of
-    features of the processor ("avx2"), "llvm" where code is made at run time, "numba". least: the
+    features of the processor ("avx2"), "llvm" where code is made at run time. least: the
     work, in units of the name's own, from which on it pays.
     """
 
@@ -110,10 +110,7 @@ def _load(place: str) -> Implementation:
 @functools.cache
 def available() -> frozenset[str]:
     """What rows may need and this process has. LLVM is loaded to know the processor."""
-    found = {n for n in ("numba",) if importlib.util.find_spec(n)}
-    if importlib.util.find_spec("llvmlite"):
-        found |= {"llvm", *host().features}
-    return frozenset(found)
+    return frozenset({"llvm", *host().features} if importlib.util.find_spec("llvmlite") else ())
 
 
 @contextmanager

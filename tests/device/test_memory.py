@@ -268,6 +268,7 @@ def test_arrays_may_outlive_everything_else():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")  # JAX says so of itself
 def test_a_forked_child_has_its_own_copy():
     x = np.full(1 << 18, 5.0)
     child = os.fork()

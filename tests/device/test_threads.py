@@ -157,6 +157,7 @@ def _child():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")  # JAX says so of itself
 def test_a_forked_child_has_a_pool_of_its_own():
     with ft.config.using(threads=2):
         run("marks", 100)
@@ -169,6 +170,7 @@ def test_a_forked_child_has_a_pool_of_its_own():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")  # JAX says so of itself
 def test_a_child_forked_in_the_middle_of_a_job_computes():
     with ft.config.using(threads=2):
         job = threading.Thread(target=_long)

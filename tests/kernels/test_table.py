@@ -25,11 +25,11 @@ def test_a_row_is_there_and_takes_what_the_plain_one_takes(row):
 def rows(monkeypatch):
     made = (
         Row("twice", f"{__name__}:of_wide", ("float32",), ("llvm", "avx1024")),
-        Row("twice", f"{__name__}:of_numba", ("float32",), ("numba",), least=100),
+        Row("twice", f"{__name__}:of_narrow", ("float32",), ("sse2",), least=100),
         Row("twice", f"{__name__}:plain"),
     )
     monkeypatch.setattr(table, "ROWS", made)
-    loaded = {"of_wide": of_wide, "of_numba": of_numba, "plain": plain}
+    loaded = {"of_wide": of_wide, "of_narrow": of_narrow, "plain": plain}
     monkeypatch.setattr(table, "_load", lambda place: loaded[place.split(":")[1]])
     table._candidates.cache_clear()
     yield
@@ -40,8 +40,8 @@ def of_wide(x):
     return "wide"
 
 
-def of_numba(x):
-    return NotImplemented if x is None else "numba"
+def of_narrow(x):
+    return NotImplemented if x is None else "sse2"
 
 
 def plain(x):
@@ -50,10 +50,10 @@ def plain(x):
 
 @pytest.mark.parametrize(
     ("dtype", "work", "expected"),
-    [(np.float32, 100, of_numba), (np.float32, 99, plain), (np.float64, 100, plain)],
+    [(np.float32, 100, of_narrow), (np.float32, 99, plain), (np.float64, 100, plain)],
 )
 def test_the_first_row_that_fits_is_chosen(rows, monkeypatch, dtype, work, expected):
-    monkeypatch.setattr(table, "available", lambda: frozenset({"numba", "llvm", "avx2"}))
+    monkeypatch.setattr(table, "available", lambda: frozenset({"sse2", "llvm", "avx2"}))
     assert table.find("twice", np.dtype(dtype), work) is expected
 
 
@@ -63,17 +63,17 @@ def test_the_plain_row_is_chosen_where_nothing_else_is_there(rows, monkeypatch):
 
 
 def test_less_may_be_pretended(rows, monkeypatch):
-    monkeypatch.setattr(table, "available", lambda: frozenset({"numba"}))
+    monkeypatch.setattr(table, "available", lambda: frozenset({"sse2"}))
     with table.restricted():
         assert table.find("twice", F32) is plain
-    with table.restricted("numba"):
-        assert table.find("twice", F32) is of_numba
+    with table.restricted("sse2"):
+        assert table.find("twice", F32) is of_narrow
 
 
 def test_a_row_may_pass_a_case_on(rows, monkeypatch):
-    monkeypatch.setattr(table, "available", lambda: frozenset({"numba"}))
+    monkeypatch.setattr(table, "available", lambda: frozenset({"sse2"}))
     assert table.call("twice", F32, 100, None) == "plain"
-    assert table.call("twice", F32, 100, 1) == "numba"
+    assert table.call("twice", F32, 100, 1) == "sse2"
 
 
 def test_an_unknown_name_is_an_error():
