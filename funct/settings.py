@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any, Literal
 
 import attrs
@@ -38,7 +37,8 @@ def cores() -> int:
     affine = getattr(os, "sched_getaffinity", None)
     found = len(affine(0)) if affine else os.cpu_count() or 1
     try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()[:2]
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()[:2]
         if quota != "max":
             found = min(found, max(1, math.ceil(int(quota) / int(period))))
     except (OSError, ValueError):

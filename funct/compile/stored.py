@@ -9,9 +9,8 @@ another form, means that the code is made anew.
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,13 +55,11 @@ def stored(graph: Graph, make: Callable[[], Native]) -> Callable[..., Any]:
 
 
 def _state() -> str:
-    """When the code of this package changed last: whatever makes code is in these folders, and
-    Python writes what it compiled of a changed file into theirs.
-    """
-    package = Path(__file__).parent.parent
+    """When the code of this package changed last: whatever makes code is in these folders."""
+    package = os.path.dirname(os.path.dirname(__file__))
     names = ("compile", "core", "device", "graph", "graph/passes", "kernels", "kernels/llvm", "ops")
-    folders = [package / n / inner for n in names for inner in ("", "__pycache__")]
-    return repr([f.stat().st_mtime_ns for f in folders if f.exists()])
+    files = [e for n in names for e in os.scandir(os.path.join(package, n)) if e.is_file()]
+    return repr((len(files), sum(e.stat().st_mtime_ns for e in files)))
 
 
 _STATE = _state()  # of the code that this process runs: before anybody can change it
@@ -131,12 +128,16 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         "text": made.text, "names": names, "arrays": arrays, "programs": tables,
         "blobs": [len(b) for b in blobs],
     }  # fmt: skip
+    import json  # where something is compiled at last
+
     text = json.dumps(head).encode()
     return b"".join([len(text).to_bytes(8, "little"), text, *blobs])
 
 
 def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     start = 8 + int.from_bytes(body[:8], "little")
+    import json  # as in `_encoded`
+
     head = json.loads(body[8:start])
     blobs: list[bytes] = []
     for size in head["blobs"]:

@@ -8,25 +8,24 @@ goes wrong – no directory, no right to write, a damaged file – means that th
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
-import tempfile
-from pathlib import Path
 
 __all__ = ["BOUND", "folder", "read", "write"]
 
 BOUND = 256 << 20  # bytes
 _SUM = 32  # bytes of a checksum
 _EVERY = 64  # writes between two looks at the size of all
-_writes = 0
+_writes = itertools.count()
 
 
-def folder() -> Path | None:
+def folder() -> str | None:
     """Where the files are; None where nothing is kept."""
     named = os.environ.get("FUNCT_CACHE_DIR")
     if named is not None:
-        return Path(named) if named else None
+        return named or None
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(home) / "funct"
+    return os.path.join(home, "funct")
 
 
 def read(key: str) -> bytes | None:
@@ -34,9 +33,11 @@ def read(key: str) -> bytes | None:
     where = folder()
     if where is None:
         return None
+    place = os.path.join(where, key)
     try:
-        held = (where / key).read_bytes()
-        os.utime(where / key)  # used now: the oldest go first
+        with open(place, "rb") as file:
+            held = file.read()
+        os.utime(place)  # used now: the oldest go first
     except OSError:
         return None
     body = held[_SUM:]
@@ -45,34 +46,33 @@ def read(key: str) -> bytes | None:
 
 def write(key: str, body: bytes) -> None:
     """Keep the bytes under the key, where that is possible."""
-    global _writes
     where = folder()
     if where is None:
         return
     try:
-        where.mkdir(parents=True, exist_ok=True)
-        handle, beside = tempfile.mkstemp(dir=where, prefix=".")
+        os.makedirs(where, exist_ok=True)
+        number = next(_writes)
+        beside = os.path.join(where, f".{key}.{os.getpid()}.{number}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(beside, "xb") as file:
                 file.write(hashlib.sha256(body).digest() + body)
-            os.replace(beside, where / key)
+            os.replace(beside, os.path.join(where, key))
         except OSError:
             os.unlink(beside)
             return
-        if _writes % _EVERY == 0:
+        if number % _EVERY == 0:
             _shrink(where)
-        _writes += 1
     except OSError:
         return
 
 
-def _shrink(where: Path) -> None:
+def _shrink(where: str) -> None:
     """Remove the files that were used longest ago, until all are within the bound."""
-    held = [(p.stat(), p) for p in where.iterdir()]
+    held = [(e.stat(), e.path) for e in os.scandir(where)]
     found = sorted([(s.st_mtime, s.st_size, p) for s, p in held])
     total = sum(size for _, size, _ in found)
     for _, size, path in found:
         if total <= BOUND:
             break
-        path.unlink(missing_ok=True)
+        os.unlink(path)
         total -= size

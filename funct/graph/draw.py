@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -88,12 +88,14 @@ class Drawing:
     def _repr_html_(self) -> str:
         return f'<div style="overflow:auto">{self.svg}</div>'
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write `*.svg`, `*.html` or `*.dot`."""
-        path = Path(path)
-        if path.suffix not in (".svg", ".html", ".dot"):
-            raise ArgumentError(f"save: a drawing is *.svg, *.html or *.dot, got {path.name!r}")
-        path.write_text(getattr(self, path.suffix[1:]), encoding="utf-8")
+        kind = os.path.splitext(path)[1]
+        if kind not in (".svg", ".html", ".dot"):
+            name = os.path.basename(path)
+            raise ArgumentError(f"save: a drawing is *.svg, *.html or *.dot, got {name!r}")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(getattr(self, kind[1:]))
 
     def __repr__(self) -> str:
         return f"<Drawing {self.title}: {len(self.shapes)} nodes, {len(self.edges)} edges>"

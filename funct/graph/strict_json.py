@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from funct.errors import FileFormatError
@@ -14,12 +13,16 @@ _DEPTH = 60
 
 def dump_json(value: Any) -> bytes:
     """The one spelling of a value: compact, keys in the order given."""
+    import json  # a fiftieth of the time that `import funct` takes
+
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode()
 
 
 def parse_json(data: bytes, what: str) -> Any:
     """The value; FileFormatError, which begins with `what`, for what is not strict JSON."""
+    import json
+
     try:
         text = data.decode()
         value = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)

@@ -141,7 +141,7 @@ def test_the_oldest_go_when_it_is_full(folder: Path, monkeypatch: pytest.MonkeyP
         os.utime(folder / f"k{k}", (k, k))
     assert disk_cache.read("k0") is not None, "used now"
     monkeypatch.setattr(disk_cache, "BOUND", 5000)
-    monkeypatch.setattr(disk_cache, "_writes", 0)
+    monkeypatch.setattr(disk_cache, "_EVERY", 1)
     disk_cache.write("new", bytes(1000))
     left = {p.name for p in folder.iterdir()}
     assert {"k0", "new"} <= left

@@ -11,7 +11,6 @@ import functools
 import mmap
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
 __all__ = ["HostArena", "back", "physical", "reserve"]
@@ -29,7 +28,8 @@ def physical() -> int:
     """Bytes of memory that this process may have: the machine's, or those of its control group."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
-        group = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        with open("/sys/fs/cgroup/memory.max") as file:
+            group = file.read().strip()
     except OSError:
         return found
     return min(found, int(group)) if group.isdecimal() else found
