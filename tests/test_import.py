@@ -24,3 +24,15 @@ def test_import_loads_no_heavy_library() -> None:
         [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
     ).stdout
     assert loaded.split() == []
+
+
+def test_capturing_a_special_function_loads_no_scipy() -> None:
+    """Shapes and dtypes are known without SciPy, which the compiled code may never need."""
+    program = (
+        "import sys, funct as ft, funct.array as xp\n"
+        "graph = ft.make_graph(lambda x: xp.erf(x))(xp.ones((3, 2), dtype=xp.float32))\n"
+        "(out,) = graph.outputs\n"
+        "assert out.shape == (3, 2) and out.dtype == xp.float32, out\n"
+        "assert 'scipy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -179,7 +179,7 @@ from funct.ops.updates import scatter_combine as scatter_combine
 __all__ = [
     "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "all_gather", "any", "argmax",
     "argmin", "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "attention",
-    "attention_pull", "avg_pool",
+    "attention_keep", "attention_pull", "avg_pool",
     "axis_count", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "checkpoint_name", "cholesky",
     "cofactor", "concat", "conj", "contract", "convolution", "convolution_input",

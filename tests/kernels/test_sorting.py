@@ -136,7 +136,7 @@ def test_no_index_leaves_its_array(
     _inside(cpu.span, x, ends, x.size)
     cpu.span(x, ends, x.size)
     bits = int(ends[1] - ends[0]).bit_length()
-    kept = min(bits, 64 - low, seed)
+    kept = min(bits, 64 - low, max(seed, 1))  # no word is shifted by all of its bits
     s, counts = np.zeros(2 * n, np.uint64), np.zeros(256, np.int64)
     y, sizes = np.zeros(x.shape, np.int64), (rows, n, low, bits - kept, -(-kept // 8))
     _inside(cpu.argsort[8], x, y, s, counts, ends, *sizes, descending, kept < bits)

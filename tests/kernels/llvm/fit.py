@@ -52,6 +52,14 @@ def rounded(number, dtype):
     return mpf(near)
 
 
+def horner(coefficients, x):
+    """The polynomial at x; the constant comes first."""
+    total = mpf(0)
+    for c in reversed(coefficients):
+        total = total * x + c
+    return total
+
+
 def fit(g, weight, a, b, count, dtype):
     """Coefficients in the dtype, and log2 of the error that they leave."""
     a, b = mpf(a), mpf(b)
@@ -60,12 +68,12 @@ def fit(g, weight, a, b, count, dtype):
     fixed = []
     while len(fixed) < count:
         k = len(fixed)
-        left = [t - mpmath.polyval(fixed[::-1] or [mpf(0)], x) for t, x in zip(target, points)]
+        left = [t - horner(fixed, x) for t, x in zip(target, points)]
         c = least(left, weights, [[x**j for j in range(k, count)] for x in points])
         # rounding the later coefficients is far below everything else
         fixed += [rounded(v, dtype) for v in (c if k >= 3 else c[:1])]
     grid = [a + (b - a) * (k + mpf(1) / 3) / 700 for k in range(700)]
-    worst = max(weight(x) * abs(mpmath.polyval(fixed[::-1], x) - g(x)) for x in grid)
+    worst = max(weight(x) * abs(horner(fixed, x) - g(x)) for x in grid)
     return [float(c) for c in fixed], float(mpmath.log(worst, 2))
 
 
