@@ -433,7 +433,8 @@ def test_integers_and_structures() -> None:
     def f(x: Any) -> Any:
         def body(c: Any, k: Any) -> Any:
             v, n, on, none = c
-            return (v * x + n, n + k, ~on, none), {"n": n, "on": on, "v": v}
+            off = xp.logical_not(xp.asarray(on))
+            return (v * x + n, n + k, off, none), {"n": n, "on": on, "v": v}
 
         (v, n, _, _), ys = ft.scan(body, (x, 1, True, None), xp.asarray([1, 2, 3]))
         picked = ft.cond(n > 3, lambda t: (t["v"], t["n"]), lambda t: (t["n"] * 1.0, t["n"]), ys)
