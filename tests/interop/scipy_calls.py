@@ -125,6 +125,7 @@ VALUES: dict[str, Call] = {
     "signal.windows.taylor": lambda x: signal.windows.taylor(8, xp=_namespace(x)),
     "fft.fftfreq": lambda x: sfft.fftfreq(6, xp=_namespace(x)),
     "cluster.vq": lambda x: vq.vq(x, _codebook(x))[0],
+    "cluster.vq, distances": lambda x: vq.vq(x, _codebook(x))[1],
     "cluster.kmeans": lambda x: vq.kmeans(x, _codebook(x))[0],
     "stats.rankdata": lambda x: stats.rankdata(x, axis=0),
     "signal.convolve": lambda x: signal.convolve(x[:, 0], x[:3, 1]),
