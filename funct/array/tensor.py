@@ -41,7 +41,8 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
-from funct.ops.families import adopt, explain, wrap
+from funct.ops.families import adopt, wrap
+from funct.ops.refusals import explain
 
 __all__ = ["Array", "Ground", "Tensor"]
 

@@ -28,7 +28,7 @@ from funct.core import (
 )
 from funct.errors import FunctError, TransformError
 from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
-from funct.ops.families import explain
+from funct.ops.refusals import explain
 from funct.source import user_site
 
 __all__ = ["UNKNOWN", "Capture", "GraphTracer", "capture"]

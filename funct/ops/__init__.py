@@ -25,10 +25,8 @@ from funct.ops.decompositions import cholesky as cholesky
 from funct.ops.decompositions import lu as lu
 from funct.ops.decompositions import qr as qr
 from funct.ops.elementwise import abs as abs
-from funct.ops.elementwise import absorb as absorb
 from funct.ops.elementwise import add as add
 from funct.ops.elementwise import ceil as ceil
-from funct.ops.elementwise import checkpoint_name as checkpoint_name
 from funct.ops.elementwise import conj as conj
 from funct.ops.elementwise import copysign as copysign
 from funct.ops.elementwise import divide as divide
@@ -49,7 +47,6 @@ from funct.ops.elementwise import round as round
 from funct.ops.elementwise import sign as sign
 from funct.ops.elementwise import sqrt as sqrt
 from funct.ops.elementwise import square as square
-from funct.ops.elementwise import stop_gradient as stop_gradient
 from funct.ops.elementwise import subtract as subtract
 from funct.ops.elementwise import trunc as trunc
 from funct.ops.fft import fft as fft
@@ -94,6 +91,9 @@ from funct.ops.manipulation import permute_dims as permute_dims
 from funct.ops.manipulation import reshape as reshape
 from funct.ops.manipulation import squeeze as squeeze
 from funct.ops.manipulation import swap_last as swap_last
+from funct.ops.marks import absorb as absorb
+from funct.ops.marks import checkpoint_name as checkpoint_name
+from funct.ops.marks import stop_gradient as stop_gradient
 from funct.ops.pooling import avg_pool as avg_pool
 from funct.ops.pooling import fold_windows as fold_windows
 from funct.ops.pooling import max_pool as max_pool
@@ -179,22 +179,21 @@ from funct.ops.updates import scatter_combine as scatter_combine
 __all__ = [
     "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "all_gather", "any", "argmax",
     "argmin", "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "attention",
-    "attention_keep", "attention_pull", "avg_pool",
-    "axis_count", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "broadcast_to", "ceil", "checkpoint_name", "cholesky",
-    "cofactor", "concat", "conj", "contract", "convolution", "convolution_input",
-    "convolution_weight", "convolve", "copysign", "cos", "cosh", "count_along", "cumulative_prod",
-    "cumulative_sum", "dequantize", "det", "divide", "eig", "eigh", "eigvals", "eigvalsh", "embed",
-    "equal", "erf", "exp", "expm", "expm1", "fft", "finite", "first_axis", "flip", "floor",
-    "floor_divide", "fmod", "fold_windows", "greater", "greater_equal", "hermitian_fft", "hypot",
-    "imag", "inv", "isfinite", "isinf", "isnan", "keep_float", "length_along", "less", "less_equal",
-    "linear_recurrence", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "lu", "matmul", "max_pool", "max_pool_index", "maximum", "mean_of",
-    "minimum", "move_axis", "move_block", "multiply", "negative", "nextafter", "not_equal",
-    "pad_axes", "permute_dims", "pinv", "pow", "psum", "psum_scatter", "put", "put_along_axis",
-    "qr", "quantize", "quantized_add", "quantized_avg_pool", "quantized_convolution",
-    "quantized_linear", "quantized_mean", "random_bits", "random_fold_in",
-    "random_normal", "random_split", "random_unit", "real",
+    "attention_keep", "attention_pull", "avg_pool", "axis_count", "bitwise_and", "bitwise_invert",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to",
+    "ceil", "checkpoint_name", "cholesky", "cofactor", "concat", "conj", "contract", "convolution",
+    "convolution_input", "convolution_weight", "convolve", "copysign", "cos", "cosh", "count_along",
+    "cumulative_prod", "cumulative_sum", "dequantize", "det", "divide", "eig", "eigh", "eigvals",
+    "eigvalsh", "embed", "equal", "erf", "exp", "expm", "expm1", "fft", "finite", "first_axis",
+    "flip", "floor", "floor_divide", "fmod", "fold_windows", "greater", "greater_equal",
+    "hermitian_fft", "hypot", "imag", "inv", "isfinite", "isinf", "isnan", "keep_float",
+    "length_along", "less", "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2",
+    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "lu", "matmul",
+    "max_pool", "max_pool_index", "maximum", "mean_of", "minimum", "move_axis", "move_block",
+    "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pinv", "pow",
+    "psum", "psum_scatter", "put", "put_along_axis", "qr", "quantize", "quantized_add",
+    "quantized_avg_pool", "quantized_convolution", "quantized_linear", "quantized_mean",
+    "random_bits", "random_fold_in", "random_normal", "random_split", "random_unit", "real",
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "scatter", "scatter_combine",
     "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",

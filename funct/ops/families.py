@@ -26,29 +26,18 @@ from funct.core import (
     Rule,
     Sample,
     ShapeDtype,
-    Size,
     Value,
     narrow_of,
 )
 from funct.core.level import bind, bind1, bind2
-from funct.device.memory import failure
-from funct.errors import (
-    AllocationError,
-    ArgumentError,
-    DTypeError,
-    FunctError,
-    IndexOutOfBoundsError,
-    RangeError,
-    ShapeError,
-    UnsupportedOperandError,
-)
+from funct.errors import ShapeError
 from funct.ops.broadcasting import align, broadcast_shapes
+from funct.ops.refusals import explain
 
 __all__ = [
     "adopt",
     "constant",
     "elementwise",
-    "explain",
     "structural",
     "wrap",
 ]
@@ -82,41 +71,6 @@ def wrap(raw: Any) -> Any:
 def constant(raw: Any) -> Any:
     """An Array that a rule needs: indices, masks, counts."""
     return wrap(raw)
-
-
-def explain(
-    prim: Primitive, args: Sequence[Any], params: tuple[Any, ...], error: Exception
-) -> Exception:
-    """The typed error for a failed call: the abstract rule knows best, NumPy second best."""
-    if isinstance(error, FunctError | RecursionError | Warning):
-        return error
-    if isinstance(error, MemoryError):
-        return AllocationError("\n    ".join([f"{prim.name}: {error}", failure()]).rstrip())
-    if isinstance(error, OverflowError):
-        return RangeError(f"{prim.name}: {error}")
-    for name, a in zip(prim.operands, args, strict=False):
-        if not isinstance(a, Value | bool | int | float | complex | np.generic | ndarray | Size):
-            return UnsupportedOperandError(
-                f"{prim.name}: {name} must be a Tensor or a Python number, got {type(a).__name__}",
-                fix=f"funct.array.asarray({name})" if isinstance(a, list | tuple) else None,
-            )
-    try:
-        prim.aval(args, params)
-    except FunctError as better:
-        return better
-    except Exception:
-        pass
-    if "::" in prim.name:  # a user's op: the error is the user's own
-        return error
-    if isinstance(error, IndexError):
-        return IndexOutOfBoundsError(f"{prim.name}: {error}")
-    if isinstance(error, TypeError):
-        dtypes = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
-        return DTypeError(f"{prim.name}: not defined for {dtypes}")
-    if isinstance(error, ValueError):
-        kind = ShapeError if prim.spread is None else ArgumentError  # the aval knows its shapes
-        return kind(f"{prim.name}: {error}")
-    return error
 
 
 def _record(
