@@ -87,20 +87,7 @@ define i64 @limit() {
   ret i64 %limit
 }
 
-define void @run_serially(ptr %fn, ptr %data, i64 %tasks) {
-entry:
-  %some = icmp sgt i64 %tasks, 0
-  br i1 %some, label %loop, label %end
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %loop ]
-  call void %fn(ptr %data, i64 %k)
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %tasks
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}
-
+SERIALLY
 define void @funct_parallel(ptr %fn, ptr %data, i64 %tasks) {
 entry:
   %limit = call i64 @limit()
@@ -292,66 +279,11 @@ last:
 end:
   ret void
 }
-
-; BLAS computes on the thread that calls it while the pool works, and then as before.
-define internal void @blas_alone() {
-entry:
-  %count = load i64, ptr @blas_count
-  %some = icmp sgt i64 %count, 0
-  br i1 %some, label %loop, label %end
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %on ]
-  %get_at = getelementptr ptr, ptr @blas_get, i64 %k
-  %get = load ptr, ptr %get_at
-  %had = call i32 %get()
-  %had_at = getelementptr i32, ptr @blas_had, i64 %k
-  store i32 %had, ptr %had_at
-  %several = icmp sgt i32 %had, 1
-  br i1 %several, label %set, label %on
-set:
-  %set_at = getelementptr ptr, ptr @blas_set, i64 %k
-  %set_fn = load ptr, ptr %set_at
-  call void %set_fn(i32 1)
-  br label %on
-on:
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}
-
-define internal void @blas_again() {
-entry:
-  %count = load i64, ptr @blas_count
-  %some = icmp sgt i64 %count, 0
-  br i1 %some, label %loop, label %end
-loop:
-  %k = phi i64 [ 0, %entry ], [ %next, %on ]
-  %had_at = getelementptr i32, ptr @blas_had, i64 %k
-  %had = load i32, ptr %had_at
-  %several = icmp sgt i32 %had, 1
-  br i1 %several, label %set, label %on
-set:
-  %set_at = getelementptr ptr, ptr @blas_set, i64 %k
-  %set_fn = load ptr, ptr %set_at
-  call void %set_fn(i32 %had)
-  br label %on
-on:
-  %next = add i64 %k, 1
-  %more = icmp slt i64 %next, %count
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}
+BLAS
 """
 
-_ALONE = """
-define i64 @limit() {
-  ret i64 1
-}
-
-define void @funct_parallel(ptr %fn, ptr %data, i64 %tasks) {
+_SERIALLY = """
+define void @run_serially(ptr %fn, ptr %data, i64 %tasks) {
 entry:
   %some = icmp sgt i64 %tasks, 0
   br i1 %some, label %loop, label %end
@@ -366,6 +298,50 @@ end:
 }
 """
 
+# Sets the threads of each BLAS library that has several: to one while the pool works, and back.
+_BLAS = """
+define internal void @NAME() {
+entry:
+  %count = load i64, ptr @blas_count
+  %some = icmp sgt i64 %count, 0
+  br i1 %some, label %loop, label %end
+loop:
+  %k = phi i64 [ 0, %entry ], [ %next, %on ]
+  %had_at = getelementptr i32, ptr @blas_had, i64 %k
+HAD
+  %several = icmp sgt i32 %had, 1
+  br i1 %several, label %set, label %on
+set:
+  %set_at = getelementptr ptr, ptr @blas_set, i64 %k
+  %set_fn = load ptr, ptr %set_at
+  call void %set_fn(i32 THREADS)
+  br label %on
+on:
+  %next = add i64 %k, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+_ASKED = """  %get_at = getelementptr ptr, ptr @blas_get, i64 %k
+  %get = load ptr, ptr %get_at
+  %had = call i32 %get()
+  store i32 %had, ptr %had_at"""
+_HAD = "  %had = load i32, ptr %had_at"
+
+_ALONE = """
+define i64 @limit() {
+  ret i64 1
+}
+SERIALLY
+define void @funct_parallel(ptr %fn, ptr %data, i64 %tasks) {
+  call void @run_serially(ptr %fn, ptr %data, i64 %tasks)
+  ret void
+}
+"""
+
 
 def pool_text() -> str:
     """The pool, for systems with POSIX threads."""
@@ -373,7 +349,9 @@ def pool_text() -> str:
     name = pause.partition("(")[0]
     arguments = "i32" if "hint" in pause else ""
     return (
-        _TEXT.replace("MOST_TASKS", str(_MOST_TASKS))
+        _TEXT.replace("SERIALLY", _SERIALLY)
+        .replace("BLAS", _blas("blas_alone", _ASKED, "1") + _blas("blas_again", _HAD, "%had"))
+        .replace("MOST_TASKS", str(_MOST_TASKS))
         .replace("SIG_SETMASK", str(int(signal.SIG_SETMASK)))
         .replace("DECLARE_PAUSE", f"declare void @{name}({arguments})" if pause else "")
         .replace("PAUSE", f"call void @{pause}" if pause else "")
@@ -382,4 +360,8 @@ def pool_text() -> str:
 
 def alone_text() -> str:
     """Where there are none: every task on the thread that calls."""
-    return _ALONE
+    return _ALONE.replace("SERIALLY", _SERIALLY)
+
+
+def _blas(name: str, had: str, threads: str) -> str:
+    return _BLAS.replace("NAME", name).replace("HAD", had).replace("THREADS", threads)

@@ -26,7 +26,8 @@ from funct.device.fork import whole
 from funct.device.machine_code import Code, assemble
 from funct.device.memory.allocator import Event
 from funct.device.memory.arena import HostArena, physical
-from funct.device.memory.front_text import BINS, GRANULE, UNIT, front_text
+from funct.device.memory.front_record import GRANULE, NUMPY, UNIT, Record
+from funct.device.memory.front_text import front_text
 from funct.device.memory.policy import Options, Policy
 from funct.source import user_site
 
@@ -36,33 +37,6 @@ LEAST = 1 << 16  # bytes of the smallest request that is ours
 _ZERO_MOST = 1 << 28  # bytes; larger zeros are the system's, which gives them page by page
 _EVENTS = 1 << 16  # frees between two recorded requests
 lock = whole(threading.RLock())  # of everything that Python does here
-
-_Stat = ctypes.c_int64 * 4
-
-
-class Record(ctypes.Structure):
-    """`%front` of the text."""
-
-    _fields_ = (
-        ("lock", ctypes.c_int64),
-        ("recorded", ctypes.c_int64),
-        ("base", ctypes.c_void_p),
-        ("extent", ctypes.c_int64),
-        ("table", ctypes.c_void_p),
-        ("least", ctypes.c_int64),
-        ("zero_most", ctypes.c_int64),
-        ("divisions", ctypes.c_int64),
-        ("small", ctypes.c_int64),
-        ("keep", ctypes.c_int64),
-        ("waiting", ctypes.c_int64),
-        ("miss", ctypes.c_void_p),
-        ("numpy", ctypes.c_void_p * 5),
-        ("room", ctypes.c_void_p),
-        ("count", ctypes.c_int64),
-        ("length", ctypes.c_int64),
-        ("stats", _Stat * 3 * 2),
-        ("bins", ctypes.c_int32 * BINS),
-    )
 
 
 @attrs.frozen
@@ -156,7 +130,8 @@ class Front:
         self.record.least = LEAST
         self.record.zero_most = _ZERO_MOST
         self.record.miss = ctypes.cast(self._miss, ctypes.c_void_p).value
-        self.record.numpy[:] = _numpy_functions()
+        for name, address in zip(NUMPY, _numpy_functions(), strict=True):
+            setattr(self.record, name, address)
         self.record.room = ctypes.addressof(self._room)
         self.record.length = _EVENTS
         at = self._at = ctypes.addressof(self.record)
@@ -173,7 +148,7 @@ class Front:
         )
         self._drain = _function("drain", ctypes.c_int64, ctypes.c_void_p, *whole_numbers)
         self._theirs = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(
-            self.record.numpy[1]
+            self.record.malloc
         )
         self.configure(options)
         _for_ever(self)  # arrays outlive what names their allocator
@@ -258,7 +233,7 @@ class Front:
         try:
             with lock:
                 if self._inside:  # made by what runs because of us, such as a finalizer
-                    return self._theirs(self.record.numpy[0], size)
+                    return self._theirs(self.record.context, size)
                 self._inside = True
                 try:
                     return self._made(size)
@@ -266,7 +241,7 @@ class Front:
                     self._inside = False
         except KeyboardInterrupt:
             interrupt_main()  # the program hears of it as soon as NumPy has its block
-            return self._theirs(self.record.numpy[0], size)
+            return self._theirs(self.record.context, size)
 
     def _made(self, size: int) -> int:
         if self.record.recorded:

@@ -27,7 +27,7 @@ from funct.device.memory.allocator import (
 )
 from funct.device.memory.arena import HostArena, back, physical, reserve
 from funct.device.memory.front import Front, Lent, default_handler, lock, set_handler
-from funct.device.memory.front_text import UNIT
+from funct.device.memory.front_record import UNIT
 from funct.device.memory.policy import Options, Pool
 
 __all__ = ["HOST", "LARGE", "HostMemory", "PrivatePool", "serve"]
