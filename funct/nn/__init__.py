@@ -150,9 +150,9 @@ from funct.nn.rearrangement import UpsamplingNearest2d as UpsamplingNearest2d
 from funct.nn.recurrent import GRU as GRU
 from funct.nn.recurrent import LSTM as LSTM
 from funct.nn.recurrent import RNN as RNN
-from funct.nn.recurrent import GRUCell as GRUCell
-from funct.nn.recurrent import LSTMCell as LSTMCell
-from funct.nn.recurrent import RNNCell as RNNCell
+from funct.nn.recurrent_cell import GRUCell as GRUCell
+from funct.nn.recurrent_cell import LSTMCell as LSTMCell
+from funct.nn.recurrent_cell import RNNCell as RNNCell
 from funct.nn.state import load_state_dict as load_state_dict
 from funct.nn.state import state_dict as state_dict
 from funct.nn.summary import summary as summary

@@ -1,215 +1,39 @@
-"""Recurrent layers: RNN, LSTM, GRU, and one step of each; a layer is a scan over time.
+"""Recurrent layers: RNN, LSTM, GRU; a layer is a scan of steps over time.
 
 The products with the inputs are taken for all steps at once; the loop has those with the state.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import funct.array as xp
-from funct import ops, random
-from funct.array import Tensor
+from funct import random
 from funct.errors import ArgumentError, ShapeError
-from funct.nn import functional, init
+from funct.nn import functional
 from funct.nn.functional.arguments import needed_key, probability
 from funct.nn.module import Module, layout, static
+from funct.nn.recurrent_cell import (
+    GRU_STEP,
+    LSTM_STEP,
+    RNN_STEP,
+    Kind,
+    State,
+    Weights,
+    affine,
+    check_nonlinearity,
+    check_positive,
+    initial,
+)
 from funct.transforms import scan
 
-__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
-
-State = tuple[Any, ...]
-Weights = dict[str, Any]
-
-_NONLINEARITIES: dict[str, Callable[[Any], Any]] = {"tanh": ops.tanh, "relu": ops.relu}
-
-
-def _rnn_step(name: str, state: State, given: Any, w: Weights) -> State:
-    return (_NONLINEARITIES[name](given + _affine(state[0], w, "hh")),)
-
-
-def _lstm_step(name: str, state: State, given: Any, w: Weights) -> State:
-    h, c = state
-    i, f, g, o = _parts(given + _affine(h, w, "hh"), 4)
-    c = functional.sigmoid(f) * c + functional.sigmoid(i) * ops.tanh(g)
-    h = functional.sigmoid(o) * ops.tanh(c)
-    return (h if w.get("weight_hr") is None else functional.linear(h, w["weight_hr"])), c
-
-
-def _gru_step(name: str, state: State, given: Any, w: Weights) -> State:
-    (h,) = state
-    (r, z, n), (hr, hz, hn) = _parts(given, 3), _parts(_affine(h, w, "hh"), 3)
-    z = functional.sigmoid(z + hz)
-    n = ops.tanh(n + functional.sigmoid(r + hr) * hn)
-    return (n + z * (h - n),)
-
-
-def _affine(x: Any, w: Weights, which: str) -> Any:
-    return functional.linear(x, w[f"weight_{which}"], w.get(f"bias_{which}"))
-
-
-def _parts(x: Any, count: int) -> list[Any]:
-    """The gates, which stand side by side on the last axis."""
-    n = x.shape[-1] // count
-    return [x[..., k * n : (k + 1) * n] for k in range(count)]
-
-
-class _Kind:
-    """What tells the three apart: gates, values in the state, the step."""
-
-    def __init__(self, gates: int, states: int, step: Callable[..., State]) -> None:
-        self.gates = gates
-        self.states = states
-        self.step = step
-
-
-_RNN, _LSTM, _GRU = _Kind(1, 1, _rnn_step), _Kind(4, 2, _lstm_step), _Kind(3, 1, _gru_step)
-
-
-def _positive(name: str, **sizes: int) -> None:
-    for k, n in sizes.items():
-        if n < 1:
-            raise ArgumentError(f"{name}: {k} must be positive, got {n}")
-
-
-def _nonlinearity(name: str, given: str) -> str:
-    if given not in _NONLINEARITIES:
-        raise ArgumentError(f"{name}: nonlinearity must be 'tanh' or 'relu', got {given!r}")
-    return given
-
-
-def _initial(
-    key: Any, gates: int, sizes: tuple[int, int], inputs: int, bias: bool, dtype: Any
-) -> Weights:
-    """The weights of one layer in one direction, torch's: uniform on ±1 / sqrt(hidden size)."""
-    hidden, out = sizes
-    shapes: dict[str, tuple[int, ...]] = {
-        "weight_ih": (gates * hidden, inputs), "weight_hh": (gates * hidden, out),
-    }  # fmt: skip
-    if bias:
-        shapes |= {"bias_ih": (gates * hidden,), "bias_hh": (gates * hidden,)}
-    if out != hidden:
-        shapes["weight_hr"] = (out, hidden)
-    bound = 1.0 / math.sqrt(hidden)
-    keys = random.split(key, len(shapes))
-    return {
-        n: init.uniform(k, s, -bound, bound, dtype=dtype)
-        for k, (n, s) in zip(keys, shapes.items(), strict=True)
-    }
-
-
-class _Cell(Module):
-    """One step of a recurrent layer."""
-
-    kind: ClassVar[_Kind]
-
-    input_size: int = static()
-    hidden_size: int = static()
-    nonlinearity: str = static()
-    weight_ih: Tensor
-    weight_hh: Tensor
-    bias_ih: Tensor | None
-    bias_hh: Tensor | None
-
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, *, key: Any,
-        dtype: Any = xp.float32,
-    ) -> None:  # fmt: skip
-        self._start(input_size, hidden_size, bias, "tanh", key, dtype)
-
-    def _start(self, inputs: int, hidden: int, bias: bool, name: str, key: Any, dtype: Any) -> None:
-        _positive(type(self).__name__, input_size=inputs, hidden_size=hidden)
-        w = _initial(key, self.kind.gates, (hidden, hidden), inputs, bias, dtype)
-        self.__attrs_init__(
-            inputs, hidden, name, w["weight_ih"], w["weight_hh"], w.get("bias_ih"),
-            w.get("bias_hh"),
-        )  # fmt: skip
-
-    def _next(self, x: Any, state: State | None) -> State:
-        name = type(self).__name__
-        if not 1 <= len(x.shape) <= 2 or x.shape[-1] != self.input_size:
-            raise ShapeError(
-                f"{name}: x must have shape (N, {self.input_size}) or ({self.input_size},), "
-                f"got {x.shape}"
-            )
-        shape = (*x.shape[:-1], self.hidden_size)
-        if state is None:
-            state = (xp.zeros(shape, dtype=x.dtype),) * self.kind.states
-        for h in state:
-            if tuple(h.shape) != shape:
-                raise ShapeError(f"{name}: the state must have shape {shape}, got {h.shape}")
-        w: Weights = {n: getattr(self, n) for n in ("weight_hh", "bias_hh")}
-        given = functional.linear(x, self.weight_ih, self.bias_ih)
-        return self.kind.step(self.nonlinearity, state, given, w)
-
-
-class RNNCell(_Cell):
-    """One step: h' = tanh(W_ih x + b_ih + W_hh h + b_hh).
-
-    Args: input_size, hidden_size: I and H. bias: False leaves both biases out. nonlinearity: "tanh"
-    or "relu". key: a random key for the initial values, uniform on ±1 / sqrt(H) as in torch. dtype:
-    of the parameters.
-    Raises: ArgumentError: when a size is not positive or the nonlinearity is unknown.
-    Source: torch.nn.RNNCell.
-    Example:
-        >>> import funct as ft, funct.array as xp
-        >>> from funct import nn
-        >>> cell = nn.RNNCell(3, 4, key=ft.random.key(0))
-        >>> cell(xp.ones((2, 3), dtype=xp.float32)).shape
-        (2, 4)
-    """
-
-    kind = _RNN
-
-    def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", *,
-        key: Any, dtype: Any = xp.float32,
-    ) -> None:  # fmt: skip
-        name = _nonlinearity("RNNCell", nonlinearity)
-        self._start(input_size, hidden_size, bias, name, key, dtype)
-
-    def __call__(self, x: Any, hx: Any = None) -> Any:
-        """The next state, from x (N, I) or (I,), and the state, 0 if none is given."""
-        return self._next(x, None if hx is None else (hx,))[0]
-
-
-class LSTMCell(_Cell):
-    """One step of long short-term memory, with gates i, f, g, o.
-
-    Maths: c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c').
-    Args: input_size, hidden_size, bias, key, dtype: as `RNNCell`.
-    Source: Hochreiter and Schmidhuber 1997; torch.nn.LSTMCell.
-    """
-
-    kind = _LSTM
-
-    def __call__(self, x: Any, hx: Any = None) -> tuple[Any, Any]:
-        """(h, c) after the step, from x (N, I) or (I,), and (h, c), 0 if none is given."""
-        h, c = self._next(x, None if hx is None else tuple(hx))
-        return h, c
-
-
-class GRUCell(_Cell):
-    """One step of a gated recurrent unit, with gates r, z, n.
-
-    Maths: n = tanh(W_in x + b_in + σ(r) (W_hn h + b_hn)), h' = (1 - σ(z)) n + σ(z) h.
-    Args: input_size, hidden_size, bias, key, dtype: as `RNNCell`.
-    Source: Cho et al. 2014, arXiv:1406.1078; torch.nn.GRUCell.
-    """
-
-    kind = _GRU
-
-    def __call__(self, x: Any, hx: Any = None) -> Any:
-        """The next state, from x (N, I) or (I,), and the state, 0 if none is given."""
-        return self._next(x, None if hx is None else (hx,))[0]
+__all__ = ["GRU", "LSTM", "RNN"]
 
 
 class _Recurrent(Module):
     """Layers of one kind over sequences; its weights have torch's names."""
 
-    kind: ClassVar[_Kind]
+    kind: ClassVar[Kind]
 
     input_size: int = static()
     hidden_size: int = static()
@@ -228,7 +52,7 @@ class _Recurrent(Module):
         dropout: float, bidirectional: bool, proj_size: int, name: str, key: Any, dtype: Any,
     ) -> None:  # fmt: skip
         kind = type(self).__name__
-        _positive(kind, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        check_positive(kind, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         if not 0 <= proj_size < hidden_size:
             raise ArgumentError(
                 f"{kind}: proj_size must be from 0 to below hidden_size={hidden_size}, got "
@@ -239,7 +63,7 @@ class _Recurrent(Module):
         weights: Weights = {}
         for k, one in enumerate(random.split(key, num_layers * ways)):
             inputs = input_size if k < ways else ways * out
-            found = _initial(one, self.kind.gates, (hidden_size, out), inputs, bias, dtype)
+            found = initial(one, self.kind.gates, (hidden_size, out), inputs, bias, dtype)
             weights |= {n + _suffix(k, ways): w for n, w in found.items()}
         self.__attrs_init__(
             input_size, hidden_size, num_layers, bias, batch_first,
@@ -319,7 +143,7 @@ class _Recurrent(Module):
             state = self.kind.step(self.nonlinearity, state, given, w)
             return state, state[0]
 
-        return scan(step, state, _affine(x, w, "ih"), reverse=back)
+        return scan(step, state, affine(x, w, "ih"), reverse=back)
 
 
 def _suffix(k: int, ways: int) -> str:
@@ -347,7 +171,7 @@ class RNN(_Recurrent):
         ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
     """
 
-    kind = _RNN
+    kind = RNN_STEP
     _flatten = _Recurrent._flatten
 
     def __init__(
@@ -357,7 +181,7 @@ class RNN(_Recurrent):
     ) -> None:  # fmt: skip
         self._start(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0,
-            _nonlinearity("RNN", nonlinearity), key, dtype,
+            check_nonlinearity("RNN", nonlinearity), key, dtype,
         )  # fmt: skip
 
     def __call__(self, x: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, Any]:
@@ -385,7 +209,7 @@ class LSTM(_Recurrent):
         ((2, 5, 8), (2, 2, 4))
     """
 
-    kind = _LSTM
+    kind = LSTM_STEP
     _flatten = _Recurrent._flatten
 
     def __init__(
@@ -413,7 +237,7 @@ class GRU(_Recurrent):
     Source: Cho et al. 2014, arXiv:1406.1078; torch.nn.GRU.
     """
 
-    kind = _GRU
+    kind = GRU_STEP
     _flatten = _Recurrent._flatten
 
     def __init__(
