@@ -16,6 +16,7 @@ from benchmarks.peers import optional
 from funct.kernels import quantized
 from funct.kernels.convolution import convolution, convolution_input, convolution_weight
 from funct.kernels.products import matmul
+from funct.kernels.windows import Sliding
 
 TITLE = "dense kernels, one thread [G/s]"
 
@@ -113,9 +114,8 @@ def _quantized() -> Iterator[Row]:
     real, weights = _normal((rows, depth), 0), _normal((outputs, depth), 1)
     x = rng.integers(0, 256, (rows, depth)).astype(np.uint8)
     w = rng.integers(-127, 128, (outputs, depth)).astype(np.int8)
-    to_codes = (
-        np.zeros(outputs, np.int32), np.full(outputs, 1e-4, np.float32), 7, 7, 255, np.uint8,
-    )  # fmt: skip
+    factor = np.full(outputs, 1e-4, np.float32)
+    to_codes = np.zeros(outputs, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
     work = 2 * rows * depth * outputs
     peers = {"float32": lambda: np.maximum(real @ weights.T, 0)}
     yield Row(
@@ -133,11 +133,11 @@ def _quantized() -> Iterator[Row]:
     image, kernels = _normal(xs, 0), _normal(ws, 1)
     x2 = rng.integers(0, 256, xs).astype(np.uint8)
     w2 = rng.integers(-127, 128, ws).astype(np.int8)
-    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    few = (np.zeros(64, np.int32), np.full(64, 1e-4, np.float32), 7, 7, 255, np.uint8)
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    few = np.zeros(64, np.int32), quantized.Codes(factor[:64], 7, 7, 255, np.uint8)
     yield Row(
         "int8 conv 3x3, 64 to 64, 28x28", 2 * x2.size * w2[0].size,
-        lambda: quantized.convolution(x2, 99, w2, *few, *static),
+        lambda: quantized.convolution(x2, 99, w2, *few, static),
         {"float32": lambda: convolution(image, kernels, *static)}, "s16",
     )  # fmt: skip
     row, large = _normal((1, 4096), 0), _normal((4096, 4096), 1)

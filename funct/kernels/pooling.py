@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.convolution import output_size, sum_dtype, windows_adjoint
 from funct.kernels.cpu import pooling as cpu
 from funct.kernels.cpu.loops import flat, pays
+from funct.kernels.windows import output_size, sum_dtype, windows_adjoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,7 @@ Note [Exact sums]
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,21 +25,29 @@ from funct.errors import QuantizationError
 from funct.kernels import table
 from funct.kernels.convolution import convolution as convolve
 from funct.kernels.convolution import fitting_size
+from funct.kernels.windows import Padding, Sizes, Sliding
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
-    "convolution", "convolution_accumulate", "dequantize", "linear", "linear_accumulate",
+    "Codes", "convolution", "convolution_accumulate", "dequantize", "linear", "linear_accumulate",
     "output_multiplier", "plain_convolution", "plain_linear", "plain_quantize",
     "plain_weight_only_linear", "quantize", "requantize", "weight_only_linear",
 ]  # fmt: skip
 
-Sizes = tuple[int, ...]
-Padding = tuple[tuple[int, int], ...]
-
 _FLOAT32_EXACT = 2**24
 _INT32_MAX = 2**31 - 1
+
+
+class Codes(NamedTuple):
+    """How sums become codes of a layer's result; see `requantize`."""
+
+    multiplier: Any
+    zero_point: int
+    low: int
+    high: int
+    dtype: Any
 
 
 def _along(v: Any, axis: int, ndim: int) -> NDArray[Any]:
@@ -148,43 +156,26 @@ def requantize(
 
 
 def linear(
-    x: NDArray[Any],
-    x_zero_point: int,
-    w: NDArray[Any],
-    bias: NDArray[np.int32],
-    multiplier: Any,
-    zero_point: int,
-    low: int,
-    high: int,
-    dtype: DTypeLike,
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes
 ) -> NDArray[Any]:
     """Codes of a layer: `requantize` of `linear_accumulate`, along the last axis.
 
-    Args:    multiplier, zero_point, low, high, dtype: those of the result.
     Raises:  QuantizationError: if a sum does not fit into int32. ValueError: for shapes that do
              not fit.
     """
     if w.ndim != 2 or not x.ndim or x.shape[-1] != w.shape[1] or bias.shape != w.shape[:1]:
         raise ValueError(f"linear: shapes x {x.shape}, w {w.shape}, bias {bias.shape} do not fit")
-    given = (x, x_zero_point, w, bias, multiplier, zero_point, low, high, dtype)
-    y: NDArray[Any] = table.call("quantized_linear", x.dtype, 2 * x.size * len(w), *given)
+    work = 2 * x.size * len(w)
+    y: NDArray[Any] = table.call("quantized_linear", x.dtype, work, x, x_zero_point, w, bias, codes)
     return y
 
 
 def plain_linear(
-    x: NDArray[Any],
-    x_zero_point: int,
-    w: NDArray[Any],
-    bias: NDArray[np.int32],
-    multiplier: Any,
-    zero_point: int,
-    low: int,
-    high: int,
-    dtype: DTypeLike,
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes
 ) -> NDArray[Any]:
     """`linear` in NumPy."""
     acc = linear_accumulate(x, x_zero_point, w, bias)
-    return requantize(acc, multiplier, zero_point, low, high, dtype, acc.ndim - 1)
+    return requantize(acc, *codes, acc.ndim - 1)
 
 
 def convolution(
@@ -192,29 +183,20 @@ def convolution(
     x_zero_point: int,
     w: NDArray[Any],
     bias: NDArray[np.int32],
-    multiplier: Any,
-    zero_point: int,
-    low: int,
-    high: int,
-    dtype: DTypeLike,
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
+    codes: Codes,
+    slide: Sliding,
 ) -> NDArray[Any]:
     """Codes of a layer: `requantize` of `convolution_accumulate`, along axis 1.
 
-    Args:    multiplier, zero_point, low, high, dtype: those of the result.
     Raises:  QuantizationError: if a sum does not fit into int32. ValueError: for shapes that do
              not fit.
     """
-    size = fitting_size(x.shape, w.shape, None, stride, padding, dilation, groups)
+    size = fitting_size(x.shape, w.shape, None, slide)
     if bias.shape != w.shape[:1]:
         raise ValueError(f"convolution: shapes w {w.shape}, bias {bias.shape} do not fit")
-    given = (x, x_zero_point, w, bias, multiplier, zero_point, low, high, dtype)
-    geometry = (stride, padding, dilation, groups)
+    given = (x, x_zero_point, w, bias, codes, slide)
     work = 2 * len(x) * prod(size) * w.size
-    y: NDArray[Any] = table.call("quantized_convolution", x.dtype, work, *given, *geometry)
+    y: NDArray[Any] = table.call("quantized_convolution", x.dtype, work, *given)
     return y
 
 
@@ -223,19 +205,12 @@ def plain_convolution(
     x_zero_point: int,
     w: NDArray[Any],
     bias: NDArray[np.int32],
-    multiplier: Any,
-    zero_point: int,
-    low: int,
-    high: int,
-    dtype: DTypeLike,
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
+    codes: Codes,
+    slide: Sliding,
 ) -> NDArray[Any]:
     """`convolution` in NumPy."""
-    acc = convolution_accumulate(x, x_zero_point, w, bias, stride, padding, dilation, groups)
-    return requantize(acc, multiplier, zero_point, low, high, dtype, 1)
+    acc = convolution_accumulate(x, x_zero_point, w, bias, *slide)
+    return requantize(acc, *codes, 1)
 
 
 def weight_only_linear(

@@ -13,8 +13,8 @@ import numpy as np
 from funct import ops
 from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
-from funct.kernels import convolution as sliding
 from funct.kernels import pooling as kernels
+from funct.kernels import windows as sliding
 from funct.ops.families import constant, structural
 from funct.ops.samples import calls
 

@@ -26,6 +26,7 @@ from funct import ops
 from funct.core import Operand, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, QuantizationError, ShapeError
 from funct.kernels import quantized as kernels
+from funct.kernels.windows import Sliding
 from funct.ops.families import elementwise, structural
 from funct.ops.samples import calls, reals
 
@@ -243,13 +244,14 @@ def keep_float(x: Operand, /) -> Value:
 _LAYER_RULES = (None,) * 9  # codes out: no derivative, as for quantize
 
 
-def _to_codes(scales: Args, y_zero_point: Any, relu: bool) -> tuple[Any, ...]:
+def _to_codes(scales: Args, y_zero_point: Any, relu: bool) -> kernels.Codes:
     """What brings exact sums to codes of the result; a relu is a lower bound at the zero point."""
     check_scale("requantize", scales[2])
     multiplier = kernels.output_multiplier(*scales)
     low, high = limits(y_zero_point.dtype)
     zero_point = int(y_zero_point)
-    return multiplier, zero_point, zero_point if relu else low, high, y_zero_point.dtype
+    lowest = zero_point if relu else low
+    return kernels.Codes(multiplier, zero_point, lowest, high, y_zero_point.dtype)
 
 
 def _check_layer(name: str, args: Args) -> None:
@@ -292,7 +294,7 @@ def _layer_operands(rng: np.random.Generator, x: Shape, w: Shape) -> tuple[Any, 
 def _convolution_raw(x: Any, w: Any, bias: Any, *rest: Any) -> Any:
     x_scale, x_zero_point, w_scale, _, y_scale, y_zero_point, *geometry, relu = rest
     to_codes = _to_codes((x_scale, w_scale, y_scale), y_zero_point, relu)
-    return kernels.convolution(x, int(x_zero_point), w, bias, *to_codes, *geometry)
+    return kernels.convolution(x, int(x_zero_point), w, bias, to_codes, Sliding(*geometry))
 
 
 def _convolution_aval(args: Args, params: Params) -> ShapeDtype:
@@ -350,7 +352,7 @@ def quantized_convolution(
 def _linear_raw(x: Any, w: Any, bias: Any, *rest: Any) -> Any:
     x_scale, x_zero_point, w_scale, _, y_scale, y_zero_point, relu = rest
     to_codes = _to_codes((x_scale, w_scale, y_scale), y_zero_point, relu)
-    return kernels.linear(x, int(x_zero_point), w, bias, *to_codes)
+    return kernels.linear(x, int(x_zero_point), w, bias, to_codes)
 
 
 def _linear_aval(args: Args, params: Params) -> ShapeDtype:

@@ -14,10 +14,8 @@ from funct.kernels.convolution import (
     convolution,
     convolution_input,
     convolution_weight,
-    output_size,
-    windows,
-    windows_adjoint,
 )
+from funct.kernels.windows import output_size, windows, windows_adjoint
 
 Case = dict[str, Any]
 

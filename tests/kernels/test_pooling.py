@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funct.kernels.convolution import output_size, windows_adjoint
 from funct.kernels.cpu import loops
 from funct.kernels.cpu import pooling as cpu
 from funct.kernels.pooling import (
@@ -20,6 +19,7 @@ from funct.kernels.pooling import (
     plain_max_pool_index,
     sum_pool,
 )
+from funct.kernels.windows import output_size, windows_adjoint
 
 Case = tuple[tuple[int, ...], tuple[Any, ...]]
 

@@ -41,15 +41,15 @@ PACK = Fields((
 ))  # fmt: skip
 
 
-def text(element: str, target: Host, reads_last: bool = False, writes_last: bool = False) -> str:
+def text(element: str, target: Host, last: bool = False) -> str:
     """`convolve(job)` for words of this element, and `pack(job)` for its weights.
 
-    reads_last, writes_last: x, the result are (N, *S, C) in memory.
+    last: x and the result are (N, *S, C) in memory.
     """
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = define_turn(module, element, target.vector_bytes)
-    _define_band(module, element, turn, reads_last, writes_last)
+    _define_band(module, element, turn, last)
     _define_pack(module, element)
     for name, work, fields in (("convolve", "bands", JOB), ("pack", "panels", PACK)):
         f = module.function(name, [("job", PTR)])
@@ -108,7 +108,7 @@ class _Band(Slab):
 
     def write(
         self, image: Value, band: Value, rows_here: Value, channels: tuple[Value, Value],
-        sums: Value, last: bool,
+        sums: Value,
     ) -> None:  # fmt: skip
         """Bring the band's sums to the result."""
         f, job = self.f, self.job
@@ -122,7 +122,7 @@ class _Band(Slab):
         def group(g: Value) -> None:
             source = self.at(sums, g * job.padded_outputs + start)
             channel = g * job.group_outputs + start
-            if not last:
+            if not self.last:
                 place = (image * outputs + channel) * job.out_pixels + first
                 to = self.at(job.pointer("y"), place)
                 self.transpose(source, to, pixels, count, row, job.out_pixels)
@@ -138,13 +138,11 @@ class _Band(Slab):
         each(f, 0, job.groups, group)
 
 
-def _define_band(
-    module: Module, element: str, turn: str, reads_last: bool, writes_last: bool
-) -> None:
+def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
     """`bands(job, task)`: the units task, task + tasks, … of (image, band, split of channels)."""
     f = module.function("bands", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    band_of = _Band(f, job, element, turn, reads_last)
+    band_of = _Band(f, job, element, turn, last)
     slab = band_of.at(job.pointer("scratch"), task * job.scratch_step)
     sums = band_of.at(slab, job.sums)
 
@@ -159,7 +157,7 @@ def _define_band(
         channels = start, f.min(start + job.split_channels, job.padded_outputs)
         band_of.fill(image, band, slab)
         band_of.multiply(rows_here, channels, slab, sums)
-        band_of.write(image, band, rows_here, channels, sums, writes_last)
+        band_of.write(image, band, rows_here, channels, sums)
 
     each(f, task, job.units, unit, job.tasks)
     f.ret()
@@ -214,11 +212,11 @@ def _define_pack(module: Module, element: str) -> None:
 
 
 @functools.cache
-def entry(element: str, target: Host, reads_last: bool, writes_last: bool, name: str) -> int:
+def entry(element: str, target: Host, last: bool, name: str) -> int:
     """The address of `convolve` or `pack` on this machine."""
-    return _code(element, target, reads_last, writes_last).address(name)
+    return _code(element, target, last).address(name)
 
 
 @functools.cache
-def _code(element: str, target: Host, reads_last: bool, writes_last: bool) -> Code:
-    return assemble(text(element, target, reads_last, writes_last))
+def _code(element: str, target: Host, last: bool) -> Code:
+    return assemble(text(element, target, last))

@@ -21,6 +21,8 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from funct.kernels.quantized import Codes
+
 __all__ = ["centred_pairs", "centred_planes", "requantized", "rounded"]
 
 _BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
@@ -232,22 +234,19 @@ def centred_planes(x: NDArray[Any], zero_point: int, groups: int) -> NDArray[np.
     return y
 
 
-def requantized(
-    sums: NDArray[np.int32], bias: NDArray[np.int32], multiplier: NDArray[np.float32],
-    zero_point: int, low: int, high: int, dtype: np.dtype[Any],
-) -> NDArray[Any]:  # fmt: skip
+def requantized(sums: NDArray[np.int32], bias: NDArray[np.int32], to: Codes) -> NDArray[Any]:
     """`funct.kernels.quantized.requantize` of sums + bias, for bytes; axis 1 is the channels'."""
-    y = memory.fresh(sums.shape, dtype)
+    y = memory.fresh(sums.shape, np.dtype(to.dtype))
     channels = sums.shape[1]
     by_column = sums.ndim == 2
     columns = channels if by_column else sums[0, 0].size
     bias = np.ascontiguousarray(np.broadcast_to(bias, (channels,)), np.int32)
-    factor = np.ascontiguousarray(np.broadcast_to(multiplier, (channels,)), np.float32)
+    factor = np.ascontiguousarray(np.broadcast_to(to.multiplier, (channels,)), np.float32)
     rows = sums.size // columns if columns else 0
     job = SUMS.fill(
         tasks=_tasks(rows, sums.size), rows=rows, x=address(sums), y=address(y), columns=columns,
-        channels=channels, bias=address(bias), multiplier=address(factor), zero_point=zero_point,
-        low=_bits(low - zero_point), high=_bits(high - zero_point),
+        channels=channels, bias=address(bias), multiplier=address(factor), zero_point=to.zero_point,
+        low=_bits(to.low - to.zero_point), high=_bits(to.high - to.zero_point),
     )  # fmt: skip
     _entry("columns" if by_column else "channels", _BYTE[y.dtype])[1](address(job))
     return y

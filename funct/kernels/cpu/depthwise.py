@@ -27,10 +27,9 @@ from funct.kernels.cpu.record import address
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["convolution", "convolution_input", "convolution_weight"]
+    from funct.kernels.windows import Sizes, Sliding
 
-Sizes = tuple[int, ...]
-Padding = tuple[tuple[int, int], ...]
+__all__ = ["convolution", "convolution_input", "convolution_weight"]
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
@@ -47,12 +46,10 @@ _WEIGHT_PLACES = [
 
 
 @functools.lru_cache(512)
-def _geometry(
-    size: Sizes, out: Sizes, kernel: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
-) -> Geometry:
+def _geometry(size: Sizes, out: Sizes, kernel: Sizes, slide: Sliding) -> Geometry:
     return Geometry(
-        three(size, 1), three(out, 1), three(kernel, 1), three(stride, 1),
-        three(tuple([low for low, _ in padding]), 0), three(dilation, 1),
+        three(size, 1), three(out, 1), three(kernel, 1), three(slide.stride, 1),
+        three(tuple([low for low, _ in slide.padding]), 0), three(slide.dilation, 1),
     )  # fmt: skip
 
 
@@ -64,39 +61,24 @@ def _fits(x: NDArray[Any], other: NDArray[Any], channels: int, groups: int, size
     )  # fmt: skip
 
 
-def convolution(
-    x: NDArray[Any],
-    w: NDArray[Any],
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
-) -> NDArray[Any]:
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution`."""
-    size = tuple([
-        (n + low + high - d * (k - 1) - 1) // s + 1
-        for n, k, s, (low, high), d in zip(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    ])  # fmt: skip
-    if not _fits(x, w, x.shape[1], groups, size):
+    size = slide.size(x.shape[2:], w.shape[2:])
+    if not _fits(x, w, x.shape[1], slide.groups, size):
         return NotImplemented
-    geo = _geometry(x.shape[2:], size, w.shape[2:], stride, padding, dilation)
+    geo = _geometry(x.shape[2:], size, w.shape[2:], slide)
     outputs = len(w)
-    return _run(x, w, geo, False, outputs, 1, outputs // groups, size)
+    return _run(x, w, geo, False, outputs, 1, outputs // slide.groups, size)
 
 
 def convolution_input(
-    g: NDArray[Any],
-    w: NDArray[Any],
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
-    size: Sizes,
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_input`."""
+    groups = slide.groups
     if not _fits(g, w, w.shape[1] * groups, groups, size):
         return NotImplemented
-    geo = _geometry(g.shape[2:], size, w.shape[2:], stride, padding, dilation)
+    geo = _geometry(g.shape[2:], size, w.shape[2:], slide)
     return _run(g, w, geo, True, groups, len(w) // groups, 1, size)
 
 
@@ -119,19 +101,14 @@ def _run(
 
 
 def convolution_weight(
-    x: NDArray[Any],
-    g: NDArray[Any],
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
-    size: Sizes,
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_weight`."""
+    groups = slide.groups
     if not _fits(x, g, x.shape[1], groups, size):
         return NotImplemented
     me = host()
-    geo = _geometry(x.shape[2:], g.shape[2:], size, stride, padding, dilation)
+    geo = _geometry(x.shape[2:], g.shape[2:], size, slide)
     made = weights_plan(geo, me.vector_bytes // x.itemsize, x.itemsize)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
     outputs = g.shape[1]

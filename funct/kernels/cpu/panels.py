@@ -53,11 +53,8 @@ class Convolver:
         self._plan = made = plan(batch, axes, kernel)
         self._word = batch.word_bytes
         element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
-        self._entries = {
-            (reads, writes): _entry(element, reads, writes, "convolve")
-            for reads, writes in ((False, False), (True, False), (False, True), (True, True))
-        }
-        self._pack = _entry(element, False, False, "pack")
+        self._entries = [_entry(element, last, "convolve") for last in (False, True)]
+        self._pack = _entry(element, False, "pack")
         self._job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(width),
             tiles=address(tile_table(dot, width)),
@@ -93,21 +90,20 @@ class Convolver:
         return to
 
     def run(
-        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, reads_last: bool = False,
-        writes_last: bool = False,
-    ) -> None:  # fmt: skip
-        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or either with its channels last."""
+        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, last: bool = False
+    ) -> None:
+        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or both with their channels last."""
         job = self._job.copy()
         room = memory.scratch(self._scratch_bytes)
         job[_PLACES] = address(x), address(panels), address(y), room
-        self._entries[reads_last, writes_last](address(job))
+        self._entries[last](address(job))
 
 
 class _Entry:
     """A function of machine code that is made at its first call."""
 
-    def __init__(self, element: str, reads_last: bool, writes_last: bool, name: str) -> None:
-        self._what = element, host(), reads_last, writes_last, name
+    def __init__(self, element: str, last: bool, name: str) -> None:
+        self._what = element, host(), last, name
 
     @functools.cached_property
     def _run(self) -> Any:

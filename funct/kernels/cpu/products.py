@@ -38,7 +38,7 @@ def multiplier(rows: int, depth: int, columns: int, dot: str, by_column: bool) -
 def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: int) -> NDArray[Any]:
     """Sums, (rows, columns), of as many bytes as the words."""
     y = memory.fresh((len(x), columns), x.dtype)
-    made.run(x, panels, y, reads_last=True, writes_last=True)
+    made.run(x, panels, y, last=True)
     return y
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu import codes
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.codes import centred_pairs, centred_planes, requantized, rounded
 from funct.kernels.cpu.convolution import convolver
 from funct.kernels.cpu.products import multiplier as multiplier_of
 from funct.kernels.cpu.products import multiply, pairs
@@ -24,10 +24,10 @@ from funct.kernels.cpu.record import address
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["convolution", "linear", "quantize"]
+    from funct.kernels.quantized import Codes
+    from funct.kernels.windows import Sliding
 
-Sizes = tuple[int, ...]
-Padding = tuple[tuple[int, int], ...]
+__all__ = ["convolution", "linear", "quantize"]
 
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
 _FARTHEST = 255 * 128  # the largest product there can be
@@ -76,57 +76,36 @@ def _fits(x: NDArray[Any], w: NDArray[Any], bias: NDArray[Any], dtype: np.dtype[
 
 
 def linear(
-    x: NDArray[Any],
-    x_zero_point: int,
-    w: NDArray[Any],
-    bias: NDArray[np.int32],
-    multiplier: Any,
-    zero_point: int,
-    low: int,
-    high: int,
-    dtype: Any,
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes
 ) -> NDArray[Any]:
     """See `funct.kernels.quantized.linear`."""
-    if not _fits(x, w, bias, dtype) or x.ndim < 2:
+    if not _fits(x, w, bias, codes.dtype) or x.ndim < 2:
         return NotImplemented
     outputs, depth = w.shape
-    words = codes.centred_pairs(x.reshape(-1, depth), x_zero_point)
+    words = centred_pairs(x.reshape(-1, depth), x_zero_point)
     made = multiplier_of(*words.shape, outputs, "s16", True)
     panels = _kept(w, "linear", lambda w: made.panels(pairs(w)))
     sums = multiply(made, words, panels, outputs)
-    y = codes.requantized(sums, bias, multiplier, zero_point, low, high, np.dtype(dtype))
+    y = requantized(sums, bias, codes)
     return y.reshape(*x.shape[:-1], outputs)
 
 
 def convolution(
-    x: NDArray[Any],
-    x_zero_point: int,
-    w: NDArray[Any],
-    bias: NDArray[np.int32],
-    multiplier: Any,
-    zero_point: int,
-    low: int,
-    high: int,
-    dtype: Any,
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
-) -> NDArray[Any]:
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
+    slide: Sliding,
+) -> NDArray[Any]:  # fmt: skip
     """See `funct.kernels.quantized.convolution`."""
     outputs, c, *kernel = w.shape
-    if not _fits(x, w, bias, dtype) or len(kernel) > 3 or outputs // groups < 4:
+    groups = slide.groups
+    if not _fits(x, w, bias, codes.dtype) or len(kernel) > 3 or outputs // groups < 4:
         return NotImplemented
-    size = tuple([
-        (n + lo + hi - d * (k - 1) - 1) // s + 1
-        for n, k, s, (lo, hi), d in zip(x.shape[2:], kernel, stride, padding, dilation)
-    ])  # fmt: skip
+    size = slide.size(x.shape[2:], w.shape[2:])
     if not prod(size):
         return NotImplemented
     words = -(-c // 2)
     read = (len(x), words * groups, *x.shape[2:])
     laid = (outputs, words, *kernel)
-    made = convolver("s16", read, laid, size, stride, padding, dilation, groups, False)
+    made = convolver("s16", read, laid, size, slide, False)
 
     def make(w: NDArray[Any]) -> NDArray[Any]:
         halves = np.zeros((outputs, words, prod(kernel), 2), np.int16)
@@ -136,11 +115,11 @@ def convolution(
         return made.panels(halves.view(np.int32))
 
     # few channels are merged with taps in one order or another, as the geometry says
-    panels = _kept(w, (groups, (x.shape, stride, padding, dilation) if words <= 16 else ()), make)
-    planes = codes.centred_planes(x, x_zero_point, groups)
+    panels = _kept(w, (groups, (x.shape, slide) if words <= 16 else ()), make)
+    planes = centred_planes(x, x_zero_point, groups)
     sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
     made.run(planes, panels, sums)
-    return codes.requantized(sums, bias, multiplier, zero_point, low, high, np.dtype(dtype))
+    return requantized(sums, bias, codes)
 
 
 def quantize(
@@ -151,4 +130,4 @@ def quantize(
     if not one or np.dtype(dtype) not in _BYTES or not x.size:
         return NotImplemented
     number = float(np.float32(scale))
-    return codes.rounded(x, number, int(zero_point), qmin, qmax, np.dtype(dtype))
+    return rounded(x, number, int(zero_point), qmin, qmax, np.dtype(dtype))

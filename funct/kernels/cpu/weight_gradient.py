@@ -37,10 +37,9 @@ from funct.kernels.llvm import I64, PTR, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["convolution_weight"]
+    from funct.kernels.windows import Sizes, Sliding
 
-Sizes = tuple[int, ...]
-Padding = tuple[tuple[int, int], ...]
+__all__ = ["convolution_weight"]
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _PARTIAL_SUMS = 8
@@ -194,16 +193,14 @@ class Plan:
 
 
 @functools.lru_cache(512)
-def _plan(
-    x: Sizes, g: Sizes, stride: Sizes, padding: Padding, dilation: Sizes, groups: int, size: Sizes,
-    dtype: str,
-) -> Plan:  # fmt: skip
+def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
     dot = DOTS[_ELEMENT[dtype]]
     width = supported(dot, host())
-    lows = [low for low, _ in padding]
-    given = zip(x[2:], g[2:], size, stride, lows, dilation)
+    lows = [low for low, _ in slide.padding]
+    given = zip(x[2:], g[2:], size, slide.stride, lows, slide.dilation)
     axes: Axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
     kernel = three(size, 1)
+    groups = slide.groups
     batch = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name)
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
@@ -289,20 +286,14 @@ def _runs(
 
 
 def convolution_weight(
-    x: NDArray[Any],
-    g: NDArray[Any],
-    stride: Sizes,
-    padding: Padding,
-    dilation: Sizes,
-    groups: int,
-    size: Sizes,
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_weight`."""
-    out, c = g.shape[1], x.shape[1] // groups
-    pointwise = prod(size) == 1 and set(stride) == {1} and not any(map(any, padding))
+    out, c = g.shape[1], x.shape[1] // slide.groups
+    pointwise = prod(size) == 1 and slide.pointwise
     if pointwise or x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
         return NotImplemented
-    made = _plan(x.shape, g.shape, stride, padding, dilation, groups, size, x.dtype.name)
+    made = _plan(x.shape, g.shape, slide, size, x.dtype.name)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
     partial = memory.scratch(made.partial_bytes + made.scratch_bytes)

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import funct as ft
-from funct.kernels import convolution as plain
+from funct.kernels import convolution as checked
+from funct.kernels import convolution_products as plain
 from funct.kernels import table
 from funct.kernels.cpu import convolution as fast
 from funct.kernels.cpu import depthwise, weight_gradient
+from funct.kernels.windows import Sliding
 from tests import guarded
 
 pytestmark = pytest.mark.skipif(
@@ -47,7 +49,7 @@ def cases(draw: st.DrawFn) -> Case:
     return {
         "x": (draw(st.integers(1, 3)), c * groups, *size),
         "w": (o * groups, c, *kernel),
-        "static": (tuple(stride), tuple(padding), tuple(dilation), groups),
+        "static": Sliding(tuple(stride), tuple(padding), tuple(dilation), groups),
     }
 
 
@@ -58,16 +60,16 @@ def numbers(shape: tuple[int, ...], seed: int, dtype: Any) -> np.ndarray[Any, An
 
 def y_shape(case: Case) -> tuple[int, ...]:
     x, w = case["x"], case["w"]
-    return (x[0], w[0], *plain.output_size(x[2:], w[2:], *case["static"][:3]))
+    return (x[0], w[0], *case["static"].size(x[2:], w[2:]))
 
 
 @many
 @given(cases(), st.sampled_from(DTYPES))
 def test_convolution_is_the_plain_one(case: Case, dtype: Any) -> None:
     x, w = numbers(case["x"], 1, dtype), numbers(case["w"], 2, dtype)
-    y = fast.convolution(x, w, *case["static"])
+    y = fast.convolution(x, w, case["static"])
     if y is not NotImplemented:
-        expected = plain.plain_convolution(x, w, *case["static"])
+        expected = plain.convolution(x, w, case["static"])
         np.testing.assert_array_equal(y, expected, strict=True)
 
 
@@ -76,27 +78,35 @@ def test_convolution_is_the_plain_one(case: Case, dtype: Any) -> None:
 def test_the_adjoint_in_x_is_the_plain_one(case: Case, dtype: Any) -> None:
     g, w = numbers(y_shape(case), 1, dtype), numbers(case["w"], 2, dtype)
     size = case["x"][2:]
-    x = fast.convolution_input(g, w, *case["static"], size)
+    x = fast.convolution_input(g, w, case["static"], size)
     if x is not NotImplemented:
-        expected = plain.plain_convolution_input(g, w, *case["static"], size)
+        expected = plain.convolution_input(g, w, case["static"], size)
         np.testing.assert_array_equal(x, expected, strict=True)
 
 
 @many
 @given(cases(), st.sampled_from(DTYPES))
 def test_channels_may_be_last(case: Case, dtype: Any) -> None:
-    """In x, in the result, or in both."""
-    x, w = numbers(case["x"], 1, dtype), numbers(case["w"], 2, dtype)
-    last = np.ascontiguousarray(np.moveaxis(x, 1, -1))
-    expected = plain.plain_convolution_last(last, w, *case["static"])
-    y = fast.convolution_last(last, w, *case["static"])
-    if y is not NotImplemented:
-        assert y.flags.c_contiguous
-        np.testing.assert_array_equal(y, expected, strict=True)
-    z = fast.convolution(np.moveaxis(last, -1, 1), w, *case["static"])
-    if z is not NotImplemented:
-        assert z.flags.c_contiguous
-        np.testing.assert_array_equal(z, np.moveaxis(expected, -1, 1), strict=True)
+    """In memory: then those of the result are, both ways, and nothing is copied there and back."""
+    x, w, static = numbers(case["x"], 1, dtype), numbers(case["w"], 2, dtype), case["static"]
+    g = numbers(y_shape(case), 3, dtype)
+    pairs = [
+        (fast.convolution(last(x), w, static), plain.convolution(x, w, static), x),
+        (
+            fast.convolution_input(last(g), w, static, x.shape[2:]),
+            plain.convolution_input(g, w, static, x.shape[2:]),
+            g,
+        ),
+    ]
+    for y, expected, read in pairs:
+        if y is not NotImplemented:
+            assert np.moveaxis(y, 1, -1).flags.c_contiguous or last(read).flags.c_contiguous
+            np.testing.assert_array_equal(y, expected, strict=True)
+
+
+def last(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same images with their channels last in memory."""
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
 
 
 @st.composite
@@ -109,7 +119,7 @@ def thin_cases(draw: st.DrawFn) -> Case:
     return {
         "x": (n, channels, *size),
         "w": (channels * multiplier, 1, *kernel),
-        "static": (*case["static"][:3], channels),
+        "static": case["static"]._replace(groups=channels),
     }
 
 
@@ -135,7 +145,7 @@ def test_depthwise_lines_of_any_length(
     case: Case = {
         "x": (2, 3, *(4, 9, width)[3 - d :]),
         "w": (outputs, 1, *kernel),
-        "static": ((stride,) * d, ((2, 1),) * d, (1,) * d, 3),
+        "static": Sliding((stride,) * d, ((2, 1),) * d, (1,) * d, 3),
     }
     with guarded.memory(at_end=True):
         x, w, g = (
@@ -148,14 +158,14 @@ def test_depthwise_lines_of_any_length(
 
 def _all_three(maps: Any, weight: Any, x: Any, w: Any, g: Any, static: Any) -> Any:
     pairs = [
-        (maps.convolution(x, w, *static), plain.plain_convolution(x, w, *static)),
+        (maps.convolution(x, w, static), plain.convolution(x, w, static)),
         (
-            maps.convolution_input(g, w, *static, x.shape[2:]),
-            plain.plain_convolution_input(g, w, *static, x.shape[2:]),
+            maps.convolution_input(g, w, static, x.shape[2:]),
+            plain.convolution_input(g, w, static, x.shape[2:]),
         ),
         (
-            weight.convolution_weight(x, g, *static, w.shape[2:]),
-            plain.plain_convolution_weight(x, g, *static, w.shape[2:]),
+            weight.convolution_weight(x, g, static, w.shape[2:]),
+            plain.convolution_weight(x, g, static, w.shape[2:]),
         ),
     ]
     return [(y, expected) for y, expected in pairs if y is not NotImplemented]
@@ -166,9 +176,9 @@ def _all_three(maps: Any, weight: Any, x: Any, w: Any, g: Any, static: Any) -> A
 def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
     g, x = numbers(y_shape(case), 1, dtype), numbers(case["x"], 2, dtype)
     size = case["w"][2:]
-    w = weight_gradient.convolution_weight(x, g, *case["static"], size)
+    w = weight_gradient.convolution_weight(x, g, case["static"], size)
     if w is not NotImplemented:
-        expected = plain.plain_convolution_weight(x, g, *case["static"], size)
+        expected = plain.convolution_weight(x, g, case["static"], size)
         np.testing.assert_array_equal(w, expected, strict=True)
 
 
@@ -200,24 +210,20 @@ def large(x_shape: Any, w_shape: Any, stride: int, groups: int) -> tuple[Any, ..
     d = len(x_shape) - 2
     rng = np.random.default_rng(0)
     x, w = (rng.standard_normal(s).astype(np.float32) for s in (x_shape, w_shape))
-    return x, w, ((stride,) * d, ((1, 1),) * d, (1,) * d, groups)
+    return x, w, Sliding((stride,) * d, ((1, 1),) * d, (1,) * d, groups)
 
 
 @pytest.mark.parametrize("case", LARGE, ids=str)
 def test_many_bands_splits_and_pieces(case: Any) -> None:
     x, w, static = large(*case)
-    y = fast.convolution(x, w, *static)
-    expected = plain.plain_convolution(x.astype(np.float64), w.astype(np.float64), *static)
+    y = fast.convolution(x, w, static)
+    expected = plain.convolution(x.astype(np.float64), w.astype(np.float64), static)
     np.testing.assert_allclose(y, expected, atol=1e-5 * np.abs(expected).max())
-    dx = fast.convolution_input(y, w, *static, x.shape[2:])
-    wide = plain.plain_convolution_input(
-        y.astype(np.float64), w.astype(np.float64), *static, x.shape[2:]
-    )
+    dx = fast.convolution_input(y, w, static, x.shape[2:])
+    wide = plain.convolution_input(y.astype(np.float64), w.astype(np.float64), static, x.shape[2:])
     np.testing.assert_allclose(dx, wide, atol=1e-5 * np.abs(wide).max())
-    dw = weight_gradient.convolution_weight(x, y, *static, w.shape[2:])
-    wide = plain.plain_convolution_weight(
-        x.astype(np.float64), y.astype(np.float64), *static, w.shape[2:]
-    )
+    dw = weight_gradient.convolution_weight(x, y, static, w.shape[2:])
+    wide = plain.convolution_weight(x.astype(np.float64), y.astype(np.float64), static, w.shape[2:])
     np.testing.assert_allclose(dw, wide, atol=1e-5 * np.abs(wide).max())
 
 
@@ -227,11 +233,11 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(case: Any) -> None:
     found = []
     for threads in (1, 2, 3):
         with ft.config.using(threads=threads):
-            y = fast.convolution(x, w, *static)
-            dx = fast.convolution_input(y, w, *static, x.shape[2:])
-            dw = weight_gradient.convolution_weight(x, y, *static, w.shape[2:])
+            y = fast.convolution(x, w, static)
+            dx = fast.convolution_input(y, w, static, x.shape[2:])
+            dw = weight_gradient.convolution_weight(x, y, static, w.shape[2:])
             c = min(x.shape[1], len(w))
-            thin = depthwise.convolution(x[:, :c], w[:c, :1], *static[:3], c)
+            thin = depthwise.convolution(x[:, :c], w[:c, :1], static._replace(groups=c))
             found.append([a.tobytes() for a in (y, dx, dw, thin)])
     assert found[1:] == found[:1] * 2
 
@@ -244,10 +250,10 @@ def test_views_are_taken() -> None:
     raw = np.empty(w.nbytes + 2, np.uint8)[2:].view(np.float32)
     odd = raw.reshape(w.shape)
     odd[...] = w
-    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    expected = plain.plain_convolution(x, w, *static)
-    np.testing.assert_array_equal(fast.convolution(x, w, *static), expected)
-    np.testing.assert_array_equal(fast.convolution(x, odd, *static), expected)
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    expected = plain.convolution(x, w, static)
+    np.testing.assert_array_equal(fast.convolution(x, w, static), expected)
+    np.testing.assert_array_equal(fast.convolution(x, odd, static), expected)
 
 
 def test_special_values_pass() -> None:
@@ -255,9 +261,9 @@ def test_special_values_pass() -> None:
     x = np.zeros((1, 9, 12, 12), np.float32)
     x[0, 3, 5, 5], x[0, 2, 0, 11] = np.nan, np.inf
     w = np.ones((9, 9, 3, 3), np.float32)
-    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    y = fast.convolution(x, w, *static)
-    np.testing.assert_array_equal(y, plain.plain_convolution(x, w, *static))
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    y = fast.convolution(x, w, static)
+    np.testing.assert_array_equal(y, plain.convolution(x, w, static))
 
 
 @pytest.mark.parametrize(
@@ -271,22 +277,22 @@ def test_shapes_that_do_not_fit_never_reach_machine_code(x: Any, w: Any, groups:
     zeros = np.zeros(x, np.float32), np.zeros(w, np.float32)
     static = ((1, 1), ((0, 0), (0, 0)), (1, 1), groups)
     with pytest.raises(ValueError, match="do not fit"):
-        plain.convolution(*zeros, *static)
+        checked.convolution(*zeros, *static)
     g = np.zeros((1, w[0], 60, 60), np.float32)
     with pytest.raises(ValueError, match="do not fit"):
-        plain.convolution_input(g, zeros[1], *static, x[2:])
+        checked.convolution_input(g, zeros[1], *static, x[2:])
     with pytest.raises(ValueError, match="do not fit"):
-        plain.convolution_weight(zeros[0], g, *static, w[2:])
+        checked.convolution_weight(zeros[0], g, *static, w[2:])
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_half_precision_is_summed_in_single_and_rounded_once(dtype: Any) -> None:
     x, w = numbers((1, 16, 40, 40), 1, dtype), numbers((16, 16, 3, 3), 2, dtype)
-    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    y = plain.convolution(x, w, *static)
-    exact = plain.plain_convolution(x.astype(np.float64), w.astype(np.float64), *static)
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    y = checked.convolution(x, w, *static)
+    exact = plain.convolution(x.astype(np.float64), w.astype(np.float64), static)
     np.testing.assert_array_equal(y, exact.astype(dtype), strict=True)
     g = numbers(y.shape, 3, dtype)
-    dx = plain.convolution_input(g, w, *static, (40, 40))
-    dw = plain.convolution_weight(x, g / 64, *static, (3, 3))
+    dx = checked.convolution_input(g, w, *static, (40, 40))
+    dw = checked.convolution_weight(x, g / 64, *static, (3, 3))
     assert dx.dtype == dw.dtype == dtype

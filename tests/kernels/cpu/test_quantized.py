@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from funct.kernels import quantized as plain
 from funct.kernels import table
-from funct.kernels.convolution import output_size
 from funct.kernels.cpu import products, weight_only
 from funct.kernels.cpu import quantized as fast
+from funct.kernels.windows import Sliding
 from tests import guarded
 
 pytestmark = pytest.mark.skipif(
@@ -30,8 +30,8 @@ def codes(shape: Any, dtype: Any, seed: int) -> np.ndarray[Any, Any]:
 
 
 @st.composite
-def to_codes(draw: st.DrawFn, outputs: int) -> tuple[Any, ...]:
-    """bias, multiplier, zero point, limits and dtype of a result."""
+def to_codes(draw: st.DrawFn, outputs: int) -> tuple[Any, plain.Codes]:
+    """A bias, and how its sums become codes."""
     dtype = draw(BYTES)
     limits = np.iinfo(dtype)
     zero = draw(st.integers(int(limits.min), int(limits.max)))
@@ -41,7 +41,8 @@ def to_codes(draw: st.DrawFn, outputs: int) -> tuple[Any, ...]:
     shape = (outputs,) if draw(st.booleans()) else ()
     multiplier = (size * rng.uniform(0.5, 2, shape)).astype(np.float32)
     bias = rng.integers(-9999, 9999, outputs).astype(np.int32)
-    return bias, multiplier, zero, zero if relu else int(limits.min), int(limits.max), dtype
+    lowest = zero if relu else int(limits.min)
+    return bias, plain.Codes(multiplier, zero, lowest, int(limits.max), dtype)
 
 
 @many
@@ -73,11 +74,11 @@ def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
     dtype = data.draw(BYTES)
     x, w = codes((2, c * groups, *size), dtype, 1), codes((o * groups, c, *kernel), np.int8, 2)
     zero = int(codes((), dtype, data.draw(st.integers(0, 9))))
-    geometry = (stride, padding, dilation, groups)
-    assert min(output_size(size, kernel, stride, padding, dilation)) > 0
+    slide = Sliding(stride, padding, dilation, groups)
+    assert min(slide.size(tuple(size), tuple(kernel))) > 0
     rest = data.draw(to_codes(len(w)))
-    y = fast.convolution(x, zero, w, *rest, *geometry)
-    expected = plain.plain_convolution(x, zero, w, *rest, *geometry)
+    y = fast.convolution(x, zero, w, *rest, slide)
+    expected = plain.plain_convolution(x, zero, w, *rest, slide)
     np.testing.assert_array_equal(y, expected, strict=True)
 
 
@@ -109,7 +110,7 @@ def test_nothing_outside_of_the_arrays_is_touched(
     rows: int, depth: int, outputs: int, dtype: Any, at_end: bool
 ) -> None:
     """Operands, results and scratch stand between forbidden pages."""
-    rest = (np.zeros(outputs, np.int32), np.float32(1e-2), 0, -128, 127, np.int8)
+    rest = (np.zeros(outputs, np.int32), plain.Codes(np.float32(1e-2), 0, -128, 127, np.int8))
     with guarded.memory(at_end=at_end):
         x, w = (
             guarded.copy(codes(shape, t, 1), at_end=at_end)
@@ -121,9 +122,9 @@ def test_nothing_outside_of_the_arrays_is_touched(
         assert (fast.quantize(numbers, np.float32(0.5), 1, 0, 255, np.uint8, 0) == 3).all()
         image, kernels = x.reshape(1, rows, 1, depth), w.reshape(outputs, 1, 1, depth)
         if outputs % rows == 0 and outputs // rows >= 4:
-            static = ((1, 1), ((1, 0), (0, 2)), (1, 1), rows)
-            z = fast.convolution(image, 3, kernels, *rest, *static)
-            expected = plain.plain_convolution(image, 3, kernels, *rest, *static)
+            static = Sliding((1, 1), ((1, 0), (0, 2)), (1, 1), rows)
+            z = fast.convolution(image, 3, kernels, *rest, static)
+            expected = plain.plain_convolution(image, 3, kernels, *rest, static)
             np.testing.assert_array_equal(z, expected)
         product = products.integer_matmul(x, w.T.astype(dtype))
         if product is not NotImplemented:
@@ -140,7 +141,7 @@ def test_nothing_outside_of_the_arrays_is_touched(
 def test_weights_that_change_in_place_are_laid_out_again() -> None:
     """What is kept of an address is compared with what is there."""
     x, w = codes((9, 40), np.uint8, 1), codes((16, 40), np.int8, 2)
-    rest = (np.zeros(16, np.int32), np.float32(1e-4), 0, -128, 127, np.int8)
+    rest = (np.zeros(16, np.int32), plain.Codes(np.float32(1e-4), 0, -128, 127, np.int8))
     for _ in range(3):
         w[3, 7] += 1
         y = fast.linear(x, 7, w, *rest)
@@ -149,7 +150,7 @@ def test_weights_that_change_in_place_are_laid_out_again() -> None:
 
 def test_sums_that_could_leave_int32_are_left_to_the_plain_one() -> None:
     x, w = codes((4, 70_000), np.uint8, 1), codes((4, 70_000), np.int8, 2)
-    rest = (np.zeros(4, np.int32), np.float32(1e-4), 0, -128, 127, np.int8)
+    rest = (np.zeros(4, np.int32), plain.Codes(np.float32(1e-4), 0, -128, 127, np.int8))
     assert fast.linear(x, 0, w, *rest) is NotImplemented
     w = codes((4, 40), np.int8, 2)
     large = np.full(4, 2**31 - 1, np.int32)
@@ -159,7 +160,7 @@ def test_sums_that_could_leave_int32_are_left_to_the_plain_one() -> None:
 @pytest.mark.parametrize("shape", [(3, 4), (5,), (2, 3, 4)])
 def test_shapes_that_do_not_fit_never_reach_machine_code(shape: tuple[int, ...]) -> None:
     x, w = codes((1000, 1000), np.uint8, 1), codes(shape, np.int8, 2)
-    rest = (np.zeros(5, np.int32), np.float32(1e-4), 0, -128, 127, np.int8)
+    rest = (np.zeros(5, np.int32), plain.Codes(np.float32(1e-4), 0, -128, 127, np.int8))
     with pytest.raises(ValueError, match="do not fit"):
         plain.linear(x, 0, w, *rest)
 
