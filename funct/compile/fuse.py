@@ -3,75 +3,28 @@
 Nodes are visited from the last to the first, and each joins the loops of those that read it, if all
 of them stand in one place and its elements are theirs (`Group.holds`); otherwise it opens loops of
 its own, before all that stand there so far. So what is computed is computed as late as possible and
-read while it is in registers. A second walk, forwards, merges loops over the same domain that read
-the same buffers or each other's results, where nothing that must come between them is in the way.
-
-A group has a domain of `size` elements in rows of `columns`. Within it a value is full or one for
-each row; whatever has another shape is read from memory by an index map (`views.py`). Every node
-that is neither of a group nor a mere view is a step of its own, computed by its kernel.
+read while it is in registers. A second walk, forwards (`merge.py`), joins loops over one domain.
+Every node that is neither of a group nor a mere view is a step of its own, computed by its kernel.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from funct.compile.loops import How, Over
-from funct.compile.scalars import ELEMENTS, is_exact, printing, unsupported
+from funct.compile.groups import MOST_COST, Group, outside, reduction, why_not
+from funct.compile.loops import Over
+from funct.compile.merge import merged
+from funct.compile.scalars import is_exact
 from funct.compile.views import VIEWS, View, dense, through
 from funct.graph import Graph, Guard, Node, Var
 
-__all__ = ["Fused", "Group", "REDUCTIONS", "fuse", "reduction", "why_not"]
+__all__ = ["Fused", "fuse"]
 
-REDUCTIONS: dict[str, How] = {
-    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
-    "any": "any", "all": "all",
-}  # fmt: skip
-
-_MOST_COST = 600  # of one group, in additions: code of one block is made in more than linear time
-_FLAT_ROW = 8192  # a reduction of everything is along one row up to here
 _ORDERED = frozenset({"reshape", "broadcast_to", "stop_gradient", "checkpoint_name"})
-
-
-def _cost(nodes: Sequence[Node]) -> int:
-    return sum([1 if (p := printing(e)) is None else p.cost for e in nodes])
-
-
-class Group:
-    """Nodes in one nest of loops. columns: None while no value is one for each row."""
-
-    def __init__(self, size: int, columns: int | None = None) -> None:
-        self.size = size
-        self.columns = columns
-        self.nodes: list[Node] = []
-        self.members: set[Var] = set()
-
-    def is_full(self, v: Var) -> bool:
-        """Whether v has an element at each place of the domain."""
-        return math.prod(v.shape) == self.size
-
-    def holds(self, node: Node, operand: Var) -> bool | int:
-        """Whether an operand of a member can be a member: True, or if so many columns are a row."""
-        over = reduction(node)
-        narrow = math.prod(operand.shape)
-        if over is not None:
-            row = self.columns is not None and narrow * self.columns == self.size
-            return narrow == self.size or (over == "all" and row)
-        wide = math.prod(node.results[0].shape)
-        if wide == narrow:
-            return True
-        columns = _row_length(node.results[0].shape, operand.shape)
-        if wide != self.size or columns is None or (narrow == 1 and self.size > _FLAT_ROW):
-            return False
-        return True if columns == self.columns else columns
-
-    def take(self, node: Node) -> None:
-        """Make the node a member."""
-        self.nodes.append(node)
-        self.members.add(node.results[0])
 
 
 @attrs.frozen(eq=False)
@@ -89,54 +42,6 @@ class Fused:
     copies: frozenset[Node]
     kept: frozenset[Var]
     reasons: dict[Node, str]
-
-
-def reduction(node: Node) -> Over | None:
-    """ "row", "column" or "all": what a reduction is over; None for other nodes and other axes."""
-    if node.name not in REDUCTIONS:
-        return None
-    shape, axes = node.operands[0].shape, node.params[0]  # type: ignore[union-attr]
-    longer = [a for a, n in enumerate(shape) if n != 1]
-    gone = [a for a in longer if a in axes]
-    if not gone:
-        return None
-    if gone == longer:
-        return "row" if math.prod(shape) <= _FLAT_ROW else "all"
-    if gone == longer[-len(gone) :]:
-        return "row"
-    return "column" if gone == longer[: len(gone)] else None
-
-
-def _row_length(wide: Sequence[int], narrow: Sequence[int]) -> int | None:
-    """Columns of a row of `wide` if `narrow` has one element for each row, else None."""
-    lead = len(wide) - len(narrow)
-    if lead < 0:
-        return None
-    narrow = (*[1] * lead, *narrow)
-    k = len(wide)
-    while k and narrow[k - 1] == 1:
-        k -= 1
-    return math.prod(wide[k:]) if tuple(narrow[:k]) == tuple(wide[:k]) else None
-
-
-def why_not(node: Node) -> str:
-    """Why the node is no part of loops; empty where it is."""
-    if not node.results:
-        return "it has no result"
-    out = node.results[0]
-    if any(0 in v.shape for v in (*node.operands, *node.results) if isinstance(v, Var)):
-        return "there are no elements"
-    if node.name in REDUCTIONS:
-        operand = node.operands[0]
-        assert isinstance(operand, Var)
-        if operand.dtype not in ELEMENTS or out.dtype not in ELEMENTS:
-            return f"{operand.dtype} is computed by NumPy"
-        if reduction(node) is None:
-            return "it reduces axes between others"
-        return ""
-    if node.name in VIEWS:
-        return "" if out.dtype in ELEMENTS else f"{out.dtype} is computed by NumPy"
-    return unsupported(node)
 
 
 @attrs.define
@@ -221,14 +126,12 @@ class _Walk:
             return False
         group = here[0].group
         assert group is not None
-        if (e.name in VIEWS and e.name not in _ORDERED) or _cost(group.nodes) >= _MOST_COST:
+        if (e.name in VIEWS and e.name not in _ORDERED) or group.cost >= MOST_COST:
             return False
-        before = group.size, group.columns
-        if self._fits(group, e, here):
-            self._enter(group, place, e)
-            return True
-        group.size, group.columns = before
-        return False
+        if not self._fits(group, e, here):
+            return False
+        self._enter(group, place, e)
+        return True
 
     def _stand_beside(self, e: Node, uses: list[_Use]) -> bool:
         """Make e a member of a group that reads an operand of it, though not e itself."""
@@ -239,17 +142,22 @@ class _Walk:
             for u in self.uses.get(v, ()) if isinstance(v, Var) else ():
                 group = u.group
                 assert isinstance(v, Var)
-                if group is None or u.place < before or _cost(group.nodes) >= _MOST_COST:
+                if group is None or u.place < before or group.cost >= MOST_COST:
                     continue
-                had = group.size, group.columns
                 if group.is_full(v) and self._fits(group, e, []):
                     self._enter(group, u.place, e)
                     return True
-                group.size, group.columns = had
         return False
 
     def _fits(self, group: Group, e: Node, here: list[_Use]) -> bool:
         """Whether e can be a member; the group's rows may be given a length for that."""
+        had = group.size, group.columns
+        fits = self._shape(group, e, here)
+        if not fits:
+            group.size, group.columns = had
+        return fits
+
+    def _shape(self, group: Group, e: Node, here: list[_Use]) -> bool:
         result = e.results[0]
         over = reduction(e)
         if over is not None:
@@ -336,72 +244,9 @@ def fuse(graph: Graph) -> Fused:
     for s in steps:
         if isinstance(s, Group):
             s.nodes.reverse()
-    steps = _merged(steps, walk.views)
+    steps = merged(steps, walk.views)
     kept = _kept(steps, walk.views, graph.outputs)
     return Fused(graph, tuple(steps), walk.views, frozenset(walk.copies), kept, walk.reasons)
-
-
-def _merged(
-    steps: Sequence[Group | Node | Guard], views: dict[Var, View]
-) -> list[Group | Node | Guard]:
-    """The steps with groups joined to the last one that makes what they read, where that is right.
-
-    All else that they read was there before it, so they can be as early.
-    """
-    found: list[Group | Node | Guard | None] = list(steps)
-    made: dict[Var, int] = {}  # at which step
-    for t, step in enumerate(steps):
-        at = t
-        if isinstance(step, Group):
-            last = max([made.get(views[v].root, -1) for v in outside(step)], default=-1)
-            maker = found[last] if last >= 0 else None
-            if isinstance(maker, Group) and _take_over(maker, step, views):
-                found[t], at = None, last
-            for v in step.members:
-                made[v] = at
-        elif isinstance(step, Node):
-            made |= dict.fromkeys(step.results, at)
-    return [s for s in found if s is not None]
-
-
-def _take_over(first: Group, second: Group, views: dict[Var, View]) -> bool:
-    """Make the members of a group members of an earlier one that makes what they read, if all of
-    that is known where it is read.
-    """
-    if first.size != second.size or _cost(first.nodes) + _cost(second.nodes) > _MOST_COST:
-        return False
-    if first.columns is not None and second.columns not in (None, first.columns):
-        return False
-    both = Group(first.size, first.columns or second.columns)
-    ends = {e.results[0] for e in first.nodes if reduction(e) in ("column", "all")}
-    for e in second.nodes:
-        for v in e.operands:
-            if not isinstance(v, Var) or v in second.members:
-                continue
-            if views[v].root in first.members and v not in first.members:
-                return False
-            if v in first.members and (v in ends or both.holds(e, v) is not True):
-                return False
-    if any(not _is_held(both, e) for e in (*first.nodes, *second.nodes)):
-        return False
-    first.columns = both.columns
-    for e in second.nodes:
-        first.take(e)
-    return True
-
-
-def _is_held(group: Group, e: Node) -> bool:
-    """Whether the node's result is full, or one for each row, or a reduction's that ends loops."""
-    size = math.prod(e.results[0].shape)
-    row = group.columns is not None and size * group.columns == group.size
-    return size == group.size or row or reduction(e) in ("column", "all")
-
-
-def outside(group: Group) -> Iterable[Var]:
-    """What members read from memory."""
-    return [
-        v for e in group.nodes for v in e.operands if v not in group.members and isinstance(v, Var)
-    ]
 
 
 def _kept(

@@ -14,14 +14,13 @@ the key under which code is found again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 import attrs
 
 __all__ = [
     "Access", "Constant", "Expression", "How", "Kernel", "Kind", "Load", "Op", "Over", "Reduce",
-    "Term", "available", "describe", "passes",
+    "Term",
 ]  # fmt: skip
 
 Kind = Literal["full", "row"]
@@ -133,87 +132,3 @@ class Kernel:
             barriers.append(at)  # the address of the partial results
             at += 1
         return accesses, barriers, at
-
-
-def describe(kernel: Kernel, names: dict[int, str] | None = None) -> str:
-    """The loops as readable Python. names: of the buffers, by access."""
-    return "\n".join(_lines(kernel, names or {}))
-
-
-def _lines(k: Kernel, names: dict[int, str]) -> Iterator[str]:
-    from_access = {a: names.get(a, f"b{a}") for a in range(len(k.accesses))}
-
-    def place(a: int) -> str:
-        access = k.accesses[a]
-        rows = "i" if access.terms == ((False, False),) else "rows(i)" if access.terms else ""
-        inner = {"none": "", "one": "j", "some": "j * step"}[access.inner]
-        inside = ", ".join([x for x in (rows, inner) if x]) or "()"
-        return f"{from_access[a]}[{inside}]"
-
-    def text(n: int) -> str:
-        v = k.values[n]
-        match v:
-            case Constant():
-                return repr(v.number)
-            case Load():
-                return place(v.access)
-            case Op():
-                return f"{v.name}({', '.join(name(o) for o in v.operands)})"
-            case Reduce():
-                return f"{v.how}({name(v.operand)})"
-
-    def name(n: int) -> str:
-        return repr(v.number) if isinstance(v := k.values[n], Constant) else f"t{n}"
-
-    stored: dict[int, list[int]] = {}
-    for value, access in k.stores:
-        stored.setdefault(value, []).append(access)
-    for p, (inside, after) in enumerate(passes(k)):
-        if p == 0:
-            yield "for j in columns:" if k.flat else "for i in rows:"
-        pad = "    " if k.flat else "        "
-        if not k.flat and inside:
-            yield "    for j in columns:"
-        for n in inside:
-            v = k.values[n]
-            if isinstance(v, Reduce):
-                where = {"row": "", "column": "[j]", "all": ""}[v.over]
-                yield f"{pad}t{n}{where} = {v.how}(t{n}{where}, {name(v.operand)})"
-            elif not isinstance(v, Constant):
-                yield f"{pad}t{n} = {text(n)}"
-            for a in stored.get(n, ()):
-                yield f"{pad}{place(a)} = {name(n)}"
-        for n in after:
-            v = k.values[n]
-            if not isinstance(v, Constant | Reduce):
-                yield f"    t{n} = {text(n)}"
-            for a in stored.get(n, ()):
-                yield f"    {place(a)} = {name(n)}"
-
-
-def available(kernel: Kernel) -> list[int]:
-    """The first pass in which each value can be computed."""
-    first: list[int] = []
-    for v in kernel.values:
-        match v:
-            case Op():
-                first.append(max([first[o] for o in v.operands], default=0))
-            case Reduce():
-                first.append(first[v.operand] + (v.over == "row"))
-            case _:
-                first.append(0)
-    return first
-
-
-def passes(kernel: Kernel) -> list[tuple[list[int], list[int]]]:
-    """For each pass, the values computed along the row and those computed once, after it."""
-    first = available(kernel)
-    found: list[tuple[list[int], list[int]]] = [([], []) for _ in range(max(first, default=0) + 1)]
-    for n, v in enumerate(kernel.values):
-        if isinstance(v, Reduce):
-            found[first[n] - (v.over == "row")][0].append(n)
-        elif v.kind == "full":
-            found[first[n]][0].append(n)
-        else:
-            found[max(0, first[n] - 1)][1].append(n)
-    return found

@@ -9,10 +9,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.fuse import REDUCTIONS, Fused, Group, reduction
+from funct.compile.fuse import Fused
+from funct.compile.groups import REDUCTIONS, Group, reduction
 from funct.compile.loops import Access, Constant, Expression, Kernel, Kind, Load, Op, Reduce
 from funct.compile.scalars import ELEMENTS, Printing, exact_number, operand_dtype, printing
-from funct.compile.views import VIEWS, View, collapse
+from funct.compile.views import VIEWS, View, collapse, dense
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
@@ -83,7 +84,7 @@ def copy(view: View, fused: Fused) -> tuple[list[Call], View]:
     inner = attrs.evolve(
         fused, views={seen: view}, kept=frozenset([root]), copies=frozenset([node])
     )
-    return _Lowering(group, inner).run(), View(root, view.shape, _strides(view.shape))
+    return _Lowering(group, inner).run(), dense(root)
 
 
 @attrs.frozen
@@ -277,7 +278,7 @@ class _Lowering:
             n = self._copied(n, kind)
         if any(v == n for v, _ in self.stores):
             n = self._copied(n, kind, len(self.stores))
-        walked = self._walk(View(out, out.shape, _strides(out.shape)), full)
+        walked = self._walk(dense(out), full)
         assert walked is not None, "a dense buffer can be walked"
         if full and walked.access.inner == "none":  # rows of one element
             walked = attrs.evolve(walked, access=attrs.evolve(walked.access, inner="one"))
@@ -341,11 +342,3 @@ class _Lowering:
         if self.flat:
             block = -(-block // 64) * 64
         return block, max(1, -(-total // block))
-
-
-def _strides(shape: Sequence[int]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))

@@ -13,8 +13,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.fuse import Fused, Group, fuse, why_not
-from funct.compile.loops import Kernel, describe
+from funct.compile.describe import describe
+from funct.compile.fuse import Fused, fuse
+from funct.compile.groups import Group, why_not
+from funct.compile.loops import Kernel
 from funct.compile.lower import Address, Call, lower
 from funct.compile.products import is_product, lower_product
 from funct.compile.program import Program, link

@@ -8,17 +8,16 @@ a row has as many running sums as there are lanes, added up in halves.
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
-from funct.compile.loops import Constant, Kernel, Load, Op, Reduce, available
+from funct.compile.loops import Constant, Kernel, Load, Op, Reduce
+from funct.compile.passes import Pass, passes
+from funct.compile.reductions import combine, in_memory, neutral, read, write
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["print_combine", "print_kernel"]
+__all__ = ["print_kernel"]
 
 _UNROLLED_COST = 48  # a step of more than that is long enough by itself
-_KEPT_COST = 8  # what costs more is kept for the passes to come, not computed again
-_PIECE = 4096  # columns whose sums are added up before they join the row's
 
 
 def print_kernel(module: Module, name: str, kernel: Kernel) -> None:
@@ -34,7 +33,7 @@ class _Printer:
         self.f: Emitter = module.function(name, [("frame", PTR), ("task", I64)])
         self.frame, self.task = self.f.arguments
         self.access_slots, self.barrier_slots, _ = kernel.slots()
-        self.first = available(kernel)
+        self.passes = passes(kernel)
         self.lanes = _lanes(module, kernel)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
@@ -42,7 +41,6 @@ class _Printer:
         self.base: dict[int, Value] = {}  # where each access stands in it
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.room: dict[int, Value] = {}  # rows of values that are kept
-        self.kept = self._kept() if kernel.kept else set()
 
     # The whole
 
@@ -53,13 +51,14 @@ class _Printer:
         start = self.task * block
         total = self.columns if self.k.flat else rows
         stop = f.intrinsic("smin", start + block, total)
-        for n in sorted(self.kept):
-            text = typed(_memory(self.k.values[n].element)).text
+        for n in sorted(self.passes.kept):
+            text = typed(in_memory(self.k.values[n].element)).text
             self.room[n] = f.emit(PTR, f"alloca {text}, {self.columns!r}, align 64", pure=False)
         self._open_barriers()
         if self.k.flat:
             self._place_accesses(None)
-            self._pass(0, start, stop)
+            for walk in self.passes.walks:
+                self._pass(walk, start, stop)
         else:
             f.loop(start, stop, 1, self._row)
         f.ret()
@@ -68,9 +67,8 @@ class _Printer:
         self.rows = {}
         self._place_accesses(row)
         f, k = self.f, self.k
-        for p in range(max(self.first, default=0) + 1):
-            if any(self._in_pass(n) == p for n in range(len(k.values)) if self._is_root(n)):
-                self._pass(p, f.constant(I64, 0), self.columns)
+        for walk in self.passes.walks:
+            self._pass(walk, f.constant(I64, 0), self.columns)
         for n, a in k.stores:
             if k.values[n].kind == "row":
                 self._store_row(n, a)
@@ -103,11 +101,11 @@ class _Printer:
                     index, slot = f.div(index, self.word(slot)), slot + 1
                 if wrapped:
                     index, slot = f.rem(index, self.word(slot)), slot + 1
-                pointer = f.at(pointer, index * stride, _memory(access.element))
+                pointer = f.at(pointer, index * stride, in_memory(access.element))
             self.base[a] = pointer
 
     def _address(self, a: int, column: Value) -> Value:
-        return self.f.at(self.base[a], column, _memory(self.k.accesses[a].element))
+        return self.f.at(self.base[a], column, in_memory(self.k.accesses[a].element))
 
     # Row values
 
@@ -131,60 +129,19 @@ class _Printer:
             case Constant():
                 return f.constant(typed(v.element), v.number)
             case Load():
-                return self._read(v.element, self.base[v.access], 1, None)
+                return read(f, v.element, self.base[v.access], 1, None)
             case Op():
                 return self._apply(v, [self.rows[o] for o in v.operands])
         raise AssertionError("a reduction is known once its pass is over")
 
     def _store_row(self, n: int, a: int) -> None:
-        self._write(self.row(n), self.base[a], None)
+        write(self.f, self.row(n), self.base[a], None)
 
     # Passes
 
-    def _in_pass(self, n: int) -> int:
-        v = self.k.values[n]
-        return self.first[n] - (isinstance(v, Reduce) and v.over == "row")
-
-    def _is_root(self, n: int) -> bool:
-        """Whether a pass is there for the value's sake: it is stored, or reduced."""
-        v = self.k.values[n]
-        if isinstance(v, Reduce):
-            return not (v.over == "all" and self.k.values[v.operand].kind == "row")
-        return v.kind == "full" and n in self.stored
-
-    def _roots(self, p: int) -> list[int]:
-        return [n for n in range(len(self.k.values)) if self._is_root(n) and self._in_pass(n) == p]
-
-    def _kept(self) -> set[int]:
-        """Costly full values that later passes need as well and that are stored nowhere."""
-        k, kept = self.k, set()
-        seen_in: dict[int, int] = {}
-        for p in range(max(self.first, default=0) + 1):
-            stack, seen = list(self._roots(p)), set()
-            while stack:
-                n = stack.pop()
-                v = k.values[n]
-                if n in seen or (v.kind == "row" and not isinstance(v, Reduce)):
-                    continue
-                seen.add(n)
-                if isinstance(v, Reduce):
-                    if self._in_pass(n) == p and n in self._roots(p):
-                        stack.append(v.operand)
-                    continue
-                if seen_in.setdefault(n, p) < p:
-                    if n in self.stored or n in kept:
-                        continue
-                    if isinstance(v, Op) and v.printing.cost >= _KEPT_COST:
-                        kept.add(n)
-                        continue
-                if isinstance(v, Op):
-                    stack += v.operands
-        return kept
-
-    def _pass(self, p: int, start: Value, stop: Value) -> None:
+    def _pass(self, walk: Pass, start: Value, stop: Value) -> None:
         f, k = self.f, self.k
-        roots = self._roots(p)
-        needed = self._needed(roots, p)
+        roots, needed = walk.roots, walk.needed
         for n in needed:  # before the loop: these are the row's
             if k.values[n].kind == "row":
                 f.splat(self.row(n), self.lanes)
@@ -198,13 +155,13 @@ class _Printer:
             out = list(carried)
             for q in range(unroll):
                 at = f.add(column, q * self.lanes) if q else column
-                self._step(p, roots, sums, needed, at, None, out, q * len(sums))
+                self._step(walk, sums, at, None, out, q * len(sums))
             return out
 
         def masked(column: Value, carried: list[Value]) -> list[Value]:
             out = list(carried)
             mask = f.first_lanes(self.lanes, stop - column)
-            self._step(p, roots, sums, needed, column, mask, out, 0)
+            self._step(walk, sums, column, mask, out, 0)
             return out
 
         if k.even:
@@ -218,7 +175,7 @@ class _Printer:
         for n, x in zip(sums, found, strict=True):
             v = k.values[n]
             assert isinstance(v, Reduce)
-            total = f.reduce(x, functools.partial(_combine, f, v.how))
+            total = f.reduce(x, functools.partial(combine, f, v.how))
             if v.over == "row":
                 self.rows[n] = total
             else:
@@ -232,30 +189,8 @@ class _Printer:
             assert isinstance(v, Reduce)
             while len(many[i]) > 1:
                 pairs = zip(many[i][::2], many[i][1::2], strict=True)
-                many[i] = [_combine(self.f, v.how, a, b) for a, b in pairs]
+                many[i] = [combine(self.f, v.how, a, b) for a, b in pairs]
         return [m[0] for m in many]
-
-    def _needed(self, roots: list[int], p: int) -> list[int]:
-        """What the roots of a pass are computed from, in order; reductions of earlier passes end
-        the search.
-        """
-        found: set[int] = set()
-        stack = []
-        for n in roots:
-            v = self.k.values[n]
-            stack.append(v.operand if isinstance(v, Reduce) else n)
-        while stack:
-            n = stack.pop()
-            if n in found:
-                continue
-            found.add(n)
-            v = self.k.values[n]
-            if isinstance(v, Op) and v.kind == "full" and not self._known_before(n, p):
-                stack += v.operands
-        return sorted(found)
-
-    def _known_before(self, n: int, p: int) -> bool:
-        return self.first[n] < p and (n in self.stored or n in self.kept)
 
     def _cost(self, n: int) -> int:
         v = self.k.values[n]
@@ -267,10 +202,8 @@ class _Printer:
 
     def _step(
         self,
-        p: int,
-        roots: list[int],
+        walk: Pass,
         sums: list[int],
-        needed: list[int],
         column: Value,
         mask: Value | None,
         carried: list[Value],
@@ -279,26 +212,26 @@ class _Printer:
         """One vector of columns."""
         f, k = self.f, self.k
         memo: dict[int, Value] = {}
-        for n in needed:  # operands stand before what is made of them
-            memo[n] = self._full(n, p, column, mask, memo)
-        for n in roots:
+        for n in walk.needed:  # operands stand before what is made of them
+            memo[n] = self._full(n, n in walk.known, column, mask, memo)
+        for n in walk.roots:
             v = k.values[n]
             if not isinstance(v, Reduce):
-                self._write(memo[n], self._address(self.stored[n], column), mask)
+                write(f, memo[n], self._address(self.stored[n], column), mask)
                 continue
             x = self._convert(memo[v.operand], v.element)
             if v.over == "column":
-                address = f.at(self.partial[n], column, _memory(v.element))
-                held = self._read(v.element, address, self.lanes, mask)
-                self._write(_combine(f, v.how, held, x), address, mask)
+                address = f.at(self.partial[n], column, in_memory(v.element))
+                held = read(f, v.element, address, self.lanes, mask)
+                write(f, combine(f, v.how, held, x), address, mask)
                 continue
             if mask is not None:
                 x = f.select(mask, x, self._neutral(n))
             at = place + sums.index(n)
-            carried[at] = _combine(f, v.how, carried[at], x)
+            carried[at] = combine(f, v.how, carried[at], x)
 
     def _full(
-        self, n: int, p: int, column: Value, mask: Value | None, memo: dict[int, Value]
+        self, n: int, known: bool, column: Value, mask: Value | None, memo: dict[int, Value]
     ) -> Value:
         f, v = self.f, self.k.values[n]
         if v.kind == "row":
@@ -307,17 +240,17 @@ class _Printer:
             access = self.k.accesses[v.access]
             if access.inner == "some":
                 return self._strided(v, column, mask)
-            return self._read(v.element, self._address(v.access, column), self.lanes, mask)
+            return read(f, v.element, self._address(v.access, column), self.lanes, mask)
         assert isinstance(v, Op), "reductions are row values"
-        if self._known_before(n, p):
-            if n in self.kept:
-                address = f.at(self.room[n], column, _memory(v.element))
+        if known:
+            if n in self.room:
+                address = f.at(self.room[n], column, in_memory(v.element))
             else:
                 address = self._address(self.stored[n], column)
-            return self._read(v.element, address, self.lanes, mask)
+            return read(f, v.element, address, self.lanes, mask)
         x = self._apply(v, [memo[o] for o in v.operands])
-        if n in self.kept:
-            self._write(x, f.at(self.room[n], column, _memory(v.element)), mask)
+        if n in self.room:
+            write(f, x, f.at(self.room[n], column, in_memory(v.element)), mask)
         return x
 
     def _strided(self, v: Load, column: Value, mask: Value | None) -> Value:
@@ -328,20 +261,9 @@ class _Printer:
         if mask is not None:
             index = f.select(mask, index, f.constant(lanes, 0))
         index = index * f.splat(stride, self.lanes)
-        element = _memory(v.element)
+        element = in_memory(v.element)
         x = f.gather(typed(element, self.lanes), f.at(self.base[v.access], index, element))
         return f.convert(x, "i1") if v.element == "i1" else x
-
-    # Memory: a mask is a byte there
-
-    def _read(self, element: str, address: Value, lanes: int, mask: Value | None) -> Value:
-        x = self.f.load(typed(_memory(element), lanes), address, mask)
-        return self.f.convert(x, "i1") if element == "i1" else x
-
-    def _write(self, x: Value, address: Value, mask: Value | None) -> None:
-        if x.type.element == "i1":
-            x = self.f.convert(x, "u8")
-        self.f.store(x, address, mask)
 
     # Scalars
 
@@ -368,100 +290,33 @@ class _Printer:
         for n, slot in self.barrier_at.items():
             v = self.k.values[n]
             assert isinstance(v, Reduce)
-            element = _memory(v.element)
+            element = in_memory(v.element)
             wide = v.over == "column"
             first = self.task * self.columns if wide else self.task
             start = self.partial[n] = f.at(self._pointer(slot), first, element)
             zero = f.constant(typed(v.element), neutral(v.how, v.element))
             if not wide:
-                self._write(zero, start, None)
+                write(f, zero, start, None)
                 continue
 
             def clear(
                 column: Value, _: list[Value], start: Value = start, zero: Value = zero
             ) -> list[Value]:
-                self._write(zero, f.at(start, column, _memory(zero.type.element)), None)
+                write(f, zero, f.at(start, column, in_memory(zero.type.element)), None)
                 return []
 
             f.loop(0, self.columns, 1, clear)
 
     def _add_to_partial(self, n: int, v: Reduce, x: Value) -> None:
-        held = self._read(v.element, self.partial[n], 1, None)
-        self._write(_combine(self.f, v.how, held, x), self.partial[n], None)
-
-
-def print_combine(module: Module, name: str, how: str, element: str) -> None:
-    """Add the kernel that combines partial results, column by column, in the order of tasks.
-
-    Its frame: partial results, result, how many of them, columns, columns of one task.
-    """
-    f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, task = f.arguments
-    parts, result = (f.load(PTR, f.at(frame, k, "i64")) for k in (0, 1))
-    count, columns, block = (f.load(I64, f.at(frame, k, "i64")) for k in (2, 3, 4))
-    start = task * block
-    stop = f.intrinsic("smin", start + block, columns)
-    memory = _memory(element)
-    wide = "f64" if element == "f32" and how == "sum" else element  # few, and added exactly enough
-
-    def read(address: Value) -> Value:
-        x = f.load(typed(memory), address)
-        return f.convert(f.convert(x, element), wide)
-
-    def column(j: Value, _: list[Value]) -> list[Value]:
-        def part(i: Value, held: list[Value]) -> list[Value]:
-            return [_combine(f, how, held[0], read(f.at(parts, i * columns + j, memory)))]
-
-        (total,) = f.loop(1, count, 1, part, [read(f.at(parts, j, memory))], maybe_empty=True)
-        total = f.convert(total, element)
-        if element == "i1":
-            total = f.convert(total, "u8")
-        f.store(total, f.at(result, j, memory))
-        return []
-
-    f.loop(start, stop, 1, column)
-    f.ret()
-
-
-def neutral(how: str, element: str) -> float | int:
-    """What a reduction starts from."""
-    if how in ("sum", "any"):
-        return 0
-    if how in ("prod", "all"):
-        return 1
-    least = how == "max"  # what every number is at least
-    if element in ("f32", "f64"):
-        return -math.inf if least else math.inf
-    if element == "i1":
-        return 0 if least else 1
-    bits = int(element[1:])
-    low, high = (
-        (-(1 << bits - 1), (1 << bits - 1) - 1) if element[0] == "i" else (0, (1 << bits) - 1)
-    )
-    return low if least else high
-
-
-def _combine(f: Emitter, how: str, x: Value, y: Value) -> Value:
-    if x.type.element == "i1":
-        return x | y if how in ("any", "max", "sum") else x & y
-    match how:
-        case "sum":
-            return x + y
-        case "prod":
-            return x * y
-        case "max":
-            return f.maximum(x, y)
-    return f.minimum(x, y)
-
-
-def _memory(element: str) -> str:
-    return "u8" if element == "i1" else element
+        f = self.f
+        held = read(f, v.element, self.partial[n], 1, None)
+        write(f, combine(f, v.how, held, x), self.partial[n], None)
 
 
 def _lanes(module: Module, kernel: Kernel) -> int:
     """Elements of a vector: as many floats as a register holds, or integers if there are none."""
     elements = {v.element for v in kernel.values if v.kind == "full"} or {"f64"}
     elements |= {v.element for v in kernel.values if isinstance(v, Reduce)}
-    sizes = {e: typed(_memory(e)).bytes for e in elements}
+    sizes = {e: typed(in_memory(e)).bytes for e in elements}
     floats = [n for e, n in sizes.items() if e in ("f32", "f64")]
     return max(2, module.target.vector_bytes // max(floats or [max(4, *sizes.values())]))

@@ -24,8 +24,9 @@ import numpy as np
 
 from funct.compile.loops import Kernel
 from funct.compile.lower import Address, Buffer, Call
-from funct.compile.printer import print_combine, print_kernel
+from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
+from funct.compile.reductions import print_combine
 from funct.device import Code, assemble, threads
 from funct.graph import Var
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed

@@ -14,7 +14,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.fuse import Fused, Group, fuse
+from funct.compile.fuse import Fused, fuse
+from funct.compile.groups import Group
 from funct.compile.lower import Address, Buffer, Call, copy, lower
 from funct.compile.products import is_product, lower_product
 from funct.compile.program import Program, Repeat, link

@@ -20,15 +20,7 @@ from funct.graph import Node, Var
 from funct.kernels.llvm import Emitter, Value
 from funct.kernels.llvm.functions import FUNCTIONS
 
-__all__ = [
-    "ELEMENTS",
-    "Printing",
-    "element_of",
-    "exact_number",
-    "is_exact",
-    "printing",
-    "unsupported",
-]
+__all__ = ["ELEMENTS", "Printing", "exact_number", "is_exact", "printing", "unsupported"]
 
 ELEMENTS: dict[np.dtype[Any], str] = {
     np.dtype(name): element
@@ -53,11 +45,6 @@ class Printing:
     operands: Literal["same", "alike", "own", "choice"] = "same"
     cost: int = 1
     params: bool = False  # whether `emit` takes the parameters after the operands
-
-
-def element_of(dtype: Any) -> str | None:
-    """The emitter's name of a dtype, where it has one."""
-    return ELEMENTS.get(dtype)
 
 
 def exact_number(x: Any, dtype: np.dtype[Any]) -> float | int | None:

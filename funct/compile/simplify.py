@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from funct.array import Array, asarray
-from funct.compile.fuse import why_not
+from funct.compile.groups import why_not
 from funct.compile.scalars import ELEMENTS
 from funct.core import lookup
 from funct.graph import Graph, Guard, Node, Var

@@ -47,15 +47,11 @@ class View:
 
 def dense(v: Var) -> View:
     """The whole of a buffer."""
-    return View(v, tuple(v.shape), _dense_strides(v.shape))
-
-
-def _dense_strides(shape: Sequence[int]) -> Sizes:
     strides, step = [], 1
-    for n in reversed(shape):
+    for n in reversed(v.shape):
         strides.append(step)
         step *= n
-    return tuple(reversed(strides))
+    return View(v, tuple(v.shape), tuple(reversed(strides)))
 
 
 def collapse(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:

@@ -144,6 +144,18 @@ def test_rows_and_columns(m: int, n: int) -> None:
         np.testing.assert_allclose(actual, expected, rtol=3e-5, atol=3e-5)
 
 
+def test_passes_keep_what_an_earlier_one_computed() -> None:
+    """A costly value is first computed in the second pass, and found again in the third."""
+
+    def f(x: Any) -> Any:
+        m = xp.max(x, axis=1, keepdims=True)
+        y = xp.tanh(x)
+        return y * xp.sum(y * m, axis=1, keepdims=True)
+
+    x = np.random.default_rng(0).normal(size=(40, 100))
+    np.testing.assert_allclose(compiled(f, x).run(x)[0], eager(f, x), rtol=1e-13)
+
+
 def test_large_arrays_in_tasks() -> None:
     """What is cut into tasks agrees too: flat, by rows, and where partial results are combined."""
     rng = np.random.default_rng(0)
