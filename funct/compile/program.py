@@ -29,6 +29,7 @@ from funct.compile.products import print_product
 from funct.compile.reductions import print_combine
 from funct.device import Code, assemble, threads
 from funct.graph import Var
+from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
@@ -36,10 +37,6 @@ __all__ = [
 ]  # fmt: skip
 
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
-
-# Offsets in PyArrayObject_fields, which NumPy's ABI fixes.
-_DATA, _FLAGS = 16, 64
-_WANTED = 0x0001 | 0x0100  # C-contiguous, aligned
 
 # Words at the head of a table.
 _TRUE, _FALSE, _INCREF, _SAVE, _RESTORE, _LETS_GO, _PATCHES, _CALLS, _FRAMES = range(9)
@@ -236,32 +233,17 @@ def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
 # The code that walks a table
 
 
-class _MethodDef(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )  # fmt: skip
-
-
-_FASTCALL = 0x0080
-
-
 @functools.cache
-def _walker() -> tuple[Code, _MethodDef]:
+def _walker() -> Code:
     assert threads.PARALLEL  # the pool that the code calls is known once that module is
     module = Module()
     _print_walker(module)
-    code = assemble(module.text()).keep()
-    return code, _MethodDef(b"run", code.address("walk"), _FASTCALL, None)
+    return assemble(module.text()).keep()
 
 
 def _entry(table: np.ndarray[Any, Any]) -> Callable[..., bool]:
     """A builtin function that walks the table."""
-    _, method = _walker()
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype = ctypes.py_object
-    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return new(ctypes.addressof(method), table, None)
+    return builtin("run", _walker().address("walk"), table)
 
 
 def _print_walker(module: Module) -> None:
@@ -289,18 +271,18 @@ def _print_walker(module: Module) -> None:
             return None
         return f.emit(PTR, text, pure=False)
 
-    table = pointer(at(holder, _DATA))
+    table = pointer(at(holder, DATA))
 
     def dense(k: Value, held: list[Value]) -> list[Value]:
         array = f.load(PTR, f.at(arguments, k, "ptr"))
-        flags = f.load(I32, at(array, _FLAGS))
+        flags = f.load(I32, at(array, FLAGS))
         return [held[0] & flags]
 
-    (flags,) = f.loop(0, count, 1, dense, [f.constant(I32, _WANTED)])
-    good = f.eq(flags & _WANTED, _WANTED)
+    (flags,) = f.loop(0, count, 1, dense, [f.constant(I32, DENSE)])
+    good = f.eq(flags & DENSE, DENSE)
 
     def run() -> list[Value]:
-        space = pointer(at(f.load(PTR, f.at(arguments, count - 1, "ptr")), _DATA))
+        space = pointer(at(f.load(PTR, f.at(arguments, count - 1, "ptr")), DATA))
         patches = f.at(table, _HEAD, "i64")
         n_patches, n_calls, n_frames = (word(table, s) for s in (_PATCHES, _CALLS, _FRAMES))
         steps = f.at(patches, n_patches * 3, "i64")
@@ -318,7 +300,7 @@ def _print_walker(module: Module) -> None:
         def patch(k: Value, _: list[Value]) -> list[Value]:
             entry = f.at(patches, k * 3, "i64")
             array = pointer(at(arguments, word(entry, 1)))
-            data = pointer(at(array, _DATA))
+            data = pointer(at(array, DATA))
             last = f.eq(word(entry, 1), (count - 1) * 8)
             data = f.select(last, aligned, data)
             f.store(at(data, word(entry, 2)), at(aligned, word(entry, 0)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import indexing as cpu
-from funct.kernels.cpu.loops import flat, pays
+from funct.kernels.cpu.loops import pays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ COMBINED_AT = {
 
 
 def _index(i: Index) -> Any:
-    return flat(i.astype(np.int64, copy=False))
+    return i.astype(np.int64, copy=False)
 
 
 def _fits(x: NDArray[Any], i: Index) -> bool:
@@ -53,7 +53,7 @@ def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if not 1 < inner <= _NARROW_ROW or i.size * inner * outer < x.size // 8:
         return x.take(i, axis)
     y = np.empty((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]), x.dtype)
-    _inside(cpu.take_rows(flat(x), _index(i), y, outer, i.size, n, inner))
+    _inside(cpu.take_rows(x, _index(i), y, outer, i.size, n, inner))
     return y
 
 
@@ -75,9 +75,9 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
-        _inside(cpu.add_elements(flat(g), _index(i), y, outer, i.size, n, drop))
+        _inside(cpu.add_elements(g, _index(i), y, outer, i.size, n, drop))
     else:
-        _inside(cpu.add_rows(flat(g), _index(i), y, outer, i.size, n, inner, drop))
+        _inside(cpu.add_rows(g, _index(i), y, outer, i.size, n, inner, drop))
 
 
 def plain_put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
@@ -109,7 +109,7 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if not _fits(x, i) or i.size < x.size // 8:
         return plain_take_along(x, i, axis)
     y = np.empty(i.shape, x.dtype)
-    _inside(cpu.take_along(flat(x), _index(i), y, *_along(i, x.shape[axis], axis)))
+    _inside(cpu.along(x, _index(i), y, *_along(i, x.shape[axis], axis), True))
     return y
 
 
@@ -127,7 +127,7 @@ def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     if not _fits(g, i) or g.shape != i.shape:
         return plain_put_along(g, i, axis, n)
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
-    _inside(cpu.put_along(flat(g), _index(i), y, *_along(i, n, axis)))
+    _inside(cpu.along(g, _index(i), y, *_along(i, n, axis), False))
     return y
 
 
@@ -152,7 +152,7 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     if not _fits(v, i) or v.shape != i.shape or v.dtype != y.dtype or not y.flags.aligned:
         plain_combine_into(y, v, i, mode)
     else:
-        _inside(cpu.combine(y, flat(v), _index(i), i.size, y.size, mode))
+        _inside(cpu.combine(y, v, _index(i), i.size, y.size, mode))
 
 
 def plain_combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import pooling as cpu
-from funct.kernels.cpu.loops import flat, pays
+from funct.kernels.cpu.loops import pays
 from funct.kernels.windows import output_size, sum_dtype, windows_adjoint
 
 if TYPE_CHECKING:
@@ -132,10 +132,10 @@ def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes
         split = some, -(-outer // some)
         if inner == 1 and stride[i] == 1:  # what meets an element is a window of g
             y = np.empty(size, g.dtype)
-            cpu.sum_line(flat(g), y, outer, count, shape[i], window[i], 1 - window[i], *split)
+            cpu.sum_line(g, y, outer, count, shape[i], window[i], 1 - window[i], *split)
         else:
             y = np.zeros(size, g.dtype)
-            cpu.spread_axis(flat(g), y, outer, shape[i], count, inner, window[i], stride[i], *split)
+            cpu.spread_axis(g, y, outer, shape[i], count, inner, window[i], stride[i], *split)
         g = y
     return g
 
@@ -162,16 +162,16 @@ def max_pool_index(
         axes[3 - d + i] = (size[i], count[i], window[i], stride[i], dilation[i], -low, *met)
     planes, (t, k, step, dil) = prod(x.shape[:lead]), (int(v) for v in axes[2, 1:5])
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
-        cpu.max_index(flat(x), y, axes, planes)
+        cpu.max_index(x, y, axes, planes)
         return y
     phase = -(-((t - 1) * step + (k - 1) * dil + 1) // step)
     offsets = np.arange(k) * dil
     taps = offsets % step * phase + offsets // step
     some = _share(prod(size), planes)
     tasks = -(-planes // some)
-    parted = np.empty(tasks * prod(size[:-1]) * step * phase, flat(x).dtype)
-    least = np.asarray([_lowest(x.dtype)], parted.dtype)
-    cpu.max_index_rows(flat(x), y, parted, taps, axes, planes, some, phase, least, tasks)
+    parted = np.empty(tasks * prod(size[:-1]) * step * phase, x.dtype)
+    least = np.asarray([_lowest(x.dtype)], x.dtype)
+    cpu.max_index_rows(x, y, parted, taps, axes, planes, some, phase, least, tasks)
     return y
 
 

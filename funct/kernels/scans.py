@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import scans as cpu
-from funct.kernels.cpu.loops import flat, pays
+from funct.kernels.cpu.loops import pays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,20 +50,20 @@ def _running(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
     outer, n, inner = _split(x, axis)
     y = np.empty(x.shape, _sum_dtype(x.dtype))
     if inner == 1:
-        cpu.running_line(flat(x), y, outer, n, how)
+        cpu.running_line(x, y, outer, n, how)
     else:
-        cpu.running(flat(x), y, outer, n, inner, how)
+        cpu.running(x, y, outer, n, inner, how)
     return y
 
 
 def _extremum(x: NDArray[Any], y: NDArray[Any], axis: int, largest: bool, places: bool) -> None:
     outer, n, inner = _split(x, axis)
     if inner == 1:
-        cpu.running_extremum_line(flat(x), y, outer, n, largest, places)
+        cpu.running_extremum_line(x, y, outer, n, largest, places)
     elif inner >= cpu.LANES:
-        cpu.running_extremum_columns(flat(x), y, outer, n, inner, largest, places)
+        cpu.running_extremum_columns(x, y, outer, n, inner, largest, places)
     else:
-        cpu.running_extremum(flat(x), y, outer, n, inner, largest, places)
+        cpu.running_extremum(x, y, outer, n, inner, largest, places)
 
 
 def running_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
@@ -106,7 +106,7 @@ def linear_recurrence(a: NDArray[Any], b: NDArray[Any], axis: int) -> NDArray[An
     if not pays(b) or dtype.kind == "b":
         return plain_recurrence(a, b, axis)
     y = np.empty(b.shape, dtype)
-    cpu.recurrence(flat(a), flat(b), y, *_split(b, axis))
+    cpu.recurrence(a, b, y, *_split(b, axis))
     return y
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import sorting as cpu
-from funct.kernels.cpu.loops import flat, pays
+from funct.kernels.cpu.loops import pays
 from funct.kernels.scans import running_sum
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     if n < _SHORT or not pays(x):
         return plain_argsort(x, axis, descending)
     last = axis == x.ndim - 1
-    rows = flat(x if last else x.swapaxes(axis, -1))
+    rows = np.ascontiguousarray(x if last else x.swapaxes(axis, -1))
     y = np.empty(rows.shape, np.int64)
     ends = np.empty(2, np.uint64)
     cpu.span(rows, ends, rows.size)
@@ -100,8 +100,7 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
         rows = x.swapaxes(axis, -1)
         lead = rows.shape[:-1]
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
-        kept = values.view(np.uint8) if x.dtype == bool else values
-        cpu.top_k(flat(rows), kept, places, prod(lead), n, k)
+        cpu.top_k(rows, values, places, prod(lead), n, k)
         return values.swapaxes(axis, -1), places.swapaxes(axis, -1)
     if x.ndim == 1 and k * _SPARSE <= n:
         return _by_partition(x, k)
@@ -163,7 +162,7 @@ def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
     known = int(x.searchsorted(np.asarray(np.nan, x.dtype))) if x.dtype.kind == "f" else n
     y = np.empty(v.shape, np.int64)
     tasks = -(-v.size // _SEARCHES)
-    cpu.search(flat(x), flat(v), y, known, n, v.size, _SEARCHES, side == "left", tasks)
+    cpu.search(x, v, y, known, n, v.size, _SEARCHES, side == "left", tasks)
     return y
 
 

@@ -130,8 +130,8 @@ def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, d
         (cpu.add_elements, (*line, *sizes, drop)),
         (cpu.add_rows, (g, i, x.copy(), *sizes, inner, drop)),
         (cpu.take_rows, (x, i, g.copy(), *sizes, inner)),
-        (cpu.take_along, (x, each, g.copy(), *sizes, inner)),
-        (cpu.put_along, (g, each, x.copy(), *sizes, inner)),
+        (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
+        (cpu.along, (g, each, x.copy(), *sizes, inner, False)),
         (cpu.combine, (x[0, :, 0].copy(), g[0, :, 0].copy(), i, count, n, "max")),
     ):
         copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]

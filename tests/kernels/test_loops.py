@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
-from funct.kernels.cpu.loops import available, flat, kernel, pays, ready
+from funct.kernels.cpu.loops import available, kernel, pays, ready
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
+from tests.kernels.arrays import misaligned
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
@@ -153,12 +155,61 @@ def test_plain_code_runs_where_machine_code_is_not_wanted() -> None:
     assert not pays(x.astype(np.float16))
 
 
-def test_arrays_are_made_flat_for_a_kernel() -> None:
-    """Strided and misaligned arrays are copied, others are not."""
+def test_arrays_come_as_they_are() -> None:
+    """Strided, misaligned and boolean arrays and other names of a dtype are read as well."""
     x = np.arange(12.0).reshape(3, 4)
-    assert flat(x) is x
-    assert flat(x.T).flags.c_contiguous
-    raw = np.zeros(8 * 12 + 1, np.uint8)[1:].view(np.float64)
+    raw = misaligned(x)
     assert not raw.flags.aligned
-    assert flat(raw).flags.aligned
-    assert flat(x > 3).dtype == np.uint8
+    for given_ in (x, x.T, x[:, ::-1], x[::2, 1:], raw, x > 3, x.astype("q"), x.astype(np.int32)):
+        y = np.zeros(given_.size, given_.dtype)
+        _copied(given_, y, y.size)
+        np.testing.assert_array_equal(y, given_.reshape(-1))
+
+
+def test_what_a_kernel_writes_into_lies_as_it_says() -> None:
+    """A copy of the result would be lost, so it is refused."""
+    x = np.arange(6.0)
+    with pytest.raises(ValueError, match="y must be contiguous"):
+        _copied(x, np.zeros(12)[::2], 6)
+
+
+@kernel
+def _copied(x: Any, y: Any, n: int) -> None:
+    for i in range(n):
+        y[i] = x[i]
+
+
+@kernel
+def _told(x: Any, n: int, v: float, how: Any) -> int:
+    x[0] = v if how == "given" else x[0]
+    return n if how == "given" else -n
+
+
+def test_arguments_are_told_apart() -> None:
+    """By type, and static ones by what they equal; numbers keep all their bits."""
+    x = np.zeros(1)
+    for v in (0.1, -0.0, np.inf):
+        assert _told(x, 7, v, "given") == 7
+        assert x.tobytes() == np.float64(v).tobytes()
+    assert _told(x, 7, 1.0, "".join(["giv", "en"])) == 7
+    assert _told(x, 7, 1.0, True) == -7
+    for n in (-1, 0, 1, -(2**63), 2**63 - 1):
+        assert _told(x, n, 1.0, "given") == n
+    with pytest.raises(OverflowError):
+        _told(x, 2**63, 1.0, "given")
+    with pytest.raises((TypeError, ValueError)):
+        _told(x, 1, 1.0)
+    assert len(_told._known) == 2
+
+
+def test_threads_may_call_at_once() -> None:
+    """Short calls keep the interpreter's lock, long ones let go of it, and new dtypes may come."""
+    def run(dtype: str) -> Any:
+        x = np.arange(100_000).astype(dtype)
+        y = np.zeros_like(x)
+        for n in (10, len(x)) * 20:
+            _copied(x[:n], y[:n], n)
+        return np.array_equal(x, y)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(run, ["f4", "f8", "i2", "u8", "i4", "u4", "f4", "f8"]))

@@ -13,7 +13,7 @@ import numpy as np
 from funct.kernels.cpu.loops import kernel
 from funct.kernels.cpu.vectors import loaded, stored
 
-__all__ = ["add_elements", "add_rows", "combine", "put_along", "take_along", "take_rows"]
+__all__ = ["add_elements", "add_rows", "along", "combine", "take_rows"]
 
 _LANES = 8
 
@@ -84,37 +84,26 @@ def take_rows(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int
 
 
 @kernel
-def take_along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int) -> int:
-    """y = x (outer, n, inner) at i (outer, count, inner) along the middle axis."""
-    to = 0
+def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, taken: bool) -> int:
+    """Along the middle axis of one (outer, n, inner), at i (outer, count, inner).
+
+    taken: y, of i's shape, is x there; else x, of i's shape, is added to y there.
+    """
+    each = 0
     for o in range(outer):
         for _ in range(count):
             for j in range(inner):
-                at = i[to]
+                at = i[each]
                 if at < 0:
                     at += n
                 if at < 0 or at >= n:
-                    return to + 1
-                y[to] = x[(o * n + at) * inner + j]
-                to += 1
-    return 0
-
-
-@kernel
-def put_along(g: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int) -> int:
-    """y (outer, n, inner) += g at i, both (outer, count, inner), along the middle axis."""
-    source = 0
-    for o in range(outer):
-        for _ in range(count):
-            for j in range(inner):
-                at = i[source]
-                if at < 0:
-                    at += n
-                if at < 0 or at >= n:
-                    return source + 1
-                to = (o * n + at) * inner + j
-                y[to] = y[to] + g[source]
-                source += 1
+                    return each + 1
+                at = (o * n + at) * inner + j
+                if taken:
+                    y[each] = x[at]
+                else:
+                    y[at] = y[at] + x[each]
+                each += 1
     return 0
 
 

@@ -10,13 +10,13 @@ Python: `checked` does that, with every index checked against the array it goes 
             total = total + x[i]
             y[i] = total
 
-    running_sum(x, y, len(x))  # machine code; x and y must be contiguous and aligned
+    running_sum(x, y, len(x))  # machine code; y must be contiguous and aligned
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -25,19 +25,16 @@ import numpy as np
 
 from funct.device.llvm import binding
 from funct.device.machine_code import assemble
-from funct.kernels.cpu.printer import entry, tasks_entry
+from funct.kernels.cpu.calls import Entries, readable
+from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, INT, Pointer, Type, element
 from funct.kernels.table import permitted
 
-__all__ = ["Kernel", "available", "flat", "kernel", "parallel", "pays", "ready"]
+__all__ = ["Kernel", "available", "kernel", "parallel", "pays", "ready"]
 
 _LEAST = 256  # elements below which a call of a kernel costs more than it saves
 _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
 _ENOUGH = 1 << 17  # so do that many, weighed by what plain code costs, over many calls
-
-# An ndarray's data pointer is its first field; it is read there because `a.ctypes.data` costs as
-# much as a small kernel.
-_DATA = object.__basicsize__
 
 KNOWN = frozenset([d.char for d in (*ELEMENTS, np.dtype(bool))] + ["l", "q", "L", "Q"])
 _loaded = False
@@ -55,10 +52,7 @@ def available() -> bool:
     except (ImportError, OSError):
         return False
     _loaded = True
-    if sys.byteorder != "little":
-        return False
-    probe = np.zeros(1)
-    return int(ctypes.c_void_p.from_address(id(probe) + _DATA).value or 0) == probe.ctypes.data
+    return sys.byteorder == "little" and readable()
 
 
 def pays(x: Any) -> bool:
@@ -83,64 +77,60 @@ def _loads(n: int, cost: int) -> bool:
     return n >= _LOADS or _cost >= _ENOUGH
 
 
-def flat(x: Any) -> Any:
-    """x as a kernel takes it: contiguous, aligned, truth as bytes; a copy only where needed."""
-    flags = x.flags
-    if not flags.c_contiguous:
-        x = np.ascontiguousarray(x)
-    elif not flags.aligned:
-        x = x.copy()
-    return x.view(np.uint8) if x.dtype == bool else x
-
-
 class Kernel:
     """A function that is compiled when it is called with new dtypes.
 
-    Arrays are contiguous and aligned, ints and floats are int64 and float64, all else is static.
-    It gives the int that the function returns, or 0. No index is checked. In parallel: the last
-    argument is how many tasks there are, the function's last one is the number of a task; what a
-    task writes depends on its number alone, and tasks write the same where they write to one place.
+    Arrays that it writes into are contiguous and aligned, others are copied where they are not;
+    truth is bytes. Ints and floats are int64 and float64, all else is static. It gives the int that
+    the function returns, or 0. No index is checked. In parallel: the last argument is how many
+    tasks there are, the function's last one is the number of a task; what a task writes depends on
+    its number alone, and tasks write the same where they write to one place.
     """
 
-    __slots__ = ("_made", "fn", "parallel")
+    # The builtin stands where Python looks for it, so a call runs no Python.
+    __slots__ = ("__call__", "_entries", "_known", "fn", "parallel")
+
+    __call__: Callable[..., int]
 
     def __init__(self, fn: Callable[..., Any], parallel: bool = False) -> None:
         self.fn, self.parallel = fn, parallel
-        self._made: dict[Any, Any] = {}
+        self._known: dict[Any, tuple[list[Any], frozenset[str]]] = {}
+        self._entries: Entries | None = None
+        self.__call__ = self._miss
 
-    def __call__(self, *args: Any) -> int:
-        kinds, given = [], []
-        for a in args:
-            c = a.__class__
-            if c is ndarray:
-                kinds.append(a.dtype.char)
-                given.append(id(a))
-            elif c is int or c is float:
-                given.append(a)
+    def _miss(self, *args: Any) -> int:
+        """A call that no code fits: make the code, or the arguments such as it was made for."""
+        args = tuple([_native(a) for a in args])
+        key = tuple([_kind(a) for a in args])
+        if key not in self._known:
+            self._known[key] = self._compile(args)
+        canonical, written = self._known[key]
+        given = []
+        for name, a, c in zip(inspect.signature(self.fn).parameters, args, canonical, strict=True):
+            if a.__class__ is ndarray:
+                if name in written and not _dense(a):
+                    raise ValueError(f"kernel {self.fn.__name__}: {name} must be contiguous")
+                given.append(a if _dense(a) else np.ascontiguousarray(a).copy())
             else:
-                kinds.append(a)
-        key = tuple(kinds)
-        try:
-            call, _ = self._made[key]
-        except KeyError:
-            call, _ = self._made[key] = self._compile(args)
-        found: int = call(*given)
-        return found
+                given.append(a if c is int or c is float else c)
+        return self.__call__(*given)
 
     def text(self, *args: Any) -> str:
         """The LLVM text for such arguments."""
-        printed = tasks_entry if self.parallel else entry
-        return printed(self.fn, [_given(a) for a in args], _DATA)
+        return self._printed(args)[0]
 
-    def _compile(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
-        code = assemble(self.text(*args))
-        kinds = [
-            ctypes.c_double if a.__class__ is float else ctypes.c_int64
-            for a in args
-            if a.__class__ in (ndarray, int, float)
-        ]
-        address = code.address("tasks" if self.parallel else "kernel")
-        return ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(address), code
+    def _printed(self, args: tuple[Any, ...]) -> tuple[str, frozenset[str]]:
+        return entry(self.fn, [_given(a) for a in args], self.parallel)
+
+    def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str]]:
+        if self._entries is None:
+            self._entries = Entries(self.fn.__name__, len(args), self._miss)
+        text, written = self._printed(args)
+        code = assemble(text)
+        parameters = list(map(_kind, args))
+        self._entries.add(parameters, code.address("entry"), code)
+        self.__call__ = self._entries.call
+        return parameters, written
 
     def checked(self, *args: Any) -> int:
         """Run it as Python; an index outside its array raises IndexError."""
@@ -151,6 +141,23 @@ class Kernel:
             for task in range(args[-1]):
                 self.fn(*watched[:-1], task)
         return 0
+
+
+def _native(a: Any) -> Any:
+    """Arrays by NumPy's own dtype of their kind and size: `long` and `long long` are one."""
+    if a.__class__ is not ndarray or a.dtype == bool or a.dtype is element(a.dtype).dtype:
+        return a
+    return a.view(element(a.dtype).dtype)
+
+
+def _kind(a: Any) -> Any:
+    if a.__class__ is ndarray:
+        return a.dtype
+    return a.__class__ if a.__class__ is int or a.__class__ is float else a
+
+
+def _dense(a: Any) -> bool:
+    return bool(a.flags.c_contiguous and a.flags.aligned)
 
 
 def kernel(fn: Callable[..., Any]) -> Kernel:
@@ -165,7 +172,7 @@ def parallel(fn: Callable[..., Any]) -> Kernel:
 
 def _given(a: Any) -> Any:
     if a.__class__ is ndarray:
-        return Pointer("", element(a.dtype))
+        return Pointer("", Type("u", 8) if a.dtype == bool else element(a.dtype))
     return {int: INT, float: Type("f", 64)}.get(a.__class__, a)
 
 
@@ -173,6 +180,7 @@ class _Watched:
     """An array whose indices are checked: none counts from the end."""
 
     def __init__(self, array: Any) -> None:
+        array = array.view(np.uint8) if array.dtype == bool else array
         self.array, self.dtype = array.reshape(-1), array.dtype
 
     def _place(self, at: Any) -> Any:

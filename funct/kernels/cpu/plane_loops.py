@@ -18,24 +18,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from funct.device import PARALLEL, Host
+from funct.kernels.cpu.plane_copies import SPREAD, Plane
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.slab import clear, each
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["JOB", "LINES", "PIECE", "SHARED_TAPS", "VECTORS", "WEIGHT", "text"]
+__all__ = ["JOB", "LINES", "SHARED_TAPS", "VECTORS", "WEIGHT", "text"]
 
 VECTORS = 8  # sums at a time: enough to cover the latency, half of the registers
 LINES = 4  # of the result at a time
 SHARED_TAPS = (3, 5)  # whose weights fit into registers beside the sums
 _TAPS = (9, 4, 1)  # taps of w's adjoint at a time, whose sums are registers
 
-# A copy of planes: pieces are runs along the last axis, rectangles of (count0, count1).
-SPREAD = (
-    "pieces", "n_pieces", "plane_words", "flat", "flat_bytes",
-)  # fmt: skip
-PIECE = Fields((
-    "count0", "count1", "count2", "from", "from0", "from1", "from2", "to", "to0", "to1", "to2",
-))  # fmt: skip
 JOB = Fields((
     "tasks", "units", "outputs", "terms", "shared", "inputs", "x", "w", "y", "scratch",
     "scratch_step", *SPREAD, "group", "flat_words", "sums", "sum_words", "taps", "n_taps", "length",
@@ -64,96 +58,11 @@ def text(element: str, target: Host) -> str:
     return module.text()
 
 
-class _Plane:
-    """Prints copies between planes."""
-
-    def __init__(self, f: Emitter, element: str, lanes: int) -> None:
-        self.f, self.element, self.lanes = f, element, lanes
-        self.vector = typed(element, lanes)
-
-    def at(self, pointer: Value, offset: Value | int) -> Value:
-        return self.f.at(pointer, offset, self.element)
-
-    def spread(self, x: Value, pieces: Value, n_pieces: Value | int, to: Value) -> None:
-        """Copy the pieces of x to their places."""
-        f = self.f
-
-        def piece(k: Value) -> None:
-            p = Record(f, PIECE, f.at(pieces, k * len(PIECE), "i64"))
-            source, target = self.at(x, getattr(p, "from")), self.at(to, p.to)
-
-            def one(i: Value) -> None:
-                def two(j: Value) -> None:
-                    first = self.at(source, i * p.from0 + j * p.from1)
-                    place = self.at(target, i * p.to0 + j * p.to1)
-                    self.row(first, p.from2, place, p.to2, p.count2)
-
-                each(f, 0, p.count1, two)
-
-            each(f, 0, p.count0, one)
-
-        each(f, 0, n_pieces, piece)
-
-    def row(self, source: Value, step: Value, to: Value, to_step: Value, count: Value) -> None:
-        """Copy elements in steps; by vectors where they are adjacent, or every second is taken."""
-        f = self.f
-        dense = f.eq(to_step, 1) & f.eq(step, 1)
-        wide = count >= self.lanes
-
-        def scalars() -> list[Value]:
-            def one(k: Value) -> None:
-                x = f.load(self.vector.scalar, self.at(source, k * step))
-                f.store(x, self.at(to, k * to_step))
-
-            each(f, 0, count, one)
-            return []
-
-        def second() -> list[Value]:
-            half = self.lanes // 2
-            n = self.lanes
-            picked = [*range(0, n, 2), *range(n + 1, 2 * n, 2)]
-            assert len(picked) == 2 * half
-
-            def take(k: Value) -> Value:
-                low = f.load(self.vector, self.at(source, k << 1))
-                # from one before: nothing behind the last element is read
-                high = f.load(self.vector, self.at(self.at(source, k << 1), n - 1))
-                return f.shuffle(low, high, picked)
-
-            self._overlapping(to, count, take)
-            return []
-
-        def adjacent() -> list[Value]:
-            self._overlapping(to, count, lambda k: f.load(self.vector, self.at(source, k)))
-            return []
-
-        def short() -> list[Value]:
-            mask = f.first_lanes(self.lanes, count)
-            f.store(f.load(self.vector, source, mask), to, mask)
-            return []
-
-        def stepping() -> list[Value]:
-            every_second = wide & f.eq(to_step, 1) & f.eq(step, 2)
-            return f.branch(every_second, second, scalars)
-
-        f.branch(dense, lambda: f.branch(wide, adjacent, short), stepping)
-
-    def _overlapping(self, to: Value, count: Value, take: Callable[[Value], Value]) -> None:
-        f = self.f
-        last = count - self.lanes
-
-        def one(k: Value) -> None:
-            k = f.select(k > last, last, k)
-            f.store(take(k), self.at(to, k))
-
-        each(f, 0, count, one, self.lanes)
-
-
 def _define_planes(module: Module, element: str, lanes: int) -> None:
     """`range(job, task)`: a range of the planes of the result."""
     f = module.function("range", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    plane = _Plane(f, element, lanes)
+    plane = Plane(f, element, lanes)
     scratch = plane.at(job.pointer("scratch"), task * job.scratch_step)
     flat, sums = plane.at(scratch, job.flat), plane.at(scratch, job.sums)
     clear(f, flat, job.flat_bytes)
@@ -226,7 +135,7 @@ def _define_planes(module: Module, element: str, lanes: int) -> None:
 
 
 def _combine(
-    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, sums: Value, add: Value
+    f: Emitter, plane: Plane, flat: Value, job: Record, w: Value, sums: Value, add: Value
 ) -> None:
     """sums[q] = (sums[q] or 0) + Σ_t w[t] flat[q + offset t]."""
     taps, n_taps = job.pointer("taps"), job.n_taps
@@ -264,7 +173,7 @@ def _either(
 
 
 def _combine_lines(
-    f: Emitter, plane: _Plane, flat: Value, job: Record, w: Value, to: tuple[Value, Value],
+    f: Emitter, plane: Plane, flat: Value, job: Record, w: Value, to: tuple[Value, Value],
     taps: int,
 ) -> None:  # fmt: skip
     """The same, several lines of the result at a time. See Note [Lines]. to: sums, the result."""
@@ -310,7 +219,7 @@ def _combine_lines(
 
 
 def _lines_at(
-    f: Emitter, plane: _Plane, above: Value, job: Record, w: Value, into: tuple[Value, Value],
+    f: Emitter, plane: Plane, above: Value, job: Record, w: Value, into: tuple[Value, Value],
     taps: int, vectors: int,
 ) -> None:  # fmt: skip
     """Vectors of LINES lines. above: the first element they read. into: address, and pitch."""
@@ -350,7 +259,7 @@ def _define_weights(module: Module, element: str, lanes: int) -> None:
     """`outputs(job, output)`: the weights of one output, over all images in order."""
     f = module.function("outputs", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, WEIGHT, f.arguments[0]), f.arguments[1]
-    plane = _Plane(f, element, lanes)
+    plane = Plane(f, element, lanes)
     scratch = plane.at(job.pointer("scratch"), task * job.scratch_step)
     flat, g_flat, sums = (plane.at(scratch, v) for v in (job.flat, job.g_flat, job.sums))
     clear(f, flat, job.flat_bytes)
@@ -381,7 +290,7 @@ def _define_weights(module: Module, element: str, lanes: int) -> None:
     f.ret()
 
 
-def _correlate(f: Emitter, plane: _Plane, flat: Value, g: Value, job: Record, sums: Value) -> None:
+def _correlate(f: Emitter, plane: Plane, flat: Value, g: Value, job: Record, sums: Value) -> None:
     """sums[t] += Σ_q flat[q + offset t] g[q], lane by lane."""
     start: Value = f.constant(I64, 0)
     for count in _TAPS:

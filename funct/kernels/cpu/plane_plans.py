@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.kernels.cpu.plane_loops import JOB, LINES, PIECE, SHARED_TAPS, VECTORS, WEIGHT
+from funct.kernels.cpu.plane_copies import PIECE
+from funct.kernels.cpu.plane_loops import JOB, LINES, SHARED_TAPS, VECTORS, WEIGHT
 from funct.kernels.cpu.record import Fields, address
 
 if TYPE_CHECKING:

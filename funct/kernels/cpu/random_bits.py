@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import flat, kernel, parallel
+from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, stored
 from funct.kernels.normal import normal32, normal64, unit32, unit64
 
@@ -88,7 +88,7 @@ def numbers(keys: Any, n: int, dtype: Any, kind: str) -> Any:
     part = min(wide, _PART)
     some = max(1, _PART // part)
     tasks = -(-wide // part) * -(-rows // some)
-    draw(flat(keys), y, rows, wide, some, part, kind, tasks)
+    draw(keys, y, rows, wide, some, part, kind, tasks)
     return y if n >= LANES else y[:, :n].copy()
 
 
@@ -97,7 +97,7 @@ def hash_words(k0: Any, k1: Any, x0: Any, x1: Any) -> None:
     n, single = x0.size, k0.size == 1
     whole = n - n % LANES
     if whole:
-        hashed(flat(k0), flat(k1), x0, x1, whole, single)
+        hashed(k0, k1, x0, x1, whole, single)
     if n > whole:
         rest = slice(whole, n)
         padded = np.zeros((4, LANES), np.uint32)

@@ -1,0 +1,283 @@
+"""Machine code as builtin functions of Python, which read NumPy's arrays themselves.
+
+A call through ctypes costs some 100 ns for each argument, and asking an array for its address as
+much again. A builtin is handed the objects: `Entries` looks at their types, finds the code that was
+made for these, puts numbers and addresses of elements into a frame, and runs it.
+
+    entries = Entries("running", 3, miss)     # miss(*args): what happens where no code fits
+    entries.add([np.dtype("f8"), int, "add"], address)     # i64 code(ptr frame), a word a parameter
+    entries.call(x, 1000, "add")              # 0.1 µs
+
+Text from `funct.kernels.llvm` takes part in the same way: give its function one argument, the
+frame, and name for each of its words a dtype (the word is the elements' address) or `int`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.device import Code, assemble
+from funct.device.machine_code import offer
+
+__all__ = ["DATA", "DENSE", "FLAGS", "Entries", "builtin", "readable"]
+
+# Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
+_HEAD = object.__basicsize__
+_TYPE = _HEAD - 8
+DATA, _RANK, _SHAPE, _DTYPE, FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 40, _HEAD + 48
+DENSE = 0x0001 | 0x0100  # flags: C-contiguous, aligned
+
+_LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
+_MOST = 32  # parameters
+_SPECS, _COUNT, _MISS, _ARRAY, _INT, _FLOAT, _FIRST = range(7)  # words of a table
+_ARRAYS, _STATIC, _NUMBERS = 0, 3, {id(int): 1, id(float): 2}  # kinds of parameters
+
+_API = (
+    "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyEval_SaveThread",
+    "PyEval_RestoreThread", "PyObject_Vectorcall",
+)  # fmt: skip
+
+
+def _symbol(name: str) -> Callable[[], int]:
+    return lambda: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+for _name in _API:
+    offer(_name, _symbol(_name))
+
+
+def readable() -> bool:
+    """Whether arrays lie in memory as is assumed here."""
+    probe = np.zeros((3, 5), np.float32)
+    word = ctypes.c_size_t
+    return all([
+        word.from_address(id(probe) + _TYPE).value == id(np.ndarray),
+        word.from_address(id(probe) + DATA).value == probe.ctypes.data,
+        ctypes.c_int.from_address(id(probe) + _RANK).value == 2,
+        word.from_address(word.from_address(id(probe) + _SHAPE).value + 8).value == 5,
+        word.from_address(id(probe) + _DTYPE).value == id(probe.dtype),
+        ctypes.c_int.from_address(id(probe) + FLAGS).value & DENSE == DENSE,
+    ])  # fmt: skip
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+_FASTCALL = 0x0080
+_kept: dict[tuple[str, int], _MethodDef] = {}
+
+
+def builtin(
+    name: str, address: int, held: np.ndarray[Any, Any], owner: object = None
+) -> Callable[..., Any]:
+    """A function of Python that is `PyObject *code(held, PyObject **arguments, Py_ssize_t count)`.
+
+    The code must outlive it; the array and the owner do.
+    """
+    method = _kept.setdefault((name, address), _MethodDef(name.encode(), address, _FASTCALL, None))
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
+    made: Callable[..., Any] = new(ctypes.addressof(method), held, owner)
+    return made
+
+
+class Entries:
+    """Code for calls of one function with arguments of several kinds.
+
+    call: the builtin; `add` makes a new one where the table has grown. Arrays must be dense and of
+    the very dtype that was named, static arguments the very object: all else is a miss, and the
+    call is `miss(*args)`. The interpreter's lock is let go of where arrays are large.
+    """
+
+    def __init__(self, name: str, count: int, miss: Callable[..., Any]) -> None:
+        assert count <= _MOST, name
+        self._name = name
+        self._kept: list[object] = [miss]
+        head = [0, count, *map(id, (miss, np.ndarray, int, float))]
+        self._table = np.asarray(head, np.int64)
+        self._publish()
+
+    def add(self, parameters: Sequence[Any], address: int, code: object = None) -> None:
+        """Let `i64 code(ptr frame)` answer calls with such arguments.
+
+        parameters: a dtype for an array, `int`, `float`, or else the static argument itself. code:
+        what is kept while this is.
+        """
+        self._kept += [code, *parameters]
+        words = [address]
+        for p in parameters:
+            kind = _ARRAYS if isinstance(p, np.dtype) else _NUMBERS.get(id(p), _STATIC)
+            words += [kind, id(p)]
+        self._table = np.concatenate((self._table, np.asarray(words, np.int64)))
+        self._table[_SPECS] += 1
+        self._publish()
+
+    def _publish(self) -> None:
+        self.call = builtin(self._name, _finder().address("call"), self._table, self)
+
+
+@functools.cache
+def _finder() -> Code:
+    """The code that finds the code."""
+    return assemble(_TEXT).keep()
+
+
+_TEXT = f"""
+declare i64 @PyLong_AsLongLong(ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyErr_Occurred()
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+
+define ptr @call(ptr %holder, ptr %args, i64 %count) {{
+entry:
+  %frame = alloca [{_MOST} x i64]
+  %data = getelementptr i8, ptr %holder, i64 {DATA}
+  %table = load ptr, ptr %data
+  %specs = load i64, ptr %table
+  %array.at = getelementptr i64, ptr %table, i64 {_ARRAY}
+  %array.type = load ptr, ptr %array.at
+  %int.at = getelementptr i64, ptr %table, i64 {_INT}
+  %int.type = load ptr, ptr %int.at
+  %float.at = getelementptr i64, ptr %table, i64 {_FLOAT}
+  %float.type = load ptr, ptr %float.at
+  %first = getelementptr i64, ptr %table, i64 {_FIRST}
+  %parameters.at = getelementptr i64, ptr %table, i64 {_COUNT}
+  %parameters = load i64, ptr %parameters.at
+  %pairs = shl i64 %parameters, 1
+  %length = add i64 %pairs, 1
+  %right = icmp eq i64 %count, %parameters
+  br i1 %right, label %try, label %miss
+
+try:
+  %s = phi i64 [ 0, %entry ], [ %s.next, %other ]
+  %spec = phi ptr [ %first, %entry ], [ %spec.next, %other ]
+  %more = icmp ult i64 %s, %specs
+  br i1 %more, label %parameter, label %miss
+other:
+  %s.next = add i64 %s, 1
+  %spec.next = getelementptr i64, ptr %spec, i64 %length
+  br label %try
+
+parameter:
+  %k = phi i64 [ 0, %try ], [ %k.next, %fits ]
+  %work = phi i64 [ 0, %try ], [ %work.next, %fits ]
+  %all = icmp eq i64 %k, %parameters
+  br i1 %all, label %found, label %look
+look:
+  %k2 = shl i64 %k, 1
+  %kind.at = getelementptr i64, ptr %spec, i64 %k2
+  %kind.place = getelementptr i64, ptr %kind.at, i64 1
+  %kind = load i64, ptr %kind.place
+  %wanted.place = getelementptr i64, ptr %kind.at, i64 2
+  %wanted = load ptr, ptr %wanted.place
+  %arg.place = getelementptr ptr, ptr %args, i64 %k
+  %arg = load ptr, ptr %arg.place
+  %type.place = getelementptr i8, ptr %arg, i64 {_TYPE}
+  %type = load ptr, ptr %type.place
+  %word = getelementptr i64, ptr %frame, i64 %k
+  switch i64 %kind, label %static [ i64 0, label %array i64 1, label %int i64 2, label %float ]
+static:
+  %same = icmp eq ptr %arg, %wanted
+  br i1 %same, label %fits, label %other
+int:
+  %is.int = icmp eq ptr %type, %int.type
+  br i1 %is.int, label %convert, label %other
+convert:
+  %number = call i64 @PyLong_AsLongLong(ptr %arg)
+  store i64 %number, ptr %word
+  %odd = icmp eq i64 %number, -1
+  br i1 %odd, label %suspect, label %fits
+suspect:
+  %error = call ptr @PyErr_Occurred()
+  %good = icmp eq ptr %error, null
+  br i1 %good, label %fits, label %failed
+failed:
+  ret ptr null
+float:
+  %is.float = icmp eq ptr %type, %float.type
+  br i1 %is.float, label %real, label %other
+real:
+  %real.place = getelementptr i8, ptr %arg, i64 {_HEAD}
+  %real.number = load i64, ptr %real.place
+  store i64 %real.number, ptr %word
+  br label %fits
+array:
+  %is.array = icmp eq ptr %type, %array.type
+  br i1 %is.array, label %described, label %other
+described:
+  %dtype.place = getelementptr i8, ptr %arg, i64 {_DTYPE}
+  %dtype = load ptr, ptr %dtype.place
+  %known = icmp eq ptr %dtype, %wanted
+  br i1 %known, label %laid, label %other
+laid:
+  %flags.place = getelementptr i8, ptr %arg, i64 {FLAGS}
+  %flags = load i32, ptr %flags.place
+  %masked = and i32 %flags, {DENSE}
+  %dense = icmp eq i32 %masked, {DENSE}
+  br i1 %dense, label %measure, label %other
+measure:
+  %elements.place = getelementptr i8, ptr %arg, i64 {DATA}
+  %elements = load ptr, ptr %elements.place
+  store ptr %elements, ptr %word
+  %rank.place = getelementptr i8, ptr %arg, i64 {_RANK}
+  %rank = load i32, ptr %rank.place
+  %shape.place = getelementptr i8, ptr %arg, i64 {_SHAPE}
+  %shape = load ptr, ptr %shape.place
+  br label %axis
+axis:
+  %d = phi i32 [ 0, %measure ], [ %d.next, %times ]
+  %size = phi i64 [ 1, %measure ], [ %size.next, %times ]
+  %axes = icmp slt i32 %d, %rank
+  br i1 %axes, label %times, label %add
+times:
+  %d.wide = zext i32 %d to i64
+  %n.place = getelementptr i64, ptr %shape, i64 %d.wide
+  %n = load i64, ptr %n.place
+  %size.next = mul i64 %size, %n
+  %d.next = add i32 %d, 1
+  br label %axis
+add:
+  %sum = add i64 %work, %size
+  br label %fits
+fits:
+  %work.next = phi i64 [ %work, %static ], [ %work, %convert ], [ %work, %suspect ],
+                       [ %work, %real ], [ %sum, %add ]
+  %k.next = add i64 %k, 1
+  br label %parameter
+
+found:
+  %code = load ptr, ptr %spec
+  %long = icmp uge i64 %work, {_LONG}
+  br i1 %long, label %free, label %locked
+locked:
+  %soon = call i64 %code(ptr %frame)
+  br label %give
+free:
+  %state = call ptr @PyEval_SaveThread()
+  %late = call i64 %code(ptr %frame)
+  call void @PyEval_RestoreThread(ptr %state)
+  br label %give
+give:
+  %answer = phi i64 [ %soon, %locked ], [ %late, %free ]
+  %object = call ptr @PyLong_FromLongLong(i64 %answer)
+  ret ptr %object
+
+miss:
+  %miss.at = getelementptr i64, ptr %table, i64 {_MISS}
+  %function = load ptr, ptr %miss.at
+  %told = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %count, ptr null)
+  ret ptr %told
+}}
+"""

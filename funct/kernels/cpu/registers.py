@@ -1,0 +1,235 @@
+"""Instructions on registers: values, arithmetic, and what NumPy's functions are on them.
+
+A `Registers` is one function's text as it grows. `printer.py` walks a function written in Python
+and asks it for one instruction after the other.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Type, Value, element
+
+__all__ = ["Registers"]
+
+_STATIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.Pow: operator.pow, ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda a, b: a in b,
+}  # fmt: skip
+_ARITHMETIC: dict[type[ast.AST], dict[str, str]] = {
+    ast.Add: {"f": "fadd", "i": "add", "u": "add"},
+    ast.Sub: {"f": "fsub", "i": "sub", "u": "sub"},
+    ast.Mult: {"f": "fmul", "i": "mul", "u": "mul"},
+    ast.Div: {"f": "fdiv"}, ast.FloorDiv: {"u": "udiv"}, ast.Mod: {"u": "urem"},
+    ast.LShift: {"i": "shl", "u": "shl"}, ast.RShift: {"i": "ashr", "u": "lshr"},
+    ast.BitAnd: {"i": "and", "u": "and", "b": "and"}, ast.BitOr: {"i": "or", "u": "or", "b": "or"},
+    ast.BitXor: {"i": "xor", "u": "xor", "b": "xor"},
+}  # fmt: skip
+_COMPARED = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+}  # fmt: skip
+
+
+class Registers:
+    """One function's text as it grows."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: set[str] = set()
+        self.written: set[str] = set()  # pointers that something is stored through
+        self.block = "entry"
+        self.count = 0
+
+    # text ----------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Add a line."""
+        self.lines.append("  " + text)
+
+    def emit(self, text: str) -> str:
+        """Add what gives a value, and say its name."""
+        self.count += 1
+        self.line(f"%v{self.count} = {text}")
+        return f"%v{self.count}"
+
+    def fresh(self, label: str) -> str:
+        """A label that is not used yet."""
+        self.count += 1
+        return f"{label}{self.count}"
+
+    def start(self, label: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    # values --------------------------------------------------------------------------------------
+
+    def typed(self, v: Any, kind: Type | None = None) -> Value:
+        """v as a Value: a number takes the type given, a scalar is spread over its lanes."""
+        if isinstance(v, Value):
+            return self.spread(v, kind.lanes) if kind and kind.lanes and not v.type.lanes else v
+        if isinstance(v, np.generic):
+            kind = kind or element(v.dtype)
+            v = v.item()
+        if kind is None:
+            kind = TRUTH if isinstance(v, bool) else Type("f", 64) if isinstance(v, float) else INT
+        if not isinstance(v, bool | int | float):
+            raise TypeError(f"a kernel cannot hold {v!r} in a register")
+        if kind.kind == "f":
+            rounded = float(kind.dtype.type(v))
+            text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+        elif kind.kind == "b":
+            text = str(bool(v)).lower()
+        else:
+            text = str(int(kind.dtype.type(v)))
+        if kind.lanes:
+            text = "<" + ", ".join([f"{kind.scalar} {text}"] * kind.lanes) + ">"
+        return Value(text, kind)
+
+    def spread(self, v: Value, lanes: int) -> Value:
+        """A vector of equal lanes."""
+        kind = v.type._replace(lanes=lanes)
+        one = self.emit(f"insertelement {kind.text} poison, {v.type.text} {v.text}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return Value(
+            self.emit(f"shufflevector {kind.text} {one}, {kind.text} poison, {zeros}"), kind
+        )
+
+    def both(self, a: Any, b: Any) -> tuple[Value, Value]:
+        """Two operands of one type; numbers adopt it."""
+        known = [v.type for v in (a, b) if isinstance(v, Value)]
+        kind = max(known, key=lambda t: t.lanes)
+        a, b = self.typed(a, kind), self.typed(b, kind)
+        if a.type != b.type:
+            raise TypeError(f"a kernel mixes {a.type} and {b.type}")
+        return a, b
+
+    def cast(self, v: Any, to: np.dtype[Any]) -> Value:
+        """v as another dtype."""
+        if not isinstance(v, Value):
+            return self.typed(v, element(to))
+        old, new = v.type, element(to)._replace(lanes=v.type.lanes)
+        if old == new:
+            return v
+        if old.kind == "f":
+            if new.kind == "f":
+                how = "fpext" if new.bits > old.bits else "fptrunc"
+            else:
+                how = "fptosi" if new.kind == "i" else "fptoui"
+        elif new.kind == "f":
+            how = "sitofp" if old.kind == "i" else "uitofp"
+        elif new.bits == old.bits:
+            return Value(v.text, new)
+        elif new.bits < old.bits:
+            how = "trunc"
+        else:
+            how = "sext" if old.kind == "i" else "zext"
+        return Value(self.emit(f"{how} {old.text} {v.text} to {new.text}"), new)
+
+    def binary(self, op: ast.AST, a: Any, b: Any) -> Any:
+        """An operator's result."""
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            return _STATIC[type(op)](a, b)
+        a, b = self.both(a, b)
+        name = _ARITHMETIC[type(op)][a.type.kind]
+        return Value(self.emit(f"{name} {a.type.text} {a.text}, {b.text}"), a.type)
+
+    def compare(self, op: ast.AST, a: Any, b: Any) -> Any:
+        """A comparison's result."""
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            return _STATIC[type(op)](a, b)
+        a, b = self.both(a, b)
+        name = _COMPARED[type(op)]  # type: ignore[index]
+        if a.type.kind == "f":
+            text = f"fcmp {'une' if name == 'ne' else 'o' + name}"
+        else:
+            signed = "" if name in ("eq", "ne") else {"i": "s", "u": "u", "b": "u"}[a.type.kind]
+            text = f"icmp {signed}{name}"
+        made = self.emit(f"{text} {a.type.text} {a.text}, {b.text}")
+        return Value(made, TRUTH._replace(lanes=a.type.lanes))
+
+    def address(self, owner: Pointer, at: Any) -> str:
+        """Where an element stands."""
+        at = self.typed(at)
+        return self.emit(f"getelementptr {owner.type.text}, ptr {owner.text}, {INT.text} {at.text}")
+
+    # what NumPy's functions and methods are ------------------------------------------------------
+
+    def method(self, v: Value, name: str, *args: Any) -> Value:
+        """What a method of a vector gives."""
+        if name == "astype":
+            return self.cast(v, np.dtype(args[0]))
+        if name == "view":
+            kind = element(np.dtype(args[0]))._replace(lanes=v.type.lanes)
+            if kind.text == v.type.text:
+                return Value(v.text, kind)
+            return Value(self.emit(f"bitcast {v.type.text} {v.text} to {kind.text}"), kind)
+        how = {"any": "or", "all": "and"}[name]
+        reduced = f"@llvm.vector.reduce.{how}.v{v.type.lanes}i1"
+        self.declared.add(f"declare i1 {reduced}({v.type.text})")
+        return Value(self.emit(f"call i1 {reduced}({v.type.text} {v.text})"), TRUTH)
+
+    def where(self, test: Any, a: Any, b: Any) -> Any:
+        """a where the test holds, else b."""
+        if not isinstance(test, Value):
+            return a if test else b
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            a = self.typed(a)
+        a, b = self.both(a, b)
+        if test.type.lanes and not a.type.lanes:
+            a, b = self.spread(a, test.type.lanes), self.spread(b, test.type.lanes)
+        chosen = f"{a.type.text} {a.text}, {b.type.text} {b.text}"
+        return Value(self.emit(f"select {test.type.text} {test.text}, {chosen}"), a.type)
+
+    def smaller(self, a: Any, b: Any) -> Any:
+        """The smaller one."""
+        return self.where(self.compare(ast.Lt(), b, a), b, a)
+
+    def root(self, v: Value) -> Value:
+        """The square root."""
+        suffix = (f"v{v.type.lanes}" if v.type.lanes else "") + f"f{v.type.bits}"
+        self.declared.add(f"declare {v.type.text} @llvm.sqrt.{suffix}({v.type.text})")
+        return Value(self.emit(f"call {v.type.text} @llvm.sqrt.{suffix}({v.type.text} {v.text})"),
+                     v.type)  # fmt: skip
+
+    def loaded(self, x: Pointer, at: Any, count: int) -> Value:
+        """count elements of x from at on."""
+        kind = x.type._replace(lanes=count)
+        align = x.type.bits // 8
+        return Value(self.emit(f"load {kind.text}, ptr {self.address(x, at)}, align {align}"), kind)
+
+    def stored(self, x: Pointer, at: Any, v: Any) -> None:
+        """Write v into x at an index."""
+        v = self.typed(v)
+        assert v.type._replace(lanes=0) == x.type, (v.type, x.type)
+        where = self.address(x, at)
+        self.written.add(x.text)
+        self.line(f"store {v.type.text} {v.text}, ptr {where}, align {x.type.bits // 8}")
+
+    def gathered(self, x: Pointer, at: Value) -> Value:
+        """The elements of x at a vector of indices."""
+        kind = x.type._replace(lanes=at.type.lanes)
+        n = at.type.lanes
+        where = self.emit(f"getelementptr {x.type.text}, ptr {x.text}, {at.type.text} {at.text}")
+        name = f"@llvm.masked.gather.v{n}{'f' if x.type.kind == 'f' else 'i'}{x.type.bits}.v{n}p0"
+        whole = f"<{n} x i1>"
+        self.declared.add(f"declare {kind.text} {name}(<{n} x ptr>, i32, {whole}, {kind.text})")
+        every = "<" + ", ".join(["i1 true"] * n) + ">"
+        operands = f"<{n} x ptr> {where}, i32 {x.type.bits // 8}, {whole} {every}"
+        return Value(self.emit(f"call {kind.text} {name}({operands}, {kind.text} poison)"), kind)
+
+    def lanes(self, count: int, dtype: Any) -> Value:
+        """The vector 0, 1, 2, ..."""
+        kind = element(np.dtype(dtype))._replace(lanes=count)
+        parts = ", ".join([f"{kind.scalar} {k}" for k in range(count)])
+        return Value(f"<{parts}>", kind)
