@@ -3,8 +3,8 @@
 Small graphs are printed as one Python function of NumPy calls, with results written into buffers
 that nobody reads any more: such a function is there within a millisecond and has NumPy's bits.
 Where there is work for more than that, the graph is made machine code (`native.py`). Which of the
-two follows from shapes alone. A graph with symbolic sizes is made code for each size it meets; its
-kernels are the same for all of them.
+two follows from shapes alone, and code that is kept on disk is found before any pass. A graph with
+symbolic sizes is made code for each size it meets; its kernels are the same for all of them.
 
 A guard that does not hold returns MISS. Beside each function stands which of its lines came from
 which of the user's, for errors.
@@ -20,7 +20,16 @@ from funct.compile.plan import Plan, plan
 from funct.compile.sizes import at_sizes
 from funct.compile.stored import stored
 from funct.compile.text import MISS, call_text, guard_text, scope
-from funct.graph import Graph, Guard, Node, eliminate_dead, inline_calls, share_common
+from funct.graph import (
+    Call,
+    Graph,
+    Guard,
+    Node,
+    eliminate_dead,
+    inline_calls,
+    optimize,
+    share_common,
+)
 from funct.source import SITES
 
 __all__ = ["MISS", "build", "source"]
@@ -33,12 +42,20 @@ def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callab
 
     mode: "default" makes machine code where the work is worth it, the others always.
     """
-    graph = eliminate_dead(share_common(inline_calls(graph)), guards=guards)
     if graph.symbols:
-        return _for_each_size(graph, mode)
-    if mode != "default" or worth(graph):
-        return stored(graph, lambda: native(graph))
-    return _printed(plan(graph, guards=guards))
+        return _for_each_size(_whole(graph, guards), mode)
+    given = inline_calls(graph)
+    if mode != "default" or worth(given):
+        return stored(given, lambda: native(_whole(graph, guards)), guards=guards)
+    return _printed(plan(_whole(graph, guards), guards=guards))
+
+
+def _whole(graph: Graph, guards: bool) -> Graph:
+    """The graph after all passes, without calls."""
+    simple = optimize(graph, guards=guards)
+    if not any(isinstance(e, Call) for e in simple.nodes):
+        return simple
+    return eliminate_dead(share_common(inline_calls(simple)), guards=guards)
 
 
 def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:

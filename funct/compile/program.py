@@ -238,7 +238,7 @@ def _walker() -> Code:
     assert threads.PARALLEL  # the pool that the code calls is known once that module is
     module = Module()
     _print_walker(module)
-    return assemble(module.text()).keep()
+    return assemble(module.text(), opt=0).keep()  # every process waits for it
 
 
 def _entry(table: np.ndarray[Any, Any]) -> Callable[..., bool]:

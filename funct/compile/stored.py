@@ -29,12 +29,18 @@ _SMALL = 1 << 20  # bytes of an array made on the way that is kept with the code
 _OWN = frozenset({"run", "__builtins__", "constants", "inf", "nan", SITES})
 
 
-def stored(graph: Graph, make: Callable[[], Native]) -> Callable[..., Any]:
-    """The function for a graph: loaded where it is kept, made and kept otherwise."""
+def stored(
+    graph: Graph, make: Callable[[], Native], *, guards: bool = True
+) -> Callable[..., Any]:
+    """The function for a graph: loaded where it is kept, made and kept otherwise.
+
+    graph: as it was captured, so that nothing is done to it before its code is found. guards:
+    whether the function asks them.
+    """
     found = digest(graph) if disk_cache.folder() is not None else None
     if found is None:
         return make().run
-    key = "graph-" + hashlib.sha256(f"{found} {_here()}".encode()).hexdigest()
+    key = "graph-" + hashlib.sha256(f"{found} {guards} {_here()}".encode()).hexdigest()
     body = disk_cache.read(key)
     if body is not None:
         try:

@@ -4,6 +4,10 @@ NumPy and SciPy bring one each, with threads of its own that know nothing of our
 works, BLAS computes on the thread that calls it (`pool.py` does that by `entries()`); otherwise
 `config.threads` holds for BLAS too, and `config.deterministic` lets it use one thread, since the
 order in which it adds depends on their number.
+
+A library is found through the extension module that is linked to it: what the module can name, it
+is asked for. Where that gives nothing we know (another system, another BLAS), threadpoolctl looks
+through all libraries of the process, which takes 30 ms.
 """
 
 from __future__ import annotations
@@ -14,12 +18,16 @@ import threading
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import attrs
+
 from funct.device.fork import whole
 
 __all__ = ["ask", "entries", "function"]
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
+_NUMPY, _SCIPY = "numpy._core._multiarray_umath", "scipy.linalg._fblas"
+_OPENMP = 2  # what OpenBLAS says of itself if its threads are OpenMP's
 
 _lock = whole(threading.RLock())
 _asked: WeakKeyDictionary[threading.Thread, int] = WeakKeyDictionary()
@@ -27,15 +35,42 @@ _own: dict[str, int] = {}  # file of a library: its number of threads when nobod
 _known: tuple[bool, list[Any]] | None = None
 
 
-def _libraries() -> list[Any]:
-    """threadpoolctl's controllers of the libraries that are loaded."""
-    global _known
-    scipy = "scipy.linalg" in sys.modules  # which brings a second library
-    if _known is None or _known[0] != scipy:
-        # 8 ms, and needed by those who set threads or compile
-        from threadpoolctl import ThreadpoolController
+@attrs.frozen
+class _Linked:
+    """A library as threadpoolctl would describe it, found through a module linked to it."""
 
-        _known = (scipy, ThreadpoolController().select(user_api="blas").lib_controllers)
+    filepath: str  # of the module
+    dynlib: Any
+    get_num_threads: Any
+    set_num_threads: Any
+
+
+def _linked(module: str) -> _Linked | None:
+    """The library that an extension module is linked to, if it is one that we can ask."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None:
+        return None
+    handle = ctypes.CDLL(file)
+    layer = _function(handle, "get_parallel", "")
+    get, set_ = (_function(handle, *names) for names in (_GET, _SET))
+    if get is None or set_ is None or (layer is not None and layer() == _OPENMP):
+        return None
+    set_.argtypes, set_.restype = [ctypes.c_int], None
+    return _Linked(file, handle, get, set_)
+
+
+def _libraries() -> list[Any]:
+    """The libraries that are loaded, NumPy's first."""
+    global _known
+    scipy = _SCIPY in sys.modules  # which brings a second library
+    if _known is None or _known[0] != scipy:
+        found: list[Any] = [_linked(m) for m in (_NUMPY, _SCIPY) if m in sys.modules]
+        if None in found:
+            # needed by those who set threads or compile where BLAS is another
+            from threadpoolctl import ThreadpoolController
+
+            found = ThreadpoolController().select(user_api="blas").lib_controllers
+        _known = (scipy, found)
     return _known[1]
 
 
@@ -62,21 +97,22 @@ def ask(count: int | None) -> None:
 def entries() -> list[tuple[int, int]]:
     """For each library, the addresses of `int get()` and `void set(int)`."""
     with _lock:
-        found = [(_entry(x, *_GET), _entry(x, *_SET)) for x in _libraries()]
-    return [(get, set_) for get, set_ in found if get and set_]
+        found = [[_function(x.dynlib, *names) for names in (_GET, _SET)] for x in _libraries()]
+    return [(_address(get), _address(set_)) for get, set_ in found if get and set_]
 
 
-def _entry(library: Any, openblas: str, mkl: str) -> int | None:
-    names = [mkl] + [
-        f"{before}openblas_{openblas}{after}"
-        for before in ("", "scipy_")
-        for after in ("", "64_", "_64", "_64_")
-    ]
-    for name in names:
-        function = getattr(library.dynlib, name, None)
-        if function is not None:
-            return ctypes.cast(function, ctypes.c_void_p).value
-    return None
+def _function(handle: Any, openblas: str, mkl: str) -> Any:
+    """The function of OpenBLAS, whatever it was renamed to, or that of MKL."""
+    for before in ("", "scipy_"):
+        for after in ("", "64_", "_64", "_64_"):
+            found = getattr(handle, f"{before}openblas_{openblas}{after}", None)
+            if found is not None:
+                return found
+    return getattr(handle, mkl, None) if mkl else None
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def function(name: str) -> int | None:
@@ -84,4 +120,4 @@ def function(name: str) -> int | None:
     with _lock:
         libraries = _libraries()[:1]
     found = getattr(libraries[0].dynlib, name, None) if libraries else None
-    return None if found is None else ctypes.cast(found, ctypes.c_void_p).value
+    return None if found is None else _address(found)

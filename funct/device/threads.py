@@ -36,8 +36,8 @@ _default = Settings().threads
 def pool() -> Code:
     """The pool's code: `funct_parallel(fn, data, tasks)`, and `limit()`, threads for a call now."""
     if not _possible():
-        return assemble(alone_text()).keep()
-    code = assemble(pool_text()).keep()
+        return assemble(alone_text(), opt=0).keep()
+    code = assemble(pool_text(), opt=0).keep()  # every process waits for it
     ctypes.c_int64.from_address(code.address("default_limit")).value = _default
     ctypes.c_uint32.from_address(code.address("key")).value = _key()
     spins = _SPINS if _default <= (os.cpu_count() or 1) else 0

@@ -24,6 +24,7 @@ from funct.graph.passes import eliminate_dead as eliminate_dead
 from funct.graph.passes import exact as exact
 from funct.graph.passes import fold_constants as fold_constants
 from funct.graph.passes import inline_calls as inline_calls
+from funct.graph.passes import optimize as optimize
 from funct.graph.passes import share_common as share_common
 from funct.graph.passes import simplify as simplify
 from funct.graph.passes import sink_views as sink_views
@@ -41,6 +42,6 @@ __all__ = [
     "Call", "Capture", "Control", "Drawing", "Entry", "Graph", "GraphTracer", "Guard",
     "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "capture", "check",
     "compose_views", "decompose", "digest", "eliminate_dead", "exact", "extract", "find",
-    "fold_constants", "holds", "inline_calls", "insert_after", "leaf", "propagate", "replace",
-    "rewrite", "share_common", "show", "simplify", "sink_views", "then",
+    "fold_constants", "holds", "inline_calls", "insert_after", "leaf", "optimize", "propagate",
+    "replace", "rewrite", "share_common", "show", "simplify", "sink_views", "then",
 ]  # fmt: skip

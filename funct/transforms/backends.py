@@ -15,7 +15,7 @@ import attrs
 from funct.compile import MISS, build
 from funct.core import size_values
 from funct.errors import ArgumentError, GraphError, TransformError
-from funct.graph import Graph, Guard, check, eliminate_dead
+from funct.graph import Graph, Guard, check, eliminate_dead, optimize
 from funct.ops.families import wrap
 
 __all__ = ["MODES", "Backend", "Compile", "compiler", "register_backend"]
@@ -72,7 +72,7 @@ def compiler(mode: str, backend: str | Backend | None) -> Compile:
     def compile(graph: Graph, guards: bool) -> Callable[..., Any]:
         if made is None:
             return build(graph, guards=guards, mode=kind)
-        return _foreign(made, graph, guards, kind)
+        return _foreign(made, optimize(graph, guards=guards), guards, kind)
 
     return compile
 

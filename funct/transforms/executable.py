@@ -14,15 +14,8 @@ from funct.compile import MISS
 from funct.core import INEXACT, ShapeDtype, size_values, top_level
 from funct.errors import GuardError
 from funct.events import tell
-from funct.graph import (
-    Graph,
-    eliminate_dead,
-    fold_constants,
-    share_common,
-    simplify,
-)
+from funct.graph import Graph, optimize
 from funct.graph.capture import capture
-from funct.graph.check import check
 from funct.ops.families import wrap
 from funct.settings import config
 from funct.transforms.backends import Compile, compiler
@@ -39,22 +32,22 @@ _default = compiler("default", None)
 
 
 class Executable:
-    """A graph compiled for buffers, and for each level of tracers."""
+    """A graph compiled for buffers, and for each level of tracers. captured: before all passes."""
 
-    __slots__ = ("compile", "graph", "half", "halves", "raw")
+    __slots__ = ("captured", "compile", "guards", "half", "halves", "raw")
 
     def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
-        self.graph = self.simplified(graph, guards)
+        self.captured = graph
+        self.guards = guards
         self.compile = compile
-        self.raw = compile(self.graph, guards)
+        self.raw = compile(graph, guards)
         self.halves: dict[Any, Any] = {}
         self.half = False  # of another: its tape puts away what is saved
 
-    @staticmethod
-    def simplified(graph: Graph, guards: bool = True) -> Graph:
-        """The graph that is compiled."""
-        whole = share_common(simplify(fold_constants(graph)))
-        return check(eliminate_dead(whole, guards=guards))
+    @property
+    def graph(self) -> Graph:
+        """The graph that is compiled. A call of code that was kept on disk needs it nowhere."""
+        return optimize(self.captured, guards=self.guards)
 
     def __call__(self, *leaves: Any) -> Any:
         """Results on arrays or tracers, or MISS."""
@@ -98,7 +91,7 @@ class Executable:
         both = forward(*vals)
         if both is MISS:
             return MISS
-        n = len(self.graph.outputs)
+        n = len(self.captured.outputs)
         outs, residuals = both[:n], both[n:]
         varying = [_varies(o) for o in outs]
 

@@ -24,7 +24,7 @@ from funct.array import Array
 from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, RecursionLimitError, TransformError
 from funct.events import tell
-from funct.graph import Graph
+from funct.graph import Graph, optimize
 from funct.ops.families import wrap
 from funct.transforms.arguments import Key, Split, difference, is_array, positions, split, static
 from funct.transforms.backends import Backend, compiler
@@ -305,7 +305,7 @@ class Compiled:
             return self.fun(*args, **kwargs)
         if len(paths) >= _MAX_PATHS:
             return self._wide(args, kwargs, given)
-        before = [p.exe.graph for p in groups[0] + groups[1]]
+        before = [p.exe.captured for p in groups[0] + groups[1]]
         self._misses += 1
         n = self._misses
         path, outer, reason = self._new_path(open_, paths, given)
@@ -392,7 +392,7 @@ class Compiled:
 
     def _reason(self, given: Split, before: list[Graph], path: Path, changed: str | None) -> str:
         if before:
-            where = first_difference(path.exe.graph, before[-1])
+            where = first_difference(path.exe.captured, before[-1])
             return f"another path: none of {len(before)} held ({where})"
         if changed is not None:
             return f"{changed} is another object now"
@@ -421,7 +421,7 @@ class Compiled:
             raise TransformError(
                 "jit: graph() needs a function that closes over no outer transform"
             )
-        graph = Executable.simplified(found.graph)
+        graph = optimize(found.graph)
 
         def make() -> Ready:
             exe = Executable(found.graph, compile=self._compile_graph)

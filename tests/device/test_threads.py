@@ -235,6 +235,20 @@ def test_blas_follows_the_setting_and_is_given_back():
     assert blas_threads() == before
 
 
+def test_blas_is_found_without_a_look_through_the_process(monkeypatch):
+    import scipy.linalg  # noqa: F401  SciPy's library beside NumPy's
+
+    from funct.device import blas
+
+    ours = blas.entries()
+    monkeypatch.setattr(blas, "_linked", lambda module: None)
+    monkeypatch.setattr(blas, "_known", None)
+    theirs = blas.entries()
+    assert len(ours) == 2
+    assert set(ours) <= set(theirs)
+    monkeypatch.setattr(blas, "_known", None)  # what was found in the long way is not kept
+
+
 BLAS = f"""
 {PARALLEL}
 define void @ask(ptr %data, i64 %k) {{
