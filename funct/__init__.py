@@ -19,11 +19,11 @@ from funct.check import check_primitive as check_primitive
 from funct.check import check_pure as check_pure
 from funct.core import Sample as Sample
 from funct.core import ShapeDtype as ShapeDtype
+from funct.errors import FallbackWarning as FallbackWarning
 from funct.graph import Drawing as Drawing
 from funct.graph import Graph as Graph
 from funct.settings import config as config
 from funct.transforms import DispatchTrace as DispatchTrace
-from funct.transforms import FallbackWarning as FallbackWarning
 from funct.transforms import Op as Op
 from funct.transforms import Pullback as Pullback
 from funct.transforms import Zero as Zero

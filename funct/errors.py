@@ -32,6 +32,7 @@ __all__ = [
     "EscapedTracerError",
     "ExchangeError",
     "ExportError",
+    "FallbackWarning",
     "FileFormatError",
     "FunctError",
     "GraphError",
@@ -224,6 +225,10 @@ class AllocationError(FunctError, MemoryError):
 
 class ExchangeError(FunctError, BufferError):
     """Elements that cannot be handed over as asked: another device, a dtype the protocol lacks."""
+
+
+class FallbackWarning(UserWarning):
+    """An op works by a slow road: it has no rule or no kernel of its own. Told once per op."""
 
 
 class MissingExtraError(FunctError, ImportError):

@@ -4,6 +4,7 @@ import math as _math
 
 from funct.array import fft as fft
 from funct.array import linalg as linalg
+from funct.array import remote as _remote  # noqa: F401
 from funct.array import special as special
 from funct.array.counting import bincount as bincount
 from funct.array.counting import digitize as digitize

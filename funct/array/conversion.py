@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.device import check_device
+from funct.array.device import CPU, as_device
 from funct.array.dtypes import DTYPES, as_dtype, result_type
 from funct.array.tensor import Array, Tensor
 from funct.device.memory import LARGE, serve
+from funct.device.places import place_at
 from funct.errors import (
     AllocationError,
     ArgumentError,
@@ -32,6 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NUMBERS = (bool, int, float, complex)
+_HOST = 1  # DLPack's kDLCPU
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -52,7 +54,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
     Source: Array API 2025.12 `asarray`.
     """
-    check_device("asarray", device)
+    if device is not None and device is not CPU:
+        target = as_device("asarray", device)
+        return asarray(obj, dtype=dtype, copy=copy).to_device(target)
     if dtype is not None:
         dtype = as_dtype("asarray", dtype)
     elif obj.__class__ is Array:
@@ -67,6 +71,9 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         obj = obj.__funct_array__()
     if isinstance(obj, Tensor):
         return _cast_tensor(obj, obj.dtype if dtype is None else dtype, copy)
+    if _lies_elsewhere(obj):
+        found = from_dlpack(obj, copy=copy)
+        return found if dtype is None else _cast_tensor(found, dtype, copy)
     if copy is False:
         return wrap(_shared(obj, dtype))
     if isinstance(obj, list | tuple) and _holds_tensor(obj):
@@ -94,6 +101,12 @@ def _plain(obj: Any) -> Any:
     if data.nbytes >= LARGE:
         serve(data.nbytes)
     return data
+
+
+def _lies_elsewhere(obj: Any) -> bool:
+    """Whether obj is an array on a device that is not the host."""
+    where = getattr(obj, "__dlpack_device__", None)
+    return where is not None and obj.__class__ is not np.ndarray and int(where()[0]) != _HOST
 
 
 def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:
@@ -246,13 +259,25 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     cannot hand it over.
     Source: Array API 2025.12 `from_dlpack`.
     """
-    check_device("from_dlpack", device)
+    if device is not None:
+        target = as_device("from_dlpack", device)
+        found = from_dlpack(x, copy=copy)
+        if copy is False and found.device != target:
+            raise ExchangeError(f"from_dlpack: copy=False, but x is on {found.device}")
+        return found.to_device(target)
     if isinstance(x, Tensor):
         return x
     if not hasattr(x, "__dlpack__"):
         raise UnsupportedOperandError(
             f"from_dlpack: x must have __dlpack__, got {type(x).__name__}", fix="use asarray"
         )
+    if _lies_elsewhere(x):
+        code, number = x.__dlpack_device__()
+        place = place_at(int(code), int(number))
+        if place is None:
+            raise ExchangeError(f"from_dlpack: x is on DLPack's device ({int(code)}, {number})")
+        data = place.take(x)
+        return wrap(data if copy is False else data.copy())
     try:
         data = np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:

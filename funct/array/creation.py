@@ -11,7 +11,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_shape
 from funct.array.conversion import as_tensor, asarray, check_allocation, from_dlpack, number
-from funct.array.device import check_device
+from funct.array.device import CPU, as_device, placed
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Array, Tensor
@@ -36,16 +36,16 @@ __all__ = [
 
 
 @direct(kernels.full, arrays="none")
+@placed
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
 
     fill_value is a number or a 0-d array; its dtype is the result's unless one is given.
     """
-    return _constant("full", shape, fill_value, dtype, device)
+    return _constant("full", shape, fill_value, dtype)
 
 
-def _constant(name: str, shape: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
-    check_device(name, device)
+def _constant(name: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
     shape = normal_shape(name, shape)
     if dtype is not None:
         dtype = as_dtype(name, dtype)
@@ -87,21 +87,24 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
 
 
 @direct(kernels.zeros, arrays="none")
+@placed
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default."""
-    return _constant("zeros", shape, 0, np.float64 if dtype is None else dtype, device)
+    return _constant("zeros", shape, 0, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.ones, arrays="none")
+@placed
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones of `shape`, float64 by default."""
-    return _constant("ones", shape, 1, np.float64 if dtype is None else dtype, device)
+    return _constant("ones", shape, 1, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.empty, arrays="none")
+@placed
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes."""
-    return _constant("empty", shape, 0, np.float64 if dtype is None else dtype, device)
+    return _constant("empty", shape, 0, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.full_like)
@@ -112,7 +115,9 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 
 def _like(name: str, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
     x = as_tensor(name, x)
-    return _constant(name, x.shape, fill_value, x.dtype if dtype is None else dtype, device)
+    target = x.device if device is None else as_device(name, device)
+    out = _constant(name, x.shape, fill_value, x.dtype if dtype is None else dtype)
+    return out if target is CPU else out.to_device(target)
 
 
 @direct(kernels.zeros_like)
@@ -134,6 +139,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
 
 
 @direct(kernels.arange, arrays="none")
+@placed
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Any:
@@ -142,7 +148,6 @@ def arange(
     Integers give int64, or a RangeError; where a bound or the step is a float, the result is
     float64.
     """
-    check_device("arange", device)
     low, high = (0, start) if stop is None else (start, stop)
     low, high, step = _real("start", low), _real("stop", high), _real("step", step)
     if step == 0:
@@ -194,6 +199,7 @@ def count(name: str, argument: str, n: Any) -> int:
 
 
 @direct(kernels.linspace, arrays="none")
+@placed
 def linspace(
     start: Any,
     stop: Any,
@@ -209,7 +215,6 @@ def linspace(
     Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
     integer dtype rounds down.
     """
-    check_device("linspace", device)
     n = count("linspace", "num", num)
     if n < 0:
         raise ArgumentError(f"linspace: num must not be negative, got {n}")
@@ -241,11 +246,11 @@ def _between(start: Any, stop: Any, n: int, dtype: Any, endpoint: bool) -> Any:
 
 
 @direct(kernels.eye, arrays="none")
+@placed
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Any:
     """Ones on the k-th diagonal, zeros elsewhere; float64 by default."""
-    check_device("eye", device)
     shape = normal_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
     dtype = np.dtype(np.float64) if dtype is None else as_dtype("eye", dtype)
     check_allocation("eye", shape, dtype)

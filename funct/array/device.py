@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from importlib.util import find_spec
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import attrs
 
+from funct.device.places import find_place, known_places
 from funct.errors import ArgumentError, MissingExtraError, UnsupportedOperandError
 
-__all__ = ["CPU", "Device", "as_device", "check_device"]
+__all__ = ["CPU", "Device", "as_device", "check_device", "devices", "placed"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -30,30 +33,49 @@ class Device:
 
 
 CPU = Device("cpu")
-_CUDA = re.compile(r"cuda(:\d+)?")
+
+
+def devices() -> tuple[Device, ...]:
+    """Every device of the machine, the host first."""
+    return (CPU, *[Device(place.name) for place in known_places()])
 
 
 def as_device(function: str, device: Any) -> Device:
     """The device that `device` names, None for the default one; else an error."""
     if device is None or device == "cpu":
         return CPU
-    if not isinstance(device, str):
+    name = device.name if isinstance(device, Device) else device
+    if not isinstance(name, str):
         raise UnsupportedOperandError(
             f"{function}: device must be a Device, its name or None, got {device!r}"
         )
-    if not _CUDA.fullmatch(device):
-        raise ArgumentError(f"{function}: there is no device {device!r}; the devices are: cpu")
-    if find_spec("cupy") is None:
-        raise MissingExtraError(
-            f"{function}: arrays on {device} need CuPy", fix="pip install 'funct[cuda13]'"
-        )
-    raise ArgumentError(
-        f"{function}: CuPy is installed, but arrays on {device} are not implemented yet; "
-        "the devices are: cpu"
-    )
+    try:
+        place = find_place(name)
+    except MissingExtraError as error:
+        raise MissingExtraError(f"{function}: {error.what}", fix=error.fix) from None
+    except ArgumentError as error:
+        raise ArgumentError(f"{function}: {error.what}") from None
+    if place is None:
+        known = ", ".join(map(str, devices()))
+        raise ArgumentError(f"{function}: there is no device {name!r}; the devices are: {known}")
+    return Device(place.name)
 
 
 def check_device(function: str, device: Any) -> None:
-    """Refuse a device on which `function` cannot put its result."""
+    """Refuse what names no device."""
     if device is not None and device is not CPU:
         as_device(function, device)
+
+
+def placed(fun: F) -> F:
+    """Let a function that makes arrays on the host make them on any `device`."""
+    name = fun.__name__
+
+    @functools.wraps(fun)
+    def call(*args: Any, device: Any = None, **options: Any) -> Any:
+        if device is None or device is CPU:
+            return fun(*args, **options)
+        target = as_device(name, device)
+        return fun(*args, **options).to_device(target)
+
+    return call  # type: ignore[return-value]

@@ -15,7 +15,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
-from funct.array.device import check_device
+from funct.array.device import placed
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import roll
@@ -117,18 +117,20 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 
 @direct(kernels.fftfreq, arrays="none")
+@placed
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `fft`'s elements for samples d apart: 0, 1, …, −2, −1, over n d."""
     n = _length("fftfreq", n)
     k = np.arange(n)
-    return _frequencies("fftfreq", np.where(2 * k < n, k, k - n), n, d, dtype, device)
+    return _frequencies("fftfreq", np.where(2 * k < n, k, k - n), n, d, dtype)
 
 
 @direct(kernels.rfftfreq, arrays="none")
+@placed
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `rfft`'s elements for samples d apart: 0, 1, …, n // 2, over n d."""
     n = _length("rfftfreq", n)
-    return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
+    return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 
 
 def fftshift(x: Any, /, *, axes: Ints = None) -> Any:
@@ -232,9 +234,8 @@ def _axes_and_lengths(name: str, x: Any, s: Ints, axes: Ints) -> tuple[Shape, li
     return at, [None if n == -1 else n for n in lengths]
 
 
-def _frequencies(name: str, k: Any, n: int, d: float, dtype: Any, device: Any) -> Any:
+def _frequencies(name: str, k: Any, n: int, d: float, dtype: Any) -> Any:
     dtype = np.dtype(np.float64) if dtype is None else as_dtype(name, dtype)
     if dtype.kind not in "fV":
         raise DTypeError(f"{name}: dtype must be floating, got {dtype}")
-    check_device(name, device)
     return wrap((k / (n * d)).astype(dtype))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from funct.array import dtypes as names
-from funct.array.device import CPU, Device, check_device
+from funct.array.device import CPU, Device, check_device, devices
 from funct.array.dtypes import isdtype
 
 __all__ = ["NamespaceInfo", "namespace_info"]
@@ -49,7 +49,7 @@ class NamespaceInfo:
 
     def devices(self) -> tuple[Device, ...]:
         """Every device on which arrays can be made now."""
-        return (CPU,)
+        return devices()
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """The standard's dtypes by name, of one kind (see `isdtype`) or of all.

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from funct import ops
-from funct.array.device import CPU, Device, check_device
+from funct.array.device import CPU, Device, as_device
 from funct.array.indexing import index, selected
 from funct.array.methods import Methods
 from funct.array.operators import Operators
@@ -154,15 +154,19 @@ class Tensor(Operators, Methods):
 
     @property
     def device(self) -> Device:
-        """Where the buffer lives."""
-        return CPU
+        """Where the elements lie."""
+        return self.value.device
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """The array on another device; itself where it is there already."""
-        check_device("to_device", device)
+        """The array on another device; itself where it is there already.
+
+        Its derivative goes the way back. Raises: ArgumentError: without such a device, and for a
+        stream: copies are ordered by the library's current one. MissingExtraError: without CuPy.
+        """
+        source, target = self.device, as_device("to_device", device)
         if stream is not None:
-            raise ArgumentError(f"to_device: a CPU array has no streams, got {stream!r}")
-        return self
+            raise ArgumentError(f"to_device: stream must be None, got {stream!r}")
+        return self if source == target else ops.to_device(self, source.name, target.name)
 
     @property
     def T(self) -> Tensor:
@@ -265,6 +269,11 @@ class Array(Tensor):
     def size(self) -> int:
         """Number of elements."""
         return self.data.size
+
+    @property
+    def device(self) -> Device:
+        """The host."""
+        return CPU
 
     def __getitem__(self, key: Any, /) -> Tensor:
         if key.__class__ is int or key.__class__ is slice or key is None or key is Ellipsis:

@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.array import Array, Tensor, asarray, zeros
+from funct.array import Array, Device, Tensor, asarray, zeros
+from funct.array.device import CPU
 from funct.core import (
     Level,
     Number,
@@ -89,6 +90,11 @@ class GraphTracer(Tensor):
     def dtype(self) -> np.dtype[Any]:
         """Data type."""
         return self._aval_dtype
+
+    @property
+    def device(self) -> Device:
+        """The host: arrays on other devices are not captured."""
+        return CPU
 
     @property
     def value(self) -> Any:

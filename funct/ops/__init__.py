@@ -173,6 +173,7 @@ from funct.ops.transcendental import sin as sin
 from funct.ops.transcendental import sinh as sinh
 from funct.ops.transcendental import tan as tan
 from funct.ops.transcendental import tanh as tanh
+from funct.ops.transfer import to_device as to_device
 from funct.ops.updates import scatter as scatter
 from funct.ops.updates import scatter_combine as scatter_combine
 
@@ -199,5 +200,5 @@ __all__ = [
     "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
     "slice_length", "slogdet", "solve", "sort", "special", "sqrt", "square", "squeeze",
     "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan",
-    "tanh", "top_k", "triangular_solve", "trunc", "where", "windows", "wrap_index",
+    "tanh", "to_device", "top_k", "triangular_solve", "trunc", "where", "windows", "wrap_index",
 ]  # fmt: skip

@@ -30,12 +30,14 @@ from funct.core import (
     narrow_of,
 )
 from funct.core.level import bind, bind1, bind2
+from funct.device.places import BUFFERS
 from funct.errors import ShapeError
 from funct.ops.broadcasting import align, broadcast_shapes
 from funct.ops.refusals import explain
 
 __all__ = [
     "adopt",
+    "adopt_remote",
     "constant",
     "elementwise",
     "structural",
@@ -52,6 +54,7 @@ _NOT_ELEMENTWISE = Absent("moves or combines elements")
 new = object.__new__
 ndarray = np.ndarray
 Array: Any = None
+remote: Callable[[Any], Any]
 
 
 def adopt(array_class: type, level: core.Level) -> None:
@@ -61,8 +64,16 @@ def adopt(array_class: type, level: core.Level) -> None:
     core.set_ground(level)
 
 
+def adopt_remote(make: Callable[[Any], Any]) -> None:
+    """Called once by the array package: what makes an array of a device's buffer."""
+    global remote
+    remote = make
+
+
 def wrap(raw: Any) -> Any:
     """A bare array as an Array, without a copy."""
+    if raw.__class__ in BUFFERS:
+        return remote(raw)
     r = new(Array)
     r.data = raw if raw.__class__ is ndarray else np.asarray(raw)
     return r
@@ -278,8 +289,11 @@ def structural(
     spread: bool | None = None,
     results: int = 1,
     code: str | Absent = _NOT_ELEMENTWISE,
+    moves: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An op on whole arrays; a plain function as rule is the transpose of a linear operand.
+
+    moves: the result may lie on another device than the operands.
 
     shape: `shape(*operand shapes, *params)`, where the dtype is the first operand's; else give
     `aval`.
@@ -295,9 +309,18 @@ def structural(
         arity = {(1, 1): _structural1, (2, 1): _structural2}.get((len(rules), results), _structural)
         if len(rules) == 1 and results > 1:
             arity = _several1
+        if moves:
+            arity = _bound
         return _enter(stub, arity(prim, raw, len(rules)), prim)
 
     return declare
+
+
+def _bound(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
+    def op(*args: Any) -> Any:
+        return bind(prim, args[:n], args[n:])
+
+    return op
 
 
 def _structural1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:

@@ -47,7 +47,6 @@ from funct.transforms.jet import jet as jet
 from funct.transforms.jit import jit as jit
 from funct.transforms.loops import fori_loop as fori_loop
 from funct.transforms.loops import map as map
-from funct.transforms.register import FallbackWarning as FallbackWarning
 from funct.transforms.register import Op as Op
 from funct.transforms.register import find_primitive as find_primitive
 from funct.transforms.register import primitive as primitive
@@ -64,7 +63,7 @@ from funct.transforms.vmap import vmap as vmap
 from funct.transforms.while_loop import while_loop as while_loop
 
 __all__ = [
-    "DispatchTrace", "FallbackWarning", "Op", "Pullback", "Zero", "all_gather",
+    "DispatchTrace", "Op", "Pullback", "Zero", "all_gather",
     "all_to_all", "associative_scan", "axis_index", "axis_size", "checkpoint", "checkpoint_name",
     "checkpoint_policies", "closure_convert", "cond", "custom_jvp", "custom_linear_solve",
     "custom_root", "custom_vjp", "custom_vmap", "detect_anomaly", "draw_graph", "eval_shape",

@@ -20,7 +20,7 @@ from typing import Any
 import attrs
 
 from funct import ops
-from funct.array import Array, Tensor, zeros
+from funct.array import Tensor, zeros
 from funct.core import INEXACT, ShapeDtype, Size, size_values
 from funct.graph import (
     Call,
@@ -73,7 +73,7 @@ def fixed_avals_of(values: Sequence[Any]) -> Avals:
 
 def captured(x: Any) -> bool:
     """Whether x stands, at some level, for a value that is written down."""
-    while isinstance(x, Tensor) and x.__class__ is not Array:
+    while isinstance(x, Tensor) and x.level.transforms:
         if isinstance(x.level, Capture):
             return True
         x = x.value

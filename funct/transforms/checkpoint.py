@@ -15,7 +15,7 @@ import numpy as np
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Array, Tensor, asarray
+from funct.array import Tensor, asarray
 from funct.errors import ArgumentError
 from funct.graph import Graph, Interpreter
 from funct.ops.families import wrap
@@ -100,7 +100,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def _traced(x: Any) -> bool:
-    return isinstance(x, Tensor) and x.__class__ is not Array
+    return isinstance(x, Tensor) and x.level.transforms
 
 
 class Checkpoint(Staged):

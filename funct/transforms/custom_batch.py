@@ -13,7 +13,7 @@ import attrs
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Array, Tensor
+from funct.array import Tensor
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import ShapeError
 from funct.graph import GraphTracer
@@ -29,7 +29,7 @@ BatchRule = Callable[..., Flat]  # (size, flags, *operands) -> results, all with
 
 def needs_rule(x: Any) -> bool:
     """Whether a vmap may see what is done with x, now or when a graph is run."""
-    while isinstance(x, Tensor) and x.__class__ is not Array:
+    while isinstance(x, Tensor) and x.level.transforms:
         if x.__class__ is BatchTracer or x.__class__ is GraphTracer:
             return True
         x = x.value

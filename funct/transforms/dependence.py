@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from funct import tree as pytree
-from funct.array import Array, Tensor, asarray
+from funct.array import Tensor, asarray
 from funct.core import INEXACT, Level, Primitive, Region
 from funct.graph import Control
 from funct.kernels.sparse import Rows, identity, nothing, stacked, turned, union
@@ -139,7 +139,7 @@ class Dependence(Level):
             return Operand(a.value, a.rows, a.loose)
         if not isinstance(a, Tensor | bool | int | float | complex):
             a = asarray(a)
-        return Operand(a, None, isinstance(a, Tensor) and a.__class__ is not Array)
+        return Operand(a, None, isinstance(a, Tensor) and a.level.transforms)
 
     def _none(self, x: Any) -> Rows:
         return nothing(prod(x.shape), self.n)

@@ -52,7 +52,7 @@ def _written(x: Any, value: Any) -> Any:
     """x, written into the graph if value is being captured: what is spread from it to a symbolic
     shape then keeps that shape.
     """
-    while value.__class__ is not Array:
+    while value.level.transforms:
         if isinstance(value.level, Capture):
             return value.level.constant(x)
         value = value.value

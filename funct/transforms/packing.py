@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from funct.array import Array, asarray
+from funct.array import asarray
 from funct.errors import ShapeError
 from funct.graph import GraphTracer
 from funct.ops.families import wrap
@@ -31,7 +31,7 @@ def put_away(
 
 def _packed(x: Any, pack: Any, unpack: Any) -> Callable[[], Any]:
     """What restores x. Of a tracer only the arrays that it stands for are packed."""
-    if x.__class__ is Array or x.__class__ is GraphTracer:
+    if x.__class__ is GraphTracer or not x.level.transforms:
         payload, shape, dtype = pack(x), x.shape, x.dtype
 
         def restored() -> Any:

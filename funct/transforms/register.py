@@ -28,18 +28,15 @@ from funct.core import (
     enter,
     size_values,
 )
-from funct.errors import ArgumentError, SignatureError
+from funct.device.places import BUFFERS, device_kinds
+from funct.errors import ArgumentError, FallbackWarning, SignatureError
 from funct.ops.broadcasting import align, broadcast_shapes
 
-__all__ = ["FallbackWarning", "Op", "find_primitive", "primitive"]
+__all__ = ["Op", "find_primitive", "primitive"]
 
 Function = Callable[..., Any]
 _NAME = re.compile(r"[A-Za-z]\w*(\.\w+)*::[A-Za-z]\w*")
 _registered: dict[str, Op] = {}
-
-
-class FallbackWarning(UserWarning):
-    """An op works by a slow road because it has no rule of its own; told once per op."""
 
 
 class Op:
@@ -53,6 +50,7 @@ class Op:
         self.name = self.__name__ = name
         self.__doc__ = impl.__doc__
         self.impl = impl
+        self.kernels: dict[str, Function] = {}
         self.elementwise = elementwise
         self.signature = inspect.signature(impl)
         self.operands, self.params = _parameters(name, self.signature)
@@ -119,15 +117,22 @@ class Op:
 
     def _raw(self, *args: Any) -> Any:
         n = len(self.operands)
-        out = self.impl(*args[:n], **self._named(args[n:]))
+        out = self._kernel(args[:n])(*args[:n], **self._named(args[n:]))
         if self.primitive.results == 1:
-            return np.asarray(out)
+            return _buffer(out)
         if not isinstance(out, tuple | list) or len(out) != self.primitive.results:
             raise SignatureError(
                 f"{self.name}: the implementation must give {self.primitive.results} results, got "
                 f"{len(out) if isinstance(out, tuple | list) else type(out).__name__}"
             )
-        return tuple([np.asarray(o) for o in out])
+        return tuple(map(_buffer, out))
+
+    def _kernel(self, operands: Sequence[Any]) -> Function:
+        """The implementation for where the operands lie."""
+        for a in operands:
+            if a.__class__ in BUFFERS:
+                return self.kernels.get(BUFFERS[a.__class__][0], self.impl)
+        return self.impl
 
     def _aval(self, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         typed = [a if hasattr(a, "dtype") else asarray(a) for a in args]
@@ -235,15 +240,23 @@ class Op:
         return fun
 
     def def_kernel(self, fun: Function, *, backend: str = "numpy") -> Function:
-        """Another implementation with the same signature, for a backend; there is "numpy"."""
-        if backend != "numpy":
+        """Another implementation with the same signature, for a backend.
+
+        "numpy" replaces the one on ndarrays; "cuda" is called with CuPy's arrays, on their device.
+        """
+        kinds = device_kinds()
+        if backend != "numpy" and backend not in kinds:
             raise ArgumentError(
-                f"{self.name}: there is no backend {backend!r} yet; the backends are: numpy"
+                f"{self.name}: there is no backend {backend!r}; the backends are: "
+                f"{', '.join(['numpy', *kinds])}"
             )
         if _parameters(self.name, inspect.signature(fun)) != (self.operands, self.params):
             raise SignatureError(f"{self.name}: a kernel must have the op's signature, {self}")
-        self.impl = fun
-        self._trials.clear()
+        if backend == "numpy":
+            self.impl = fun
+            self._trials.clear()
+        else:
+            self.kernels[backend] = fun
         return fun
 
     def def_onnx(self, lowering: Any) -> Any:
@@ -272,6 +285,10 @@ class Op:
                 f"{self.name}: {what} is called with {count} positional arguments and "
                 f"{list(self.params)} by name: {error}"
             ) from None
+
+
+def _buffer(out: Any) -> Any:
+    return out if out.__class__ in BUFFERS else np.asarray(out)
 
 
 def _parameters(name: str, signature: inspect.Signature) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from funct.array import Array, Tensor, asarray
+from funct.array import Tensor, asarray
 from funct.compile import build
 from funct.core import INEXACT, Absent, Level, Region, Size, bind, join, top_level
 from funct.core.level import escaped
@@ -182,7 +182,7 @@ def plainly_transformed(values: Sequence[Any]) -> bool:
     batches of arrays are taken.
     """
     for x in values:
-        while x.__class__ is not Array:
+        while x.level.transforms:
             if x.__class__ not in (ReverseTracer, ForwardTracer, JetTracer, BatchTracer):
                 return False
             if isinstance(x.level, Watched):

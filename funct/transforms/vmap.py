@@ -10,7 +10,7 @@ from typing import Any
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Array, Tensor, arange, asarray
+from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.core import Level, Primitive, Region, bind_region
 from funct.errors import FunctError, ShapeError, TransformError
@@ -182,7 +182,7 @@ def whole(x: Any, level: Batch) -> Any:
 
 def differs(x: Any) -> bool:
     """Whether x may have another value in each lane of some vmap."""
-    while isinstance(x, Tensor) and x.__class__ is not Array:
+    while isinstance(x, Tensor) and x.level.transforms:
         if x.__class__ is BatchTracer:
             return True
         x = x.value

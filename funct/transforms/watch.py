@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from funct import tree as pytree
-from funct.array import Array, Tensor, asarray
+from funct.array import Tensor, asarray
 from funct.core import Level, Primitive, Region, bind_region
 from funct.core.level import birth
 from funct.errors import TransformError
@@ -154,7 +154,7 @@ def chain(x: Any) -> Iterator[Any]:
     """A value, what it stands for, and so on down; a value under capture stands for itself."""
     while isinstance(x, Tensor):
         yield x
-        if x.__class__ is Array or x.__class__ is GraphTracer:
+        if x.__class__ is GraphTracer or not x.level.transforms:
             return
         x = x.value
 
@@ -163,7 +163,7 @@ def watches(values: Sequence[Any]) -> tuple[Watch, ...]:
     """The watches below these values; under capture the graph wants to know lines as well."""
     found: dict[Watch, None] = {}
     for x in values:
-        while isinstance(x, Tensor) and x.__class__ is not Array:
+        while isinstance(x, Tensor) and x.level.transforms:
             if x.__class__ is GraphTracer:
                 found[SITES] = None
                 break

@@ -14,7 +14,6 @@ import numpy as np
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Array
 from funct.transforms import bodies
 from funct.transforms.bodies import Flat
 from funct.transforms.carry import boolean_scalar, fitting, settled
@@ -78,11 +77,11 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
 def _any(x: Any) -> bool:
     """Whether x holds in any lane."""
-    while x.__class__ is not Array:
+    while x.level.transforms:
         if not differs(x):
             return bool(x)
         x = x.value
-    return bool(np.any(x.data))
+    return bool(np.any(x.concrete()))
 
 
 def _staged(cond_fun: Any, body_fun: Any, test: Any, step: Any, state: Sequence[Any]) -> Flat:

@@ -197,8 +197,8 @@ def test_rules_are_added_from_outside() -> None:
         return np.cos(x)
 
     laws.same(compiled(Y), xp.cos(Y))
-    with pytest.raises(ArgumentError, match="there is no backend 'cuda' yet"):
-        again.def_kernel(np.sin, backend="cuda")
+    with pytest.raises(ArgumentError, match="there is no backend 'tpu'; the backends are: numpy"):
+        again.def_kernel(np.sin, backend="tpu")
     with pytest.raises(SignatureError, match="a kernel must have the op's signature"):
         again.def_kernel(lambda y: y)
     with pytest.raises(ArgumentError, match="no op 'no::such' is registered"):
