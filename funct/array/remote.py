@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from funct.array.device import Device
+from funct.array.device import CPU, Device
 from funct.array.tensor import Array, Tensor
 from funct.core import Level, Primitive, Region, Shape, Size, Value, narrow_operands
 from funct.device.places import Place, place_of
@@ -26,9 +26,10 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.kernels.elsewhere import WAYS, put
 from funct.ops.families import adopt_remote, explain, wrap
 
-__all__ = ["Away", "Remote"]
+__all__ = ["Away", "Remote", "is_remote"]
 
 
 class Away(Level):
@@ -68,7 +69,9 @@ class Away(Level):
             kernel = self.place.special(prim.name)
             if kernel is not None:
                 return kernel(*raws, *params)
-        return prim.raw(*raws, *params)
+        if prim.name == "put":
+            return put(self.place.add_at, *raws, *params)
+        return WAYS.get(prim.name, prim.raw)(*raws, *params)
 
     def _on_the_host(
         self,
@@ -218,6 +221,11 @@ class Remote(Tensor):
 
     def __repr__(self) -> str:
         return f"{repr(wrap(self.concrete()))[:-1]}, device={self.device})"
+
+
+def is_remote(x: Any) -> bool:
+    """Whether x is an array, traced or not, whose elements lie on another device than the host."""
+    return isinstance(x, Tensor) and x.device is not CPU
 
 
 def _restored(data: Any, device: str) -> Any:

@@ -31,7 +31,8 @@ class Place:
     name: as `x.device` has it. buffer: the class of its buffers; number: which of the places with
     that class a buffer lies on. put: a buffer there, of an ndarray; a copy. get: an ndarray of a
     buffer; a copy. take: a buffer there, of what has `__dlpack__` and lies there; shared.
-    special: its function of scipy.special's name, or None. active: the context in which
+    special: its function of scipy.special's name, or None.
+    add_at: adds the rows v into y at the positions i, add_at(y, i, v). active: the context in which
     functions on its buffers are called.
     """
 
@@ -42,6 +43,7 @@ class Place:
     get: Callable[[Any], Any]
     take: Callable[[Any], Any]
     special: Callable[[str], Callable[..., Any] | None]
+    add_at: Callable[[Any, Any, Any], None]
     active: Callable[[], AbstractContextManager[Any]]
 
 
@@ -134,6 +136,7 @@ def _cuda(number: int) -> Place:
         get=cupy.asnumpy,
         take=take,
         special=lambda name: getattr(special, name, None),
+        add_at=cupy.add.at,
         active=lambda: device,
     )
 

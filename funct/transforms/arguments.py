@@ -17,7 +17,10 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.errors import ArgumentError, TransformError, TreeError
 
-__all__ = ["Key", "Split", "difference", "fitting", "is_array", "positions", "split", "static"]
+__all__ = [
+    "Key", "Split", "difference", "fitting", "is_array", "positions", "split",
+    "static",
+]  # fmt: skip
 
 
 def is_array(x: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray, ones, reshape, zeros
+from funct.array.device import CPU
 from funct.core import FLOATING, INEXACT, Size
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
@@ -49,14 +50,14 @@ def _seed(value: Any) -> Any:
 
 
 def _written(x: Any, value: Any) -> Any:
-    """x, written into the graph if value is being captured: what is spread from it to a symbolic
-    shape then keeps that shape.
+    """x where value is: on its device, and written into the graph if value is being captured, so
+    that what is spread from it to a symbolic shape keeps that shape.
     """
     while value.level.transforms:
         if isinstance(value.level, Capture):
             return value.level.constant(x)
         value = value.value
-    return x
+    return x if value.device is CPU else x.to_device(value.device)
 
 
 def _one(dtype: np.dtype[Any]) -> Any:

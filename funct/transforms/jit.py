@@ -21,6 +21,7 @@ from numpy import ndarray
 
 from funct import tree as pytree
 from funct.array import Array
+from funct.array.remote import is_remote
 from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, RecursionLimitError, TransformError
 from funct.events import tell
@@ -280,6 +281,8 @@ class Compiled:
     def _general(self, args: Any, kwargs: Any, exact: Any) -> Any:
         given = self._split(args, kwargs)
         key, arrays = given.key, given.arrays
+        if any(map(is_remote, arrays)):  # devices have no compiler yet: op by op
+            return self.fun(*args, **kwargs)
         paths = self._paths.setdefault(key, [])
         shapes = tuple([s for s, _ in key.types])
         open_ = self._open.get(key.ranks)

@@ -25,6 +25,7 @@ import numpy as np
 
 from funct import ops
 from funct.array import Array, Tensor, asarray, zeros
+from funct.array.remote import is_remote
 from funct.core import (
     INEXACT,
     Absent,
@@ -315,7 +316,8 @@ def open_tape(
 
 def zero_like(x: Any) -> Any:
     """The zero tangent or cotangent of x; float64 for an integer, which has none of its own."""
-    return zeros(x.shape, dtype=x.dtype if x.dtype in INEXACT else np.float64)
+    zero = zeros(x.shape, dtype=x.dtype if x.dtype in INEXACT else np.float64)
+    return zero.to_device(x.device) if is_remote(x) else zero
 
 
 def _checked(name: str, k: int, g: Any, meta: Any) -> Any:

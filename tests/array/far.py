@@ -1,7 +1,7 @@
 """A device without a machine: buffers of a class of its own that refuses to be an ndarray.
 
 It answers NumPy's protocols as CuPy's arrays do, so what runs on it calls nothing but functions
-that reach a device's library. It stands in where there is no GPU; `test_devices.py` runs on one too.
+that reach a device's library. It stands in where there is no GPU; the tests run on one too.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ class Far(np.lib.mixins.NDArrayOperatorsMixin):
         raise TypeError("no implicit conversion to an ndarray")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            return NotImplemented
         out = kwargs.get("out")
         if out is not None:
             kwargs["out"] = tuple(_near(v) for v in out)
@@ -131,6 +133,7 @@ def _open(number: int) -> Place:
         get=lambda buffer: buffer.near.copy(),
         take=lambda x: x,
         special=lambda name: None,
+        add_at=lambda y, i, v: np.add.at(y.near, i.near, v.near),
         active=contextlib.nullcontext,
     )
 

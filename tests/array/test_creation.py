@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import re
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,10 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.array import device
 from funct.errors import (
     ArgumentError,
     DTypeError,
-    MissingExtraError,
     ShapeError,
-    UnsupportedOperandError,
 )
 from tests import laws
 from tests.strategies import KINDS, arrays, shapes
@@ -139,29 +135,6 @@ def test_asarray_refuses_what_is_no_array(obj: Any, error: type[Exception]) -> N
     """Ragged sequences and objects raise typed errors."""
     with pytest.raises(error, match=r"^asarray: "):
         xp.asarray(obj)
-
-
-def test_devices() -> None:
-    """The CPU is there; another device is refused in words that say what to do."""
-    cpu = xp.ones(2).device
-    assert cpu == "cpu" == str(cpu)
-    assert cpu != "cuda"
-    assert hash(cpu) == hash("cpu")
-    assert xp.zeros(1, device="cpu").device == xp.zeros(1, device=cpu).device == cpu
-    with pytest.raises(ArgumentError, match="zeros: there is no device 'gpu'; the devices are"):
-        xp.zeros(1, device="gpu")
-    with pytest.raises(UnsupportedOperandError, match="asarray: device must be a Device, its name"):
-        xp.asarray(1, device=3)
-
-
-def test_cuda_needs_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without CuPy the error names the extra; with it, that the backend is not there yet."""
-    monkeypatch.setattr(device, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=re.escape("pip install 'funct[cuda13]'")):
-        xp.ones(1).to_device("cuda:0")
-    monkeypatch.setattr(device, "find_spec", lambda name: object())
-    with pytest.raises(ArgumentError, match="not implemented yet"):
-        xp.ones(1).to_device("cuda:0")
 
 
 @given(arrays())
