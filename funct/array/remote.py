@@ -27,7 +27,8 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels.elsewhere import WAYS, put
-from funct.ops.families import adopt_remote, explain, wrap
+from funct.ops.families import adopt_remote, wrap
+from funct.ops.refusals import explain
 
 __all__ = ["Away", "Remote", "is_remote"]
 
