@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Level",
+    "Ways",
     "bind",
     "bind1",
     "bind2",
@@ -53,14 +54,6 @@ class Level:
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Interpret one primitive; at least one of args is a tracer of this level."""
         raise NotImplementedError(f"{type(self).__name__} must define run")
-
-    def run1(self, prim: Primitive, x: Any, params: tuple[Any, ...]) -> Any:
-        """`run` for one operand; a level may answer it faster."""
-        return self.run(prim, (x,), params)
-
-    def run2(self, prim: Primitive, x: Any, y: Any) -> Any:
-        """`run` for two operands and no parameters; a level may answer it faster."""
-        return self.run(prim, (x, y), ())
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """Interpret a call of a function that carries its own rules."""
@@ -114,20 +107,35 @@ def bind(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...] = ()) -> 
 def bind1(prim: Primitive, x: Any, params: tuple[Any, ...] = ()) -> Any:
     """`bind` for one operand."""
     level = x.level if isinstance(x, Value) else _ground
-    return level.run1(prim, x, params) if level.open else bind(prim, (x,), params)
+    if not level.open:
+        escaped(prim.name, level)
+    return level.run(prim, (x,), params)
 
 
-def bind2(prim: Primitive, x: Any, y: Any) -> Any:
-    """`bind` for two operands and no parameters."""
-    if isinstance(x, Value):
-        level = x.level
-        if isinstance(y, Value):
-            other = y.level
-            if other.serial > level.serial:
-                level = other
-    else:
-        level = y.level if isinstance(y, Value) else _ground
-    return level.run2(prim, x, y) if level.open else bind(prim, (x, y))
+def bind2(prim: Primitive, x: Any, y: Any, params: tuple[Any, ...] = ()) -> Any:
+    """`bind` for two operands."""
+    level = x.level if isinstance(x, Value) else _ground
+    if isinstance(y, Value):
+        other = y.level
+        if other.serial > level.serial:
+            level = other
+    if not level.open:
+        escaped(prim.name, level)
+    return level.run(prim, (x, y), params)
+
+
+class Ways(dict["Primitive", Callable[..., Any]]):
+    """`Value.ways`: made for a primitive when it first comes."""
+
+    def __init__(self, make: Callable[[Primitive], Callable[..., Any]]) -> None:
+        self.make = make
+
+    def __missing__(self, prim: Primitive) -> Callable[..., Any]:
+        way = self[prim] = self.make(prim)
+        return way
+
+
+Value.ways = Ways(lambda prim: bind1 if len(prim.rules) == 1 else bind2)
 
 
 def bind_region(region: Region, args: Sequence[Any]) -> tuple[Any, ...]:

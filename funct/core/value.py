@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import numpy as np
 
     from funct.core.level import Level
+    from funct.core.primitive import Primitive
 
 __all__ = ["Number", "Operand", "Shape", "Value"]
 
@@ -20,9 +22,14 @@ class Value:
 
     The operators are declared for the type checker alone: `funct.array.Tensor` defines them, and
     the derivative rules, which live below it, are written with them.
+
+    ways: what takes an op of one or two operands, one of which is of this class, to its level:
+    `way(prim, *operands, params)`. A class of tracers may have faster ones than `bind`.
     """
 
     __slots__ = ()
+
+    ways: ClassVar[Mapping[Primitive, Callable[..., Any]]]
 
     if TYPE_CHECKING:
         level: Level

@@ -157,8 +157,8 @@ def _unary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
             r = new(Array)
             r.data = d if d.__class__ is ndarray else np.asarray(d)
             return r
-        if isinstance(x, Value) and x.level.open:
-            return x.level.run1(prim, x, ())
+        if isinstance(x, Value):
+            return x.ways[prim](prim, x, ())
         return bind1(prim, x)
 
     return op
@@ -175,11 +175,17 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
                     v = x.data
                     # NumPy 2 gives a Python number the other operand's dtype, if it is its own
                     d = raw(v, y if v.dtype not in NARROW else narrow_of(y, v.dtype))
+                elif isinstance(y, Value):
+                    return y.ways[prim](prim, x, y, ())
                 else:
                     return bind2(prim, x, y)
             elif k is Array and (c is float or c is int):
                 w = y.data
                 d = raw(x if w.dtype not in NARROW else narrow_of(x, w.dtype), w)
+            elif isinstance(x, Value):
+                return x.ways[prim](prim, x, y, ())
+            elif isinstance(y, Value):
+                return y.ways[prim](prim, x, y, ())
             else:
                 return bind2(prim, x, y)
         except Exception as error:
@@ -326,6 +332,8 @@ def _bound(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., An
 def _structural1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
     def op(x: Any, *params: Any) -> Any:
         if x.__class__ is not Array:
+            if isinstance(x, Value):
+                return x.ways[prim](prim, x, params)
             return bind1(prim, x, params)
         try:
             d = raw(x.data, *params)
@@ -341,7 +349,11 @@ def _structural1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[.
 def _structural2(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
     def op(x: Any, y: Any, *params: Any) -> Any:
         if x.__class__ is not Array or y.__class__ is not Array:
-            return bind(prim, (x, y), params)
+            if isinstance(x, Value) and x.__class__ is not Array:
+                return x.ways[prim](prim, x, y, params)
+            if isinstance(y, Value):
+                return y.ways[prim](prim, x, y, params)
+            return bind2(prim, x, y, params)
         try:
             d = raw(x.data, y.data, *params)
         except Exception as error:

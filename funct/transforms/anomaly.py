@@ -29,7 +29,7 @@ def origin(name: str) -> str:
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         if frame.f_code is Interpreter.run.__code__:
             break  # the entry of a graph: no rule called it
-        if frame.f_code.co_name in ("run", "run1", "run2"):
+        if frame.f_code.co_name == "run":
             prim = frame.f_locals.get("prim")
             if isinstance(prim, Primitive) and isinstance(frame.f_locals.get("self"), Level):
                 name = prim.name

@@ -16,16 +16,9 @@ from funct.core import FLOATING, INEXACT, Size
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.families import wrap
+from funct.transforms.backward import backward
 from funct.transforms.forward import as_tuple, jvp
-from funct.transforms.reverse import (
-    Reverse,
-    ReverseTracer,
-    backward,
-    lower,
-    open_tape,
-    sink,
-    zero_of,
-)
+from funct.transforms.reverse import Reverse, ReverseTracer, lower, open_tape, sink, zero_of
 from funct.transforms.vjp import (
     Zero,
     aux_below,
@@ -303,9 +296,7 @@ def jacfwd(
         for k, x in enumerate(ins):
 
             def push(t: Any, k: int = k) -> Any:
-                full = [
-                    t if i == k else zeros(v.shape, dtype=v.dtype) for i, v in enumerate(ins)
-                ]
+                full = [t if i == k else zeros(v.shape, dtype=v.dtype) for i, v in enumerate(ins)]
                 out, tangent, *side = jvp(free, picked, spec.unflatten(full), has_aux=has_aux)
                 if holomorphic:
                     _check_results("jacfwd", pytree.leaves(out), holomorphic)

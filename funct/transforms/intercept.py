@@ -125,15 +125,16 @@ class _Trace(Watch):
 def _levels(own: Level) -> list[tuple[str, str]]:
     """The levels whose `run` is on the stack between the user's line and `own`, highest first."""
     found: list[tuple[str, str]] = []
+    last: Level | None = None
     frame: FrameType | None = sys._getframe(1)
     package = __name__.partition(".")[0]
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        if frame.f_code.co_name in ("run", "run1", "run2"):
+        if frame.f_code.co_name == "run":
             level, prim = frame.f_locals.get("self"), frame.f_locals.get("prim")
             if isinstance(level, Level) and isinstance(prim, Primitive) and level is not own:
-                step = (level.label, prim.name)
-                if step not in found[-1:]:  # run1 that calls run is one decision
-                    found.append(step)
+                if level is not last:  # a printed `run` may call the level's own
+                    found.append((level.label, prim.name))
+                last = level
         frame = frame.f_back
     return found[::-1]
 

@@ -1,35 +1,25 @@
 """Reverse mode: a tape of linear nodes.
 
 A node is its edges (parent, pull, what the pull keeps), a serial number, a shape and a dtype. Nodes
-know their parents only, so dead branches are collected by reference count. Backward visits nodes in
-falling order of birth with a heap: no list of all nodes, no recursion.
-
-Note [Adjoint]: rules are written as if analytic. The adjoint of a complex-linear map is
-conj, transpose, conj; it is taken here, once per complex node, for every rule. The pull of an op
-with several results, complex and real ones among them, is the adjoint itself.
-
-Note [Structural zeros]: ops whose pull makes zeros (where, gather, max …) mark the tape below them.
-There an elementwise pull passes through `absorb(g, h)`: h, but 0 where g is 0, because 0 * inf
-would be NaN. Only there: absorbing everywhere would hide a true 0 * inf such as sqrt(x) * sqrt(x)
-at 0.
+know their parents only, so dead branches are collected by reference count. `recording` writes down
+most ops, `backward` walks what was written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.array import Array, Tensor, asarray, zeros
+from funct.array import Array, asarray, zeros
 from funct.array.remote import is_remote
 from funct.core import (
     INEXACT,
     Absent,
-    Diagonal,
     Joint,
     Level,
     Primitive,
@@ -38,43 +28,20 @@ from funct.core import (
     Value,
     bind_region,
 )
-from funct.core.level import birth
+from funct.core.level import Ways, birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.broadcasting import match_operand
-from funct.source import follow
-from funct.transforms.tape import Node, Slots, Types, sink
+from funct.transforms.backward import backward
+from funct.transforms.recording import recorder
+from funct.transforms.tape import Node, ReverseTracer, Slots, Types, sink
 from funct.transforms.watch import SITES, Watch, watches
 
 __all__ = [
-    "Node", "Reverse", "ReverseTracer", "Slots", "Watched", "backward", "lower", "open_tape",
-    "pull_back", "sink", "transpose", "zero_like", "zero_of",
+    "Node", "Reverse", "ReverseTracer", "Slots", "Watched", "lower", "open_tape", "pull_back",
+    "sink", "transpose", "zero_like", "zero_of",
 ]  # fmt: skip
 
 new = object.__new__
-_C8, _C16 = np.dtype(np.complex64), np.dtype(np.complex128)
-
-
-class ReverseTracer(Tensor):
-    """A value on the tape."""
-
-    __slots__ = ("level", "node", "value")
-
-    value: Any
-    node: Node
-    level: Reverse
-
-    @property
-    def shape(self) -> Any:
-        """Lengths of the axes: the node has them, whatever stands below."""
-        return self.node.shape
-
-    @property
-    def dtype(self) -> Any:
-        """Data type of the elements."""
-        return self.node.dtype
-
-    def __repr__(self) -> str:
-        return f"ReverseTracer({self.value!r})"
 
 
 def _slot(g: Any, i: int) -> Slots:
@@ -138,47 +105,12 @@ class Reverse(Level):
             out.append(o)
         return tuple(out)
 
-    def run1(self, prim: Primitive, x: Any, params: tuple[Any, ...]) -> Any:
-        """`run` for one operand, which is ours."""
-        rule: Any = prim.rules[0]
-        if rule is None or not rule.fast:
-            return self.run(prim, (x,), params)
-        v, parent = x.value, x.node
-        if params:
-            ans = prim.fn(v, *params)
-            known: Any = (ans, v, *params, parent.shape)
-        else:
-            ans = prim.fn(v)
-            known = (ans, v, parent.shape)
-        return self.record(ans, prim, ((parent, rule.pull, rule.keep(known)),))
-
-    def run2(self, prim: Primitive, x: Any, y: Any) -> Any:
-        """`run` for two operands of an elementwise op."""
-        r, q = prim.rules
-        if r.__class__ is not Diagonal or q.__class__ is not Diagonal:
-            return self.run(prim, (x, y), ())
-        if x.__class__ is ReverseTracer and x.level is self:
-            xv = x.value
-            if y.__class__ is ReverseTracer and y.level is self:
-                yv = y.value
-                ans = prim.fn(xv, yv)
-                known = (ans, xv, yv)
-                edges: Any = ((x.node, r.pull, r.keep(known)), (y.node, q.pull, q.keep(known)))
-            else:
-                ans = prim.fn(xv, y)
-                edges = ((x.node, r.pull, r.keep((ans, xv, y))),)
-        else:
-            yv = y.value
-            ans = prim.fn(x, yv)
-            edges = ((y.node, q.pull, q.keep((ans, x, yv))),)
-        return self.record(ans, prim, edges)
-
     def record(self, ans: Any, prim: Any, edges: Any) -> ReverseTracer:
         """A tracer of ans with a new node."""
         node = new(Node)
         node.edges = edges
         node.prim = prim
-        node.serial = self.count = self.count - 1
+        node.serial = self.count = self.count + 1
         kind = ans.__class__
         d = ans.data if kind is Array else ans.node if kind is ReverseTracer else ans
         node.shape = d.shape
@@ -284,6 +216,9 @@ class Reverse(Level):
         return self._parts(call, name, outs)
 
 
+ReverseTracer.ways = Ways(partial(recorder, Reverse))
+
+
 class Watched(Reverse):
     """A tape above levels that watch: they are shown every node that is born."""
 
@@ -332,74 +267,6 @@ def _checked(name: str, k: int, g: Any, meta: Any) -> Any:
     return match_operand(g, shape, dtype)
 
 
-def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
-    """Cotangents of the leaves that root depends on, for the cotangent ct of root.
-
-    once: what a pull kept is freed before the next node runs; the tape cannot be walked again.
-    """
-    heap = [root.serial]
-    due: dict[Any, list[Any]] = {root.serial: [root, ct, False]}
-    leaves: dict[Node, Any] = {}
-    add, absorb, conj = ops.add, ops.absorb, ops.conj
-    while heap:
-        node, g, hot = due.pop(heappop(heap))
-        edges = node.edges
-        if not edges:
-            leaves[node] = g
-            continue
-        prim = node.prim
-        dtype = node.dtype
-        if prim is sink:
-            spread, masks, conjugate = None, False, False
-        else:
-            spread, masks = prim.spread, prim.masks
-            if prim.results != 1:
-                g = _each_result(g, node)
-            conjugate = dtype is _C16 or dtype is _C8  # Note [Adjoint]
-            if conjugate:
-                g = conj(g)
-        for parent, pull, kept in edges:
-            h = pull(g, *kept)
-            if h is None:
-                continue
-            if conjugate:
-                h = conj(h)
-            if spread is not None:
-                if hot:  # Note [Structural zeros]
-                    h = absorb(g, h)
-                if parent.dtype is not dtype or parent.shape != node.shape:
-                    h = match_operand(h, parent.shape, parent.dtype)
-            elif parent.dtype is not dtype and prim is not sink and h.dtype != parent.dtype:
-                h = match_operand(h, h.shape, parent.dtype)
-            k = parent.serial
-            entry = due.get(k)
-            if entry is None:
-                due[k] = [parent, h, hot or masks]
-                heappush(heap, k)
-            else:
-                before = entry[1]
-                entry[1] = add(before, h) if before.__class__ is Array else before + h
-                if hot or masks:
-                    entry[2] = True
-        if once:
-            node.edges = ()
-    return leaves
-
-
-def _each_result(g: Slots, node: Node) -> tuple[Any, ...]:
-    """The cotangents of an op with several results: zeros where none came."""
-    meta = zip(node.shape, node.dtype, strict=True)
-    return tuple(
-        [
-            g[i] if i in g else zeros(s, dtype=d) if d in INEXACT else None
-            for i, (s, d) in enumerate(meta)
-        ]
-    )
-
-
-follow(backward, "node", backward=True)
-
-
 def lower(x: Any, level: Reverse) -> tuple[Any, Node | None]:
     """The value one level down, and its node if x is on this tape."""
     return (x.value, x.node) if x.__class__ is ReverseTracer and x.level is level else (x, None)
@@ -429,7 +296,7 @@ def pull_back(
 ) -> dict[Node, Any]:
     """Leaf cotangents for several outputs at once."""
     top = Node()
-    top.serial, top.prim, top.shape, top.dtype = -float("inf"), sink, (), None
+    top.serial, top.prim, top.shape, top.dtype = level.count + 1, sink, (), None
     pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True)]
     top.edges = tuple([(n, _constant, (c,)) for n, c in pairs if n is not None])
     return backward(top, None, once) if top.edges else {}

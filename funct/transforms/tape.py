@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from funct.array import Tensor
 from funct.core import Value
 from funct.source import Site
 
-__all__ = ["Node", "Packed", "Slots", "Types", "sink", "walk"]
+if TYPE_CHECKING:
+    from funct.transforms.reverse import Reverse
+
+__all__ = ["Node", "Packed", "ReverseTracer", "Slots", "Types", "sink", "walk"]
 
 
 class Packed:
@@ -50,7 +54,7 @@ class Node:
     @property
     def sequence(self) -> int:
         """Its place in the order of recording; backward visits falling numbers."""
-        return -int(self.serial)
+        return int(self.serial)
 
     @property
     def next(self) -> tuple[Node, ...]:
@@ -77,6 +81,29 @@ class Node:
     def where(self) -> Site | None:
         """The user's line, or None where it was not asked for."""
         return getattr(self, "site", None)
+
+
+class ReverseTracer(Tensor):
+    """A value on the tape."""
+
+    __slots__ = ("level", "node", "value")
+
+    value: Any
+    node: Node
+    level: Reverse
+
+    @property
+    def shape(self) -> Any:
+        """Lengths of the axes: the node has them, whatever stands below."""
+        return self.node.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Data type of the elements."""
+        return self.node.dtype
+
+    def __repr__(self) -> str:
+        return f"ReverseTracer({self.value!r})"
 
 
 class sink:
@@ -118,11 +145,11 @@ def walk(roots: Iterable[Node]) -> Iterator[Node]:
     for root in roots:
         if root.serial not in known:
             known[root.serial] = root
-            heappush(heap, root.serial)
+            heappush(heap, -root.serial)
     while heap:
-        node = known[heappop(heap)]
+        node = known[-heappop(heap)]
         yield node
         for parent, _, _ in node.edges:
             if parent.serial not in known:
                 known[parent.serial] = parent
-                heappush(heap, parent.serial)
+                heappush(heap, -parent.serial)

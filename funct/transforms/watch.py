@@ -188,7 +188,7 @@ def _new_nodes(out: Any, before: dict[Any, int]) -> list[Node]:
                 todo = [x.node]
                 while todo:
                     node = todo.pop()
-                    if node.serial < before[x.level] and id(node) not in found:
+                    if node.serial > before[x.level] and id(node) not in found:
                         found[id(node)] = node
                         todo += node.next
-    return sorted(found.values(), key=lambda n: -n.serial)
+    return sorted(found.values(), key=lambda n: n.serial)

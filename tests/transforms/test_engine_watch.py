@@ -265,6 +265,8 @@ def test_decisions_are_told() -> None:
     assert first.operands == ("float64[3]",)
     assert "backward of sin" in str(trace)
     assert "sin(float64[3]): grad › vmap › array" in str(trace)
+    twice = ft.trace_dispatch(ft.grad(ft.grad(xp.sin)))(X[0])
+    assert [label for label, _ in twice.decisions[0].levels] == ["grad", "grad", "array"]
     inside = ft.grad(lambda x: xp.sum(ft.trace_dispatch(xp.sin)(x).out))(X)
     laws.close(inside, xp.cos(X))
 

@@ -1,0 +1,125 @@
+"""The tape: what is printed for a primitive writes the node that `Reverse.run` writes."""
+
+import weakref
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.array import Array
+from funct.core import INEXACT, Primitive, bind1, bind2, catalogue
+from funct.errors import EscapedTracerError, ShapeError, UnsupportedOperandError
+from funct.ops.families import wrap
+from funct.transforms.reverse import Reverse, ReverseTracer, Watched
+from funct.transforms.tape import sink
+
+
+PRINTED = [
+    prim
+    for prim in catalogue()
+    if len(prim.rules) <= 2 and ReverseTracer.ways[prim] not in (bind1, bind2)
+    if prim.samples(np.random.default_rng(0))  # a sum over lanes has none outside of vmap
+]
+
+
+def _may_vary(x: Any) -> tuple[bool, ...]:
+    return (True, False) if isinstance(x, Array) and x.dtype in INEXACT else (False,)
+
+
+def _traced(args: list[Any], which: tuple[bool, ...]) -> list[Any]:
+    level = Reverse("test", None)
+    return [level.record(a, sink, ()) if w else a for a, w in zip(args, which, strict=True)]
+
+
+def _described(x: Any) -> Any:
+    """All that a node is, arrays as bytes; for what does not vary, its value."""
+    if isinstance(x, Array):
+        return x.shape, x.dtype, x.data.tobytes()
+    if not isinstance(x, ReverseTracer):
+        return x
+    edges = [(p.serial, pull, *map(_described, kept)) for p, pull, kept in x.node.edges]
+    n = x.node
+    return _described(x.value), n.serial, n.prim, n.shape, n.dtype, edges
+
+
+@pytest.mark.parametrize("prim", PRINTED, ids=lambda p: p.name)
+def test_a_printed_function_writes_what_run_writes(prim: Primitive) -> None:
+    """For every pattern of traced operands; where nothing varies, both give an untraced value."""
+    seen = 0
+    with np.errstate(all="ignore"):
+        for sample in prim.samples(np.random.default_rng(0)):
+            args = [wrap(a) if isinstance(a, np.ndarray) else a for a in sample.args]
+            for which in product(*[_may_vary(a) for a in args]):
+                if any(which):
+                    found = ReverseTracer.ways[prim](prim, *_traced(args, which), sample.params)
+                    xs = _traced(args, which)
+                    level = next(x.level for x in xs if isinstance(x, ReverseTracer))
+                    assert _described(found) == _described(level.run(prim, xs, sample.params))
+                    seen += 1
+    assert seen
+
+
+def test_the_higher_of_two_tapes_takes_the_op() -> None:
+    """Operands of two tapes, in both orders."""
+    x = xp.asarray(3.0)
+    low = Reverse("low", None)
+    a = low.record(x, sink, ())
+    high = Reverse("high", None)
+    b = high.record(a * 2.0, sink, ())
+    for y in (a * b, b * a):
+        assert y.level is high
+        assert [p for p, _, _ in y.node.edges] == [b.node]
+        assert y.value.level is low
+
+
+def test_a_closed_tape_takes_no_op() -> None:
+    """By the printed functions of one operand and of two."""
+    kept: list[Any] = []
+    ft.grad(lambda x: kept.append(x) or x * 1.0)(xp.asarray(1.0))
+    for use in (xp.sin, lambda x: x * x, lambda x: x * 2.0, lambda x: xp.asarray(1.0) * x):
+        with pytest.raises(EscapedTracerError, match="grad"):
+            use(kept[0])
+
+
+def test_a_watched_tape_shows_every_node() -> None:
+    """Its nodes know their lines, which those of others do not."""
+
+    def lines(tape: type[Any]) -> list[Any]:
+        level = tape("test", None)
+        if tape is Watched:
+            seen: list[Any] = []
+            level.watches = (
+                type("Seen", (), {"born": lambda self, node, above: seen.append(node)})(),
+            )
+        x = level.record(xp.asarray([1.0, 2.0]), sink, ())
+        y = xp.sin(x) * x
+        return [y.node, *y.node.next] if tape is Reverse else seen
+
+    assert [n.name for n in lines(Watched)] == ["input", "sin", "multiply"]
+    assert [n.name for n in lines(Reverse)] == ["multiply", "sin", "input"]
+
+
+def test_errors_name_the_op() -> None:
+    """An op that fails in its kernel, and operands of no kind."""
+    with pytest.raises(ShapeError, match="multiply: shapes must broadcast"):
+        ft.grad(lambda x: xp.sum(x * xp.ones(3)))(xp.ones(2))
+    with pytest.raises(UnsupportedOperandError, match="add: x2"):
+        ft.grad(lambda x: xp.sum(x + "a"))(xp.ones(2))
+    with pytest.raises(UnsupportedOperandError, match="add: x1"):
+        ft.grad(lambda x: xp.sum([1.0] + x))(xp.ones(2))
+
+
+def test_a_tape_frees_what_nothing_needs() -> None:
+    """A branch that no result depends on goes with its last reference."""
+    level = Reverse("test", None)
+    x = level.record(xp.ones(4), sink, ())
+    dead = xp.exp(x)
+    gone = weakref.ref(dead.value.data)
+    for _ in range(3):
+        dead = xp.sin(dead)
+    assert gone() is not None
+    del dead
+    assert gone() is None
