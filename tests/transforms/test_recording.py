@@ -16,7 +16,6 @@ from funct.ops.families import wrap
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.tape import sink
 
-
 PRINTED = [
     prim
     for prim in catalogue()
