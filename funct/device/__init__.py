@@ -3,6 +3,7 @@
 Array-free: nothing here knows what an array is. Above it stand the kernels and the compiler.
 """
 
+from funct.device import cuda as _cuda  # noqa: F401
 from funct.device.host import Host as Host
 from funct.device.host import host as host
 from funct.device.machine_code import Code as Code

@@ -2,7 +2,7 @@
 
 Arrays on a device are buffers of that library; NumPy's functions, called on them, are the library's
 (`__array_ufunc__`, `__array_function__`), so one implementation serves every place. A `Place` says
-what else is needed: the way there and back. CuPy's is made here, and nothing else imports it.
+what else is needed: the way there and back. `cuda.py` makes those of CuPy.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ import functools
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from importlib.util import find_spec
 from typing import Any
 
 import attrs
-
-from funct.errors import ArgumentError, MissingExtraError
 
 __all__ = [
     "BUFFERS", "Place", "device_kinds", "find_place", "known_places", "place_at", "place_of",
@@ -108,45 +105,4 @@ def known_places() -> list[Place]:
     return [_opened(kind, n) for kind, (_, count, _) in _OPENERS.items() for n in range(count())]
 
 
-def _cuda(number: int) -> Place:
-    if find_spec("cupy") is None:
-        raise MissingExtraError(
-            f"arrays on cuda:{number} need CuPy", fix="pip install 'funct[cuda13]'"
-        )
-    import cupy
-    import cupyx.scipy.special as special
-
-    if number >= _cuda_count():
-        raise ArgumentError(f"CuPy finds {_cuda_count()} CUDA devices, none has number {number}")
-    device = cupy.cuda.Device(number)
-
-    def put(data: Any) -> Any:
-        with device:
-            return cupy.array(data)
-
-    def take(x: Any) -> Any:
-        with device:
-            return cupy.from_dlpack(x)
-
-    return Place(
-        name=f"cuda:{number}",
-        buffer=cupy.ndarray,
-        number=lambda buffer: int(buffer.device.id),
-        put=put,
-        get=cupy.asnumpy,
-        take=take,
-        special=lambda name: getattr(special, name, None),
-        add_at=cupy.add.at,
-        active=lambda: device,
-    )
-
-
-def _cuda_count() -> int:
-    if find_spec("cupy") is None:
-        return 0
-    import cupy
-
-    return int(cupy.cuda.runtime.getDeviceCount()) if cupy.cuda.is_available() else 0
-
-
-_OPENERS: dict[str, tuple[Opener, Callable[[], int], int]] = {"cuda": (_cuda, _cuda_count, 2)}
+_OPENERS: dict[str, tuple[Opener, Callable[[], int], int]] = {}

@@ -16,7 +16,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.core import Primitive
-from funct.device import places
+from funct.device import cuda
 from funct.errors import (
     ArgumentError,
     ConcretizationError,
@@ -267,7 +267,7 @@ def test_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         xp.zeros(1, device="gpu")
     with pytest.raises(UnsupportedOperandError, match="asarray: device must be a Device, its name"):
         xp.asarray(1, device=3)
-    monkeypatch.setattr(places, "find_spec", lambda name: None)
+    monkeypatch.setattr(cuda, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'funct[cuda13]'")):
         xp.ones(1).to_device("cuda:77")
 
