@@ -5,6 +5,7 @@
 - a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
   of a layer's weights), which adds the same terms in another order;
 - what is one known number is a number, not an array of it, and times 1 is nothing;
+- a reduction of the first and the last axes is one of the last, then one of the first;
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
 The sizes of the graph are numbers. Reads best after `fuse.py`, which knows what loops hold.
@@ -20,7 +21,7 @@ import attrs
 import numpy as np
 
 from funct.array import Array, asarray
-from funct.compile.groups import why_not
+from funct.compile.groups import REDUCTIONS, reduction, why_not
 from funct.compile.scalars import ELEMENTS
 from funct.core import lookup
 from funct.graph import Graph, Guard, Node, Var
@@ -126,8 +127,10 @@ class _Rewriting:
                 return h if isinstance(h, Var) and self._safe(h, g, 0) else None
             case "contract":
                 return self._contract(e)
-            case "reduce_sum":
-                return self._sum_of_products(e)
+            case "reduce_sum" if (found := self._sum_of_products(e)) is not None:
+                return found
+            case name if name in REDUCTIONS:
+                return self._in_two(e)
             case "take_along_axis":
                 return self._take_one(e)
             case "put_along_axis":
@@ -276,6 +279,27 @@ class _Rewriting:
         b = self._reshape(self._permute(y, [*kept, *axes, stack, stack + 1]), (*rest, inner, n))
         joined = self._apply("matmul", (a, b), (), (*rest, m, n), out.dtype)
         return self._reshape(joined, e.results[0].shape)
+
+    # Reductions
+
+    def _in_two(self, e: Node) -> Var | None:
+        """A reduction of the first and the last axes as one of the last, then one of the first.
+
+        Loops hold both. In float16 the sums between would be rounded: it stays one.
+        """
+        (x,), (axes, _) = e.operands, e.params
+        assert isinstance(x, Var)
+        longer = [a for a, n in enumerate(x.shape) if n != 1]
+        kept = [a for a in longer if a not in axes]
+        if reduction(e) is not None or not kept or (x.dtype.itemsize < 4 and x.dtype.kind != "b"):
+            return None
+        last = tuple([a for a in longer if a > kept[-1]])
+        if not last or kept != longer[longer.index(kept[0]) : len(longer) - len(last)]:
+            return None
+        out = e.results[0]
+        shape = [1 if a in last else n for a, n in enumerate(x.shape)]
+        rows = self._apply(e.name, (x,), (last, True), shape, out.dtype)
+        return self._apply(e.name, (rows,), e.params, out.shape, out.dtype)
 
     # One element of each row
 

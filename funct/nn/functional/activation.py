@@ -14,6 +14,7 @@ from funct import ops, random
 from funct.array.axes import normal_axis
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.arguments import needed_key, refuse_inplace
+from funct.nn.functional.compiled import compiled
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
@@ -42,6 +43,7 @@ def relu6(input: Any, inplace: bool = False) -> Any:
     return hardtanh(input, 0.0, 6.0)
 
 
+@compiled
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
     """Limit to [min_val, max_val]; the derivative at both ends is 0.
 
@@ -56,6 +58,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return ops.where(ops.greater_equal(input, max_val), float(max_val), below)
 
 
+@compiled
 def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
     """Shrink negative elements by negative_slope; at 0 the derivative is negative_slope.
 
@@ -135,6 +138,7 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     return relu6(input + 3.0) / 6.0
 
 
+@compiled
 def hardswish(input: Any, inplace: bool = False) -> Any:
     """x relu6(x + 3) / 6. Source: Howard et al. 2019, arXiv:1905.02244."""
     refuse_inplace("hardswish", inplace)
@@ -154,17 +158,20 @@ def tanh(input: Any) -> Any:
     return ops.tanh(input)
 
 
+@compiled
 def logsigmoid(input: Any) -> Any:
     """log(sigmoid(x)), exact where the sigmoid underflows."""
     return -ops.logaddexp(-input, 0.0)
 
 
+@compiled
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     """log(1 + exp(beta x)) / beta, and x itself where beta x is above threshold."""
     scaled = input * beta
     return ops.where(ops.greater(scaled, threshold), input, ops.logaddexp(scaled, 0.0) / beta)
 
 
+@compiled
 def softsign(input: Any) -> Any:
     """x / (1 + |x|)."""
     return input / (1.0 + ops.abs(input))
@@ -175,18 +182,21 @@ def tanhshrink(input: Any) -> Any:
     return input - ops.tanh(input)
 
 
+@compiled
 def silu(input: Any, inplace: bool = False) -> Any:
     """x sigmoid(x), also called swish. Source: Elfwing, Uchibe, Doya 2017, arXiv:1702.03118."""
     refuse_inplace("silu", inplace)
     return input * ops.sigmoid(input)
 
 
+@compiled
 def mish(input: Any, inplace: bool = False) -> Any:
     """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681."""
     refuse_inplace("mish", inplace)
     return input * ops.tanh(ops.logaddexp(input, 0.0))
 
 
+@compiled
 def gelu(input: Any, approximate: str = "none") -> Any:
     """Weigh each element by the normal distribution function: x Φ(x).
 
@@ -209,6 +219,7 @@ def _exponential_unit(x: Any, alpha: float, rate: float) -> Any:
     return ops.where(positive, x, below)
 
 
+@compiled
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha (exp(x) - 1).
 
@@ -218,6 +229,7 @@ def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return _exponential_unit(input, alpha, 1.0)
 
 
+@compiled
 def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha (exp(x / alpha) - 1): `elu` with a continuous derivative.
 
@@ -230,6 +242,7 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return _exponential_unit(input, alpha, 1.0 / alpha)
 
 
+@compiled
 def selu(input: Any, inplace: bool = False) -> Any:
     """A scaled `elu` that keeps mean 0 and variance 1.
 
@@ -239,6 +252,7 @@ def selu(input: Any, inplace: bool = False) -> Any:
     return _exponential_unit(input, _SELU_ALPHA, 1.0) * _SELU_SCALE
 
 
+@compiled
 def glu(input: Any, dim: int = -1) -> Any:
     """Halve input along dim into a and b, and give a sigmoid(b).
 

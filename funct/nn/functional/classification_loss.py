@@ -8,6 +8,7 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
     check_floating,
     check_same_shape,
@@ -25,6 +26,7 @@ __all__ = [
 _LEAST = 1e-12  # below this probability the loss goes on as a straight line, as in torch
 
 
+@compiled
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
     ignore_index: int = -100, reduce: None = None, reduction: str = "mean",
@@ -75,6 +77,7 @@ def nll_loss(
     return _index_loss("nll_loss", input, target, weight, ignore_index, reduction, 0.0)
 
 
+@compiled
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: None = None, reduce: None = None,
     reduction: str = "mean",
@@ -103,6 +106,7 @@ def binary_cross_entropy(
     return reduced(name, loss if weight is None else loss * weight, reduction)
 
 
+@compiled
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: None = None, reduce: None = None,
     reduction: str = "mean", pos_weight: Any = None,

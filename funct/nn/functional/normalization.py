@@ -9,12 +9,14 @@ import funct.array as xp
 from funct import ops
 from funct.core import Size
 from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.compiled import compiled
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
 ]  # fmt: skip
 
 
+@compiled
 def batch_norm(
     input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
     training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,
@@ -53,7 +55,7 @@ def batch_norm(
     centred = input - mean
     squares = ops.reduce_sum(centred * centred, axes, False)  # (C,)
     var = ops.mean_of(squares, input, axes)
-    factor = 1.0 / xp.sqrt(var + eps)
+    factor = _inverse_root(var, eps)
     factor = factor if weight is None else factor * weight
     y = centred * _channel(factor, input)
     y = y if bias is None else y + _channel(bias, input)
@@ -64,6 +66,7 @@ def batch_norm(
     return y, _moved(running_mean, batch_mean, momentum), _moved(running_var, unbiased, momentum)
 
 
+@compiled
 def instance_norm(
     input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None,
     bias: Any = None, use_input_stats: bool = True, momentum: Any = 0.1, eps: float = 1e-5,
@@ -99,6 +102,7 @@ def instance_norm(
     return y, _moved(running_mean, batch_mean, momentum), _moved(running_var, unbiased, momentum)
 
 
+@compiled
 def layer_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None,
     eps: float = 1e-5,
@@ -121,6 +125,7 @@ def layer_norm(
     return y if bias is None else y + bias
 
 
+@compiled
 def rms_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
 ) -> Any:
@@ -132,10 +137,11 @@ def rms_norm(
     """
     axes = _last_axes("rms_norm", input, normalized_shape, weight=weight)
     floor = float(xp.finfo(input.dtype).eps) if eps is None else eps
-    y = input / xp.sqrt(xp.mean(input * input, axis=axes, keepdims=True) + floor)
+    y = input * _inverse_root(xp.mean(input * input, axis=axes, keepdims=True), floor)
     return y if weight is None else y * weight
 
 
+@compiled
 def group_norm(
     input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -152,11 +158,21 @@ def group_norm(
         raise ArgumentError(
             f"group_norm: num_groups must divide {channels} channels, got {num_groups}"
         )
-    groups = xp.reshape(input, (n, num_groups, channels // num_groups, *size))
-    y, _, _ = _standardised(groups, tuple(range(2, len(groups.shape))), eps)
-    return _affine(xp.reshape(y, input.shape), weight, bias, 1)
+    each = channels // num_groups
+    groups = xp.reshape(input, (n, num_groups, -1))
+    mean = xp.mean(groups, axis=2, keepdims=True)  # (N, G, 1)
+    centred = groups - mean
+    factor = _inverse_root(xp.mean(centred * centred, axis=2, keepdims=True), eps)
+    mean, factor = (
+        xp.reshape(xp.broadcast_to(v, (n, num_groups, each)), (n, channels, *[1] * len(size)))
+        for v in (mean, factor)
+    )
+    factor = factor if weight is None else factor * _channel(weight, input)
+    y = (input - mean) * factor
+    return y if bias is None else y + _channel(bias, input)
 
 
+@compiled
 def local_response_norm(
     input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:
@@ -184,7 +200,11 @@ def _standardised(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, 
     mean = xp.mean(x, axis=axes, keepdims=True)
     centred = x - mean
     var = xp.mean(centred * centred, axis=axes, keepdims=True)
-    return centred / xp.sqrt(var + eps), mean, var
+    return centred * _inverse_root(var, eps), mean, var
+
+
+def _inverse_root(var: Any, eps: float) -> Any:
+    return 1.0 / xp.sqrt(var + eps)  # one division for each statistic, not for each element
 
 
 def _affine(y: Any, weight: Any, bias: Any, axis: int) -> Any:
@@ -211,7 +231,7 @@ def _channel(v: Any, x: Any) -> Any:
 
 def _scaled(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
     """One factor and one shift per channel: two passes over x instead of four."""
-    factor = 1.0 / xp.sqrt(var + eps)
+    factor = _inverse_root(var, eps)
     factor = factor if weight is None else factor * weight
     shift = -mean * factor
     shift = shift if bias is None else shift + bias

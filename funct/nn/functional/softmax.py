@@ -9,6 +9,7 @@ from funct import ops, random
 from funct.array.axes import normal_axes
 from funct.errors import ArgumentError
 from funct.nn.functional.arguments import needed_key
+from funct.nn.functional.compiled import compiled
 
 __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 
@@ -21,6 +22,7 @@ def _shifted(name: str, x: Any, dim: int, dtype: Any) -> tuple[Any, tuple[int, .
     return x - ops.stop_gradient(ops.reduce_max(x, axes, True)), axes
 
 
+@compiled
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Compute exp(x_i) / Σ exp(x_j) along dim, without overflow.
 
@@ -34,7 +36,7 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """
     shifted, axes = _shifted("softmax", input, dim, dtype)
     e = xp.exp(shifted)
-    return e / ops.reduce_sum(e, axes, True)
+    return e * (1.0 / ops.reduce_sum(e, axes, True))  # one division for each sum
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None) -> Any:
@@ -45,6 +47,7 @@ def softmin(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return softmax(-input, dim, dtype=dtype)
 
 
+@compiled
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Compute log(softmax(x)) along dim, exact where softmax underflows.
 

@@ -1,0 +1,64 @@
+"""Compositions that run as one piece of machine code where their arrays are large.
+
+A function of this package is a composition of primitives; op by op it passes over memory once for
+each, and calls NumPy as often. `compiled` runs it through `jit` instead, where the first array has
+`LEAST` elements and everything is computed at once, below any number of `grad`s: value and pull are
+then a few loops. Elsewhere – small arrays, other transforms, a function that is being compiled –
+the composition runs as it is written, so `jit` fuses it with what stands around it.
+
+Which way is taken depends on sizes alone, so a call has the same bits each time. The two ways
+differ where sums are added in another order, and in the last bits of functions that NumPy rounds
+otherwise: by a few units in the last place of the largest term.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from funct.array import Array, Tensor
+from funct.transforms import jit
+from funct.transforms.reverse import ReverseTracer
+
+__all__ = ["COMPILED", "LEAST", "compiled"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LEAST = 1 << 14  # elements from which on a call of compiled code costs less than what it saves
+
+COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
+
+
+def compiled(fun: Callable[P, R]) -> Callable[P, R]:
+    """fun, which takes an array first and may take more, as machine code where that pays."""
+    COMPILED[fun.__name__] = fun
+
+    @functools.cache
+    def machine() -> Any:
+        return jit(fun)
+
+    @functools.wraps(fun)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        first: Any = args[0] if args else None
+        kind = first.__class__
+        if kind is Array:
+            size = first.data.size
+        elif kind is ReverseTracer:
+            size = first.size
+        else:
+            return fun(*args, **options)
+        if size < LEAST or not all(map(_known, (*args, *options.values()))):
+            return fun(*args, **options)
+        found: R = machine()(*args, **options)
+        return found
+
+    return call
+
+
+def _known(x: Any) -> bool:
+    """Whether x is no array, or one with elements, on tapes or not."""
+    while x.__class__ is ReverseTracer:
+        x = x.value
+    return x.__class__ is Array or not isinstance(x, Tensor)
