@@ -59,16 +59,18 @@ def _whole(graph: Graph, guards: bool) -> Graph:
 
 
 def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
-    made: dict[tuple[int, ...], Callable[..., Any]] = {}
+    made: dict[tuple[tuple[int, ...], ...], Callable[..., Any]] = {}
     symbols = [(s.name, s.input, s.axis) for s in graph.symbols]
     any_size = _printed(plan(graph))
     checks = [e for e in graph.nodes if isinstance(e, Guard) and e.kind == "size"]
 
     def run(*buffers: Any) -> Any:
-        sizes = tuple([buffers[i].shape[axis] for _, i, axis in symbols])
-        found = made.get(sizes)
+        shapes = tuple([b.shape for b in buffers])
+        found = made.get(shapes)
         if found is None:
-            values = dict(zip([name for name, _, _ in symbols], sizes, strict=True))
+            if not graph.takes(shapes):
+                return MISS
+            values = {name: shapes[i][axis] for name, i, axis in symbols}
             if not all(eval(e.expected, {}, dict(values)) for e in checks):
                 return MISS
             fixed = at_sizes(graph, values)
@@ -76,7 +78,7 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
             found = stored(fixed, lambda: native(fixed)) if large else any_size
             if len(made) >= _SIZES:
                 made.pop(next(iter(made)), None)
-            made[sizes] = found
+            made[shapes] = found
         return found(*buffers)
 
     return run

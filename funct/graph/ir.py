@@ -16,13 +16,14 @@ Shapes may hold symbolic `Size`s; `symbols` says where each symbol is read off. 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 import numpy as np
 
 from funct.array import Array
-from funct.core import Number, Primitive, Region, ShapeDtype
+from funct.core import Number, Primitive, Region, ShapeDtype, Size
 from funct.source import Site
 
 if TYPE_CHECKING:
@@ -164,6 +165,14 @@ class Graph:
         from funct.graph.run import Interpreter  # the runner reads this module
 
         return Interpreter(self).run(*args)
+
+    def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
+        """Whether inputs of these shapes have the sizes that are no symbols."""
+        return not self.symbols or all(
+            isinstance(n, Size) or n == m
+            for v, shape in zip(self.inputs, shapes, strict=True)
+            for n, m in zip(v.shape, shape, strict=True)
+        )
 
     def fixed_sizes(self) -> list[Guard]:
         """Guards that bind a symbolic size to a number, those in the bodies of calls included."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from funct.array import zeros
 from funct.compile import MISS
-from funct.core import INEXACT, ShapeDtype, Size, size_values, top_level
+from funct.core import INEXACT, ShapeDtype, size_values, top_level
 from funct.errors import GuardError
 from funct.events import tell
 from funct.graph import Graph, optimize
@@ -58,6 +58,8 @@ class Executable:
             except Exception as error:
                 raise self.located(error, leaves) from None
             return out if out is MISS else tuple([wrap(d) for d in out])
+        if not self.captured.takes([x.shape for x in leaves]):
+            return MISS
         if isinstance(level, Reverse):
             return self._reverse(level, leaves)
         try:
@@ -108,25 +110,13 @@ class Executable:
         key = (mine, budget)
         found = self.halves.get(key)
         if found is None and key not in self.halves:
-            if not self._fits(vals):
-                return MISS
             found = self.halves[key] = self._split(mine, vals, budget, bool(self.graph.symbols))
         if found is not _FIXED:
             return found
         key += tuple([int(vals[s.input].shape[s.axis]) for s in self.graph.symbols])  # type: ignore[assignment]
         if key not in self.halves:
-            if not self._fits(vals):
-                return MISS
             self.halves[key] = self._split(mine, vals, budget, False)
         return self.halves[key]
-
-    def _fits(self, vals: Sequence[Any]) -> bool:
-        """Whether the sizes that the graph fixes are those of vals: buffers are asked by `raw`."""
-        return all(
-            isinstance(n, Size) or n == m
-            for v, x in zip(self.graph.inputs, vals)
-            for n, m in zip(v.shape, x.shape, strict=True)
-        )
 
     def _split(
         self, mine: tuple[bool, ...], vals: Sequence[Any], budget: float, symbolic: bool

@@ -216,3 +216,20 @@ def test_fullgraph_refuses_to_fall_back() -> None:
         assert float(f(xp.asarray(float(k)))) == float(k * k)
     with pytest.raises(ft.errors.TransformError, match="took 8 paths for one signature"):
         f(xp.asarray(8.0))
+
+
+@pytest.mark.parametrize("known", [
+    lambda x: xp.sum(x, axis=1) / x.shape[1],
+    lambda x: x / xp.sum(x, axis=2, keepdims=True),
+    lambda x: xp.broadcast_to(xp.sum(x, axis=1, keepdims=True), x.shape) * x,
+])  # fmt: skip
+def test_a_path_for_one_varying_axis_is_none_for_another(known: Any) -> None:
+    """The path for any axis 0 took axis 1 for what it was when it was captured."""
+    compiled, differentiated = ft.jit(known), ft.jit(known)
+    for shape in ((6, 3, 5), (7, 3, 5), (8, 4, 5), (8, 4, 2), (7, 3, 5), (2, 1, 5)):
+        x = xp.asarray(np.random.default_rng(0).normal(size=shape))
+        assert np.allclose(np.asarray(compiled(x)), np.asarray(known(x)), rtol=1e-12)
+        found, expected = (
+            ft.grad(lambda x, f=f: xp.sum(f(x) ** 2))(x) for f in (differentiated, known)
+        )
+        assert np.allclose(np.asarray(found), np.asarray(expected), rtol=1e-10)
