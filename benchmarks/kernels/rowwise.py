@@ -1,0 +1,97 @@
+"""Normalisation, softmax, losses, dropout, tables and pools of nn.functional, run eagerly, in GB/s.
+
+Bytes that must move: the input read and the result written once; for a backward, which includes
+the forward, the cotangent read and that of the input written as well. funct/peer above 1: faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from benchmarks.kernels.row import Row
+from benchmarks.peers import optional
+from funct.nn import functional as F  # noqa: N812
+
+TITLE = "rows and planes of nn.functional, eager, one thread [GB/s]"
+
+MATRICES = ((4096, 1024), (128, 1000))
+IMAGES = (8, 64, 56, 56)
+
+
+def rows() -> Iterator[Row]:
+    """Every row."""
+    rng = np.random.default_rng(0)
+    for shape in MATRICES:
+        x = rng.standard_normal(shape).astype(np.float32)
+        w = rng.standard_normal(shape[1:]).astype(np.float32)
+        labels = rng.integers(0, shape[1], shape[0])
+        yield from _both("softmax", lambda f, x: f.softmax(x, dim=-1), x)
+        yield from _both("log_softmax", lambda f, x: f.log_softmax(x, dim=-1), x)
+        yield from _both(
+            "layer_norm", lambda f, x, w, b, s=shape: f.layer_norm(x, s[1:], w, b), x, w, w
+        )
+        yield from _both("rms_norm", lambda f, x, w, s=shape: f.rms_norm(x, s[1:], w), x, w)
+        yield from _both("cross_entropy", lambda f, x, t: f.cross_entropy(x, t), x, labels)
+        yield from _both("gelu", lambda f, x: f.gelu(x), x)
+    x = rng.standard_normal(IMAGES).astype(np.float32)
+    w = rng.standard_normal(IMAGES[1]).astype(np.float32)
+    yield from _both("softmax of channels", lambda f, x: f.softmax(x, dim=1), x)
+    yield from _both("group_norm", lambda f, x, w, b: f.group_norm(x, 8, w, b), x, w, w)
+    yield from _both(
+        "batch_norm", lambda f, x, w, b: f.batch_norm(x, None, None, w, b, True), x, w, w
+    )
+    yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), x)
+    yield from _both("avg_pool2d", lambda f, x: f.avg_pool2d(x, 2), x)
+    table = rng.standard_normal((32000, 256)).astype(np.float32)
+    places = rng.integers(0, len(table), 4096)
+    taken = 2 * len(places) * table.shape[1] * table.itemsize
+    yield from _both(
+        "embedding of 4096 in", lambda f, w, i: f.embedding(i, w), table, places,
+        work=(taken, 2 * taken + table.nbytes),
+    )  # fmt: skip
+    yield from _dropout(rng.standard_normal(MATRICES[0]).astype(np.float32))
+
+
+def _both(
+    name: str, call: Callable[..., Any], *arrays: Any, work: tuple[int, int] = (0, 0)
+) -> Iterator[Row]:
+    """Forward, and with backward in all floating arrays. work: bytes of each, if unusual."""
+    floats = [a for a in arrays if a.dtype.kind == "f"]
+    rest = arrays[len(floats) :]
+    ours, held = [xp.asarray(a) for a in floats], [xp.asarray(a) for a in rest]
+    out = call(F, *ours, *held)
+    g = xp.ones_like(out)
+
+    def both() -> Any:
+        return ft.vjp(lambda *xs: call(F, *xs, *held), *ours)[1](g)
+
+    forward_peers: dict[str, Callable[[], object]] = {}
+    both_peers: dict[str, Callable[[], object]] = {}
+    torch: Any = optional("torch")
+    if torch is not None:
+        theirs = torch.nn.functional
+        plain, fixed = [torch.from_numpy(a) for a in floats], [torch.from_numpy(a) for a in rest]
+        leaves = [t.clone().requires_grad_() for t in plain]
+        ct = torch.ones(out.shape)
+        forward_peers["torch"] = lambda: call(theirs, *plain, *fixed)
+        both_peers["torch"] = lambda: torch.autograd.grad(call(theirs, *leaves, *fixed), leaves, ct)
+    label = f"{name} {' x '.join(map(str, arrays[0].shape))}"
+    size = arrays[0].nbytes + np.asarray(out).nbytes
+    yield Row(label, work[0] or size, lambda: call(F, *ours, *held), forward_peers)
+    yield Row(label + ", backward", work[1] or 2 * size, both, both_peers)
+
+
+def _dropout(x: Any) -> Iterator[Row]:
+    ours, key = xp.asarray(x), ft.random.key(0)
+    peers: dict[str, Callable[[], object]] = {}
+    torch: Any = optional("torch")
+    if torch is not None:
+        theirs = torch.from_numpy(x)
+        peers["torch"] = lambda: torch.nn.functional.dropout(theirs, 0.1)
+    label = f"dropout {' x '.join(map(str, x.shape))}"
+    yield Row(label, 2 * x.nbytes, lambda: F.dropout(ours, 0.1, key=key), peers)
