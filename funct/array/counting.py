@@ -22,6 +22,7 @@ from funct.array.statistical import max as greatest
 from funct.array.statistical import min as least
 from funct.array.tensor import Array
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels import counting as counts
 from funct.kernels import indexing
 from funct.kernels import searching as kernels
 from funct.ops.families import constant, wrap
@@ -55,7 +56,7 @@ def bincount(
         raise ShapeError(f"bincount: x must be 1-D, got shape {x.shape}")
     if x.__class__ is Array and weights is None and length is None:
         with contextlib.suppress(TypeError, ValueError, OverflowError, MemoryError):  # named below
-            return wrap(np.bincount(x.data, None, minlength))
+            return wrap(counts.bincount(x.data, minlength))
     if length is None:
         length = max(_groups("bincount", x), count("bincount", "minlength", minlength))
     if weights is None:
@@ -127,6 +128,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
     return ops.where(ops.less_equal(bins[0], bins[-1]), up, down)
 
 
+@direct(kernels.histogram, gives=tuple)
 def histogram(
     x: Any,
     /,

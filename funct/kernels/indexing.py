@@ -24,6 +24,7 @@ __all__ = [
     "segment_sum", "take", "take_along",
 ]  # fmt: skip
 
+_PART = 1 << 15  # elements of a task
 _NARROW_ROW = 32  # elements: longer rows are copied well by NumPy
 
 COMBINED_AT = {
@@ -47,13 +48,28 @@ def _inside(found: int) -> None:
 
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `x.take(i, axis)`."""
-    if axis == x.ndim - 1 or not _fits(x, i):
+    if not _fits(x, i):
+        return x.take(i, axis)
+    if x.ndim == 1 and i.size > _PART:
+        return _elements(x, i)
+    if axis == x.ndim - 1:
         return x.take(i, axis)
     outer, n, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
     if not 1 < inner <= _NARROW_ROW or i.size * inner * outer < x.size // 8:
         return x.take(i, axis)
     y = np.empty((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]), x.dtype)
     _inside(cpu.take_rows(x, _index(i), y, outer, i.size, n, inner))
+    return y
+
+
+def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
+    """1-D x at i."""
+    y = np.empty(i.shape, x.dtype)
+    wrong = np.zeros(1, np.int64)
+    part = max(1, min(i.size, _PART))
+    cpu.take_elements(x, _index(i), y, wrong, i.size, x.size, part, -(-i.size // part))
+    if wrong[0]:
+        raise IndexError("an index is out of bounds")
     return y
 
 
@@ -108,6 +124,8 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `numpy.take_along_axis`, for shapes that agree except on axis."""
     if not _fits(x, i) or i.size < x.size // 8:
         return plain_take_along(x, i, axis)
+    if x.ndim == 1:
+        return _elements(x, i) if i.size > _PART else x.take(i)
     y = np.empty(i.shape, x.dtype)
     _inside(cpu.along(x, _index(i), y, *_along(i, x.shape[axis], axis), True))
     return y
@@ -119,7 +137,7 @@ def _along(i: Index, n: int, axis: int) -> tuple[int, int, int, int]:
 
 def plain_take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """`take_along` in NumPy."""
-    return x[i] if x.ndim == 1 else np.take_along_axis(x, i, axis)
+    return x.take(i) if x.ndim == 1 else np.take_along_axis(x, i, axis)
 
 
 def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:

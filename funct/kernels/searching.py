@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels import counting, indexing, sorting
+
 __all__ = [
-    "argsort", "digitize", "nonzero", "one_hot", "segment_sum", "sort", "top_k", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values",
+    "argsort", "digitize", "histogram", "nonzero", "one_hot", "searchsorted", "segment_sum", "sort",
+    "take", "take_along_axis", "top_k", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
 ]  # fmt: skip
 
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
@@ -20,8 +23,10 @@ _SMALL = 256  # elements from which on machine code may pay
 
 def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along axis."""
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE or x.size >= _SMALL:
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE:
         return None
+    if x.size >= _SMALL:
+        return sorting.sort(x, range(x.ndim)[axis], bool(descending))
     if not descending:
         out = x.copy("K")
         out.sort(axis, "stable")
@@ -39,10 +44,10 @@ def _turned(x: Any, axis: int) -> Any:
 
 def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE or not 0 < x.size < _SMALL:
+    if axis.__class__ is not int or x.dtype.num >= _NATIVE or not x.size or not x.ndim:
         return None
-    if not x.ndim:
-        return None
+    if x.size >= _SMALL:
+        return sorting.argsort(x, range(x.ndim)[axis], bool(descending))
     if not descending:
         return x.argsort(axis, "stable")
     if x.ndim > 1 and axis != -1:
@@ -61,16 +66,21 @@ def top_k(x: Any, k: int, *, axis: int = -1) -> Any:
     n = x.size
     if x.ndim != 1 or k.__class__ is not int or not 0 <= k <= n or x.dtype.num >= _NATIVE:
         return None
-    if (axis != -1 and axis != 0) or n >= _SMALL:
+    if axis != -1 and axis != 0:
         return None
+    if n >= _SMALL:
+        return sorting.top_k(x, 0, k)
     at = n - 1 - x[::-1].argsort(0, "stable")[::-1][:k]
     return x[at], at
 
 
 def unique_all(x: Any) -> Any:
     """Distinct elements, where each stands first, what gives x from them, how often each occurs."""
-    if x.dtype.num >= _NATIVE or x.size >= _SMALL:
+    if x.dtype.num >= _NATIVE:
         return None
+    if x.size >= _SMALL:
+        at, back, counts = sorting.distinct(x.reshape(-1), True, True)
+        return x.reshape(-1)[at], at, back.reshape(x.shape), counts
     v, at, back, counts = np.unique(x.reshape(-1), True, True, True, equal_nan=False)
     return v, at, back.reshape(x.shape), counts
 
@@ -81,20 +91,32 @@ def _counts(x: Any) -> bool:
 
 def unique_counts(x: Any) -> Any:
     """Distinct elements, and how often each occurs."""
-    return np.unique(x, False, False, True) if _counts(x) else None
+    if _counts(x):
+        return np.unique(x, False, False, True)
+    if x.dtype.num >= _NATIVE or x.size < _SMALL:
+        return None
+    at, counts = sorting.distinct(x.reshape(-1), False, True)
+    return x.reshape(-1)[at], counts
 
 
 def unique_inverse(x: Any) -> Any:
     """Distinct elements, and the indices that give x from them."""
     if not _counts(x):
-        return None
+        if x.dtype.num >= _NATIVE or x.size < _SMALL:
+            return None
+        at, back = sorting.distinct(x.reshape(-1), True, False)
+        return x.reshape(-1)[at], back.reshape(x.shape)
     v, back = np.unique(x.reshape(-1), False, True)
     return v, back.reshape(x.shape)
 
 
 def unique_values(x: Any) -> Any:
     """Distinct elements."""
-    return np.unique(x) if _counts(x) else None
+    if _counts(x):
+        return np.unique(x)
+    if x.dtype.num >= _NATIVE or x.size < _SMALL:
+        return None
+    return sorting.distinct_values(x.reshape(-1))
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
@@ -119,11 +141,55 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
 
 
 def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
-    """Sums of the elements that have one id; None where an id is out of range."""
+    """Sums of the elements that have one id."""
     n = num_segments
-    if data.dtype != np.float64 or data.ndim != 1 or data.shape != ids.shape:
+    if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
         return None
-    if n.__class__ is not int or not 0 < data.size < _SMALL:
+    if n.__class__ is not int or n < 0 or data.dtype.num >= _NATIVE:
         return None
-    out = np.bincount(ids, data, n)
-    return out if out.size == n else None
+    if data.dtype == np.float64 and data.ndim == 1 and 0 < data.size < _SMALL:
+        out = np.bincount(ids, data, n)
+        return out if out.size == n else None
+    return indexing.segment_sum(data, ids, n)
+
+
+def take(x: Any, i: Any, *, axis: Any = None) -> Any:
+    """Slices of x along axis."""
+    if i.dtype.kind not in "iu" or (axis is None and x.ndim != 1):
+        return None
+    return indexing.take(x, i, 0 if axis is None else range(x.ndim)[axis])
+
+
+def take_along_axis(x: Any, i: Any, *, axis: int = -1) -> Any:
+    """One element of x for each index."""
+    if x.ndim != 1 or i.ndim != 1 or i.dtype.kind not in "iu" or axis.__class__ is not int:
+        return None
+    if axis not in (-1, 0):
+        return None
+    return indexing.take_along(x, i, 0)
+
+
+def searchsorted(x: Any, v: Any, *, side: str = "left", sorter: Any = None) -> Any:
+    """Where each of v goes in the sorted x."""
+    if sorter is not None or x.ndim != 1 or side not in ("left", "right"):
+        return None
+    if x.dtype.num >= _NATIVE or v.dtype is not x.dtype:
+        return None
+    return sorting.searchsorted(x, v, side)
+
+
+def histogram(
+    x: Any, bins: Any = 10, range: Any = None, *, density: bool = False, weights: Any = None
+) -> Any:
+    """How many elements fall into each of some bins of one width, and their edges."""
+    if bins.__class__ is not int or bins < 1 or density or weights is not None:
+        return None
+    if range is not None or not x.size or x.dtype != np.float64:
+        return None
+    x = x.reshape(-1)
+    low, high = x.min(), x.max()
+    if not low < high or not np.isfinite(high - low):
+        return None
+    edges = low + np.arange(bins + 1) * ((high - low) / bins)
+    edges[bins] = high
+    return counting.histogram(x, edges), edges

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels import counting
 from funct.kernels.cpu import sorting as cpu
 from funct.kernels.cpu.loops import pays
 from funct.kernels.scans import running_sum
@@ -70,8 +71,10 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
     if x.dtype.itemsize < 4 or x.dtype.kind == "c":  # counted by NumPy, or of two keys
         return plain_sort(x, axis, descending)
-    out = x.copy("K")
-    out.sort(axis)
+    out = counting.sort(x) if x.ndim == 1 else None
+    if out is None:
+        out = x.copy("K")
+        out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
     if x.dtype.kind == "f":
         if x.ndim == 1:
@@ -109,14 +112,16 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
 
 
 def _by_partition(x: NDArray[Any], k: int) -> tuple[NDArray[Any], Index]:
-    least = np.partition(x, len(x) - k)[len(x) - k]
-    if least == least:
-        above = np.flatnonzero(~(x <= least)) if x.dtype.kind == "f" else np.flatnonzero(x > least)
-        above = above[argsort(x[above], 0, True)]
-        equal = np.flatnonzero(x == least)
-    else:  # all of them are NaN
-        above, equal = np.empty(0, np.int64), np.flatnonzero(x != x)
-    at = np.concatenate((above, equal[: k - len(above)]))
+    n = len(x)
+    least = np.partition(x, n - k)[n - k : n - k + 1]
+    if least != least:  # all of them are NaN
+        at = np.flatnonzero(x != x)[:k]
+        return x[at], at
+    room = k + 1
+    values, at, same = np.empty(room, x.dtype), np.empty(room, np.int64), np.empty(room, np.int64)
+    above = cpu.largest(x, least, values, at, same, n, k)
+    order = argsort(values[:above], 0, True)
+    at = np.concatenate((at[order], same[: k - above]))
     return x[at], at
 
 
@@ -128,12 +133,21 @@ def plain_top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index
 
 def distinct_values(x: NDArray[Any]) -> NDArray[Any]:
     """The distinct elements of 1-D x in ascending order; every NaN is one of its own."""
+    few = counting.distinct(x, False, False)
+    if few is not None:
+        return x[few[0]]
     y = sort(x, 0, False)
-    return y[_first(y)]
+    if not pays(y):
+        return y[_first(y)]
+    found = np.empty_like(y)
+    return found[: cpu.distinct(y, found, len(y))].copy()
 
 
 def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
     """The first place of each of those; for each of x the number of its value; how many each is."""
+    few = counting.distinct(x, inverse, counts)
+    if few is not None:
+        return few
     at = argsort(x, 0, False)
     first = _first(x[at])
     starts = np.flatnonzero(first)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels import scans
+
 __all__ = [
     "all", "any", "argmax", "argmin", "cumulative_max", "cumulative_min", "cumulative_prod",
     "cumulative_sum", "diff", "max", "mean", "min", "nanargmax", "nanargmin", "nancumprod",
@@ -131,13 +133,17 @@ def cumulative_prod(
 
 
 def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any:
-    if dtype is not None or x.dtype.num >= _NATIVE or x.size >= _SMALL:
+    if dtype is not None or x.dtype.num >= _NATIVE:
         return None
     if axis is None and x.ndim == 1:
         axis = 0
     if axis.__class__ is not int or not x.ndim:
         return None
-    y = ufunc.accumulate(x, axis)
+    if x.size < _SMALL:
+        y = ufunc.accumulate(x, axis)
+    else:
+        run = scans.running_sum if ufunc is np.add else scans.running_product
+        y = run(x, _counted(axis, x.ndim))
     if initial is None:
         return y
     if x.ndim > 1:
@@ -146,6 +152,11 @@ def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any
     out[0] = initial
     out[1:] = y
     return out
+
+
+def _counted(axis: int, rank: int) -> int:
+    """axis from the first one on. Raises IndexError."""
+    return range(rank)[axis]
 
 
 def cumulative_max(x: Any, *, axis: Any = None) -> Any:
@@ -163,8 +174,10 @@ def _running(ufunc: Any, x: Any, axis: Any) -> Any:
         axis = 0
     if axis.__class__ is not int or x.dtype.num >= _NATIVE or x.dtype.kind == "c":
         return None
-    if not x.ndim or x.size >= _SMALL:
+    if not x.ndim:
         return None
+    if x.size >= _SMALL:
+        return scans.running_extremum(x, _counted(axis, x.ndim), ufunc is np.maximum)
     y = ufunc.accumulate(x, axis)
     return y if np.count_nonzero(y) == y.size else None  # of 0 and -0 NumPy takes the later one
 

@@ -37,6 +37,8 @@ def _arrays() -> list[Any]:
     found += [_plain(np.float64, *s) for s in ((), (0,), (1,), (2, 0), (0, 3), (2, 3, 2))]
     found += [_plain(np.float64, 3, 4).mT, _plain(np.float64, 6)[::-2], _plain(np.bool_, 3, 2)]
     found += [_plain(np.float64, 4) + 1j, xp.asarray([2.0, 2.0, -2.0, 2.0, 0.5])]
+    rng = np.random.default_rng(1)  # long enough for machine code, special values among them
+    found += [xp.asarray(rng.choice(_EDGES, 300)), xp.asarray(rng.integers(-9, 9, (20, 15)))]
     for k in range(len(_EDGES)):
         found += [xp.asarray(_EDGES[k:] + _EDGES[:k])]
     pairs = [list(p) for p in itertools.product(_EDGES, repeat=2)]
@@ -142,6 +144,31 @@ def _bins() -> Iterator[Call]:
         for x in _arrays():
             for right in (False, True):
                 yield (x, xp.asarray(bins)), {"right": right}
+
+
+def _counted() -> Iterator[Call]:
+    for x in [*_arrays(), _plain(np.float64, 999), xp.asarray([0.1, 0.3, 0.30000000000000004])]:
+        for bins in (1, 3, 10, 0, 2.0, xp.asarray([0.0, 1.0, 2.0])):
+            yield (x, bins), {}
+        yield (x,), {"range": (-1.0, 2.0)}
+        yield (x, 4), {"density": True}
+        yield (x, 4), {"weights": x}
+
+
+def _taken() -> Iterator[Call]:
+    for x in _arrays():
+        for i in (*_indices(), xp.asarray([[0, 1], [1, 0]]), xp.asarray(0), xp.asarray([0.5])):
+            for option in ({}, {"axis": 0}, {"axis": -1}, {"axis": 2}, {"axis": 0.0}):
+                yield (x, i), option
+
+
+def _sought() -> Iterator[Call]:
+    for x in ([-1.0, 0.0, 0.0, 2.5], [0.0, np.nan], [], [[1.0]], list(range(300))):
+        for v in _arrays():
+            for option in ({}, {"side": "right"}, {"side": "middle"}):
+                yield (xp.asarray(x), v), option
+    order = xp.asarray([2, 0, 1])
+    yield (xp.asarray([2.0, 3.0, 1.0]), xp.asarray([1.5])), {"sorter": order}
 
 
 def _curves() -> Iterator[Call]:
@@ -295,7 +322,11 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
         {"min": 0.0}, {"max": 1.5}, {"max": 1}, {"min": np.nan, "max": 0.0}, {"min": "a"}
     ),
     "searching.nonzero": _one_by,
+    "searching.searchsorted": _sought,
+    "searching.take": _taken,
+    "searching.take_along_axis": _taken,
     "counting.digitize": _bins,
+    "counting.histogram": _counted,
     "counting.one_hot": _hots,
     "counting.segment_sum": _segments,
     "creation.arange": _ranges,

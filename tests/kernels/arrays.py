@@ -31,3 +31,12 @@ def arrays(draw: st.DrawFn, dtype: str, min_rank: int = 0, max_length: int = 7) 
         x = rng.integers(0 if dtype[0] in "ub" else -2, 3, full).astype(dtype)
     x = x[tuple([slice(None, None, s) for s in steps])]
     return misaligned(x) if draw(st.booleans()) and x.size else x
+
+
+def agree(kernel: Any, *args: Any) -> None:
+    """Machine code and Python with every index checked give and write the same."""
+    copies, others = ([a.copy() if isinstance(a, np.ndarray) else a for a in args] for _ in "ab")
+    assert kernel(*copies) == kernel.checked(*others)
+    for a, b in zip(copies, others):
+        if isinstance(a, np.ndarray):
+            assert a.tobytes() == b.tobytes()

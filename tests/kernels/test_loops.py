@@ -11,7 +11,7 @@ import pytest
 from funct.kernels.cpu.loops import available, kernel, pays, ready
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
-from tests.kernels.arrays import misaligned
+from tests.kernels.arrays import agree, misaligned
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
@@ -84,19 +84,10 @@ def _words(x: Any, y: Any, n: int) -> None:
         y[i] = ((~v) % np.uint64(1000)).astype(np.int32) - np.int32(i)
 
 
-def _agree(k: Any, *args: Any) -> None:
-    """Machine code and Python give the same numbers, and Python leaves no array."""
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    assert k(*args) == k.checked(*copies)
-    for a, b in zip(args, copies):
-        if isinstance(a, np.ndarray):
-            assert a.tobytes() == b.tobytes()
-
-
 def test_branches_loops_and_breaks() -> None:
     """Nested control flow with several ways out."""
     x = np.arange(1, 60)
-    _agree(_collatz, x, np.zeros_like(x), len(x))
+    agree(_collatz, x, np.zeros_like(x), len(x))
     assert _collatz(x, np.zeros_like(x), 59) == 112
 
 
@@ -105,16 +96,16 @@ def test_branches_loops_and_breaks() -> None:
 def test_static_loops_and_calls(dtype: Any, how: str) -> None:
     """Loops over tuples are unrolled and functions inlined, as strings decide."""
     x = (np.arange(9) / 2).astype(dtype)
-    _agree(_unrolled, x, np.zeros_like(x), 9, how)
+    agree(_unrolled, x, np.zeros_like(x), 9, how)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_vectors(dtype: Any) -> None:
     """Vectors are loaded, gathered, chosen from and stored."""
     x = np.random.default_rng(0).random(24).astype(dtype)
-    _agree(_vectors, x, np.zeros_like(x), 24)
+    agree(_vectors, x, np.zeros_like(x), 24)
     x[3] = np.nan
-    _agree(_vectors, x, np.zeros_like(x), 24)
+    agree(_vectors, x, np.zeros_like(x), 24)
     assert _vectors(x, np.zeros_like(x), 24) == 16
 
 
@@ -129,7 +120,7 @@ def test_conditions_ask_no_more_than_they_need() -> None:
 def test_words_wrap() -> None:
     """Unsigned words multiply modulo their size; bits are reinterpreted."""
     x = np.random.default_rng(0).normal(size=20)
-    _agree(_words, x, np.zeros(20, np.int32), 20)
+    agree(_words, x, np.zeros(20, np.int32), 20)
 
 
 def test_two_dtypes_do_not_mix() -> None:

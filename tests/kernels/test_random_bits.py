@@ -28,6 +28,7 @@ from funct.kernels.random_bits import (
     threefry2x32,
 )
 from funct.settings import config
+from tests.kernels.arrays import agree
 
 words = st.integers(0, 2**32 - 1)
 shapes = st.lists(st.integers(0, 5), max_size=3).map(tuple)
@@ -217,12 +218,13 @@ def test_no_index_leaves_its_array(kind: str) -> None:
     keys = split(seed(2), 3)
     for dtype in (np.float32, np.float64) if kind in ("unit", "normal") else (np.uint64,):
         for n in (16, 17, 40):
-            y, z = np.zeros((3, n), dtype), np.zeros((3, n), dtype)
+            y = np.zeros((3, n), dtype)
             for some, part in ((3, n), (2, 16), (1, 32)):
                 tasks = -(-n // part) * -(-3 // some)
-                cpu.draw(keys, y, 3, n, some, part, kind, tasks)
-                cpu.draw.checked(keys, z, 3, n, some, part, kind, tasks)
-                same(y, z)
+                agree(cpu.draw, keys, y, 3, n, some, part, kind, tasks)
+    words = [random_bits(seed(k), (32,), 32) for k in range(4)]
+    for single in (False, True):
+        agree(cpu.hashed, *words, 32, single)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 5e-7), (np.float64, 1e-12)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from funct.kernels import scans
 from funct.kernels.cpu import loops
 from funct.kernels.cpu import scans as cpu
-from tests.kernels.arrays import arrays, misaligned
+from tests.kernels.arrays import agree, arrays, misaligned
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
@@ -79,15 +79,6 @@ def test_no_index_leaves_its_array(
         (cpu.running_extremum_line, (*line, outer, n, largest, places)),
         (cpu.recurrence, (x, x, np.zeros_like(x), outer, n, inner)),
     ):
-        loops_agree(k, *given_)
+        agree(k, *given_)
     if inner >= cpu.LANES:
-        loops_agree(cpu.running_extremum_columns, x, y, outer, n, inner, largest, places)
-
-
-def loops_agree(k: Any, *args: Any) -> None:
-    """Machine code and checked Python write the same."""
-    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    assert k(*args) == k.checked(*copies)
-    for a, b in zip(args, copies):
-        if isinstance(a, np.ndarray):
-            np.testing.assert_array_equal(a, b)
+        agree(cpu.running_extremum_columns, x, y, outer, n, inner, largest, places)

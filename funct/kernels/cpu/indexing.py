@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, stored
 
-__all__ = ["add_elements", "add_rows", "along", "combine", "take_rows"]
+__all__ = ["add_elements", "add_rows", "along", "combine", "take_elements", "take_rows"]
 
 _LANES = 8
 
@@ -81,6 +81,21 @@ def take_rows(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int
             for j in range(whole, inner):
                 y[to + j] = x[source + j]
     return 0
+
+
+@parallel
+def take_elements(
+    x: Any, i: Any, y: Any, wrong: Any, count: int, n: int, part: int, task: int
+) -> None:
+    """y (count,) = x (n,) at i (count,); wrong: 1 where an index is out of bounds."""
+    for k in range(task * part, min((task + 1) * part, count)):
+        at = i[k]
+        if at < 0:
+            at += n
+        if at.astype(np.uint64) < np.uint64(n):
+            y[k] = x[at]
+        else:
+            wrong[0] = 1
 
 
 @kernel

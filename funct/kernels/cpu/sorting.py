@@ -9,7 +9,7 @@ import numpy as np
 from funct.kernels.cpu.loops import Kernel, kernel, parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
-__all__ = ["SEARCHED", "argsort", "search", "span", "top_k"]
+__all__ = ["SEARCHED", "argsort", "distinct", "largest", "search", "span", "top_k"]
 
 LANES = 16
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
@@ -168,6 +168,48 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> None:
                         values[first + at] = v
                         places[first + at] = i
                     i += 1
+
+
+@kernel
+def largest(x: Any, least: Any, values: Any, places: Any, same: Any, n: int, k: int) -> int:
+    """values, places: of what is above the least of the k largest, in order; how many there are.
+
+    same: where the first k that equal it stand. All three have room for one more.
+    """
+    above: Any = 0
+    equal: Any = 0
+    bound = least[0]
+    i = 0
+    while i < n:
+        some = True
+        if i + LANES <= n:
+            some = (~(loaded(x, i, LANES) < bound)).any()
+        if not some:
+            i += LANES
+        else:
+            for _ in range(min(LANES, n - i)):  # no branch: which it would be is not known before
+                v = x[i]
+                values[above] = v
+                places[above] = i
+                same[equal] = i
+                above += np.where(_above(v, bound), 1, 0)
+                equal += np.where((v == bound) & (equal < k), 1, 0)
+                i += 1
+    return above
+
+
+@kernel
+def distinct(x: Any, y: Any, n: int) -> int:
+    """y: the elements of sorted x that are not equal to the one before; how many there are."""
+    last = x[0]
+    y[0] = last
+    found: Any = 1
+    for i in range(1, n):
+        v = x[i]
+        y[found] = v
+        found += np.where(v != last, 1, 0)
+        last = v
+    return found
 
 
 def _before(a: Any, v: Any, left: bool) -> Any:

@@ -1,0 +1,110 @@
+"""How often elements occur: plain, or in machine code; counts are integers, so both are exact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import counting as cpu
+from funct.kernels.cpu.loops import pays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Index = NDArray[np.int64]
+
+__all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort"]
+
+_PART = 1 << 16  # elements of a task
+_ROWS = 16  # tasks at most
+_DENSE = 4  # bins per element up to which a table of bins is cheaper than to sort
+
+
+def bounds(x: NDArray[Any]) -> tuple[int, int]:
+    """The least and the greatest of integers, of which there is one at least."""
+    if not pays(x):
+        return int(x.min()), int(x.max())
+    ends = np.empty(2 + 2 * cpu.LANES, x.dtype)
+    cpu.bounds(x, ends, x.size)
+    return int(ends[0]), int(ends[1])
+
+
+def _parts(n: int, bins: int) -> tuple[int, int]:
+    """Elements of a task, and how many tasks: as many as are worth their rows of counters."""
+    tasks = max(1, min(_ROWS, n // max(_PART, 2 * bins)))
+    return -(-n // tasks), tasks
+
+
+def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
+    """As `numpy.bincount(x, None, least)`."""
+    if x.size < _PART or not pays(x) or x.dtype.kind not in "iu" or x.dtype == np.uint64:
+        return np.bincount(x, None, least)
+    low, high = bounds(x)
+    if low < 0:
+        raise ValueError("there are negative ones")
+    return _counted(x, max(high + 1, least))
+
+
+def _counted(x: NDArray[Any], bins: int) -> NDArray[np.int64]:
+    part, tasks = _parts(x.size, bins)
+    counts = np.zeros((tasks, bins), np.int64)
+    cpu.count(x, counts, x.size, bins, part, tasks)
+    return counts[0] if tasks == 1 else np.asarray(counts.sum(0))
+
+
+def histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
+    """How many elements lie between ascending edges of nearly equal distances."""
+    bins, low, high = len(edges) - 1, float(edges[0]), float(edges[-1])
+    scale = bins / (high - low) if high > low else 0.0
+    if not pays(x) or not np.isfinite(scale):
+        return plain_histogram(x, edges)
+    part, tasks = _parts(x.size, bins)
+    counts = np.zeros((tasks, bins), np.int64)
+    exact = edges.astype(np.float64, copy=False)
+    cpu.count_bins(x, exact, counts, x.size, bins, low, scale, part, tasks)
+    return counts[0] if tasks == 1 else np.asarray(counts.sum(0))
+
+
+def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
+    """`histogram` in NumPy, for edges at any distance."""
+    at = edges.searchsorted(x, "right") - 1
+    at[x == edges[-1]] = len(edges) - 2
+    return np.bincount(at[(at >= 0) & (at < len(edges) - 1)], minlength=len(edges) - 1)
+
+
+def sort(x: NDArray[Any]) -> NDArray[Any] | None:
+    """1-D integers sorted by counting, where many lie close together; None for all others."""
+    n = x.size
+    if n < _PART or x.dtype.kind not in "iu" or x.dtype == np.uint64 or not pays(x):
+        return None
+    low, high = bounds(x)
+    if high - low >= n:
+        return None
+    counts = np.zeros(high - low + 1, np.int64)
+    y = np.empty(n, x.dtype)
+    cpu.sort(x, counts, y, low, n, len(counts))
+    return y
+
+
+def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None:
+    """As `sorting.distinct`, for integers that lie close together; None for all others."""
+    if x.dtype.kind not in "iu" or x.dtype == np.uint64 or not pays(x):
+        return None
+    low, high = bounds(x)
+    span = high - low + 1
+    if span > _DENSE * x.size:
+        return None
+    n = x.size
+    first = np.full(span, n, np.int64)
+    cpu.first_places(x, first, low, n)
+    places = np.empty(min(span, n), np.int64)
+    found = cpu.ranks(first, places, span, n)
+    made = [places[:found].copy() if 2 * found < n else places[:found]]
+    if inverse or counts:
+        back = np.empty(n, np.int64)
+        part = max(1, min(n, _PART))
+        cpu.numbered(x, first, back, low, n, part, -(-n // part))
+        made += [back] if inverse else []
+        made += [_counted(back, found)] if counts else []
+    return made

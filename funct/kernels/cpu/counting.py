@@ -1,0 +1,118 @@
+"""How often elements occur: by value, by bin, and which of few values there are.
+
+Where there are tasks, each counts `part` elements in a row of its own, and the rows are added up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.vectors import loaded, spread, stored
+
+__all__ = ["LANES", "bounds", "count", "count_bins", "first_places", "numbered", "ranks", "sort"]
+
+LANES = 16
+
+
+@kernel
+def bounds(x: Any, ends: Any, n: int) -> None:
+    """ends: the least and the greatest of n >= 1 integers, then room for two vectors."""
+    low = x[0]
+    high = x[0]
+    whole = n & -LANES
+    if whole > 0:
+        lows = spread(x[0], LANES)
+        highs = lows
+        for i in range(0, whole, LANES):
+            v = loaded(x, i, LANES)
+            lows = np.where(v < lows, v, lows)
+            highs = np.where(v > highs, v, highs)
+        stored(ends, 2, lows)
+        stored(ends, 2 + LANES, highs)
+        for k in range(2, 2 + LANES):
+            low = min(low, ends[k])
+            high = max(high, ends[k + LANES])
+    for i in range(whole, n):
+        low = min(low, x[i])
+        high = max(high, x[i])
+    ends[0] = low
+    ends[1] = high
+
+
+@parallel
+def count(x: Any, counts: Any, n: int, bins: int, part: int, task: int) -> None:
+    """counts (tasks, bins): how often each of 0, 1, ... stands in x; other values are left out."""
+    row = task * bins
+    for i in range(task * part, min((task + 1) * part, n)):
+        at = x[i].astype(np.int64)
+        if at.astype(np.uint64) < np.uint64(bins):
+            counts[row + at] = counts[row + at] + 1
+
+
+@parallel
+def count_bins(
+    x: Any, edges: Any, counts: Any, n: int, bins: int, low: float, scale: float, part: int,
+    task: int,
+) -> None:  # fmt: skip
+    """counts (tasks, bins): how many of x lie between edges, nearly (low + k / scale) each.
+
+    What a product says is set right by the edges themselves. The last bin holds its upper edge.
+    """
+    row = task * bins
+    first = edges[0]
+    last = edges[bins]
+    for i in range(task * part, min((task + 1) * part, n)):
+        v = x[i].astype(np.float64)
+        if v >= first and v <= last:
+            k = min(max(((v - low) * scale).astype(np.int64), 0), bins - 1)
+            while k > 0 and v < edges[k]:
+                k -= 1
+            while k + 1 < bins and v >= edges[k + 1]:
+                k += 1
+            counts[row + k] = counts[row + k] + 1
+
+
+@kernel
+def sort(x: Any, counts: Any, y: Any, low: int, n: int, span: int) -> None:
+    """y: x in order, by how often each of low, low + 1, ... occurs."""
+    for i in range(n):
+        at = x[i].astype(np.int64) - low
+        counts[at] = counts[at] + 1
+    out = 0
+    for k in range(span):
+        v = y.dtype.type(low + k)
+        for _ in range(counts[k]):
+            y[out] = v
+            out += 1
+
+
+@kernel
+def first_places(x: Any, first: Any, low: int, n: int) -> None:
+    """first[v - low]: where v stands first in x, from its end to its beginning."""
+    for i in range(n - 1, -1, -1):
+        first[x[i].astype(np.int64) - low] = i
+
+
+@kernel
+def ranks(first: Any, places: Any, span: int, n: int) -> int:
+    """places: the entries of `first` that are below n; each then says how many came before it."""
+    found = 0
+    for k in range(span):
+        at = first[k]
+        if at < n:
+            places[found] = at
+            first[k] = found
+            found += 1
+    return found
+
+
+@parallel
+def numbered(
+    x: Any, rank: Any, inverse: Any, low: int, n: int, part: int, task: int
+) -> None:
+    """inverse: rank[v - low] for each v of x."""
+    for i in range(task * part, min((task + 1) * part, n)):
+        inverse[i] = rank[x[i].astype(np.int64) - low]
