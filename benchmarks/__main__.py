@@ -4,10 +4,10 @@ import os
 import platform
 import sys
 
-from benchmarks import compiled, eager, imports, kernels, namespace, transforms
+from benchmarks import calls, compiled, eager, imports, kernels, namespace, transforms
 
 FAMILIES = {
-    "imports": imports.run, "eager": eager.run, "compiled": compiled.run,
+    "imports": imports.run, "eager": eager.run, "compiled": compiled.run, "calls": calls.run,
     "kernels": kernels.run, "namespace": namespace.run, "transforms": transforms.run,
 }  # fmt: skip
 

@@ -1,5 +1,10 @@
 """Graph to executable: NumPy calls with reused buffers, or fused loops in machine code."""
 
+from funct.compile.entry import Reuse as Reuse
+from funct.compile.entry import calls_of as calls_of
+from funct.compile.entry import serving as serving
+from funct.compile.entry import unwrapping as unwrapping
+from funct.compile.entry import whole_of as whole_of
 from funct.compile.executable import MISS as MISS
 from funct.compile.executable import build as build
 from funct.compile.executable import source as source
@@ -14,6 +19,7 @@ from funct.compile.repeat import loop as loop
 from funct.compile.repeat import worth_looping as worth_looping
 
 __all__ = [
-    "MISS", "Plan", "Step", "build", "loop", "plan", "show_assembly", "show_llvm", "show_loops",
-    "source", "why_not_fused", "worth_looping",
+    "MISS", "Plan", "Reuse", "Step", "build", "calls_of", "whole_of", "loop", "plan", "serving",
+    "show_assembly", "show_llvm", "show_loops", "source", "unwrapping", "why_not_fused",
+    "worth_looping",
 ]  # fmt: skip

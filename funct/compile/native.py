@@ -14,12 +14,14 @@ import attrs
 import numpy as np
 
 from funct.compile.describe import describe
+from funct.compile.entry import Whole, note_whole
 from funct.compile.fuse import Fused, fuse
 from funct.compile.groups import Group, why_not
 from funct.compile.loops import Kernel
 from funct.compile.lower import Address, Call, lower
 from funct.compile.products import is_product, lower_product
 from funct.compile.program import Program, link
+from funct.compile.reuse import reusable
 from funct.compile.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.views import VIEWS
@@ -53,6 +55,7 @@ class Native:
     fused: Fused
     calls: tuple[Call, ...]
     programs: tuple[Program, ...]
+    whole: Whole | None
 
     def show(self) -> str:
         """The Python function, then the loops of each kernel in order."""
@@ -95,6 +98,8 @@ class _Writer:
         self.arrays = {v for v in self.graph.inputs if v.shape}  # surely ndarrays, not scalars
         self.calls: list[Call] = []
         self.programs: list[Program] = []
+        self.linked: list[Var] = []  # arguments of the last program
+        self.checked = bool(checks)
 
     def write(self) -> Native:
         """Print all steps in order."""
@@ -128,7 +133,31 @@ class _Writer:
         self.names[SITES] = self.sites
         text = "\n".join(self.lines)
         exec(compile(text, "<funct graph>", "exec"), self.names)
-        return Native(self.names["run"], text, self.fused, tuple(self.calls), tuple(self.programs))
+        run, whole = self.names["run"], self._whole()
+        if whole is not None:
+            note_whole(run, whole)
+        return Native(run, text, self.fused, tuple(self.calls), tuple(self.programs), whole)
+
+    def _whole(self) -> Whole | None:
+        """The function as one program, if it is nothing else."""
+        graph, views = self.graph, self.fused.views
+        if len(self.programs) != 1 or not all(map(_is_native, self.fused.steps)) or self.checked:
+            return None
+        seen = [views[v] for v in graph.outputs]
+        roots = [s.root for s in seen]
+        made = [v for v in self.linked if v not in graph.inputs]
+        entire = all(s.is_dense and s.size == math.prod(s.root.shape) for s in seen)
+        if not entire or len(set(roots)) < len(roots) or set(roots) != set(made):
+            return None
+        position = {v: k for k, v in enumerate((*graph.inputs, *roots))}
+        pairs = reusable(self.calls, graph.inputs, roots)
+        types = [(v.shape, v.dtype) for v in graph.outputs]
+        right = tuple([(r, i) for r, i in pairs if _type(graph.inputs[i]) == types[r]])
+        arguments = tuple([position[v] for v in self.linked])
+        outputs = tuple(graph.outputs)
+        p = self.programs[0]
+        owner = p.code, self.constants
+        return Whole(tuple(graph.inputs), outputs, arguments, p.table, p.workspace, owner, right)
 
     def _needed_later(self) -> list[set[Var]]:
         """For each place between steps, the dense buffers that a later step or the caller reads."""
@@ -179,6 +208,7 @@ class _Writer:
         given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
         results = [v for v in made if isinstance(v, Var) and v in needed]
         program = link(calls, [*given, *results], held)
+        self.linked = [*given, *results]
         name = f"program{len(self.programs)}"
         self.programs.append(program)
         self.names[name] = program.run
@@ -210,6 +240,10 @@ def base_names() -> dict[str, Any]:
         "empty": np.empty, "array": np.asarray, "ndarray": np.ndarray, "dense": _dense,
         "u1": np.dtype(np.uint8), "check_bounds": check_bounds,
     }  # fmt: skip
+
+
+def _type(v: Var) -> Any:
+    return v.shape, v.dtype
 
 
 def _is_native(step: Any) -> bool:

@@ -33,7 +33,7 @@ from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = [
-    "Program", "Repeat", "assemble_kernels", "kernels_text", "link", "reload",
+    "Program", "Repeat", "assemble_kernels", "kernels_text", "link", "reload", "walker",
 ]  # fmt: skip
 
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
@@ -239,6 +239,11 @@ def _walker() -> Code:
     module = Module()
     _print_walker(module)
     return assemble(module.text(), opt=0).keep()  # every process waits for it
+
+
+def walker() -> int:
+    """The address of the code that walks tables: `walk(table, arguments, count)`."""
+    return _walker().address("walk")
 
 
 def _entry(table: np.ndarray[Any, Any]) -> Callable[..., bool]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.compile.entry import Whole, note_whole
 from funct.compile.native import Native, base_names
 from funct.compile.program import reload
 from funct.core import lookup
@@ -29,9 +30,7 @@ _SMALL = 1 << 20  # bytes of an array made on the way that is kept with the code
 _OWN = frozenset({"run", "__builtins__", "constants", "inf", "nan", SITES})
 
 
-def stored(
-    graph: Graph, make: Callable[[], Native], *, guards: bool = True
-) -> Callable[..., Any]:
+def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> Callable[..., Any]:
     """The function for a graph: loaded where it is kept, made and kept otherwise.
 
     graph: as it was captured, so that nothing is done to it before its code is found. guards:
@@ -133,6 +132,8 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
     head = {
         "text": made.text, "names": names, "arrays": arrays, "programs": tables,
         "blobs": [len(b) for b in blobs],
+        "whole": None if made.whole is None
+        else [made.whole.arguments, made.whole.reusable, made.whole.workspace],
     }  # fmt: skip
     import json  # where something is compiled at last
 
@@ -156,7 +157,7 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
         return constants[ref[1]] if ref[0] == "constant" else arrays[ref[1]]
 
     codes = {k: load_object(blobs[k]) for _, kernels, _ in head["programs"] for _, k, _ in kernels}
-    programs = []
+    programs, tables = [], []
     kept: list[Any] = [codes, arrays, constants]
     for k, kernels, held in head["programs"]:
         table = np.frombuffer(blobs[k], np.int64).copy()
@@ -165,6 +166,7 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
         for at, ref, offset in held:
             table[at] = array(ref).ctypes.data + offset
         programs.append(reload(table))
+        tables.append(table)
     names = base_names()
     for name, (kind, what) in head["names"].items():
         if kind == "program":
@@ -180,4 +182,10 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
             names[name] = array((kind, what))
     names["constants"] = kept  # programs hold their addresses
     exec(compile(head["text"], "<funct graph>", "exec"), names)
-    return names["run"]
+    run: Callable[..., Any] = names["run"]
+    if head["whole"] is not None:
+        arguments, pairs, workspace = head["whole"]
+        right = tuple([(r, i) for r, i in pairs])
+        ends = tuple(graph.inputs), tuple(graph.outputs)
+        note_whole(run, Whole(*ends, tuple(arguments), tables[0], workspace, kept, right))
+    return run

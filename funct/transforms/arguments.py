@@ -65,13 +65,14 @@ class Key:
 @attrs.frozen(eq=False)
 class Split:
     """A call taken apart. call: the function on other arrays. owners: the positional argument that
-    each array belongs to; -1 for keywords.
+    each array belongs to; -1 for keywords. count: of positional arguments.
     """
 
     key: Key
     arrays: list[Any]
     call: Callable[..., Any]
     owners: tuple[int, ...]
+    count: int
     names: Callable[[], list[str]]
 
 
@@ -130,7 +131,7 @@ def split(
     each = [i for i, n in enumerate(counts) for _ in range(n)]
     each += [-1] * (len(leaves) - len(each))
     owners = tuple([i for i, m in zip(each, moving, strict=True) if m])
-    return Split(key, arrays, call, owners, names)
+    return Split(key, arrays, call, owners, len(args), names)
 
 
 def _hashes(x: Any) -> bool:

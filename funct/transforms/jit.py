@@ -14,34 +14,29 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from threading import get_ident
 from typing import Any, Literal, NamedTuple
 
 from numpy import ndarray
 
 from funct import tree as pytree
 from funct.array import Array
-from funct.array.remote import is_remote
 from funct.compile import MISS, show_assembly, show_llvm, show_loops
-from funct.errors import ArgumentError, RecursionLimitError, TransformError
-from funct.events import tell
+from funct.errors import ArgumentError, TransformError
 from funct.graph import Graph, optimize
 from funct.ops.families import wrap
-from funct.transforms.arguments import Key, Split, difference, is_array, positions, split, static
+from funct.transforms.arguments import Split, is_array, positions, split, static
 from funct.transforms.backends import Backend, compiler
 from funct.transforms.compared import compare_nodes, compare_results
 from funct.transforms.donation import check_donation, give_away
 from funct.transforms.executable import Executable
 from funct.transforms.lowered import Lowered, Ready
-from funct.transforms.paths import Captured, Open, Path, axes_text, captured, first_difference
+from funct.transforms.paths import Front
 from funct.transforms.purity import check_pure
-from funct.transforms.segments import run_in_segments, worth_segments
+from funct.transforms.table import Groups, Table
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
 new = object.__new__
-
-_MAX_PATHS = 8
 
 
 class CacheInfo(NamedTuple):
@@ -53,13 +48,11 @@ class CacheInfo(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """The signature of the last call of pytrees, and the paths for it."""
+    """The structure of the last call of pytrees, its static values, and what it went through."""
 
     spec: pytree.Structure
     held: Any
-    types: Any
-    key: Any
-    groups: tuple[list[Path], list[Path]]
+    front: Front
 
 
 class Compiled:
@@ -97,25 +90,21 @@ class Compiled:
         self._compile_graph = compiler(mode, backend)
         self._static = bool(self.static_argnums or self.static_argnames)
         self._special = self._static or bool(self.donate_argnums) or mode == "check"
-        self._capturing: set[int] = set()  # threads in which fun is being captured
         self.clear_cache()
 
     def clear_cache(self) -> None:
         """Forget every compiled path."""
-        self._exact: dict[Any, tuple[list[Path], list[Path]]] = {}
-        self._last: tuple[Any, Any] = None, None  # the last signature, and the path for it
+        self._table = Table(
+            self.fun, self.__name__, self._compile_graph, self.dynamic, self.fullgraph,
+            self.donate_argnums, self.mode == "reduce-overhead",
+        )  # fmt: skip
+        self._front: Front | None = None  # of the last call of arrays alone
         self._before: _Before | None = None
-        self._paths: dict[Key, list[Path]] = {}
-        self._open: dict[Any, Open] = {}
-        self._segments: dict[Any, Executable] = {}
-        self._reasons: list[str] = []
-        self._hits = 0
-        self._misses = 0
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and paths kept."""
-        kept = [*self._paths.values(), *[o.paths for o in self._open.values()]]
-        return CacheInfo(self._hits, self._misses, sum(len(p) for p in kept))
+        table = self._table
+        return CacheInfo(table.calls(), table.misses, len(table.all_paths()))
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -130,42 +119,48 @@ class Compiled:
     # calls ----------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and not self._special:
-            key: Any = ()
-            raws: Any = ()
-            for a in args:  # arrays only, seen before: no pytree work
-                if a.__class__ is not Array:
-                    break
-                d = a.data
-                raws += (d,)
-                key += (d.shape, d.dtype)
-            else:
-                last, path = self._last
-                if key == last:
-                    try:
-                        out = path.raw(*raws)
-                    except Exception as error:
-                        raise path.exe.located(error, args) from None
-                    if out is not MISS:
-                        self._hits += 1
-                        if not path.single:
-                            return path.rebuild([wrap(d) for d in out])
-                        (d,) = out
-                        if d.__class__ is not ndarray:
-                            return wrap(d)
-                        r = new(Array)
-                        r.data = d
-                        return r
-                return self._run(key, self._exact.get(key), raws, args, kwargs)
+        front = self._front
+        if front is not None and not kwargs:  # arrays alone, as before: no pytree work
+            entry, raw, path = front
+            if not path.watched or path.current():
+                try:
+                    out = entry(*args)
+                    if raw is not None and out is not None:
+                        out = raw(*out)
+                except Exception as error:
+                    raise path.exe.located(error, args) from None
+                if out is not None and out is not MISS:
+                    if raw is None:
+                        return out if path.single else path.rebuild(out)
+                    self._table.hits += 1
+                    if not path.single:
+                        return path.rebuild([wrap(d) for d in out])
+                    (d,) = out
+                    if d.__class__ is not ndarray:
+                        return wrap(d)
+                    r = new(Array)
+                    r.data = d
+                    return r
+        if self._special:
+            if self.mode == "check":
+                return self._checked(args, kwargs)
+            if self.donate_argnums:
+                return self._donating(args, kwargs)
+            return self._mixed(args, kwargs)
+        if kwargs:
+            return self._trees((args, kwargs), (), args, kwargs)
+        if not all([a.__class__ is Array for a in args]):  # noqa: C419  a list is faster here
             return self._trees(args, (), args, kwargs)
-        if self.mode == "check":
-            return self._checked(args, kwargs)
-        if self.donate_argnums:
-            return self._donating(args, kwargs)
-        return self._mixed(args, kwargs)
+        raws = [a.data for a in args]
+        key = tuple([(d.shape, d.dtype) for d in raws])
+        served = self._served(self._table.exact.get(key), raws)
+        if served is None:
+            return self._general(args, kwargs, key)
+        self._front, out = served
+        return out
 
-    def _run(self, key: Any, groups: Any, raws: Any, args: Any, kwargs: Any) -> Any:
-        """The result from the first path that holds; else another path is compiled."""
+    def _served(self, groups: Groups | None, raws: Sequence[Any]) -> tuple[Front, Any] | None:
+        """The result from the first path that holds, and what the next such call goes through."""
         for group in groups or ():
             for path in group:
                 if path.watched and not path.current():
@@ -175,11 +170,10 @@ class Compiled:
                 except Exception as error:
                     raise path.exe.located(error, [wrap(r) for r in raws]) from None
                 if out is not MISS:
-                    self._hits += 1
-                    if not path.watched:
-                        self._last = key, path
-                    return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
-        return self._general(args, kwargs, key)
+                    self._table.hits += 1
+                    whole = wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
+                    return path.front(), whole
+        return None
 
     def _mixed(self, args: Any, kwargs: Any) -> Any:
         """A call with keywords or static arguments."""
@@ -209,27 +203,46 @@ class Compiled:
         else:
             assert before is not None
             spec = before.spec
-        if all([x.__class__ is Array for x in leaves]):  # noqa: C419  a list is faster here
-            raws = [x.data for x in leaves]
-            types: Any = [(d.shape, d.dtype) for d in raws]
-        else:
-            raws = [x.data for x in leaves if x.__class__ is Array]
-            if any([x.__class__ is not Array and is_array(x) for x in leaves]):  # noqa: C419
-                return self._general(args, kwargs, None)
-            types = [
-                (x.data.shape, x.data.dtype) if x.__class__ is Array else static(x) for x in leaves
-            ]
-        if before is not None and types == before.types and held == before.held:
-            return self._run(before.key, before.groups, raws, args, kwargs)
+            if held == before.held:
+                out = self._again(before.front, leaves)
+                if out is not MISS:
+                    return out
+        raws = [x.data for x in leaves if x.__class__ is Array]
+        if any([x.__class__ is not Array and is_array(x) for x in leaves]):  # noqa: C419
+            return self._general(args, kwargs, None)
+        types = [
+            (x.data.shape, x.data.dtype) if x.__class__ is Array else static(x) for x in leaves
+        ]
         key = (spec, held, *types)
         try:
-            groups = self._exact.get(key)
+            groups = self._table.exact.get(key)
         except TypeError:
             self._split(args, kwargs)  # says which argument does not hash
             raise
-        if groups is not None:
-            self._before = _Before(spec, held, types, key, groups)
-        return self._run(key, groups, raws, args, kwargs)
+        served = self._served(groups, raws)
+        if served is None:
+            return self._general(args, kwargs, key)
+        front, out = served
+        self._before = _Before(spec, held, front)
+        return out
+
+    def _again(self, front: Front, leaves: Sequence[Any]) -> Any:
+        """The result, if the leaves are arrays of the types of the call before; else MISS."""
+        entry, raw, path = front
+        if path.watched and not path.current():
+            return MISS
+        try:
+            out = entry(*leaves)
+            if raw is not None and out is not None:
+                out = raw(*out)
+        except Exception as error:
+            raise path.exe.located(error, leaves) from None
+        if out is None or out is MISS:
+            return MISS
+        if raw is None:
+            return out if path.single else path.rebuild(out)
+        self._table.hits += 1
+        return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
 
     def _donating(self, args: Any, kwargs: Any) -> Any:
         """The result; then the arrays of donated arguments are gone."""
@@ -246,11 +259,11 @@ class Compiled:
     def _checked(self, args: Any, kwargs: Any) -> Any:
         """The compiled result, after it was compared with eager execution."""
         given = self._split(args, kwargs)
-        known = self._misses
+        known = self._table.misses
         out = self._general(args, kwargs, None)
-        path = self._serving(given)
+        path = self._table.serving(given)
         if all(x.__class__ is Array for x in given.arrays):
-            if self._misses > known:
+            if self._table.misses > known:
                 given.call.__wrapped__ = self.fun  # type: ignore[attr-defined]
                 given.call.__name__ = self.__name__
                 check_pure(given.call, *given.arrays)
@@ -266,143 +279,13 @@ class Compiled:
             give_away(f"jit({self.__name__})", leaves, [True] * len(leaves))
         return out
 
-    def _serving(self, given: Split) -> Path | None:
-        """The path that a call took."""
-        for path in [*self._paths[given.key], *self._open[given.key.ranks].paths]:
-            if path.current() and path.exe(*given.arrays) is not MISS:
-                return path
-        return None
-
     # compilation ----------------------------------------------------------------------------------
 
     def _split(self, args: Any, kwargs: Any) -> Split:
         return split(self.fun, self.static_argnums, self.static_argnames, args, kwargs)
 
     def _general(self, args: Any, kwargs: Any, exact: Any) -> Any:
-        given = self._split(args, kwargs)
-        key, arrays = given.key, given.arrays
-        if any(map(is_remote, arrays)):  # devices have no compiler yet: op by op
-            return self.fun(*args, **kwargs)
-        paths = self._paths.setdefault(key, [])
-        shapes = tuple([s for s, _ in key.types])
-        open_ = self._open.get(key.ranks)
-        if open_ is None:
-            open_ = self._open.setdefault(key.ranks, Open(shapes, self.dynamic is True))
-        groups = paths, open_.paths
-        if exact is not None:
-            self._exact[exact] = groups  # the same lists: what is added to them is found
-        changed: str | None = None
-        for group in groups:
-            for path in list(group):
-                name = path.changed() if path.watched else None
-                if name is not None:
-                    changed = name
-                    group.remove(path)
-                    self._last = None, None
-                    continue
-                out = path.exe(*arrays)
-                if out is not MISS:
-                    self._hits += 1
-                    return path.rebuild(list(out))
-        if get_ident() in self._capturing:  # fun calls itself: what it does is captured already
-            return self.fun(*args, **kwargs)
-        if len(paths) >= _MAX_PATHS:
-            return self._wide(args, kwargs, given)
-        before = [p.exe.captured for p in groups[0] + groups[1]]
-        self._misses += 1
-        n = self._misses
-        path, outer, reason = self._new_path(open_, paths, given)
-        if reason is None:
-            reason = self._reason(given, before, path, changed)
-        self._reasons.append(reason)
-        tell("cache", lambda: f"jit({self.__name__}): compilation {n}: {reason}")
-        out = path.exe(*arrays, *outer)
-        assert out is not MISS, "the call that was captured follows its own path"
-        return path.rebuild(list(out))
-
-    def _wide(self, args: Any, kwargs: Any, given: Split) -> Any:
-        """A call of a function that decides in more ways than paths are kept."""
-        if self.fullgraph:
-            raise TransformError(
-                f"jit: {self.__name__} took {_MAX_PATHS} paths for one signature, the limit",
-                fix="write where(condition, a, b) instead of if, or leave fullgraph out",
-            )
-        ground = all(x.__class__ is Array for x in given.arrays)
-        pays = ground and worth_segments(given.arrays)
-        note = f"{_MAX_PATHS} paths are the limit; from then on "
-        note += "segments between decisions are compiled" if pays else "the function is called"
-        if note not in self._reasons:
-            self._reasons.append(note)
-        if pays:
-            return run_in_segments(given.call, given.arrays, self._segments, self._compile_graph)
-        return self.fun(*args, **kwargs)
-
-    def _new_path(
-        self, open_: Open, paths: list[Path], given: Split
-    ) -> tuple[Path, tuple[Any, ...], str | None]:
-        """A path that serves this call, kept where it serves others; tracers that it closes over;
-        and why, where sizes are the reason.
-        """
-        first = not open_.paths
-        path = self._open_path(open_, given)
-        if path is not None:
-            axes = axes_text(open_.varying, given.names())
-            return path, (), f"sizes vary: one path for any {axes}" if first else None
-        found = self._capture(given)
-        path = self._path(found)
-        if not found.outer:  # a graph that closes over tracers serves this call only
-            paths.append(path)
-        return path, found.outer, None
-
-    def _open_path(self, open_: Open, given: Split) -> Path | None:
-        """A path for every size of the axes that vary; None where the function fixes one."""
-        shapes = tuple([s for s, _ in given.key.types])
-        names = open_.names(shapes) if self.dynamic else None
-        if names is None or len(open_.paths) >= _MAX_PATHS:
-            return None
-        try:
-            found = self._capture(given, names)
-            if found.outer or found.graph.fixed_sizes():
-                open_.fixed = True
-                return None
-            path = self._path(found)
-        except Exception:  # whatever code does that insists on ints: it stays specialised
-            open_.fixed = True
-            return None
-        open_.paths.append(path)
-        return path
-
-    def _capture(self, given: Split, names: Any = None) -> Captured:
-        thread = get_ident()
-        self._capturing.add(thread)
-        try:
-            return captured(self.fun, given.arrays, given.call, names)
-        except RecursionError as error:
-            if isinstance(error, RecursionLimitError):
-                raise
-            raise RecursionLimitError(
-                f"jit: {self.__name__} calls itself, or something else calls itself, without end "
-                "while it is captured",
-                fix="a recursion needs a case that ends it; write loops as while_loop or scan",
-            ) from None
-        finally:
-            self._capturing.discard(thread)
-
-    def _path(self, found: Captured) -> Path:
-        exe = Executable(found.graph, compile=self._compile_graph)
-        tell("graph", lambda: f"jit({self.__name__}):\n{exe.graph}")
-        return Path(found, exe)
-
-    def _reason(self, given: Split, before: list[Graph], path: Path, changed: str | None) -> str:
-        if before:
-            where = first_difference(path.exe.captured, before[-1])
-            return f"another path: none of {len(before)} held ({where})"
-        if changed is not None:
-            return f"{changed} is another object now"
-        known = [k for k, paths in self._paths.items() if paths and k != given.key]
-        if not known:
-            return "first call"
-        return f"new signature: {difference(given.key, known, given.names())}"
+        return self._table.call(self._split(args, kwargs), args, kwargs, exact)
 
     # looking at it --------------------------------------------------------------------------------
 
@@ -410,8 +293,7 @@ class Compiled:
         """Why each compilation happened, one line each: which argument was new, or which decision
         of the function went another way, with the line it stands on.
         """
-        lines = [f"{k}. {r}" for k, r in enumerate(self._reasons, 1)]
-        return "\n".join([f"jit({self.__name__}): {self._misses} compilations", *lines])
+        return self._table.explain()
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function captured for these arguments: `.graph`, `.as_text()`, `.compile()`.
@@ -419,7 +301,7 @@ class Compiled:
         Raises: TransformError: for a function that closes over values of an outer transform.
         """
         given = self._split(args, kwargs)
-        found = self._capture(given)
+        found = self._table.capture(given)
         if found.outer:
             raise TransformError(
                 "jit: graph() needs a function that closes over no outer transform"

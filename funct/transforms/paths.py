@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
 from funct import tree as pytree
 from funct.array import Tensor
+from funct.compile import Reuse, calls_of, serving, unwrapping, whole_of
 from funct.core import Size
 from funct.graph import Graph, Guard
 from funct.graph.capture import capture
@@ -17,7 +18,16 @@ from funct.settings import config
 from funct.transforms.arguments import is_array
 from funct.transforms.executable import Executable
 
-__all__ = ["Captured", "Open", "Path", "axes_text", "captured", "first_difference", "meant"]
+__all__ = [
+    "Captured",
+    "Front",
+    "Open",
+    "Path",
+    "axes_text",
+    "captured",
+    "first_difference",
+    "meant",
+]
 
 
 @attrs.frozen(eq=False)
@@ -74,17 +84,54 @@ def _rebuild(outs: list[Any], structure: Any) -> Callable[[list[Any]], Any]:
     return rebuild
 
 
+class Front(NamedTuple):
+    """What a call goes through first: machine code that looks at its arrays.
+
+    entry: gives the results if raw is None, else the buffers that raw takes; None for other arrays.
+    """
+
+    entry: Callable[..., Any]
+    raw: Callable[..., Any] | None
+    path: Path
+
+
+def _nothing(*args: Any) -> None:
+    """No machine code looks at the arrays."""
+
+
 class Path:
-    """One compiled path: the graph, the structure of its result, and what it assumes."""
+    """One compiled path: the graph, the structure of its result, and what it assumes.
 
-    __slots__ = ("exe", "raw", "rebuild", "single", "watched")
+    reuse: memory that its results may take.
+    """
 
-    def __init__(self, found: Captured, exe: Executable) -> None:
+    __slots__ = ("_front", "exe", "raw", "rebuild", "reuse", "single", "watched")
+
+    def __init__(self, found: Captured, exe: Executable, reuse: Reuse) -> None:
+        self._front: Front | None = None
         self.exe = exe
+        self.reuse = reuse
         self.raw = exe.raw
         self.rebuild = found.rebuild
         self.single = found.single
         self.watched = found.watched
+
+    def front(self) -> Front:
+        """The machine code that answers calls, made when the path serves for the second time."""
+        if self._front is None:
+            whole = whole_of(self.raw)
+            serve = None if whole is None else serving(whole, self.single, self.reuse)
+            if serve is not None:
+                self._front = Front(serve, None, self)
+            else:
+                unwrap = unwrapping(self.exe.captured.inputs)
+                self._front = Front(unwrap or _nothing, self.raw, self)
+        return self._front
+
+    def answered(self) -> int:
+        """How many calls the machine code has answered by itself."""
+        front = self._front
+        return 0 if front is None or front.raw is not None else calls_of(front.entry)
 
     def current(self) -> bool:
         """Whether the names the function reads still mean the same objects."""

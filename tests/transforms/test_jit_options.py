@@ -339,7 +339,7 @@ def test_wide_functions_run_in_segments() -> None:
         assert ours["sum"][1] == "cube"
         laws.close((ours["root"], ours["sum"][0]), (eager["root"], eager["sum"][0]), 1e-12, 1e-9)
     assert f.cache_info().misses <= 8
-    assert 1 <= len(f._segments) <= 3
+    assert 1 <= len(f._table.segments) <= 3
     assert "segments between decisions are compiled" in f.explain()
 
 
@@ -367,7 +367,7 @@ def test_segments_do_what_eager_does() -> None:
     for k in range(14):
         x = xp.asarray(rng.normal(size=1 << 16))
         laws.close(h(x, arr(float(k))), f(x, arr(float(k))), 1e-14, 1e-14)
-    assert h._segments
+    assert h._table.segments
     full = ft.jit(f, fullgraph=True)
     with pytest.raises(errors.TransformError, match="took 8 paths for one signature"):
         [full(x, arr(float(k))) for k in range(10)]

@@ -233,3 +233,15 @@ def test_a_path_for_one_varying_axis_is_none_for_another(known: Any) -> None:
             ft.grad(lambda x, f=f: xp.sum(f(x) ** 2))(x) for f in (differentiated, known)
         )
         assert np.allclose(np.asarray(found), np.asarray(expected), rtol=1e-10)
+
+
+@pytest.mark.parametrize("mode", ["default", "max-autotune"])
+def test_a_path_for_some_axes_serves_no_other_length_of_the_rest(mode: Any) -> None:
+    """One axis has varied, and its path knows the length of the other."""
+    f = ft.jit(lambda x: (xp.mean(x, axis=0), x * 2.0), mode=mode)
+    for shape in (2, 3), (2, 4), (3, 2), (2, 5), (3, 5), (5, 7):
+        x = xp.ones(shape)
+        mean, twice = f(x)
+        assert mean.tolist() == [1.0] * shape[1]
+        laws.same(twice, x * 2.0)
+    assert f.cache_info().misses <= 4

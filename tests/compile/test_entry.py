@@ -1,0 +1,282 @@
+"""One call from Python for a whole compiled function: only the right arrays get in, and results
+take memory that nobody holds.
+"""
+
+import gc
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.array import Array
+from funct.compile import Reuse, build, serving, unwrapping, whole_of
+from funct.errors import DonatedError
+from funct.graph import Graph
+from funct.ops.families import wrap
+from tests import laws
+
+
+def f32(*shape: int, seed: int = 0) -> Any:
+    """Random numbers in a buffer of their own."""
+    return xp.asarray(np.random.default_rng(seed).normal(size=shape).astype(np.float32)) + 0
+
+
+def whole(fun: Any, *args: Any) -> tuple[Graph, Any]:
+    """The graph of a function and how it is one program."""
+    graph = ft.make_graph(fun)(*args)
+    run = build(graph, mode="max-autotune")
+    found = whole_of(run)
+    assert found is not None
+    return graph, found
+
+
+def step(x: Any, y: Any) -> Any:
+    """Loops, a row reduction, a product and two results."""
+    h = xp.tanh(x @ y) - xp.max(x, axis=1, keepdims=True)
+    return h * 2.0, xp.sum(h, axis=0)
+
+
+def test_an_entry_gives_what_the_function_gives() -> None:
+    """As a list of Arrays, with memory of their own at every call."""
+    x, y = f32(40, 30), f32(30, 50)
+    _, w = whole(step, x, y)
+    serve = serving(w, False)
+    assert serve is not None
+    first, second = serve(x, y), serve(x, y)
+    for out in first, second:
+        laws.close(tuple(out), step(x, y), 1e-5, 1e-5)
+    assert first[0].data is not second[0].data
+    assert all(type(r) is Array and r.data.flags.owndata for r in first)
+
+
+def test_other_arrays_do_not_get_in() -> None:
+    """Other types, shapes, ranks, layouts, numbers of arguments, and what is no Array."""
+    x, y = f32(4, 6), f32(4, 6, seed=1)
+    graph, w = whole(lambda x, y: x * y + 1.0, x, y)
+    entries = [serving(w, True), unwrapping(graph.inputs)]
+    strange: list[tuple[Any, ...]] = [
+        (), (x,), (x, y, y), (x, 1.0), (None, y), (x, y.data), (x, f32(6, 4)), (x, f32(4, 6, 1)),
+        (x, f32(24)), (f32(6, 4).mT, y), (x, xp.astype(y, xp.float64)), (x, xp.astype(y, xp.int32)),
+        (wrap(np.zeros((4, 12), np.float32)[:, ::2]), y), (x, "y"), (ft, [y]),
+    ]  # fmt: skip
+    for entry in entries:
+        assert entry is not None
+        assert all(entry(*args) is None for args in strange)
+        assert entry(x, y) is not None
+    raws = entries[1](x, y)  # type: ignore[misc]
+    assert raws[0] is x.data
+    assert raws[1] is y.data
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    calls=st.lists(
+        st.tuples(
+            st.sampled_from([(2, 3), (3, 2), (6,), (2, 4), ()]), st.booleans(), st.booleans()
+        ),
+        min_size=3,
+        max_size=10,
+    ),
+    mode=st.sampled_from(["default", "max-autotune", "reduce-overhead"]),
+)  # fmt: skip
+def test_a_function_is_right_whatever_it_was_called_with_before(calls: Any, mode: str) -> None:
+    """Shapes, dtypes, layouts, trees and keywords in any order, thrice each."""
+
+    def fun(x: Any, scale: Any = None) -> Any:
+        y = x["a"] if isinstance(x, dict) else x
+        return y * 3.0 - xp.exp(y) if scale is None else (y * scale, y)
+
+    f = ft.jit(fun, mode=mode)  # type: ignore[arg-type]
+    for k, (shape, wide, in_tree) in enumerate(calls):
+        dtype = xp.float64 if wide else xp.float32
+        x = xp.asarray(np.random.default_rng(k).normal(size=shape), dtype=dtype)
+        given_x = {"a": x} if in_tree else x
+        for _ in range(3):
+            laws.close(f(given_x), fun(given_x), 1e-6, 1e-6)
+            laws.close(f(x, scale=x), fun(x, scale=x), 1e-6, 1e-6)
+    assert f.cache_info().hits + f.cache_info().misses == 6 * len(calls)
+
+
+def test_memory_is_neither_leaked_nor_freed_twice() -> None:
+    """Counts of references are as before after many calls, of all kinds."""
+    x, y = f32(8, 8), f32(8, 8, seed=1)
+    graph, w = whole(step, x, y)
+    entries = [serving(w, False), serving(w, False, Reuse(spare=True)), unwrapping(graph.inputs)]
+    held = [x.data, y.data, x.data.dtype, Array, np.ndarray, None]
+    for entry in entries:
+        assert entry is not None
+        entry(x, y), entry(x, 3)
+        gc.collect()
+        before = [sys.getrefcount(o) for o in held]
+        for _ in range(500):
+            entry(x, y)
+            entry(x, 3)
+        gc.collect()
+        change = [sys.getrefcount(o) - before[k] for k, o in enumerate(held)]
+        assert max(map(abs, change)) < 100, "others hold types as well, but no call is one more"
+
+
+def test_spare_buffers_are_those_that_nobody_holds() -> None:
+    """A view, an export or the Array itself keeps a result's memory from being used again."""
+    x = f32(64)
+    _, w = whole(lambda x: x * 2.0 + 1.0, x)
+    serve = serving(w, True, Reuse(spare=True))
+    assert serve is not None
+    expected = np.asarray(x) * 2.0 + 1.0
+    places = {serve(x).data.ctypes.data for _ in range(5)}
+    assert len(places) == 1, "nobody held the first one"
+    zero = xp.zeros_like(x)
+    for hold in (
+        lambda r: r, lambda r: r.data[3:], lambda r: memoryview(r.data),
+        lambda r: np.from_dlpack(r.data),
+        lambda r: np.asarray(r.data).reshape(8, 8),
+    ):  # fmt: skip
+        kept = [hold(serve(x)) for _ in range(5)]
+        for _ in range(5):
+            serve(zero)
+        for k in kept:
+            seen = np.asarray(k).reshape(-1)
+            np.testing.assert_array_equal(seen, expected[-seen.size :])
+        del kept, k, seen
+
+
+def test_spare_memory_serves_threads_at_once() -> None:
+    """A workspace that is in use is not used again."""
+    x, y = f32(300, 300), f32(300, 300, seed=1)
+    f = ft.jit(step, mode="reduce-overhead")
+    expected = [f(x * k, y) for k in range(4)]
+    wrong: list[Any] = []
+
+    def work(k: int) -> None:
+        mine = x * k
+        for _ in range(60):
+            out = f(mine, y)
+            if not all(np.array_equal(a, b) for a, b in zip(out, expected[k], strict=True)):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_modes_do_what_they_say() -> None:
+    """reduce-overhead uses buffers again, the default does not."""
+    x = f32(1 << 15)
+
+    def fun(x: Any) -> Any:
+        return xp.sin(x) * 2.0
+
+    def buffers(f: Any) -> int:
+        f(x), f(x)
+        kept: list[int] = []
+        for _ in range(8):
+            out = f(x)
+            kept.append(out.data.ctypes.data)
+            filler = xp.ones(1 << 15, dtype=xp.float32)  # takes what is free
+            del out, filler
+        return len(set(kept))
+
+    assert buffers(ft.jit(fun, mode="reduce-overhead")) == 1
+    ours = ft.jit(fun, mode="reduce-overhead")
+    laws.close(ours(x), fun(x), 1e-6, 1e-6)
+
+
+def adam(p: Any, m: Any, g: Any) -> Any:
+    """An update: each result can be written where an argument was read."""
+    m = 0.9 * m + 0.1 * g
+    return p - m / (1.0 + xp.abs(m)), m
+
+
+def donating(fun: Any, *args: Any, donate: Any) -> tuple[Any, Any]:
+    """A call that donates, after two that made it fast; and where the donated buffers were."""
+    f = ft.jit(fun, donate_argnums=donate)
+    for _ in range(3):
+        f(*[a + 0 for a in args])
+    fresh = [a + 0 for a in args]
+    places = [a.data.ctypes.data for a in fresh]
+    out = f(*fresh)
+    for k, a in enumerate(fresh):
+        if k in donate:
+            with pytest.raises(DonatedError):
+                a + 1
+        else:
+            laws.same(a, args[k])
+    return out, places
+
+
+def test_results_are_written_into_donated_memory() -> None:
+    """Where shape, dtype and the order of reads allow it."""
+    args = f32(1 << 15), f32(1 << 15, seed=1), f32(1 << 15, seed=2)
+    out, places = donating(adam, *args, donate=(0, 1))
+    laws.close(out, adam(*args), 1e-6, 1e-6)
+    assert {o.data.ctypes.data for o in out} == set(places[:2])
+    out, places = donating(adam, *args, donate=(2,))
+    laws.close(out, adam(*args), 1e-6, 1e-6)
+    assert [o.data.ctypes.data in places for o in out].count(True) == 1
+
+
+@pytest.mark.parametrize("hold", ["view", "memoryview", "dlpack", "array", "foreign", "readonly"])
+def test_memory_that_somebody_else_sees_is_not_written_into(hold: str) -> None:
+    """Donated or not: an export goes on seeing what it saw."""
+    f = ft.jit(adam, donate_argnums=(0, 1))
+    args = [f32(1 << 15, seed=k) for k in range(3)]
+    for _ in range(3):
+        f(*[a + 0 for a in args])
+    p, m, g = [a + 0 for a in args]
+    own = np.array(p.data)
+    kept: Any = {
+        "view": lambda: p.data[:], "memoryview": lambda: memoryview(p.data),
+        "dlpack": lambda: np.from_dlpack(p.data), "array": lambda: p.data,
+        "foreign": lambda: own, "readonly": lambda: None,
+    }[hold]()  # fmt: skip
+    if hold == "foreign":
+        p = xp.asarray(own, copy=False)
+    if hold == "readonly":
+        p.data.flags.writeable = False
+    place = p.data.ctypes.data
+    before = np.array(p.data)
+    out = f(p, m, g)
+    assert place not in {o.data.ctypes.data for o in out}
+    if kept is not None:
+        np.testing.assert_array_equal(np.asarray(kept), before)
+
+
+def test_what_is_read_again_is_not_written_into() -> None:
+    """Softmax reads its rows twice, a product reads all of them, a flip elsewhere."""
+    x = f32(256, 128)
+
+    def rows(x: Any) -> Any:
+        y = x * 2.0
+        return y, x - xp.sum(x, axis=1, keepdims=True)
+
+    for fun in (
+        rows, lambda x: xp.flip(x, axis=1) * 2.0 + x, lambda x: xp.exp(x) + xp.sum(x, axis=0),
+        lambda x: (x[:, :64] @ x[:64, :]) * 1.5 + x, lambda x: (x * 3.0, x + 1.0, xp.sum(x)),
+    ):  # fmt: skip
+        out, _ = donating(fun, x, donate=(0,))
+        laws.close(out, fun(x), 1e-5, 1e-5)
+
+
+def test_donation_of_random_programs() -> None:
+    """What is donated never changes what is computed."""
+    from tests.strategies import inputs, programs
+
+    @settings(max_examples=30, deadline=None)
+    @given(program=programs())
+    def run(program: Any) -> None:
+        xs = [xp.asarray(x) for x in inputs(8)]
+        f = ft.jit(program, donate_argnums=tuple(range(len(xs))), mode="max-autotune")
+        expected = ft.jit(program, mode="max-autotune")(*xs)
+        for _ in range(4):
+            laws.same(f(*[x + 0 for x in xs]), expected)
+
+    run()
