@@ -23,7 +23,6 @@ from funct.errors import (
     ArgumentError,
     ExchangeError,
     FallbackWarning,
-    ShapeError,
     UnsupportedOperandError,
 )
 from funct.kernels.elsewhere import WAYS, put
@@ -156,29 +155,10 @@ class Remote(Tensor):
         """Where the buffer lies."""
         return Device(self.level.place.name)
 
-    def concrete(self) -> Any:
-        """The elements, taken to the host."""
-        return self.level.place.get(self.data)
-
-    def _number(self, name: str) -> Any:
-        if self.size != 1:
-            raise ShapeError(f"{name}: the array must have one element, got shape {self.shape}")
-        return wrap(self.concrete())
-
-    def __bool__(self, /) -> bool:
-        return bool(self._number("bool"))
-
-    def __int__(self, /) -> int:
-        return int(self._number("int"))
-
-    def __float__(self, /) -> float:
-        return float(self._number("float"))
-
-    def __complex__(self, /) -> complex:
-        return complex(self._number("complex"))
-
-    def __index__(self, /) -> int:
-        return int(wrap(self.concrete()).__index__())
+    @property
+    def value(self) -> Any:
+        """The elements, taken to the host: numbers and decisions are asked of them."""
+        return wrap(self.level.place.get(self.data))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise UnsupportedOperandError(
@@ -205,14 +185,14 @@ class Remote(Tensor):
         if copy is False:
             raise ExchangeError(f"__dlpack__: an array on {self.device} is given as a copy only")
         if dl_device is not None and (int(dl_device[0]), dl_device[1]) == (1, 0):
-            return wrap(self.concrete()).__dlpack__(max_version=max_version)
+            return self.value.__dlpack__(max_version=max_version)
         if dl_device not in (None, self.__dlpack_device__()):
             raise ExchangeError(f"__dlpack__: the array is on {self.device}, not on {dl_device}")
         with self.level.place.active():
             return self.data.copy().__dlpack__(stream=stream)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.concrete(), self.level.place.name)
+        return _restored, (self.value, self.level.place.name)
 
     def __copy__(self) -> Remote:
         return self
@@ -221,7 +201,7 @@ class Remote(Tensor):
         return self
 
     def __repr__(self) -> str:
-        return f"{repr(wrap(self.concrete()))[:-1]}, device={self.device})"
+        return f"{repr(self.value)[:-1]}, device={self.device})"
 
 
 def is_remote(x: Any) -> bool:
@@ -229,8 +209,8 @@ def is_remote(x: Any) -> bool:
     return isinstance(x, Tensor) and x.device is not CPU
 
 
-def _restored(data: Any, device: str) -> Any:
-    return wrap(data).to_device(device)
+def _restored(x: Any, device: str) -> Any:
+    return x.to_device(device)
 
 
 def _remote(buffer: Any) -> Any:
