@@ -194,7 +194,7 @@ class Strips:
 
     def power(self, f: Emitter, x: Value) -> Value:
         """2^x for x <= 0 or a bit more; exactly 0 far below."""
-        n, bits = nearest(f, f.max(float(-BIAS[self.element]), x))
+        n, bits = nearest(f, f.max(float(-BIAS[self.element]), x), 1, BIAS[self.element])
         part = f.max(float(-BIAS[self.element]), x) - n
         high, low = split_constant(LN2, self.element)
         return (small(f, f.fma(part, low, part * high)) + 1) * pow2(f, bits, self.vector)

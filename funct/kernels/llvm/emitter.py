@@ -281,11 +281,20 @@ class Emitter(Arithmetic):
         condition: Value,
         then: Callable[[], list[Value]],
         otherwise: Callable[[], list[Value]],
+        *,
+        rare: bool = False,
     ) -> list[Value]:
-        """What `then` gives if the scalar condition holds, else what `otherwise` gives."""
+        """What `then` gives if the scalar condition holds, else what `otherwise` gives.
+
+        rare: the condition hardly ever holds, so `otherwise` gets the registers.
+        """
         yes, no, join = self.fresh("then"), self.fresh("else"), self.fresh("join")
         known = dict(self._known)
-        self.line(f"br i1 {condition.name}, label %{yes}, label %{no}")
+        note = ""
+        if rare:
+            self.module.declare("!1", '!1 = !{!"branch_weights", i32 1, i32 4096}')
+            note = ", !prof !1"
+        self.line(f"br i1 {condition.name}, label %{yes}, label %{no}{note}")
         self.label(yes)
         first = then()
         self.line(f"br label %{join}")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import ERF, ERFC
+from funct.kernels.llvm.coefficients import ERF, ERF_TAIL, ERFC, EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
-from funct.kernels.llvm.scaling import nearest, quotient, scaled, split_constant
+from funct.kernels.llvm.scaling import BIAS, nearest, pow2, quotient, scaled, split_constant
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -33,10 +33,10 @@ def _tail(e: Emitter, a: Value, high: Value, low: Value) -> Value:
         rest = e.fma(rest, q, step)
     below = e.fma(a, 2, 1)
     g, lost = quotient(e, rest, below, e.constant(a.type, 0), a * 2 - (below - 1))
-    n, _ = nearest(e, high * -float(LOG2_E))
+    n, bits = nearest(e, high, -float(LOG2_E), 2 * BIAS[element])
     first, second = split_constant(LN2, element)
     r = e.fma(n, -second, e.fma(n, -first, -high) - low)
-    return scaled(e, g + e.fma(small(e, r), g, lost), n)
+    return scaled(e, g + e.fma(small(e, r), g, lost), n, bits)
 
 
 def _square(e: Emitter, a: Value) -> tuple[Value, Value]:
@@ -48,10 +48,20 @@ def erf(e: Emitter, x: Value) -> Value:
     """2/sqrt(pi) times the integral of exp(-t²) from 0 to x; at most 1 ulp."""
     element = x.type.element
     size = e.abs(x)
-    a = e.min({"f32": 4.5, "f64": 6.5}[element], size)  # erf is 1 beyond
+    a = e.min({"f32": 3.95, "f64": 6.5}[element], size)  # erf is 1 beyond
     high, low = _square(e, a)
     near = e.fma(size, e.polynomial(high, ERF[element]), size)
-    return e.copysign(e.select(size < 1, near, 1 - _tail(e, a, high, low)), x)
+    far = _far32(e, a) if element == "f32" else 1 - _tail(e, a, high, low)
+    return e.copysign(e.select(size < 1, near, far), x)
+
+
+def _far32(e: Emitter, a: Value) -> Value:
+    """erf(a) of float32 for 1 <= a <= 3.95."""
+    exponent = e.polynomial(a, ERF_TAIL["f32"])
+    n, bits = nearest(e, exponent, 1, BIAS["f32"])
+    part = exponent - n
+    p = e.fma(part, e.polynomial(part, EXP2_PART["f32"]), 1)
+    return e.fma(-p, pow2(e, bits, a.type), 1)
 
 
 def erfc(e: Emitter, x: Value) -> Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import EXP
-from funct.kernels.llvm.scaling import nearest, pow2, quotient, scaled, split_constant
+from funct.kernels.llvm.scaling import BIAS, nearest, pow2, quotient, scaled, split_constant
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -25,12 +25,14 @@ TINY = {"f32": 2.0**-26, "f64": 2.0**-55}  # where expm1(x) is x
 ALL_BUT_ONE = {"f32": -18.0, "f64": -38.0}  # expm1 is -1 below
 
 
-def reduce(e: Emitter, x: Value, *, exact: bool = False) -> tuple[Value, Value, Value]:
-    """(n, its bits, exp(r) - 1) with x = n ln2 + r, |r| <= ln2 / 2.
+def reduce(
+    e: Emitter, x: Value, offset: int, *, exact: bool = False
+) -> tuple[Value, Value, Value]:
+    """(n, an integer n + offset, exp(r) - 1) with x = n ln2 + r, |r| <= ln2 / 2.
 
     exact: with what rounding r lost, which spares a fifth of an ulp.
     """
-    n, bits = nearest(e, x * float(LOG2_E))
+    n, bits = nearest(e, x, float(LOG2_E), offset)
     high, low = split_constant(LN2, x.type.element)
     first = e.fma(n, -high, x)
     r = e.fma(n, -low, first)
@@ -53,8 +55,8 @@ def clamped(e: Emitter, x: Value) -> Value:
 
 def exp(e: Emitter, x: Value) -> Value:
     """e^x; at most 1.1 ulp."""
-    n, _, p = reduce(e, clamped(e, x))
-    return scaled(e, p + 1, n)
+    n, bits, p = reduce(e, clamped(e, x), 2 * BIAS[x.type.element])
+    return scaled(e, p + 1, n, bits)
 
 
 def exp2(e: Emitter, x: Value) -> Value:
@@ -62,25 +64,27 @@ def exp2(e: Emitter, x: Value) -> Value:
     element = x.type.element
     bound = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}[element]
     x = e.min(bound[1], e.max(bound[0], x))
-    n, _ = nearest(e, x)
+    n, bits = nearest(e, x, 1, 2 * BIAS[element])
     high, low = split_constant(LN2, element)
     part = x - n
-    return scaled(e, small(e, e.fma(part, low, part * high)) + 1, n)
+    return scaled(e, small(e, e.fma(part, low, part * high)) + 1, n, bits)
 
 
 def expm1(e: Emitter, x: Value) -> Value:
     """e^x - 1; at most 2 ulp."""
     element = x.type.element
-    _, bits, p = reduce(e, e.min(MOST[element], e.max(ALL_BUT_ONE[element], x)))
-    power = pow2(e, bits - 1, x.type)  # half of it: the whole overflows before the result does
+    bounded = e.min(MOST[element], e.max(ALL_BUT_ONE[element], x))
+    # half the power: the whole overflows before the result does
+    _, bits, p = reduce(e, bounded, BIAS[element] - 1)
+    power = pow2(e, bits, x.type)
     half = e.fma(power, p, power - 0.5)
     return e.select(e.abs(x) < TINY[element], x, half * 2)
 
 
 def sigmoid(e: Emitter, x: Value) -> Value:
     """1 / (1 + e^-x), without overflow; at most 1.5 ulp."""
-    n, _, p = reduce(e, clamped(e, -e.abs(x)), exact=True)
-    power = scaled(e, p + 1, n)
+    n, bits, p = reduce(e, clamped(e, -e.abs(x)), 2 * BIAS[x.type.element], exact=True)
+    power = scaled(e, p + 1, n, bits)
     above, below = e.select(x < 0, power, 1), power + 1
     near, rest = quotient(e, above, below, e.constant(x.type, 0), power - (below - 1))
     return near + rest

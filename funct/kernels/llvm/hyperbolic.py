@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from funct.kernels.llvm.coefficients import SINH, TANH
 from funct.kernels.llvm.exponential import LN2, reduce
 from funct.kernels.llvm.logarithm import log1p
-from funct.kernels.llvm.scaling import pow2
+from funct.kernels.llvm.scaling import BIAS, pow2
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -24,16 +24,17 @@ def tanh(e: Emitter, x: Value) -> Value:
     size = e.abs(x)
     z = x * x
     near = e.fma(size * z, e.polynomial(z, TANH[x.type.element]), size)
-    _, bits, p = reduce(e, e.min(ONE[x.type.element], size) * 2)
-    far = 1 - 2 / (e.fma(pow2(e, bits, x.type), p, pow2(e, bits, x.type)) + 1)
+    _, bits, p = reduce(e, e.min(ONE[x.type.element], size) * 2, BIAS[x.type.element])
+    power = pow2(e, bits, x.type)
+    far = 1 - 2 / (e.fma(power, p, power) + 1)
     return e.copysign(e.select(size < 0.55, near, far), x)
 
 
 def _quarter(e: Emitter, size: Value) -> Value:
     """exp(size) / 4, which does not overflow before cosh does."""
     most = {"f32": 89.75, "f64": 710.75}[size.type.element]
-    _, bits, p = reduce(e, e.min(most, size))
-    power = pow2(e, bits - 2, size.type)
+    _, bits, p = reduce(e, e.min(most, size), BIAS[size.type.element] - 2)
+    power = pow2(e, bits, size.type)
     return e.fma(power, p, power)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import ATANH, LOG
 from funct.kernels.llvm.exponential import LN2, LOG2_E, exp
-from funct.kernels.llvm.scaling import MANTISSA, apart, nearest, pow2, split_constant
+from funct.kernels.llvm.rare import rarely
+from funct.kernels.llvm.scaling import BIAS, MANTISSA, apart, apart_normal, is_normal, nearest, pow2, split_constant
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -41,10 +42,20 @@ def at_the_ends(e: Emitter, x: Value, result: Value) -> Value:
 
 def log(e: Emitter, x: Value) -> Value:
     """The natural logarithm; at most 1 ulp."""
-    high, low = split_constant(LN2, x.type.element)
-    m, k = apart(e, x)
+    found = _of_parts(e, *apart_normal(e, x))
+    return rarely(e, ~is_normal(e, x), "log_rest", _log_rest, x, found)
+
+
+def _of_parts(e: Emitter, m: Value, k: Value) -> Value:
+    """log(m 2^k)."""
+    high, low = split_constant(LN2, m.type.element)
     f = m - 1
-    return at_the_ends(e, x, e.fma(k, high, f + e.fma(k, low, beyond_f(e, f))))
+    return e.fma(k, high, f + e.fma(k, low, beyond_f(e, f)))
+
+
+def _log_rest(e: Emitter, x: Value) -> Value:
+    """The logarithm of any number."""
+    return at_the_ends(e, x, _of_parts(e, *apart(e, x)))
 
 
 def log1p(e: Emitter, x: Value) -> Value:
@@ -55,7 +66,7 @@ def log1p(e: Emitter, x: Value) -> Value:
     lost = e.select(x > 1, 1 - (whole - x), x - (whole - 1))
     m, k = apart(e, whole)
     reach = MANTISSA[x.type.element] + 2
-    _, bits = nearest(e, e.max(-k, -float(reach)))
+    _, bits = nearest(e, e.max(-k, -float(reach)), 1, BIAS[x.type.element])
     lost = e.select(k < reach, lost, 0)
     f = e.fma(lost, pow2(e, bits, x.type), m - 1)
     result = e.fma(k, high, f + e.fma(k, low, beyond_f(e, f)))

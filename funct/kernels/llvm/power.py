@@ -57,7 +57,7 @@ def _power32(e: Emitter, x: Value, y: Value) -> Value:
     log = e.fma(s * z, e.polynomial(z, ATANH_SHORT["f64"]), s * 2)
     exponent = e.convert(y, "f64") * e.fma(log, float(LOG2_E), k)
     exponent = e.min(200, e.max(-200, exponent))
-    n, bits = nearest(e, exponent)
+    n, bits = nearest(e, exponent, 1, BIAS["f64"])
     r = (exponent - n) * float(LN2)
     p = e.fma(r * r, e.polynomial(r, EXP_SHORT["f64"]), r)
     return e.convert((p + 1) * pow2(e, bits, p.type), "f32")
@@ -71,9 +71,9 @@ def _power64(e: Emitter, x: Value, y: Value) -> Value:
     far = e.abs(exponent) > 1200
     lost = e.select(far, 0, lost)
     exponent = e.min(1200, e.max(-1200, exponent))
-    n, _ = nearest(e, exponent)
+    n, bits = nearest(e, exponent, 1, 2 * BIAS["f64"])
     r = ((exponent - n) + lost) * float(LN2)
-    return scaled(e, small(e, r) + 1, n)
+    return scaled(e, small(e, r) + 1, n, bits)
 
 
 def _log2_pair(e: Emitter, x: Value) -> tuple[Value, Value]:
@@ -131,7 +131,7 @@ def cbrt(e: Emitter, x: Value) -> Value:
     exponent = e.bitcast(bits >> mantissa | one_bits, type) - (one + BIAS[element])
     unit = e.bitcast(e.constant(type, 1), type.unsigned)
     m = e.bitcast((bits & ((1 << mantissa) - 1)) | unit, type)
-    third, low = nearest(e, e.fma(exponent, 1 / 3, -1 / 3))
+    third, low = nearest(e, e.fma(exponent, 1 / 3, -1 / 3), 1, BIAS[element])
     left = e.fma(third, -3, exponent)  # 0, 1 or 2
     pick = [left < 0.5, left < 1.5]
     a = m * e.select(pick[0], 1, e.select(pick[1], e.constant(type, 2), 4))

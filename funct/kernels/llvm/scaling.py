@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.values import Type, Value
 
 __all__ = [
-    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "apart", "bits_of", "nearest", "pow2", "quotient",
+    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "apart", "apart_normal", "bits_of", "is_normal", "nearest", "pow2", "quotient",
     "rounded", "scaled", "split_constant",
 ]  # fmt: skip
 
@@ -42,13 +42,16 @@ def bits_of(number: float, element: str) -> int:
     return int(struct.unpack("<i", struct.pack("<f", number))[0])
 
 
-def nearest(e: Emitter, x: Value) -> tuple[Value, Value]:
-    """The nearest integer as a float, and an integer whose low bits are it; |x| < 2^22 or 2^51.
+def nearest(
+    e: Emitter, x: Value, factor: float = 1, offset: int = 0
+) -> tuple[Value, Value]:
+    """The integer nearest to x · factor as a float, and an integer whose low bits are it + offset.
 
-    Adding 1.5 · 2^mantissa pushes the fraction out: no conversion, which AVX2 has not for float64.
+    |x · factor| < 2^21 or 2^50. Adding 1.5 · 2^mantissa pushes the fraction out: no conversion,
+    which AVX2 has not for float64.
     """
-    magic = 1.5 * 2.0 ** MANTISSA[x.type.element]
-    pushed = x + magic
+    magic = 1.5 * 2.0 ** MANTISSA[x.type.element] + offset
+    pushed = x + magic if factor == 1 else e.fma(x, factor, magic)
     return pushed - magic, e.bitcast(pushed, x.type.integer)
 
 
@@ -60,36 +63,53 @@ def quotient(e: Emitter, x: Value, y: Value, x_low: Value, y_low: Value) -> tupl
 
 
 def pow2(e: Emitter, bits: Value, type: Type) -> Value:
-    """2^k of the low bits of an integer (`nearest`); 2^k is a normal number."""
-    element = type.element
-    return e.bitcast((bits + BIAS[element]) << MANTISSA[element], type)
+    """2^k, a normal number; the low bits of the integer are k + BIAS (`nearest`)."""
+    return e.bitcast(bits << MANTISSA[type.element], type)
 
 
-def scaled(e: Emitter, p: Value, n: Value) -> Value:
+def scaled(e: Emitter, p: Value, n: Value, bits: Value) -> Value:
     """p 2^n for an integer n in a float, rounded once if p 2^(n/2) is normal.
 
-    n runs from twice the least to twice the largest exponent.
+    n runs from twice the least to twice the largest exponent. bits: as an integer, + 2 BIAS.
     """
     if _has_avx512(e, p.type):
         return _avx512(e, "scalef", p, n)
-    half, low = nearest(e, n * 0.5)
-    _, rest = nearest(e, n - half)
-    return p * pow2(e, low, p.type) * pow2(e, rest, p.type)
+    _, half = nearest(e, n, 0.5, BIAS[p.type.element])
+    return p * pow2(e, half, p.type) * pow2(e, bits - half, p.type)
 
 
-def apart(e: Emitter, x: Value) -> tuple[Value, Value]:
-    """(m, k) with x = m 2^k and sqrt(1/2) <= m < sqrt(2), for finite x > 0; k is a float."""
+def apart_normal(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """`apart` for what is no denormal number."""
     element, type = x.type.element, x.type
     mantissa, least = MANTISSA[element], bits_of(0.5**0.5, element)
-    up = 2.0 ** (mantissa + 1)
-    denormal = x < 2.0 ** (1 - BIAS[element])
-    bits = e.bitcast(e.select(denormal, x * up, x), type.unsigned)
-    moved = bits + ((BIAS[element] << mantissa) - least)
+    if element == "f32":  # float64 has no such shift and conversion in AVX2
+        bits = e.bitcast(x, type.integer)
+        k = (bits - least) >> mantissa
+        return e.bitcast(bits - (k << mantissa), type), e.convert(k, element)
+    moved = e.bitcast(x, type.unsigned) + ((BIAS[element] << mantissa) - least)
     m = e.bitcast((moved & ((1 << mantissa) - 1)) + least, type)
     # an integer below 2^mantissa under the exponent of 2^mantissa is a float of that value above it
     one = 2.0**mantissa
     k = e.bitcast((moved >> mantissa) | bits_of(one, element), type) - (one + BIAS[element])
-    return m, e.select(denormal, k - (mantissa + 1), k)
+    return m, k
+
+
+def is_normal(e: Emitter, x: Value) -> Value:
+    """The mask of positive normal numbers."""
+    element = x.type.element
+    least = 1 << MANTISSA[element]
+    most = bits_of(float("inf"), element) - 1
+    bits = e.bitcast(x, x.type.integer)
+    # negative where the bits are less, or more; the sign bits alone are looked at
+    return ((bits - least) | (most - bits)) >= 0
+
+
+def apart(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """(m, k) with x = m 2^k and sqrt(1/2) <= m < sqrt(2), for finite x > 0; k is a float."""
+    shift = MANTISSA[x.type.element] + 1
+    denormal = x < 2.0 ** (1 - BIAS[x.type.element])
+    m, k = apart_normal(e, e.select(denormal, x * 2.0**shift, x))
+    return m, e.select(denormal, k - shift, k)
 
 
 def _has_avx512(e: Emitter, type: Type) -> bool:

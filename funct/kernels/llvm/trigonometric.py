@@ -1,8 +1,7 @@
 """sin, cos, tan: the distance to a multiple of pi/2, and two polynomials on a quarter turn.
 
 Arguments far from 0, whose distance the float cannot hold, take a slower road: float32 goes through
-float64, float64 beyond 2^40 through the C library, lane by lane. An element's bits depend on it
-alone, not on whether another lane of the vector went that way.
+float64, float64 beyond 2^40 through the C library, lane by lane.
 
 Source: W. Cody, W. Waite, "Software manual for the elementary functions", 1980.
 """
@@ -12,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import COS, SIN
+from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import nearest, quotient, split_constant
 from funct.kernels.llvm.values import I64, typed
 
@@ -107,39 +107,21 @@ def tan(e: Emitter, x: Value) -> Value:
 
 def _anywhere(e: Emitter, name: str, near: Near, x: Value) -> Value:
     """near(x), and what a function of the text's own says where x is far from 0."""
-    found = near(e, x)
-    close = e.abs(x) < NEAR[x.type.element]
-    type = x.type
-
-    def far() -> list[Value]:
-        there = e.module.shared(
-            f"{name}_far_{type.suffix}", lambda called: _define_far(e, called, name, near, x)
-        )
-        slow = e.call(there, type, [x])
-        assert slow is not None
-        return [e.select(close, found, slow)]
-
-    return e.branch(e.any(~close), far, lambda: [found])[0]
+    far = ~(e.abs(x) < NEAR[x.type.element])
+    return rarely(e, far, f"{name}_far", lambda f, x: _far(f, name, near, x), x, near(e, x))
 
 
-def _define_far(e: Emitter, called: str, name: str, near: Near, x: Value) -> None:
-    """Define a function of a whole vector for any x."""
-    type = x.type
-    f = e.module.function(called, [("x", type)], type, local=True)
-    (x,) = f.arguments
-    if type.element == "f32":
-        f.ret(f.convert(_anywhere(f, name, near, f.convert(x, "f64")), "f32"))
-        return
-    if type.lanes == 1:
-        f.ret(f.call(name, type, [x], pure=True))
-        return
+def _far(f: Emitter, name: str, near: Near, x: Value) -> Value:
+    """The function of any x."""
+    if x.type.element == "f32":
+        return f.convert(_anywhere(f, name, near, f.convert(x, "f64")), "f32")
 
     def lane(k: Value, carried: list[Value]) -> list[Value]:
         one = f.call(name, typed("f64"), [f.extract(x, k)], pure=True)
         assert one is not None
         return [f.insert(carried[0], k, one)]
 
-    f.ret(f.loop(f.constant(I64, 0), type.lanes, 1, lane, [x])[0])
+    return f.loop(f.constant(I64, 0), x.type.lanes, 1, lane, [x])[0]
 
 
 def sinpi(e: Emitter, x: Value) -> Value:

@@ -178,6 +178,18 @@ FITS = {
         even(lambda x: x / mpmath.erf(x)),
         {"f32": (mpf(10) ** -12, mpf("1.001"), 7), "f64": (mpf(10) ** -12, mpf("1.001"), 14)},
     ),
+    "ERF_TAIL": (
+        "erf(x) = 1 - 2^P(x), 1 <= x <= 3.95",
+        lambda x: mpmath.log(mpmath.erfc(x), 2),
+        lambda x: mpmath.erfc(x) * ln2,
+        {"f32": (mpf("0.999"), mpf("3.95"), 7)},
+    ),
+    "EXP2_PART": (
+        "2^r = 1 + r P(r), |r| <= 1/2, as exact as erf asks for",
+        lambda r: (mpf(2) ** r - 1) / r if r else ln2,
+        lambda r: abs(r) * mpmath.erfc(1),
+        {"f32": (mpf("-0.501"), mpf("0.501"), 6)},
+    ),
     "ERFC": (
         "exp(x²) erfc(x) = P(q) / (1 + 2 x), q = (x - k) / (x + k); k = 2 to 10.2, k = 4 to 28",
         {"f32": lambda q: erfc_scaled(q, 2), "f64": lambda q: erfc_scaled(q, 4)},

@@ -1,0 +1,38 @@
+"""What few elements need: the text branches to it where a lane is one of them.
+
+An element's bits depend on it alone, not on whether another lane of the vector went that way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Value
+
+__all__ = ["rarely"]
+
+
+def rarely(
+    e: Emitter, rare: Value, name: str, slow: Callable[[Emitter, Value], Value], x: Value,
+    found: Value,
+) -> Value:  # fmt: skip
+    """What was found, but slow(x) in the lanes of the mask `rare`.
+
+    The text has one function of that name, which prints `slow` for a whole vector.
+    """
+    type = x.type
+
+    def define(called: str) -> None:
+        f = e.module.function(called, [("x", type)], type, local=True)
+        f.ret(slow(f, f.arguments[0]))
+
+    def there() -> list[Value]:
+        other = e.call(e.module.shared(f"{name}_{type.suffix}", define), type, [x])
+        assert other is not None
+        return [e.select(rare, other, found)]
+
+    return e.branch(e.any(rare), there, lambda: [found], rare=True)[0]
