@@ -110,7 +110,6 @@ class Kernel:
     flat: bool
     even: bool
     kept: bool = True
-    unroll: int = 0
 
     @property
     def barriers(self) -> list[int]:

@@ -287,7 +287,7 @@ class _Lowering:
     def _emit(self, barriers: Sequence[tuple[int, Var]]) -> None:
         total = self.columns if self.flat else self.rows
         block, tasks = self._blocks(total, barriers)
-        lanes = host().vector_bytes  # a step of unrolled vectors has no more elements than that
+        lanes = host().vector_bytes  # no step of the loops has more elements than that
         even = (block if self.flat else self.columns) % lanes == 0 and (
             not self.flat or total % lanes == 0
         )

@@ -1,8 +1,9 @@
 """Print kernels of the Loop IR as LLVM text: `void kernel(ptr frame, i64 task)`.
 
-Rows are walked in vectors of the host's width, a few at a time, and what is left over under a mask.
+Rows are walked in vectors of a few of the host's registers, so that one instruction need not wait
+for another, and what is left over in vectors of one register, under a mask.
 No product is contracted with a sum: an elementwise op has the bits that NumPy gives it. A sum along
-a row has as many running sums as there are lanes, added up in halves.
+a row has as many running sums as its vectors have lanes, added up in halves.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["print_kernel"]
 
-_UNROLLED_COST = 48  # a step of more than that is long enough by itself
+_CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
 
 
 def print_kernel(module: Module, name: str, kernel: Kernel) -> None:
@@ -76,7 +77,7 @@ class _Printer:
             v = k.values[n]
             assert isinstance(v, Reduce)
             if v.over == "all" and k.values[v.operand].kind == "row":
-                self._add_to_partial(n, v, self._convert(self.row(v.operand), v.element))
+                self._add_to_partial(n, v, self.f.convert(self.row(v.operand), v.element))
         return []
 
     def word(self, slot: int) -> Value:
@@ -142,55 +143,43 @@ class _Printer:
     def _pass(self, walk: Pass, start: Value, stop: Value) -> None:
         f, k = self.f, self.k
         roots, needed = walk.roots, walk.needed
-        for n in needed:  # before the loop: these are the row's
-            if k.values[n].kind == "row":
-                f.splat(self.row(n), self.lanes)
         sums = [n for n in roots if self._accumulates(n)]
         cost = sum(self._cost(n) for n in needed)
-        unroll = k.unroll or (1 if cost > _UNROLLED_COST else 4 if sums and cost < 12 else 2)
-        step = unroll * self.lanes
-        neutral = [self._neutral(n) for n in sums]
+        wide = self.lanes * (4 if sums and cost < _CHEAP else 2)
+        for n in needed:  # before the loops: these are the row's
+            if k.values[n].kind == "row":
+                for lanes in (self.lanes, wide):
+                    f.splat(self.row(n), lanes)
 
         def whole(column: Value, carried: list[Value]) -> list[Value]:
-            out = list(carried)
-            for q in range(unroll):
-                at = f.add(column, q * self.lanes) if q else column
-                self._step(walk, sums, at, None, out, q * len(sums))
-            return out
+            return self._step(walk, sums, column, wide, None, carried)
 
         def masked(column: Value, carried: list[Value]) -> list[Value]:
-            out = list(carried)
             mask = f.first_lanes(self.lanes, stop - column)
-            self._step(walk, sums, column, mask, out, 0)
-            return out
+            return self._step(walk, sums, column, self.lanes, mask, carried)
 
+        neutral = [self._neutral(n, wide) for n in sums]
         if k.even:
-            found = f.loop(start, stop, step, whole, neutral * unroll)
-            found = self._merge(sums, found)
+            found = f.loop(start, stop, wide, whole, neutral)
         else:
-            bulk = start + (stop - start & -step)
-            found = f.loop(start, bulk, step, whole, neutral * unroll, maybe_empty=True)
-            found = self._merge(sums, found)
+            bulk = start + (stop - start & -wide)
+            found = f.loop(start, bulk, wide, whole, neutral, maybe_empty=True)
+            found = [self._folded(n, x, self.lanes) for n, x in zip(sums, found, strict=True)]
             found = f.loop(bulk, stop, self.lanes, masked, found, maybe_empty=True)
         for n, x in zip(sums, found, strict=True):
             v = k.values[n]
             assert isinstance(v, Reduce)
-            total = f.reduce(x, functools.partial(combine, f, v.how))
+            total = self._folded(n, x, 1)
             if v.over == "row":
                 self.rows[n] = total
             else:
                 self._add_to_partial(n, v, total)
 
-    def _merge(self, sums: list[int], found: list[Value]) -> list[Value]:
-        """The unrolled steps' running results in one for each reduction."""
-        many = [found[i :: len(sums)] for i in range(len(sums))]
-        for i, n in enumerate(sums):
-            v = self.k.values[n]
-            assert isinstance(v, Reduce)
-            while len(many[i]) > 1:
-                pairs = zip(many[i][::2], many[i][1::2], strict=True)
-                many[i] = [combine(self.f, v.how, a, b) for a, b in pairs]
-        return [m[0] for m in many]
+    def _folded(self, n: int, x: Value, lanes: int) -> Value:
+        """The running results of a reduction in no more than so many lanes."""
+        v = self.k.values[n]
+        assert isinstance(v, Reduce)
+        return self.f.reduce(x, functools.partial(combine, self.f, v.how), lanes)
 
     def _cost(self, n: int) -> int:
         v = self.k.values[n]
@@ -205,84 +194,88 @@ class _Printer:
         walk: Pass,
         sums: list[int],
         column: Value,
+        lanes: int,
         mask: Value | None,
         carried: list[Value],
-        place: int,
-    ) -> None:
+    ) -> list[Value]:
         """One vector of columns."""
         f, k = self.f, self.k
         memo: dict[int, Value] = {}
         for n in walk.needed:  # operands stand before what is made of them
-            memo[n] = self._full(n, n in walk.known, column, mask, memo)
+            memo[n] = self._full(n, n in walk.known, column, lanes, mask, memo)
+        running = dict(zip(sums, carried, strict=True))
         for n in walk.roots:
             v = k.values[n]
             if not isinstance(v, Reduce):
                 write(f, memo[n], self._address(self.stored[n], column), mask)
                 continue
-            x = self._convert(memo[v.operand], v.element)
+            x = f.convert(memo[v.operand], v.element)
             if v.over == "column":
                 address = f.at(self.partial[n], column, in_memory(v.element))
-                held = read(f, v.element, address, self.lanes, mask)
+                held = read(f, v.element, address, lanes, mask)
                 write(f, combine(f, v.how, held, x), address, mask)
                 continue
             if mask is not None:
-                x = f.select(mask, x, self._neutral(n))
-            at = place + sums.index(n)
-            carried[at] = combine(f, v.how, carried[at], x)
+                x = f.select(mask, x, self._neutral(n, lanes))
+            running[n] = combine(f, v.how, running[n], x)
+        return list(running.values())
 
     def _full(
-        self, n: int, known: bool, column: Value, mask: Value | None, memo: dict[int, Value]
+        self,
+        n: int,
+        known: bool,
+        column: Value,
+        lanes: int,
+        mask: Value | None,
+        memo: dict[int, Value],
     ) -> Value:
         f, v = self.f, self.k.values[n]
         if v.kind == "row":
-            return f.splat(self.row(n), self.lanes)
+            return f.splat(self.row(n), lanes)
         if isinstance(v, Load):
             access = self.k.accesses[v.access]
             if access.inner == "some":
-                return self._strided(v, column, mask)
-            return read(f, v.element, self._address(v.access, column), self.lanes, mask)
+                return self._strided(v, column, lanes, mask)
+            return read(f, v.element, self._address(v.access, column), lanes, mask)
         assert isinstance(v, Op), "reductions are row values"
         if known:
             if n in self.room:
                 address = f.at(self.room[n], column, in_memory(v.element))
             else:
                 address = self._address(self.stored[n], column)
-            return read(f, v.element, address, self.lanes, mask)
+            return read(f, v.element, address, lanes, mask)
         x = self._apply(v, [memo[o] for o in v.operands])
         if n in self.room:
             write(f, x, f.at(self.room[n], column, in_memory(v.element)), mask)
         return x
 
-    def _strided(self, v: Load, column: Value, mask: Value | None) -> Value:
+    def _strided(self, v: Load, column: Value, lanes: int, mask: Value | None) -> Value:
         f = self.f
         stride = self.word(self.access_slots[v.access] + 1)
-        lanes = typed("i64", self.lanes)
-        index = f.splat(column, self.lanes) + f.lanes(lanes)
+        wide = typed("i64", lanes)
+        index = f.splat(column, lanes) + f.lanes(wide)
         if mask is not None:
-            index = f.select(mask, index, f.constant(lanes, 0))
-        index = index * f.splat(stride, self.lanes)
+            index = f.select(mask, index, f.constant(wide, 0))
+        index = index * f.splat(stride, lanes)
         element = in_memory(v.element)
-        x = f.gather(typed(element, self.lanes), f.at(self.base[v.access], index, element))
+        x = f.gather(typed(element, lanes), f.at(self.base[v.access], index, element))
         return f.convert(x, "i1") if v.element == "i1" else x
 
     # Scalars
 
-    def _convert(self, x: Value, element: str) -> Value:
-        return self.f.convert(x, element)
-
     def _apply(self, v: Op, operands: list[Value]) -> Value:
         given: list[Any] = [
-            self._convert(x, e) if e else x for x, e in zip(operands, v.elements, strict=True)
+            self.f.convert(x, e) if e else x for x, e in zip(operands, v.elements, strict=True)
         ]
         x: Value = v.printing.emit(self.f, *given, *v.params)
-        return self._convert(x, v.element)
+        return self.f.convert(x, v.element)
 
     # Reductions
 
-    def _neutral(self, n: int) -> Value:
+    def _neutral(self, n: int, lanes: int) -> Value:
         v = self.k.values[n]
         assert isinstance(v, Reduce)
-        return self.f.constant(typed(v.element, self.lanes), neutral(v.how, v.element))
+        return self.f.constant(typed(v.element, lanes), neutral(v.how, v.element))
 
     def _open_barriers(self) -> None:
         """Where this task's partial results stand, set to what changes nothing."""

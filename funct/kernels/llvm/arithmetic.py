@@ -121,12 +121,12 @@ class Arithmetic:
         count = self.convert(self.select(self.compare("lt", count, most), count, most), "i32")
         return self.compare("lt", self.lanes(narrow), self.splat(count, lanes))
 
-    def reduce(self, x: Value, combine: Callable[[Value, Value], Value]) -> Value:
-        """All lanes in one: halves are combined until one lane is left, an order of our own.
+    def reduce(self, x: Value, combine: Callable[[Value, Value], Value], lanes: int = 1) -> Value:
+        """All lanes in so many: halves are combined, an order of our own.
 
-        The number of lanes is a power of two.
+        The numbers of lanes are powers of two.
         """
-        while x.type.lanes > 1:
+        while x.type.lanes > lanes:
             half = x.type.lanes // 2
             low, high = range(half), range(half, 2 * half)
             x = combine(self.shuffle(x, None, low), self.shuffle(x, None, high))

@@ -25,9 +25,7 @@ TINY = {"f32": 2.0**-26, "f64": 2.0**-55}  # where expm1(x) is x
 ALL_BUT_ONE = {"f32": -18.0, "f64": -38.0}  # expm1 is -1 below
 
 
-def reduce(
-    e: Emitter, x: Value, offset: int, *, exact: bool = False
-) -> tuple[Value, Value, Value]:
+def reduce(e: Emitter, x: Value, offset: int, *, exact: bool = False) -> tuple[Value, Value, Value]:
     """(n, an integer n + offset, exp(r) - 1) with x = n ln2 + r, |r| <= ln2 / 2.
 
     exact: with what rounding r lost, which spares a fifth of an ulp.

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 from funct.kernels.llvm.coefficients import ATANH, LOG
 from funct.kernels.llvm.exponential import LN2, LOG2_E, exp
 from funct.kernels.llvm.rare import rarely
-from funct.kernels.llvm.scaling import BIAS, MANTISSA, apart, apart_normal, is_normal, nearest, pow2, split_constant
+from funct.kernels.llvm.scaling import (
+    BIAS,
+    MANTISSA,
+    apart,
+    apart_normal,
+    is_normal,
+    nearest,
+    pow2,
+    split_constant,
+)
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter

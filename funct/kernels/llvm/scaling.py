@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.values import Type, Value
 
 __all__ = [
-    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "apart", "apart_normal", "bits_of", "is_normal", "nearest", "pow2", "quotient",
-    "rounded", "scaled", "split_constant",
+    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "apart", "apart_normal", "bits_of", "is_normal",
+    "nearest", "pow2", "quotient", "rounded", "scaled", "split_constant",
 ]  # fmt: skip
 
 MANTISSA = {"f32": 23, "f64": 52}
@@ -42,9 +42,7 @@ def bits_of(number: float, element: str) -> int:
     return int(struct.unpack("<i", struct.pack("<f", number))[0])
 
 
-def nearest(
-    e: Emitter, x: Value, factor: float = 1, offset: int = 0
-) -> tuple[Value, Value]:
+def nearest(e: Emitter, x: Value, factor: float = 1, offset: int = 0) -> tuple[Value, Value]:
     """The integer nearest to x · factor as a float, and an integer whose low bits are it + offset.
 
     |x · factor| < 2^21 or 2^50. Adding 1.5 · 2^mantissa pushes the fraction out: no conversion,
