@@ -1,12 +1,4 @@
-"""Convolution with one channel per group, and both of its adjoints: plane by plane.
-
-A plane is copied to scratch with zeros around it and taken flat: element q of the result is
-Σ_t w[t] plane[q + offset t], for all q at once, also between the rows, where nobody looks. So no
-row, however short, has an end, and any kernel is a table of offsets.
-
-With a stride, the plane is dealt into one plane for each residue of its coordinates, after which
-the steps are 1 again; in the adjoint zeros are put between the elements of g instead.
-"""
+"""Convolution with one channel per group, and both of its adjoints: line by line (`lines.py`)."""
 
 from __future__ import annotations
 
@@ -15,13 +7,14 @@ import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from funct.device import Code, Host, assemble, host
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.axes import three
-from funct.kernels.cpu.plane_loops import JOB, WEIGHT, text
-from funct.kernels.cpu.plane_plans import Geometry, planes_plan, weights_plan
+from funct.kernels.cpu.axes import Axis, adjoint_axis, axis
+from funct.kernels.cpu.line_weights import WEIGHTS, weights_text
+from funct.kernels.cpu.lines import PLANES, Ends, Pattern, planes_text
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
@@ -33,101 +26,196 @@ __all__ = ["convolution", "convolution_input", "convolution_weight"]
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
-_PLACES = [
-    JOB.place(name)
-    for name in (
-        "tasks", "units", "outputs", "terms", "shared", "inputs", "x", "w", "y", "scratch",
-    )
-]  # fmt: skip
-_WEIGHT_PLACES = [
-    WEIGHT.place(name)
-    for name in ("tasks", "outputs", "shared", "images", "inputs", "x", "g", "w", "scratch")
-]
+_HEIGHTS = range(8, 3, -1)
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """What is known of shapes.
+
+    entry: the machine code. job: all but addresses of arrays; places: where they go in it. shape:
+    of the result. room: so far vectors reach beyond a line. kept: elements of either end of x that
+    are copied. tables: what the job points to.
+    """
+
+    entry: Any
+    job: NDArray[np.int64]
+    places: list[int]
+    shape: Sizes
+    room: int
+    kept: int
+    tables: tuple[NDArray[Any], ...]
 
 
 @functools.lru_cache(512)
-def _geometry(size: Sizes, out: Sizes, kernel: Sizes, slide: Sliding) -> Geometry:
-    return Geometry(
-        three(size, 1), three(out, 1), three(kernel, 1), three(slide.stride, 1),
-        three(tuple([low for low, _ in slide.padding]), 0), three(slide.dilation, 1),
+def _planes(
+    dtype: np.dtype[Any], x: Sizes, w: Sizes, slide: Sliding, size: Sizes | None
+) -> Plan | None:
+    """The plan of a convolution of x, or of its adjoint to images of that size."""
+    groups = slide.groups
+    out = slide.size(x[2:], w[2:]) if size is None else size
+    if not _fits(x, w, x[1] if size is None else w[1] * groups, groups, out):
+        return None
+    if size is None:
+        outputs, terms, shared = w[0], 1, w[0] // groups
+    else:
+        outputs, terms, shared = groups, w[0] // groups, 1
+    units = x[0] * outputs
+    given = {
+        "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
+        "terms": terms, "shared": shared, "w": 0, "y": 0,
+    }  # fmt: skip
+    axes, kernel = _axes(x[2:], out, w[2:], slide, size is not None)
+    pattern = _pattern(dtype, axes, kernel, _ends(axes, _lanes(dtype)), terms > 1)
+    return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
+
+
+@functools.lru_cache(512)
+def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Sizes) -> Plan | None:
+    """The plan of the adjoint in w."""
+    outputs, groups = g[1], slide.groups
+    if not _fits(x, g, x[1], groups, size):
+        return None
+    given = {
+        "tasks": min(outputs, _TASKS * host().cores), "outputs": outputs,
+        "shared": outputs // groups, "images": x[0], "w": 0, "g": 0,
+    }  # fmt: skip
+    axes, kernel = _axes(x[2:], g[2:], size, slide, False)
+    pattern = _pattern(dtype, axes, kernel, "mask", False)
+    pattern = attrs.evolve(pattern, height=min(2, pattern.height))
+    return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given)
+
+
+def _fits(x: Sizes, other: Sizes, channels: int, groups: int, size: Sizes) -> bool:
+    """One channel of x per group, and something to compute."""
+    return channels == groups and len(size) <= 3 and min(*x, *other, *size) > 0
+
+
+def _axes(
+    size: Sizes, out: Sizes, kernel: Sizes, slide: Sliding, adjoint: bool
+) -> tuple[list[Axis], Sizes]:
+    """Three axes, the last ones in use, and the kernel's."""
+    lows = tuple([low for low, _ in slide.padding])
+    walk = adjoint_axis if adjoint else axis
+    values = (size, out, kernel, slide.stride, lows, slide.dilation)
+    given = [(n,) * (3 - len(v)) + tuple(v) for v, n in zip(values, (1, 1, 1, 1, 0, 1))]
+    return [walk(*a) for a in zip(*given)], given[2]
+
+
+def _lanes(dtype: np.dtype[Any]) -> int:
+    return host().vector_bytes // dtype.itemsize
+
+
+def _pattern(
+    dtype: np.dtype[Any], axes: list[Axis], kernel: Sizes, ends: Ends, several: bool
+) -> Pattern:
+    return Pattern(
+        _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
+        tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel,
+        _height([p.count for p in axes[1].phases]), ends, several,
     )  # fmt: skip
 
 
-def _fits(x: NDArray[Any], other: NDArray[Any], channels: int, groups: int, size: Sizes) -> bool:
-    """One channel of x per group, something to compute, and weights that are not half of it."""
-    return bool(
-        channels == groups and x.dtype == other.dtype and len(size) <= 3
-        and x.size and other.size and prod(size)
+def _height(counts: list[int]) -> int:
+    """So many lines that few are computed twice."""
+    least = min(counts)
+    return (
+        min(_HEIGHTS, key=lambda n: sum([-(-c // n) * n for c in counts])) if least > 8 else least
+    )
+
+
+def _ends(axes: list[Axis], lanes: int) -> Ends:
+    out, step = axes[2].out, axes[2].step
+    if out >= step * lanes and out % step == 0:
+        return "overlap"
+    dense = all(a.step == 1 for a in axes)
+    return "reach" if dense and lanes <= 2 * out < 2 * lanes else "mask"
+
+
+def _filled(
+    dtype: np.dtype[Any], pattern: Pattern, axes: list[Axis], x: Sizes, shape: Sizes,
+    given: dict[str, int],
+) -> Plan:  # fmt: skip
+    fields, name, arrays = (
+        (WEIGHTS, "weights", ("g", "w")) if "g" in given else (PLANES, "planes", ("w", "y"))
     )  # fmt: skip
+    a, lanes = axes[2], _lanes(dtype)
+    offsets = sorted({o for p in a.phases for _, o in p.taps})
+    first = np.arange(0, -(-a.out // a.step), lanes)
+    final = a.out // a.step - lanes
+    starts = np.minimum(first, final) if pattern.ends == "overlap" else first
+    pixels = starts[:, None, None] + np.arange(lanes)
+    read = pixels * a.stride + np.array(offsets)[:, None] - a.low  # (block, offset, lane)
+    inside = (read >= 0) & (read < a.size)
+    beyond = min(a.stride, 2) - 1  # every second element is taken of two vectors
+    whole = inside.all(axis=(1, 2)) & (read.max(axis=(1, 2), initial=0) + beyond < a.size)
+    whole &= (starts + lanes) * a.step <= a.out
+    inner = starts[whole] if offsets else starts[:0]
+    inside &= pixels * a.step < a.out
+    room = max(0, -int(read.min(initial=0)), int(read.max(initial=0)) + beyond + 1 - a.size)
+    masks = -inside.astype(f"i{dtype.itemsize}")
+    zeros = np.zeros(a.size + 2 * room, dtype)
+    plane, planes = prod(x[2:]), x[0] * x[1]
+    ends = min(-(-room // plane), planes)
+    job = fields.fill(
+        **given, **{f"{name}{k}": v for k, a in enumerate(axes)
+                    for name, v in (("size", a.size), ("out", a.out), ("low", a.low))},
+        inner_start=min(inner, default=1), inner_last=max(inner, default=0), inputs=x[1], x=0,
+        masks=address(masks), zeros=address(zeros[room:]), head=0, tail=0, end_planes=ends,
+        planes=planes,
+    )  # fmt: skip
+    kept = min(2 * ends, planes) * plane
+    places = [fields.place(name) for name in ("x", *arrays, "head", "tail")]
+    return Plan(_entry(pattern, name), job, places, shape, room, kept, (masks, zeros))
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution`."""
-    size = slide.size(x.shape[2:], w.shape[2:])
-    if not _fits(x, w, x.shape[1], slide.groups, size):
-        return NotImplemented
-    geo = _geometry(x.shape[2:], size, w.shape[2:], slide)
-    outputs = len(w)
-    return _run(x, w, geo, False, outputs, 1, outputs // slide.groups, size)
+    return _run(_planes(x.dtype, x.shape, w.shape, slide, None), x, w)
 
 
 def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_input`."""
-    groups = slide.groups
-    if not _fits(g, w, w.shape[1] * groups, groups, size):
-        return NotImplemented
-    geo = _geometry(g.shape[2:], size, w.shape[2:], slide)
-    return _run(g, w, geo, True, groups, len(w) // groups, 1, size)
-
-
-def _run(
-    x: NDArray[Any], w: NDArray[Any], geo: Geometry, inserted: bool, outputs: int, terms: int,
-    shared: int, size: Sizes,
-) -> NDArray[Any]:  # fmt: skip
-    made = planes_plan(geo, inserted, terms, host().vector_bytes // x.itemsize, x.itemsize)
-    x, w = np.ascontiguousarray(x), np.ascontiguousarray(w)
-    y = memory.fresh((len(x), outputs, *size), x.dtype)
-    units = len(x) * outputs
-    tasks = min(units, _TASKS * host().cores)
-    job = made.job.copy()
-    job[_PLACES] = (
-        tasks, units, outputs, terms, shared, x.shape[1], address(x), address(w), address(y),
-        memory.scratch(tasks * made.scratch_words * x.itemsize),
-    )  # fmt: skip
-    _entry(_ELEMENT[x.dtype.name], "planes")(address(job))
-    return y
+    return _run(_planes(g.dtype, g.shape, w.shape, slide, size), g, w)
 
 
 def convolution_weight(
     x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_weight`."""
-    groups = slide.groups
-    if not _fits(x, g, x.shape[1], groups, size):
+    return _run(_weights(x.dtype, x.shape, g.shape, slide, size), x, g)
+
+
+def _run(made: Plan | None, x: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    """The result, from x, which is read by lines, and w or g."""
+    if made is None or x.dtype != other.dtype:
         return NotImplemented
-    me = host()
-    geo = _geometry(x.shape[2:], g.shape[2:], size, slide)
-    made = weights_plan(geo, me.vector_bytes // x.itemsize, x.itemsize)
-    x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
-    outputs = g.shape[1]
-    w = memory.fresh((outputs, 1, *size), x.dtype)
-    tasks = min(outputs, _TASKS * me.cores)
-    job = made.job.copy()
-    job[_WEIGHT_PLACES] = (
-        tasks, outputs, outputs // groups, len(x), groups, address(x), address(g), address(w),
-        memory.scratch(tasks * made.scratch_words * x.itemsize),
-    )  # fmt: skip
-    _entry(_ELEMENT[x.dtype.name], "weights")(address(job))
-    return w
+    x, other = np.ascontiguousarray(x), np.ascontiguousarray(other)
+    y = memory.fresh(made.shape, x.dtype)
+    job, room, kept = made.job.copy(), made.room, made.kept
+    copies = np.empty(2 * kept + 3 * room, x.dtype)  # room before, between and behind
+    flat, behind = x.reshape(-1), 2 * room + 2 * kept
+    copies[room : room + kept] = flat[:kept]
+    copies[behind - kept : behind] = flat[flat.size - kept :]
+    here, size = address(copies), x.itemsize
+    job[made.places] = (
+        address(x),
+        address(other),
+        address(y),
+        here + room * size,
+        here + behind * size,
+    )
+    made.entry(address(job))
+    return y
 
 
 @functools.cache
-def _entry(element: str, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element, host()).address(name))
+def _entry(pattern: Pattern, name: str) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(pattern, name, host()).address(name))
 
 
 @functools.cache
-def _code(element: str, target: Host) -> Code:
-    return assemble(text(element, target))
+def _code(pattern: Pattern, name: str, target: Host) -> Code:
+    return assemble((planes_text if name == "planes" else weights_text)(pattern, target))

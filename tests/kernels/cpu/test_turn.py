@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from funct.device import Host, assemble, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
-from funct.kernels.cpu import bands, plane_loops, weight_gradient
+from funct.kernels.cpu import bands, line_weights, lines, weight_gradient
 from funct.kernels.cpu.turn import define_turn
 from funct.kernels.llvm import I64, PTR, Module
 from tests import guarded
@@ -59,12 +59,21 @@ def test_rows_become_columns(
     "text",
     [
         bands.text,
-        functools.partial(bands.text, reads_last=True, writes_last=True),
+        functools.partial(bands.text, last=True),
         weight_gradient.text,
-        plane_loops.text,
+        lambda element, target: lines.planes_text(_pattern(element), target),
+        lambda element, target: line_weights.weights_text(_pattern(element), target),
     ],
-    ids=["bands", "bands, channels last", "weights", "planes"],
+    ids=["bands", "bands, channels last", "weights", "lines", "weights by lines"],
 )
 def test_loops_are_made_for_other_processors_too(text: Any, element: str) -> None:
     """Made, not run."""
     assert machine_code.emit(text(element, ZEN4), ZEN4)[:4] == b"\x7fELF"
+
+
+def _pattern(element: str) -> lines.Pattern:
+    """Of a 3 × 3 kernel with strides."""
+    one, taps = ((0, 0),), ((0, 0), (1, 1), (2, 2))
+    return lines.Pattern(
+        element, ((one,), (taps,), (taps,)), (1, 1, 1), (1, 2, 2), (1, 3, 3), 4, "overlap", False
+    )
