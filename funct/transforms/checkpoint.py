@@ -1,8 +1,10 @@
 """checkpoint: a function whose intermediate values are computed again in the backward pass.
 
-The function is captured, with what it closes over as further operands. Its reverse rule keeps the
-operands and what the policy says; the rest of the forward pass is part of the pull. The pull is one
-node too, so under jit nobody mistakes the second computation for the first.
+Where a value is traced for derivatives alone, that is a call whose reverse rule runs the function
+again. Elsewhere, and where a policy keeps something or the function closes over what is traced, it
+is captured, with what it closes over as further operands: its reverse rule keeps the operands and
+what the policy says; the rest of the forward pass is part of the pull. The pull is one node too, so
+under jit nobody mistakes the second computation for the first.
 """
 
 from __future__ import annotations
@@ -16,15 +18,20 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
+from funct.core import Region, bind_region, top_level
 from funct.errors import ArgumentError
 from funct.graph import Graph, Interpreter
 from funct.ops.families import wrap
 from funct.transforms import bodies, checkpoint_policies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.checkpoint_policies import OFFLOAD, Policy
+from funct.transforms.forward import jvp
 from funct.transforms.packing import Packing, host_copy, put_away
-from funct.transforms.staged import Staged
+from funct.transforms.staged import Staged, plainly_transformed
 from funct.transforms.tape import Packed
+from funct.transforms.vjp import Zero, vjp
+from funct.transforms.vmap import BatchTracer
+from funct.transforms.watch import chain
 
 __all__ = ["Checkpoint", "as_node", "checkpoint", "checkpoint_name", "kept_small"]
 
@@ -62,16 +69,69 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
             out = fun(*args, **kwargs)
             if not any(_traced(x) for x in pytree.leaves(out)):
                 return out  # nobody looks: there is no backward pass
+        if keeps_nothing and _differentiated(leaves):
+            try:
+                return _as_call(fun, args, kwargs)
+            except _ClosureError:
+                pass
         return as_node("checkpoint", fun, args, kwargs, lambda graph: Checkpoint(graph, saveable))
 
-    run.__dict__[_KEEPS_NOTHING] = saveable is checkpoint_policies.nothing_saveable
+    keeps_nothing = saveable is checkpoint_policies.nothing_saveable
+    run.__dict__[_KEEPS_NOTHING] = keeps_nothing
     return run
+
+
+class _ClosureError(Exception):
+    """What is run closes over a traced value, whose derivative a call of arguments would lose."""
+
+
+def _closed(ins: Sequence[Any], outs: Sequence[Any]) -> Flat:
+    """Results that depend on no transform that the operands do not. Raises _ClosureError."""
+    if top_level(outs).serial > top_level(ins).serial:
+        raise _ClosureError
+    return tuple(outs)
+
+
+def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
+    """fun(*args, **kwargs) as a call that keeps its arguments; its pull runs fun itself again.
+
+    Raises _ClosureError.
+    """
+    flat, leaves, structure = _flattened(fun, args, kwargs)
+
+    def run(*xs: Any) -> Flat:
+        return _closed(xs, flat(*xs))
+
+    def push(xs: Flat, ts: Flat) -> tuple[Flat, Flat]:
+        outs, pushed = jvp(run, xs, ts)
+        _closed((*xs, *ts), (*outs, *pushed))
+        return outs, pushed
+
+    def forward(*xs: Any) -> tuple[Flat, Flat]:
+        return _closed(xs, bind_region(region, xs)), xs
+
+    def backward(xs: Flat, cts: Flat) -> Flat:
+        found = vjp(run, *xs)[1].adjoint(cts, once=True)
+        return tuple([None if isinstance(g, Zero) else g for g in found])
+
+    region = Region("checkpoint", run, push, forward, backward)
+    outs = bind_region(region, leaves)
+    return structure[0].unflatten(outs)
 
 
 def as_node(
     name: str, fun: Any, args: Any, kwargs: Any, make: Callable[[Graph], Checkpoint]
 ) -> Any:
     """fun(*args, **kwargs) as one node, with what fun closes over as further operands."""
+    flat, arrays, structure = _flattened(fun, args, kwargs)
+    graph, outer = bodies.trace(name, flat, arrays, fun)
+    return structure[0].unflatten(make(graph)(*arrays, *outer))
+
+
+def _flattened(fun: Any, args: Any, kwargs: Any) -> tuple[Callable[..., Any], list[Any], list[Any]]:
+    """fun of the arrays among the arguments, these, and a list that gets the structure of what it
+    gives when it runs.
+    """
     leaves, spec = pytree.flatten((args, kwargs))
     moving = [isinstance(x, Tensor | np.ndarray | np.generic) for x in leaves]
     structure: list[Any] = []
@@ -84,9 +144,7 @@ def as_node(
         structure[:] = [shape]
         return [asarray(o) for o in outs]
 
-    arrays = [asarray(x) for x in bodies.chosen(leaves, moving)]
-    graph, outer = bodies.trace(name, flat, arrays, fun)
-    return structure[0].unflatten(make(graph)(*arrays, *outer))
+    return flat, [asarray(x) for x in bodies.chosen(leaves, moving)], structure
 
 
 def kept_small(fun: Callable[..., Any]) -> bool:
@@ -101,6 +159,14 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 def _traced(x: Any) -> bool:
     return isinstance(x, Tensor) and x.level.transforms
+
+
+def _differentiated(leaves: Sequence[Any]) -> bool:
+    """Whether nothing but derivatives of arrays is taken."""
+    below = [v for x in leaves for v in chain(x)]
+    return not any(isinstance(v, BatchTracer) for v in below) and plainly_transformed(
+        [x for x in leaves if isinstance(x, Tensor)]
+    )
 
 
 class Checkpoint(Staged):

@@ -117,8 +117,9 @@ def saved_hooks(
     Args: pack: gets each array that a tape keeps, when it is kept, and gives anything. unpack: gets
     that back when the backward pass needs the array, and gives an array of that shape and dtype.
     Both see the arrays themselves however transforms are nested; inside `jit` they are traced, and
-    so they are in the derivative of what `jit` compiled. Of a function that is compiled outside of
-    this one, say `saved_hooks(…)(jit(grad(f)))`, ops are run one by one here.
+    so they are in the derivative of what `jit` compiled. Of `saved_hooks(…)(grad(jit(f)))` they see
+    what the compiled forward half keeps for the backward half. Of a function that is compiled
+    outside of this one, say `saved_hooks(…)(jit(grad(f)))`, ops are run one by one here.
     Raises: ShapeError: where unpack gives another shape or dtype.
     Example:
         >>> import funct as ft, funct.array as xp, numpy as np

@@ -201,3 +201,38 @@ def test_errors() -> None:
     """A policy is a function."""
     with pytest.raises(ArgumentError, match="policy must be a function"):
         ft.checkpoint(xp.sin, policy="dots")  # type: ignore[arg-type]
+
+
+def test_eager_code_is_run_again_not_captured() -> None:
+    """Once forward and once back, on values: Python may decide on them, and see their types."""
+    runs: list[str] = []
+
+    def block(x: Any, k: Any, *, scale: Any) -> Any:
+        runs.append(type(x).__name__)
+        y = xp.sin(x) * scale["by"] if xp.sum(x) > 0.0 else x
+        return {"y": y, "k": k + 1}
+
+    f = lambda x, s: xp.sum(ft.checkpoint(block)(x, xp.asarray(3), scale={"by": s})["y"])  # noqa: E731
+    plain = lambda x, s: xp.sum(xp.sin(x) * s)  # noqa: E731
+    s = xp.asarray(2.0)
+    laws.close(ft.grad(f, (0, 1))(X, s), ft.grad(plain, (0, 1))(X, s))
+    assert runs == ["Array", "ReverseTracer"]
+    laws.close(ft.grad(f)(-X, s), xp.ones_like(X))
+    laws.close(ft.jvp(f, (X, s), (X, s)), ft.jvp(plain, (X, s), (X, s)))
+    laws.close(ft.hvp(f, (X, s), (X, s)), ft.hvp(plain, (X, s), (X, s)))
+    laws.close(ft.jet(f, (X, s), ([X, X], [s, s])), ft.jet(plain, (X, s), ([X, X], [s, s])))
+
+
+@pytest.mark.parametrize("outer", [ft.grad, ft.jacfwd, lambda f: ft.vmap(ft.grad(f))])
+def test_what_a_block_closes_over_is_found_at_any_level(outer: Any) -> None:
+    """Through a derivative inside a derivative, where the block's arguments vary with neither."""
+
+    def make(wrap: Any) -> Any:
+        def f(w: Any) -> Any:
+            block = wrap(lambda x: xp.sum(xp.sin(x * w)))
+            return block(X) + xp.sum(ft.grad(lambda x: block(x * 2.0))(X)) + block(X * w)
+
+        return f
+
+    at = xp.asarray([0.3, 0.7]) if outer not in (ft.grad, ft.jacfwd) else xp.asarray(0.3)
+    laws.close(outer(make(ft.checkpoint))(at), outer(make(lambda f: f))(at))
