@@ -1,5 +1,7 @@
 """Graph to executable: NumPy calls with reused buffers, or fused loops in machine code."""
 
+from funct.compile.control import Choice as Choice
+from funct.compile.control import Repeat as Repeat
 from funct.compile.entry import Reuse as Reuse
 from funct.compile.entry import calls_of as calls_of
 from funct.compile.entry import serving as serving
@@ -15,11 +17,11 @@ from funct.compile.explain import why_not_fused as why_not_fused
 from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
-from funct.compile.repeat import loop as loop
-from funct.compile.repeat import worth_looping as worth_looping
+from funct.compile.repeat import Loop as Loop
+from funct.compile.worth import worth_looping as worth_looping
 
 __all__ = [
-    "MISS", "Plan", "Reuse", "Step", "build", "calls_of", "whole_of", "loop", "plan", "serving",
-    "show_assembly", "show_llvm", "show_loops", "source", "unwrapping", "why_not_fused",
-    "worth_looping",
+    "Choice", "Loop", "MISS", "Plan", "Repeat", "Reuse", "Step", "build", "calls_of", "plan",
+    "serving", "show_assembly", "show_llvm", "show_loops", "source", "unwrapping", "whole_of",
+    "why_not_fused", "worth_looping",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 
 from funct.array import Array
-from funct.compile.program import walker
+from funct.compile.walker import walker
 from funct.device import Code, assemble
 from funct.device.machine_code import offer
 from funct.graph import Var
@@ -518,6 +518,9 @@ free:
   br label %answer
 
 answer:
+  %stopped = icmp eq ptr %told, null
+  br i1 %stopped, label %undo, label %count.it
+count.it:
 {_word("calls", "%table", _CALLS)}
   %calls.next = add i64 %calls, 1
   store i64 %calls.next, ptr %calls.at
@@ -549,7 +552,7 @@ undo.buffer:
   br label %undo
 undo:
   %made.so.far = phi i64 [ %r, %result ], [ %r, %undo.buffer ], [ %results, %heap ],
-                         [ %results, %many ]
+                         [ %results, %many ], [ %results, %answer ]
   br label %drop
 drop:
   %m = phi i64 [ 0, %undo ], [ %m.next, %dropping ]

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from funct.compile.native import native, worth
+from funct.compile.native import native
 from funct.compile.plan import Plan, plan
 from funct.compile.sizes import at_sizes
 from funct.compile.stored import stored
 from funct.compile.text import MISS, call_text, guard_text, scope
+from funct.compile.worth import worth
 from funct.graph import (
     Call,
     Graph,

@@ -18,7 +18,7 @@ from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = ["Address", "Buffer", "Call", "Word", "copy", "lower"]
+__all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower"]
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -43,10 +43,25 @@ class Buffer:
 
 
 @attrs.frozen
+class Slot:
+    """A buffer that another one takes the place of from step to step of a loop.
+
+    of: the memory that holds addresses; index: which of them is this one's.
+    """
+
+    of: Buffer
+    index: int
+    size_bytes: int
+
+
+Root = Var | Buffer | Slot
+
+
+@attrs.frozen
 class Address:
     """Where a buffer stands in a call, moved by so many bytes."""
 
-    of: Var | Buffer
+    of: Root
     offset: int = 0
 
 
@@ -55,16 +70,19 @@ Word = int | Address
 
 @attrs.frozen(eq=False)
 class Call:
-    """One kernel with its frame. kernel: a Kernel, ("combine", how, element) or ("product", …).
+    """One kernel with its frame. kernel: a Kernel, or its kind and what else tells its code apart.
 
-    writes: the buffers that it fills. names: what the accesses are, for people.
+    writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
+    that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
     """
 
     kernel: Any
     words: tuple[Word, ...]
     tasks: int
-    writes: tuple[Var | Buffer, ...]
+    writes: tuple[Root, ...]
     names: dict[int, str] = attrs.field(factory=dict)
+    blocks: tuple[tuple[Call, ...], ...] = ()
+    slots: Buffer | None = None
 
 
 def lower(group: Group, fused: Fused) -> list[Call]:

@@ -6,21 +6,20 @@ no loops is called as before, between them. Arrays that only one program sees li
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
+from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.describe import describe
 from funct.compile.entry import Whole, note_whole
 from funct.compile.fuse import Fused, fuse
-from funct.compile.groups import Group, why_not
+from funct.compile.groups import Group
 from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call, lower
-from funct.compile.products import is_product, lower_product
-from funct.compile.program import Program, link
+from funct.compile.lower import Address, Call
+from funct.compile.program import Program, every_call, link
 from funct.compile.reuse import reusable
 from funct.compile.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
@@ -29,21 +28,7 @@ from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
 from funct.source import SITES
 
-__all__ = ["Native", "base_names", "native", "worth"]
-
-_WORTH = 1 << 14  # element-ops from which machine code is made for a graph
-
-
-def worth(graph: Graph) -> bool:
-    """Whether loops over the graph's elements would save more than they cost to make."""
-    work = 0
-    for e in graph.nodes:
-        if isinstance(e, Node) and e.name not in VIEWS and not why_not(e):
-            shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
-            work += max([math.prod(s) for s in shapes])
-            if work >= _WORTH:
-                return True
-    return False
+__all__ = ["Native", "base_names", "native"]
 
 
 @attrs.frozen(eq=False)
@@ -65,11 +50,18 @@ class Native:
                 rows, columns, block = c.words[:3]
                 head = f"# {rows} rows, {columns} columns, {c.tasks} tasks of {block}"
                 parts.append(f"{head}\n{describe(c.kernel, c.names)}")
-            elif c.kernel[0] == "product":
-                m, n, k = c.words[3:6]
-                parts.append(f"# product ({m}, {k}) @ ({k}, {n}) of BLAS, {c.tasks} tasks")
-            else:
-                parts.append(f"# partial results, combined by {c.kernel[1]}")
+                continue
+            match c.kernel:
+                case "product", *_:
+                    m, n, k = c.words[3:6]
+                    parts.append(f"# product ({m}, {k}) @ ({k}, {n}) of BLAS, {c.tasks} tasks")
+                case "combine", how, *_:
+                    parts.append(f"# partial results, combined by {how}")
+                case "repeat", *_:
+                    parts.append(f"# a loop over the next {_count(c.blocks)} kernels")
+                case _:
+                    sizes = " or ".join([str(_count([b])) for b in c.blocks])
+                    parts.append(f"# a branch: of the next kernels {sizes}")
         return "\n\n".join(parts)
 
 
@@ -107,9 +99,9 @@ class _Writer:
         k = 0
         while k < len(steps):
             step = steps[k]
-            if _is_native(step):
+            if is_lowered(step):
                 end = k
-                while end < len(steps) and _is_native(steps[end]):
+                while end < len(steps) and is_lowered(steps[end]):
                     end += 1
                 self._program(steps[k:end], needed[end])
                 k = end
@@ -136,12 +128,13 @@ class _Writer:
         run, whole = self.names["run"], self._whole()
         if whole is not None:
             note_whole(run, whole)
-        return Native(run, text, self.fused, tuple(self.calls), tuple(self.programs), whole)
+        calls = tuple(every_call(self.calls))
+        return Native(run, text, self.fused, calls, tuple(self.programs), whole)
 
     def _whole(self) -> Whole | None:
         """The function as one program, if it is nothing else."""
         graph, views = self.graph, self.fused.views
-        if len(self.programs) != 1 or not all(map(_is_native, self.fused.steps)) or self.checked:
+        if len(self.programs) != 1 or not all(map(is_lowered, self.fused.steps)) or self.checked:
             return None
         seen = [views[v] for v in graph.outputs]
         roots = [s.root for s in seen]
@@ -196,14 +189,13 @@ class _Writer:
         self.printed.add(v)
 
     def _program(self, steps: Sequence[Any], needed: set[Var]) -> None:
-        calls = [
-            c
-            for s in steps
-            for c in (lower if isinstance(s, Group) else lower_product)(s, self.fused)
-        ]
+        calls = [c for s in steps for c in lower_step(s, self.fused)]
+        for s in steps:
+            self.constants |= constants_of(s)
+        every = list(every_call(calls))
         self.calls += calls
-        read = dict.fromkeys([w.of for c in calls for w in c.words if isinstance(w, Address)])
-        made = dict.fromkeys([v for c in calls for v in c.writes])
+        read = dict.fromkeys([w.of for c in every for w in c.words if isinstance(w, Address)])
+        made = dict.fromkeys([v for c in every for v in c.writes])
         held = {v: x.ctypes.data for v, x in self.constants.items() if v in read}
         given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
         results = [v for v in made if isinstance(v, Var) and v in needed]
@@ -234,6 +226,10 @@ class _Writer:
         self._forget(needed)
 
 
+def _count(blocks: Sequence[Sequence[Call]]) -> int:
+    return sum([len(list(every_call(b))) for b in blocks])
+
+
 def base_names() -> dict[str, Any]:
     """What the names mean that every such function may use."""
     return scope(Graph((), (), (), ())) | {
@@ -244,10 +240,6 @@ def base_names() -> dict[str, Any]:
 
 def _type(v: Var) -> Any:
     return v.shape, v.dtype
-
-
-def _is_native(step: Any) -> bool:
-    return isinstance(step, Group) or is_product(step)
 
 
 def _dense(x: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from funct.compile.loops import Kernel, Load, Reduce
 from funct.compile.lower import Address, Call
+from funct.compile.program import every_call
 from funct.graph import Var
 
 __all__ = ["reusable"]
@@ -24,7 +25,7 @@ def reusable(
     first: dict[Any, int] = {}
     last: dict[Any, int] = {}
     for k, c in enumerate(calls):
-        for w in c.words:
+        for w in [w for inner in every_call([c]) for w in inner.words]:
             if isinstance(w, Address):
                 first.setdefault(w.of, k)
                 last[w.of] = k

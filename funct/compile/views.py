@@ -35,9 +35,14 @@ class View:
         return View(self.root, tuple(shape), (*[0] * lead, *strides), self.offset)
 
     @property
-    def is_dense(self) -> bool:
+    def is_run(self) -> bool:
         """Whether the elements lie one after the other, in order."""
-        return not self.offset and collapse(self.shape, self.strides) in ([], [(self.size, 1)])
+        return collapse(self.shape, self.strides) in ([], [(self.size, 1)])
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether they do, from the buffer's first element on."""
+        return not self.offset and self.is_run
 
     @property
     def size(self) -> int:

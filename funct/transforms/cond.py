@@ -15,6 +15,7 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
+from funct.compile import Choice
 from funct.core import ShapeDtype
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph import Graph
@@ -190,6 +191,10 @@ class Branch(Staged):
     def mapped(self, change: Callable[[Graph], Graph]) -> Branch:
         """The same choice among changed graphs."""
         return self.like([change(g) for g in self.graphs])
+
+    def form(self) -> Choice:
+        """A branch."""
+        return Choice(self.graphs)
 
     def run(self, index: Any, *buffers: Any) -> Flat:
         """One body."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from funct import ops
 from funct.array import zeros
-from funct.compile import loop, worth_looping
+from funct.compile import Loop, Repeat, worth_looping
 from funct.core import ShapeDtype, Size, size_values
 from funct.graph import Graph
 from funct.transforms import bodies
@@ -63,7 +63,7 @@ class Scan(Staged):
         n = len(xs[0]) if isinstance(self.steps, Size) else self.steps
         whole = self._whole() if worth_looping(self.body, n) else None
         if whole is not None:
-            return whole(held, carry, xs, n, self.reverse)
+            return whole(buffers, n)[0]
         step = self.compiled(self.body)
         outs = self.outs[self.carry :]
         if self.symbols:
@@ -77,9 +77,15 @@ class Scan(Staged):
                 y[k] = v
         return (*carry, *ys)
 
-    def _whole(self) -> Any:
+    def form(self) -> Repeat:
+        """A loop of a known number of steps."""
+        steps = self.steps if isinstance(self.steps, int) else None
+        return Repeat(self.body, self.constants, self.carry, steps, back=self.reverse)
+
+    def _whole(self) -> Loop | None:
         """The loop as one program, if its body can be that."""
-        return self.once("whole", lambda: loop(self.body, self.constants, self.carry))
+        made = self.native()
+        return None if made is None else self.once("whole", lambda: Loop(made))
 
     def parts(self, values: Sequence[Any]) -> tuple[Flat, Flat, Flat]:
         """Operands (or what belongs to them) as constants, carry, xs."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from funct.array import Tensor, asarray
-from funct.compile import build
+from funct.compile import Choice, Repeat, build
 from funct.core import INEXACT, Absent, Level, Region, Size, bind, join, top_level
 from funct.core.level import escaped
 from funct.errors import FunctError
@@ -86,6 +86,19 @@ class Staged:
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The results for a batch, which is on axis 0 of the flagged values and of all results."""
         raise NotImplementedError
+
+    def form(self) -> Repeat | Choice | None:
+        """What it is to the compiler; None: calls of its bodies, as Python says."""
+        return None
+
+    def native(self) -> Any:
+        """Its blocks in a program; None if it cannot be part of one."""
+
+        def make() -> tuple[Any]:
+            form = self.form()
+            return (None if form is None else form.made(),)
+
+        return self.once("native", make)[0]
 
     def __call__(self, *args: Any) -> Flat:
         """On arrays or tracers of any levels."""

@@ -19,13 +19,14 @@ import attrs
 import numpy as np
 
 from funct import ops
+from funct.compile import Loop, Repeat
 from funct.core import ShapeDtype
 from funct.graph import Graph
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.staged import Staged
 from funct.transforms.sweep import Sweep, pulling
-from funct.transforms.trail import run_sweeps
+from funct.transforms.trail import Stepwise, Stretches, Whole, run_sweeps
 
 __all__ = ["Sweeps"]
 
@@ -62,17 +63,37 @@ class Sweeps(Staged):
             at += s.state
         return out
 
+    def form(self) -> Repeat | None:
+        """A loop that ends by itself; None where later sweeps need what its steps leave."""
+        return self._repeat(0) if len(self.sweeps) == 1 else None
+
+    def _repeat(self, k: int) -> Repeat:
+        sweep = self.sweeps[k]
+        test = None if k else self.test
+        return Repeat(sweep.body, self.constants, sweep.state, test=test, back=sweep.back)
+
     def run(self, *buffers: Any) -> Flat:
         """The sweeps, one after the other."""
         held = buffers[: self.constants]
-        test = self.compiled(self.test)
-        steps = [partial(self.compiled(s.body), *held) for s in self.sweeps]
-        return run_sweeps(
-            lambda state: test(*held, *state)[0],
-            steps,
-            [s.back for s in self.sweeps],
-            self.states(buffers[self.constants :]),
-        )
+        back = [s.back for s in self.sweeps]
+        loops = self.once("programs", self._programs)
+        sweeps: Stretches
+        if loops:
+            sweeps = Whole(held, loops[0], loops[1:], back)
+        else:
+            test = self.compiled(self.test)
+            steps = [partial(self.compiled(s.body), *held) for s in self.sweeps]
+            sweeps = Stepwise(lambda state: test(*held, *state)[0], steps, back)
+        return run_sweeps(sweeps, self.states(buffers[self.constants :]))
+
+    def _programs(self) -> list[Loop]:
+        """The first sweep without what it leaves, and each sweep; nothing if one is no program."""
+        first = self._repeat(0)
+        body = attrs.evolve(first.body, outputs=first.body.outputs[: first.carry])
+        each = range(len(self.sweeps)) if len(self.sweeps) > 1 else ()
+        made = [f.made() for f in (attrs.evolve(first, body=body), *map(self._repeat, each))]
+        found = [Loop(m) for m in made if m is not None]
+        return found if len(found) == len(made) else []
 
     def steady(self, flags: Flags, *, derivative: bool) -> tuple[list[Flags], list[Flags]]:
         """Per sweep, flags of its body's inputs and outputs that hold at every step."""

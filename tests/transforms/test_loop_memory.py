@@ -10,7 +10,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.graph import Control, Node
-from funct.transforms.trail import run_sweeps
+from funct.transforms.trail import Stepwise, run_sweeps
 
 SIZE = 1 << 13  # elements of a carry
 
@@ -87,7 +87,8 @@ def test_sweeps_see_what_earlier_ones_left(back: tuple[bool, ...], steps: int) -
         return run
 
     firsts = [(steps - 1,) if b else (0,) for b in back]
-    ends = run_sweeps(lambda s: s[0] < steps, [step(k) for k in range(len(back))], back, firsts)
+    sweeps = Stepwise(lambda s: s[0] < steps, [step(k) for k in range(len(back))], back)
+    ends = run_sweeps(sweeps, firsts)
     assert ends == tuple([-1 if b else steps for b in back])
     assert all(n <= steps * (len(back) - k) for k, n in enumerate(runs))
 

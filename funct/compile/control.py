@@ -1,0 +1,300 @@
+"""Loops and branches inside of programs: their bodies as blocks of calls.
+
+A body is a block only if all of it is loops over elements, products and control flow of this kind;
+otherwise the node that has it is a step of its own, and Python goes through its steps.
+
+A small body has the bits of eager execution: what our loops give only up to the last places is
+computed by NumPy's own (`numpy_loops.py`). Which bodies are small follows from shapes.
+
+Bodies are lowered once. Each use of one gives its inputs and outputs other places: constants are
+read where they stand, the carry moves between two buffers, a row of an array is an address that
+moves on. The test of a `while` is computed with the step before it, in the same loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.fuse import Fused, fuse
+from funct.compile.groups import Group
+from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower
+from funct.compile.numpy_loops import is_numpy_loop, lower_numpy_loop
+from funct.compile.products import is_product, lower_product
+from funct.compile.scalars import ELEMENTS
+from funct.compile.simplify import simplify
+from funct.compile.views import View
+from funct.compile.worth import worth
+from funct.graph import Control, Graph, Node, Var, eliminate_dead, inline_calls, share_common
+
+__all__ = ["Body", "Choice", "Repeat", "constants_of", "is_lowered", "lower_step", "repeat_call"]
+
+
+@attrs.frozen(eq=False)
+class Repeat:
+    """A loop. body: (*constants, *carry, *x) -> (*carry, *y), at most `steps` times.
+
+    test: (*constants, *carry) -> whether to go on; None: always. back: the rows of xs and ys are
+    gone through from the last to the first.
+    """
+
+    body: Graph
+    constants: int
+    carry: int
+    steps: int | None = None
+    test: Graph | None = None
+    back: bool = False
+
+    def made(self) -> _Repeated | None:
+        """Its blocks; None if it has none."""
+        body = _plain(self.body)
+        if self.test is None:
+            found = Body.of(body)
+            return None if found is None else _Repeated(self, found, None)
+        test = _plain(self.test)
+        asks = Body.of(test)
+        found = Body.of(_with_test(body, test, self.constants, self.carry))
+        return None if found is None or asks is None else _Repeated(self, found, asks)
+
+
+@attrs.frozen(eq=False)
+class Choice:
+    """One of several graphs; the first operand says which. A single graph has no such operand."""
+
+    graphs: tuple[Graph, ...]
+
+    def made(self) -> _Chosen | None:
+        """Its blocks; None if one of the graphs is none."""
+        found = [Body.of(_plain(g)) for g in self.graphs]
+        blocks = [b for b in found if b is not None]
+        return _Chosen(tuple(blocks)) if len(blocks) == len(found) else None
+
+
+def _plain(graph: Graph) -> Graph:
+    return eliminate_dead(share_common(inline_calls(graph)), guards=False)
+
+
+def _with_test(body: Graph, test: Graph, constants: int, carry: int) -> Graph:
+    """The body, which gives after all else what the test says of the state that it gives."""
+    given = (*body.inputs[:constants], *body.outputs[:carry])
+    new: dict[Any, Var] = dict(zip(test.inputs, given, strict=True))
+    nodes = list(body.nodes)
+    for e in test.nodes:
+        assert isinstance(e, Node), "a test without calls and guards"
+        results = tuple([Var(v.name, v.shape, v.dtype) for v in e.results])
+        operands = tuple([new.get(a, a) for a in e.operands])
+        nodes.append(attrs.evolve(e, operands=operands, results=results))
+        new |= dict(zip(e.results, results, strict=True))
+    goes_on = new.get(test.outputs[0], test.outputs[0])
+    return share_common(
+        attrs.evolve(
+            body, constants=(*body.constants, *test.constants), nodes=tuple(nodes),
+            outputs=(*body.outputs, goes_on),
+        )
+    )  # fmt: skip
+
+
+@attrs.frozen(eq=False)
+class Body:
+    """A graph as calls. results: for each output a buffer of its own."""
+
+    inputs: tuple[Var, ...]
+    calls: tuple[Call, ...]
+    results: tuple[Root, ...]
+    constants: dict[Var, Any]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Body | None:
+        """The body of a graph without calls; None if it is not one block."""
+        if graph.symbols:
+            return None
+        if any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes):
+            return None
+        simple, checks = simplify(graph)
+        ends = (*simple.inputs, *simple.outputs)
+        if checks or any(v.dtype not in ELEMENTS for v in ends):
+            return None
+        if any(0 in v.shape for v in simple.outputs):
+            return None
+        fused = fuse(simple, exact=not worth(simple))
+        calls: list[Call] = []
+        for s in fused.steps:
+            if is_lowered(s):
+                calls += lower_step(s, fused)
+            elif is_numpy_loop(s):
+                calls += lower_numpy_loop(s, fused)  # type: ignore[arg-type]
+            else:
+                return None
+        results = _apart(simple.outputs, calls, fused)
+        constants = {v: np.ascontiguousarray(x.data) for v, x in simple.constants}
+        for s in fused.steps:
+            constants |= constants_of(s)
+        return cls(tuple(simple.inputs), tuple(calls), tuple(results), constants)
+
+    def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:
+        """The calls, which read and write at these places."""
+        places: dict[Any, Address] = dict(zip(self.inputs, inputs, strict=True))
+        places |= dict(zip(self.results, results, strict=True))
+        return tuple([_moved(c, places) for c in self.calls])
+
+
+def _apart(outputs: Sequence[Var], calls: list[Call], fused: Fused) -> list[Root]:
+    """The buffers that hold the outputs, each of its own: what else would share is copied."""
+    made = {v for c in calls for v in c.writes}
+    taken: set[Any] = set()
+    found: list[Root] = []
+    for v in outputs:
+        view = fused.views[v]
+        if view.root not in made or view.root in taken or not view.is_dense:
+            added, view = copy(view, fused)
+            calls += added
+        taken.add(view.root)
+        found.append(view.root)
+    return found
+
+
+def _moved(c: Call, places: Mapping[Any, Address]) -> Call:
+    words: list[Word] = []
+    for w in c.words:
+        if isinstance(w, Address) and w.of in places:
+            to = places[w.of]
+            w = Address(to.of, to.offset + w.offset)
+        words.append(w)
+    writes = [places[v].of if v in places else v for v in c.writes]
+    blocks = [tuple([_moved(inner, places) for inner in b]) for b in c.blocks]
+    return attrs.evolve(c, words=tuple(words), writes=tuple(writes), blocks=tuple(blocks))
+
+
+# Control flow
+
+
+@attrs.frozen(eq=False)
+class _Repeated:
+    """The blocks of a loop."""
+
+    form: Repeat
+    body: Body
+    test: Body | None
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether nothing known here ends it: its steps are counted when it is called."""
+        return self.form.steps is None and self.test is None
+
+    @property
+    def constants(self) -> dict[Var, Any]:
+        return self.body.constants | (self.test.constants if self.test is not None else {})
+
+    def calls(self, operands: Sequence[Address], results: Sequence[Var]) -> list[Call]:
+        """The loop as one call."""
+        return [repeat_call(self, operands, [Address(v) for v in results])]
+
+
+@attrs.frozen(eq=False)
+class _Chosen:
+    """The blocks of a branch."""
+
+    bodies: tuple[Body, ...]
+
+    @property
+    def constants(self) -> dict[Var, Any]:
+        return {v: x for b in self.bodies for v, x in b.constants.items()}
+
+    def calls(self, operands: Sequence[Address], results: Sequence[Var]) -> list[Call]:
+        """The branch as one call, or the calls of the only body."""
+        to = [Address(v) for v in results]
+        if len(self.bodies) == 1:
+            return list(self.bodies[0].at(operands, to))
+        blocks = tuple([b.at(operands[1:], to) for b in self.bodies])
+        index = operands[0]
+        assert isinstance(index.of, Var | Buffer)
+        kernel = ("choose", ELEMENTS[index.of.dtype], len(blocks))
+        return [Call(kernel, (index,), 1, tuple(results), blocks=blocks)]
+
+
+def repeat_call(
+    made: _Repeated, operands: Sequence[Address], results: Sequence[Address],
+    limit: Address | None = None, count: Address | None = None,
+) -> Call:  # fmt: skip
+    """A loop as one call: at most `limit` steps if that is given; how many they were in `count`."""
+    form, body = made.form, made.body
+    n, c = form.carry, form.constants
+    held, first = operands[:c], operands[c : c + n]
+    given = body.inputs[c + n :]
+    rows = [*given, *body.results[n : len(results)]]
+    slots = Buffer(2 * n + len(rows), np.dtype(np.int64))
+    sizes = [_bytes(v) for v in (*body.inputs[c : c + n], *rows)]
+
+    def slot(index: int, size: int) -> Address:
+        return Address(Slot(slots, index, size))
+
+    read = [slot(2 * k, sizes[k]) for k in range(n)]
+    write = [slot(2 * k + 1, sizes[k]) for k in range(n)]
+    moving = [slot(2 * n + k, size) for k, size in enumerate(sizes[n:])]
+    go = Address(Buffer(1, np.dtype(bool)))
+    xs, ys = moving[: len(given)], moving[len(given) :]
+    asks = made.test is not None
+    test = made.test.at([*held, *read], [go]) if made.test is not None else ()
+    step = body.at([*held, *read, *xs], [*write, *ys, *([go] if asks else [])])
+    words: list[Word] = [
+        form.steps if form.steps is not None else (1 << 63) - 1, limit or 0, go if asks else 0,
+        int(form.back), count or 0, n, len(rows), Address(slots),
+    ]  # fmt: skip
+    for k in range(n):
+        other = Buffer(sizes[k], np.dtype(np.uint8))
+        words += [first[k], results[k], Address(other), sizes[k]]
+    for place, size in zip((*operands[c + n :], *results[n:]), sizes[n:], strict=True):
+        words += [place, size]
+    writes = tuple([a.of for a in results])
+    return Call(("repeat",), tuple(words), 1, writes, blocks=(test, step), slots=slots)
+
+
+def _bytes(of: Root) -> int:
+    if isinstance(of, Var):
+        return int(np.prod(of.shape, dtype=np.int64)) * of.dtype.itemsize
+    return of.size_bytes
+
+
+# Steps of a graph
+
+
+def _made(step: Any) -> Any:
+    """The blocks of a step that is control flow; None if it is none, or has none."""
+    if not isinstance(step, Node) or not isinstance(step.primitive, Control):
+        return None
+    if any(0 in v.shape for v in step.results):
+        return None
+    made = step.primitive.kind.native()
+    return None if isinstance(made, _Repeated) and made.is_endless else made
+
+
+def is_lowered(step: Any) -> bool:
+    """Whether a step can be part of a program."""
+    return isinstance(step, Group) or is_product(step) or _made(step) is not None
+
+
+def lower_step(step: Any, fused: Fused) -> list[Call]:
+    """The calls of a step that can be part of a program."""
+    if isinstance(step, Group):
+        return lower(step, fused)
+    made = _made(step)
+    if made is None:
+        return lower_product(step, fused)
+    calls: list[Call] = []
+    operands: list[Address] = []
+    for v in step.operands:
+        view: View = fused.views[v]
+        if not view.is_run:
+            added, view = copy(view, fused)
+            calls += added
+        operands.append(Address(view.root, view.offset * v.dtype.itemsize))
+    return [*calls, *made.calls(operands, step.results)]
+
+
+def constants_of(step: Any) -> dict[Var, Any]:
+    """The arrays whose addresses a step's calls hold."""
+    made = _made(step)
+    return {} if made is None else made.constants

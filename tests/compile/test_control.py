@@ -1,0 +1,256 @@
+"""Loops and branches as parts of programs: eager's bits, and no Python between their steps."""
+
+import signal
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.compile.numpy_loops import _UFUNCS, is_numpy_loop
+from funct.graph import Node
+from funct.transforms.staged import Staged
+from tests import laws
+
+X = xp.asarray([0.3, -0.7, 1.2])
+W = xp.asarray(np.linspace(-0.4, 0.5, 9).reshape(3, 3))
+
+
+def newton(x: Any) -> Any:
+    """Until no lane moves."""
+    step = lambda x: x - (x * xp.cos(x) - x * x + 1) / (xp.cos(x) - x * xp.sin(x) - 2 * x)  # noqa: E731
+    far = lambda x: xp.any(xp.abs(x * xp.cos(x) - x * x + 1) > 1e-9)  # noqa: E731
+    return ft.while_loop(far, step, xp.abs(x) + 0.5)
+
+
+def swapped(x: Any) -> Any:
+    """Carries that change places, stay, or are one value twice; some steps and none."""
+
+    def body(s: Any) -> Any:
+        a, b, c, _, i = s
+        return b, a + 0.5, c, b, i + 1
+
+    first = ft.while_loop(lambda s: s[4] < 7, body, (x, x * 2.0, x - 1.0, x, 0))
+    none = ft.while_loop(lambda s: s[4] < 0, body, (x, x * 2.0, x - 1.0, x, 0))
+    return first, none
+
+
+def carried_matrices(x: Any) -> Any:
+    """Products in the body, of what is carried and what is not."""
+
+    def body(s: Any) -> Any:
+        m, h, i = s
+        return m @ W * 0.5 + 0.1, xp.tanh(h @ m.mT) + x, i + 1
+
+    return ft.while_loop(lambda s: s[2] < 9, body, (W + 0.2, xp.stack([x, -x]), 0))
+
+
+def chosen(x: Any) -> Any:
+    """Branches in a loop of known length, forwards and backwards."""
+
+    def step(c: Any, v: Any) -> Any:
+        c = ft.cond(xp.sum(c) > 1.0, lambda c: xp.exp(-c) * v, lambda c: c + 0.4, c)
+        k = xp.astype(xp.abs(v) * 4.0, xp.int32)
+        c = ft.switch(k, [lambda c: c, xp.sin, lambda c: c * c], c)
+        return c, c[0]
+
+    xs = xp.linspace(-1.0, 1.0, 300)
+    return ft.scan(step, x, xs), ft.scan(step, x, xs, reverse=True)
+
+
+def nested(x: Any) -> Any:
+    """A while in a scan in a while, which reads what the outer ones carry."""
+
+    def outer(s: Any) -> Any:
+        a, i = s
+
+        def middle(c: Any, v: Any) -> Any:
+            halved = ft.while_loop(lambda z: xp.max(xp.abs(z)) > 0.9, lambda z: z * 0.5 - 0.01, c)
+            return halved + v * a + xp.astype(i, xp.float64) * 0.1, halved
+
+        c, ys = ft.scan(middle, a, xp.stack([a, a * 0.5, -a, a + 0.3]))
+        return c + xp.sum(ys, axis=0), i + 1
+
+    return ft.while_loop(lambda s: s[1] < 6, outer, (x, 0))
+
+
+def counted(x: Any) -> Any:
+    """fori_loop with bounds that are values, and known ones."""
+    n = xp.astype(xp.abs(xp.sum(x)) * 9.0, xp.int64)
+    known = ft.fori_loop(0, 700, lambda i, c: c * 0.99 + xp.astype(i, xp.float64) * x, x)
+    return ft.fori_loop(2, n, lambda i, c: xp.sin(c) * x + i, x), known
+
+
+def generated(x: Any) -> Any:
+    """Integers, flags and several dtypes are carried."""
+
+    def body(s: Any) -> Any:
+        k, odd, y = s
+        k = k ^ (k << 13)
+        k = k ^ (k >> 7)
+        return k, odd | (k < 0), y + xp.astype(k & 7, xp.float32)
+
+    start = (xp.asarray(88172645463325252), xp.asarray(False), xp.astype(x, xp.float32))
+    return ft.while_loop(lambda s: (s[0] & 1023) != 5, body, start)
+
+
+LOOPS = [newton, swapped, carried_matrices, chosen, nested, counted, generated]
+named = pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__)
+
+
+@pytest.fixture
+def native_only(monkeypatch: Any) -> None:
+    """Python compiles no body, and so takes no step."""
+
+    def fail(self: Any, graph: Any) -> Any:
+        raise AssertionError(f"{self.name} goes through its steps in Python")
+
+    monkeypatch.setattr(Staged, "compiled", fail)
+
+
+@named
+@pytest.mark.usefixtures("native_only")
+def test_bits_are_those_of_eager_execution(loop: Any) -> None:
+    """Functions and sums too, since small bodies call NumPy's own loops."""
+    expected = loop(X)
+    f = ft.jit(loop)
+    laws.same(f(X), expected)
+    laws.same(f(X), expected)
+
+
+def _total(tree: Any) -> Any:
+    return sum([xp.sum(v * v) for v in ft.tree.leaves(tree) if v.dtype.kind == "f"])
+
+
+@pytest.mark.parametrize("loop", [newton, swapped, carried_matrices, chosen, nested, counted],
+                         ids=lambda f: f.__name__)  # fmt: skip
+def test_derivatives_and_batches(loop: Any) -> None:
+    """Reverse mode, forward mode and lanes whose tests and choices differ."""
+    f = lambda x: _total(loop(x))  # noqa: E731
+    laws.close(ft.jit(ft.grad(f))(X), ft.grad(f)(X), 1e-9, 1e-9)
+    laws.close(ft.jit(ft.jacfwd(f))(X), ft.grad(f)(X), 1e-8, 1e-8)
+    lanes = xp.stack([X, X * 0.5, X + 0.4])
+    expected = [loop(lanes[k]) for k in range(3)]
+    found = ft.jit(ft.vmap(loop))(lanes)
+    laws.close(found, ft.tree.map(lambda *xs: xp.stack(xs), *expected), 1e-12, 1e-12)
+
+
+@pytest.mark.usefixtures("native_only")
+def test_a_long_loop_is_reversed_without_python_steps() -> None:
+    """Its trail is made of stretches that are programs."""
+
+    def looped(x: Any) -> Any:
+        body = lambda s: (s[0] + 0.01 * xp.sin(s[0] * x), s[1] + 1)  # noqa: E731
+        return ft.while_loop(lambda s: s[1] < 1000, body, (x, 0))[0]
+
+    def scanned(x: Any) -> Any:
+        body = lambda c, _: (c + 0.01 * xp.sin(c * x), None)  # noqa: E731
+        return ft.scan(body, x, None, length=1000)[0]
+
+    x = xp.asarray(0.7)
+    expected = float(ft.jit(ft.grad(scanned))(x))
+    np.testing.assert_allclose(float(ft.jit(ft.grad(looped))(x)), expected, rtol=1e-12)
+    second = ft.jit(ft.grad(ft.grad(looped)))(x)
+    np.testing.assert_allclose(float(second), float(ft.jit(ft.grad(ft.grad(scanned)))(x)), 1e-9)
+
+
+def test_loops_are_part_of_the_program_around_them() -> None:
+    """In a graph that is machine code a loop is a call among others."""
+    x = xp.asarray(np.random.default_rng(0).normal(size=(200, 300)))
+
+    def f(x: Any) -> Any:
+        y = xp.exp(x * 0.1) + 1.0
+        z = ft.while_loop(lambda z: xp.max(z) > 1.0, lambda z: z * 0.5, y)
+        return ft.cond(xp.sum(z) > 0.0, lambda z: z - 1.0, lambda z: z + 1.0, z) * 2.0
+
+    from funct.compile.native import native
+
+    made = native(ft.make_graph(f)(x))
+    assert len(made.programs) == 1
+    np.testing.assert_allclose(made.run(x.data)[0], np.asarray(f(x)), rtol=1e-14)
+
+
+def test_symbolic_lengths() -> None:
+    """One loop, captured once, for arrays of any length."""
+    f = ft.jit(lambda x: ft.scan(lambda c, v: (c * 0.5 + v, c), xp.zeros(2), x))
+    for n in (400, 500, 600, 1100):
+        x = xp.asarray(np.random.default_rng(n).normal(size=(n, 2)))
+        expected = ft.scan(lambda c, v: (c * 0.5 + v, c), xp.zeros(2), x)
+        laws.same(f(x), expected)
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or threading.current_thread() is not threading.main_thread(),
+    reason="interrupts by a timer of POSIX, in the main thread",
+)
+def test_endless_loops_can_be_interrupted() -> None:
+    """A signal's handler is heard, and the next call works."""
+    f = ft.jit(lambda x, n: ft.while_loop(lambda s: s[1] < n, lambda s: (s[0], s[1] + 1), (x, 0)))
+    few, endless = xp.asarray(3), xp.asarray(1 << 62)
+    assert int(f(X, few)[1]) == 3
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            f(X, endless)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert int(f(X, few)[1]) == 3
+
+
+@pytest.mark.parametrize("name", sorted(set(_UFUNCS) - {"reduce_sum"}))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.usefixtures("native_only")
+def test_functions_by_numpys_loops(name: str, dtype: str) -> None:
+    """One element, few, views and broadcasts: eager's bits."""
+    two = name in ("atan2", "hypot", "logaddexp", "pow")
+    fun = getattr(xp, name)
+
+    def step(x: Any) -> Any:
+        y = xp.abs(x) + (1.5 if name == "acosh" else 0.25)
+        y = y * 0.5 if name in ("acos", "asin", "atanh") else y
+        return fun(y, y[:1] + 0.5) if two else fun(y[::-1])
+
+    def f(x: Any) -> Any:
+        body = lambda s: (step(s[0] * 0.9 + 0.01) * 0.1, s[1] + 1)  # noqa: E731
+        return ft.while_loop(lambda s: s[1] < 3, body, (x, 0))[0]
+
+    for n in (1, 2, 7, 40):
+        x = xp.asarray(np.linspace(-0.9, 0.9, n).astype(dtype))
+        laws.same(ft.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("shape", [(5,), (300,), (4, 9), (3, 200), (2, 3, 130)])
+@pytest.mark.usefixtures("native_only")
+def test_sums_by_numpys_loops(shape: tuple[int, ...]) -> None:
+    """Sums of rows and of everything have the order that NumPy gives them."""
+
+    def f(x: Any) -> Any:
+        def body(s: Any) -> Any:
+            x, i = s
+            rows = xp.sum(x * 1.01, axis=-1, keepdims=True)
+            return x * 0.5 + rows * 1e-3 + xp.sum(x) * 1e-4 - xp.mean(xp.square(x)), i + 1
+
+        return ft.while_loop(lambda s: s[1] < 3, body, (x, 0))[0]
+
+    for dtype in ("float32", "float64"):
+        x = xp.asarray(np.random.default_rng(0).normal(size=shape).astype(dtype))
+        laws.same(ft.jit(f)(x), f(x))
+
+
+def test_numpys_loops_are_found() -> None:
+    """Each function has a loop that does what it says."""
+    for name in _UFUNCS:
+        if name == "reduce_sum":
+            continue
+        two = name in ("atan2", "hypot", "logaddexp", "pow")
+        given = (xp.ones(3), xp.ones(3))[: 1 + two]
+        graph = ft.make_graph(getattr(xp, name))(*given)
+        assert any(is_numpy_loop(e) for e in graph.nodes if isinstance(e, Node)), name
