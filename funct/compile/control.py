@@ -22,6 +22,7 @@ import numpy as np
 from funct.compile.fuse import Fused, fuse
 from funct.compile.groups import Group
 from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower
+from funct.compile.moves import is_move, lower_move
 from funct.compile.numpy_loops import is_numpy_loop, lower_numpy_loop
 from funct.compile.products import is_product, lower_product
 from funct.compile.scalars import ELEMENTS
@@ -273,7 +274,8 @@ def _made(step: Any) -> Any:
 
 def is_lowered(step: Any) -> bool:
     """Whether a step can be part of a program."""
-    return isinstance(step, Group) or is_product(step) or _made(step) is not None
+    known = isinstance(step, Group) or is_product(step) or is_move(step)
+    return known or _made(step) is not None
 
 
 def lower_step(step: Any, fused: Fused) -> list[Call]:
@@ -282,7 +284,7 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
         return lower(step, fused)
     made = _made(step)
     if made is None:
-        return lower_product(step, fused)
+        return lower_move(step, fused) if is_move(step) else lower_product(step, fused)
     calls: list[Call] = []
     operands: list[Address] = []
     for v in step.operands:

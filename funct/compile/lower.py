@@ -90,8 +90,9 @@ def lower(group: Group, fused: Fused) -> list[Call]:
     return _Lowering(group, fused).run()
 
 
-def copy(view: View, fused: Fused) -> tuple[list[Call], View]:
-    """Calls that fill a dense buffer with what a view sees, and the view of that."""
+def copy(view: View, fused: Fused, into: View | None = None) -> tuple[list[Call], View]:
+    """Calls that fill a dense buffer, or what another view sees, with what a view sees; that view.
+    """
     root = Var(f"{view.root.name}_copy", view.shape, view.root.dtype)
     seen = Var(view.root.name, view.shape, view.root.dtype)
     look = lookup("stop_gradient")
@@ -99,10 +100,10 @@ def copy(view: View, fused: Fused) -> tuple[list[Call], View]:
     node = Node(look, (seen,), (), (root,))
     group = Group(view.size)
     group.take(node)
-    inner = attrs.evolve(
-        fused, views={seen: view}, kept=frozenset([root]), copies=frozenset([node])
-    )
-    return _Lowering(group, inner).run(), dense(root)
+    to = into or dense(root)
+    views = {seen: view, root: to}
+    inner = attrs.evolve(fused, views=views, kept=frozenset([root]), copies=frozenset([node]))
+    return _Lowering(group, inner).run(), to
 
 
 @attrs.frozen
@@ -145,6 +146,11 @@ class _Lowering:
                 continue
             flat = False
             columns = math.gcd(columns, runs[-1][0])
+        for e in g.nodes:
+            view = self.fused.views[e.results[0]]
+            if e.results[0] in self.fused.kept and not view.is_run:
+                runs = collapse(view.shape, view.strides)
+                flat, columns = False, math.gcd(columns, runs[-1][0]) if runs[-1][1] == 1 else 1
         return flat, columns
 
     def _views(self) -> list[View]:
@@ -296,8 +302,8 @@ class _Lowering:
             n = self._copied(n, kind)
         if any(v == n for v, _ in self.stores):
             n = self._copied(n, kind, len(self.stores))
-        walked = self._walk(dense(out), full)
-        assert walked is not None, "a dense buffer can be walked"
+        walked = self._walk(self.fused.views[out], full)
+        assert walked is not None, "what is written can be walked"
         if full and walked.access.inner == "none":  # rows of one element
             walked = attrs.evolve(walked, access=attrs.evolve(walked.access, inner="one"))
         self.stores.append((n, self._access(walked)))

@@ -91,7 +91,7 @@ def is_numpy_loop(node: Any) -> bool:
     if node.name not in _UFUNCS:
         return False
     out = node.results[0]
-    if node.name == "reduce_sum" and reduction(node) == "column":
+    if node.name == "reduce_sum" and reduction(node) not in ("row", "all"):
         return False
     fits = all(
         a.dtype == out.dtype if isinstance(a, Var) else exact_number(a, out.dtype) is not None

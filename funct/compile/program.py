@@ -23,6 +23,7 @@ import numpy as np
 
 from funct.compile.loops import Kernel
 from funct.compile.lower import Address, Call, Root, Slot
+from funct.compile.moves import print_zeros
 from funct.compile.numpy_loops import print_numpy_loop, print_numpy_sum
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
@@ -68,6 +69,7 @@ _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "numpy": print_numpy_loop, "numpy sum": print_numpy_sum,
+    "zeros": print_zeros,
 }  # fmt: skip
 
 

@@ -65,7 +65,13 @@ class Sweeps(Staged):
 
     def form(self) -> Repeat | None:
         """A loop that ends by itself; None where later sweeps need what its steps leave."""
-        return self._repeat(0) if len(self.sweeps) == 1 else None
+        return self._bare() if len(self.sweeps) == 1 else None
+
+    def _bare(self) -> Repeat:
+        """The first sweep, which leaves nothing."""
+        first = self._repeat(0)
+        body = attrs.evolve(first.body, outputs=first.body.outputs[: first.carry])
+        return attrs.evolve(first, body=body)
 
     def _repeat(self, k: int) -> Repeat:
         sweep = self.sweeps[k]
@@ -88,10 +94,8 @@ class Sweeps(Staged):
 
     def _programs(self) -> list[Loop]:
         """The first sweep without what it leaves, and each sweep; nothing if one is no program."""
-        first = self._repeat(0)
-        body = attrs.evolve(first.body, outputs=first.body.outputs[: first.carry])
         each = range(len(self.sweeps)) if len(self.sweeps) > 1 else ()
-        made = [f.made() for f in (attrs.evolve(first, body=body), *map(self._repeat, each))]
+        made = [f.made() for f in (self._bare(), *map(self._repeat, each))]
         found = [Loop(m) for m in made if m is not None]
         return found if len(found) == len(made) else []
 

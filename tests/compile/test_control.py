@@ -69,7 +69,7 @@ def nested(x: Any) -> Any:
 
         def middle(c: Any, v: Any) -> Any:
             halved = ft.while_loop(lambda z: xp.max(xp.abs(z)) > 0.9, lambda z: z * 0.5 - 0.01, c)
-            return halved + v * a + xp.astype(i, xp.float64) * 0.1, halved
+            return halved + v * xp.sin(a) + xp.astype(i, xp.float64) * 0.1, halved
 
         c, ys = ft.scan(middle, a, xp.stack([a, a * 0.5, -a, a + 0.3]))
         return c + xp.sum(ys, axis=0), i + 1
