@@ -6,6 +6,7 @@ no loops is called as before, between them. Arrays that only one program sees li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
