@@ -2,6 +2,7 @@
 
 - `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb;
 - `contract` becomes a product of stacks of matrices, between transposes;
+- a product by one column of a matrix that loops compute is a sum in the same loops;
 - a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
   of a layer's weights), which adds the same terms in another order;
 - what is one known number is a number, not an array of it, and times 1 is nothing;
@@ -23,6 +24,7 @@ import numpy as np
 from funct.array import Array, asarray
 from funct.compile.groups import REDUCTIONS, reduction, why_not
 from funct.compile.scalars import ELEMENTS
+from funct.compile.views import VIEWS
 from funct.core import lookup
 from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
@@ -36,6 +38,7 @@ _DEPTH = 8  # of an expression that is looked into
 _ELSEWHERE = frozenset({
     "reshape", "broadcast_to", "permute_dims", "flip", "stop_gradient", "checkpoint_name",
 })  # fmt: skip
+_REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
 
 
@@ -127,6 +130,8 @@ class _Rewriting:
                 return h if isinstance(h, Var) and self._safe(h, g, 0) else None
             case "contract":
                 return self._contract(e)
+            case "matmul":
+                return self._thin(e)
             case "reduce_sum" if (found := self._sum_of_products(e)) is not None:
                 return found
             case name if name in REDUCTIONS:
@@ -256,6 +261,37 @@ class _Rewriting:
         shape = (*both, math.prod(left), math.prod(right))
         out = self._apply("matmul", (a, b), (), shape, x.dtype)
         return self._permute(self._reshape(out, (*both, *left, *right)), to_out)
+
+    def _thin(self, e: Node) -> Var | None:
+        """A product by one column or row, or of one inner term, as loops hold it.
+
+        A matrix that loops compute for this product alone then is never written.
+        """
+        x, y = e.operands
+        out = e.results[0]
+        if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in _REAL:
+            return None
+        if x.dtype != y.dtype or x.shape[:-2] != y.shape[:-2]:
+            return None
+        lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
+        if k == 1:
+            return self._apply("multiply", (x, y), (), out.shape, out.dtype)
+        if n == 1 and m > 1 and self._is_computed(x):
+            terms, axis = (x, self._reshape(y, (*lead, 1, k))), len(lead) + 1
+        elif m == 1 and n > 1 and self._is_computed(y):
+            terms, axis = (self._reshape(x, (*lead, k, 1)), y), len(lead)
+        else:
+            return None
+        matrix = x if n == 1 else y
+        product = self._apply("multiply", terms, (), matrix.shape, out.dtype)
+        return self._apply("reduce_sum", (product,), ((axis,), True), out.shape, out.dtype)
+
+    def _is_computed(self, v: Var) -> bool:
+        """Whether loops compute v, for one reader."""
+        source = self.made_by.get(v)
+        if source is None or self.readers.get(v) != 1:
+            return False
+        return source.name not in VIEWS and not why_not(source)
 
     def _sum_of_products(self, e: Node) -> Var | None:
         product = self.made_by.get(e.operands[0])  # type: ignore[arg-type]

@@ -34,6 +34,9 @@ CASES: list[tuple[Any, list[tuple[int, ...]]]] = [
     (lambda x, y: xp.sum(x @ y, axis=1), [(2, 3, 5, 6), (2, 3, 6, 4)]),
     (lambda x, y: xp.einsum("bik,bjk->bij", x, y), [(3, 4, 5), (3, 6, 5)]),
     (lambda x, y: xp.einsum("ijk,kjl->li", x, y), [(3, 4, 5), (5, 4, 2)]),
+    (lambda x, y: xp.tanh(x + 1.0) @ y, [(33, 20), (20, 1)]),
+    (lambda x, y: x @ xp.tanh(y * 2.0), [(3, 1, 20), (3, 20, 17)]),
+    (lambda x, y: xp.exp(x @ y) + 1.0, [(3, 40, 1), (3, 1, 17)]),
     (lambda x, y: xp.tanh(x + 1.0) @ xp.exp(y) + 2.0, [(33, 20), (20, 41)]),
 ]  # fmt: skip
 
@@ -52,6 +55,21 @@ def test_products(case: Any, dtype: str) -> None:
     assert actual.shape == expected.shape
     scale = np.abs(expected).max() * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * scale)
+
+
+def test_a_matrix_that_is_computed_for_one_column_is_never_written() -> None:
+    """A product by one column, by one row, or of one inner term is part of the loops around it."""
+    x, y = np.ones((300, 200), "float32"), np.ones((200, 1), "float32")
+    shown = {
+        name: ft.jit(fun).show(xp.asarray(x), xp.asarray(y), form="loops")
+        for name, fun in {
+            "column": lambda x, y: xp.exp(x) @ y,
+            "row": lambda x, y: y.mT @ xp.exp(x.mT),
+            "outer": lambda x, y: xp.exp(y @ y.mT),
+            "in memory": lambda x, y: xp.exp(x @ y),
+        }.items()
+    }
+    assert {name for name, text in shown.items() if "of BLAS" in text} == {"in memory"}
 
 
 def test_products_of_integers_stay_with_numpy() -> None:
