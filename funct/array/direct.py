@@ -28,6 +28,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 new = object.__new__
+asarray = np.asarray
 ndarray = np.ndarray
 
 Gives = Callable[[Any], Any]
@@ -76,7 +77,7 @@ def direct(
 def _none(fun: Any, kernel: Any, gives: Gives | None) -> Any:
     def call(*args: Any, **options: Any) -> Any:
         try:
-            d = kernel(*args, **options)
+            d = kernel(*args, **options) if options else kernel(*args)
         except Exception:
             d = None  # the composition refuses by name
         if d is None:
@@ -94,14 +95,14 @@ def _one(fun: Any, kernel: Any, gives: Gives | None) -> Any:
     def call(x: Any, /, *rest: Any, **options: Any) -> Any:
         if x.__class__ is Array:
             try:
-                d = kernel(x.data, *rest, **options)
+                d = kernel(x.data, *rest, **options) if rest or options else kernel(x.data)
             except Exception:
                 d = None
             if d is not None:
                 if gives is not None:
                     return gives(_arrays(d))
                 r = new(Array)
-                r.data = d if d.__class__ is ndarray else np.asarray(d)
+                r.data = d if d.__class__ is ndarray else asarray(d)
                 return r
         return fun(x, *rest, **options)
 
@@ -120,7 +121,7 @@ def _many(fun: Any, kernel: Any, gives: Gives | None) -> Any:
             else:
                 return fun(*args, **options)
         try:
-            d = kernel(*raws, **options) if known else None
+            d = None if not known else kernel(*raws, **options) if options else kernel(*raws)
         except Exception:
             d = None
         if d is None:
@@ -128,7 +129,7 @@ def _many(fun: Any, kernel: Any, gives: Gives | None) -> Any:
         if gives is not None:
             return gives(_arrays(d))
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
     return call
@@ -139,8 +140,10 @@ _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 def _doubles(fun: Any, kernel: Any, gives: Gives | None) -> Any:
     most = len(inspect.signature(fun).parameters)  # a ufunc takes more: where results are written
+    f = None if kernel.__class__ is str else kernel
 
     def call(*args: Any, **options: Any) -> Any:
+        nonlocal f
         raws, known = [], False
         for a in args:
             if a.__class__ is Array:
@@ -154,7 +157,8 @@ def _doubles(fun: Any, kernel: Any, gives: Gives | None) -> Any:
             else:
                 return fun(*args, **options)
         try:
-            f = kernel if kernel.__class__ is not str else find(kernel)
+            if f is None:
+                f = find(kernel)
             d = f(*raws) if known and len(args) <= most and not options else None
         except Exception:
             d = None
@@ -163,7 +167,7 @@ def _doubles(fun: Any, kernel: Any, gives: Gives | None) -> Any:
         if gives is not None:
             return gives(_arrays(d))
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
     return call
@@ -176,7 +180,7 @@ def _arrays(raws: Any) -> list[Any]:
     found = []
     for d in raws:
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         found.append(r)
     return found
 
@@ -188,7 +192,7 @@ def _sequence(fun: Any, kernel: Any, gives: Gives | None) -> Any:
             raws = [a.data for a in arrays if a.__class__ is Array]
             if len(raws) == len(arrays):
                 try:
-                    d = kernel(raws, *rest, **options)
+                    d = kernel(raws, *rest, **options) if rest or options else kernel(raws)
                 except Exception:
                     d = None
         return fun(arrays, *rest, **options) if d is None else wrap(d)

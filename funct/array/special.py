@@ -19,28 +19,13 @@ from typing import Any
 from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.direct import direct
-from funct.array.distributions import bdtr as bdtr
-from funct.array.distributions import bdtrc as bdtrc
-from funct.array.distributions import bdtri as bdtri
-from funct.array.distributions import chdtr as chdtr
-from funct.array.distributions import chdtrc as chdtrc
-from funct.array.distributions import chdtri as chdtri
-from funct.array.distributions import fdtr as fdtr
-from funct.array.distributions import fdtrc as fdtrc
-from funct.array.distributions import fdtri as fdtri
-from funct.array.distributions import gdtr as gdtr
-from funct.array.distributions import gdtrc as gdtrc
-from funct.array.distributions import nbdtr as nbdtr
-from funct.array.distributions import nbdtrc as nbdtrc
-from funct.array.distributions import nbdtri as nbdtri
-from funct.array.distributions import pdtr as pdtr
-from funct.array.distributions import pdtrc as pdtrc
-from funct.array.distributions import pdtri as pdtri
 from funct.array.statistical import logsumexp as _logsumexp
 from funct.kernels import special as kernels
 from funct.ops import expm1 as expm1
 from funct.ops import log1p as log1p
-from funct.ops import sigmoid as expit
+from funct.ops.special import bdtr as bdtr
+from funct.ops.special import bdtrc as bdtrc
+from funct.ops.special import bdtri as bdtri
 from funct.ops.special import beta as beta
 from funct.ops.special import betainc as betainc
 from funct.ops.special import betaincc as betaincc
@@ -51,6 +36,9 @@ from funct.ops.special import binom as binom
 from funct.ops.special import boxcox as boxcox
 from funct.ops.special import boxcox1p as boxcox1p
 from funct.ops.special import cbrt as cbrt
+from funct.ops.special import chdtr as chdtr
+from funct.ops.special import chdtrc as chdtrc
+from funct.ops.special import chdtri as chdtri
 from funct.ops.special import cosdg as cosdg
 from funct.ops.special import cosm1 as cosm1
 from funct.ops.special import cotdg as cotdg
@@ -71,8 +59,12 @@ from funct.ops.special import exp1 as exp1
 from funct.ops.special import exp2 as exp2
 from funct.ops.special import exp10 as exp10
 from funct.ops.special import expi as expi
+from funct.ops.special import expit as expit
 from funct.ops.special import expn as expn
 from funct.ops.special import exprel as exprel
+from funct.ops.special import fdtr as fdtr
+from funct.ops.special import fdtrc as fdtrc
+from funct.ops.special import fdtri as fdtri
 from funct.ops.special import gamma as gamma
 from funct.ops.special import gammainc as gammainc
 from funct.ops.special import gammaincc as gammaincc
@@ -80,6 +72,10 @@ from funct.ops.special import gammainccinv as gammainccinv
 from funct.ops.special import gammaincinv as gammaincinv
 from funct.ops.special import gammaln as gammaln
 from funct.ops.special import gammasgn as gammasgn
+from funct.ops.special import gdtr as gdtr
+from funct.ops.special import gdtrc as gdtrc
+from funct.ops.special import hankel1 as hankel1
+from funct.ops.special import hankel2 as hankel2
 from funct.ops.special import huber as huber
 from funct.ops.special import hyp0f1 as hyp0f1
 from funct.ops.special import hyp1f1 as hyp1f1
@@ -108,10 +104,16 @@ from funct.ops.special import log_ndtr as log_ndtr
 from funct.ops.special import loggamma as loggamma
 from funct.ops.special import logit as logit
 from funct.ops.special import lpmv as lpmv
+from funct.ops.special import nbdtr as nbdtr
+from funct.ops.special import nbdtrc as nbdtrc
+from funct.ops.special import nbdtri as nbdtri
 from funct.ops.special import ndtr as ndtr
 from funct.ops.special import ndtri as ndtri
 from funct.ops.special import ndtri_exp as ndtri_exp
 from funct.ops.special import owens_t as owens_t
+from funct.ops.special import pdtr as pdtr
+from funct.ops.special import pdtrc as pdtrc
+from funct.ops.special import pdtri as pdtri
 from funct.ops.special import poch as poch
 from funct.ops.special import polygamma as polygamma
 from funct.ops.special import pseudo_huber as pseudo_huber
@@ -199,16 +201,6 @@ def lambertw(z: Any, k: int = 0) -> Any:
 def jn(n: Any, x: Any, /) -> Any:
     """Bessel function of the first kind; another name of `jv`."""
     return ops.special.jv(n, x)
-
-
-def hankel1(v: Any, z: Any, /) -> Any:
-    """Hankel function of the first kind, jv + 1j * yv."""
-    return ops.special.jv(v, z) + 1j * ops.special.yv(v, z)
-
-
-def hankel2(v: Any, z: Any, /) -> Any:
-    """Hankel function of the second kind, jv - 1j * yv."""
-    return ops.special.jv(v, z) - 1j * ops.special.yv(v, z)
 
 
 def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:

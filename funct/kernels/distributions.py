@@ -1,7 +1,7 @@
-"""SciPy's distribution functions, where they continue to no other values than ours do.
+"""Distribution functions of counts by SciPy, which cuts a number of trials to a whole one.
 
-Outside of the parameters' domain SciPy gives NaN where a limit exists. There the answer is None,
-and the composition of incomplete functions is computed.
+Where it is whole the values are SciPy's. Elsewhere they are the incomplete beta function that
+continues them, so that the number of trials may be any real one.
 """
 
 from __future__ import annotations
@@ -10,54 +10,82 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.special import find
+from funct.kernels.special import Raw, by_name, find, in_double, keep_dtype
 
-__all__ = ["chdtrc", "fdtri", "gdtr", "gdtrc", "pdtr", "pdtrc", "pdtri"]
+__all__ = ["chdtrc", "of_counts", "poisson_quantile", "with_floor"]
 
 ndarray = np.ndarray
 
-
-def _known(y: Any) -> Any:
-    """y without NaN."""
-    found = y.item(y.argmin())  # NaN comes first
-    return y if found == found else None
+_DOUBLE = np.dtype(np.float64)
+_LARGE = 2.0**53  # whole numbers beyond are no counts
 
 
-def _counts(k: Any) -> bool:
-    """Whether no k is negative or NaN."""
-    return (k.item(k.argmin()) if k.__class__ is ndarray else k) >= 0
+def _whole(v: Any) -> Any:
+    """v as integers, or None if an element is no whole number."""
+    if v.__class__ is not ndarray:
+        return v if v.__class__ is int else int(v) if v.is_integer() else None
+    if v.dtype.kind == "f":
+        if v.size == 1:
+            if not v.item().is_integer():
+                return None
+        elif np.count_nonzero((np.floor(v) == v) & np.isfinite(v)) < v.size:
+            return None
+    return v.astype(np.int64)
 
 
-def pdtr(k: Any, m: Any) -> Any:
-    """Distribution function of Poisson."""
-    return find("pdtr")(k, m) if _counts(k) else None
+def of_counts(name: str, general: Raw) -> Raw:
+    """SciPy's function of (k, n, p) for the whole number below k; general: the same for real n."""
+
+    @keep_dtype
+    def mixed(k: Any, n: Any, p: Any) -> Any:
+        k, n, p = np.broadcast_arrays(np.floor(k), n, p)
+        if not p.size:
+            return np.empty(p.shape, p.dtype)  # an abstract rule asks: SciPy can wait
+        whole = (np.floor(n) == n) & (np.abs(n) < _LARGE) & (np.abs(k) < _LARGE)
+        counts = [np.where(whole, v, 1.0).astype(np.int64) for v in (k, n)]
+        rest = general(k, np.where(whole, 1.0, n), p)
+        return np.where(whole, find(name)(*counts, p), rest).astype(p.dtype)
+
+    f: Raw | None = None
+
+    def raw(k: Any, n: Any, p: Any) -> Any:
+        nonlocal f
+        if p.__class__ is ndarray and p.dtype is _DOUBLE and p.size:
+            at = k if k.__class__ is int else _whole(k)
+            of = n if n.__class__ is int else _whole(n)
+            if at is not None and of is not None:
+                if f is None:
+                    f = find(name)
+                return f(at, of, p)
+        return mixed(k, n, p)
+
+    return raw
 
 
-def pdtrc(k: Any, m: Any) -> Any:
-    """1 - pdtr(k, m)."""
-    return find("pdtrc")(k, m) if _counts(k) else None
+def with_floor(name: str) -> Raw:
+    """SciPy's function of (k, m) for the whole number below k."""
+    known = by_name(name)
+
+    def raw(k: Any, m: Any) -> Any:
+        return known(k if k.__class__ is int else np.floor(k), m)
+
+    return raw
 
 
-def pdtri(k: Any, y: Any) -> Any:
-    """The m with pdtr(k, m) = y."""
-    return _known(find("pdtri")(k, y)) if k.__class__ is int else None  # else it warns
+_chdtrc = by_name("chdtrc")
 
 
 def chdtrc(v: Any, x: Any) -> Any:
-    """1 - the distribution function of chi-square."""
-    return _known(find("chdtrc")(v, x))
+    """SciPy's function, and its value at 0 for x < 0."""
+    if x.__class__ is ndarray and x.size and not x.item(x.argmin()) >= 0:
+        x = np.maximum(x, x.dtype.type(0))
+    return _chdtrc(v, x)
 
 
-def gdtr(a: Any, b: Any, x: Any) -> Any:
-    """Distribution function of gamma."""
-    return _known(find("gdtr")(a, b, x))
-
-
-def gdtrc(a: Any, b: Any, x: Any) -> Any:
-    """1 - gdtr(a, b, x)."""
-    return _known(find("gdtrc")(a, b, x))
-
-
-def fdtri(n: Any, d: Any, p: Any) -> Any:
-    """The x with fdtr(n, d, x) = p."""
-    return _known(find("fdtri")(n, d, p))
+@in_double(2)
+def poisson_quantile(p: Any, m: Any) -> Any:
+    """The least k with P(X ≤ k) ≥ p, X Poisson with mean m; SciPy's real k may be 1 too large."""
+    k = np.ceil(find("pdtrik")(p, np.where(m > 0, m, 1.0)))
+    below = np.maximum(k - 1, 0)
+    found = np.where(find("pdtr")(below, m) >= p, below, k)
+    return np.where(m > 0, found, np.where(m == 0, 0.0, np.nan))

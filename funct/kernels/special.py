@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln", "in_double",
-    "keep_dtype", "perm", "poisson_quantile",
+    "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln",
+    "in_double", "keep_dtype", "perm", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -38,6 +38,33 @@ def find(name: str) -> Raw:
     return found
 
 
+@functools.cache
+def _find_ufunc(name: str) -> Raw | None:
+    """The ufunc that SciPy's function of that name calls for x >= 0, if it still has one."""
+    import scipy.special
+
+    return getattr(scipy.special._ufuncs, "_" + name, None)
+
+
+def spherical(name: str) -> Raw:
+    """SciPy's spherical Bessel function of that name, without its way for x < 0 where none is."""
+
+    def known(n: Any, x: Any) -> Any:
+        n = n if n.__class__ is int else np.asarray(n, np.int64)
+        ufunc = _find_ufunc(name)
+        if ufunc is not None and x.dtype.kind == "f" and x.size and x.item(x.argmin()) >= 0:
+            return ufunc(n, x)
+        return find(name)(n, x)
+
+    general = keep_dtype(known)
+
+    def raw(n: Any, x: Any) -> Any:
+        doubles = x.__class__ is ndarray and x.dtype is _DOUBLE
+        return (known if doubles and n.__class__ is int else general)(n, x)
+
+    return raw
+
+
 def _result_dtype(args: tuple[Any, ...]) -> np.dtype[Any]:
     """The floating dtype of a result; Python numbers are weak."""
     kind = np.result_type(*args)
@@ -49,9 +76,14 @@ def keep_dtype(f: Raw) -> Raw:
 
     @functools.wraps(f)
     def raw(*args: Any) -> Any:
+        numbers = False
         for a in args:
-            if a.__class__ is not ndarray or (a.dtype is not _DOUBLE and a.dtype is not _COMPLEX):
+            if a.__class__ is float or a.__class__ is int:
+                numbers = True
+            elif a.__class__ is not ndarray or (a.dtype is not _DOUBLE and a.dtype is not _COMPLEX):
                 return _in_one_precision(f, args)
+        if numbers:
+            return f(*[a if a.__class__ is ndarray else np.asarray(a, _DOUBLE) for a in args])
         return f(*args)
 
     return raw
@@ -62,7 +94,7 @@ def _in_one_precision(f: Raw, args: tuple[Any, ...]) -> Any:
     wide = np.dtype(np.float32) if kind.itemsize <= 2 else kind
     real = np.empty(0, wide).real.dtype
     y = f(*[np.asarray(a, wide if np.iscomplexobj(a) else real) for a in args])
-    if kind.itemsize <= 2:
+    if kind.itemsize <= 2 and y.dtype.kind != "c":
         return y.astype(kind)
     if y.real.dtype == real:
         return y
@@ -87,8 +119,11 @@ def in_double(operands: int) -> Callable[[Raw], Raw]:
     return declare
 
 
-def by_name(name: str) -> Raw:
-    """SciPy's elementwise function of that name, for operands of any floating dtype."""
+def by_name(name: str, *, complex_too: bool = False) -> Raw:
+    """SciPy's elementwise function of that name, for operands of any floating dtype.
+
+    complex_too: of real operands the result is complex as well.
+    """
 
     f: Raw | None = None
 
@@ -98,10 +133,14 @@ def by_name(name: str) -> Raw:
             if all([a.__class__ is ndarray and not a.size for a in args]):  # noqa: C419
                 kind = _result_dtype(args)  # an abstract rule asks: SciPy can wait
                 if kind.kind != "c":
+                    kind = np.result_type(kind, np.complex64) if complex_too else kind
                     return np.empty(np.broadcast_shapes(*[a.shape for a in args]), kind)
             f = find(name)
         for a in args:
-            if a.__class__ is not ndarray or (a.dtype is not _DOUBLE and a.dtype is not _COMPLEX):
+            if a.__class__ is ndarray:
+                if a.dtype is not _DOUBLE and a.dtype is not _COMPLEX:
+                    return _in_one_precision(f, args)
+            elif a.__class__ is not float and a.__class__ is not int:
                 return _in_one_precision(f, args)
         return f(*args)
 
@@ -155,9 +194,15 @@ _erf, _erfc, _erfinv = by_name("erf"), by_name("erfc"), by_name("erfinv")
 _gammaln, _digamma = by_name("gammaln"), by_name("digamma")
 
 
-@keep_dtype
-def expn(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+def expn(n: Any, x: Any) -> Any:
     """∫₁^∞ e^−xt / tⁿ dt; for n ≤ 0, which SciPy lacks, by DLMF 8.19.1: Γ(1 − n, x) xⁿ⁻¹."""
+    if n.__class__ is int and n > 0 and x.__class__ is ndarray and x.dtype is _DOUBLE:
+        return find("expn")(n, x)
+    return _expn(n, x)
+
+
+@keep_dtype
+def _expn(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     if n.size == 1 and n.item() > 0:
         return find("expn")(n, x)
     below = n <= 0
@@ -166,12 +211,3 @@ def expn(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     size = find("gamma")(a) * find("gammaincc")(a, finite) / finite**a
     at_zero = np.where(x == 0, np.inf, np.nan)
     return np.where(below, np.where(x > 0, size, at_zero), find("expn")(np.maximum(n, 1), x))
-
-
-@in_double(2)
-def poisson_quantile(p: NDArray[Any], m: NDArray[Any]) -> NDArray[Any]:
-    """The least k with P(X ≤ k) ≥ p, X Poisson with mean m; SciPy's real k may be 1 too large."""
-    k = np.ceil(find("pdtrik")(p, np.where(m > 0, m, 1.0)))
-    below = np.maximum(k - 1, 0)
-    found = np.where(find("pdtr")(below, m) >= p, below, k)
-    return np.where(m > 0, found, np.where(m == 0, 0.0, np.nan))

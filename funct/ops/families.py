@@ -52,6 +52,7 @@ _NO_SCALAR_FORM = Absent("no scalar form")
 _NOT_ELEMENTWISE = Absent("moves or combines elements")
 
 new = object.__new__
+asarray = np.asarray
 ndarray = np.ndarray
 Array: Any = None
 remote: Callable[[Any], Any]
@@ -75,7 +76,7 @@ def wrap(raw: Any) -> Any:
     if raw.__class__ in BUFFERS:
         return remote(raw)
     r = new(Array)
-    r.data = raw if raw.__class__ is ndarray else np.asarray(raw)
+    r.data = raw if raw.__class__ is ndarray else asarray(raw)
     return r
 
 
@@ -155,7 +156,7 @@ def _unary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
             except Exception as error:
                 raise explain(prim, (x,), (), error) from None
             r = new(Array)
-            r.data = d if d.__class__ is ndarray else np.asarray(d)
+            r.data = d if d.__class__ is ndarray else asarray(d)
             return r
         if isinstance(x, Value):
             return x.ways[prim](prim, x, ())
@@ -191,7 +192,7 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             raise explain(prim, (x, y), (), error) from None
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
     return op
@@ -211,7 +212,7 @@ def _ternary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
         except Exception as error:
             raise explain(prim, (x, y, z), (), error) from None
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
     return op
@@ -225,27 +226,69 @@ def _variadic(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typed(prim: Primitive) -> Callable[..., Any]:
+    """Beside arrays of doubles, numbers go to the kernel as they are; else they become arrays."""
     n, raw = len(prim.rules), prim.raw
     weak = [i for i, rule in enumerate(prim.rules) if not isinstance(rule, Absent)]
 
     def op(*args: Any) -> Any:
-        raws, numbers = [], False
+        raws, known = [], []
         for a in args:
-            if a.__class__ is Array:
-                raws.append(a.data)
-            elif a.__class__ is float or a.__class__ is int:
+            c = a.__class__
+            if c is Array:
+                d = a.data
+                raws.append(d)
+                known.append(d.dtype)
+            elif c is float or c is int:
                 raws.append(a)
-                numbers = True
             else:
                 break
-        if len(raws) < n or (numbers and not _as_doubles(raws, n)):
+        if len(raws) < n or (len(known) < n and set(known) != {_DOUBLE}):
             return general(args)
         try:
             d = raw(*raws)
         except Exception as error:
             raise explain(prim, args[:n], args[n:], error) from None
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
+        return r
+
+    def op2(x: Any, y: Any, /) -> Any:
+        c, k = x.__class__, y.__class__
+        if c is Array and k is Array:
+            v, w = x.data, y.data
+        elif c is Array and (k is float or k is int) and x.data.dtype is _DOUBLE:
+            v, w = x.data, y
+        elif k is Array and (c is float or c is int) and y.data.dtype is _DOUBLE:
+            v, w = x, y.data
+        else:
+            return general((x, y))
+        try:
+            d = raw(v, w)
+        except Exception as error:
+            raise explain(prim, (x, y), (), error) from None
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else asarray(d)
+        return r
+
+    def op3(x: Any, y: Any, z: Any, /) -> Any:
+        c, k, m = x.__class__, y.__class__, z.__class__
+        if c is Array and k is Array and m is Array:
+            u, v, w = x.data, y.data, z.data
+        elif (
+            m is Array
+            and (c is int or c is float)
+            and (k is int or k is float)
+            and z.data.dtype is _DOUBLE
+        ):
+            u, v, w = x, y, z.data
+        else:
+            return op(x, y, z)
+        try:
+            d = raw(u, v, w)
+        except Exception as error:
+            raise explain(prim, (x, y, z), (), error) from None
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
     def general(args: tuple[Any, ...]) -> Any:
@@ -253,7 +296,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
         dtypes = [a.dtype for a in operands if isinstance(a, Value)]
         if dtypes and len(dtypes) < n:
             kind = np.result_type(*dtypes)
-            kind = np.dtype(np.float64) if kind.kind in "biu" else kind
+            kind = _DOUBLE if kind.kind in "biu" else kind
             real = np.empty(0, kind).real.dtype if kind.kind == "c" else kind
             for i in weak:
                 a = operands[i]
@@ -263,24 +306,10 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
                     operands[i] = wrap(np.asarray(a, np.result_type(kind, np.complex64)))
         return bind(prim, operands, args[n:])
 
-    return op
+    return op if prim.params else {2: op2, 3: op3}.get(n, op)
 
 
 _DOUBLE = np.dtype(np.float64)
-
-
-def _as_doubles(raws: list[Any], n: int) -> bool:
-    """Turn the Python numbers among n operands into float64; False unless the others have it."""
-    known = False
-    for i in range(n):
-        a = raws[i]
-        if a.__class__ is not ndarray:
-            raws[i] = np.asarray(a, _DOUBLE)
-        elif a.dtype is _DOUBLE:
-            known = True
-        else:
-            return False
-    return known
 
 
 def structural(
@@ -340,7 +369,7 @@ def _structural1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[.
         except Exception as error:
             raise explain(prim, (x,), params, error) from None
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
     return op
@@ -359,7 +388,7 @@ def _structural2(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[.
         except Exception as error:
             raise explain(prim, (x, y), params, error) from None
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
     return op
@@ -376,7 +405,7 @@ def _several1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[...,
         out = []
         for d in found:
             r = new(Array)
-            r.data = d if d.__class__ is ndarray else np.asarray(d)
+            r.data = d if d.__class__ is ndarray else asarray(d)
             out.append(r)
         return tuple(out)
 

@@ -4,6 +4,8 @@ from funct.ops.special.airy import airy_ai as airy_ai
 from funct.ops.special.airy import airy_aip as airy_aip
 from funct.ops.special.airy import airy_bi as airy_bi
 from funct.ops.special.airy import airy_bip as airy_bip
+from funct.ops.special.bessel import hankel1 as hankel1
+from funct.ops.special.bessel import hankel2 as hankel2
 from funct.ops.special.bessel import i0 as i0
 from funct.ops.special.bessel import i0e as i0e
 from funct.ops.special.bessel import i1 as i1
@@ -28,6 +30,24 @@ from funct.ops.special.bessel import y1 as y1
 from funct.ops.special.bessel import yn as yn
 from funct.ops.special.bessel import yv as yv
 from funct.ops.special.bessel import yv_slope as yv_slope
+from funct.ops.special.distributions import bdtr as bdtr
+from funct.ops.special.distributions import bdtrc as bdtrc
+from funct.ops.special.distributions import bdtri as bdtri
+from funct.ops.special.distributions import chdtr as chdtr
+from funct.ops.special.distributions import chdtrc as chdtrc
+from funct.ops.special.distributions import chdtri as chdtri
+from funct.ops.special.distributions import fdtr as fdtr
+from funct.ops.special.distributions import fdtrc as fdtrc
+from funct.ops.special.distributions import fdtri as fdtri
+from funct.ops.special.distributions import gdtr as gdtr
+from funct.ops.special.distributions import gdtrc as gdtrc
+from funct.ops.special.distributions import nbdtr as nbdtr
+from funct.ops.special.distributions import nbdtrc as nbdtrc
+from funct.ops.special.distributions import nbdtri as nbdtri
+from funct.ops.special.distributions import pdtr as pdtr
+from funct.ops.special.distributions import pdtrc as pdtrc
+from funct.ops.special.distributions import pdtri as pdtri
+from funct.ops.special.distributions import poisson_quantile as poisson_quantile
 from funct.ops.special.elementary import boxcox as boxcox
 from funct.ops.special.elementary import boxcox1p as boxcox1p
 from funct.ops.special.elementary import cbrt as cbrt
@@ -37,6 +57,7 @@ from funct.ops.special.elementary import cotdg as cotdg
 from funct.ops.special.elementary import entr as entr
 from funct.ops.special.elementary import exp2 as exp2
 from funct.ops.special.elementary import exp10 as exp10
+from funct.ops.special.elementary import expit as expit
 from funct.ops.special.elementary import huber as huber
 from funct.ops.special.elementary import inv_boxcox as inv_boxcox
 from funct.ops.special.elementary import inv_boxcox1p as inv_boxcox1p
@@ -114,7 +135,6 @@ from funct.ops.special.incomplete import gammainc_slope as gammainc_slope
 from funct.ops.special.incomplete import gammaincc as gammaincc
 from funct.ops.special.incomplete import gammainccinv as gammainccinv
 from funct.ops.special.incomplete import gammaincinv as gammaincinv
-from funct.ops.special.poisson import poisson_quantile as poisson_quantile
 from funct.ops.special.spherical import sinc as sinc
 from funct.ops.special.spherical import spherical_in as spherical_in
 from funct.ops.special.spherical import spherical_jn as spherical_jn
@@ -124,19 +144,21 @@ from funct.ops.special.student import stdtr as stdtr
 from funct.ops.special.student import stdtrit as stdtrit
 
 __all__ = [
-    "airy_ai", "airy_aip", "airy_bi", "airy_bip", "beta", "beta_density", "betainc",
-    "betainc_slope", "betaincc", "betainccinv", "betaincinv", "betaln", "betaln_slope", "binom",
-    "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "dawsn", "ellipe", "ellipeinc",
-    "ellipk", "ellipkinc", "ellipkm1", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv",
-    "exp1", "exp10", "exp2", "expi", "expn", "exprel", "fresnel_c", "fresnel_s", "gamma",
-    "gamma_density", "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv",
-    "gammaln", "gammasgn", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e",
-    "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0",
-    "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
-    "log_ndtr", "loggamma", "logit", "lpmv", "ndtr", "ndtri", "ndtri_exp", "owens_t", "poch",
-    "poisson_quantile", "polygamma", "pseudo_huber", "psi", "radian", "rel_entr", "rgamma",
-    "riemann_slope", "riemann_zeta", "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg",
-    "spence", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit",
-    "tandg", "wofz", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta",
-    "zeta_slope", "zetac",
+    "airy_ai", "airy_aip", "airy_bi", "airy_bip", "bdtr", "bdtrc", "bdtri", "beta", "beta_density",
+    "betainc", "betainc_slope", "betaincc", "betainccinv", "betaincinv", "betaln", "betaln_slope",
+    "binom", "boxcox", "boxcox1p", "cbrt", "chdtr", "chdtrc", "chdtri", "cosdg", "cosm1", "cotdg",
+    "dawsn", "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "entr", "erf", "erfc",
+    "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "exp2", "expi", "expit", "expn",
+    "exprel", "fdtr", "fdtrc", "fdtri", "fresnel_c", "fresnel_s", "gamma", "gamma_density",
+    "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn",
+    "gdtr", "gdtrc", "hankel1", "hankel2", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1",
+    "i1e", "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope",
+    "k0", "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
+    "log_ndtr", "loggamma", "logit", "lpmv", "nbdtr", "nbdtrc", "nbdtri", "ndtr", "ndtri",
+    "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri", "poch", "poisson_quantile", "polygamma",
+    "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "riemann_slope", "riemann_zeta",
+    "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz",
+    "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta", "zeta_slope",
+    "zetac",
 ]  # fmt: skip

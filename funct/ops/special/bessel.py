@@ -11,12 +11,14 @@ from funct import ops
 from funct.core import Absent, Operand, Value
 from funct.errors import UndefinedDerivativeError
 from funct.kernels import order_slopes
+from funct.kernels.special import by_name
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 
 __all__ = [
-    "i0", "i0e", "i1", "i1e", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0", "k0e",
-    "k1", "k1e", "kn", "kv", "kve", "kve_slope", "y0", "y1", "yn", "yv", "yv_slope",
+    "hankel1", "hankel2", "i0", "i0e", "i1", "i1e", "iv", "ive", "ive_slope", "j0", "j1", "jv",
+    "jv_slope", "k0", "k0e", "k1", "k1e", "kn", "kv", "kve", "kve_slope", "y0", "y1", "yn", "yv",
+    "yv_slope",
 ]  # fmt: skip
 
 _INTEGER = Absent("the order is an integer")
@@ -93,6 +95,38 @@ def _yv_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
 
 def _yv_slope_rule_x(g: Value, v: Value, x: Value, n: int) -> Value:
     return g * _half_difference(ops.special.yv_slope, v, x, n)
+
+
+def _hankel1_rule_v(g: Value, v: Value, z: Value) -> Value:
+    return g * (ops.special.jv_slope(v, z, 1) + 1j * ops.special.yv_slope(v, z, 1))
+
+
+def _hankel1_rule_z(g: Value, v: Value, z: Value) -> Value:
+    return g * _half_difference(ops.special.hankel1, v, z)
+
+
+@room(
+    by_name("hankel1", complex_too=True), _hankel1_rule_v, _hankel1_rule_z,
+    samples=_ORDERED,
+)  # fmt: skip
+def hankel1(v: Operand, z: Operand, /) -> Value:
+    """Hankel function of the first kind, jv + 1j * yv; complex, for real z too."""
+
+
+def _hankel2_rule_v(g: Value, v: Value, z: Value) -> Value:
+    return g * (ops.special.jv_slope(v, z, 1) - 1j * ops.special.yv_slope(v, z, 1))
+
+
+def _hankel2_rule_z(g: Value, v: Value, z: Value) -> Value:
+    return g * _half_difference(ops.special.hankel2, v, z)
+
+
+@room(
+    by_name("hankel2", complex_too=True), _hankel2_rule_v, _hankel2_rule_z,
+    samples=_ORDERED,
+)  # fmt: skip
+def hankel2(v: Operand, z: Operand, /) -> Value:
+    """Hankel function of the second kind, jv - 1j * yv; complex, for real z too."""
 
 
 @room(

@@ -11,7 +11,7 @@ from funct.ops.samples import pairs, ranges, reals
 from funct.ops.special.room import room
 
 __all__ = [
-    "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "entr", "exp10", "exp2",
+    "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "entr", "exp10", "exp2", "expit",
     "huber", "inv_boxcox", "inv_boxcox1p", "kl_div", "log_expit", "logit", "pseudo_huber",
     "radian", "rel_entr", "sindg", "tandg", "xlog1py", "xlogy",
 ]  # fmt: skip
@@ -34,6 +34,15 @@ def _onnx_logit(w: Any, x: str) -> str:
 @room("logit", _logit_rule, onnx=_onnx_logit, samples=_UNIT)
 def logit(x: Operand, /) -> Value:
     """log(x / (1 - x)), the inverse of expit; infinite at 0 and 1."""
+
+
+def _expit_rule(g: Value, ans: Value, x: Value) -> Value:
+    return g * (ans * ops.special.expit(-x))  # 1 − ans loses its digits where ans is near 1
+
+
+@room("expit", _expit_rule, onnx="Sigmoid", samples=_ANY)
+def expit(x: Operand, /) -> Value:
+    """1 / (1 + exp(-x)), without overflow."""
 
 
 def _log_expit_rule(g: Value, x: Value) -> Value:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from funct import ops
 from funct.core import Absent, Operand, Value
 from funct.kernels import special as kernels
@@ -19,13 +17,6 @@ _INTEGER = Absent("the order is an integer")
 _ORDERED = ordered((0, 1, 2, 5), (0.4, 5.0), complex_too=True)
 
 
-def _raw(name: str) -> Any:
-    def raw(n: Any, x: Any) -> Any:
-        return kernels.find(name)(np.asarray(n, np.int64), x)
-
-    return kernels.keep_dtype(raw)
-
-
 def _less(n: Operand) -> Any:
     """n − 1, but 0 for n = 0, where its factor n is 0."""
     return max(n, 1) - 1 if isinstance(n, int) else ops.maximum(n, 1) - 1
@@ -36,7 +27,7 @@ def _spherical_jn_rule(g: Value, n: Operand, x: Value) -> Value:
     return g * ((n * f(_less(n), x) - (n + 1) * f(n + 1, x)) / (2 * n + 1))
 
 
-@room(_raw("spherical_jn"), _INTEGER, _spherical_jn_rule, samples=_ORDERED)
+@room(kernels.spherical("spherical_jn"), _INTEGER, _spherical_jn_rule, samples=_ORDERED)
 def spherical_jn(n: Operand, x: Operand, /) -> Value:
     """Spherical Bessel function of the first kind of order n = 0, 1, …"""
 
@@ -46,7 +37,7 @@ def _spherical_in_rule(g: Value, n: Operand, x: Value) -> Value:
     return g * ((n * f(_less(n), x) + (n + 1) * f(n + 1, x)) / (2 * n + 1))
 
 
-@room(_raw("spherical_in"), _INTEGER, _spherical_in_rule, samples=_ORDERED)
+@room(kernels.spherical("spherical_in"), _INTEGER, _spherical_in_rule, samples=_ORDERED)
 def spherical_in(n: Operand, x: Operand, /) -> Value:
     """Modified spherical Bessel function of the first kind of order n = 0, 1, …"""
 
@@ -55,7 +46,7 @@ def _spherical_yn_rule(g: Value, ans: Value, n: Operand, x: Value) -> Value:
     return g * (n * (ans / x) - ops.special.spherical_yn(n + 1, x))
 
 
-@room(_raw("spherical_yn"), _INTEGER, _spherical_yn_rule, samples=_ORDERED)
+@room(kernels.spherical("spherical_yn"), _INTEGER, _spherical_yn_rule, samples=_ORDERED)
 def spherical_yn(n: Operand, x: Operand, /) -> Value:
     """Spherical Bessel function of the second kind of order n = 0, 1, …"""
 
@@ -64,7 +55,7 @@ def _spherical_kn_rule(g: Value, ans: Value, n: Operand, x: Value) -> Value:
     return g * (n * (ans / x) - ops.special.spherical_kn(n + 1, x))
 
 
-@room(_raw("spherical_kn"), _INTEGER, _spherical_kn_rule, samples=_ORDERED)
+@room(kernels.spherical("spherical_kn"), _INTEGER, _spherical_kn_rule, samples=_ORDERED)
 def spherical_kn(n: Operand, x: Operand, /) -> Value:
     """Modified spherical Bessel function of the second kind of order n = 0, 1, …"""
 

@@ -1,0 +1,356 @@
+"""Chapter: distribution functions and their inverses. Counts k are rounded down.
+
+Values are SciPy's. Derivatives are those of the incomplete gamma and beta functions that they are;
+the number of trials or of successes n counts as real.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from funct import ops
+from funct.core import Operand, Value
+from funct.kernels import distributions as kernels
+from funct.kernels.special import find
+from funct.ops.samples import ranges
+from funct.ops.special.room import room
+
+__all__ = [
+    "bdtr", "bdtrc", "bdtri", "chdtr", "chdtrc", "chdtri", "fdtr", "fdtrc", "fdtri", "gdtr",
+    "gdtrc", "nbdtr", "nbdtrc", "nbdtri", "pdtr", "pdtrc", "pdtri", "poisson_quantile",
+]  # fmt: skip
+
+_COUNT = (2.1, 2.9)  # no step within
+_CHANCE = (0.1, 0.9)
+
+
+# chi-square and gamma -----------------------------------------------------------------------------
+
+
+def _chdtr_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return g * (0.5 * ops.special.gammainc_slope(0.5 * v, 0.5 * x, 1))
+
+
+def _chdtr_rule_x(g: Value, v: Value, x: Value) -> Value:
+    return g * (0.5 * ops.special.gamma_density(0.5 * v, 0.5 * x))
+
+
+@room("chdtr", _chdtr_rule_v, _chdtr_rule_x, samples=ranges((0.8, 8.0), (0.6, 9.0)))
+def chdtr(v: Operand, x: Operand, /) -> Value:
+    """Distribution function of chi-square with v degrees of freedom."""
+
+
+def _chdtrc_rule_v(g: Value, v: Value, x: Value) -> Value:
+    return -_chdtr_rule_v(g, v, ops.maximum(x, 0.0))
+
+
+def _chdtrc_rule_x(g: Value, v: Value, x: Value) -> Value:
+    below = ops.less(x, 0)
+    return ops.where(below, 0.0, -_chdtr_rule_x(g, v, ops.where(below, 1.0, x)))
+
+
+@room(kernels.chdtrc, _chdtrc_rule_v, _chdtrc_rule_x, samples=ranges((0.8, 8.0), (0.6, 9.0)))
+def chdtrc(v: Operand, x: Operand, /) -> Value:
+    """1 - chdtr(v, x), without cancellation; 1 for x < 0."""
+
+
+def _chdtri_rule_v(g: Value, ans: Value, v: Value) -> Value:
+    slope = ops.special.gammainc_slope(0.5 * v, 0.5 * ans, 1)
+    return -g * (slope / ops.special.gamma_density(0.5 * v, 0.5 * ans))
+
+
+def _chdtri_rule_p(g: Value, ans: Value, v: Value) -> Value:
+    return -2.0 * g / ops.special.gamma_density(0.5 * v, 0.5 * ans)
+
+
+@room("chdtri", _chdtri_rule_v, _chdtri_rule_p, samples=ranges((1.2, 8.0), _CHANCE))
+def chdtri(v: Operand, p: Operand, /) -> Value:
+    """The x with chdtrc(v, x) = p."""
+
+
+def _gdtr_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * (x * ops.special.gamma_density(b, a * x))
+
+
+def _gdtr_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * ops.special.gammainc_slope(b, a * x, 1)
+
+
+def _gdtr_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * (a * ops.special.gamma_density(b, a * x))
+
+
+_GAMMA = ranges((0.5, 2.0), (0.4, 4.0), (0.3, 3.0))
+
+
+@room("gdtr", _gdtr_rule_a, _gdtr_rule_b, _gdtr_rule_x, samples=_GAMMA)
+def gdtr(a: Operand, b: Operand, x: Operand, /) -> Value:
+    """Distribution function of gamma with rate a and shape b."""
+
+
+def _gdtrc_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return -_gdtr_rule_a(g, a, b, x)
+
+
+def _gdtrc_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return -_gdtr_rule_b(g, a, b, x)
+
+
+def _gdtrc_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return -_gdtr_rule_x(g, a, b, x)
+
+
+@room("gdtrc", _gdtrc_rule_a, _gdtrc_rule_b, _gdtrc_rule_x, samples=_GAMMA)
+def gdtrc(a: Operand, b: Operand, x: Operand, /) -> Value:
+    """1 - gdtr(a, b, x), without cancellation."""
+
+
+# Poisson ------------------------------------------------------------------------------------------
+
+
+def _pdtr_rule_m(g: Value, k: Value, m: Value) -> Value:
+    return -g * ops.special.gamma_density(ops.floor(k) + 1.0, m)
+
+
+@room(kernels.with_floor("pdtr"), None, _pdtr_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
+def pdtr(k: Operand, m: Operand, /) -> Value:
+    """Distribution function of Poisson with mean m: the chance of at most k events."""
+
+
+def _pdtrc_rule_m(g: Value, k: Value, m: Value) -> Value:
+    return -_pdtr_rule_m(g, k, m)
+
+
+@room(kernels.with_floor("pdtrc"), None, _pdtrc_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
+def pdtrc(k: Operand, m: Operand, /) -> Value:
+    """1 - pdtr(k, m), without cancellation."""
+
+
+def _pdtri_rule_y(g: Value, ans: Value, k: Value) -> Value:
+    return -g / ops.special.gamma_density(ops.floor(k) + 1.0, ans)
+
+
+@room(kernels.with_floor("pdtri"), None, _pdtri_rule_y, samples=ranges(_COUNT, _CHANCE))
+def pdtri(k: Operand, y: Operand, /) -> Value:
+    """The m with pdtr(k, m) = y."""
+
+
+@room(
+    kernels.poisson_quantile, None, None, samples=ranges((0.05, 0.95), (0.3, 9.0), smooth=False)
+)
+def poisson_quantile(p: Operand, m: Operand, /) -> Value:
+    """The least whole number k with P(X ≤ k) ≥ p, where X is Poisson with mean m."""
+
+
+# binomial and negative binomial -------------------------------------------------------------------
+
+
+def _trials(k: Value, n: Value) -> tuple[Any, Any, Any]:
+    """Whether k is n, and the two parameters of the incomplete beta function."""
+    whole = ops.floor(k)
+    rest = n - whole
+    at_end = ops.equal(rest, 0)
+    return at_end, whole + 1.0, ops.where(at_end, 1.0, rest)
+
+
+def _bdtrc_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
+    at_end, a, b = _trials(k, n)
+    return g * ops.where(at_end, 0.0, ops.special.betainc_slope(a, b, p, 0, 1))
+
+
+def _bdtrc_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
+    at_end, a, b = _trials(k, n)
+    return g * ops.where(at_end, 0.0, ops.special.beta_density(a, b, p))
+
+
+def _bdtr_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
+    return -_bdtrc_rule_n(g, k, n, p)
+
+
+def _bdtr_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
+    return -_bdtrc_rule_p(g, k, n, p)
+
+
+_BINOMIAL = ranges(_COUNT, (5.2, 8.0), _CHANCE)
+
+
+def _bdtr(k: Any, n: Any, p: Any) -> Any:
+    return find("betaincc")(k + 1.0, n - k, p)
+
+
+@room(kernels.of_counts("bdtr", _bdtr), None, _bdtr_rule_n, _bdtr_rule_p, samples=_BINOMIAL)
+def bdtr(k: Operand, n: Operand, p: Operand, /) -> Value:
+    """Distribution function of binomial: the chance of at most k successes in n of chance p."""
+
+
+def _bdtrc(k: Any, n: Any, p: Any) -> Any:
+    return find("betainc")(k + 1.0, n - k, p)
+
+
+@room(kernels.of_counts("bdtrc", _bdtrc), None, _bdtrc_rule_n, _bdtrc_rule_p, samples=_BINOMIAL)
+def bdtrc(k: Operand, n: Operand, p: Operand, /) -> Value:
+    """1 - bdtr(k, n, p), without cancellation."""
+
+
+def _bdtri_rule_n(g: Value, ans: Value, k: Value, n: Value) -> Value:
+    _, a, b = _trials(k, n)
+    return -g * (ops.special.betainc_slope(a, b, ans, 0, 1) / ops.special.beta_density(a, b, ans))
+
+
+def _bdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
+    _, a, b = _trials(k, n)
+    return -g / ops.special.beta_density(a, b, ans)
+
+
+def _bdtri(k: Any, n: Any, y: Any) -> Any:
+    return find("betainccinv")(k + 1.0, n - k, y)
+
+
+@room(kernels.of_counts("bdtri", _bdtri), None, _bdtri_rule_n, _bdtri_rule_y, samples=_BINOMIAL)
+def bdtri(k: Operand, n: Operand, y: Operand, /) -> Value:
+    """The p with bdtr(k, n, p) = y."""
+
+
+def _nbdtr_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
+    return g * ops.special.betainc_slope(n, ops.floor(k) + 1.0, p, 1, 0)
+
+
+def _nbdtr_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
+    return g * ops.special.beta_density(n, ops.floor(k) + 1.0, p)
+
+
+_FAILURES = ranges(_COUNT, (2.2, 5.0), _CHANCE)
+
+
+def _nbdtr(k: Any, n: Any, p: Any) -> Any:
+    return find("betainc")(n, k + 1.0, p)
+
+
+@room(kernels.of_counts("nbdtr", _nbdtr), None, _nbdtr_rule_n, _nbdtr_rule_p, samples=_FAILURES)
+def nbdtr(k: Operand, n: Operand, p: Operand, /) -> Value:
+    """Distribution function of negative binomial: at most k failures before success n."""
+
+
+def _nbdtrc_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
+    return -_nbdtr_rule_n(g, k, n, p)
+
+
+def _nbdtrc_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
+    return -_nbdtr_rule_p(g, k, n, p)
+
+
+def _nbdtrc(k: Any, n: Any, p: Any) -> Any:
+    return find("betaincc")(n, k + 1.0, p)
+
+
+@room(
+    kernels.of_counts("nbdtrc", _nbdtrc), None, _nbdtrc_rule_n, _nbdtrc_rule_p, samples=_FAILURES
+)
+def nbdtrc(k: Operand, n: Operand, p: Operand, /) -> Value:
+    """1 - nbdtr(k, n, p), without cancellation."""
+
+
+def _nbdtri_rule_n(g: Value, ans: Value, k: Value, n: Value) -> Value:
+    b = ops.floor(k) + 1.0
+    return -g * (ops.special.betainc_slope(n, b, ans, 1, 0) / ops.special.beta_density(n, b, ans))
+
+
+def _nbdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
+    return g / ops.special.beta_density(n, ops.floor(k) + 1.0, ans)
+
+
+def _nbdtri(k: Any, n: Any, y: Any) -> Any:
+    return find("betaincinv")(n, k + 1.0, y)
+
+
+@room(
+    kernels.of_counts("nbdtri", _nbdtri), None, _nbdtri_rule_n, _nbdtri_rule_y, samples=_FAILURES
+)
+def nbdtri(k: Operand, n: Operand, y: Operand, /) -> Value:
+    """The p with nbdtr(k, n, p) = y."""
+
+
+# F ------------------------------------------------------------------------------------------------
+
+
+def _f_parts(n: Any, d: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Whether n x < d, and the parts of d and of n x in their sum; 1/2 for the one not taken."""
+    up = n * x
+    small = ops.less(up, d)
+    whole = d + up
+    return small, ops.where(small, 0.5, d / whole), ops.where(small, up / whole, 0.5)
+
+
+def _f_slope(n: Any, d: Any, x: Any, of_n: int, of_d: int) -> Any:
+    """Derivative of the incomplete beta function in one of its parameters."""
+    small, low, high = _f_parts(n, d, x)
+    near = ops.special.betainc_slope(0.5 * n, 0.5 * d, high, of_n, of_d)
+    far = ops.special.betainc_slope(0.5 * d, 0.5 * n, low, of_d, of_n)
+    return ops.where(small, near, -far)
+
+
+def _f_density(n: Any, d: Any, x: Any) -> Any:
+    """Derivative of the incomplete beta function in log x."""
+    small, low, high = _f_parts(n, d, x)
+    near = high * (1.0 - high) * ops.special.beta_density(0.5 * n, 0.5 * d, high)
+    far = low * (1.0 - low) * ops.special.beta_density(0.5 * d, 0.5 * n, low)
+    return ops.where(small, near, far)
+
+
+def _fdtr_rule_n(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
+    return g * (0.5 * _f_slope(dfn, dfd, x, 1, 0) + _f_density(dfn, dfd, x) / dfn)
+
+
+def _fdtr_rule_d(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
+    return g * (0.5 * _f_slope(dfn, dfd, x, 0, 1) - _f_density(dfn, dfd, x) / dfd)
+
+
+def _fdtr_rule_x(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
+    return g * (_f_density(dfn, dfd, x) / x)
+
+
+_F = ranges((1.2, 6.0), (1.2, 6.0), (0.4, 3.0))
+
+
+@room("fdtr", _fdtr_rule_n, _fdtr_rule_d, _fdtr_rule_x, samples=_F)
+def fdtr(dfn: Operand, dfd: Operand, x: Operand, /) -> Value:
+    """Distribution function of F with dfn and dfd degrees of freedom."""
+
+
+def _fdtrc_rule_n(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
+    return -_fdtr_rule_n(g, dfn, dfd, x)
+
+
+def _fdtrc_rule_d(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
+    return -_fdtr_rule_d(g, dfn, dfd, x)
+
+
+def _fdtrc_rule_x(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
+    return -_fdtr_rule_x(g, dfn, dfd, x)
+
+
+@room("fdtrc", _fdtrc_rule_n, _fdtrc_rule_d, _fdtrc_rule_x, samples=_F)
+def fdtrc(dfn: Operand, dfd: Operand, x: Operand, /) -> Value:
+    """1 - fdtr(dfn, dfd, x), without cancellation."""
+
+
+def _fdtri_rule_n(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
+    slope = 0.5 * _f_slope(dfn, dfd, ans, 1, 0) / _f_density(dfn, dfd, ans)
+    return -g * ((slope + 1.0 / dfn) * ans)
+
+
+def _fdtri_rule_d(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
+    slope = 0.5 * _f_slope(dfn, dfd, ans, 0, 1) / _f_density(dfn, dfd, ans)
+    return -g * ((slope - 1.0 / dfd) * ans)
+
+
+def _fdtri_rule_p(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
+    return g * (ans / _f_density(dfn, dfd, ans))
+
+
+@room(
+    "fdtri", _fdtri_rule_n, _fdtri_rule_d, _fdtri_rule_p,
+    samples=ranges((1.5, 6.0), (1.5, 6.0), (0.2, 0.8)),
+)  # fmt: skip
+def fdtri(dfn: Operand, dfd: Operand, p: Operand, /) -> Value:
+    """The x with fdtr(dfn, dfd, x) = p."""
