@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from string import ascii_letters
 from typing import Any
@@ -212,8 +211,10 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum of conj(x1) * x2 along axis, counted in both from the end; other axes broadcast."""
     x1, x2 = as_tensor("vecdot", x1), as_tensor("vecdot", x2)
     if axis == -1 and x1.__class__ is Array and x2.__class__ is Array and x1.dtype.kind in "fiu":
-        with contextlib.suppress(TypeError, ValueError):  # refused by name below
+        try:
             return wrap(np.vecdot(x1.data, x2.data))
+        except (TypeError, ValueError):
+            pass  # refused by name below
     rank = min(len(x1.shape), len(x2.shape))
     back = normal_axis("vecdot", axis, rank) - rank
     x, y = (ops.move_axis(v, len(v.shape) + back, len(v.shape) - 1) for v in (x1, x2))

@@ -38,13 +38,14 @@ def of_counts(name: str, general: Raw) -> Raw:
 
     @keep_dtype
     def mixed(k: Any, n: Any, p: Any) -> Any:
+        dtype = p.dtype
         k, n, p = np.broadcast_arrays(np.floor(k), n, p)
         if not p.size:
-            return np.empty(p.shape, p.dtype)  # an abstract rule asks: SciPy can wait
+            return np.empty(p.shape, dtype)  # an abstract rule asks: SciPy can wait
         whole = (np.floor(n) == n) & (np.abs(n) < _LARGE) & (np.abs(k) < _LARGE)
         counts = [np.where(whole, v, 1.0).astype(np.int64) for v in (k, n)]
-        rest = general(k, np.where(whole, 1.0, n), p)
-        return np.where(whole, find(name)(*counts, p), rest).astype(p.dtype)
+        exact = find(name)(*counts, p)
+        return np.where(whole, exact, general(k, np.where(whole, 1.0, n), p)).astype(dtype)
 
     f: Raw | None = None
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import matrices
+from funct.kernels.products import matmul
 
 __all__ = [
-    "diagonal", "lstsq", "matrix_norm", "matrix_rank", "outer", "solve", "solve_triangular",
-    "tensordot", "trace", "vector_norm",
+    "diagonal", "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "outer", "solve",
+    "solve_triangular", "tensordot", "trace", "vector_norm",
 ]  # fmt: skip
 
 _add: Any = np.add.reduce
@@ -34,10 +35,30 @@ def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
 
 
 def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """Euclidean norm over axis."""
-    if ord != 2 or x.dtype is not _DOUBLE or not x.size or not x.ndim:
+    """Norm of a positive, finite order over axis."""
+    if x.dtype is not _DOUBLE or not x.size or not x.ndim:
         return None
-    return np.sqrt(_add(np.square(x), axis, None, None, keepdims))
+    if ord == 2:
+        return np.sqrt(_add(np.square(x), axis, None, None, keepdims))
+    if ord.__class__ is not int or ord < 3:
+        return None
+    return np.power(_add(np.power(np.abs(x), float(ord)), axis, None, None, keepdims), 1.0 / ord)
+
+
+def matrix_power(x: Any, n: Any) -> Any:
+    """Product of n factors x, by squaring."""
+    if n.__class__ is not int or n < 1 or x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        return None
+    if x.dtype is not _DOUBLE:
+        return None
+    out = None
+    while True:
+        if n & 1:
+            out = x if out is None else matmul(out, x)
+        n >>= 1
+        if not n:
+            return out
+        x = matmul(x, x)
 
 
 def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
@@ -72,16 +93,13 @@ def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
-    """Solution of least squares, residuals, rank and singular values, for a square a."""
+    """Least squares for one right side and no more rows than columns."""
     if rcond is not None or a.ndim != 2 or b.ndim != 1 or a.shape[0] != b.shape[0]:
         return None
     if a.dtype is not _DOUBLE or b.dtype is not _DOUBLE or a.shape[0] > a.shape[1] or not a.size:
         return None
-    rtol = _rounding(a)
-    x = np.matmul(matrices.pinv(a, rtol), b.reshape(-1, 1)).reshape(-1)
-    s = np.linalg.svd(a, compute_uv=False)
-    rank = np.asarray(np.count_nonzero(s > rtol * s[0]))
-    return x, np.empty(0), rank, s
+    x, rank, s = matrices.lstsq(a, b.reshape(-1, 1), _rounding(a))
+    return x.reshape(-1), np.empty(0), rank, s
 
 
 def outer(x: Any, y: Any) -> Any:

@@ -14,17 +14,45 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from funct.errors import LinAlgError
+from funct.kernels.lapack import loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lu",
-    "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "triangular_solve",
+    "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq",
+    "lu", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "triangular_solve",
 ]  # fmt: skip
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_cholesky = loop("cholesky_lo", np.linalg.cholesky)
+_solve = loop("solve", np.linalg.solve)
+_inv = loop("inv", np.linalg.inv)
+_det = loop("det", np.linalg.det, fails=False)
+_slogdet = loop("slogdet", np.linalg.slogdet, fails=False)
+_eigh = loop("eigh_lo", np.linalg.eigh)
+_eigvalsh = loop("eigvalsh_lo", np.linalg.eigvalsh)
+_eig = loop("eig", np.linalg.eig)
+_eigvals = loop("eigvals", np.linalg.eigvals)
+_svd_full = loop("svd_f", np.linalg.svd)
+_svd = loop("svd_s", functools.partial(np.linalg.svd, full_matrices=False))
+_svdvals = loop("svd", np.linalg.svdvals)
+_qr_raw, _qr_reduced, _qr_complete = (
+    loop(f"qr_{name}", None) for name in ("r_raw", "reduced", "complete")
+)
+
+
+def _by_pseudo_inverse(a: Any, b: Any, rtol: Any) -> Any:
+    s = svdvals(a)
+    x = np.matmul(pinv(a, rtol), b)
+    rank = np.count_nonzero(s > rtol * np.max(s, -1, keepdims=True, initial=0), -1)
+    lead = x.shape[:-2]
+    return x, None, np.broadcast_to(rank, lead), np.broadcast_to(s, (*lead, s.shape[-1]))
+
+
+_lstsq = loop("lstsq", _by_pseudo_inverse)
 
 
 def _fails_with(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -34,9 +62,9 @@ def _fails_with(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         call: Any = kernel
 
         @functools.wraps(kernel)
-        def run(*args: Any) -> Any:
+        def run(x: Any, /, *rest: Any) -> Any:
             try:
-                return call(*args)
+                return call(x, *rest) if rest else call(x)
             except np.linalg.LinAlgError:
                 pass  # the typed error has no cause that says more
             raise LinAlgError(f"{kernel.__name__}: {text}")
@@ -63,6 +91,13 @@ def _square(x: NDArray[Any]) -> None:
         raise ValueError("square")
 
 
+def _finite(x: NDArray[Any]) -> None:
+    """Raise where LAPACK would not come to an end."""
+    size = np.vdot(x, x)  # cheaper than looking at each, but large elements overflow
+    if size - size != 0 and not np.isfinite(x).all():
+        raise np.linalg.LinAlgError
+
+
 _SMALL = 1024  # elements up to which it pays to look whether a matrix is symmetric
 
 
@@ -75,14 +110,19 @@ def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
     return half + (half.mT.conj() if x.dtype.kind == "c" else half.mT)
 
 
+@functools.lru_cache(64)
+def _counted(n: int) -> NDArray[Any]:
+    return np.arange(n)
+
+
 def _phase(v: NDArray[Any]) -> NDArray[Any]:
     """The factors that make each column's largest component real and positive; (..., 1, n)."""
     if v.dtype.kind != "c" or 0 in v.shape:
         return np.ones((), v.dtype)
     if v.ndim == 2:  # at a third of the cost
         size = np.abs(v)
-        places = (size.argmax(0), np.arange(v.shape[1]))
-        return (np.conj(v[places]) / size[places])[None]
+        places = size.argmax(0) * v.shape[1] + _counted(v.shape[1])
+        return (v.take(places).conj() / size.take(places))[None]
     at = np.argmax(np.abs(v), -2, keepdims=True)
     top = np.take_along_axis(v, at, -2)
     return np.conj(top) / np.abs(top)
@@ -91,7 +131,8 @@ def _phase(v: NDArray[Any]) -> NDArray[Any]:
 @_fails_with("x must be positive definite")
 def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
     """Lower L with L Lᴴ = x; of x only the Hermitian part is seen."""
-    return np.linalg.cholesky(_hermitian(x))
+    found: NDArray[Any] = _cholesky(_hermitian(x))
+    return found
 
 
 @_fails_with("a is singular")
@@ -99,7 +140,8 @@ def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
     """a⁻¹ b."""
     _square(a)
     _matrix(b)
-    return np.linalg.solve(a, b)
+    found: NDArray[Any] = _solve(a, b)
+    return found
 
 
 @functools.cache
@@ -138,7 +180,8 @@ def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
 def inv(x: NDArray[Any], /) -> NDArray[Any]:
     """x⁻¹."""
     _square(x)
-    return np.linalg.inv(x)
+    found: NDArray[Any] = _inv(x)
+    return found
 
 
 def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
@@ -154,16 +197,28 @@ def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     return np.matmul(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
 
 
+@_fails_with("the iteration did not converge; is every element finite?")
+def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float, /) -> tuple[NDArray[Any], ...]:
+    """The least x with least |b - a x|, rank and singular values of a."""
+    _matrix(a)
+    _matrix(b)
+    if a.shape[-2] != b.shape[-2]:
+        raise ValueError("lengths")
+    fits = a.size and b.size and a.dtype == b.dtype
+    x, _, rank, s = (_lstsq if fits else _by_pseudo_inverse)(a, b, np.asarray(rtol))
+    return x, np.asarray(rank, np.int64), s
+
+
 def det(x: NDArray[Any], /) -> NDArray[Any]:
     """Determinant."""
     _square(x)
-    return np.linalg.det(x)
+    return np.asarray(_det(x))
 
 
 def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sign (or phase) of the determinant, and the logarithm of its absolute value."""
     _square(x)
-    sign, size = np.linalg.slogdet(x)
+    sign, size = _slogdet(x)
     return sign, size
 
 
@@ -185,14 +240,15 @@ def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
 @_fails_with("the iteration did not converge; is every element finite?")
 def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
-    w, v = np.linalg.eigh(_hermitian(x))
+    w, v = _eigh(_hermitian(x))
     return w, v * _phase(v) if v.dtype.kind == "c" else v
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
 def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
     """Ascending eigenvalues of the Hermitian part."""
-    return np.linalg.eigvalsh(_hermitian(x))
+    found: NDArray[Any] = _eigvalsh(_hermitian(x))
+    return found
 
 
 def _complex(x: NDArray[Any]) -> NDArray[Any]:
@@ -203,7 +259,8 @@ def _complex(x: NDArray[Any]) -> NDArray[Any]:
 def eig(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Eigenvalues and eigenvectors of length 1, complex always."""
     _square(x)
-    w, v = np.linalg.eig(x)
+    _finite(x)
+    w, v = _eig(x)
     v = _complex(v)
     return _complex(w), v * _phase(v)
 
@@ -212,14 +269,15 @@ def eig(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
 def eigvals(x: NDArray[Any], /) -> NDArray[Any]:
     """Eigenvalues, complex always."""
     _square(x)
-    return _complex(np.linalg.eigvals(x))
+    _finite(x)
+    return _complex(_eigvals(x))
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
 def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """U, descending singular values, Vᴴ."""
     _matrix(x)
-    u, s, vh = np.linalg.svd(x, full_matrices=full)
+    u, s, vh = (_svd_full if full else _svd)(x)
     if x.dtype.kind != "c" or 0 in x.shape:
         return u, s, vh
     k = s.shape[-1]
@@ -232,14 +290,31 @@ def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDA
 def svdvals(x: NDArray[Any], /) -> NDArray[Any]:
     """Singular values, descending."""
     _matrix(x)
-    return np.linalg.svd(x, compute_uv=False)
+    found: NDArray[Any] = _svdvals(x)
+    return found
+
+
+def _qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """np.linalg.qr; R and what Q is made of are written over a copy of x."""
+    made = x.copy()
+    tau = _qr_raw(made)
+    q = (_qr_complete if complete else _qr_reduced)(made, tau)
+    return q, np.where(_upper(q.shape[-1], x.shape[-1]), made[..., : q.shape[-1], :], 0.0)
+
+
+@functools.lru_cache(64)
+def _upper(m: int, n: int) -> NDArray[Any]:
+    return ~np.tri(m, n, -1, bool)
 
 
 def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Orthonormal Q and upper R with a real diagonal."""
     _matrix(x)
-    q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
     n = x.shape[-1]
+    if x.size and x.dtype.char in "dD" and _qr_raw is not None:
+        q, r = _qr(x, complete and x.shape[-2] > n)
+    else:
+        q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
     if x.dtype.kind == "c" and n < q.shape[-1]:  # the columns that x says nothing about
         q = np.concatenate([q[..., :n], q[..., n:] * _phase(q[..., n:])], -1)
     return q, r

@@ -59,6 +59,8 @@ from funct.ops.indexing import put_along_axis as put_along_axis
 from funct.ops.indexing import take as take
 from funct.ops.indexing import take_along_axis as take_along_axis
 from funct.ops.indexing import wrap_index as wrap_index
+from funct.ops.least_squares import lstsq as lstsq
+from funct.ops.least_squares import pinv as pinv
 from funct.ops.linalg import contract as contract
 from funct.ops.linalg import matmul as matmul
 from funct.ops.logic import bitwise_and as bitwise_and
@@ -122,7 +124,6 @@ from funct.ops.solving import cofactor as cofactor
 from funct.ops.solving import det as det
 from funct.ops.solving import expm as expm
 from funct.ops.solving import inv as inv
-from funct.ops.solving import pinv as pinv
 from funct.ops.solving import slogdet as slogdet
 from funct.ops.solving import solve as solve
 from funct.ops.solving import triangular_solve as triangular_solve
@@ -189,7 +190,7 @@ __all__ = [
     "flip", "floor", "floor_divide", "fmod", "fold_windows", "greater", "greater_equal",
     "hermitian_fft", "hypot", "imag", "inv", "isfinite", "isinf", "isnan", "keep_float",
     "length_along", "less", "less_equal", "linear_recurrence", "log", "log10", "log1p", "log2",
-    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "lu", "matmul",
+    "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "lstsq", "lu", "matmul",
     "max_pool", "max_pool_index", "maximum", "mean_of", "minimum", "move_axis", "move_block",
     "multiply", "negative", "nextafter", "not_equal", "pad_axes", "permute_dims", "pinv", "pow",
     "psum", "psum_scatter", "put", "put_along_axis", "qr", "quantize", "quantized_add",

@@ -306,7 +306,9 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
                     operands[i] = wrap(np.asarray(a, np.result_type(kind, np.complex64)))
         return bind(prim, operands, args[n:])
 
-    return op if prim.params else {2: op2, 3: op3}.get(n, op)
+    if prim.params or n > 3:
+        return op
+    return op2 if n == 2 else op3
 
 
 _DOUBLE = np.dtype(np.float64)

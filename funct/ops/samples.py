@@ -186,3 +186,8 @@ def regular(rng: Generator, *shape: int, unit: complex = 0.0) -> Any:
     """A well-conditioned matrix or stack of them; complex where unit is 1j."""
     x = rng.normal(size=shape) + (unit * rng.normal(size=shape) if unit else 0.0)
     return 0.4 * x + np.eye(shape[-2], shape[-1]) * np.arange(2.0, 2.0 + shape[-1])
+
+
+def deficient(rng: Generator, m: int, n: int, rank: int, unit: complex = 0.0) -> Any:
+    """A matrix whose rank is less than its lengths."""
+    return regular(rng, m, rank, unit=unit) @ regular(rng, rank, n, unit=unit)

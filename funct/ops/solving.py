@@ -1,8 +1,7 @@
 """Chapter: linear systems, inverses and determinants of stacks of matrices.
 
 An operand is a stack of matrices on its last two axes. Sources: the differentials of solve, inv and
-det are Jacobi's; of pinv, Golub and Pereyra (1973); of expm, Higham, Functions of Matrices (2008),
-section 3.2.
+det are Jacobi's; of expm, Higham, Functions of Matrices (2008), section 3.2.
 """
 
 from __future__ import annotations
@@ -14,28 +13,23 @@ import numpy as np
 from funct import ops
 from funct.core import (
     Derived,
-    Operand,
     Pair,
-    Primitive,
     Sample,
     Shape,
     ShapeDtype,
     Value,
 )
-from funct.errors import ShapeError
 from funct.kernels import matrices as kernels
-from funct.ops.broadcasting import match_operand, pad_rank
+from funct.ops.broadcasting import match_operand
 from funct.ops.families import constant, structural
 from funct.ops.matrices import (
     NO_OPERATOR,
     Args,
-    Flags,
     Params,
     adjoint,
     batch_first,
     batch_pair,
     check_lengths,
-    check_matrix,
     check_square,
     column,
     columns,
@@ -43,9 +37,9 @@ from funct.ops.matrices import (
     real_dtype,
     upper,
 )
-from funct.ops.samples import calls, regular
+from funct.ops.samples import calls, deficient, regular
 
-__all__ = ["cofactor", "det", "expm", "inv", "pinv", "slogdet", "solve", "triangular_solve"]
+__all__ = ["cofactor", "det", "expm", "inv", "slogdet", "solve", "triangular_solve"]
 
 
 def _solve_aval(args: Args, params: Params) -> ShapeDtype:
@@ -156,73 +150,6 @@ def inv(x: Value) -> Value:
     """Inverse; a singular x raises LinAlgError."""
 
 
-def _pinv_aval(args: Args, params: Params) -> ShapeDtype:
-    x, rtol = args
-    check_matrix("pinv", "x", x)
-    if len(getattr(rtol, "shape", ())) > len(x.shape) - 2:
-        raise ShapeError(
-            f"pinv: rtol must fit the stack of x, got x {x.shape} and rtol {rtol.shape}"
-        )
-    return ShapeDtype((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
-
-
-def _across(x: Value, y: Value, p: Value) -> Any:
-    """x (1 - y p), without the square matrix y p."""
-    return x - ops.matmul(ops.matmul(x, y), p)
-
-
-def _beside(x: Value, y: Value, p: Value) -> Any:
-    """(1 - y p) x."""
-    return x - ops.matmul(y, ops.matmul(p, x))
-
-
-def _pinv_push(t: Value, ans: Value, x: Value, rtol: Operand) -> Value:
-    turned, back = adjoint(t), adjoint(ans)
-    moved = ops.matmul(ans, ops.matmul(t, ans))
-    left = ops.matmul(ans, ops.matmul(back, _across(turned, x, ans)))
-    right = ops.matmul(ops.matmul(_beside(turned, ans, x), back), ans)
-    return left + right - moved
-
-
-def _pinv_pull(g: Value, ans: Value, x: Value) -> Value:
-    ct = ops.conj(g) if x.dtype.kind == "c" else g
-    turned, back = adjoint(ct), adjoint(ans)
-    moved = ops.matmul(ops.matmul(back, ct), back)
-    left = ops.matmul(ops.matmul(_beside(turned, x, ans), ans), back)
-    right = ops.matmul(back, ops.matmul(ans, _across(turned, ans, x)))
-    h = left + right - moved
-    return ops.conj(h) if x.dtype.kind == "c" else h
-
-
-def _pinv_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Any:
-    x, rtol = args
-    if not batched[0]:
-        x = ops.broadcast_to(x, (rtol.shape[0], *x.shape))
-    return ops.pinv(x, pad_rank(rtol, len(x.shape) - 3) if batched[1] else rtol)
-
-
-def _deficient(rng: Any, m: int, n: int, rank: int, unit: complex = 0.0) -> Any:
-    return regular(rng, m, rank, unit=unit) @ regular(rng, rank, n, unit=unit)
-
-
-@structural(
-    kernels.pinv, Pair(_pinv_push, _pinv_pull, ["x", "rtol"]), None, aval=_pinv_aval,
-    batch=_pinv_batch, onnx=NO_OPERATOR,
-    samples=calls(
-        lambda rng: Sample((regular(rng, 3, 2), np.asarray(1e-12))),
-        lambda rng: Sample((regular(rng, 2, 2, 3), np.asarray([1e-12, 1e-11]))),
-        lambda rng: Sample((regular(rng, 2, 3, unit=1j), np.asarray(1e-12))),
-        lambda rng: Sample((_deficient(rng, 3, 4, 2), np.asarray(1e-9)), smooth=False),
-        lambda rng: Sample((np.zeros((0, 2)), np.asarray(1e-12))),
-    ),
-)  # fmt: skip
-def pinv(x: Value, rtol: Operand) -> Value:
-    """Moore-Penrose inverse; singular values up to rtol · the largest count as 0.
-
-    The derivative is that among matrices of the same rank, exact where the rank does not change.
-    """
-
-
 def _scalar_aval(name: str) -> Any:
     def aval(args: Args, params: Params) -> ShapeDtype:
         check_square(name, "x", args[0])
@@ -251,11 +178,11 @@ def _onnx_det(w: Any, x: str) -> str:
 _DETERMINANTS = calls(
     lambda rng: Sample((regular(rng, 3, 3),)),
     lambda rng: Sample((rng.normal(size=(2, 2, 2)),)),
-    lambda rng: Sample((_deficient(rng, 3, 3, 2),)),
-    lambda rng: Sample((_deficient(rng, 3, 3, 1),)),
+    lambda rng: Sample((deficient(rng, 3, 3, 2),)),
+    lambda rng: Sample((deficient(rng, 3, 3, 1),)),
     lambda rng: Sample((np.zeros((2, 2)),)),
     lambda rng: Sample((regular(rng, 3, 3, unit=1j),)),
-    lambda rng: Sample((_deficient(rng, 3, 3, 2, 1j),)),
+    lambda rng: Sample((deficient(rng, 3, 3, 2, 1j),)),
     lambda rng: Sample((regular(rng, 2, 2).astype(np.float32),), smooth=False),
 )
 

@@ -303,6 +303,12 @@ def _by_matrix(*options: dict[str, Any]) -> Iterator[Call]:
             yield (x,), option
 
 
+def _powers() -> Iterator[Call]:
+    for x in _matrices():
+        for n in (1, 2, 3, 7, 0, -2, 1.5):
+            yield (x, n), {}
+
+
 def _systems(*options: dict[str, Any]) -> Iterator[Call]:
     for a in _matrices():
         for b in (*_matrices()[:4], *[_plain(np.float64, n) for n in (2, 3, 4, 5)]):
@@ -359,12 +365,13 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     ),
     "linalg.norms.matrix_rank": lambda: _by_matrix({"rtol": 0.1}),
     "linalg.norms.vector_norm": lambda: itertools.chain(
-        _reductions({"ord": 3}, {"ord": "a"}, {"ord": np.inf}), _by_matrix()
+        _reductions({"ord": 3}, {"ord": 5}, {"ord": "a"}, {"ord": np.inf}), _by_matrix()
     ),
     "linalg.solving.lstsq": lambda: _systems({"rcond": 0.1}),
     "linalg.solving.solve": _systems,
     "linalg.solving.solve_triangular": lambda: _systems({"lower": True}),
     "linalg.structure.diagonal": lambda: _by_matrix({"offset": 1}, {"offset": -2}, {"offset": 0.5}),
+    "linalg.structure.matrix_power": _powers,
     "linalg.structure.trace": lambda: _by_matrix({"offset": 1}, {"dtype": np.float32}),
     "manipulation.concat": _sequences,
     "manipulation.expand_dims": _turns,

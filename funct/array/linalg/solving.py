@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from funct import ops
 from funct.array.creation import zeros
 from funct.array.direct import direct
-from funct.array.linalg.norms import default_rtol, matrix_rank
+from funct.array.linalg.norms import default_rtol
 from funct.errors import ShapeError
 from funct.kernels import linalg as kernels
 from funct.ops.broadcasting import broadcast_shapes
@@ -143,9 +143,8 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
         )
     m, n = a.shape
     right = column(b) if len(b.shape) == 1 else b
-    check_matrix("lstsq", "b", right)
-    x = ops.matmul(pinv(a, rtol=rcond), right)
-    rank = matrix_rank(a, rtol=rcond)
+    rtol = float(rcond) if rcond is not None else default_rtol(a) if m and n else 0.0
+    x, rank, s = ops.lstsq(a, right, rtol)
     if m > n and int(rank) == n:
         rest = right - ops.matmul(a, x)
         squares = ops.real(rest * ops.conj(rest)) if rest.dtype.kind == "c" else rest * rest
@@ -153,7 +152,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
     else:
         residuals = zeros((0,), dtype=real_dtype(x.dtype))
     solution = ops.reshape(x, x.shape[:-1]) if len(b.shape) == 1 else x
-    return LstsqResult(solution, residuals, rank, ops.svdvals(a))
+    return LstsqResult(solution, residuals, rank, s)
 
 
 def det(x: Any, /) -> Any:

@@ -85,6 +85,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return turned(x1, ahead) * turned(x2, behind) - turned(x1, behind) * turned(x2, ahead)
 
 
+@direct(kernels.matrix_power)
 def matrix_power(x: Any, n: int, /) -> Any:
     """x multiplied n times; the inverse multiplied -n times for n < 0; the identity for n = 0.
 

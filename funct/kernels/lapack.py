@@ -1,0 +1,38 @@
+"""LAPACK on stacks of matrices: the loops that np.linalg calls, without its checks around them.
+
+np.linalg converts, compares and copies for longer than LAPACK works on a small matrix. Operands
+here are stacks of matrices whose shapes `funct.kernels.matrices` has checked. np.linalg is called
+for single precision, which it computes in double, and should NumPy not have a loop any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["loop"]
+
+_LOOPS: Any = getattr(np.linalg, "_umath_linalg", None)
+
+
+def _fail(error: str, flag: int) -> None:
+    raise np.linalg.LinAlgError(error)
+
+
+def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
+    """NumPy's loop of that name, which raises LinAlgError where LAPACK reports a failure."""
+    found = getattr(_LOOPS, name, None)
+    if found is None:
+        return otherwise
+    guard = np.errstate
+
+    def run(*operands: Any) -> Any:
+        if operands[0].dtype.char not in "dD" or operands[-1].dtype.char not in "dD":
+            return otherwise(*operands)
+        if not fails:
+            return found(*operands)
+        with guard(call=_fail, invalid="call", over="ignore", divide="ignore", under="ignore"):
+            return found(*operands)
+
+    return run
