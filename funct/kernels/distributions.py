@@ -45,7 +45,8 @@ def of_counts(name: str, general: Raw) -> Raw:
         whole = (np.floor(n) == n) & (np.abs(n) < _LARGE) & (np.abs(k) < _LARGE)
         counts = [np.where(whole, v, 1.0).astype(np.int64) for v in (k, n)]
         exact = find(name)(*counts, p)
-        return np.where(whole, exact, general(k, np.where(whole, 1.0, n), p)).astype(dtype)
+        rest = general(k, np.where(whole, 1.0, n), p)
+        return np.asarray(np.where(whole, exact, rest), dtype)
 
     f: Raw | None = None
 
