@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -15,12 +16,17 @@ from funct import events
 PROGRAM = "import funct as ft, funct.array as xp; f = ft.jit(lambda x: xp.sin(x) * 2.0); f(xp.ones(3)); ft.grad(lambda x: xp.sum(f(x)))(xp.ones(3))"  # fmt: skip # noqa: E501
 
 
+LARGE = """
+x = xp.ones((300, 300))
+ft.jit(lambda x: (xp.sort(x @ (xp.sin(x) * 2.0)), xp.sin(x) - 1.0))(x)
+"""
+
+
 def run(stages: str) -> str:
     """What a program writes to standard error under FUNCT_LOG."""
-    environment = {**os.environ, "FUNCT_LOG": stages}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True, env=environment
-    )
+    environment = {**os.environ, "FUNCT_LOG": stages, "FUNCT_CACHE_DIR": ""}
+    program = [sys.executable, "-c", PROGRAM + LARGE]
+    done = subprocess.run(program, check=True, capture_output=True, text=True, env=environment)
     return done.stderr
 
 
@@ -34,6 +40,13 @@ def test_the_variable_turns_stages_on() -> None:
     cache = run("cache")
     assert "funct.cache: jit(<lambda>): compilation 1: first call" in cache
     assert "funct.graph" not in cache
+    fusion, loops, code = run("fusion"), run("loops"), run("code")
+    assert "funct.fusion: 90000: sin, multiply, subtract\n" in fusion
+    assert "matmul: BLAS computes it, within the same program" in fusion
+    assert "sort: " in fusion
+    assert "1 rows, 90000 columns" in loops
+    assert "product (300, 300) @ (300, 300) of BLAS" in loops
+    assert re.search(r"funct.code: kernel\d.*: \d+ bytes in \d+\.\d ms", code)
     everything = run("all")
     assert "funct.graph" in everything
     assert "funct.cache" in everything

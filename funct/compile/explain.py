@@ -6,8 +6,8 @@ All take a graph whose sizes are numbers, and make its code anew: nothing is kep
 from __future__ import annotations
 
 from funct.compile.native import Native, native
-from funct.compile.products import is_product
 from funct.compile.program import kernels_text
+from funct.compile.told import reason_lines
 from funct.device.machine_code import assembly
 from funct.graph import Graph, eliminate_dead, inline_calls, share_common
 
@@ -35,10 +35,4 @@ def show_assembly(graph: Graph) -> str:
 
 def why_not_fused(graph: Graph) -> list[str]:
     """For each op that is a step of its own, why it shares no loops; one line each."""
-    lines = []
-    for node, reason in _made(graph).fused.reasons.items():
-        if is_product(node):
-            reason = "BLAS computes it, within the same program"
-        where = f"  {node.site.text}" if node.site is not None else ""
-        lines.append(f"{node.name}: {reason}{where}")
-    return lines[::-1]
+    return list(reason_lines(_made(graph).fused).values())[::-1]

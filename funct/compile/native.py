@@ -24,7 +24,9 @@ from funct.compile.program import Program, every_call, link
 from funct.compile.reuse import reusable
 from funct.compile.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
+from funct.compile.told import call_line, fusion_lines
 from funct.compile.views import VIEWS
+from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
 from funct.source import SITES
@@ -47,29 +49,20 @@ class Native:
         """The Python function, then the loops of each kernel in order."""
         parts = [self.text]
         for c in self.calls:
-            if isinstance(c.kernel, Kernel):
-                rows, columns, block = c.words[:3]
-                head = f"# {rows} rows, {columns} columns, {c.tasks} tasks of {block}"
-                parts.append(f"{head}\n{describe(c.kernel, c.names)}")
-                continue
-            match c.kernel:
-                case "product", *_:
-                    m, n, k = c.words[3:6]
-                    parts.append(f"# product ({m}, {k}) @ ({k}, {n}) of BLAS, {c.tasks} tasks")
-                case "combine", how, *_:
-                    parts.append(f"# partial results, combined by {how}")
-                case "repeat", *_:
-                    parts.append(f"# a loop over the next {_count(c.blocks)} kernels")
-                case _:
-                    sizes = " or ".join([str(_count([b])) for b in c.blocks])
-                    parts.append(f"# a branch: of the next kernels {sizes}")
+            loops = isinstance(c.kernel, Kernel)
+            text = f"\n{describe(c.kernel, c.names)}" if loops else ""
+            parts.append(f"# {call_line(c)}{text}")
         return "\n\n".join(parts)
 
 
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
     simple, checks = simplify(graph)
-    return _Writer(fuse(simple), checks).write()
+    fused = fuse(simple)
+    tell("fusion", lambda: fusion_lines(fused))
+    made = _Writer(fused, checks).write()
+    tell("loops", lambda: "\n".join(map(call_line, made.calls)))
+    return made
 
 
 class _Writer:
@@ -225,10 +218,6 @@ class _Writer:
         again = "".join([f"dense({v.name}), " for v in given])
         self.lines.append(f"        {name}({again}{out}{work})")
         self._forget(needed)
-
-
-def _count(blocks: Sequence[Sequence[Call]]) -> int:
-    return sum([len(list(every_call(b))) for b in blocks])
 
 
 def base_names() -> dict[str, Any]:

@@ -29,12 +29,14 @@ from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
 from funct.compile.reductions import print_combine
 from funct.compile.walker import CONTROL_WORDS, HEAD, print_choose, print_repeat, reload
-from funct.device import Code, assemble
+from funct.device import Code, assemble_all, host
 from funct.graph import Var
 from funct.kernels.llvm import Module
 
 __all__ = ["Program", "assemble_kernels", "every_call", "kernels_text", "link"]
 
+_PART = 24  # values of kernels that are worth a piece of code of their own
+_MOST_PARTS = 4
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
 
 
@@ -79,9 +81,24 @@ def assemble_kernels(keys: Sequence[Any]) -> None:
         new = [k for k in dict.fromkeys(keys) if k not in _codes]
         if not new:
             return
-        code = assemble(kernels_text(new))
-        for n, key in enumerate(new):
-            _codes[key] = code, f"kernel{n}"
+        parts = _parts(new)
+        codes = assemble_all([kernels_text(part) for part in parts])
+        for part, code in zip(parts, codes, strict=True):
+            for n, key in enumerate(part):
+                _codes[key] = code, f"kernel{n}"
+
+
+def _parts(keys: Sequence[Any]) -> list[list[Any]]:
+    """The kernels in pieces of about the same size, which are made side by side."""
+    sizes = {k: len(k.values) if isinstance(k, Kernel) else 1 for k in keys}
+    count = min(host().cores, _MOST_PARTS, 1 + sum(sizes.values()) // _PART)
+    parts: list[list[Any]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for k in sorted(keys, key=lambda k: -sizes[k]):
+        least = loads.index(min(loads))
+        parts[least].append(k)
+        loads[least] += sizes[k]
+    return [p for p in parts if p]
 
 
 def kernels_text(keys: Sequence[Any]) -> str:

@@ -8,6 +8,7 @@ from funct.device.host import Host as Host
 from funct.device.host import host as host
 from funct.device.machine_code import Code as Code
 from funct.device.machine_code import assemble as assemble
+from funct.device.machine_code import assemble_all as assemble_all
 from funct.device.machine_code import load_object as load_object
 from funct.device.memory import Allocator as Allocator
 from funct.device.memory import MemoryScope as MemoryScope
@@ -25,6 +26,7 @@ from funct.device.threads import PARALLEL as PARALLEL
 
 __all__ = [
     "PARALLEL", "Allocator", "Code", "Host", "MemoryScope", "PrivatePool", "assemble",
+    "assemble_all",
     "configure_memory", "empty_cache", "host", "load_object", "memory_scope", "memory_snapshot",
     "memory_stats", "memory_summary", "record_memory", "reset_peak", "set_limit",
 ]  # fmt: skip

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import Any
 
-__all__ = ["binding"]
+__all__ = ["binding", "emit_object"]
 
 
 @functools.cache
@@ -17,3 +18,36 @@ def binding() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
+
+
+def emit_object(machine: Any, module: Any) -> bytes:
+    """The object file of a module that has a context of its own.
+
+    llvmlite lets one thread at a time into LLVM. Code generation, by far the longest of its calls,
+    needs nothing that another module's shares, so it is called beside llvmlite's lock.
+    """
+    generate = _generate()
+    if generate is None:  # another llvmlite: in turn, then
+        return bytes(machine.emit_object(module))
+    ffi = binding().ffi
+    with ffi.OutputString() as message:
+        held = generate(machine, module, 1, message)
+        if not held:
+            raise RuntimeError(str(message))
+    try:
+        start, size = ffi.lib.LLVMPY_GetBufferStart(held), ffi.lib.LLVMPY_GetBufferSize(held)
+        return ctypes.string_at(start, size)
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(held)
+
+
+@functools.cache
+def _generate() -> Any:
+    """LLVM's function as llvmlite declares it, without the lock; None where it is not found."""
+    lib = binding().ffi.lib
+    locked = lib.LLVMPY_TargetMachineEmitToMemory
+    name = getattr(lib, "_name", None)
+    found = None if name is None else ctypes.CDLL(name).LLVMPY_TargetMachineEmitToMemory
+    if found is not None:
+        found.argtypes, found.restype = locked.argtypes, locked.restype
+    return found

@@ -14,16 +14,18 @@ import ctypes
 import hashlib
 import re
 import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from funct.device import disk_cache
 from funct.device.fork import whole
 from funct.device.host import Host, host
-from funct.device.llvm import binding
+from funct.device.llvm import binding, emit_object
+from funct.events import tell
 
-__all__ = ["Code", "assemble", "assembly", "emit", "load_object", "offer"]
+__all__ = ["Code", "assemble", "assemble_all", "assembly", "emit", "load_object", "offer"]
 
 _lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps texts from racing
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
@@ -66,23 +68,57 @@ def assemble(text: str, *, opt: int = 1) -> Code:
     opt: LLVM's level for code generation, 0 (fastest to make) to 3.
     Raises: RuntimeError: with LLVM's message, where the text is not well formed.
     """
-    me = host()
-    llvm = binding()
+    return assemble_all([text], opt=opt)[0]
+
+
+def assemble_all(texts: Sequence[str], *, opt: int = 1) -> list[Code]:
+    """`assemble` for each of the texts: what has to be made is made side by side, on threads."""
+    me, llvm = host(), binding()
     for name, address in _offered.items():
-        if re.search(rf"^declare [^@\n]*@{name}\(", text, re.MULTILINE):
+        if any(re.search(rf"^declare [^@\n]*@{name}\(", text, re.MULTILINE) for text in texts):
             llvm.add_symbol(name, address())
-    key = hashlib.sha256(
-        "\0".join([text, me.name, me.flags, str(opt), str(llvm.llvm_version_info)]).encode()
-    ).hexdigest()
+    told = [me.name, me.flags, str(opt), str(llvm.llvm_version_info)]
+    keys = [hashlib.sha256("\0".join([text, *told]).encode()).hexdigest() for text in texts]
     with _lock:
-        code = _loaded.get(key)
-        if code is None:
-            made = disk_cache.read(key)
-            if made is None:
-                made = emit(text, me, opt=opt)
-                disk_cache.write(key, made)
-            code = _loaded[key] = _load(made)
-    return code
+        held = {k: _loaded.get(k) or disk_cache.read(k) for k in keys}
+        new = {k: text for k, text in zip(keys, texts, strict=True) if held[k] is None}
+        for k, made in zip(new, _emit_all(list(new.values()), me, opt), strict=True):
+            disk_cache.write(k, made)
+            held[k] = made
+        found: list[Code] = []
+        for k in keys:
+            code = held[k]
+            if not isinstance(code, Code):
+                assert code is not None, "read or made above"
+                code = held[k] = _loaded[k] = _load(code)
+            found.append(code)
+    return found
+
+
+def _emit_all(texts: Sequence[str], target: Host, opt: int) -> list[bytes]:
+    """`emit` for each: LLVM lets go of the interpreter's lock, and is left to several threads."""
+    if len(texts) < 2 or target.cores < 2:
+        return [emit(text, target, opt=opt) for text in texts]
+    made: list[bytes | BaseException] = [b""] * len(texts)
+    rest = iter(range(len(texts)))
+
+    def work() -> None:
+        for k in rest:
+            try:
+                made[k] = emit(texts[k], target, opt=opt)
+            except BaseException as error:
+                made[k] = error
+
+    others = [threading.Thread(target=work) for _ in range(min(target.cores, len(texts)) - 1)]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    for m in made:
+        if isinstance(m, BaseException):
+            raise m
+    return [m for m in made if isinstance(m, bytes)]
 
 
 def load_object(object_file: bytes) -> Code:
@@ -100,10 +136,17 @@ def load_object(object_file: bytes) -> Code:
 
 def emit(text: str, target: Host, *, opt: int = 1) -> bytes:
     """The object file for a processor, which need not be this one."""
-    llvm = binding()
-    module = llvm.parse_assembly(text)
+    llvm, start = binding(), time.perf_counter()
+    module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    return bytes(_machine(target, opt).emit_object(module))
+    made = emit_object(_machine(target, opt), module)
+    tell("code", lambda: _line(text, made, time.perf_counter() - start))
+    return made
+
+
+def _line(text: str, made: bytes, seconds: float) -> str:
+    names = re.findall(r"^define (?!internal)[^@\n]*@([\w.]+)", text, re.MULTILINE)
+    return f"{', '.join(names)}: {len(made)} bytes in {1e3 * seconds:.1f} ms"
 
 
 def assembly(text: str, target: Host | None = None, *, opt: int = 1) -> str:

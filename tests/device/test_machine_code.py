@@ -5,8 +5,9 @@ import os
 
 import pytest
 
-from funct.device import assemble, disk_cache, host, machine_code
+from funct.device import assemble, assemble_all, disk_cache, host, llvm, machine_code
 from funct.device.host import Host, vector_bytes
+from funct.device.machine_code import emit
 
 TEXT = """
 define i64 @affine(i64 %x) {
@@ -55,6 +56,31 @@ def test_a_kept_object_is_loaded_and_not_made_again(cache, monkeypatch):
     monkeypatch.setattr(machine_code, "emit", lambda *a, **k: pytest.fail("made again"))
     machine_code._loaded.clear()
     assert affine(7)[1] == 22
+
+
+def test_texts_made_side_by_side_are_those_made_one_by_one(cache):
+    texts = [TEXT.replace("NUMBER", str(n)) for n in range(20, 40)]
+    kept = assemble(texts[3])
+    codes = assemble_all([*texts, texts[0]])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    assert [kind(c.address("affine"))(5) for c in codes] == [*range(35, 55), 35]
+    assert codes[3] is kept
+    assert codes[-1] is codes[0]
+    assert [c.object_file for c in codes[:2]] == [emit(t, host()) for t in texts[:2]]
+    assert len(list(cache.iterdir())) == 20
+
+
+def test_of_texts_made_side_by_side_one_may_be_wrong(cache):
+    texts = [TEXT.replace("NUMBER", str(n)) for n in (50, 51)]
+    with pytest.raises(RuntimeError, match="expected"):
+        assemble_all([texts[0], "define nonsense", texts[1]])
+    assert affine(50)[1] == 65
+
+
+def test_another_llvmlite_makes_the_same(cache, monkeypatch):
+    ours = emit(TEXT.replace("NUMBER", "60"), host())
+    monkeypatch.setattr(llvm, "_generate", lambda: None)
+    assert emit(TEXT.replace("NUMBER", "60"), host()) == ours
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 4000])

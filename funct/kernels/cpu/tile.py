@@ -16,19 +16,20 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from funct.device import Code, Host, assemble, host
+from funct.device import Code, Host, assemble, assemble_all, host
 from funct.kernels.cpu.dots import DOTS, Dot
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["UNROLL", "Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
 
 UNROLL = 4
+_PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
 _tables: dict[tuple[str, int, bool], NDArray[np.int64]] = {}
@@ -77,8 +78,14 @@ def text(shape: Shape, target: Host) -> str:
     offset in B), the number of taps, B, the number of k, the step of B in words, C, and whether to
     add to C. Where B is packed, its step is the width of the tile, and offsets in it count rows.
     """
+    return _together([shape], target)
+
+
+def _together(shapes: Sequence[Shape], target: Host) -> str:
+    """The LLVM text of several tiles."""
     module = Module(target)
-    _print(module, shape)
+    for shape in shapes:
+        _print(module, shape)
     return module.text()
 
 
@@ -190,10 +197,13 @@ def tile_table(dot: str, width: int, packed: bool = True) -> NDArray[np.int64]:
         if found is None:
             most = most_rows(width)
             found = np.zeros((2, most + 1), np.int64)
-            for v in (1, 2):
-                for rows in range(1, most + 1):
-                    shape = Shape(DOTS[dot], width, rows, v, packed)
-                    found[2 - v, rows] = address(shape, host())
+            sizes = [(v, rows) for v in (2, 1) for rows in range(1, most + 1)]
+            shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in sizes]
+            pieces = [shapes[k::_PIECES] for k in range(_PIECES)]
+            codes = assemble_all([_together(p, host()) for p in pieces])
+            for piece, code in zip(pieces, codes, strict=True):
+                for shape in piece:
+                    found[2 - shape.vectors, shape.rows] = code.keep().address(shape.name)
             _tables[dot, width, packed] = found
         return found
 

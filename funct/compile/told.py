@@ -1,0 +1,70 @@
+"""What the compiler decided, a line for each decision: for `FUNCT_LOG=fusion,loops`, and for people
+who ask why an op is by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from funct.compile.fuse import Fused
+from funct.compile.groups import Group
+from funct.compile.loops import Kernel, Load
+from funct.compile.lower import Call
+from funct.compile.products import is_product
+from funct.compile.program import every_call
+from funct.graph import Node
+
+__all__ = ["call_line", "fusion_lines", "reason_lines"]
+
+
+def fusion_lines(fused: Fused) -> str:
+    """The steps in order: which ops share loops over which domain, and why others do not."""
+    reasons = reason_lines(fused)
+    lines = []
+    for s in fused.steps:
+        if isinstance(s, Group):
+            domain = f"{s.size}" if s.columns is None else f"{s.size // s.columns} x {s.columns}"
+            lines.append(f"{domain}: {', '.join([e.name for e in s.nodes])}")
+        elif isinstance(s, Node):
+            lines.append(reasons.get(s, f"{s.name}: by itself"))
+        else:
+            lines.append(f"guard: {s.kind}")
+    return "\n".join(lines)
+
+
+def reason_lines(fused: Fused) -> dict[Node, str]:
+    """For each op that is a step of its own, why it shares no loops."""
+    lines = {}
+    for node, reason in fused.reasons.items():
+        if is_product(node):
+            reason = "BLAS computes it, within the same program"
+        where = f"  {node.site.text}" if node.site is not None and node.site.text else ""
+        lines[node] = f"{node.name}: {reason}{where}"
+    return lines
+
+
+def call_line(call: Call) -> str:
+    """One nest of loops, or one product: what it walks, and in how many tasks."""
+    kernel = call.kernel
+    if isinstance(kernel, Kernel):
+        rows, columns, block = call.words[:3]
+        reads = len({v.access for v in kernel.values if isinstance(v, Load)})
+        writes = len(kernel.stores) + len(kernel.barriers)
+        size = f"{rows} rows, {columns} columns, {call.tasks} tasks of {block}"
+        return f"{size}; {reads} read, {len(kernel.values)} values, {writes} written"
+    match kernel:
+        case "product", *_:
+            m, n, k = call.words[3:6]
+            return f"product ({m}, {k}) @ ({k}, {n}) of BLAS, {call.tasks} tasks"
+        case "combine", how, *_:
+            return f"partial results, combined by {how}"
+        case "repeat", *_:
+            return f"a loop over the next {_count(call.blocks)} kernels"
+        case "choose", *_:
+            sizes = " or ".join([str(_count([b])) for b in call.blocks])
+            return f"a branch: of the next kernels {sizes}"
+    return f"{kernel[0]}, {call.tasks} tasks"
+
+
+def _count(blocks: Sequence[Sequence[Call]]) -> int:
+    return sum([len(list(every_call(b))) for b in blocks])
