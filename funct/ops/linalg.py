@@ -72,9 +72,6 @@ def _matmul_rule_y(g: Value, x: Value, y_shape: Any) -> Value:
 
 def _matmul_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     (x, y), (of_x, of_y) = args, batched
-    if of_x and not of_y and len(x.shape) == 3 and len(y.shape) == 2:  # lanes are rows of one x
-        lanes, m, k = x.shape
-        return ops.reshape(ops.matmul(ops.reshape(x, (lanes * m, k)), y), (lanes, m, y.shape[1]))
     if of_y and not of_x and len(x.shape) == 2 and len(y.shape) == 3 and y.shape[2] == 1:
         lanes, k, _ = y.shape  # lanes are vectors: rows of one matrix, times the transpose of x
         rows = ops.matmul(ops.reshape(y, (lanes, k)), ops.swap_last(x))

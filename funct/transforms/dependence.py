@@ -158,6 +158,7 @@ def _in_steps(kind: Any, args: Sequence[Any]) -> tuple[Any, ...] | None:
     if isinstance(kind, Branch | Sweeps):
         plain = copy.copy(kind)
         vars(plain)["compiled"] = lambda graph: graph  # bodies take values as well as buffers
+        vars(plain)["_made"] = {"programs": []}  # and programs take buffers alone
         return plain.run(*args)
     if isinstance(kind, Scan):
         held, carry, xs = kind.parts(args)
