@@ -6,7 +6,6 @@ is a guard. What lies outside the bins is left out.
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from funct.array.statistical import max as greatest
 from funct.array.statistical import min as least
 from funct.array.tensor import Array
 from funct.errors import ArgumentError, DTypeError, ShapeError
-from funct.kernels import counting as counts
 from funct.kernels import indexing
 from funct.kernels import searching as kernels
 from funct.ops.families import constant, wrap
@@ -35,6 +33,7 @@ _INT64 = np.dtype(np.int64)
 _FLOAT64 = np.dtype(np.float64)
 
 
+@direct(kernels.bincount)
 def bincount(
     x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None
 ) -> Any:
@@ -54,9 +53,6 @@ def bincount(
     _check_ids("bincount", x)
     if len(x.shape) != 1:
         raise ShapeError(f"bincount: x must be 1-D, got shape {x.shape}")
-    if x.__class__ is Array and weights is None and length is None:
-        with contextlib.suppress(TypeError, ValueError, OverflowError, MemoryError):  # named below
-            return wrap(counts.bincount(x.data, minlength))
     if length is None:
         length = max(_groups("bincount", x), count("bincount", "minlength", minlength))
     if weights is None:

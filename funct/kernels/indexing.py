@@ -24,6 +24,7 @@ __all__ = [
     "segment_sum", "take", "take_along",
 ]  # fmt: skip
 
+_INT64 = np.dtype(np.int64)
 _PART = 1 << 15  # elements of a task
 _NARROW_ROW = 32  # elements: longer rows are copied well by NumPy
 
@@ -33,7 +34,7 @@ COMBINED_AT = {
 
 
 def _index(i: Index) -> Any:
-    return i.astype(np.int64, copy=False)
+    return i if i.dtype is _INT64 else i.astype(_INT64)
 
 
 def _fits(x: NDArray[Any], i: Index) -> bool:
@@ -89,6 +90,9 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
 
 
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
+    if y.ndim == 1:
+        _inside(cpu.add_elements(g, _index(i), y, 1, i.size, y.size, drop))
+        return
     outer, n, inner = prod(y.shape[:axis]), y.shape[axis], prod(y.shape[axis + 1 :])
     if inner == 1:
         _inside(cpu.add_elements(g, _index(i), y, outer, i.size, n, drop))

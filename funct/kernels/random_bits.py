@@ -142,16 +142,6 @@ def _tiles(keys: Words, count: int) -> Iterator[tuple[slice, slice, Words, Words
             yield rows, columns, x0.reshape(m, n), x1.reshape(m, n)
 
 
-def _made(key: Words, shape: tuple[int, ...], dtype: Any, kind: str) -> NDArray[Any]:
-    """Numbers by machine code."""
-    keys = key.reshape(-1, 2)
-    if not keys.size:
-        return np.empty((*key.shape[:-1], *shape), dtype)
-    return np.asarray(
-        cpu.numbers(keys, prod(shape), dtype, kind).reshape((*key.shape[:-1], *shape))
-    )
-
-
 def random_bits(key: Words, shape: tuple[int, ...], width: int) -> NDArray[Any]:
     """Make uniformly random unsigned integers of `width` bits.
 
@@ -162,7 +152,8 @@ def random_bits(key: Words, shape: tuple[int, ...], width: int) -> NDArray[Any]:
     if width not in _DTYPES:
         raise ValueError(f"random_bits: width must be 8, 16, 32 or 64, got {width}")
     if ready(prod(shape) * key.size):
-        return _made(key, shape, _DTYPES[width], "bits")
+        made: NDArray[Any] = cpu.numbers(key, shape, _DTYPES[width], "bits")
+        return made
     return plain_bits(key, shape, width)
 
 
@@ -188,7 +179,7 @@ def random_unit(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDA
     Returns: (*b, *shape).
     """
     if ready(prod(shape) * key.size):
-        return _made(key, shape, dtype, "unit")
+        return cpu.numbers(key, shape, dtype, "unit")
     return plain_numbers(key, shape, dtype, "unit")
 
 
@@ -198,7 +189,7 @@ def random_normal(key: Words, shape: tuple[int, ...], dtype: np.dtype[Any]) -> N
     Args, Returns: as `random_unit`.
     """
     if ready(prod(shape) * key.size):
-        return _made(key, shape, dtype, "normal")
+        return cpu.numbers(key, shape, dtype, "normal")
     return plain_numbers(key, shape, dtype, "normal")
 
 
@@ -219,7 +210,7 @@ def plain_numbers(
 def split(key: Words, n: int) -> Words:
     """Make n keys from each key: (*b, 2) -> (*b, n, 2)."""
     if ready(n * key.size):
-        words = _made(key, (n,), np.uint64, "split")
+        words = cpu.numbers(key, (n,), np.uint64, "split")
         return words.reshape(-1).view(np.uint32).reshape(*key.shape[:-1], n, 2)
     return plain_split(key, n)
 

@@ -12,9 +12,9 @@ import numpy as np
 from funct.kernels import counting, indexing, sorting
 
 __all__ = [
-    "argsort", "digitize", "histogram", "nonzero", "one_hot", "searchsorted", "segment_sum", "sort",
-    "take", "take_along_axis", "top_k", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values",
+    "argsort", "bincount", "digitize", "histogram", "nonzero", "one_hot", "searchsorted",
+    "segment_sum", "sort", "take", "take_along_axis", "top_k", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
@@ -129,6 +129,15 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     if bins[0] <= bins[-1]:
         return bins.searchsorted(x, side)
     return bins.size - bins[::-1].searchsorted(x, side) if bins[0] > bins[-1] else None
+
+
+def bincount(
+    x: Any, weights: Any = None, minlength: int = 0, *, length: Any = None
+) -> Any:
+    """How often each of 0, 1, 2, ... occurs."""
+    if x.ndim != 1 or x.dtype.kind not in "iu" or weights is not None or length is not None:
+        return None
+    return counting.bincount(x, minlength) if minlength.__class__ is int else None
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:

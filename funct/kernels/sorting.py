@@ -5,6 +5,7 @@ Equal elements keep their order, also in descending order; NaN is the largest, -
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -78,13 +79,18 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
     if x.dtype.kind == "f":
         if x.ndim == 1:
-            first = out.searchsorted(out.dtype.type(0))
+            first = out.searchsorted(_zero(x.dtype))
             if first < len(out) and out[first] == 0:
                 zeros = x[x == 0]
                 out[first : first + len(zeros)] = zeros[::-1] if descending else zeros
         elif np.signbit(x[x == 0]).any():
             return plain_sort(x, axis, descending)
     return _turned(out, axis) if descending else out
+
+
+@functools.cache
+def _zero(dtype: np.dtype[Any]) -> NDArray[Any]:
+    return np.zeros((), dtype)
 
 
 def plain_sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:

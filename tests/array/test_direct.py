@@ -155,6 +155,13 @@ def _counted() -> Iterator[Call]:
         yield (x, 4), {"weights": x}
 
 
+def _occurring() -> Iterator[Call]:
+    for x in [*_arrays(), *_indices(), xp.asarray(np.arange(400, dtype=np.uint64))]:
+        for option in ({}, {"minlength": 7}, {"minlength": -1}, {"minlength": 2.0}, {"length": 3}):
+            yield (x,), option
+        yield (x, x), {}
+
+
 def _taken() -> Iterator[Call]:
     for x in _arrays():
         for i in (*_indices(), xp.asarray([[0, 1], [1, 0]]), xp.asarray(0), xp.asarray([0.5])):
@@ -331,6 +338,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "searching.searchsorted": _sought,
     "searching.take": _taken,
     "searching.take_along_axis": _taken,
+    "counting.bincount": _occurring,
     "counting.digitize": _bins,
     "counting.histogram": _counted,
     "counting.one_hot": _hots,

@@ -58,16 +58,18 @@ def available() -> bool:
 def pays(x: Any) -> bool:
     """Whether a kernel is to be preferred for an array like x."""
     n = x.size
-    return n >= _LEAST and x.dtype.char in KNOWN and (_loaded or _loads(n, n >> 3)) and _usable()
+    return (
+        n >= _LEAST
+        and x.dtype.char in KNOWN
+        and (_loaded or _loads(n, n >> 3))
+        and permitted("llvm")
+        and available()
+    )
 
 
 def ready(n: int) -> bool:
     """Whether a kernel is to be preferred for n elements where plain code is slow at any size."""
-    return (_loaded or _loads(n, n + 1000)) and _usable()
-
-
-def _usable() -> bool:
-    return permitted("llvm") and available()
+    return (_loaded or _loads(n, n + 1000)) and permitted("llvm") and available()
 
 
 def _loads(n: int, cost: int) -> bool:

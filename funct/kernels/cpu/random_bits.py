@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -81,15 +82,18 @@ def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, 
             i += LANES
 
 
-def numbers(keys: Any, n: int, dtype: Any, kind: str) -> Any:
-    """n elements (b, n) for each of the keys (b, 2): "bits", "unit", "normal", or "split"."""
-    rows, wide = len(keys), max(n, LANES)
-    y = np.empty((rows, wide), dtype)
+def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
+    """Elements (*b, *shape) for the keys (*b, 2): "bits", "unit", "normal", or "split"."""
+    n, rows = prod(shape), keys.size >> 1
+    whole = (*keys.shape[:-1], *shape)
+    if not n * rows:
+        return np.empty(whole, dtype)
+    wide = max(n, LANES)
+    y = np.empty(whole if n >= LANES else (rows, wide), dtype)
     part = min(wide, _PART)
     some = max(1, _PART // part)
-    tasks = -(-wide // part) * -(-rows // some)
-    draw(keys, y, rows, wide, some, part, kind, tasks)
-    return y if n >= LANES else y[:, :n].copy()
+    draw(keys, y, rows, wide, some, part, kind, -(-wide // part) * -(-rows // some))
+    return y if n >= LANES else y[:, :n].reshape(whole)
 
 
 def hash_words(k0: Any, k1: Any, x0: Any, x1: Any) -> None:
