@@ -6,8 +6,10 @@ over memory would reach. JAX takes all the cores that the process has.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import matmul
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import funct as ft
 import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
+from funct.interop import CSR
 from funct.nn import functional
 from funct.tree import leaves
 
@@ -31,6 +34,7 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
         yield from _scanned(n)
         yield from _indexed(n)
         yield from _random(n)
+        yield from _sparse(n)
     yield from _pooled()
 
 
@@ -150,6 +154,29 @@ def _indexed(n: int) -> Iterator[Row]:
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,
         torch=lambda t, i: t.bincount(i), jax=lambda j, i: j.numpy.bincount(i, length=SEGMENTS),
     )  # fmt: skip
+
+
+def _sparse(n: int) -> Iterator[Row]:
+    """Ten entries in a row, SciPy's product, and the matrix in torch and JAX."""
+    sparse: Any = optional("scipy.sparse")
+    if sparse is None:
+        return
+    rng, rows = np.random.default_rng(4), n // 10
+    a = sparse.random_array((rows, rows), density=10 / rows, format="csr", rng=rng)
+    ours = CSR.from_scipy_sparse(a)
+    for k in (1, 8):
+        x = rng.normal(size=(rows, k))
+        moved = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes + 2 * x.nbytes
+        given = xp.asarray(x)
+        for name, left, right in (("CSR @ x", ours, a), ("CSR.T @ x", ours.T, a.T)):
+            peers: dict[str, Callable[[], object]] = {"scipy": partial(matmul, right, x)}
+            torch: Any = optional("torch")
+            if torch is not None and left is ours:
+                parts = [torch.from_numpy(v) for v in (a.indptr, a.indices, a.data)]
+                with warnings.catch_warnings(action="ignore"):  # torch calls it a prototype
+                    b = torch.sparse_csr_tensor(*parts, a.shape)
+                peers["torch"] = partial(matmul, b, torch.from_numpy(x))
+            yield Row(f"{name}, {n:,} entries, {k}", moved, partial(matmul, left, given), peers)
 
 
 def _added(x: Any, v: Any, i: Any) -> Any:

@@ -132,6 +132,8 @@ from funct.ops.sorting import running_argmax as running_argmax
 from funct.ops.sorting import searchsorted as searchsorted
 from funct.ops.sorting import sort as sort
 from funct.ops.sorting import top_k as top_k
+from funct.ops.sparse import sampled_matmul as sampled_matmul
+from funct.ops.sparse import sparse_matmul as sparse_matmul
 from funct.ops.special import erf as erf
 from funct.ops.spectra import eig as eig
 from funct.ops.spectra import eigh as eigh
@@ -197,9 +199,10 @@ __all__ = [
     "quantized_avg_pool", "quantized_convolution", "quantized_linear", "quantized_mean",
     "random_bits", "random_fold_in", "random_normal", "random_split", "random_unit", "real",
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
-    "remainder", "reshape", "restore", "round", "running_argmax", "scatter", "scatter_combine",
-    "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along", "slice_",
-    "slice_length", "slogdet", "solve", "sort", "special", "sqrt", "square", "squeeze",
-    "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take", "take_along_axis", "tan",
-    "tanh", "to_device", "top_k", "triangular_solve", "trunc", "where", "windows", "wrap_index",
+    "remainder", "reshape", "restore", "round", "running_argmax", "sampled_matmul", "scatter",
+    "scatter_combine", "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along",
+    "slice_", "slice_length", "slogdet", "solve", "sort", "sparse_matmul", "special", "sqrt",
+    "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take",
+    "take_along_axis", "tan", "tanh", "to_device", "top_k", "triangular_solve", "trunc", "where",
+    "windows", "wrap_index",
 ]  # fmt: skip
