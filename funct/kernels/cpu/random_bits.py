@@ -93,7 +93,7 @@ def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
     part = min(wide, _PART)
     some = max(1, _PART // part)
     draw(keys, y, rows, wide, some, part, kind, -(-wide // part) * -(-rows // some))
-    return y if n >= LANES else y[:, :n].reshape(whole)
+    return y if n >= LANES else y[:, :n].copy().reshape(whole)
 
 
 def hash_words(k0: Any, k1: Any, x0: Any, x1: Any) -> None:
