@@ -48,7 +48,7 @@ class Rule:
     pull(g, *kept): cotangent of the operand; None where it is derived from `push`.
     keep(known): the tuple `kept`, taken from (ans, *operands, *params, *operand shapes).
     push(...): tangent of the result from the tangent t of operand i.
-    fast: `pull` is there and needs no more than it keeps, so the tape may print it (`recording`).
+    fast: `pull` is there and needs no more than it keeps, so it may be printed (`ways`).
     """
 
     pull: RuleFunction | None

@@ -1,14 +1,13 @@
 """Reverse mode: a tape of linear nodes.
 
 A node is its edges (parent, pull, what the pull keeps), a serial number, a shape and a dtype. Nodes
-know their parents only, so dead branches are collected by reference count. `recording` writes down
-most ops, `backward` walks what was written.
+know their parents only, so dead branches are collected by reference count. `ways` writes down most
+ops, `backward` walks what was written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -28,13 +27,13 @@ from funct.core import (
     Value,
     bind_region,
 )
-from funct.core.level import Ways, birth
+from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.broadcasting import match_operand
 from funct.transforms.backward import backward
-from funct.transforms.recording import recorder
 from funct.transforms.tape import Node, ReverseTracer, Slots, Types, sink
 from funct.transforms.watch import SITES, Watch, watches
+from funct.transforms.ways import recording
 
 __all__ = [
     "Node", "Reverse", "ReverseTracer", "Slots", "Watched", "lower", "open_tape", "pull_back",
@@ -216,7 +215,7 @@ class Reverse(Level):
         return self._parts(call, name, outs)
 
 
-ReverseTracer.ways = Ways(partial(recorder, Reverse))
+ReverseTracer.ways = recording(Reverse)
 
 
 class Watched(Reverse):

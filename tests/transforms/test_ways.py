@@ -1,4 +1,4 @@
-"""The tape: what is printed for a primitive writes the node that `Reverse.run` writes."""
+"""What is printed for a primitive does what the level's `run` does, in one frame."""
 
 import weakref
 from itertools import product
@@ -13,6 +13,7 @@ from funct.array import Array
 from funct.core import INEXACT, Primitive, bind1, bind2, catalogue
 from funct.errors import EscapedTracerError, ShapeError, UnsupportedOperandError
 from funct.ops.families import wrap
+from funct.transforms.forward import Forward, ForwardTracer
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.tape import sink
 
@@ -28,13 +29,16 @@ def _may_vary(x: Any) -> tuple[bool, ...]:
     return (True, False) if isinstance(x, Array) and x.dtype in INEXACT else (False,)
 
 
-def _traced(args: list[Any], which: tuple[bool, ...]) -> list[Any]:
-    level = Reverse("test", None)
-    return [level.record(a, sink, ()) if w else a for a, w in zip(args, which, strict=True)]
+def _leaf(level: Any, x: Any) -> Any:
+    if isinstance(level, Reverse):
+        return level.record(x, sink, ())
+    return ForwardTracer(x, wrap(np.full(x.shape, 0.5, x.dtype)), level)
 
 
 def _described(x: Any) -> Any:
-    """All that a node is, arrays as bytes; for what does not vary, its value."""
+    """All that a value is, arrays as bytes."""
+    if isinstance(x, ForwardTracer):
+        return _described(x.value), _described(x.tangent)
     if isinstance(x, Array):
         return x.shape, x.dtype, x.data.tobytes()
     if not isinstance(x, ReverseTracer):
@@ -44,8 +48,12 @@ def _described(x: Any) -> Any:
     return _described(x.value), n.serial, n.prim, n.shape, n.dtype, edges
 
 
+KINDS = {ReverseTracer: lambda: Reverse("test", None), ForwardTracer: lambda: Forward("test", None)}
+
+
+@pytest.mark.parametrize("tracer", KINDS)
 @pytest.mark.parametrize("prim", PRINTED, ids=lambda p: p.name)
-def test_a_printed_function_writes_what_run_writes(prim: Primitive) -> None:
+def test_a_printed_function_does_what_run_does(prim: Primitive, tracer: Any) -> None:
     """For every pattern of traced operands; where nothing varies, both give an untraced value."""
     seen = 0
     with np.errstate(all="ignore"):
@@ -53,12 +61,20 @@ def test_a_printed_function_writes_what_run_writes(prim: Primitive) -> None:
             args = [wrap(a) if isinstance(a, np.ndarray) else a for a in sample.args]
             for which in product(*[_may_vary(a) for a in args]):
                 if any(which):
-                    found = ReverseTracer.ways[prim](prim, *_traced(args, which), sample.params)
-                    xs = _traced(args, which)
-                    level = next(x.level for x in xs if isinstance(x, ReverseTracer))
-                    assert _described(found) == _described(level.run(prim, xs, sample.params))
+                    found, wanted = [
+                        take(*_traced(KINDS[tracer](), args, which), sample.params)
+                        for take in (
+                            lambda level, xs, params: tracer.ways[prim](prim, *xs, params),
+                            lambda level, xs, params: level.run(prim, xs, params),
+                        )
+                    ]
+                    assert _described(found) == _described(wanted)
                     seen += 1
     assert seen
+
+
+def _traced(level: Any, args: list[Any], which: tuple[bool, ...]) -> tuple[Any, list[Any]]:
+    return level, [_leaf(level, a) if w else a for a, w in zip(args, which, strict=True)]
 
 
 def test_the_higher_of_two_tapes_takes_the_op() -> None:
