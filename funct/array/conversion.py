@@ -59,7 +59,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return asarray(obj, dtype=dtype, copy=copy).to_device(target)
     if dtype is not None:
         dtype = as_dtype("asarray", dtype)
-    elif obj.__class__ is Array:
+    elif obj.__class__ is Array or isinstance(obj, Tensor):
         return obj
     if obj.__class__ in _NUMBERS and copy is not False:
         return wrap(number("asarray", obj, dtype))

@@ -84,6 +84,12 @@ def in_convention(cts: list[Any]) -> list[Any]:
     return [ops.conj(c) if z else c for c, z in zip(cts, complex_ones, strict=True)]
 
 
+def _fits(out: Any, c: Any) -> bool:
+    """Whether c is an array of the type of out, which is known; if not, it may be converted yet."""
+    known = out.__class__ is Array or out.value.__class__ is Array
+    return known and c.__class__ is Array and c.dtype == out.dtype and c.shape == out.shape
+
+
 class Pullback:
     """The transpose of a function's derivative at a point: a function of cotangents.
 
@@ -91,16 +97,16 @@ class Pullback:
     pullback is used up. `pull.nodes()` walks the tape.
     """
 
-    __slots__ = ("_level", "_outs", "_result", "_spec", "_traced", "_used")
+    __slots__ = ("_level", "_outs", "_spec", "_structure", "_traced", "_used")
 
     def __init__(
-        self, level: Reverse, traced: list[Any], spec: Any, outs: list[Any], result: Any
+        self, level: Reverse, traced: list[Any], spec: Any, outs: list[Any], structure: Any
     ) -> None:
         self._level = level
         self._traced = traced
         self._spec = spec
         self._outs = outs
-        self._result = pytree.map(lambda v: ShapeDtype(v.shape, v.dtype), result)
+        self._structure = structure
         self._used = False
 
     def __call__(self, ct: Any, /) -> tuple[Any, ...]:
@@ -135,11 +141,14 @@ class Pullback:
 
     def fitting(self, ct: Any) -> list[Any]:
         """The leaves of a cotangent, checked against the output's structure, shapes and dtypes."""
+        given, structure = pytree.flatten(ct)
+        if structure == self._structure and all(map(_fits, self._outs, given)):
+            return given
         name = self._level.label
-        pytree.same_structure(f"{name}: cotangent", self._result, ct)
+        result = self._structure.unflatten([ShapeDtype(o.shape, o.dtype) for o in self._outs])
+        pytree.same_structure(f"{name}: cotangent", result, ct)
         out = []
-        types = pytree.flatten_with_path(self._result)
-        for (path, v), c in zip(types, pytree.leaves(ct), strict=True):
+        for (path, v), c in zip(pytree.flatten_with_path(result), given, strict=True):
             at = f" at {path}" if path else ""
             c = asarray(c)
             if c.shape != open_shape(v.shape):
@@ -213,7 +222,7 @@ def recorded(
     outs, structure = pytree.flatten(out)
     outs = [asarray(o) for o in outs]
     result = structure.unflatten([lower(o, level)[0] for o in outs])
-    return result, Pullback(level, traced, spec, outs, result), *aux
+    return result, Pullback(level, traced, spec, outs, structure), *aux
 
 
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., Any]:

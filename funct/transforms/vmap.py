@@ -16,6 +16,7 @@ from funct.core import Level, Primitive, Region, bind_region
 from funct.errors import FunctError, ShapeError, TransformError
 from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Lanes, agreed, by_path, joined, select
+from funct.transforms.ways import batching
 
 __all__ = ["Batch", "BatchTracer", "differs", "lift", "vmap", "whole"]
 
@@ -98,6 +99,9 @@ class Batch(Level):
         make = region.batch if region.batch is not None else partial(lift, region)
         outs = bind_region(make(self.size, flags), vals)
         return tuple([BatchTracer(o, self) for o in outs])
+
+
+BatchTracer.ways = batching(Batch, BatchTracer)
 
 
 def _lanes(

@@ -1,8 +1,8 @@
-"""How tapes and forward mode take an op of one or two operands: a printed function per primitive.
+"""How tapes, forward mode and vmap take an op of one or two operands: a printed function each.
 
-On small arrays the frames and tuples of Python are the cost of a derivative. What depends on the
-primitive alone (which operands vary, what each rule reads) is decided when the primitive is first
-differentiated; what is left is one frame. Printed for `sin` on a tape, without what it does for
+On small arrays the frames and tuples of Python are the cost of a transform. What depends on the
+primitive alone (which operands vary, what each rule reads) is decided when the primitive first
+comes; what is left is one frame. Printed for `sin` on a tape, without what it does for
 errors and for tracers below:
 
     self = x.level
@@ -29,9 +29,10 @@ from funct import ops
 from funct.array import Array
 from funct.core import Diagonal, Linear, Primitive, bind1, bind2
 from funct.core.level import Ways
+from funct.ops.broadcasting import align
 from funct.transforms.tape import Node, ReverseTracer
 
-__all__ = ["pushing", "recording"]
+__all__ = ["batching", "pushing", "recording"]
 
 Names = Sequence[str | None]
 
@@ -65,15 +66,13 @@ if {known}:
     try:
         d = raw({buffers})
     except Exception:
-        fn({values})  # says by name what is wrong
-        raise
+        return {general}  # which says by name what is wrong
     if d.__class__ is not ndarray:
         d = asarray(d)
     ans = new(Array)
     ans.data = d
 else:
-    ans = fn({values})
-    d = ans.node if ans.__class__ is ReverseTracer else ans  # the node knows its type
+    {below}
 """
 
 _RECORD = """\
@@ -109,30 +108,42 @@ class _Kind:
     level: type
     tracer: type
     part: str
+    takes: Callable[[Primitive], bool]
     finish: Callable[[Primitive, Sequence[str], Names], list[str]]
 
 
 def recording(level: type) -> Ways:
     """What writes down a primitive on tapes of this class."""
-    kind = _Kind(level, ReverseTracer, "node", _recorded)
+    kind = _Kind(level, ReverseTracer, "node", _differentiates, _recorded)
     return Ways(lambda prim: _printed(prim, kind))
 
 
 def pushing(level: type, tracer: type) -> Ways:
     """What pushes tangents through a primitive."""
-    kind = _Kind(level, tracer, "tangent", _pushed)
+    kind = _Kind(level, tracer, "tangent", _differentiates, _pushed)
     return Ways(lambda prim: _printed(prim, kind))
+
+
+def batching(level: type, tracer: type) -> Ways:
+    """What computes an elementwise op on arrays with all lanes, where no rank has to be padded."""
+    kind = _Kind(level, tracer, "value", lambda prim: prim.batch is align, _batched)
+    return Ways(lambda prim: _printed(prim, kind))
+
+
+def _differentiates(prim: Primitive) -> bool:
+    """Whether something varies, each operand has a rule of its own, and its pull is stated."""
+    rules = prim.rules
+    return prim.results == 1 and any(rules) and all(r is None or r.fast for r in rules)
 
 
 def _printed(prim: Primitive, kind: _Kind) -> Callable[..., Any]:
     """`(prim, *operands, params)` for operands of which one is a tracer of that kind.
 
-    That is `bind` for an op with several results, with a rule for all operands at once, with a pull
-    that has to be found by transposing, or with no derivative.
+    That is `bind` for what this kind of level does not take.
     """
     rules = prim.rules
     bind = bind1 if len(rules) == 1 else bind2
-    if prim.results != 1 or any(r is not None and not r.fast for r in rules) or not any(rules):
+    if not kind.takes(prim):
         return bind
     names: dict[str, Any] = {
         "fn": prim.fn, "raw": prim.raw, "new": object.__new__, "asarray": np.asarray,
@@ -173,15 +184,35 @@ def _result(prim: Primitive, kind: _Kind, values: Sequence[str], parts: Names) -
     """What computes the result and returns it."""
     params = _params(prim)
     call = ", ".join([*values, *params])
-    if not _varying(prim, parts):
+    general = "bind1(prim, x, params)" if len(values) == 1 else "bind2(prim, x, y, params)"
+    known = [f"{v}.__class__ is Array" for v in values]
+    below = f"ans = fn({call}); d = ans.node if ans.__class__ is ReverseTracer else ans"
+    if kind.part == "value":
+        known += _level_ranks(values, parts)
+        below = f"return {general}"
+    elif not _varying(prim, parts):
         return [f"return fn({call})"]
     compute = _lines(
         _COMPUTE,
-        known=" and ".join([f"{v}.__class__ is Array" for v in values]),
+        known=" and ".join(known),
         buffers=", ".join([*[f"{v}.data" for v in values], *params]),
-        values=call,
+        general=general,
+        below=below,
     )
     return [*compute, *kind.finish(prim, values, parts)]
+
+
+def _level_ranks(values: Sequence[str], parts: Names) -> list[str]:
+    """That operands with lanes have one rank, and those without have less."""
+    if len(values) == 1:
+        return []
+    (v, w), (p, q) = values, parts
+    return [f"{v}.data.ndim {'==' if p and q else '>' if p else '<'} {w}.data.ndim"]
+
+
+def _batched(prim: Primitive, values: Sequence[str], parts: Names) -> list[str]:
+    """A tracer of the whole."""
+    return ["out = new(Tracer)", "out.value = ans", "out.level = self", "return out"]
 
 
 def _recorded(prim: Primitive, values: Sequence[str], parts: Names) -> list[str]:

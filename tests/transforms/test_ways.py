@@ -1,6 +1,7 @@
 """What is printed for a primitive does what the level's `run` does, in one frame."""
 
 import weakref
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -16,11 +17,18 @@ from funct.ops.families import wrap
 from funct.transforms.forward import Forward, ForwardTracer
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.tape import sink
+from funct.transforms.vmap import Batch, BatchTracer
 
+KINDS: dict[Any, Callable[[], Any]] = {
+    ReverseTracer: lambda: Reverse("test", None),
+    ForwardTracer: lambda: Forward("test", None),
+    BatchTracer: lambda: Batch(None, 3),
+}
 PRINTED = [
-    prim
+    (prim, tracer)
     for prim in catalogue()
-    if len(prim.rules) <= 2 and ReverseTracer.ways[prim] not in (bind1, bind2)
+    for tracer in KINDS
+    if len(prim.rules) <= 2 and tracer.ways[prim] not in (bind1, bind2)
     if prim.samples(np.random.default_rng(0))  # a sum over lanes has none outside of vmap
 ]
 
@@ -32,6 +40,8 @@ def _may_vary(x: Any) -> tuple[bool, ...]:
 def _leaf(level: Any, x: Any) -> Any:
     if isinstance(level, Reverse):
         return level.record(x, sink, ())
+    if isinstance(level, Batch):
+        return BatchTracer(wrap(np.stack([x.data] * level.size)), level)
     return ForwardTracer(x, wrap(np.full(x.shape, 0.5, x.dtype)), level)
 
 
@@ -39,6 +49,8 @@ def _described(x: Any) -> Any:
     """All that a value is, arrays as bytes."""
     if isinstance(x, ForwardTracer):
         return _described(x.value), _described(x.tangent)
+    if isinstance(x, BatchTracer):
+        return _described(x.value)
     if isinstance(x, Array):
         return x.shape, x.dtype, x.data.tobytes()
     if not isinstance(x, ReverseTracer):
@@ -48,11 +60,9 @@ def _described(x: Any) -> Any:
     return _described(x.value), n.serial, n.prim, n.shape, n.dtype, edges
 
 
-KINDS = {ReverseTracer: lambda: Reverse("test", None), ForwardTracer: lambda: Forward("test", None)}
-
-
-@pytest.mark.parametrize("tracer", KINDS)
-@pytest.mark.parametrize("prim", PRINTED, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    ("prim", "tracer"), PRINTED, ids=[f"{prim.name} {tracer.__name__}" for prim, tracer in PRINTED]
+)
 def test_a_printed_function_does_what_run_does(prim: Primitive, tracer: Any) -> None:
     """For every pattern of traced operands; where nothing varies, both give an untraced value."""
     seen = 0
