@@ -23,7 +23,15 @@ from funct.graph.capture import capture
 from funct.ops.families import wrap
 from funct.settings import config
 from funct.transforms.forward import split_aux
-from funct.transforms.reverse import Reverse, lower, open_tape, pull_back, sink, zero_of
+from funct.transforms.reverse import (
+    Reverse,
+    ReverseTracer,
+    lower,
+    open_tape,
+    pull_back,
+    sink,
+    zero_of,
+)
 from funct.transforms.tape import Node, walk
 
 __all__ = [
@@ -86,8 +94,9 @@ def in_convention(cts: list[Any]) -> list[Any]:
 
 def _fits(out: Any, c: Any) -> bool:
     """Whether c is an array of the type of out, which is known; if not, it may be converted yet."""
-    known = out.__class__ is Array or out.value.__class__ is Array
-    return known and c.__class__ is Array and c.dtype == out.dtype and c.shape == out.shape
+    below = out.value if out.__class__ is ReverseTracer else out
+    known = below.__class__ is Array and c.__class__ is Array
+    return known and c.dtype == below.dtype and c.shape == below.shape
 
 
 class Pullback:
