@@ -26,6 +26,8 @@ _MOST_PARTS = 16  # partial rows of a column reduction: they are added up again
 _KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
 _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
 
+_OFTEN = 8  # times that an element is read from where it makes a copy worth while
+
 _IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
 
 
@@ -91,8 +93,7 @@ def lower(group: Group, fused: Fused) -> list[Call]:
 
 
 def copy(view: View, fused: Fused, into: View | None = None) -> tuple[list[Call], View]:
-    """Calls that fill a dense buffer, or what another view sees, with what a view sees; that view.
-    """
+    """Calls that fill a dense buffer, or what `into` sees, with what a view sees; that view."""
     root = Var(f"{view.root.name}_copy", view.shape, view.root.dtype)
     seen = Var(view.root.name, view.shape, view.root.dtype)
     look = lookup("stop_gradient")
@@ -244,7 +245,7 @@ class _Lowering:
         view = self._seen(e, a)
         full = self.group.is_full(self._shaping(e, a))
         walked = self._walk(view, full)
-        if walked is None:
+        if walked is None or self._is_read_often(view, walked):
             view = self._copy(view)
             walked = self._walk(view, full)
             assert walked is not None, "a dense buffer can be walked"
@@ -285,14 +286,28 @@ class _Lowering:
             view.offset * view.root.dtype.itemsize, tuple(words),
         )  # fmt: skip
 
+    def _is_read_often(self, view: View, walked: _Walked) -> bool:
+        """Whether elements with others between them are read so often that a copy costs less."""
+        once = math.prod([n for n, s in zip(view.shape, view.strides, strict=True) if s])
+        return walked.access.inner == "some" and _OFTEN * once <= view.size
+
     def _copy(self, view: View) -> View:
-        """The view as a dense buffer of its own, filled by a kernel that runs before."""
-        found = self.copies.get(view)
+        """The view of a dense buffer, which a kernel fills before; what is read often lies there
+        once, unless rows of the domain end within it.
+        """
+        once = tuple([n if s else 1 for n, s in zip(view.shape, view.strides, strict=True)])
+        small = View(view.root, once, view.strides, view.offset)
+        if (
+            self._walk(dense(Var("copy", once, view.root.dtype)).broadcast(view.shape), True)
+            is None
+        ):
+            small = view
+        found = self.copies.get(small)
         if found is None:
-            calls, found = copy(view, self.fused)
+            calls, found = copy(small, self.fused)
             self.calls += calls
-            self.copies[view] = found
-        return found
+            self.copies[small] = found
+        return found.broadcast(view.shape)
 
     def _store(self, out: Var, n: int) -> None:
         value = self.values[n]

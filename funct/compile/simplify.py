@@ -7,6 +7,7 @@
   of a layer's weights), which adds the same terms in another order;
 - what is one known number is a number, not an array of it, and times 1 is nothing;
 - a reduction of the first and the last axes is one of the last, then one of the first;
+- a last axis of a few elements is taken apart where it is reduced (`narrow.py`);
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
 The sizes of the graph are numbers. Reads best after `fuse.py`, which knows what loops hold.
@@ -23,6 +24,7 @@ import numpy as np
 
 from funct.array import Array, asarray
 from funct.compile.groups import REDUCTIONS, reduction, why_not
+from funct.compile.narrow import taken_apart
 from funct.compile.scalars import ELEMENTS
 from funct.compile.views import VIEWS
 from funct.core import lookup
@@ -54,7 +56,8 @@ class Check:
 
 def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
     """The graph rewritten, and what must be checked of its inputs before it runs."""
-    return _Rewriting(graph).run()
+    found, checks = _Rewriting(graph).run()
+    return taken_apart(found), checks
 
 
 class _Rewriting:
@@ -135,7 +138,7 @@ class _Rewriting:
             case "reduce_sum" if (found := self._sum_of_products(e)) is not None:
                 return found
             case name if name in REDUCTIONS:
-                return self._in_two(e)
+                return self._of_one(e) or self._in_two(e)
             case "take_along_axis":
                 return self._take_one(e)
             case "put_along_axis":
@@ -317,6 +320,18 @@ class _Rewriting:
         return self._reshape(joined, e.results[0].shape)
 
     # Reductions
+
+    def _of_one(self, e: Node) -> Var | None:
+        """A reduction of axes that have one element is none."""
+        (x,), (axes, _), out = e.operands, e.params, e.results[0]
+        assert isinstance(x, Var)
+        if any(x.shape[a] != 1 for a in axes) or 0 in x.shape or out.dtype not in ELEMENTS:
+            return None
+        if x.dtype != out.dtype:
+            x = self._apply("astype", (x,), (out.dtype,), x.shape, out.dtype)
+        if e.name == "reduce_sum" and out.dtype.kind == "f":  # which begins with 0: -0 is lost
+            x = self._apply("add", (x, 0.0), (), x.shape, out.dtype)
+        return self._apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
 
     def _in_two(self, e: Node) -> Var | None:
         """A reduction of the first and the last axes as one of the last, then one of the first.

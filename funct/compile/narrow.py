@@ -1,0 +1,157 @@
+"""A last axis of two, three or four elements, taken apart: an array for each place in it.
+
+Distances of points are sums of three squares for every pair, and rows of three elements are no work
+for vectors. What is reduced is followed back to where it comes from, and computed for each place
+along the last axis by itself; loops over all the rest then hold the whole. Sums have NumPy's order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeGuard
+
+import attrs
+
+from funct.compile.groups import REDUCTIONS, why_not
+from funct.compile.views import VIEWS
+from funct.core import lookup
+from funct.graph import Graph, Node, Var, eliminate_dead
+
+__all__ = ["taken_apart"]
+
+_MOST_PLACES = 4
+_MOST_NODES = 60  # that are followed back from one reduction
+_LEAST_SIZE = 1 << 12  # of what is left without the axis
+
+_FOLDS = {
+    "reduce_sum": "add", "reduce_prod": "multiply", "reduce_max": "maximum",
+    "reduce_min": "minimum", "any": "logical_or", "all": "logical_and",
+}  # fmt: skip
+
+
+def taken_apart(graph: Graph) -> Graph:
+    """The graph with reductions of arrays whose last axis is short written for each place in it."""
+    walk = _Apart(graph)
+    return walk.run() if any(walk.wanted(e) for e in graph.nodes) else graph
+
+
+class _Apart:
+    """One walk over the nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Any] = []
+        self.made_by = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
+        self.parts: dict[tuple[Var, int], Var] = {}
+        self.count = 0
+        self.site: Any = None
+
+    def run(self) -> Graph:
+        """Write the graph anew."""
+        for e in self.graph.nodes:
+            if not self.wanted(e):
+                self.nodes.append(e)
+                continue
+            self.site = e.site
+            found = self._reduced(e)
+            self._node("reshape", (found,), (e.results[0].shape,), e.results[0])
+        return eliminate_dead(attrs.evolve(self.graph, nodes=tuple(self.nodes)), guards=True)
+
+    def wanted(self, e: Any) -> TypeGuard[Node]:
+        """Whether a node reduces what loops compute along a short last axis."""
+        if not isinstance(e, Node) or e.name not in REDUCTIONS or not e.params[0]:
+            return False
+        x, out = e.operands[0], e.results[0]
+        if not isinstance(x, Var) or not x.shape or x.dtype != out.dtype:
+            return False
+        size, places = math.prod(x.shape), x.shape[-1]
+        if not 1 < places <= _MOST_PLACES or size < _LEAST_SIZE * places:
+            return False
+        return 0 < self._depth(x) <= _MOST_NODES
+
+    def _depth(self, x: Var) -> int:
+        """How many elementwise nodes stand behind x."""
+        seen: set[Var] = set()
+        stack = [x]
+        while stack and len(seen) <= _MOST_NODES:
+            v = stack.pop()
+            e = self.made_by.get(v)
+            if v not in seen and e is not None and v.shape[-1:] == x.shape[-1:] and _follows(e):
+                seen.add(v)
+                stack += [a for a in e.operands if isinstance(a, Var)]
+        return len(seen)
+
+    # New nodes
+
+    def _node(self, name: str, operands: Any, params: Any, out: Var) -> Var:
+        primitive = lookup(name)
+        assert primitive is not None
+        self.nodes.append(Node(primitive, tuple(operands), tuple(params), (out,), self.site))
+        return out
+
+    def _apply(self, name: str, operands: Any, params: Any, shape: Any, dtype: Any) -> Var:
+        self.count += 1
+        return self._node(name, operands, params, Var(f"p{self.count}", tuple(shape), dtype))
+
+    def _reduced(self, e: Node) -> Var:
+        """What the reduction gives, but for the shape."""
+        x, (axes, _) = e.operands[0], e.params
+        assert isinstance(x, Var)
+        last = len(x.shape) - 1
+        parts = [self._part(x, k) for k in range(x.shape[-1])]
+        rest = tuple([a for a in axes if a != last])
+        if last in axes:
+            total = parts[0]
+            for p in parts[1:]:
+                total = self._apply(_FOLDS[e.name], (total, p), (), p.shape, p.dtype)
+            return self._along(e.name, total, rest) if rest else total
+        ends = [self._along(e.name, p, rest) for p in parts]
+        joined = self._column(ends[0])
+        for end in ends[1:]:
+            shape = (*joined.shape[:-1], joined.shape[-1] + 1)
+            given = (joined, self._column(end))
+            joined = self._apply("concat", given, (len(shape) - 1,), shape, joined.dtype)
+        return joined
+
+    def _along(self, name: str, x: Var, axes: tuple[int, ...]) -> Var:
+        shape = [n for a, n in enumerate(x.shape) if a not in axes]
+        return self._apply(name, (x,), (axes, False), shape, x.dtype)
+
+    def _column(self, x: Var) -> Var:
+        shape = (*x.shape, 1)
+        return self._apply("reshape", (x,), (shape,), shape, x.dtype)
+
+    # One place
+
+    def _part(self, v: Var, k: int) -> Var:
+        """v[..., k], or v[..., 0] where its last axis has one element."""
+        if not v.shape:
+            return v
+        found = self.parts.get((v, k))
+        if found is None:
+            found = self.parts[v, k] = self._new_part(v, k)
+        return found
+
+    def _new_part(self, v: Var, k: int) -> Var:
+        e, shape = self.made_by.get(v), v.shape[:-1]
+        if v.shape[-1] == 1:
+            return self._apply("reshape", (v,), (shape,), shape, v.dtype)
+        if e is None or not _follows(e):
+            triples = (*[(None, None, 1)] * len(shape), (k, k + 1, 1))
+            one = self._apply("slice_", (v,), (triples,), (*shape, 1), v.dtype)
+            return self._apply("reshape", (one,), (shape,), shape, v.dtype)
+        given = [self._part(a, k) if isinstance(a, Var) else a for a in e.operands]
+        params = (shape, *e.params[1:]) if e.name in ("reshape", "broadcast_to") else e.params
+        return self._apply(e.name, given, params, shape, v.dtype)
+
+
+def _follows(e: Node) -> bool:
+    """Whether a place of the result's last axis comes from that place of the operands'."""
+    if why_not(e) or e.name in REDUCTIONS or len(e.results) != 1:
+        return False
+    out, x = e.results[0], e.operands[0]
+    if e.name == "broadcast_to":
+        return isinstance(x, Var)
+    if e.name == "reshape":
+        return isinstance(x, Var) and x.shape[-1:] == out.shape[-1:] and x.dtype == out.dtype
+    return e.name not in VIEWS or e.name == "stop_gradient"

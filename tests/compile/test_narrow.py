@@ -1,0 +1,64 @@
+"""A short last axis that is reduced is taken apart: the numbers stay, the large array goes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.compile.narrow import taken_apart
+from funct.graph import check, eliminate_dead, inline_calls, share_common
+
+
+def distances(x: Any) -> Any:
+    """For each point, of the squared distances from all others."""
+    d = x[:, None, :] - x[None, :, :]
+    return xp.sum(xp.exp(-xp.sum(d * d, axis=2)), axis=1)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "pairs": distances,
+    "gradient": ft.grad(lambda x: xp.sum(distances(x))),
+    "tangent": lambda x: ft.jvp(distances, (x,), (x * 0.5,))[1],
+    "all but the last": lambda x: xp.sum(xp.sin(x)[:, None, :] * x, axis=(0, 1)),
+    "some": lambda x: xp.max(xp.sin(x)[:, None, :] * x, axis=0),
+    "kept": lambda x: xp.max(xp.abs(x[:, None] - x), axis=-1, keepdims=True),
+    "everything": lambda x: xp.prod(1.0 + 1e-6 * xp.cos(x[:, None] - x)),
+    "masks": lambda x: xp.any(x[:, None] > x + 2.0, axis=2),
+    "one for each row": lambda x: xp.sum((x[:, None] - x) * x[:, None, :1], axis=2),
+    "flat": lambda x: xp.sum(xp.reshape(x[:, None] * x, (-1, x.shape[-1])) * 2.0, axis=1),
+}
+
+
+def graph_of(fun: Any, x: Any) -> Any:
+    """The graph, as the compiler sees it."""
+    return eliminate_dead(share_common(inline_calls(ft.make_graph(fun)(xp.asarray(x)))))
+
+
+@pytest.mark.parametrize("places", [2, 3, 4])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_numbers_stay(name: str, places: int) -> None:
+    """As a graph, and as machine code."""
+    fun = FUNCTIONS[name]
+    x = np.random.default_rng(0).normal(size=(70, places))
+    graph = graph_of(fun, x)
+    apart = taken_apart(graph)
+    check(apart)
+    expected = np.asarray(fun(xp.asarray(x)))
+    for actual in (apart(xp.asarray(x))[0], ft.jit(fun)(xp.asarray(x))):
+        np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["pairs", "gradient", "some", "masks"])
+def test_the_large_array_goes(name: str) -> None:
+    """No array has an element for each pair and place."""
+    graph = taken_apart(graph_of(FUNCTIONS[name], np.ones((70, 3))))
+    assert all(v.shape != (70, 70, 3) for e in graph.nodes for v in e.results)
+
+
+def test_long_axes_and_small_arrays_stay() -> None:
+    """It is another graph only where that pays."""
+    for shape in ((70, 5), (20, 3)):
+        graph = graph_of(distances, np.ones(shape))
+        assert taken_apart(graph) is graph
