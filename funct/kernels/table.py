@@ -65,7 +65,7 @@ ROWS = (
     Row("attention", "funct.kernels.attention:plain_attention"),
     Row("attention_pull", _CPU + "attention:attention_pull", _REAL, _WIDE, 1 << 20),
     Row("attention_pull", "funct.kernels.attention:plain_attention_pull"),
-    # First what takes one channel per group alone.
+    # First what takes few channels per group alone.
     Row("convolution", _CPU + "depthwise:convolution", _REAL, _WIDE, 1 << 20),
     Row("convolution", _CPU + "convolution:convolution", _REAL, _WIDE, 1 << 20),
     Row("convolution", "funct.kernels.convolution_products:convolution"),

@@ -110,9 +110,7 @@ def ranks(first: Any, places: Any, span: int, n: int) -> int:
 
 
 @parallel
-def numbered(
-    x: Any, rank: Any, inverse: Any, low: int, n: int, part: int, task: int
-) -> None:
+def numbered(x: Any, rank: Any, inverse: Any, low: int, n: int, part: int, task: int) -> None:
     """inverse: rank[v - low] for each v of x."""
     for i in range(task * part, min((task + 1) * part, n)):
         inverse[i] = rank[x[i].astype(np.int64) - low]

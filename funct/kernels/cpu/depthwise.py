@@ -1,4 +1,7 @@
-"""Convolution with one channel per group, and both of its adjoints: line by line (`lines.py`)."""
+"""Convolution with one channel per group, and both of its adjoints, line by line (`lines.py`).
+
+So are convolutions and adjoints to a few channels per group, which would fill few lanes of a tile.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ __all__ = ["convolution", "convolution_input", "convolution_weight"]
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
-_HEIGHTS = range(8, 3, -1)
+_SUMS = 8  # registers: enough for two units of latency 4, beside weights and what is read
+_NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
 @attrs.frozen(eq=False)
@@ -52,20 +56,24 @@ def _planes(
     dtype: np.dtype[Any], x: Sizes, w: Sizes, slide: Sliding, size: Sizes | None
 ) -> Plan | None:
     """The plan of a convolution of x, or of its adjoint to images of that size."""
-    groups = slide.groups
+    groups, adjoint = slide.groups, size is not None
     out = slide.size(x[2:], w[2:]) if size is None else size
-    if not _fits(x, w, x[1] if size is None else w[1] * groups, groups, out):
+    if len(out) > 3 or min(*x, *w, *out) < 1:
         return None
-    if size is None:
-        outputs, terms, shared = w[0], 1, w[0] // groups
-    else:
-        outputs, terms, shared = groups, w[0] // groups, 1
+    ours, theirs = w[0] // groups, w[1]  # outputs and channels of a group
+    shared, terms = (theirs, ours) if adjoint else (ours, theirs)
+    lanes = _lanes(dtype)
+    few = shared < lanes or terms <= lanes == shared
+    if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
+        return None
+    outputs = shared * groups
     units = x[0] * outputs
     given = {
         "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
-        "terms": terms, "shared": shared, "w": 0, "y": 0,
+        "terms": terms, "shared": shared, "row_unit": 1 if adjoint else terms,
+        "row_step": shared if adjoint else 1, "w": 0, "y": 0,
     }  # fmt: skip
-    axes, kernel = _axes(x[2:], out, w[2:], slide, size is not None)
+    axes, kernel = _axes(x[2:], out, w[2:], slide, adjoint)
     pattern = _pattern(dtype, axes, kernel, _ends(axes, _lanes(dtype)), terms > 1)
     return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
 
@@ -74,7 +82,7 @@ def _planes(
 def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Sizes) -> Plan | None:
     """The plan of the adjoint in w."""
     outputs, groups = g[1], slide.groups
-    if not _fits(x, g, x[1], groups, size):
+    if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1:
         return None
     given = {
         "tasks": min(outputs, _TASKS * host().cores), "outputs": outputs,
@@ -84,11 +92,6 @@ def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Siz
     pattern = _pattern(dtype, axes, kernel, "mask", False)
     pattern = attrs.evolve(pattern, height=min(2, pattern.height))
     return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given)
-
-
-def _fits(x: Sizes, other: Sizes, channels: int, groups: int, size: Sizes) -> bool:
-    """One channel of x per group, and something to compute."""
-    return channels == groups and len(size) <= 3 and min(*x, *other, *size) > 0
 
 
 def _axes(
@@ -112,16 +115,15 @@ def _pattern(
     return Pattern(
         _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
         tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel,
-        _height([p.count for p in axes[1].phases]), ends, several,
+        _height([p.count for p in axes[1].phases], len(axes[2].phases)), ends, several,
     )  # fmt: skip
 
 
-def _height(counts: list[int]) -> int:
-    """So many lines that few are computed twice."""
-    least = min(counts)
-    return (
-        min(_HEIGHTS, key=lambda n: sum([-(-c // n) * n for c in counts])) if least > 8 else least
-    )
+def _height(counts: list[int], together: int) -> int:
+    """So many lines that few are computed twice, and all sums fit into registers."""
+    most = max(1, _SUMS // together)
+    heights = range(min(most, *counts), 0, -1)
+    return min(heights, key=lambda n: sum([-(-c // n) * (n + 1) for c in counts]))
 
 
 def _ends(axes: list[Axis], lanes: int) -> Ends:

@@ -34,7 +34,10 @@ SIZES = (
     "size0", "size1", "size2", "out0", "out1", "out2", "low0", "low1", "low2",
     "inner_start", "inner_last", "masks", "zeros", "head", "tail", "end_planes", "planes",
 )  # fmt: skip
-PLANES = Fields(("tasks", "units", "outputs", "terms", "shared", "inputs", "x", "w", "y", *SIZES))
+PLANES = Fields((
+    "tasks", "units", "outputs", "terms", "shared", "row_unit", "row_step", "inputs", "x", "w", "y",
+    *SIZES,
+))  # fmt: skip
 
 Taps = tuple[tuple[int, int], ...]
 Ends = Literal["overlap", "reach", "mask"]
@@ -183,9 +186,12 @@ class _Strips(Lines):
         f, job = self.f, self.job
         step0, step1, _ = self.pattern.steps
         image = f.div(u, job.outputs)
-        self.k = u - image * job.outputs
-        self.first = image * job.inputs
-        self.w = [] if self.pattern.several else self.weights(self.k)
+        k = u - image * job.outputs
+        group = f.div(k, job.shared)
+        self.first = image * job.inputs + group * job.terms  # plane
+        begin = group * job.shared
+        self.row = begin * job.terms + (k - begin) * job.row_unit
+        self.w = [] if self.pattern.several else self.weights(self.row)
         y = self.at(job.pointer("y"), u * (job.out0 * job.out1 * job.out2))
         count0 = f.div(job.out0 - self.phase[0] + step0 - 1, step0)
         count1 = f.div(job.out1 - self.phase[1] + step1 - 1, step1)
@@ -215,14 +221,10 @@ class _Strips(Lines):
             f.splat(f.load(self.vector.scalar, self.at(w, t)), self.lanes) for t in range(taps)
         ]  # fmt: skip
 
-    def read(self, number: Value) -> Value:
-        """The plane that a row of w meets."""
-        return self.source(self.first + self.f.div(number, self.job.shared))
-
     def strip(self, i0: Value, i1: Value, places: list[Value], last: Value) -> None:
         f, job, ends = self.f, self.job, self.pattern.ends
         together = len(self.pattern.phases[2])
-        once = [] if self.pattern.several else self.pointers(self.read(self.k), i0, i1)
+        once = [] if self.pattern.several else self.pointers(self.source(self.first), i0, i1)
 
         def block(first: Value) -> None:
             q = first
@@ -236,9 +238,9 @@ class _Strips(Lines):
                     return self.products(once, self.w, q, block, zeros)
 
                 def term(t: Value, held: list[Value]) -> list[Value]:
-                    number = self.k * job.terms + t
-                    lines = self.pointers(self.read(number), i0, i1)
-                    return self.products(lines, self.weights(number), q, block, held)
+                    lines = self.pointers(self.source(self.first + t), i0, i1)
+                    w = self.weights(self.row + t * job.row_step)
+                    return self.products(lines, w, q, block, held)
 
                 return f.loop(0, job.terms, 1, term, zeros)
 

@@ -67,10 +67,11 @@ def y_shape(case: Case) -> tuple[int, ...]:
 @given(cases(), st.sampled_from(DTYPES))
 def test_convolution_is_the_plain_one(case: Case, dtype: Any) -> None:
     x, w = numbers(case["x"], 1, dtype), numbers(case["w"], 2, dtype)
-    y = fast.convolution(x, w, case["static"])
-    if y is not NotImplemented:
-        expected = plain.convolution(x, w, case["static"])
-        np.testing.assert_array_equal(y, expected, strict=True)
+    expected = plain.convolution(x, w, case["static"])
+    for maps in (fast, depthwise):
+        y = maps.convolution(x, w, case["static"])
+        if y is not NotImplemented:
+            np.testing.assert_array_equal(y, expected, strict=True)
 
 
 @many
@@ -78,10 +79,11 @@ def test_convolution_is_the_plain_one(case: Case, dtype: Any) -> None:
 def test_the_adjoint_in_x_is_the_plain_one(case: Case, dtype: Any) -> None:
     g, w = numbers(y_shape(case), 1, dtype), numbers(case["w"], 2, dtype)
     size = case["x"][2:]
-    x = fast.convolution_input(g, w, case["static"], size)
-    if x is not NotImplemented:
-        expected = plain.convolution_input(g, w, case["static"], size)
-        np.testing.assert_array_equal(x, expected, strict=True)
+    expected = plain.convolution_input(g, w, case["static"], size)
+    for maps in (fast, depthwise):
+        x = maps.convolution_input(g, w, case["static"], size)
+        if x is not NotImplemented:
+            np.testing.assert_array_equal(x, expected, strict=True)
 
 
 @many
