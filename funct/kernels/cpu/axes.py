@@ -121,8 +121,8 @@ def merged(batch: Batch, axes: Axes, reach: list[int]) -> int:
     return -1
 
 
-def slab_fields(batch: Batch, axes: Axes, band_rows: int) -> dict[str, int]:
-    """The job's fields on the slab."""
+def slab_fields(batch: Batch, axes: Axes, band_rows: int, pitch: int) -> dict[str, int]:
+    """The job's fields on the slab. pitch: words from one of its pixels to the next."""
     reach = [a.reach() for a in axes]
     slab_rows = axes[0].reach(band_rows)
     crops = [_crop(a, n) for a, n in zip(axes[1:], reach[1:])]
@@ -132,10 +132,10 @@ def slab_fields(batch: Batch, axes: Axes, band_rows: int) -> dict[str, int]:
     (from1, count1, to1), (from2, count2, to2) = crops
     channels = batch.groups * batch.group_channels
     return {
-        "bands": -(-axes[0].out // band_rows), "band_rows": band_rows, "channels": channels,
+        "bands": -(-axes[0].out // band_rows), "band_rows": band_rows, "channels": channels, "pitch": pitch,
         "size0": axes[0].size, "size1": axes[1].size, "size2": axes[2].size,
         "slab_rows": slab_rows, "slab1": reach[1], "slab2": reach[2],
-        "slab_words": slab_rows * reach[1] * reach[2] * channels,
+        "slab_words": slab_rows * reach[1] * reach[2] * pitch,
         "clear": int(not inside), "whole": int(whole),
         "slab_step": band_rows // axes[0].step * axes[0].stride, "slab_start": -axes[0].low,
         "from1": from1, "count1": count1, "to1": to1, "from2": from2, "count2": count2, "to2": to2,

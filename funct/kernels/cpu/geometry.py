@@ -67,7 +67,7 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         panel += batch.groups * padded * depth * len(taps)
     most_taps = max([len(t) for t, _ in panels], default=1)
     table = np.array(classes, np.int64).reshape(-1, 6)
-    slab = slab_fields(batch, axes, band_rows)
+    slab = slab_fields(batch, axes, band_rows, channels)
     line = 64 // word
     sums = (slab["slab_words"] // line + 2) * line
     sums_words = (band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded

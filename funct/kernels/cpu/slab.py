@@ -11,7 +11,7 @@ __all__ = ["SLAB", "Slab", "clear", "copy", "each"]
 
 SLAB = (
     "tasks", "units", "bands", "band_rows", "scratch", "scratch_step", "x",
-    "channels", "size0", "size1", "size2",
+    "channels", "pitch", "size0", "size1", "size2",
     "slab_rows", "slab1", "slab2", "slab_words", "clear", "whole",
     "slab_step", "slab_start", "from1", "count1", "to1", "from2", "count2", "to2",
 )  # fmt: skip
@@ -76,12 +76,12 @@ class Slab:
         def rows(source: Value, to: Value, count: Value) -> None:
             """`count` pixels in a row; source: the first one's number."""
             channels = job.channels
-            target = self.at(slab, to * channels)
+            target = self.at(slab, to * job.pitch)
             if self.last:
                 copy(f, target, self.at(x, source * channels), count * channels * self.bytes)
             else:
                 step = job.size0 * plane
-                self.transpose(self.at(x, source), target, channels, count, step, channels)
+                self.transpose(self.at(x, source), target, channels, count, step, job.pitch)
 
         def whole() -> None:
             rows(low * plane, (low - start) * plane, (high - low) * plane)

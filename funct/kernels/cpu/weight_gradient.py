@@ -11,6 +11,10 @@ Note [Partial sums]
 Note [Small images]
     All sums are read and written once per unit. Where an image has few pixels and many channels
     that would be most of the work, so a unit is then several images.
+
+Note [Pitch]
+    A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
+    few sets of the first-level cache and drive each other out; one line more between them helps.
 """
 
 from __future__ import annotations
@@ -44,8 +48,10 @@ __all__ = ["convolution_weight"]
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 32 << 20  # all partial sums
+_SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs are split
 _SLAB_BYTES = 160 << 10
-_SLABS_BYTES = 1 << 20
+_SLABS_BYTES = 2 << 20
+_SETS_BYTES = 256
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 JOB = Fields((
@@ -53,7 +59,7 @@ JOB = Fields((
     "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
     "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
     "images", "unit_images", "slab_place",
-    "step", "rows", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
+    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
 ))  # fmt: skip
 _PLACES = [JOB.place(name) for name in ("x", "g", "w", "partial", "scratch")]
 
@@ -64,7 +70,7 @@ def text(element: str, target: Host) -> str:
     module.declare("@funct_parallel", PARALLEL)
     turn = define_turn(module, element, target.vector_bytes)
     _define_sums(module, element, turn)
-    _define_gather(module, element, target.vector_bytes // typed(element).bytes)
+    _define_gather(module, element, turn, target.vector_bytes // typed(element).bytes)
     f = module.function("gradient", [("job", PTR)])
     (given,) = f.arguments
     job = Record(f, JOB, given)
@@ -146,7 +152,7 @@ def _define_sums(module: Module, element: str, turn: str) -> None:
     f.ret()
 
 
-def _define_gather(module: Module, element: str, lanes: int) -> None:
+def _define_gather(module: Module, element: str, turn: str, lanes: int) -> None:
     """`gather(job, output)`: add the partial sums of one output up and write its weights."""
     f = module.function("gather", [("job", PTR), ("output", I64)], local=True)
     job, output = Record(f, JOB, f.arguments[0]), f.arguments[1]
@@ -156,29 +162,45 @@ def _define_gather(module: Module, element: str, lanes: int) -> None:
     to = f.at(job.pointer("w"), output * job.depth * job.n_taps, element)
     taps, depths, words = job.pointer("taps"), job.pointer("depths"), job.partial_words
 
-    def tap(t: Value) -> None:
+    def row_of(t: Value) -> Value:
         place = ((group * job.n_taps + t) * job.group_outputs + o) * job.padded_depth
-        row = f.at(job.pointer("partial"), place, element)
-        into = f.at(to, f.load(I64, f.at(taps, t, "i64")), element)
+        return f.at(job.pointer("partial"), place, element)
 
-        def add(c: Value) -> None:
-            first = f.at(row, c, element)
+    def add(t: Value) -> None:
+        def some(c: Value) -> None:
+            first = f.at(row_of(t), c, element)
 
             def more(s: Value, held: list[Value]) -> list[Value]:
                 return [held[0] + f.load(vector, f.at(first, s * words, element))]
 
             start = [f.load(vector, first)]
-            (total,) = f.loop(1, job.partial_sums, 1, more, start, maybe_empty=True)
+            (total,) = f.loop(1, job.partial_sums, 1, more, start)
             f.store(total, first)
+
+        each(f, 0, job.padded_depth, some, lanes)
+
+    def scatter(t: Value) -> None:
+        row = row_of(t)
+        into = f.at(to, f.load(I64, f.at(taps, t, "i64")), element)
 
         def write(k: Value) -> None:
             x = f.load(scalar, f.at(row, k, element))
             f.store(x, f.at(into, f.load(I64, f.at(depths, k, "i64")), element))
 
-        each(f, 0, job.padded_depth, add, lanes)
         each(f, 0, job.depth, write)
 
-    each(f, 0, job.n_taps, tap)
+    def turned() -> list[Value]:
+        step = job.group_outputs * job.padded_depth
+        given = [row_of(f.constant(I64, 0)), to, job.n_taps, job.depth, step, job.n_taps]
+        f.call(turn, None, given)
+        return []
+
+    def scattered() -> list[Value]:
+        each(f, 0, job.n_taps, scatter)
+        return []
+
+    f.when(job.partial_sums > 1, lambda: each(f, 0, job.n_taps, add))
+    f.branch(f.ne(job.in_order, 0), turned, scattered)
     f.ret()
 
 
@@ -212,7 +234,10 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
         np.array(of_run) * (steps[along] if along >= 0 else 0),
         np.arange(batch.group_channels) * prod(kernel),
     ).ravel()
-    at = [reach[1] * reach[2] * channels, reach[2] * channels, channels]  # of rows in the slab
+    pitch = channels  # see Note [Pitch]
+    if channels * word % _SETS_BYTES == 0:
+        pitch += 64 // word
+    at = [reach[1] * reach[2] * pitch, reach[2] * pitch, pitch]  # of rows in the slab
     slab_taps, taps = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1), np.int64)
     for k, a in enumerate(axes):
         if k != along:
@@ -232,18 +257,20 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
     depth = len(depths)
     padded = -(-depth // lanes) * lanes
     words = batch.groups * n_taps * batch.group_outputs * padded
-    slab = slab_fields(batch, axes, rows)
+    slab = slab_fields(batch, axes, rows, pitch)
     line = 64 // word
     place = (slab["slab_words"] // line + 3) * line
     together = 1
     if slab["bands"] == 1:  # see Note [Small images]
-        most = min(_SLABS_BYTES // (place * word), -(-_CHUNK // prod(out)), batch.images)
-        together = max(1, most)
+        most = min(_SLABS_BYTES // (place * word), -(-2 * _CHUNK // prod(out)), batch.images)
+        together = -(-batch.images // -(-batch.images // max(1, most)))
         apart = [prod(out) * batch.groups * batch.group_outputs, place]
         runs = np.concatenate([runs + i * np.array(apart) for i in range(together)])
     units = -(-batch.images // together) * slab["bands"]
-    sums = max(1, min(_PARTIAL_SUMS, units, _PARTIAL_BYTES // (words * word)))
-    splits = max(1, min(_PARTIAL_SUMS // sums, batch.group_outputs // 32))
+    most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
+    few = _PARTIAL_SUMS // most_splits if words * word > _SUMS_BYTES else _PARTIAL_SUMS
+    sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
+    splits = min(_PARTIAL_SUMS // sums, most_splits)
     split = -(-batch.group_outputs // splits)
     o = np.arange(batch.group_outputs)
     places = np.stack([o * prod(out), o * padded], axis=1)
@@ -257,7 +284,7 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
         "row_runs": len(runs) // (rows * together), "run": length, "run_is_rows": int(by_rows),
         "chunk": max(1, _CHUNK // (rows if by_rows else length)), "step": step,
-        "rows": address(places),
+        "rows": address(places), "in_order": int(along < 0),
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),
     }  # fmt: skip
