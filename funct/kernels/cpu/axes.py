@@ -132,7 +132,8 @@ def slab_fields(batch: Batch, axes: Axes, band_rows: int, pitch: int) -> dict[st
     (from1, count1, to1), (from2, count2, to2) = crops
     channels = batch.groups * batch.group_channels
     return {
-        "bands": -(-axes[0].out // band_rows), "band_rows": band_rows, "channels": channels, "pitch": pitch,
+        "bands": -(-axes[0].out // band_rows), "band_rows": band_rows, "channels": channels,
+        "pitch": pitch,
         "size0": axes[0].size, "size1": axes[1].size, "size2": axes[2].size,
         "slab_rows": slab_rows, "slab1": reach[1], "slab2": reach[2],
         "slab_words": slab_rows * reach[1] * reach[2] * pitch,
