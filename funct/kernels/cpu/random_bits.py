@@ -84,6 +84,8 @@ def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, 
 
 def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
     """Elements (*b, *shape) for the keys (*b, 2): "bits", "unit", "normal", or "split"."""
+    if keys.shape[-1:] != (2,):
+        raise ValueError(f"keys are pairs of words, not {keys.shape}")
     n, rows = prod(shape), keys.size >> 1
     whole = (*keys.shape[:-1], *shape)
     if not n * rows:
