@@ -2,7 +2,8 @@
 
 Operands are read where they lie: a transpose, a head of attention and a matrix between others are
 strides to BLAS. Stacks are one task for each product; a large product is cut into panels of rows or
-columns, as many as its shape says. The library is NumPy's, so its numbers are those of eager
+columns, as many as its shape and the processor's cores say: each packs the other operand anew, which
+for panels of 128 costs a seventh. The library is NumPy's, so its numbers are those of eager
 execution but for the order in which panels add.
 """
 
@@ -17,7 +18,7 @@ import attrs
 from funct.compile.fuse import Fused
 from funct.compile.lower import Address, Call, Word, copy
 from funct.compile.views import View, collapse
-from funct.device import blas
+from funct.device import blas, host
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.llvm import F32, F64, I32, I64, PTR, Emitter, Module, Value
@@ -25,7 +26,7 @@ from funct.kernels.llvm import F32, F64, I32, I64, PTR, Emitter, Module, Value
 __all__ = ["is_product", "lower_product", "print_product"]
 
 _PANEL = 1 << 22  # multiplications from which a panel is worth a task of its own
-_NARROWEST = 128  # rows or columns of a panel: the other operand is packed once for each
+_NARROWEST, _WIDE = 128, 256  # rows or columns of a panel; of one that is worth being one of more
 _ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112  # of CBLAS
 
 
@@ -114,8 +115,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     byte = out.dtype.itemsize
     tall = m >= n
     length = m if tall else n
-    most = min(-(-length // _NARROWEST), m * n * k // _PANEL) if count == 1 else 1
-    panels = max(1, most)
+    panels = _panels(length, m * n * k) if count == 1 else 1
     panel = math.ceil(math.ceil(length / panels) / 16) * 16
     panels = -(-length // panel)
     # how far a panel moves in x, y and the result
@@ -138,6 +138,13 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     tasks = panels if count == 1 else count
     kernel = ("product", "f32" if byte == 4 else "f64", depth)
     return [*calls, Call(kernel, tuple(words), tasks, (out,))]
+
+
+def _panels(length: int, work: int) -> int:
+    """Into how many panels so many rows or columns are cut: one for each core, or two if wide."""
+    most = min(-(-length // _NARROWEST), work // _PANEL)
+    cores = host().cores
+    return max(1, min(most, 2 * cores if length >= 2 * cores * _WIDE else cores))
 
 
 def _terms(stack: tuple[int, ...], matrix: _Matrix) -> list[int]:
