@@ -18,10 +18,11 @@ from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
 from funct.compile.repeat import Loop as Loop
+from funct.compile.repeat import Refused as Refused
 from funct.compile.worth import worth_looping as worth_looping
 
 __all__ = [
-    "Choice", "Loop", "MISS", "Plan", "Repeat", "Reuse", "Step", "build", "calls_of", "plan",
-    "serving", "show_assembly", "show_llvm", "show_loops", "source", "unwrapping", "whole_of",
-    "why_not_fused", "worth_looping",
+    "Choice", "Loop", "MISS", "Plan", "Refused", "Repeat", "Reuse", "Step", "build", "calls_of",
+    "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source", "unwrapping",
+    "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

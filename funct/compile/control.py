@@ -20,11 +20,13 @@ import attrs
 import numpy as np
 
 from funct.compile.fuse import Fused, fuse
+from funct.compile.gathers import is_gather, lower_gather
 from funct.compile.groups import Group
 from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower
 from funct.compile.moves import is_move, lower_move
 from funct.compile.numpy_loops import is_numpy_loop, lower_numpy_loop
 from funct.compile.products import is_product, lower_product
+from funct.compile.program import every_call
 from funct.compile.scalars import ELEMENTS
 from funct.compile.simplify import simplify
 from funct.compile.views import View
@@ -123,8 +125,10 @@ class Body:
         fused = fuse(simple, exact=not worth(simple))
         calls: list[Call] = []
         for s in fused.steps:
-            if is_lowered(s):
+            if is_lowered(s, inside=True):
                 calls += lower_step(s, fused)
+            elif is_gather(s):
+                calls += lower_gather(s, fused)  # type: ignore[arg-type]
             elif is_numpy_loop(s):
                 calls += lower_numpy_loop(s, fused)  # type: ignore[arg-type]
             else:
@@ -134,6 +138,11 @@ class Body:
         for s in fused.steps:
             constants |= constants_of(s)
         return cls(tuple(simple.inputs), tuple(calls), tuple(results), constants)
+
+    @property
+    def checks(self) -> bool:
+        """Whether an op in it may have to raise."""
+        return any(c.checks for c in every_call(self.calls))
 
     def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:
         """The calls, which read and write at these places."""
@@ -186,6 +195,11 @@ class _Repeated:
         return self.form.steps is None and self.test is None
 
     @property
+    def checks(self) -> bool:
+        """Whether an op in it may have to raise."""
+        return self.body.checks or (self.test is not None and self.test.checks)
+
+    @property
     def constants(self) -> dict[Var, Any]:
         return self.body.constants | (self.test.constants if self.test is not None else {})
 
@@ -199,6 +213,11 @@ class _Chosen:
     """The blocks of a branch."""
 
     bodies: tuple[Body, ...]
+
+    @property
+    def checks(self) -> bool:
+        """Whether an op in it may have to raise."""
+        return any(b.checks for b in self.bodies)
 
     @property
     def constants(self) -> dict[Var, Any]:
@@ -272,10 +291,12 @@ def _made(step: Any) -> Any:
     return None if isinstance(made, _Repeated) and made.is_endless else made
 
 
-def is_lowered(step: Any) -> bool:
-    """Whether a step can be part of a program."""
-    known = isinstance(step, Group) or is_product(step) or is_move(step)
-    return known or _made(step) is not None
+def is_lowered(step: Any, *, inside: bool = False) -> bool:
+    """Whether a step can be part of a program; inside: of a body's, which may find errors."""
+    if isinstance(step, Group) or is_product(step) or is_move(step):
+        return True
+    made = _made(step)
+    return made is not None and (inside or not made.checks)
 
 
 def lower_step(step: Any, fused: Fused) -> list[Call]:

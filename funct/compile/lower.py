@@ -76,6 +76,7 @@ class Call:
 
     writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
     that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
+    checks: whether it may find that an op must raise.
     """
 
     kernel: Any
@@ -85,6 +86,7 @@ class Call:
     names: dict[int, str] = attrs.field(factory=dict)
     blocks: tuple[tuple[Call, ...], ...] = ()
     slots: Buffer | None = None
+    checks: bool = False
 
 
 def lower(group: Group, fused: Fused) -> list[Call]:

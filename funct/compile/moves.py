@@ -12,9 +12,9 @@ from funct.compile.lower import Address, Call, copy
 from funct.compile.scalars import ELEMENTS
 from funct.compile.views import View, dense
 from funct.graph import Node, Var
-from funct.kernels.llvm import I64, PTR, Module
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
-__all__ = ["is_move", "lower_move", "print_zeros"]
+__all__ = ["copy_bytes", "is_move", "lower_move", "print_copied", "print_zeros"]
 
 
 def is_move(step: Any) -> bool:
@@ -62,6 +62,13 @@ def _parts(node: Node) -> Iterator[tuple[Var, View]]:
         start += v.shape[axis]
 
 
+def copy_bytes(f: Emitter, to: Value, source: Value, size: Value) -> None:
+    """Print a copy of memory to other memory."""
+    name = "@llvm.memcpy.p0.p0.i64"
+    f.module.declare(name, f"declare void {name}(ptr, ptr, i64, i1)")
+    f.line(f"call void {name}({to!r}, {source!r}, {size!r}, i1 false)")
+
+
 def print_zeros(module: Module, name: str) -> None:
     """Add what fills bytes with zeros."""
     f = module.function(name, [("frame", PTR), ("task", I64)])
@@ -70,4 +77,13 @@ def print_zeros(module: Module, name: str) -> None:
     module.declare(set_, f"declare void {set_}(ptr, i8, i64, i1)")
     place, size = f.load(PTR, frame), f.load(I64, f.at(frame, 1, "i64"))
     f.line(f"call void {set_}({place!r}, i8 0, {size!r}, i1 false)")
+    f.ret()
+
+
+def print_copied(module: Module, name: str) -> None:
+    """Add what copies bytes."""
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    to, source = (f.load(PTR, f.at(frame, k, "i64")) for k in range(2))
+    copy_bytes(f, to, source, f.load(I64, f.at(frame, 2, "i64")))
     f.ret()

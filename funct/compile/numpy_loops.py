@@ -28,9 +28,10 @@ __all__ = ["is_numpy_loop", "lower_numpy_loop", "print_numpy_loop", "print_numpy
 _UFUNCS: dict[str, str] = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
     "atan2": "arctan2", "atanh": "arctanh", "cos": "cos", "cosh": "cosh", "exp": "exp",
-    "expm1": "expm1", "hypot": "hypot", "log": "log", "log10": "log10", "log1p": "log1p",
-    "log2": "log2", "logaddexp": "logaddexp", "pow": "power", "sin": "sin", "sinh": "sinh",
-    "tan": "tan", "tanh": "tanh", "reduce_sum": "add",
+    "expm1": "expm1", "fmod": "fmod", "hypot": "hypot", "log": "log", "log10": "log10",
+    "log1p": "log1p", "log2": "log2", "logaddexp": "logaddexp", "pow": "power",
+    "remainder": "remainder", "sin": "sin", "sinh": "sinh", "tan": "tan", "tanh": "tanh",
+    "reduce_sum": "add",
 }  # fmt: skip
 _MOST = 3  # operands and result
 

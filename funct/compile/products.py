@@ -2,8 +2,8 @@
 
 Operands are read where they lie: a transpose, a head of attention and a matrix between others are
 strides to BLAS. Stacks are one task for each product; a large product is cut into panels of rows or
-columns, as many as its shape and the processor's cores say: each packs the other operand anew, which
-for panels of 128 costs a seventh. The library is NumPy's, so its numbers are those of eager
+columns, as many as its shape and the processor's cores say: each packs the other operand anew,
+which for panels of 128 costs a seventh. The library is NumPy's, so its numbers are those of eager
 execution but for the order in which panels add.
 """
 

@@ -21,9 +21,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from funct.compile.gathers import print_gather
 from funct.compile.loops import Kernel
 from funct.compile.lower import Address, Call, Root, Slot
-from funct.compile.moves import print_zeros
+from funct.compile.moves import print_copied, print_zeros
 from funct.compile.numpy_loops import print_numpy_loop, print_numpy_sum
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
@@ -48,7 +49,7 @@ class Program:
     where it has that of an array which outlives the program.
     """
 
-    run: Callable[..., bool]
+    run: Callable[..., bool | None]
     workspace: int
     table: np.ndarray[Any, Any]
     code: tuple[Code, ...]
@@ -71,7 +72,7 @@ _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "numpy": print_numpy_loop, "numpy sum": print_numpy_sum,
-    "zeros": print_zeros,
+    "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
 }  # fmt: skip
 
 
@@ -156,7 +157,7 @@ class _Table:
         before = len(self.addresses)
         blocks = [n for b in c.blocks for n in self._block(b)]
         at = len(self.frames)
-        if c.blocks:
+        if c.blocks or c.checks:
             self.controls.append(at)
             self.frames += [0] * CONTROL_WORDS + blocks
         if c.slots is not None:

@@ -16,7 +16,11 @@ from funct.compile.lower import Address
 from funct.compile.program import link
 from funct.graph import Var
 
-__all__ = ["Loop"]
+__all__ = ["Loop", "Refused"]
+
+
+class Refused(Exception):  # noqa: N818
+    """A program found an operand that its op refuses."""
 
 
 class Loop:
@@ -49,14 +53,18 @@ class Loop:
     def __call__(self, operands: Sequence[Any], limit: int) -> tuple[tuple[Any, ...], int]:
         """The last carry and the ys, for so many steps at most; how many steps were made.
 
-        operands: the body's inputs, with the rows of an x in one array.
+        operands: the body's inputs, with the rows of an x in one array. Raises: Refused: where an
+        op must raise, which the same steps in Python do.
         """
         carry = [np.empty(shape, dtype) for shape, dtype in self.carries]
         ys = [np.empty((limit, *v.shape), v.dtype) for v in self.rows]
         given = [x if x.__class__ is np.ndarray else np.asarray(x) for x in operands]
         count = np.empty(1, np.int64)
         rest = [*carry, *ys, np.array([limit]), count, np.empty(self.program.workspace, np.uint8)]
-        if not self.program.run(*given, *rest):
+        done = self.program.run(*given, *rest)
+        if done is False:
             dense = [np.require(x, requirements=["C", "A"]) for x in given]
-            self.program.run(*dense, *rest)
+            done = self.program.run(*dense, *rest)
+        if done is None:
+            raise Refused
         return (*carry, *ys), int(count[0])

@@ -219,6 +219,22 @@ def _shift(how: str) -> Callable[..., Value]:
     return emit
 
 
+def _quotient(f: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
+    """Quotient towards minus infinity and what is left, of integers; both 0 where y is."""
+    zero, one = f.constant(x.type, 0), f.constant(x.type, 1)
+    none = f.eq(y, 0)
+    if not x.type.is_signed:
+        safe = f.select(none, one, y)
+        return f.select(none, zero, x / safe), f.select(none, zero, f.rem(x, safe))
+    turned = f.eq(y, -1)  # the least number has no quotient by it
+    safe = f.select(none | turned, one, y)
+    q, r = x / safe, f.rem(x, safe)
+    apart = f.ne(r, 0) & (f.bitxor(r, safe) < 0)
+    q, r = f.select(apart, q - 1, q), f.select(apart, r + safe, r)
+    q = f.select(turned, -x, q)
+    return f.select(none, zero, q), f.select(none, zero, r)
+
+
 def _astype(f: Emitter, x: Value, dtype: np.dtype[Any]) -> Value:
     element = ELEMENTS[dtype]
     target = x.type.with_element(element)
@@ -245,6 +261,8 @@ PRINTINGS: dict[str, Printing] = {
     "subtract": Printing(lambda f, x, y: x - y, _NUMBERS),
     "multiply": Printing(_multiply, _ANY),
     "divide": Printing(lambda f, x, y: x / y, _FLOAT, cost=4),
+    "floor_divide": Printing(lambda f, x, y: _quotient(f, x, y)[0], _INT, cost=16),
+    "remainder": Printing(lambda f, x, y: _quotient(f, x, y)[1], _INT, cost=16),
     "negative": Printing(_negative, _NUMBERS),
     "abs": Printing(_abs, _ANY),
     "sign": Printing(_sign, _NUMBERS, cost=3),

@@ -8,8 +8,9 @@ What moves from step to step of a loop stands in its *slots*: an address for eac
 carries or goes through. Before each step these, plus an offset each, are written into the frames of
 the calls in its body, those of loops inside among them.
 
-A loop that runs for long looks ten times a second whether somebody wants to interrupt it; then it
-writes the workspace's first word, and whoever sees that goes no further.
+Whoever cannot go on writes the workspace's first word, and loops that see it end: STOPPED by a loop
+that runs for long, looks ten times a second whether somebody wants to interrupt it, and finds so;
+WRONG by an op that must raise.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from typing import Any
 
 import numpy as np
 
+from funct.compile.moves import copy_bytes
 from funct.device import Code, assemble, threads
 from funct.device.machine_code import offer
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["CONTROL_WORDS", "HEAD", "print_choose", "print_repeat", "reload", "walker"]
+__all__ = ["CONTROL_WORDS", "WRONG", "HEAD", "print_choose", "print_repeat", "reload", "walker"]
 
 HEAD = (
-    "true", "false", "incref", "save", "restore",  # of Python
+    "true", "false", "none", "incref", "save", "restore",  # of Python
     "lets_go",  # whether other Python threads may run meanwhile
     "patches", "controls", "steps", "moves", "frames",  # how many, in this order in the table
     "first", "calls",  # of the steps, those that are not in a block
@@ -37,6 +39,7 @@ HEAD = (
 _SLOT = {name: k for k, name in enumerate(HEAD)}
 
 CONTROL_WORDS = 4  # of a frame of control flow: workspace, steps, its first move, how many moves
+STOPPED, WRONG = 1, 2
 _LOOKS = 1 << 28  # cycles between two looks at what the user wants
 _BYTE = typed("i8")
 
@@ -62,15 +65,17 @@ for _name in ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals"):
     offer(_name, functools.partial(_python, _name))
 
 
-def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool]:
+def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool | None]:
     """What runs a table whose addresses of kernels and held arrays are right: a builtin function.
 
-    It takes the arrays, then a workspace; gives False, and does nothing, where one is not dense.
+    It takes the arrays, then a workspace; gives False, and does nothing, where one is not dense,
+    and None where an op must raise, which the program does not.
     """
     for name, function in (("incref", "Py_IncRef"), ("save", "PyEval_SaveThread"),
                            ("restore", "PyEval_RestoreThread")):  # fmt: skip
         table[_SLOT[name]] = _python(function)
-    table[_SLOT["true"]], table[_SLOT["false"]] = id(True), id(False)
+    for name, told in (("true", True), ("false", False), ("none", None)):
+        table[_SLOT[name]] = id(told)
     return builtin("run", walker(), table)
 
 
@@ -210,7 +215,7 @@ def print_repeat(module: Module, name: str) -> None:
 
         def bring() -> None:
             source = f.emit(PTR, f"inttoptr {at!r} to ptr")
-            _copy(f, _pointer(f, carry, 1), source, _word(f, carry, 3))
+            copy_bytes(f, _pointer(f, carry, 1), source, _word(f, carry, 3))
 
         f.when(f.ne(at, _word(f, carry, 1)), bring)
         return []
@@ -244,12 +249,6 @@ def _flag(f: Emitter, place: Value) -> Value:
     return f.emit(I64, f"zext {f.load(_BYTE, place)!r} to i64")
 
 
-def _copy(f: Emitter, to: Value, source: Value, size: Value) -> None:
-    name = "@llvm.memcpy.p0.p0.i64"
-    f.module.declare(name, f"declare void {name}(ptr, ptr, i64, i1)")
-    f.line(f"call void {name}({to!r}, {source!r}, {size!r}, i1 false)")
-
-
 def _cycles(f: Emitter) -> Value:
     name = "@llvm.readcyclecounter"
     f.module.declare(name, f"declare i64 {name}()")
@@ -265,7 +264,7 @@ def _look(f: Emitter, space: Value, then: Value) -> Value:
         wants = f.call("PyErr_CheckSignals", I32, [])
         assert state is not None
         assert wants is not None
-        f.when(f.ne(wants, 0), lambda: f.store(f.constant(I64, 1), space))
+        f.when(f.ne(wants, 0), lambda: f.store(f.constant(I64, STOPPED), space))
         f.call("PyGILState_Release", None, [state])
         return [now]
 
@@ -293,12 +292,12 @@ def _print_walker(module: Module) -> None:
 
     def run() -> list[Value]:
         space = _aligned(f, _pointer(f, _bytes_on(f, _pointer(f, arguments, count - 1), DATA)))
-        n = {name: _word(f, head[name]) for name in HEAD[6:]}
+        n = {name: _word(f, head[name]) for name in HEAD[7:]}
         patches = f.at(table, len(HEAD), "i64")
         controls = f.at(patches, n["patches"] * 3, "i64")
         steps = f.at(controls, n["controls"], "i64")
         frames = f.at(steps, (n["steps"] + n["moves"]) * 3, "i64")
-        _copy(f, space, frames, n["frames"] * 8)
+        copy_bytes(f, space, frames, n["frames"] * 8)
 
         def patch(k: Value, _: list[Value]) -> list[Value]:
             entry = f.at(patches, k * 3, "i64")
@@ -326,8 +325,9 @@ def _print_walker(module: Module) -> None:
         _run_steps(f, steps, space, n["first"], n["calls"])
         restore = _pointer(f, head["restore"])
         f.when(lets_go, lambda: f.line(f"call void {restore.name}({state!r})"))
-        stopped = f.ne(_word(f, space), 0)
-        return [f.select(stopped, f.null(), _pointer(f, head["true"]))]
+        state = _word(f, space)
+        told = f.select(f.eq(state, WRONG), _pointer(f, head["none"]), _pointer(f, head["true"]))
+        return [f.select(f.eq(state, STOPPED), f.null(), told)]
 
     good = f.eq(flags & DENSE, DENSE)
     found = f.branch(good, run, lambda: [_pointer(f, head["false"])])[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from funct import ops
 from funct.array import zeros
-from funct.compile import Loop, Repeat, worth_looping
+from funct.compile import Loop, Refused, Repeat, worth_looping
 from funct.core import ShapeDtype, Size, size_values
 from funct.graph import Graph
 from funct.transforms import bodies
@@ -63,7 +63,10 @@ class Scan(Staged):
         n = len(xs[0]) if isinstance(self.steps, Size) else self.steps
         whole = self._whole() if worth_looping(self.body, n) else None
         if whole is not None:
-            return whole(buffers, n)[0]
+            try:
+                return whole(buffers, n)[0]
+            except Refused:
+                pass  # the steps below say why
         step = self.compiled(self.body)
         outs = self.outs[self.carry :]
         if self.symbols:

@@ -19,14 +19,14 @@ import attrs
 import numpy as np
 
 from funct import ops
-from funct.compile import Loop, Repeat
+from funct.compile import Loop, Refused, Repeat
 from funct.core import ShapeDtype
 from funct.graph import Graph
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.staged import Staged
 from funct.transforms.sweep import Sweep, pulling
-from funct.transforms.trail import Stepwise, Stretches, Whole, run_sweeps
+from funct.transforms.trail import Stepwise, Whole, run_sweeps
 
 __all__ = ["Sweeps"]
 
@@ -83,14 +83,15 @@ class Sweeps(Staged):
         held = buffers[: self.constants]
         back = [s.back for s in self.sweeps]
         loops = self.once("programs", self._programs)
-        sweeps: Stretches
+        states = self.states(buffers[self.constants :])
         if loops:
-            sweeps = Whole(held, loops[0], loops[1:], back)
-        else:
-            test = self.compiled(self.test)
-            steps = [partial(self.compiled(s.body), *held) for s in self.sweeps]
-            sweeps = Stepwise(lambda state: test(*held, *state)[0], steps, back)
-        return run_sweeps(sweeps, self.states(buffers[self.constants :]))
+            try:
+                return run_sweeps(Whole(held, loops[0], loops[1:], back), states)
+            except Refused:
+                pass  # the steps below say why
+        test = self.compiled(self.test)
+        steps = [partial(self.compiled(s.body), *held) for s in self.sweeps]
+        return run_sweeps(Stepwise(lambda state: test(*held, *state)[0], steps, back), states)
 
     def _programs(self) -> list[Loop]:
         """The first sweep without what it leaves, and each sweep; nothing if one is no program."""

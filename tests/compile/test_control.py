@@ -97,7 +97,21 @@ def generated(x: Any) -> Any:
     return ft.while_loop(lambda s: (s[0] & 1023) != 5, body, start)
 
 
-LOOPS = [newton, swapped, carried_matrices, chosen, nested, counted, generated]
+def indexed(x: Any) -> Any:
+    """Elements, rows and updates at indices that are carried."""
+    table = xp.reshape(xp.linspace(-1.0, 1.0, 60), (4, 5, 3))
+
+    def body(i: Any, c: Any) -> Any:
+        y, at, sums = c
+        y = y * 0.5 + table[at, i % 5] + table[2, at % 3] + xp.take(y, at % 3 - 1) * 0.1
+        sums = sums.at[at].set(xp.sum(y)).at[-1].add(y[at % 3])
+        return y, (at * 5 + i) % 4, sums
+
+    return ft.fori_loop(0, 400, body, (x, 1, xp.zeros(4)))
+
+
+TWO = {"atan2", "fmod", "hypot", "logaddexp", "pow", "remainder"}
+LOOPS = [newton, swapped, carried_matrices, chosen, nested, counted, generated, indexed]
 named = pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__)
 
 
@@ -125,8 +139,7 @@ def _total(tree: Any) -> Any:
     return sum([xp.sum(v * v) for v in ft.tree.leaves(tree) if v.dtype.kind == "f"])
 
 
-@pytest.mark.parametrize("loop", [newton, swapped, carried_matrices, chosen, nested, counted],
-                         ids=lambda f: f.__name__)  # fmt: skip
+@pytest.mark.parametrize("loop", [f for f in LOOPS if f is not generated], ids=lambda f: f.__name__)
 def test_derivatives_and_batches(loop: Any) -> None:
     """Reverse mode, forward mode and lanes whose tests and choices differ."""
     f = lambda x: _total(loop(x))  # noqa: E731
@@ -182,6 +195,32 @@ def test_symbolic_lengths() -> None:
         laws.same(f(x), expected)
 
 
+@pytest.mark.parametrize("kind", ["while", "scan", "nested"])
+def test_an_index_out_of_bounds_is_eagers_error(kind: str) -> None:
+    """The same exception, with the user's line, and the next call works."""
+
+    def look(x: Any, i: Any) -> Any:
+        return x * 0.9 + x[i]  # here
+
+    def f(x: Any, n: Any) -> Any:
+        if kind == "scan":
+            return ft.scan(lambda c, i: (look(c, i * n), None), x, xp.arange(2000))[0]
+        body = lambda s: (look(s[0], s[1]), s[1] + 1)  # noqa: E731
+        if kind == "while":
+            return ft.while_loop(lambda s: s[1] < n, body, (x, 0))[0]
+        inner = lambda c, _: (ft.while_loop(lambda s: s[1] < n, body, (c, 0))[0], None)  # noqa: E731
+        return ft.scan(inner, x, None, length=1000)[0]
+
+    g = ft.jit(f)
+    good, bad = (xp.asarray(n) for n in ((0, 1) if kind == "scan" else (3, 5)))
+    laws.same(g(X, good), f(X, good))
+    for run in (g, f):
+        with pytest.raises(ft.errors.IndexOutOfBoundsError, match="index 3 is out of bounds") as at:
+            run(X, bad)
+        assert "# here" in str(at.value)
+    laws.same(g(X, good), f(X, good))
+
+
 @pytest.mark.skipif(
     sys.platform == "win32" or threading.current_thread() is not threading.main_thread(),
     reason="interrupts by a timer of POSIX, in the main thread",
@@ -210,7 +249,7 @@ def test_endless_loops_can_be_interrupted() -> None:
 @pytest.mark.usefixtures("native_only")
 def test_functions_by_numpys_loops(name: str, dtype: str) -> None:
     """One element, few, views and broadcasts: eager's bits."""
-    two = name in ("atan2", "hypot", "logaddexp", "pow")
+    two = name in TWO
     fun = getattr(xp, name)
 
     def step(x: Any) -> Any:
@@ -250,7 +289,7 @@ def test_numpys_loops_are_found() -> None:
     for name in _UFUNCS:
         if name == "reduce_sum":
             continue
-        two = name in ("atan2", "hypot", "logaddexp", "pow")
+        two = name in TWO
         given = (xp.ones(3), xp.ones(3))[: 1 + two]
         graph = ft.make_graph(getattr(xp, name))(*given)
         assert any(is_numpy_loop(e) for e in graph.nodes if isinstance(e, Node)), name
