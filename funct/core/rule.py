@@ -11,7 +11,7 @@ keeps.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -151,7 +151,8 @@ class Joint(Rule):
     """One rule for all operands of an op, in one mode or both; the other mode is its transpose.
 
     joint_push(tangents, ans, *operands, *params): tangents of the results (a tuple for several).
-    joint_pull(g, ans, *operands, *params): one cotangent per operand, None for zero.
+    joint_pull(g, ans, *operands, *params): one cotangent per operand, None for zero; one that costs
+    more than the others may be a function that gives it, which is called where it is wanted.
     Every differentiable operand of the op has the same Joint.
     """
 
@@ -183,11 +184,16 @@ class Joint(Rule):
         vals: Sequence[Any],
         params: tuple[Any, ...],
         ans: Any,
+        wanted: Container[int],
     ) -> Sequence[Any]:
-        """Cotangents of the operands, one each."""
+        """Cotangents of the operands, one each; those that are not wanted may be None."""
         assert self.joint_pull is not None
         out = self.joint_pull(tuple(cts) if prim.results != 1 else cts[0], ans, *vals, *params)
-        return out if isinstance(out, tuple | list) else (out,)
+        if not isinstance(out, tuple | list):
+            return (out,)
+        if not any(map(callable, out)):
+            return out
+        return [(c() if i in wanted else None) if callable(c) else c for i, c in enumerate(out)]
 
 
 def keeper(

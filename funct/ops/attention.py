@@ -1,20 +1,23 @@
 """Chapter: attention, and its adjoint. Neither holds the matrix of weights where a kernel is fit.
 
-Shapes: q (*, L, E), k (*, S, E), v (*, S, V), a boolean mask that broadcasts to (*, L, S); the
-leading axes broadcast, so heads that share keys have an axis of length 1 in k and v.
+Shapes: q (*, L, E), k (*, S, E), v (*, S, V), a mask that broadcasts to (*, L, S): booleans, or
+numbers of q's dtype that are added; the leading axes broadcast, so heads that share keys have an
+axis of length 1 in k and v.
 
-Derivatives of the second order, and tangents, go through the matrix of weights: exp(scores - lse).
+Derivatives of the second order, tangents and the cotangent of an added mask go through the matrix
+of weights: exp(scores - lse). Where q is of a narrow dtype, lse is of the wide one: what it loses
+by rounding would be a share of every weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.core import FLOATING, NARROW, WIDE, Absent, Joint, Primitive, Sample, ShapeDtype, Value
+from funct.core import FLOATING, Absent, Joint, Primitive, Sample, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels import attention as kernels
 from funct.ops.broadcasting import broadcast_shapes, first_axis, match_operand, pad_rank
@@ -49,12 +52,15 @@ def _onnx_scores(w: Any, q: str, k: str, mask: str, causal: bool, scale: float) 
     dtype = w.dtype_of(q)
     scores = w.op("MatMul", w.op("Mul", q, w.constant(scale, dtype)), _onnx_swapped(w, k))
     least = w.constant(-np.inf, dtype)
+    seen = mask if w.dtype_of(mask) == np.bool_ else None
+    if seen is None:
+        scores = w.op("Add", scores, mask)
     if causal:
         size = w.dims((w.shape_of(q)[-2], w.shape_of(k)[-2]))
         ones = w.op("Expand", w.constant(1.0, np.float32), size)
         below = w.op("Greater", w.op("Trilu", ones, upper=0), w.constant(0.5, np.float32))
-        mask = w.op("And", mask, below)
-    return str(w.op("Where", mask, scores, least))
+        seen = below if seen is None else w.op("And", seen, below)
+    return str(scores if seen is None else w.op("Where", seen, scores, least))
 
 
 def _onnx_attention(
@@ -69,7 +75,9 @@ def _onnx_attention(
     rate: float,
 ) -> tuple[str, str]:
     _refuse_dropout(rate)
-    dtype, last = w.dtype_of(q), _onnx_axes(w, -1)
+    narrow, last = w.dtype_of(q), _onnx_axes(w, -1)
+    q, k, v, mask = _onnx_widen(w, q, k, v, mask)
+    dtype = w.dtype_of(q)
     zero, one = w.constant(0.0, dtype), w.constant(1.0, dtype)
     scores = _onnx_scores(w, q, k, mask, causal, scale)
     top = w.op("ReduceMax", scores, last, keepdims=1)
@@ -80,7 +88,7 @@ def _onnx_attention(
     out = w.op("MatMul", w.op("Div", e, w.op("Where", none, one, total)), v)
     lse = w.op("Add", w.op("Log", total), top)
     lse = w.op("Where", none, w.constant(np.inf, dtype), lse)
-    return str(out), str(w.op("Squeeze", lse, last))
+    return w.cast(str(out), narrow), str(w.op("Squeeze", lse, last))
 
 
 def _onnx_attention_pull(
@@ -88,7 +96,9 @@ def _onnx_attention_pull(
     causal: bool, scale: float, rate: float,
 ) -> tuple[str, ...]:  # fmt: skip
     _refuse_dropout(rate)
-    last, factor = _onnx_axes(w, -1), w.constant(scale, w.dtype_of(q))
+    narrow, last = w.dtype_of(q), _onnx_axes(w, -1)
+    q, k, v, mask, g = _onnx_widen(w, q, k, v, mask, g)
+    factor = w.constant(scale, w.dtype_of(q))
     scores = _onnx_scores(w, q, k, mask, causal, scale)
     p = w.op("Exp", w.op("Sub", scores, w.op("Unsqueeze", lse, last)))
     right = w.op("Sub", w.op("MatMul", g, _onnx_swapped(w, v)), w.op("Unsqueeze", delta, last))
@@ -99,7 +109,12 @@ def _onnx_attention_pull(
         (w.op("MatMul", _swapped(w, d, lead), q), k),
         (w.op("MatMul", _swapped(w, p, lead), g), v),
     )
-    return tuple([_onnx_reduced(w, x, w.shape_of(g)[:-2], w.shape_of(like)) for x, like in found])
+    whole = [_onnx_reduced(w, x, w.shape_of(g)[:-2], w.shape_of(like)) for x, like in found]
+    return tuple([w.cast(x, narrow) for x in whole])
+
+
+def _onnx_widen(w: Any, *names: str) -> list[str]:
+    return [w.cast(x, _wide(w.dtype_of(x))) for x in names]
 
 
 def _swapped(w: Any, x: str, lead: int) -> str:
@@ -124,9 +139,10 @@ def _lead(args: Args) -> tuple[Any, ...]:
 
 
 def _check(q: Any, k: Any, v: Any, mask: Any, seed: Any) -> None:
-    if mask.dtype != np.bool_ or q.dtype not in FLOATING or not q.dtype == k.dtype == v.dtype:
+    same = q.dtype == k.dtype == v.dtype and mask.dtype in (np.bool_, q.dtype)
+    if q.dtype not in FLOATING or not same:
         raise DTypeError(
-            "attention: q, k and v must have one floating dtype, and mask must be bool, got "
+            "attention: q, k and v must have one floating dtype, and mask that or bool, got "
             f"{q.dtype}, {k.dtype}, {v.dtype} and {mask.dtype}"
         )
     if seed.dtype != np.uint32 or len(seed.shape) < 2 or tuple(seed.shape[-2:]) != (1, 2):
@@ -145,20 +161,26 @@ def _attention_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype]
     q, v, lead = args[0], args[2], _lead(args)
     return (
         ShapeDtype((*lead, q.shape[-2], v.shape[-1]), q.dtype),
-        ShapeDtype((*lead, q.shape[-2]), q.dtype),
+        ShapeDtype((*lead, q.shape[-2]), _wide(q.dtype)),
     )
 
 
-def _widened(raw: Any) -> Any:
-    """The kernel; operands of narrow dtypes are taken in the wide one, results rounded once."""
+def _wide(dtype: Any) -> Any:
+    """The dtype in which numbers of this one are computed."""
+    return np.dtype(np.float32) if dtype in FLOATING and dtype.itemsize < 4 else dtype
+
+
+def _widened(raw: Any, rounded: int) -> Any:
+    """The kernel; narrow dtypes are taken in the wide one, and the first results rounded once."""
 
     def run(*args: Any) -> Any:
         _check(*args[:5])
         kind = args[0].dtype
-        if kind not in NARROW:
+        if _wide(kind) == kind:
             return raw(*args)
-        wide = [a.astype(WIDE[kind]) if getattr(a, "dtype", None) == kind else a for a in args]
-        return tuple([found.astype(kind) for found in raw(*wide)])
+        wide = [a.astype(_wide(kind)) if getattr(a, "dtype", None) == kind else a for a in args]
+        found = raw(*wide)
+        return (*[x.astype(kind) for x in found[:rounded]], *found[rounded:])
 
     return run
 
@@ -179,9 +201,23 @@ def _total(x: Value) -> Value:
 
 def _weights(q: Value, k: Value, mask: Value, lse: Value, causal: bool, scale: float) -> Value:
     scores = ops.matmul(q * scale, ops.swap_last(k)) - _column(lse)
+    if _is_added(mask):
+        scores = scores + mask
+    else:
+        scores = ops.where(mask, scores, -np.inf)
     if causal:
-        mask = ops.logical_and(mask, constant(np.tri(*map(int, scores.shape[-2:]), dtype=np.bool_)))
-    return ops.exp(ops.where(mask, scores, -np.inf))
+        seen = constant(np.tri(*map(int, scores.shape[-2:]), dtype=np.bool_))
+        scores = ops.where(seen, scores, -np.inf)
+    return ops.exp(scores)
+
+
+def _is_added(mask: Value) -> bool:
+    return bool(mask.dtype != np.bool_)
+
+
+def _widen(*values: Value) -> list[Value]:
+    """Narrow floats as wide ones, everything else as it is."""
+    return [x if _wide(x.dtype) == x.dtype else ops.astype(x, _wide(x.dtype)) for x in values]
 
 
 def _keep(p: Value, seed: Value, rate: float) -> Any:
@@ -209,13 +245,15 @@ def _attention_push(
     scale: float,
     rate: float,
 ) -> tuple[Value, Value]:
-    tq, tk, tv, *_ = tangents
+    narrow = q.dtype
+    tq, tk, tv, t_mask, q, k, v, mask = _widen(*tangents[:4], q, k, v, mask)
     p = _weights(q, k, mask, ans[1], causal, scale)
     slope = _slope(q, k, tq, tk, scale)
+    slope = slope + t_mask if _is_added(mask) else slope
     mean = _total(p * slope)
     keep = _keep(p, seed, rate)
     moved = ops.matmul(keep(p * (slope - _column(mean))), v) + ops.matmul(keep(p), tv)
-    return moved, mean
+    return ops.astype(moved, narrow), mean
 
 
 def _attention_pull(
@@ -229,11 +267,20 @@ def _attention_pull(
     causal: bool,
     scale: float,
     rate: float,
-) -> tuple[Value | None, ...]:
-    out, lse = ans
-    delta = _total(g[0] * out) - g[1]
+) -> tuple[Value | Callable[[], Value] | None, ...]:
+    lse = ans[1]
+    wide_g, out = _widen(g[0], ans[0])
+    delta = _total(wide_g * out) - g[1]
     found = ops.attention_pull(q, k, v, mask, seed, lse, g[0], delta, causal, scale, rate)
-    return (*found, None, None)
+
+    def of_mask() -> Value:
+        wide_q, wide_k, wide_v, added = _widen(q, k, v, mask)
+        p = _weights(wide_q, wide_k, added, lse, causal, scale)
+        right = _keep(p, seed, rate)(ops.matmul(wide_g, ops.swap_last(wide_v)))
+        slopes = p * (right - _column(delta))
+        return ops.astype(match_operand(slopes, mask.shape), mask.dtype)
+
+    return (*found, of_mask if _is_added(mask) else None, None)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -246,6 +293,10 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
                (True, 0.5, 0.0)),
         Sample((n(size=(2, 2, 3)), n(size=(1, 3, 3)), n(size=(3, 2)), some[:, None, :], seed),
                (False, -0.3, 0.0)),
+        Sample((n(size=(2, 2)), n(size=(3, 2)), n(size=(3, 1)), n(size=(2, 3)), seed),
+               (False, 0.7, 0.0)),
+        Sample((n(size=(2, 3, 2)), n(size=(2, 3, 2)), n(size=(2, 3, 2)), n(size=(1, 3)), seed),
+               (True, 0.7, 0.0)),
     ]  # fmt: skip
 
 
@@ -253,14 +304,15 @@ _JOINT = Joint(_attention_push, _attention_pull)
 
 
 @structural(
-    _widened(kernels.attention), _JOINT, _JOINT, _JOINT, None, None, aval=_attention_aval,
+    _widened(kernels.attention, 1), _JOINT, _JOINT, _JOINT, _JOINT, None, aval=_attention_aval,
     batch=_attention_batch, onnx=_onnx_attention, samples=_samples, results=2,
 )  # fmt: skip
 def attention(
     q: Value, k: Value, v: Value, mask: Value, seed: Value, causal: bool, scale: float, rate: float
 ) -> tuple[Value, Value]:
-    """softmax(q kᵀ scale) v over the keys that mask (and causal) lets take part, and the logarithm
-    of each query's sum of exponentials; 0 and inf for a query that sees no key. A share `rate` of
+    """softmax(q kᵀ scale) v over the keys that mask (and causal) lets take part, a mask of numbers
+    added to the scores, and the logarithm of each query's sum of exponentials, in the wide dtype of
+    a narrow one; 0 and inf for a query that sees no key. A share `rate` of
     the weights is dropped, as seed (uint32, (*, 1, 2)) says.
     """
 
@@ -305,18 +357,23 @@ def _pull_push(
     tangents: Args, ans: Args, q: Value, k: Value, v: Value, mask: Value, seed: Value, lse: Value,
     g: Value, delta: Value, causal: bool, scale: float, rate: float,
 ) -> tuple[Value, ...]:  # fmt: skip
-    tq, tk, tv, _, _, t_lse, tg, t_delta = tangents
+    narrow = q.dtype
+    given = (*[t for i, t in enumerate(tangents) if i != 4], q, k, v, mask, g)
+    tq, tk, tv, t_mask, t_lse, tg, t_delta, q, k, v, mask, g = _widen(*given)
     p = _weights(q, k, mask, lse, causal, scale)
     keep = _keep(p, seed, rate)
     right = keep(ops.matmul(g, ops.swap_last(v))) - _column(delta)
-    tp = p * (_slope(q, k, tq, tk, scale) - _column(t_lse))
+    slope = _slope(q, k, tq, tk, scale)
+    slope = slope + t_mask if _is_added(mask) else slope
+    tp = p * (slope - _column(t_lse))
     moved = ops.matmul(tg, ops.swap_last(v)) + ops.matmul(g, ops.swap_last(tv))
     moved = keep(moved) - _column(t_delta)
     d, td = p * right, tp * right + p * moved
     dq = (ops.matmul(td, k) + ops.matmul(d, tk)) * scale
     dk = (ops.matmul(ops.swap_last(td), q) + ops.matmul(ops.swap_last(d), tq)) * scale
     dv = ops.matmul(ops.swap_last(keep(tp)), g) + ops.matmul(ops.swap_last(keep(p)), tg)
-    return tuple([match_operand(x, like.shape) for x, like in ((dq, q), (dk, k), (dv, v))])
+    found = [match_operand(x, like.shape) for x, like in ((dq, q), (dk, k), (dv, v))]
+    return tuple([ops.astype(x, narrow) for x in found])
 
 
 def _pull_samples(rng: np.random.Generator) -> list[Sample]:
@@ -332,7 +389,7 @@ _PULL_JOINT = Joint(_pull_push, None)
 
 
 @structural(
-    _widened(kernels.attention_pull), _PULL_JOINT, _PULL_JOINT, _PULL_JOINT, None, None,
+    _widened(kernels.attention_pull, 3), _PULL_JOINT, _PULL_JOINT, _PULL_JOINT, _PULL_JOINT, None,
     _PULL_JOINT, _PULL_JOINT, _PULL_JOINT, aval=_pull_aval, batch=_pull_batch,
     onnx=_onnx_attention_pull, samples=_pull_samples, results=3,
 )  # fmt: skip

@@ -122,7 +122,7 @@ def _joint(
         at = [k for k, v in enumerate(vals) if v.dtype in INEXACT]
 
         def pull(*cts: Any) -> list[Any]:
-            given = rule.pull_all(prim, cts, vals, params, ans)
+            given = rule.pull_all(prim, cts, vals, params, ans, at)
             return [zero_like(vals[k]) if given[k] is None else given[k] for k in at]
 
         pushed = tuple(transpose(pull, outs, [tangents[k] for k in at]))

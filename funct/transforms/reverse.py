@@ -131,7 +131,7 @@ class Reverse(Level):
         def pull(kept: Any, cts: Any) -> Any:
             ins, ans = kept[:n], kept[n:] if several else kept[n]
             if rule.joint_pull is not None:
-                return rule.pull_all(prim, cts, ins, params, ans)
+                return rule.pull_all(prim, cts, ins, params, ans, at)
             varying = [k for k, o in enumerate(kept[n:]) if o.dtype in INEXACT]
 
             def push(*ts: Any) -> list[Any]:

@@ -22,6 +22,9 @@ REFUSALS = "single or double precision|must be floating|not defined for int64"
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
 
 
+WIDE_RESULTS = {("attention", 1)}  # a logarithm: its rounding would be a share of every weight
+
+
 def cases() -> list[Any]:
     """Samples whose operands, where floating, are real; not the ones that state a dtype."""
     return [
@@ -62,8 +65,9 @@ def test_catalogue_in_bfloat16(prim: Primitive, sample: Sample) -> None:
             raise
         return
     abstract, compiled = ft.eval_shape(fun, *args), ft.jit(fun)(*args)
-    for y, w, a, c in zip(found, expected, abstract, compiled, strict=True):
-        assert y.dtype == a.dtype == c.dtype == (BFLOAT16 if w.dtype == FLOAT32 else w.dtype)
+    for k, (y, w, a, c) in enumerate(zip(found, expected, abstract, compiled, strict=True)):
+        narrow = w.dtype == FLOAT32 and (prim.name, k) not in WIDE_RESULTS
+        assert y.dtype == a.dtype == c.dtype == (BFLOAT16 if narrow else w.dtype)
         np.testing.assert_array_equal(wide(y), wide(c))
         if w.dtype in INEXACT:
             size = np.max(np.abs(wide(w)), initial=0.0, where=np.isfinite(wide(w)))

@@ -20,7 +20,7 @@ __all__ = ["BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "VECTORS", "Strips", "ea
 
 VECTORS = 3  # of a strip: with 4 rows, 12 sums in 16 registers
 STRIPS = 4  # of a task
-BLOCK = 64  # keys at a time
+BLOCK = 128  # keys at a time
 SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
 _UNROLL = 4
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops, random
+from funct.core import FLOATING
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.arguments import needed_key, probability
 from funct.nn.functional.dropout import dropout
@@ -73,11 +75,9 @@ def scaled_dot_product_attention(
 
 
 def _is_fused(query: Any, key: Any, value: Any, mask: Any) -> bool:
-    """Whether `ops.attention` serves: a mask that has no derivative, and wide floats, since the
-    logarithms that its derivative needs do not survive rounding to a narrow one.
-    """
-    wide = query.dtype in (xp.float32, xp.float64) and query.dtype == key.dtype == value.dtype
-    return wide and (mask is None or mask.dtype == xp.bool)
+    """Whether `ops.attention` serves: operands of one floating dtype."""
+    one = query.dtype in FLOATING and query.dtype == key.dtype == value.dtype
+    return one and (mask is None or mask.dtype in (xp.bool, query.dtype))
 
 
 def _fused(
@@ -178,7 +178,7 @@ def multi_head_attention_forward(
         for i in range(3)
     ]
     q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), each, shifts, strict=True))
-    masks = _additive(name, attn_mask, key_padding_mask, lanes, num_heads, q.dtype)
+    mask = _joined(name, attn_mask, key_padding_mask, lanes, num_heads, q.dtype)
     more = 0
     if bias_k is not None and bias_v is not None:
         k, v = (
@@ -195,19 +195,21 @@ def multi_head_attention_forward(
             for x in (k, v)
         )
         more += 1
-    if masks is not None and more:
-        nothing = xp.zeros((*masks.shape[:-1], more), dtype=masks.dtype)
-        masks = xp.concat([masks, nothing], axis=-1)
-    scores = (q * (1.0 / math.sqrt(width // num_heads))) @ k.mT  # (N, H, L, S)
-    weights = _weights(scores, masks)
-    if training and dropout_p > 0.0:
-        weights = dropout(weights, dropout_p, key=dropout_key)
-    y = ops.permute_dims(weights @ v, (2, 0, 1, 3))  # (L, N, H, E / H)
+    if mask is not None and more:
+        seen = xp.ones if mask.dtype == xp.bool else xp.zeros
+        mask = xp.concat([mask, seen((*mask.shape[:-1], more), dtype=mask.dtype)], axis=-1)
+    rate, shown = dropout_p if training else 0.0, None
+    if need_weights:
+        weights = _weights((q * (1.0 / math.sqrt(width // num_heads))) @ k.mT, mask)  # (N, H, L, S)
+        weights = dropout(weights, rate, key=dropout_key) if rate > 0.0 else weights
+        y = weights @ v
+        shown = xp.mean(weights, axis=1) if average_attn_weights else weights
+        shown = shown[0] if single else shown
+    else:
+        y = scaled_dot_product_attention(q, k, v, mask, rate, dropout_key=dropout_key)
+    y = ops.permute_dims(y, (2, 0, 1, 3))  # (L, N, H, E / H)
     y = linear(xp.reshape(y, (length, lanes, width)), out_proj_weight, out_proj_bias)
-    shown = xp.mean(weights, axis=1) if average_attn_weights else weights
-    if single:
-        y, shown = y[:, 0], shown[0]
-    return y, shown if need_weights else None
+    return y[:, 0] if single else y, shown
 
 
 def _heads(x: Any, lanes: int, heads: int) -> Any:
@@ -221,23 +223,25 @@ def _unmerged(x: Any, lanes: int, heads: int) -> Any:
     return xp.reshape(x, (lanes, heads, *x.shape[1:]))
 
 
-def _additive(name: str, attn_mask: Any, padding: Any, lanes: int, heads: int, dtype: Any) -> Any:
-    """Both masks as one that is added to scores (N, H, L, S), or None."""
-    total: Any = None
+def _joined(name: str, attn_mask: Any, padding: Any, lanes: int, heads: int, dtype: Any) -> Any:
+    """Both masks as one for scores (N, H, L, S), or None: where both are booleans, what takes part,
+    else what is added.
+    """
+    given = []
     if attn_mask is not None:
         if len(attn_mask.shape) not in (2, 3):
             raise ShapeError(
                 f"{name}: attn_mask must have shape (L, S) or (N H, L, S), got {attn_mask.shape}"
             )
-        total = _as_numbers(attn_mask, dtype)
-        if len(attn_mask.shape) == 3:
-            total = _unmerged(total, lanes, heads)
-        else:
-            total = total[None, None]
+        flat = len(attn_mask.shape) == 2
+        given.append(attn_mask[None, None] if flat else _unmerged(attn_mask, lanes, heads))
     if padding is not None:
-        hidden = _as_numbers(padding, dtype)[:, None, None, :]
-        total = hidden if total is None else total + hidden
-    return total
+        given.append(padding[:, None, None, :])
+    if not given:
+        return None
+    if all(m.dtype == xp.bool for m in given):
+        return ops.logical_not(functools.reduce(ops.logical_or, given))
+    return functools.reduce(ops.add, [_as_numbers(m, dtype) for m in given])
 
 
 def _as_numbers(mask: Any, dtype: Any) -> Any:
