@@ -89,10 +89,11 @@ def _adam(
     decoupled, decays = name == "adamw", weight_decay != 0.0
 
     def init(params: Any) -> AdamState:
-        zeros = tree.map(xp.zeros_like, params)
+        # each has zeros of its own, so that a step may be given their memory
+        m, v, top = (tree.map(xp.zeros_like, params) for _ in range(3))
         return AdamState(
             step_count(), first_rate(lr), scalar(betas[0]), scalar(betas[1]), scalar(eps),
-            scalar(weight_decay), zeros, zeros, zeros if amsgrad else None,
+            scalar(weight_decay), m, v, top if amsgrad else None,
         )  # fmt: skip
 
     def update(
