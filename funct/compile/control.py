@@ -152,13 +152,14 @@ class Body:
 
 
 def _apart(outputs: Sequence[Var], calls: list[Call], fused: Fused) -> list[Root]:
-    """The buffers that hold the outputs, each of its own: what else would share is copied."""
+    """The buffers that hold the outputs, each of its own and of its shape; the rest is copied."""
     made = {v for c in calls for v in c.writes}
     taken: set[Any] = set()
     found: list[Root] = []
     for v in outputs:
         view = fused.views[v]
-        if view.root not in made or view.root in taken or not view.is_dense:
+        whole = view.is_dense and tuple(view.root.shape) == tuple(v.shape)
+        if view.root not in made or view.root in taken or not whole:
             added, view = copy(view, fused)
             calls += added
         taken.add(view.root)

@@ -30,6 +30,9 @@ BODIES: dict[str, Any] = {
     "a constant": lambda c, x: ((c[0] * 0.5, xp.ones_like(c[1])), xp.zeros(3)),
     "x itself": lambda c, x: ((x, c[1] - x), x),
     "rows and products": lambda c, x: ((mixed(c[0], x), c[1]), xp.max(c[0])),
+    "a row of another shape": lambda c, x: (
+        (c[0] + x, c[1]), xp.reshape(xp.tanh(xp.reshape(c[0], (1, 4))), (2, 2))
+    ),
     "views": lambda c, x: ((c[0][::-1] + x, xp.flip(c[1])), c[0][1:]),
 }  # fmt: skip
 
