@@ -48,6 +48,7 @@ __all__ = ["Array", "Ground", "Tensor"]
 
 _VERSIONS = ("2023.12", "2024.12", "2025.12")
 
+new = object.__new__
 ndarray = np.ndarray
 
 
@@ -70,7 +71,9 @@ class Tensor(Operators, Methods):
     @property
     def at(self) -> At:
         """Functional updates: `x.at[key].set(v)`, add, multiply, divide, power, min, max, get."""
-        return At(self)
+        r = new(At)
+        r._x, r._key = self, None
+        return r
 
     def __bool__(self, /) -> bool:
         return bool(self.value)  # a tracer asks the value one level down

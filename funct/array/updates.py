@@ -18,6 +18,8 @@ __all__ = ["At"]
 
 new = object.__new__
 _ENDS = frozenset({int, type(None)})
+_MANY = 256  # elements from which on machine code may pay
+_BOOL, _INT64, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64)
 
 
 class At:
@@ -25,9 +27,8 @@ class At:
 
     __slots__ = ("_key", "_x")
 
-    def __init__(self, x: Any, key: Any = None) -> None:
+    def __init__(self, x: Any) -> None:
         self._x = x
-        self._key = key
 
     def __getitem__(self, key: Any) -> At:
         r = new(At)
@@ -82,19 +83,21 @@ class At:
 
     def _factors(self, name: str, v: Any) -> Any:
         """Ones, with v multiplied in at the positions."""
-        known = _filled(self._x, self._key, v)
-        if known is not None:
-            return known
         one = _number(1, self._x.dtype)
         return self._write(name, v, "multiply", ops.broadcast_to(one, self._x.shape))
 
     def set(self, v: Any) -> Any:
         """Replace; of several writes to one position the last stands."""
-        known = _assigned(self._x, self._key, v)
+        known = _changed(self._x, self._key, v, None)
+        if known is None:
+            known = _assigned(self._x, self._key, v)
         return known if known is not None else self._write("set", v, None)
 
     def add(self, v: Any) -> Any:
         """Add; repeated positions add up."""
+        known = _changed(self._x, self._key, v, np.add)
+        if known is not None:
+            return known
         known = _combined(self._x, None, self._key, v, "add")
         if known is not None:
             return self._x + wrap(known)
@@ -109,7 +112,8 @@ class At:
 
     def multiply(self, v: Any) -> Any:
         """Multiply; repeated positions multiply repeatedly."""
-        return self._write("multiply", v, "multiply")
+        known = _changed(self._x, self._key, v, np.multiply)
+        return self._write("multiply", v, "multiply") if known is None else known
 
     def divide(self, v: Any) -> Any:
         """Divide; repeated positions divide repeatedly. x must be floating or complex."""
@@ -118,19 +122,23 @@ class At:
                 f"x.at[...].divide: x must be floating or complex, got {self._x.dtype}",
                 fix="use set with the floor division, or x.astype first",
             )
-        return self._x / self._factors("divide", v)
+        known = _changed(self._x, self._key, v, np.divide)
+        return self._x / self._factors("divide", v) if known is None else known
 
     def power(self, v: Any) -> Any:
         """Raise to the power v; at repeated positions the exponents multiply."""
-        return self._x ** self._factors("power", v)
+        known = _changed(self._x, self._key, v, np.power)
+        return self._x ** self._factors("power", v) if known is None else known
 
     def min(self, v: Any) -> Any:
         """The smaller of the old value and v; equal ones share the derivative."""
-        return self._write("min", v, "min")
+        known = _changed(self._x, self._key, v, np.minimum)
+        return self._write("min", v, "min") if known is None else known
 
     def max(self, v: Any) -> Any:
         """The larger of the old value and v; equal ones share the derivative."""
-        return self._write("max", v, "max")
+        known = _changed(self._x, self._key, v, np.maximum)
+        return self._write("max", v, "max") if known is None else known
 
 
 _ONCE = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
@@ -161,15 +169,73 @@ def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
     return mask, shape[stop:], start == 0
 
 
+def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
+    """x with change(x[key], v) at key, or v itself, where key selects no element twice.
+
+    None where something is traced, is not floating, or has another form. At other elements the
+    composition computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x is -0.
+    """
+    if v.__class__ is not float or x.__class__ is not families.Array:
+        return None
+    a, kind, at = x.data, key.__class__, key
+    if a.dtype is not _DOUBLE and a.dtype.kind != "f":
+        return None
+    if kind is slice:
+        if key.start.__class__ not in _ENDS or key.stop.__class__ not in _ENDS or key.step:
+            return None
+    elif kind is tuple:
+        for k in key:
+            if k.__class__ is not int:
+                return None
+    elif kind is not int:
+        if kind is not families.Array:
+            return None
+        at = key.data
+        if at.dtype is _BOOL:
+            if at.shape != a.shape:
+                return None
+        elif at.dtype is not _INT64 or not (change is None or change is np.add):
+            return None
+    try:
+        out = a.copy() if change is None else _combined_once(a, at, v, change)
+        if change is None:
+            out[at] = v
+    except IndexError:
+        return None  # refused by name
+    if out is None:
+        return None
+    r = new(families.Array)
+    r.data = out
+    return r
+
+
+def _combined_once(a: Any, at: Any, v: float, change: Any) -> Any:
+    """`_changed` in a copy of a."""
+    out = a + 0.0 if change is np.add else a.copy()
+    if at.__class__ is not np.ndarray:
+        if at.__class__ is int and a.ndim == 1 and change is np.add:
+            out[at] += v  # a scalar of NumPy, at a quarter of a ufunc's cost
+        else:
+            part = out[(*at, ...) if at.__class__ is tuple else (at, ...)]
+            change(part, v, out=part)
+    elif at.dtype is _BOOL:
+        out[at] = change(a[at], v)
+    elif a.ndim == 1 and a.size < _MANY:
+        return _added(a, at, v)
+    else:
+        return None
+    return out
+
+
+def _added(a: Any, at: Any, v: float) -> Any:
+    """a with v added at positions that may repeat: all that comes to one is added up first."""
+    out = np.zeros(a.shape, a.dtype)
+    np.add.at(out, at, v)
+    return a + out
+
+
 def _assigned(x: Any, key: Any, v: Any) -> Any:
     """NumPy's own assignment, in a copy, where all is concrete; else, or if NumPy refuses, None."""
-    if v.__class__ is float and _is_plain(x, key):
-        out = x.data.copy()
-        try:
-            out[key] = v
-        except IndexError:
-            return None
-        return wrap(out)
     keys = key if isinstance(key, tuple) else (key,)
     if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
         return None
@@ -186,18 +252,11 @@ def _assigned(x: Any, key: Any, v: Any) -> Any:
     return wrap(out)
 
 
-_MANY = 256  # elements from which on machine code may pay
-
-
 def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     """What `_write` gives, into zeros for None, by the kernel of `scatter_combine` alone.
 
     None where something is traced, of another dtype or a mask, or where NumPy refuses.
     """
-    ufunc = _ONCE.get(mode or "")
-    plain = ufunc is not None and v.__class__ is float and _is_plain(x, key)
-    if plain and (into is None or into is x):
-        return _combined_once(x.data, into is None, key, v, ufunc)
     keys = key if key.__class__ is tuple else (key,)
     if mode is None or x.__class__ is not families.Array or not all(map(_is_key, keys)):
         return None
@@ -226,39 +285,6 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     except (IndexError, TypeError, ValueError):
         return None
     return out
-
-
-def _is_plain(x: Any, key: Any) -> bool:
-    """Whether x is a concrete array of floats, and key an int, or a slice from int to int."""
-    if key.__class__ is slice:
-        if not (key.start.__class__ in _ENDS and key.stop.__class__ in _ENDS and key.step is None):
-            return False
-    elif key.__class__ is not int:
-        return False
-    return x.__class__ is families.Array and x.data.dtype.kind == "f"
-
-
-def _combined_once(a: Any, alone: bool, key: Any, v: float, ufunc: Any) -> Any:
-    """`_combined` for a plain key, which selects no element twice."""
-    out = np.zeros(a.shape, a.dtype) if alone else a.copy()
-    try:
-        part = out[key, ...]
-    except IndexError:
-        return None
-    ufunc(part, v, out=part)
-    return out
-
-
-def _filled(x: Any, key: Any, v: Any) -> Any:
-    """Ones with v at a plain key; None for others."""
-    if v.__class__ is not float or not _is_plain(x, key):
-        return None
-    out = np.ones(x.data.shape, x.data.dtype)
-    try:
-        out[key] = v
-    except IndexError:
-        return None
-    return wrap(out)
 
 
 def _bare(x: Any) -> Any:
