@@ -20,7 +20,6 @@ import numpy as np
 from funct.array.tensor import Array
 from funct.device.memory import LARGE, serve
 from funct.kernels.special import find
-from funct.ops.families import wrap
 
 __all__ = ["DIRECT", "Direct", "direct"]
 
@@ -195,7 +194,11 @@ def _sequence(fun: Any, kernel: Any, gives: Gives | None) -> Any:
                     d = kernel(raws, *rest, **options) if rest or options else kernel(raws)
                 except Exception:
                     d = None
-        return fun(arrays, *rest, **options) if d is None else wrap(d)
+        if d is None:
+            return fun(arrays, *rest, **options)
+        r = new(Array)
+        r.data = d
+        return r
 
     return call
 

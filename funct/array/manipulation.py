@@ -325,8 +325,10 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     pairs = _pairs(x, pad_width)
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         if x.__class__ is Array:
-            with contextlib.suppress(TypeError, ValueError):  # of rank 0, or refused by name below
+            try:
                 return wrap(np.pad(x.data, pairs, mode))  # type: ignore[call-overload]
+            except (TypeError, ValueError):
+                pass  # of rank 0, or refused by name below
         for axis, pair in enumerate(pairs):
             if pair != (0, 0):
                 x = _extended(x, axis, pair, mode)

@@ -221,6 +221,6 @@ class Methods(Value):
 
     def dot(self, other: Any, /) -> Any:
         """Product with another array: the last axis with the next to last, or the only one."""
-        if self.ndim and (other.ndim if isinstance(other, Value) else np.ndim(other)):
+        if self.shape and (other.shape if isinstance(other, Value) else np.shape(other)):
             return _xp.matmul(self, other)
         return _xp.multiply(self, other)

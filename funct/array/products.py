@@ -38,11 +38,13 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
         raise UnsupportedOperandError(
             f"einsum: subscripts must be a text, got {type(subscripts).__name__}"
         )
+    if len(operands) == 2:
+        x, y = operands
+        if x.__class__ is Array and y.__class__ is Array:
+            spec = _one_contraction(subscripts, x.data.shape, y.data.shape)
+            if spec is not None:
+                return ops.contract(x, y, spec)
     operands = tuple([as_tensor("einsum", x) for x in operands])
-    if len(operands) == 2 and {x.__class__ for x in operands} == {Array}:
-        spec = _one_contraction(subscripts, operands[0].shape, operands[1].shape)
-        if spec is not None:
-            return ops.contract(*operands, spec)
     terms, out = _parse(subscripts, tuple([len(x.shape) for x in operands]))
     _check_lengths(subscripts, terms, operands)
     work = [_diagonal(x, t) for x, t in zip(operands, terms, strict=True)]

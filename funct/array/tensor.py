@@ -288,7 +288,11 @@ class Array(Tensor):
         return index(self, key) if found is None else wrap(found)
 
     def __iter__(self, /) -> Iterator[Tensor]:
-        return map(wrap, self.data) if self.data.ndim else super().__iter__()
+        return _each(self.data) if self.data.ndim else super().__iter__()
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """Without axes of length 1: all of them, or those given."""
+        return wrap(self.data.squeeze()) if axis is None else super().squeeze(axis)
 
     @property
     def T(self) -> Tensor:
@@ -409,6 +413,13 @@ class Array(Tensor):
     def is_contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
         return bool(self.data.flags.c_contiguous)
+
+
+def _each(data: Any) -> Iterator[Tensor]:
+    for d in data:
+        r = new(Array)
+        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        yield r
 
 
 def _read_only(data: Any) -> Any:

@@ -7,12 +7,16 @@ also C99 Annex G.
 
 from __future__ import annotations
 
-from math import isinf
+from math import isfinite, isinf
 from typing import Any
 
 import numpy as np
 
 __all__ = ["clip", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
+
+ndarray = np.ndarray
+
+_DOUBLE = np.dtype(np.float64)
 
 
 def is_ufunc(raw: Any) -> bool:
@@ -32,6 +36,10 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
 
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
+    if x.__class__ is y.__class__ is ndarray and x.dtype is y.dtype is _DOUBLE and out is None:
+        ranks = x.ndim == y.ndim == 1 and x.size == y.size
+        if ranks and isfinite(x.dot(y)):  # nothing infinite, as is known at the lowest cost
+            return np.floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )

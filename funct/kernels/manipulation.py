@@ -11,6 +11,7 @@ __all__ = [
     "stack", "tile", "transpose",
 ]  # fmt: skip
 
+_concatenate: Any = np.concatenate
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
@@ -87,7 +88,7 @@ def concat(arrays: Any, *, axis: Any = 0) -> Any:
     for a in arrays:
         if a.dtype is not dtype:
             return None
-    return np.concatenate(arrays, axis)
+    return _concatenate(arrays) if axis == 0 else _concatenate(arrays, axis)
 
 
 def stack(arrays: Any, *, axis: int = 0) -> Any:
@@ -101,7 +102,7 @@ def stack(arrays: Any, *, axis: int = 0) -> Any:
         if a.dtype is not dtype or a.ndim != n:
             return None
         new.append(a[at])
-    return np.concatenate(new, axis)
+    return _concatenate(new, axis)
 
 
 def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:

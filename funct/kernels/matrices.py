@@ -334,9 +334,15 @@ def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return p.real.astype(low.real.dtype, copy=False), low, up  # SciPy's 1 x 1 p has x's dtype
 
 
+@functools.cache
+def _expm() -> Any:
+    from scipy.linalg import expm
+
+    return expm
+
+
 def expm(x: NDArray[Any], /) -> NDArray[Any]:
     """Matrix exponential by scaling and squaring."""
-    import scipy.linalg
-
     _square(x)
-    return scipy.linalg.expm(x)
+    found: NDArray[Any] = _expm()(x)
+    return found

@@ -35,6 +35,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
             # one product instead of one per matrix of x
             return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
+        if x.ndim == y.ndim == 1 and x.dtype is y.dtype:
+            return x.dot(y)  # the same sum, at half the cost
         return np.matmul(x, y)
     if x.dtype == _HALF and y.dtype == _HALF:
         wide = matmul(x.astype(np.float32), y.astype(np.float32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ def interp(
     """The piecewise linear function through points that are finite, at x."""
     if x.dtype is not _DOUBLE or xp.dtype is not _DOUBLE or fp.dtype is not _DOUBLE:
         return None
-    if period is not None or xp.size < 2:
+    if period is not None or xp.size < 2 or fp.ndim != 1:
         return None
-    if np.count_nonzero(np.isfinite(fp)) < fp.size or not math.isfinite(xp[0]):
-        return None
-    if not math.isfinite(xp[-1]):
+    # an infinity or a NaN makes the sum of squares one, as large numbers may
+    if not (isfinite(fp.dot(fp)) and isfinite(xp[0]) and isfinite(xp[-1])):
         return None
     return np.interp(x, xp, fp, left, right)
 

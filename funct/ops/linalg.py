@@ -105,7 +105,15 @@ def _labels(spec: str) -> tuple[str, str, str]:
     return x, y, out
 
 
+@functools.lru_cache(512)
+def _is_product(spec: str) -> bool:
+    """Whether it is the product of two matrices."""
+    return len(spec) == 9 and contract_layout(spec) == ([0, 1], [0, 1], 0, 1, 1, [0, 1])
+
+
 def _contract_raw(x: Any, y: Any, spec: str) -> Any:
+    if x.ndim == 2 and _is_product(spec) and x.shape[1] == y.shape[0]:
+        return _product(x, y)
     of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(spec)
     xs, ys = x.transpose(of_x), y.transpose(of_y)
     both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
