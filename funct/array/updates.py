@@ -26,9 +26,11 @@ class At:
     """x.at[key].set(v) and friends: a new array with the elements at key changed."""
 
     __slots__ = ("_key", "_x")
+    _key: Any
+    _x: Any
 
     def __init__(self, x: Any) -> None:
-        self._x = x
+        self._x, self._key = x, None
 
     def __getitem__(self, key: Any) -> At:
         r = new(At)
