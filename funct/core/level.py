@@ -25,6 +25,7 @@ __all__ = [
     "bind1",
     "bind2",
     "bind_region",
+    "general",
     "ground_level",
     "set_ground",
     "top_level",
@@ -125,17 +126,29 @@ def bind2(prim: Primitive, x: Any, y: Any, params: tuple[Any, ...] = ()) -> Any:
 
 
 class Ways(dict["Primitive", Callable[..., Any]]):
-    """`Value.ways`: made for a primitive when it first comes."""
+    """`Value.ways`: what `make` gives for a primitive that has come often; else `bind`."""
 
     def __init__(self, make: Callable[[Primitive], Callable[..., Any]]) -> None:
         self.make = make
+        self.come: dict[Primitive, int] = {}
 
     def __missing__(self, prim: Primitive) -> Callable[..., Any]:
+        n = self.come[prim] = self.come.get(prim, 0) + 1
+        if n <= _OFTEN:
+            return general(prim)
         way = self[prim] = self.make(prim)
         return way
 
 
-Value.ways = Ways(lambda prim: bind1 if len(prim.rules) == 1 else bind2)
+_OFTEN = 32  # what makes a way takes half a millisecond, and saves a microsecond
+
+
+def general(prim: Primitive) -> Callable[..., Any]:
+    """`bind` for the primitive's number of operands."""
+    return bind1 if len(prim.rules) == 1 else bind2
+
+
+Value.ways = Ways(general)
 
 
 def bind_region(region: Region, args: Sequence[Any]) -> tuple[Any, ...]:

@@ -29,10 +29,6 @@ from funct.transforms.draw import draw_graph as draw_graph
 from funct.transforms.forward import jvp as jvp
 from funct.transforms.forward import linearize as linearize
 from funct.transforms.grad import grad as grad
-from funct.transforms.grad import hessian as hessian
-from funct.transforms.grad import hvp as hvp
-from funct.transforms.grad import jacfwd as jacfwd
-from funct.transforms.grad import jacrev as jacrev
 from funct.transforms.grad import value_and_grad as value_and_grad
 from funct.transforms.hooks import hook as hook
 from funct.transforms.hooks import node_hook as node_hook
@@ -43,6 +39,10 @@ from funct.transforms.implicit import custom_root as custom_root
 from funct.transforms.intercept import DispatchTrace as DispatchTrace
 from funct.transforms.intercept import intercept as intercept
 from funct.transforms.intercept import trace_dispatch as trace_dispatch
+from funct.transforms.jacobians import hessian as hessian
+from funct.transforms.jacobians import hvp as hvp
+from funct.transforms.jacobians import jacfwd as jacfwd
+from funct.transforms.jacobians import jacrev as jacrev
 from funct.transforms.jet import jet as jet
 from funct.transforms.jit import jit as jit
 from funct.transforms.loops import fori_loop as fori_loop

@@ -1,8 +1,8 @@
 """How tapes, forward mode and vmap take an op of one or two operands: a printed function each.
 
 On small arrays the frames and tuples of Python are the cost of a transform. What depends on the
-primitive alone (which operands vary, what each rule reads) is decided when the primitive first
-comes; what is left is one frame. Printed for `sin` on a tape, without what it does for
+primitive alone (which operands vary, what each rule reads) is decided when the primitive has
+come often; what is left is one frame. Printed for `sin` on a tape, without what it does for
 errors and for tracers below:
 
     self = x.level
@@ -28,7 +28,7 @@ import numpy as np
 from funct import ops
 from funct.array import Array
 from funct.core import Diagonal, Linear, Primitive, bind1, bind2
-from funct.core.level import Ways
+from funct.core.level import Ways, general
 from funct.ops.broadcasting import align
 from funct.transforms.tape import Node, ReverseTracer
 
@@ -76,13 +76,13 @@ else:
 """
 
 _RECORD = """\
-node = new(Node)
+node = Node()
 node.edges = {edges}
 node.prim = prim
 node.serial = self.count = self.count + 1
 node.shape = {shape}
 node.dtype = d.dtype
-out = new(Tracer)
+out = Tracer()
 out.value = ans
 out.node = node
 out.level = self
@@ -142,14 +142,13 @@ def _printed(prim: Primitive, kind: _Kind) -> Callable[..., Any]:
     That is `bind` for what this kind of level does not take.
     """
     rules = prim.rules
-    bind = bind1 if len(rules) == 1 else bind2
     if not kind.takes(prim):
-        return bind
+        return general(prim)
     names: dict[str, Any] = {
         "fn": prim.fn, "raw": prim.raw, "new": object.__new__, "asarray": np.asarray,
         "ndarray": np.ndarray, "Array": Array, "Node": Node, "ReverseTracer": ReverseTracer,
-        "Tracer": kind.tracer, "Level": kind.level, bind.__name__: bind, "__name__": __name__,
-        "broadcast_to": ops.broadcast_to, "astype": ops.astype,
+        "Tracer": kind.tracer, "Level": kind.level, "bind1": bind1, "bind2": bind2,
+        "broadcast_to": ops.broadcast_to, "astype": ops.astype, "__name__": __name__,
     }  # fmt: skip
     for i, rule in enumerate(rules):
         if rule is not None:

@@ -11,7 +11,9 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.array import Array
-from funct.core import INEXACT, Primitive, bind1, bind2, catalogue
+from funct.core import INEXACT, Primitive, catalogue
+from funct.core import level as levels
+from funct.core.level import general
 from funct.errors import EscapedTracerError, ShapeError, UnsupportedOperandError
 from funct.ops.families import wrap
 from funct.transforms.forward import Forward, ForwardTracer
@@ -28,7 +30,7 @@ PRINTED = [
     (prim, tracer)
     for prim in catalogue()
     for tracer in KINDS
-    if len(prim.rules) <= 2 and tracer.ways[prim] not in (bind1, bind2)
+    if len(prim.rules) <= 2 and tracer.ways.make(prim) is not general(prim)
     if prim.samples(np.random.default_rng(0))  # a sum over lanes has none outside of vmap
 ]
 
@@ -75,7 +77,7 @@ def test_a_printed_function_does_what_run_does(prim: Primitive, tracer: Any) -> 
                     found, wanted = [
                         take(*_traced(KINDS[tracer](), args, which), sample.params)
                         for take in (
-                            lambda level, xs, params: tracer.ways[prim](prim, *xs, params),
+                            lambda level, xs, params: tracer.ways.make(prim)(prim, *xs, params),
                             lambda level, xs, params: level.run(prim, xs, params),
                         )
                     ]
@@ -88,6 +90,15 @@ def _traced(level: Any, args: list[Any], which: tuple[bool, ...]) -> tuple[Any, 
     return level, [_leaf(level, a) if w else a for a, w in zip(args, which, strict=True)]
 
 
+@pytest.fixture(params=[0, 1 << 60], ids=["printed", "bound"])
+def often(monkeypatch: pytest.MonkeyPatch, request: Any) -> None:
+    """Primitives that have come often, and such that never do."""
+    monkeypatch.setattr(levels, "_OFTEN", request.param)
+    for tracer in KINDS:
+        tracer.ways.clear()
+
+
+@pytest.mark.usefixtures("often")
 def test_the_higher_of_two_tapes_takes_the_op() -> None:
     """Operands of two tapes, in both orders."""
     x = xp.asarray(3.0)
@@ -101,6 +112,7 @@ def test_the_higher_of_two_tapes_takes_the_op() -> None:
         assert y.value.level is low
 
 
+@pytest.mark.usefixtures("often")
 def test_a_closed_tape_takes_no_op() -> None:
     """By the printed functions of one operand and of two."""
     kept: list[Any] = []
@@ -110,17 +122,18 @@ def test_a_closed_tape_takes_no_op() -> None:
             use(kept[0])
 
 
+@pytest.mark.usefixtures("often")
 def test_a_watched_tape_shows_every_node() -> None:
     """Its nodes know their lines, which those of others do not."""
 
     def lines(tape: type[Any]) -> list[Any]:
-        level = tape("test", None)
+        own = tape("test", None)
         if tape is Watched:
             seen: list[Any] = []
-            level.watches = (
+            own.watches = (
                 type("Seen", (), {"born": lambda self, node, above: seen.append(node)})(),
             )
-        x = level.record(xp.asarray([1.0, 2.0]), sink, ())
+        x = own.record(xp.asarray([1.0, 2.0]), sink, ())
         y = xp.sin(x) * x
         return [y.node, *y.node.next] if tape is Reverse else seen
 
@@ -128,6 +141,7 @@ def test_a_watched_tape_shows_every_node() -> None:
     assert [n.name for n in lines(Reverse)] == ["multiply", "sin", "input"]
 
 
+@pytest.mark.usefixtures("often")
 def test_errors_name_the_op() -> None:
     """An op that fails in its kernel, and operands of no kind."""
     with pytest.raises(ShapeError, match="multiply: shapes must broadcast"):
@@ -138,6 +152,7 @@ def test_errors_name_the_op() -> None:
         ft.grad(lambda x: xp.sum([1.0] + x))(xp.ones(2))
 
 
+@pytest.mark.usefixtures("often")
 def test_a_tape_frees_what_nothing_needs() -> None:
     """A branch that no result depends on goes with its last reference."""
     level = Reverse("test", None)
