@@ -38,7 +38,7 @@ class Row:
 def operations_per_us(dot: str) -> float:
     """The most that the micro-kernel does on data in the first-level cache."""
     width = supported(DOTS[dot], host())
-    shape = Shape(DOTS[dot], width, most_rows(width), 2)
+    shape = Shape(DOTS[dot], width, most_rows(DOTS[dot], width), 2)
     depth, taps = 64, 200
     a, b = (np.zeros(64 * 64, np.float64) for _ in range(2))
     c = np.zeros(shape.rows * shape.columns, np.float64)

@@ -131,9 +131,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return bins.size - bins[::-1].searchsorted(x, side) if bins[0] > bins[-1] else None
 
 
-def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: Any = None
-) -> Any:
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Any:
     """How often each of 0, 1, 2, ... occurs."""
     if x.ndim != 1 or x.dtype.kind not in "iu" or weights is not None or length is not None:
         return None

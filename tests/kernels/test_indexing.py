@@ -132,8 +132,19 @@ def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, d
         (cpu.take_rows, (x, i, g.copy(), *sizes, inner)),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.along, (g, each, x.copy(), *sizes, inner, False)),
-        (cpu.take_elements, (x[0, :, 0].copy(), i, g[0, :, 0].copy(), np.zeros(1, int), count, n, 2,
-                             -(-count // 2))),
+        (
+            cpu.take_elements,
+            (
+                x[0, :, 0].copy(),
+                i,
+                g[0, :, 0].copy(),
+                np.zeros(1, int),
+                count,
+                n,
+                2,
+                -(-count // 2),
+            ),
+        ),
         (cpu.combine, (x[0, :, 0].copy(), g[0, :, 0].copy(), i, count, n, "max")),
     ):
         agree(k, *args)

@@ -195,6 +195,7 @@ def test_arguments_are_told_apart() -> None:
 
 def test_threads_may_call_at_once() -> None:
     """Short calls keep the interpreter's lock, long ones let go of it, and new dtypes may come."""
+
     def run(dtype: str) -> Any:
         x = np.arange(100_000).astype(dtype)
         y = np.zeros_like(x)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["centred_pairs", "centred_planes", "requantized", "rounded"]
 
 _BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
+_FLOAT, _INT = struct.Struct("f"), struct.Struct("i")
 _TASK = 1 << 16  # elements that are worth a task
 
 PAIRS = Fields(("tasks", "rows", "x", "y", "columns", "row", "zero_point"))
@@ -202,7 +204,7 @@ def _tasks(rows: int, size: int) -> int:
 
 
 def _bits(number: float) -> int:
-    return int(np.float32(number).view(np.int32))
+    return int(_INT.unpack(_FLOAT.pack(number))[0])
 
 
 def centred_pairs(x: NDArray[Any], zero_point: int) -> NDArray[np.int32]:
@@ -240,8 +242,10 @@ def requantized(sums: NDArray[np.int32], bias: NDArray[np.int32], to: Codes) -> 
     channels = sums.shape[1]
     by_column = sums.ndim == 2
     columns = channels if by_column else sums[0, 0].size
-    bias = np.ascontiguousarray(np.broadcast_to(bias, (channels,)), np.int32)
-    factor = np.ascontiguousarray(np.broadcast_to(to.multiplier, (channels,)), np.float32)
+    bias = np.ascontiguousarray(bias, np.int32)
+    factor = np.ascontiguousarray(to.multiplier, np.float32)
+    if len(factor) != channels:
+        factor = np.full(channels, factor)
     rows = sums.size // columns if columns else 0
     job = SUMS.fill(
         tasks=_tasks(rows, sums.size), rows=rows, x=address(sums), y=address(y), columns=columns,

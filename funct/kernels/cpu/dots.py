@@ -28,7 +28,8 @@ Step = Callable[[Emitter, Value, Value, Value], Value]
 @attrs.frozen(eq=False)
 class Dot:
     """word: element of both operands in memory. sum: element of the accumulators. step(emitter,
-    sum, left, right): the new sum. needs: features, by width of the vector in bytes.
+    sum, left, right): the new sum. needs: features, by width of the vector in bytes. beside:
+    registers for products that are added by an instruction of their own.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Dot:
     per_word: int
     step: Step
     needs: dict[int, tuple[str, ...]]
+    beside: int = 0
 
 
 def supported(dot: Dot, target: Host) -> int:
@@ -96,9 +98,9 @@ DOTS = {
     for d in (
         Dot("f32", "f32", "f32", 1, _fused, _FMA),
         Dot("f64", "f64", "f64", 1, _fused, _FMA),
-        Dot("s32", "i32", "i32", 1, _product, _INTEGER),
-        Dot("s64", "i64", "i64", 1, _product, _INTEGER),
-        Dot("s16", "i32", "i32", 2, _pairs, _INTEGER),
+        Dot("s32", "i32", "i32", 1, _product, _INTEGER, beside=2),
+        Dot("s64", "i64", "i64", 1, _product, _INTEGER, beside=2),
+        Dot("s16", "i32", "i32", 2, _pairs, _INTEGER, beside=2),
         Dot(
             "u8s8", "i32", "i32", 4, _bytes,
             {32: ("avx512vnni", "avx512vl"), 64: ("avx512vnni",)},

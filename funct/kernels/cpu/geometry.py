@@ -19,6 +19,8 @@ __all__ = ["Plan", "plan"]
 
 _SLAB_BYTES = 192 << 10  # what a band copies and
 _SUMS_BYTES = 128 << 10  # what it sums up stay in the second-level cache
+_WEIGHTS_BYTES = 1 << 20  # more than these each band reads from afar,
+_MANY_ROWS = 64  # so there are few bands, and outputs are split among threads
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
 
 
@@ -92,11 +94,15 @@ def _bands(
     step, word = axes[0].step, batch.word_bytes
     per_row = axes[1].out * axes[2].out * batch.groups * padded * word
     plane = reach[1] * reach[2] * channels * word
-    rows = min(
-        _SUMS_BYTES // max(1, per_row), _SLAB_BYTES * axes[0].step // max(1, plane * axes[0].stride)
-    )
     wanted = 4 * batch.cores  # units, for threads to share
-    rows = min(rows, -(-axes[0].out * batch.images // wanted))
+    fitting = _SLAB_BYTES * step // max(1, plane * axes[0].stride)
+    weights = padded * channels * prod([len(p.taps) for a in axes for p in a.phases]) * word
+    if weights > _WEIGHTS_BYTES:
+        rows = min(fitting, 4 * _SUMS_BYTES // max(1, per_row), _MANY_ROWS)
+    else:
+        rows = min(
+            fitting, _SUMS_BYTES // max(1, per_row), -(-axes[0].out * batch.images // wanted)
+        )
     rows = max(rows, -(-6 // (axes[1].out * axes[2].out)), 1)
     bands = max(1, axes[0].out // rows)
     rows = -(-axes[0].out // bands)

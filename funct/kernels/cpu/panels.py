@@ -56,7 +56,7 @@ class Convolver:
         self._entries = [_entry(element, last, "convolve") for last in (False, True)]
         self._pack = _entry(element, False, "pack")
         self._job = bands.JOB.fill(
-            **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(width),
+            **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
             tiles=address(tile_table(dot, width)),
         )  # fmt: skip
         self._scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word

@@ -6,6 +6,7 @@ The differences from the zero point fit into 9 bits, so no correction is needed 
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.convolution import convolution as convolve
 from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.byte_rows import byte_rows
 from funct.kernels.cpu.codes import centred_pairs, centred_planes, requantized, rounded
 from funct.kernels.cpu.convolution import convolver
 from funct.kernels.cpu.products import multiplier as multiplier_of
@@ -32,8 +35,12 @@ __all__ = ["convolution", "linear", "quantize"]
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
 _FARTHEST = 255 * 128  # the largest product there can be
 _INT32_MAX = 2**31 - 1
+_FLOAT32_EXACT = 2**24
+_FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
 _KEPT = 64
 
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = (ctypes.c_size_t,) * 3
 _lock = threading.Lock()
 _panels: OrderedDict[Any, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
 
@@ -60,32 +67,35 @@ def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], NDArray[Any
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    if a.nbytes % 8 == 0 and a.flags.c_contiguous and b.flags.c_contiguous:
-        a, b = a.reshape(-1).view(np.int64), b.reshape(-1).view(np.int64)
+    if a.flags.c_contiguous and b.flags.c_contiguous:
+        return not _memcmp(address(a), address(b), a.nbytes)
     return np.array_equal(a, b)
 
 
 def _fits(x: NDArray[Any], w: NDArray[Any], bias: NDArray[Any], dtype: np.dtype[Any]) -> bool:
     """Whether codes are bytes, and no sum, with its bias, leaves int32."""
-    if x.dtype not in _BYTES or np.dtype(dtype) not in _BYTES or w.dtype != np.int8:
+    if x.dtype not in _BYTES or dtype not in _BYTES or w.dtype != np.int8:
         return False
     if not (x.size and w.size):
         return False
-    reach = _FARTHEST * prod(w.shape[1:])
-    return reach + int(np.abs(bias.astype(np.int64)).max(initial=0)) <= _INT32_MAX
+    farthest = max(int(bias.max()), -int(bias.min()))
+    return _FARTHEST * prod(w.shape[1:]) + farthest <= _INT32_MAX
 
 
 def linear(
     x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes
 ) -> NDArray[Any]:
     """See `funct.kernels.quantized.linear`."""
-    if not _fits(x, w, bias, codes.dtype) or x.ndim < 2:
+    if not _fits(x, w, bias, np.dtype(codes.dtype)) or x.ndim < 2:
         return NotImplemented
     outputs, depth = w.shape
-    words = centred_pairs(x.reshape(-1, depth), x_zero_point)
-    made = multiplier_of(*words.shape, outputs, "s16", True)
-    panels = _kept(w, "linear", lambda w: made.panels(pairs(w)))
-    sums = multiply(made, words, panels, outputs)
+    x2 = x.reshape(-1, depth)
+    sums = byte_rows(x2, x_zero_point, w)
+    if sums is NotImplemented:
+        words = centred_pairs(x2, x_zero_point)
+        made = multiplier_of(*words.shape, outputs, "s16", True)
+        panels = _kept(w, "linear", lambda w: made.panels(pairs(w)))
+        sums = multiply(made, words, panels, outputs)
     y = requantized(sums, bias, codes)
     return y.reshape(*x.shape[:-1], outputs)
 
@@ -97,8 +107,10 @@ def convolution(
     """See `funct.kernels.quantized.convolution`."""
     outputs, c, *kernel = w.shape
     groups = slide.groups
-    if not _fits(x, w, bias, codes.dtype) or len(kernel) > 3 or outputs // groups < 4:
+    if not _fits(x, w, bias, np.dtype(codes.dtype)) or len(kernel) > 3:
         return NotImplemented
+    if outputs // groups < _FEW_OUTPUTS:
+        return _by_floats(x, x_zero_point, w, bias, codes, slide)
     size = slide.size(x.shape[2:], w.shape[2:])
     if not prod(size):
         return NotImplemented
@@ -120,6 +132,19 @@ def convolution(
     sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
     made.run(planes, panels, sums)
     return requantized(sums, bias, codes)
+
+
+def _by_floats(
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
+    slide: Sliding,
+) -> NDArray[Any]:  # fmt: skip
+    """The same for few outputs per group, where sums are exact in float32."""
+    if _FARTHEST * prod(w.shape[1:]) >= _FLOAT32_EXACT:
+        return NotImplemented
+    centred = x.astype(np.float32)
+    centred -= np.float32(x_zero_point)
+    sums = convolve(centred, w.astype(np.float32), *slide)
+    return requantized(sums.astype(np.int32), bias, codes) if sums.size else NotImplemented
 
 
 def quantize(

@@ -26,8 +26,7 @@ class Fields:
 
     def fill(self, **values: int) -> NDArray[np.int64]:
         """The array for these values, all of them given."""
-        missing = self._place.keys() ^ values.keys()
-        assert not missing, f"fields {sorted(missing)}"
+        assert len(values) == len(self.names), sorted(self._place.keys() ^ values.keys())
         return np.array([values[name] for name in self._place], np.int64)
 
     def place(self, name: str) -> int:

@@ -8,7 +8,8 @@ a convolution. Where C's rows lie comes from a table too.
 
 Note [Size of a tile]
     The accumulators, a row of B and one word of A must fit into the registers: 6 × 2 of 16 with
-    AVX2, 14 × 2 of 32 with AVX-512. Two vectors a row make enough independent sums for two units
+    AVX2, 14 × 2 of 32 with AVX-512. Where products are no part of their sums' instruction they need
+    registers too. Two vectors a row make enough independent sums for two units
     of latency 4, and one load of A serves two of them.
 """
 
@@ -65,10 +66,10 @@ class Shape:
         return f"tile_{self.dot.name}_{self.rows}x{self.columns}_{packed}"
 
 
-def most_rows(width: int, vectors: int = 2) -> int:
+def most_rows(dot: Dot, width: int, vectors: int = 2) -> int:
     """Rows of the largest tile; see Note [Size of a tile]."""
     registers = 32 if width == 64 else 16
-    return min((registers - vectors - 1) // vectors, 14)
+    return min((registers - vectors - 1 - dot.beside) // vectors, 14)
 
 
 def text(shape: Shape, target: Host) -> str:
@@ -195,7 +196,7 @@ def tile_table(dot: str, width: int, packed: bool = True) -> NDArray[np.int64]:
     with _lock:
         found = _tables.get((dot, width, packed))
         if found is None:
-            most = most_rows(width)
+            most = most_rows(DOTS[dot], width)
             found = np.zeros((2, most + 1), np.int64)
             sizes = [(v, rows) for v in (2, 1) for rows in range(1, most + 1)]
             shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in sizes]

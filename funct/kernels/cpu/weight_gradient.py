@@ -289,7 +289,7 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
         "taps": address(taps),
     }  # fmt: skip
     job = JOB.fill(
-        **fields, x=0, g=0, w=0, partial=0, scratch=0, most_rows=most_rows(width),
+        **fields, x=0, g=0, w=0, partial=0, scratch=0, most_rows=most_rows(dot, width),
         tiles=address(tile_table(dot.name, width, packed=False)),
     )  # fmt: skip
     tables = (depths, slab_taps, taps, runs, places)

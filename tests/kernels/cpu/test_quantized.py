@@ -65,7 +65,10 @@ def test_linear_is_the_plain_one(data: st.DataObject) -> None:
 def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
     d = data.draw(st.integers(1, 3))
     groups = data.draw(st.integers(1, 2))
-    c, o = data.draw(st.sampled_from([1, 2, 3, 8, 9])), data.draw(st.sampled_from([4, 8, 9, 17]))
+    c, o = (
+        data.draw(st.sampled_from([1, 2, 3, 8, 9])),
+        data.draw(st.sampled_from([1, 3, 4, 8, 9, 17])),
+    )
     kernel = [data.draw(st.integers(1, 3)) for _ in range(d)]
     stride = tuple([data.draw(st.integers(1, 2)) for _ in range(d)])
     dilation = tuple([data.draw(st.integers(1, 2)) for _ in range(d)])
@@ -78,8 +81,10 @@ def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
     assert min(slide.size(tuple(size), tuple(kernel))) > 0
     rest = data.draw(to_codes(len(w)))
     y = fast.convolution(x, zero, w, *rest, slide)
-    expected = plain.plain_convolution(x, zero, w, *rest, slide)
-    np.testing.assert_array_equal(y, expected, strict=True)
+    assert y is not NotImplemented or len(w) // groups < 4
+    if y is not NotImplemented:
+        expected = plain.plain_convolution(x, zero, w, *rest, slide)
+        np.testing.assert_array_equal(y, expected, strict=True)
 
 
 @many

@@ -36,7 +36,9 @@ def here() -> list[Any]:
         for width, needs in dot.needs.items():
             if dot.name in NUMPY and host().has(*needs) and width <= host().vector_bytes:
                 out += [
-                    (dot.name, width, m, v) for m in range(1, most_rows(width) + 1) for v in (1, 2)
+                    (dot.name, width, m, v)
+                    for m in range(1, most_rows(dot, width) + 1)
+                    for v in (1, 2)
                 ]
     return out
 
@@ -103,7 +105,7 @@ def test_code_for_other_processors_uses_their_instructions(
     target: Host, name: str, width: int, instruction: str
 ) -> None:
     """Made, not run: one instruction per product, and the sums stay in registers."""
-    shape = Shape(DOTS[name], width, most_rows(width), 2)
+    shape = Shape(DOTS[name], width, most_rows(DOTS[name], width), 2)
     printed = text(shape, target)
     assert machine_code.emit(printed, target)[:4] == b"\x7fELF"
     lines = machine_code.assembly(printed, target).splitlines()
