@@ -16,10 +16,13 @@ def plain_update(
     numbers: Sequence[Any],
     columns: list[list[Any]],
     results: int,
-) -> list[list[Any]]:
-    """rule(np, numbers, *operands) at every leaf: for each of its results, a list of arrays."""
+) -> tuple[list[list[Any]], Any]:
+    """rule(np, numbers, *operands) at every leaf: for each of its results, a list of arrays; and
+    the sum of the squares of the second operand.
+    """
     rows = [rule(np, numbers, *operands) for operands in zip(*columns, strict=True)]
-    return [[np.asarray(row[k]) for row in rows] for k in range(results)]
+    new = [[np.asarray(row[k]) for row in rows] for k in range(results)]
+    return new, plain_sum_of_squares(columns[1])
 
 
 def plain_sum_of_squares(leaves: list[Any]) -> Any:

@@ -17,7 +17,6 @@ from funct.optim.optimizer import (
     Optimizer,
     check_rate,
     first_rate,
-    global_norm,
     scalar,
     smallest,
     step_count,
@@ -128,8 +127,8 @@ def _adam(
             state.eps, smallest,
         )  # fmt: skip
         slots = (state.exp_avg, state.exp_avg_sq, *([state.max_exp_avg_sq] if amsgrad else []))
-        new, m, v, *top = update_leaves(rule, numbers, params, grads, *slots)
-        info = Info(rate, global_norm(grads), count)
+        (new, m, v, *top), norm = update_leaves(rule, numbers, params, grads, *slots)
+        info = Info(rate, norm, count)
         state = attrs.evolve(
             state, step=count, lr=rate, exp_avg=m, exp_avg_sq=v,
             max_exp_avg_sq=top[0] if amsgrad else None,

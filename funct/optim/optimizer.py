@@ -97,7 +97,10 @@ def global_norm(grads: Any) -> Any:
     leaves = tree.leaves(grads)
     if not leaves:
         return xp.asarray(0.0)
-    total = _sum_of_squares(leaves)
+    return _root(_sum_of_squares(leaves))
+
+
+def _root(total: Any) -> Any:
     positive = total > 0
     return xp.where(positive, xp.sqrt(xp.where(positive, total, 1.0)), 0.0)
 
@@ -105,7 +108,8 @@ def global_norm(grads: Any) -> Any:
 def _sum_of_squares(leaves: list[Any]) -> Any:
     dtype = leaves[0].dtype
     if _plain(leaves, dtype):
-        found = call("sum_of_squares", dtype, _work(leaves), [g.data for g in leaves])
+        work = sum([x.size for x in leaves])
+        found = call("sum_of_squares", dtype, work, [g.data for g in leaves])
         return wrap(np.asarray(found, dtype))
     return sum([xp.sum(xp.square(xp.abs(g))) for g in leaves])
 
@@ -131,8 +135,9 @@ def smallest(dtype: Any) -> float:
 
 def update_leaves(
     rule: LeafRule, numbers: Sequence[Any], params: Any, grads: Any, *slots: Any
-) -> list[Any]:
-    """The rule at every leaf: the new parameters and new slots, as one tree for each of them.
+) -> tuple[list[Any], Any]:
+    """The rule at every leaf: the new parameters and new slots, as one tree for each of them; and
+    the norm of the gradients.
 
     numbers: hyper-parameters as 0-d arrays, in each leaf's dtype as the rule sees them, or
     functions of the dtype. On arrays (not traced) of one dtype it is one pass in machine code, with
@@ -140,49 +145,51 @@ def update_leaves(
     """
     tree.same_structure(f"{rule.name}: grads", params, grads)
     leaves, spec = tree.flatten(params)
-    _check_floating(rule.name, params)
+    _check_floating(rule.name, leaves, params)
     columns = [leaves, *[tree.leaves(s) for s in (grads, *slots)]]
-    new = _in_one_pass(rule, numbers, columns)
-    if new is None:
+    found = _in_one_pass(rule, numbers, columns)
+    if found is None:
         rows = [
             rule.update(xp, [x(p.dtype) if callable(x) else cast(x, p) for x in numbers], p, *rest)
             for p, *rest in zip(*columns, strict=True)
         ]
-        new = [[row[i] for row in rows] for i in range(1 + len(slots))]
-    return [tree.unflatten(spec, column) for column in new]
+        found = [[row[i] for row in rows] for i in range(1 + len(slots))], global_norm(grads)
+    new, norm = found
+    return [tree.unflatten(spec, column) for column in new], norm
 
 
 def _in_one_pass(
     rule: LeafRule, numbers: Sequence[Any], columns: list[list[Any]]
-) -> list[list[Any]] | None:
+) -> tuple[list[list[Any]], Any] | None:
     """What a kernel makes of it; None where something is traced, or of a dtype of its own."""
     params = columns[0]
     dtype: Any = params[0].dtype if params else None
     given = [x for x in numbers if not callable(x)]
-    equal = all(x.shape == p.shape for column in columns for x, p in zip(column, params))
-    if not (equal and _plain([x for column in columns for x in column], dtype)):
+    if not all(_plain(column, dtype) for column in columns):
         return None
     if any(x.__class__ is not xp.Array for x in given):
         return None
     values = [np.asarray(x(dtype) if callable(x) else x.data, dtype) for x in numbers]
     raw = [[x.data for x in column] for column in columns]
+    shapes = [x.shape for x in raw[0]]
+    if any([x.shape for x in column] != shapes for column in raw[1:]):
+        return None
     key, results = (rule.name, rule.key), len(columns) - 1
-    found = call("update", dtype, _work(params), rule.update, key, values, raw, results)
-    return [[wrap(x) for x in column] for column in found]
+    work = sum([x.size for x in raw[0]])
+    found, squares = call("update", dtype, work, rule.update, key, values, raw, results)
+    new = [[wrap(x) for x in column] for column in found]
+    return new, _root(wrap(np.asarray(squares, dtype)))
 
 
 def _plain(leaves: list[Any], dtype: Any) -> bool:
     """Whether all are arrays of that dtype, and it is one that kernels know."""
-    known = dtype in (xp.float32, xp.float64)
-    return known and all(x.__class__ is xp.Array and x.dtype == dtype for x in leaves)
+    if dtype not in (xp.float32, xp.float64) or {x.__class__ for x in leaves} != {xp.Array}:
+        return False
+    return {x.data.dtype for x in leaves} == {dtype}
 
 
-def _work(leaves: list[Any]) -> int:
-    return sum([x.size for x in leaves])
-
-
-def _check_floating(name: str, params: Any) -> None:
-    for leaf in tree.leaves(params):
+def _check_floating(name: str, leaves: list[Any], params: Any) -> None:
+    for leaf in leaves:
         if leaf.dtype not in INEXACT:
             path = next(p for p, x in tree.flatten_with_path(params) if x is leaf)
             raise DTypeError(

@@ -17,7 +17,6 @@ from funct.optim.optimizer import (
     Optimizer,
     check_rate,
     first_rate,
-    global_norm,
     scalar,
     step_count,
     update_leaves,
@@ -90,9 +89,9 @@ def sgd(
 
         numbers = (rate, state.weight_decay, state.momentum, share)
         slots = [state.momentum_buffer] if with_buffer else []
-        new, *buffer = update_leaves(rule, numbers, params, grads, *slots)
+        (new, *buffer), norm = update_leaves(rule, numbers, params, grads, *slots)
         count = state.step + 1
-        info = Info(rate, global_norm(grads), count)
+        info = Info(rate, norm, count)
         momentum_buffer = buffer[0] if with_buffer else None
         return new, attrs.evolve(state, step=count, lr=rate, momentum_buffer=momentum_buffer), info
 

@@ -51,6 +51,7 @@ for _name in _API:
     offer(_name, _symbol(_name))
 
 
+@functools.cache
 def readable() -> bool:
     """Whether arrays lie in memory as is assumed here."""
     probe = np.zeros((3, 5), np.float32)

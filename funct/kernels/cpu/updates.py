@@ -1,9 +1,10 @@
 """One pass over all parameters of a model: an optimizer's step, and the sum of squares.
 
 An update is a function of vectors, `rule(e, numbers, p, g, ...) -> (new p, ...)`, that is printed
-once for each key and dtype. All arrays are cut into chunks of one size, which are the tasks of one
-parallel loop; what a chunk computes depends on nothing else, so the bits are those of NumPy's
-operations in the rule's order for any number of threads.
+once for each key and dtype; the squares of g are summed while it is there. All arrays are cut into
+chunks of one size, which are the tasks of one parallel loop; what a chunk computes depends on
+nothing else, so the bits are those of NumPy's operations in the rule's order for any number of
+threads.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Hashable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from funct.device import PARALLEL, Code, assemble
 from funct.device.memory import serve
+from funct.kernels.cpu.calls import DATA, DENSE, readable
+from funct.kernels.cpu.record import address
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["sum_of_squares", "update"]
@@ -30,39 +34,30 @@ _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _ELEMENTS = {"float32": "f32", "float64": "f64"}
 
 
-def _data_offset() -> int | None:
-    """Where in an ndarray object its pointer to the elements stands."""
-    probe = np.empty(1)
-    for offset in (16, 32):
-        if ctypes.c_void_p.from_address(id(probe) + offset).value == probe.ctypes.data:
-            return offset
-    return None
-
-
-_DATA = _data_offset()
-
-
 class _Pass:
     """A printed loop over chunks. Its data: the table of tasks (leaf, first element, count), the
-    objects of all arrays column by column, the number of leaves, numbers, whether to stream."""
+    objects of all arrays column by column, the number of leaves, numbers, whether to stream, a
+    place for what each task sums."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
         self._together = _RUN(code.address("together"))
         self._alone = _RUN(code.address("alone"))
 
-    def __call__(self, columns: Sequence[Sequence[Any]], numbers: Any, streamed: bool) -> None:
-        """Run it over arrays that are C-contiguous and of one dtype."""
-        leaves = len(columns[0])
-        tasks = _tasks(tuple([a.size for a in columns[0]]))
-        objects = np.array([id(a) for column in columns for a in column], np.int64)
-        data = np.array(
-            [tasks.ctypes.data, objects.ctypes.data, leaves, numbers.ctypes.data, streamed],
-            np.int64,
-        )
-        total = sum([a.size for a in columns[0]])
-        run = self._alone if total <= _ALONE else self._together
-        run(data.ctypes.data, len(tasks))
+    def __call__(self, columns: Sequence[Sequence[Any]], numbers: Any, streamed: bool) -> Any:
+        """Run it over C-contiguous arrays of one dtype; the sum of what the tasks leave."""
+        sizes = tuple([a.size for a in columns[0]])
+        tasks = _tasks(sizes)
+        parts = np.empty(len(tasks))
+        objects = np.array(list(map(id, chain(*columns))), np.int64)
+        given = (
+            address(tasks), address(objects), len(sizes), address(numbers), streamed,
+            address(parts),
+        )  # fmt: skip
+        data = np.array(given, np.int64)
+        run = self._alone if sum(sizes) <= _ALONE else self._together
+        run(address(data), len(tasks))
+        return parts.sum()
 
 
 @functools.lru_cache(maxsize=256)
@@ -79,24 +74,24 @@ def _tasks(sizes: tuple[int, ...]) -> Any:
 def update(
     rule: Rule, key: Hashable, numbers: Sequence[float], columns: list[list[Any]], results: int
 ) -> Any:
-    """rule on every element of the leaves: for each of its results, a list of new arrays.
+    """rule on every element of the leaves: for each of its results, a list of new arrays; and the
+    sum of the squares of the second operand, in float64.
 
     rule(e, numbers, *operands) gives `results` values and depends on key alone. columns: for each
     operand its arrays, equal in shape from operand to operand. Returns NotImplemented unless all
     are float32 or all float64.
     """
-    dtypes = {a.dtype for column in columns for a in column}
-    element = _ELEMENTS.get(next(iter(dtypes)).name) if len(dtypes) == 1 else None
-    if element is None or _DATA is None:
+    element = _element(columns)
+    if element is None:
         return NotImplemented
     loop = _updating(rule, key, len(columns), len(numbers), results, element)
-    columns = [[_in_place(a) for a in column] for column in columns]
-    size = results * sum([a.nbytes for a in columns[0]])
+    columns = [_in_place(column) for column in columns]
+    first = columns[0]
+    size = results * sum([a.nbytes for a in first])
     serve(size)
-    new = [[np.empty_like(a) for a in columns[0]] for _ in range(results)]
-    streamed = size >= _STREAMED
-    loop([*columns, *new], np.array(numbers, *dtypes), streamed)
-    return new
+    new = [[np.empty_like(a) for a in first] for _ in range(results)]
+    squares = loop([*columns, *new], np.array(numbers, first[0].dtype), size >= _STREAMED)
+    return new, squares
 
 
 def sum_of_squares(leaves: list[Any]) -> Any:
@@ -104,20 +99,23 @@ def sum_of_squares(leaves: list[Any]) -> Any:
 
     Returns NotImplemented unless all leaves are float32 or all float64.
     """
-    dtypes = {a.dtype for a in leaves}
-    element = _ELEMENTS.get(next(iter(dtypes)).name) if len(dtypes) == 1 else None
-    if element is None or _DATA is None:
+    element = _element([leaves])
+    if element is None:
         return NotImplemented
-    leaves = [_in_place(a) for a in leaves]
-    parts = np.zeros(len(_tasks(tuple([a.size for a in leaves]))))
-    _squaring(element)([leaves], parts, False)
-    return parts.sum()
+    return _squaring(element)([_in_place(leaves)], np.zeros(0), False)
 
 
-def _in_place(a: Any) -> Any:
-    """The array with its elements one after the other, where a load may take them."""
-    flags = a.flags
-    return a if flags.c_contiguous and flags.aligned else np.array(a, order="C")
+def _element(columns: list[list[Any]]) -> str | None:
+    """The element that all arrays have, if there is code for it."""
+    dtypes = {a.dtype for a in chain(*columns)}
+    return _ELEMENTS.get(dtypes.pop().name) if len(dtypes) == 1 and readable() else None
+
+
+def _in_place(column: list[Any]) -> list[Any]:
+    """The arrays, with their elements one after the other, where a load may take them."""
+    if all([a.flags.num & DENSE == DENSE for a in column]):  # noqa: C419  a list is faster here
+        return column
+    return [np.require(a, requirements=("C", "A")) for a in column]
 
 
 _printed: dict[Hashable, _Pass] = {}
@@ -136,30 +134,31 @@ def _updating(
         sources = [chunk.column(c) for c in range(operands)]
         places = [chunk.column(operands + c) for c in range(results)]
 
-        def step(i: Value, mask: Value | None, streaming: bool) -> None:
-            values = [f.load(chunk.type, f.at(p, i, element), mask) for p in sources]
-            for new, p in zip(rule(f, spread, *values), places, strict=True):
-                f.store(new, f.at(p, i, element), mask, streaming=streaming)
+        def sweep(streaming: bool) -> list[Value]:
+            def step(i: Value, mask: Value | None, total: Value) -> Value:
+                values = [f.load(chunk.type, f.at(p, i, element), mask) for p in sources]
+                for new, p in zip(rule(f, spread, *values), places, strict=True):
+                    f.store(new, f.at(p, i, element), mask, streaming=streaming and mask is None)
+                return _squared(f, values[1], total)
+
+            return [chunk.sweep(step)]
 
         wanted = f.ne(f.load(I64, f.at(chunk.data, 4, "i64")), 0)
         aligned = f.eq(chunk.address_bits(places) & (chunk.vector_bytes - 1), 0)
-        past = wanted & aligned
-        f.when(past, lambda: chunk.sweep(lambda i, mask: step(i, mask, mask is None)))
-        f.when(~past, lambda: chunk.sweep(lambda i, mask: step(i, mask, False)))
+        (total,) = f.branch(wanted & aligned, lambda: sweep(True), lambda: sweep(False))
+        chunk.leave(total)
         known = _printed[key, element] = _finished(module, f)
     return known
 
 
 @functools.cache
 def _squaring(element: str) -> _Pass:
-    """The loop that leaves each chunk's sum of squares where the numbers are."""
+    """The loop that leaves the sums of squares."""
     module, f, chunk = _begun(element)
     source, lanes = chunk.column(0), chunk.type.lanes
-    zero = f.constant(F64.of(lanes), 0.0)
 
     def added(total: Value, i: Value, mask: Value | None) -> Value:
-        x = f.convert(f.load(chunk.type, f.at(source, i, element), mask), "f64")
-        return f.fma(x, x, total)
+        return _squared(f, f.load(chunk.type, f.at(source, i, element), mask), total)
 
     def four(i: Value, totals: list[Value]) -> list[Value]:
         return [added(t, i + k * lanes, None) for k, t in enumerate(totals)]
@@ -168,12 +167,16 @@ def _squaring(element: str) -> _Pass:
         return [added(totals[0], i, f.first_lanes(lanes, chunk.count - i))]
 
     whole = chunk.count & -4 * lanes
-    one, *others = f.loop(0, whole, 4 * lanes, four, [zero] * 4, maybe_empty=True)
+    one, *others = f.loop(0, whole, 4 * lanes, four, [chunk.zero] * 4, maybe_empty=True)
     (one,) = f.loop(whole, chunk.count, lanes, rest, [one], maybe_empty=True)
-    total = f.reduce(functools.reduce(f.add, [one, *others]), f.add)
-    parts = f.load(PTR, f.at(chunk.data, 3, "ptr"))
-    f.store(total, f.at(parts, chunk.task, "f64"))
+    chunk.leave(functools.reduce(f.add, [one, *others]))
     return _finished(module, f)
+
+
+def _squared(f: Emitter, x: Value, total: Value) -> Value:
+    """The total with the squares of x."""
+    wide = f.convert(x, "f64")
+    return f.fma(wide, wide, total)
 
 
 class _Chunk:
@@ -189,30 +192,35 @@ class _Chunk:
         self._leaf, self._start, self.count = row
         self._objects = f.load(PTR, f.at(self.data, 1, "ptr"))
         self._leaves = f.load(I64, f.at(self.data, 2, "i64"))
+        self.zero = f.constant(F64.of(self.type.lanes), 0.0)
 
     def column(self, c: int) -> Value:
         """The address of the chunk in a column's array."""
         f = self.f
         owner = f.load(PTR, f.at(self._objects, self._leaves * c + self._leaf, "ptr"))
-        return f.at(f.load(PTR, f.at(owner, _DATA or 0, "i8")), self._start, self.element)
+        return f.at(f.load(PTR, f.at(owner, DATA, "i8")), self._start, self.element)
 
     def address_bits(self, pointers: list[Value]) -> Value:
         """The bits that any of the addresses has."""
         found = [self.f.emit(I64, f"ptrtoint {p!r} to i64") for p in pointers]
         return functools.reduce(lambda a, b: a | b, found)
 
-    def sweep(self, step: Callable[[Value, Value | None], None]) -> None:
-        """Whole vectors, then what is left under a mask."""
+    def sweep(self, step: Callable[[Value, Value | None, Value], Value]) -> Value:
+        """Whole vectors, then what is left under a mask: `step(index, mask, total) -> total`."""
         f, lanes = self.f, self.type.lanes
         whole = self.count & -lanes
+        (total,) = f.loop(
+            0, whole, lanes, lambda i, held: [step(i, None, *held)], [self.zero], maybe_empty=True
+        )
+        mask = f.first_lanes(lanes, self.count - whole)
+        some = f.compare("lt", whole, self.count)
+        return f.branch(some, lambda: [step(whole, mask, total)], lambda: [total])[0]
 
-        def body(i: Value, _: list[Value]) -> list[Value]:
-            step(i, None)
-            return []
-
-        f.loop(0, whole, lanes, body, maybe_empty=True)
-        rest = f.first_lanes(lanes, self.count - whole)
-        f.when(f.compare("lt", whole, self.count), lambda: step(whole, rest))
+    def leave(self, total: Value) -> None:
+        """The lanes' sum is the part of this task."""
+        f = self.f
+        parts = f.load(PTR, f.at(self.data, 5, "ptr"))
+        f.store(f.reduce(total, f.add), f.at(parts, self.task, "f64"))
 
 
 def _begun(element: str) -> tuple[Module, Emitter, _Chunk]:

@@ -25,8 +25,11 @@ def leaves(rng, dtype, shapes):
 
 def both(dtype, columns):
     numbers = [dtype(0.9), dtype(0.125)]
-    found = update(rule, "test", numbers, columns, 2)
-    plain = plain_update(rule, "test", numbers, columns, 2)
+    found, squares = update(rule, "test", numbers, columns, 2)
+    plain, _ = plain_update(rule, "test", numbers, columns, 2)
+    with np.errstate(all="ignore"):
+        wide = plain_sum_of_squares([a.astype(np.float64) for a in columns[1]])
+        np.testing.assert_allclose(squares, wide, rtol=1e-13)
     return found, plain
 
 
