@@ -23,7 +23,7 @@ from funct.nn import functional
 from funct.tree import leaves
 
 TITLE = "irregular kernels, one thread [GB/s]"
-SIZES = (1_000_000, 1_000)  # the large ones first: they load LLVM
+SIZES = (1_000_000, 100_000, 10_000, 1_000)  # the large ones first: they load LLVM
 SEGMENTS = 1_000
 
 
@@ -74,7 +74,7 @@ def _ordered(n: int) -> Iterator[Row]:
     for k in (10, n // 10):
         yield _row(
             f"top_k {k:,}, float64, {n:,}", (reals,), lambda a, k=k: xp.top_k(a, k),
-            numpy=lambda a, k=k: np.sort(np.partition(a, n - k)[n - k :]),
+            numpy=partial(_largest, k=k),
             torch=lambda t, a, k=k: t.topk(a, k), jax=lambda j, a, k=k: j.lax.top_k(a, k),
         )  # fmt: skip
     for x in (reals, few):
@@ -92,6 +92,13 @@ def _ordered(n: int) -> Iterator[Row]:
         numpy=np.searchsorted, torch=lambda t, a, v: t.searchsorted(a, v),
         jax=lambda j, a, v: j.numpy.searchsorted(a, v),
     )  # fmt: skip
+
+
+def _largest(x: Any, k: int) -> tuple[Any, Any]:
+    """The k largest in descending order, and where they stand, as the others give them."""
+    at = np.argpartition(x, len(x) - k)[len(x) - k :]
+    at = at[np.argsort(x[at])[::-1]]
+    return x[at], at
 
 
 def _scanned(n: int) -> Iterator[Row]:

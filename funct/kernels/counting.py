@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort"]
 
+_LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most
 _DENSE = 4  # bins per element up to which a table of bins is cheaper than to sort
@@ -38,7 +39,7 @@ def _parts(n: int, bins: int) -> tuple[int, int]:
 
 def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
     """As `numpy.bincount(x, None, least)`."""
-    if x.size < _PART or not pays(x) or x.dtype.kind not in "iu" or x.dtype == np.uint64:
+    if x.size < _LEAST or not pays(x) or x.dtype.kind not in "iu" or x.dtype == np.uint64:
         return np.bincount(x, None, least)
     low, high = bounds(x)
     if low < 0:
@@ -76,7 +77,7 @@ def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
 def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     """1-D integers sorted by counting, where many lie close together; None for all others."""
     n = x.size
-    if n < _PART or x.dtype.kind not in "iu" or x.dtype == np.uint64 or not pays(x):
+    if n < _LEAST or x.dtype.kind not in "iu" or x.dtype == np.uint64 or not pays(x):
         return None
     low, high = bounds(x)
     if high - low >= n:

@@ -23,6 +23,7 @@ INTEGERS = ["int8", "uint16", "int32", "int64"]
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too, in several tasks."""
     monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(counting, "_LEAST", 1)
     monkeypatch.setattr(counting, "_PART", 7)
 
 

@@ -25,6 +25,8 @@ INDICES = ["int8", "int32", "int64", "uint8", "uint64"]
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too."""
     monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(kernels, "_MANY", 1)
+    monkeypatch.setattr(kernels, "_PART", 3)
 
 
 def _agree(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
