@@ -28,6 +28,7 @@ _INT64 = np.dtype(np.int64)
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements that are gathered quicker than by NumPy
 _NARROW_ROW = 32  # elements: longer rows are copied well by NumPy
+_MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
 COMBINED_AT = {
     "add": np.add.at, "multiply": np.multiply.at, "min": np.minimum.at, "max": np.maximum.at,
@@ -57,10 +58,19 @@ def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if axis == x.ndim - 1:
         return x.take(i, axis)
     outer, n, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
-    if not 1 < inner <= _NARROW_ROW or i.size * inner * outer < x.size // 8:
+    rows = i.size * outer
+    if not 1 < inner <= _NARROW_ROW or rows * inner < x.size // 8:
         return x.take(i, axis)
     y = np.empty((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]), x.dtype)
-    _inside(cpu.take_rows(x, _index(i), y, outer, i.size, n, inner))
+    wrong = np.zeros(1, np.int64)
+    part = max(1, min(rows, _PART // inner))
+    cpu.take_rows(x, _index(i), y, wrong, outer, i.size, n, inner, part, -(-rows // part))
+    return _checked(y, wrong)
+
+
+def _checked(y: NDArray[Any], wrong: NDArray[Any]) -> NDArray[Any]:
+    if wrong[0]:
+        raise IndexError("an index is out of bounds")
     return y
 
 
@@ -70,9 +80,7 @@ def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
     wrong = np.zeros(1, np.int64)
     part = max(1, min(i.size, _PART))
     cpu.take_elements(x, _index(i), y, wrong, i.size, x.size, part, -(-i.size // part))
-    if wrong[0]:
-        raise IndexError("an index is out of bounds")
-    return y
+    return _checked(y, wrong)
 
 
 def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
@@ -98,7 +106,12 @@ def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> N
     if inner == 1:
         _inside(cpu.add_elements(g, _index(i), y, outer, i.size, n, drop))
     else:
-        _inside(cpu.add_rows(g, _index(i), y, outer, i.size, n, inner, drop))
+        wrong = np.zeros(1, np.int64)
+        tasks = max(1, min(_TASKS, inner // _COLUMNS, i.size * inner * outer // _MUCH))
+        part = -(-inner // (tasks * 8)) * 8
+        sizes = outer, i.size, n, inner
+        cpu.add_rows(g, _index(i), y, wrong, *sizes, drop, part, -(-inner // part))
+        _checked(y, wrong)
 
 
 def plain_put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:

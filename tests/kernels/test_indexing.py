@@ -27,6 +27,8 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(kernels, "_MANY", 1)
     monkeypatch.setattr(kernels, "_PART", 3)
+    monkeypatch.setattr(kernels, "_MUCH", 1)
+    monkeypatch.setattr(kernels, "_COLUMNS", 8)
 
 
 def _agree(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
@@ -130,8 +132,9 @@ def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, d
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
     for k, args in (
         (cpu.add_elements, (*line, *sizes, drop)),
-        (cpu.add_rows, (g, i, x.copy(), *sizes, inner, drop)),
-        (cpu.take_rows, (x, i, g.copy(), *sizes, inner)),
+        (cpu.add_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, drop, 8, -(-inner // 8))),
+        (cpu.take_rows, (x, i, g.copy(), np.zeros(1, int), *sizes, inner, 2,
+                         -(-outer * count // 2))),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.along, (g, each, x.copy(), *sizes, inner, False)),
         (

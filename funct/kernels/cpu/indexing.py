@@ -41,46 +41,60 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
     return 0
 
 
-@kernel
-def add_rows(g: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, drop: bool) -> int:
-    """y (outer, n, inner) += g (outer, count, inner) at i (count,)."""
-    whole = inner & -_LANES
+@parallel
+def add_rows(
+    g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, drop: bool,
+    part: int, task: int,
+) -> None:  # fmt: skip
+    """y (outer, n, inner) += g (outer, count, inner) at i (count,).
+
+    A task adds `part` columns, so nobody else writes where it does. drop: as above, else wrong is 1
+    where an index is out of bounds.
+    """
+    first = task * part
+    last = min(first + part, inner)
+    whole = first + ((last - first) & -_LANES)
     for o in range(outer):
         for k in range(count):
             at = i[k]
             if not drop and at < 0:
                 at += n
-            if at >= 0 and at < n:
+            if at.astype(np.uint64) < np.uint64(n):
                 to = (o * n + at) * inner
                 source = (o * count + k) * inner
-                for j in range(0, whole, _LANES):
+                for j in range(first, whole, _LANES):
                     added = loaded(g, source + j, _LANES)
                     stored(y, to + j, loaded(y, to + j, _LANES) + added)
-                for j in range(whole, inner):
+                for j in range(whole, last):
                     y[to + j] = y[to + j] + g[source + j]
             elif not drop:
-                return k + 1
-    return 0
+                wrong[0] = 1
 
 
-@kernel
-def take_rows(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int) -> int:
-    """y (outer, count, inner) = x (outer, n, inner) at i (count,)."""
+@parallel
+def take_rows(
+    x: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, part: int,
+    task: int,
+) -> None:  # fmt: skip
+    """y (outer, count, inner) = x (outer, n, inner) at i (count,); a task takes `part` rows.
+
+    wrong: 1 where an index is out of bounds.
+    """
     whole = inner & -_LANES
-    for o in range(outer):
-        for k in range(count):
-            at = i[k]
-            if at < 0:
-                at += n
-            if at < 0 or at >= n:
-                return k + 1
+    for r in range(task * part, min((task + 1) * part, outer * count)):
+        o = (np.uint64(r) // np.uint64(count)).astype(np.int64)
+        at = i[r - o * count]
+        if at < 0:
+            at += n
+        if at.astype(np.uint64) < np.uint64(n):
             source = (o * n + at) * inner
-            to = (o * count + k) * inner
+            to = r * inner
             for j in range(0, whole, _LANES):
                 stored(y, to + j, loaded(x, source + j, _LANES))
             for j in range(whole, inner):
                 y[to + j] = x[source + j]
-    return 0
+        else:
+            wrong[0] = 1
 
 
 @parallel
