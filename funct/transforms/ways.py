@@ -30,6 +30,7 @@ from funct.array import Array
 from funct.core import Diagonal, Linear, Primitive, bind1, bind2
 from funct.core.level import Ways, general
 from funct.ops.broadcasting import align
+from funct.transforms.pulls import on_arrays
 from funct.transforms.tape import Node, ReverseTracer
 
 __all__ = ["batching", "pushing", "recording"]
@@ -151,8 +152,10 @@ def _printed(prim: Primitive, kind: _Kind) -> Callable[..., Any]:
         "broadcast_to": ops.broadcast_to, "astype": ops.astype, "__name__": __name__,
     }  # fmt: skip
     for i, rule in enumerate(rules):
-        if rule is not None:
-            names |= {f"rule{i}": rule, f"pull{i}": rule.pull}
+        pull = rule.pull if rule is not None else None
+        if pull is not None and prim.spread is not None:
+            pull = on_arrays(pull, prim.operands)
+        names |= {f"rule{i}": rule, f"pull{i}": pull}
     lines = [f"({', '.join(_params(prim))},) = params"] if prim.params else []
     lines += _one(prim, kind) if len(rules) == 1 else _two(prim, kind)
     operands = "x" if len(rules) == 1 else "x, y"

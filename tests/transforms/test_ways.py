@@ -1,5 +1,6 @@
 """What is printed for a primitive does what the level's `run` does, in one frame."""
 
+import inspect
 import weakref
 from collections.abc import Callable
 from itertools import product
@@ -11,12 +12,13 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.array import Array
-from funct.core import INEXACT, Primitive, catalogue
+from funct.core import FLOATING, INEXACT, Diagonal, Primitive, catalogue
 from funct.core import level as levels
 from funct.core.level import general
 from funct.errors import EscapedTracerError, ShapeError, UnsupportedOperandError
 from funct.ops.families import wrap
 from funct.transforms.forward import Forward, ForwardTracer
+from funct.transforms.pulls import on_arrays
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
 from funct.transforms.tape import sink
 from funct.transforms.vmap import Batch, BatchTracer
@@ -58,7 +60,9 @@ def _described(x: Any) -> Any:
         return x.shape, x.dtype, x.data.tobytes()
     if not isinstance(x, ReverseTracer):
         return x
-    edges = [(p.serial, pull, *map(_described, kept)) for p, pull, kept in x.node.edges]
+    edges = [
+        (p.serial, inspect.unwrap(pull), *map(_described, kept)) for p, pull, kept in x.node.edges
+    ]
     n = x.node
     return _described(x.value), n.serial, n.prim, n.shape, n.dtype, edges
 
@@ -84,6 +88,49 @@ def test_a_printed_function_does_what_run_does(prim: Primitive, tracer: Any) -> 
                     assert _described(found) == _described(wanted)
                     seen += 1
     assert seen
+
+
+RULES = [
+    (prim, i)
+    for prim in catalogue()
+    for i, rule in enumerate(prim.rules)
+    if isinstance(rule, Diagonal) and on_arrays(rule.pull, prim.operands) is not rule.pull
+]
+
+
+@pytest.mark.parametrize(
+    ("prim", "i"), RULES, ids=[f"{prim.name} {prim.operands[i]}" for prim, i in RULES]
+)
+def test_a_printed_rule_is_the_rule(prim: Primitive, i: int) -> None:
+    """Bit for bit, on arrays of any dtype, beside numbers, and where it is differentiated."""
+    rule: Any = prim.rules[i]
+    pull = on_arrays(rule.pull, prim.operands)
+    rng = np.random.default_rng(1)
+    with np.errstate(all="ignore"):
+        for sample in prim.samples(rng):
+            args = [wrap(a) if isinstance(a, np.ndarray) else a for a in sample.args]
+            ans = prim(*args, *sample.params)
+            g = wrap(np.asarray(rng.normal(size=ans.shape), ans.dtype))
+            kept = rule.keep((ans, *args, *sample.params))
+            calls = [(g, *kept)]
+            if all(isinstance(k, Array) and k.dtype in FLOATING for k in (g, *kept)):
+                calls += [
+                    [xp.astype(k, xp.bfloat16) for k in (g, *kept)],
+                    [g, *[0.5 for _ in kept]],
+                ]
+            for given in calls:
+                assert _result(pull, given) == _result(rule.pull, given)
+            if len(calls) > 1:
+                tangents = tuple([xp.ones_like(v) for v in (g, *kept)])
+                pushed, wanted = [ft.jvp(f, (g, *kept), tangents) for f in (pull, rule.pull)]
+                assert list(map(_described, pushed)) == list(map(_described, wanted))
+
+
+def _result(f: Any, given: Any) -> Any:
+    try:
+        return _described(f(*given))
+    except Exception as error:  # the same, then
+        return type(error), str(error)
 
 
 def _traced(level: Any, args: list[Any], which: tuple[bool, ...]) -> tuple[Any, list[Any]]:
