@@ -21,7 +21,7 @@ from funct.compile.walker import reload
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
 from funct.events import tell
-from funct.graph import Graph, Node, digest
+from funct.graph import Control, Graph, Node, digest
 from funct.source import SITES
 
 __all__ = ["stored"]
@@ -70,6 +70,12 @@ def _state() -> str:
 _STATE = _state()  # of the code that this process runs: before anybody can change it
 
 
+def _controls(graph: Graph) -> list[Callable[..., Any]]:
+    """The branches and loops of a graph, which are no primitives of the catalogue."""
+    nodes = [e for e in graph.nodes if isinstance(e, Node)]
+    return [e.primitive.raw for e in nodes if isinstance(e.primitive, Control)]
+
+
 def _here() -> str:
     return f"{host().name} {host().flags} {_STATE} {np.__version__}"
 
@@ -77,7 +83,9 @@ def _here() -> str:
 def _encoded(made: Native, graph: Graph) -> bytes | None:
     """The code as bytes; None where something in it has no form."""
     given = {id(x.data): k for k, (_, x) in enumerate(graph.constants)}
-    ops = {id(e.primitive.raw): e.name for e in made.fused.graph.nodes if isinstance(e, Node)}
+    nodes = [e for e in made.fused.graph.nodes if isinstance(e, Node)]
+    ops = {id(e.primitive.raw): e.name for e in nodes if not isinstance(e.primitive, Control)}
+    controls = {id(run): k for k, run in enumerate(_controls(graph))}
     programs = {id(p.run): k for k, p in enumerate(made.programs)}
     base = base_names()
     blobs: list[bytes] = []
@@ -108,6 +116,8 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
             names[name] = ["program", programs[id(value)]]
         elif id(value) in ops:
             names[name] = ["op", ops[id(value)]]
+        elif id(value) in controls:
+            names[name] = ["control", controls[id(value)]]
         elif isinstance(value, np.dtype) and value.isbuiltin == 1:
             names[name] = ["dtype", value.str]
         elif isinstance(value, np.ndarray) and value.dtype.isbuiltin == 1:
@@ -176,6 +186,8 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
             if prim is None:
                 raise KeyError(what)
             names[name] = prim.raw
+        elif kind == "control":
+            names[name] = _controls(graph)[what]
         elif kind == "dtype":
             names[name] = np.dtype(what)
         else:

@@ -239,6 +239,8 @@ def print_choose(module: Module, name: str, element: str, blocks: int) -> None:
         index = _flag(f, place)
     else:
         index = f.convert(f.load(typed(element), place), "i64")
+        last, zero = f.constant(I64, blocks - 1), f.constant(I64, 0)
+        index = f.intrinsic("smax", f.intrinsic("smin", index, last), zero)  # whoever made it
     block = f.at(frame, index * 2 + CONTROL_WORDS, "i64")
     _run_steps(f, steps, space, _word(f, block), _word(f, block, 1))
     f.ret()

@@ -124,12 +124,12 @@ def _emit_all(texts: Sequence[str], target: Host, opt: int) -> list[bytes]:
 def load_object(object_file: bytes) -> Code:
     """Machine code from an object file that `emit` made for this processor."""
     key = hashlib.sha256(object_file).hexdigest()
+    for name, address in _offered.items():  # outside of the lock: some of them are code as well
+        if name.encode() in object_file:
+            binding().add_symbol(name, address())
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            for name, address in _offered.items():
-                if name.encode() in object_file:
-                    binding().add_symbol(name, address())
             code = _loaded[key] = _load(object_file)
     return code
 

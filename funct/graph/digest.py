@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from funct.core import Size, lookup
-from funct.graph.ir import Graph, Guard, Node, Var
+from funct.graph.controls import written
+from funct.graph.ir import Control, Graph, Guard, Node, Var
+from funct.graph.passes.inline_calls import inline_calls
 
 __all__ = ["digest"]
 
@@ -18,8 +20,8 @@ _MOST = 64 << 20  # bytes of constants that are worth reading
 def digest(graph: Graph) -> str | None:
     """A hash of ops, parameters, types, decisions and constants.
 
-    None where there is none: for ops that only this process knows (branches and loops, callbacks,
-    ops of the user's), parameters that are objects, calls, constants of more than 64 MB.
+    None where there is none: for ops that only this process knows (callbacks, ops of the user's),
+    parameters that are objects, calls, constants of more than 64 MB.
     """
     if sum(x.data.nbytes for _, x in graph.constants) > _MOST:
         return None
@@ -41,8 +43,8 @@ def digest(graph: Graph) -> str | None:
             expected = _text(e.expected)
             at = -1 if e.operand is None else number[e.operand]
             parts.append(f"{e.kind} {at} {expected}")
-        elif isinstance(e, Node) and lookup(e.name) is e.primitive and "::" not in e.name:
-            expected = _text(e.params)
+        elif isinstance(e, Node):
+            expected = _applied(e)
             operands = [f"%{number[a]}" if isinstance(a, Var) else _text(a) for a in e.operands]
             parts.append(f"{e.name} {operands} {expected} {[define(v) for v in e.results]}")
         else:
@@ -52,6 +54,18 @@ def digest(graph: Graph) -> str | None:
     parts.append(repr([number[v] for v in graph.outputs]))
     found.update("\n".join(parts).encode())
     return found.hexdigest()
+
+
+def _applied(node: Node) -> str | None:
+    """What the node applies to its operands: a known primitive with parameters, or graphs."""
+    if isinstance(node.primitive, Control):
+        form = written(node.primitive)
+        if form is None:
+            return None
+        bodies = [digest(inline_calls(g)) for g in form.graphs]
+        return None if None in bodies else f"{form.kind} {form.values!r} {bodies}"
+    known = lookup(node.name) is node.primitive and "::" not in node.name
+    return _text(node.params) if known else None
 
 
 def _text(p: Any) -> str | None:

@@ -20,6 +20,7 @@ from funct.array import Array
 from funct.core import Size, lookup
 from funct.errors import ExportError, FileFormatError, FunctError
 from funct.graph.check import check
+from funct.graph.controls import Written, made_again, written
 from funct.graph.ir import Control, Graph, Guard, Node, Symbol, Var
 from funct.graph.json_values import (
     decode_shape,
@@ -52,7 +53,8 @@ def to_json(graph: Graph) -> str:
     """The graph as one JSON text, with its constants and the user's lines.
 
     Calls are replaced by their bodies.
-    Raises: ExportError: for branches and loops, and for parameters that have no form in a text.
+    Raises: ExportError: for functions of the user's (callbacks, solvers) and parameters that have
+    no form in a text.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> graph = ft.make_graph(lambda x: xp.sum(x * 2.0))(xp.ones(3))
@@ -138,15 +140,43 @@ def _encode_entry(e: Any, names: Mapping[Var, str], tensors: Tensors) -> dict[st
     except ExportError as error:
         raise ExportError(f"{error.what}: {e.name}", site=e.site) from None
     if isinstance(e.primitive, Control):
-        raise ExportError(
-            f"save: {e.name} holds functions of its own, which have no form in a file yet",
-            site=e.site,
-        )
+        return _encode_control(e, operands, names, tensors)
     prim = lookup(e.name)
     if prim is None or prim is not e.primitive or not params_fit(prim, e.params):
         raise ExportError(f"save: {e.name} with parameters {e.params} has no form", site=e.site)
     results = [_encode_var(v, names) for v in e.results]
     return {"op": e.name, "in": operands, "params": params, "out": results, "at": _at(e.site)}
+
+
+def _encode_control(
+    e: Node, operands: list[Any], names: Mapping[Var, str], tensors: Tensors
+) -> dict[str, Any]:
+    assert isinstance(e.primitive, Control)
+    form = written(e.primitive)
+    if form is None:
+        raise ExportError(
+            f"save: {e.name} holds functions of its own, which have no form in a file", site=e.site
+        )
+    sizes = (*form.values, *[v.shape for g in form.graphs for v in (*g.inputs, *g.outputs)])
+    if "size" in repr(encode_value(sizes)):
+        raise ExportError(
+            f"save: {e.name} with symbolic sizes has no form in a file", site=e.site,
+            fix="export it for one length",
+        )  # fmt: skip
+    bodies = []
+    for k, g in enumerate(form.graphs):
+        value, inner = encode_graph(eliminate_dead(inline_calls(g)))
+        tensors |= {f"{_prefix(names[e.results[0]], k)}{n}": t for n, t in inner.items()}
+        bodies.append(value)
+    return {
+        "control": form.kind, "bodies": bodies, "values": encode_value(form.values),
+        "in": operands, "out": [_encode_var(v, names) for v in e.results], "at": _at(e.site),
+    }  # fmt: skip
+
+
+def _prefix(result: str, body: int) -> str:
+    """Before the names of the constants of a body."""
+    return f"{result}.{body}."
 
 
 def _encode_guard(e: Guard, names: Mapping[Var, str], tensors: Tensors) -> dict[str, Any]:
@@ -245,6 +275,8 @@ class _Reader:
     def _entry(self, value: Any) -> Node | Guard:
         if isinstance(value, dict) and "guard" in value:
             return self._guard(value)
+        if isinstance(value, dict) and "control" in value:
+            return self._control(value)
         f = fields_of(value, op=str, out=list, params=list, at=object, **{"in": list})
         prim = lookup(f["op"])
         if prim is None:
@@ -257,6 +289,24 @@ class _Reader:
             raise FileFormatError(f"graph.json: {prim.name} does not take what it is given")
         results = tuple([self._var(v, "v") for v in f["out"]])
         return Node(prim, operands, params, results, _site(f["at"]))
+
+    def _control(self, value: Any) -> Node:
+        names: Any = {"control": str, "bodies": list, "values": list, "in": list, "out": list}
+        f = fields_of(value, at=object, **names)
+        operands = tuple([self._known(a) for a in f["in"]])
+        results = tuple([self._var(v, "v") for v in f["out"]])
+        if not results:
+            raise FileFormatError("graph.json: control flow without results")
+        graphs = [self._body(_prefix(results[0].name, k), g) for k, g in enumerate(f["bodies"])]
+        values = decode_value(f["values"], self.symbols)
+        made = made_again(Written(f["control"], tuple(graphs), values))
+        if [v.aval for v in operands] != list(made.kind.ins):
+            raise FileFormatError(f"graph.json: {made.name} does not take what it is given")
+        return Node(made, operands, (), results, _site(f["at"]))
+
+    def _body(self, prefix: str, value: Any) -> Graph:
+        held = [n for n in self.tensors if n.startswith(prefix)]
+        return decode_graph(value, {n[len(prefix) :]: self.tensors.pop(n) for n in held})
 
     def _operand(self, a: Any) -> Any:
         if isinstance(a, str):

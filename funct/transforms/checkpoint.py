@@ -20,7 +20,8 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import Region, bind_region, top_level
 from funct.errors import ArgumentError
-from funct.graph import Graph, Interpreter
+from funct.graph import Control, Graph, Interpreter
+from funct.graph.controls import Written, agree, remakes
 from funct.ops.families import wrap
 from funct.transforms import bodies, checkpoint_policies
 from funct.transforms.bodies import Flags, Flat
@@ -185,6 +186,14 @@ class Checkpoint(Staged):
         ins = tuple([v.aval for v in body.inputs])
         super().__init__([("body", body)], ins, tuple([v.aval for v in body.outputs]))
 
+    def written(self) -> Written | None:
+        """The node, taken apart; None if its policy is a function of the user's."""
+        name = getattr(self.saveable, "__name__", "")
+        plain = name in _PLAIN and getattr(checkpoint_policies, name) is self.saveable
+        if self.packing is not None or not plain:
+            return None
+        return Written("checkpoint", (self.body,), (name,))
+
     def mapped(self, change: Callable[[Graph], Graph]) -> Checkpoint:
         """A changed body, checkpointed."""
         return self.like(change(self.body))
@@ -241,3 +250,16 @@ class Checkpoint(Staged):
         whole = (True,) * len(self.outs)
         make = lambda: self.like(bodies.lifted(self.body, flags, whole, size))  # noqa: E731
         return self.once(("batch", flags, size), make)(*vals)
+
+
+@remakes("checkpoint")
+def _again(graphs: Sequence[Graph], values: tuple[Any, ...]) -> Control:
+    """The node that `Checkpoint.written` took apart."""
+    (body,), (name,) = graphs, values
+    agree("checkpoint", isinstance(name, str) and name in _PLAIN)
+    return Checkpoint(body, getattr(checkpoint_policies, name)).primitive
+
+
+_PLAIN = frozenset({
+    "nothing_saveable", "everything_saveable", "dots_saveable", "dots_with_no_batch_dims_saveable",
+})  # fmt: skip

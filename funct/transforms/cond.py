@@ -18,7 +18,8 @@ from funct.array import Tensor, asarray
 from funct.compile import Choice
 from funct.core import ShapeDtype
 from funct.errors import DTypeError, ShapeError, TransformError
-from funct.graph import Graph
+from funct.graph import Control, Graph
+from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.carry import abstract, boolean_scalar, is_number, leaf_name, typed
@@ -192,6 +193,10 @@ class Branch(Staged):
         """The same choice among changed graphs."""
         return self.like([change(g) for g in self.graphs])
 
+    def written(self) -> Written:
+        """The branch, taken apart."""
+        return Written("cond", self.graphs, (self.name, self.names, self.ins[0].dtype))
+
     def form(self) -> Choice:
         """A branch."""
         return Choice(self.graphs)
@@ -290,3 +295,16 @@ class Branch(Staged):
         make = lambda: self.like([bodies.lifted(g, flags[1:], outs, size) for g in self.graphs])  # noqa: E731
         branch = self.once(("batch", flags, size), make)
         return branch(*vals)
+
+
+@remakes("cond")
+def _again(graphs: Sequence[Graph], values: tuple[Any, ...]) -> Control:
+    """The branch that `Branch.written` took apart."""
+    name, names, dtype = values
+    texts = [name, *names] if isinstance(names, tuple) else [None]
+    agree("cond", all(isinstance(t, str) for t in texts), len(names) == len(graphs) > 0)
+    agree("cond", isinstance(dtype, np.dtype), dtype.kind in "biu")
+    agree("cond", dtype.kind != "b" or len(graphs) == 2)
+    ins, outs = avals(graphs[0].inputs), avals(graphs[0].outputs)
+    agree("cond", all(avals(g.inputs) == ins and avals(g.outputs) == outs for g in graphs))
+    return Branch(name, names, graphs, ShapeDtype((), dtype)).primitive

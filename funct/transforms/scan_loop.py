@@ -11,7 +11,8 @@ from funct import ops
 from funct.array import zeros
 from funct.compile import Loop, Refused, Repeat, worth_looping
 from funct.core import ShapeDtype, Size, size_values
-from funct.graph import Graph
+from funct.graph import Control, Graph
+from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.staged import Staged
@@ -79,6 +80,11 @@ class Scan(Staged):
             for y, v in zip(ys, out[self.carry :], strict=True):
                 y[k] = v
         return (*carry, *ys)
+
+    def written(self) -> Written:
+        """The loop, taken apart."""
+        values = self.constants, self.carry, self.steps, self.reverse
+        return Written("scan", (self.body,), values)
 
     def form(self) -> Repeat:
         """A loop of a known number of steps."""
@@ -234,3 +240,14 @@ class _Halves:
         each = iter((*sums, *found[:n_ct], *found[n_ct + len(self.sums) :]))
         out = [next(each) if f else None for f in self.flags]
         return tuple([g if m else None for g, m in zip(out, self.mine, strict=True)])
+
+
+@remakes("scan")
+def _again(graphs: Sequence[Graph], values: tuple[Any, ...]) -> Control:
+    """The loop that `Scan.written` took apart."""
+    (body,), (constants, carry, steps, reverse) = graphs, values
+    agree("scan", all(type(n) is int and n >= 0 for n in (constants, carry, steps)))
+    ins, outs = avals(body.inputs), avals(body.outputs)
+    agree("scan", constants + carry <= len(ins), carry <= len(outs), type(reverse) is bool)
+    agree("scan", ins[constants : constants + carry] == outs[:carry])
+    return Scan(body, constants, carry, steps, reverse).primitive

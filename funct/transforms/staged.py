@@ -18,6 +18,7 @@ from funct.core import INEXACT, Absent, Level, Region, Size, bind, join, top_lev
 from funct.core.level import escaped
 from funct.errors import FunctError
 from funct.graph import Control, Graph, Interpreter
+from funct.graph.controls import Written
 from funct.ops.families import wrap
 from funct.transforms.bodies import Avals, Flags, Flat, SizeError, at_sizes, symbols_of
 from funct.transforms.forward import Forward, ForwardTracer
@@ -86,6 +87,10 @@ class Staged:
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """The results for a batch, which is on axis 0 of the flagged values and of all results."""
         raise NotImplementedError
+
+    def written(self) -> Written | None:
+        """It taken apart, for files and hashes; None where something in it is no data."""
+        return None
 
     def form(self) -> Repeat | Choice | None:
         """What it is to the compiler; None: calls of its bodies, as Python says."""

@@ -21,7 +21,8 @@ import numpy as np
 from funct import ops
 from funct.compile import Loop, Refused, Repeat
 from funct.core import ShapeDtype
-from funct.graph import Graph
+from funct.graph import Control, Graph
+from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.staged import Staged
@@ -62,6 +63,12 @@ class Sweeps(Staged):
             out.append(tuple(values[at : at + s.state]))
             at += s.state
         return out
+
+    def written(self) -> Written:
+        """The sweeps, taken apart."""
+        graphs = self.test, *[s.body for s in self.sweeps]
+        kinds = tuple([(s.state, s.back) for s in self.sweeps])
+        return Written("while_loop", graphs, (self.constants, kinds))
 
     def form(self) -> Repeat | None:
         """A loop that ends by itself; None where later sweeps need what its steps leave."""
@@ -253,3 +260,23 @@ def _all_lanes(graph: Graph, held: Flags, size: Any) -> Graph:
     """The graph with everything batched but the constants that are not."""
     flags = (*held, *(True,) * (len(graph.inputs) - len(held)))
     return bodies.lifted(graph, flags, (True,) * len(graph.outputs), size)
+
+
+@remakes("while_loop")
+def _again(graphs: Sequence[Graph], values: tuple[Any, ...]) -> Control:
+    """The sweeps that `Sweeps.written` took apart."""
+    (test, *bodies), (constants, kinds) = graphs, values
+    agree("while_loop", type(constants) is int and constants >= 0, len(kinds) == len(bodies) > 0)
+    agree("while_loop", all(type(n) is int and n >= 0 and type(b) is bool for n, b in kinds))
+    sweeps = [Sweep(g, n, back) for g, (n, back) in zip(bodies, kinds, strict=True)]
+    held = avals(test.inputs[:constants])
+    left: list[ShapeDtype] = []
+    for sweep in sweeps:
+        ins, outs = avals(sweep.body.inputs), avals(sweep.body.outputs)
+        split = constants + sweep.state
+        agree("while_loop", ins[:constants] == held, ins[constants:split] == outs[: sweep.state])
+        agree("while_loop", ins[split:] == left, len(outs) >= sweep.state)
+        left += outs[sweep.state :]
+    agree("while_loop", avals(test.inputs) == avals(bodies[0].inputs))
+    agree("while_loop", avals(test.outputs) == [ShapeDtype((), np.dtype(bool))])
+    return Sweeps(test, sweeps, constants).primitive

@@ -266,6 +266,18 @@ def test_what_is_read_again_is_not_written_into() -> None:
         laws.close(out, fun(x), 1e-5, 1e-5)
 
 
+def test_what_a_loop_reads_at_each_step_is_not_written_into() -> None:
+    """Its body runs again after it wrote."""
+    x, y = f32(64, 32), f32(64, 32, seed=1)
+
+    def walk(x: Any, y: Any) -> Any:
+        total, rows = ft.scan(lambda c, r: (c + xp.sum(x * r, axis=0), c * r), x[0] * 0.0, y)
+        return rows, ft.fori_loop(0, 5, lambda k, c: c * 0.5 + y, x), total
+
+    out, _ = donating(walk, x, y, donate=(0, 1))
+    laws.close(out, walk(x, y), 1e-4, 1e-4)
+
+
 def test_donation_of_random_programs() -> None:
     """What is donated never changes what is computed."""
     from tests.strategies import inputs, programs
