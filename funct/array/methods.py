@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from funct import ops
+from funct.array.dtypes import as_dtype
 from funct.core import Value
 from funct.errors import ArgumentError
 
@@ -73,7 +75,7 @@ class Methods(Value):
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """x in another dtype."""
         if copy and device is None:
-            return _xp.astype(self, dtype)
+            return ops.astype(self, as_dtype("astype", dtype))
         return _xp.astype(self, dtype, copy=copy, device=device)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:

@@ -16,6 +16,7 @@ from funct.kernels import sampled as kernels
 __all__ = ["convolve", "interp", "trapezoid"]
 
 
+@direct(kernels.convolve, arrays="all")
 def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
     """Convolution of two sequences, z_k = Σ_j x_(k - j) y_j.
 

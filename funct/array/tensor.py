@@ -294,6 +294,12 @@ class Array(Tensor):
         """Without axes of length 1: all of them, or those given."""
         return wrap(self.data.squeeze()) if axis is None else super().squeeze(axis)
 
+    def dot(self, other: Any, /) -> Tensor:
+        """Product with another array: the last axis with the next to last, or the only one."""
+        if other.__class__ is Array and self.data.ndim and other.data.ndim:
+            return self @ other
+        return super().dot(other)
+
     @property
     def T(self) -> Tensor:
         """Transpose of a 2-D array."""

@@ -78,41 +78,55 @@ def unique_all(x: Any) -> Any:
     """Distinct elements, where each stands first, what gives x from them, how often each occurs."""
     if x.dtype.num >= _NATIVE:
         return None
-    if x.size >= _SMALL:
-        at, back, counts = sorting.distinct(x.reshape(-1), True, True)
-        return x.reshape(-1)[at], at, back.reshape(x.shape), counts
-    v, at, back, counts = np.unique(x.reshape(-1), True, True, True, equal_nan=False)
-    return v, at, back.reshape(x.shape), counts
+    values, at, back, counts = _distinct(x, True, True)
+    return values, at, back.reshape(x.shape), counts
 
 
-def _counts(x: Any) -> bool:
-    return x.dtype.kind in "iu" and x.size < _SMALL
+def _distinct(x: Any, inverse: bool, counts: bool) -> list[Any]:
+    """Distinct elements, and what `sorting.distinct` says of them; a few by one sort."""
+    x = x.reshape(-1)
+    n = x.size
+    if n >= _SMALL:
+        places = sorting.distinct(x, inverse, counts)
+        return [x[places[0]], *places]
+    at = x.argsort(kind="stable")
+    y = x[at]
+    new = np.empty(n, bool)
+    new[:1] = True
+    np.not_equal(y[1:], y[:-1], new[1:])
+    starts = new.nonzero()[0]
+    found = [y[starts], at[starts]]
+    if inverse:
+        back = np.empty(n, np.int64)
+        back[at] = new.cumsum() - 1
+        found.append(back)
+    if counts:
+        many = np.empty(starts.size, np.int64)
+        np.subtract(starts[1:], starts[:-1], many[:-1])
+        many[-1:] = n - starts[-1:]
+        found.append(many)
+    return found
 
 
 def unique_counts(x: Any) -> Any:
     """Distinct elements, and how often each occurs."""
-    if _counts(x):
-        return np.unique(x, False, False, True)
-    if x.dtype.num >= _NATIVE or x.size < _SMALL:
+    if x.dtype.num >= _NATIVE:
         return None
-    at, counts = sorting.distinct(x.reshape(-1), False, True)
-    return x.reshape(-1)[at], counts
+    values, _, counts = _distinct(x, False, True)
+    return values, counts
 
 
 def unique_inverse(x: Any) -> Any:
     """Distinct elements, and the indices that give x from them."""
-    if not _counts(x):
-        if x.dtype.num >= _NATIVE or x.size < _SMALL:
-            return None
-        at, back = sorting.distinct(x.reshape(-1), True, False)
-        return x.reshape(-1)[at], back.reshape(x.shape)
-    v, back = np.unique(x.reshape(-1), False, True)
-    return v, back.reshape(x.shape)
+    if x.dtype.num >= _NATIVE:
+        return None
+    values, _, back = _distinct(x, True, False)
+    return values, back.reshape(x.shape)
 
 
 def unique_values(x: Any) -> Any:
     """Distinct elements."""
-    if _counts(x):
+    if x.dtype.kind in "iu" and x.size < _SMALL:
         return np.unique(x)
     if x.dtype.num >= _NATIVE or x.size < _SMALL:
         return None

@@ -296,6 +296,15 @@ def _frequencies() -> Iterator[Call]:
             yield (n,), option
 
 
+def _sequences_of_two() -> Iterator[Call]:
+    """Each with each, one longer than the other."""
+    for x in _arrays()[::4]:
+        for y in (_plain(np.float64, 3), _plain(np.float64, 7), _plain(np.int64, 2), xp.zeros(0)):
+            for mode in ("full", "same", "valid", "least"):
+                yield (x, y), {"mode": mode}
+            yield (x, y), {}
+
+
 def _matrices() -> list[Any]:
     shapes = ((1, 1), (2, 2), (4, 4), (3, 5), (5, 3), (2, 3, 3), (0, 0), (0, 3), (3, 0), (3,), ())
     found = [_plain(np.float64, *s) for s in shapes]
@@ -409,6 +418,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "quantiles.nanmedian": lambda: _quantiles(()),
     "quantiles.nanquantile": lambda: _quantiles((0.3,), (0.5,)),
     "quantiles.quantile": lambda: _quantiles((0.3,), (0.5,)),
+    "sampled.convolve": _sequences_of_two,
     "sampled.interp": _curves,
     "sampled.trapezoid": lambda: _scans({"dx": 0.5}, {"dx": 2}, {"x": xp.asarray([0.0, 1.0])}),
     "searching.argmax": _reductions,
