@@ -25,6 +25,7 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.kernels import dlpack
 from funct.ops.families import wrap
 
 __all__ = [
@@ -279,7 +280,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         data = place.take(x)
         return wrap(data if copy is False else data.copy())
     try:
-        data = np.from_dlpack(x)
+        data = dlpack.take(x)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ExchangeError(f"from_dlpack: {error}") from None
     return wrap(_known("from_dlpack", data if copy is False else data.copy("K")))

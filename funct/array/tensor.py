@@ -41,6 +41,7 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.kernels import dlpack
 from funct.ops.families import adopt, wrap
 from funct.ops.refusals import explain
 
@@ -383,7 +384,7 @@ class Array(Tensor):
         share = copy is False and max_version is not None and max_version[0] >= 1
         data = self.__array__() if share else self.data.copy("K")
         try:
-            return data.__dlpack__(max_version=max_version)
+            return dlpack.give(data, max_version)
         except BufferError as error:
             raise ExchangeError(f"__dlpack__: {error}") from None
 
