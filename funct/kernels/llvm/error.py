@@ -6,11 +6,20 @@ Source: M. Shepherd, J. Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import ERF, ERF_TAIL, ERFC, EXP2_PART
-from funct.kernels.llvm.exponential import LN2, LOG2_E, small
-from funct.kernels.llvm.scaling import BIAS, nearest, pow2, quotient, scaled, split_constant
+from funct.kernels.llvm.coefficients import ERF, ERF_TAIL, ERFC, EXP, EXP2_PART
+from funct.kernels.llvm.exponential import LN2, LOG2_E
+from funct.kernels.llvm.scaling import (
+    BIAS,
+    fast_sum,
+    nearest,
+    pow2,
+    quotient,
+    scaled,
+    split_constant,
+)
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -19,24 +28,34 @@ if TYPE_CHECKING:
 __all__ = ["erf", "erfc", "gelu", "ndtr"]
 
 CENTRE = {"f32": 2.0, "f64": 4.0}
+AT_CENTRE = {  # exp(x²) erfc(x) (1 + 2 x) there
+    "f32": "1.27697838155252871932544290454271381651299653",
+    "f64": "1.23299511862555250900500654259824934097224312",
+}
 ZERO = {"f32": 10.2, "f64": 27.9}  # erfc is 0 beyond
 
 
-def _tail(e: Emitter, a: Value, high: Value, low: Value) -> Value:
-    """erfc(a) for a >= 0, given a² = high + low."""
+def _tail(e: Emitter, a: Value, a_low: Value | float, high: Value, low: Value) -> Value:
+    """erfc(a + a_low) for a >= 0, given its square as high + low."""
     element = a.type.element
     k = CENTRE[element]
     q = (a - k) / (a + k)
-    # the last steps one by one: they decide the error
-    *steps, rest = *ERFC[element][:3], e.polynomial(q, ERFC[element][3:])
-    for step in reversed(steps):
-        rest = e.fma(rest, q, step)
+    slope, *others = ERFC[element]
+    constant, unseen = split_constant(AT_CENTRE[element], element)
+    # the last steps decide the error: what they round off is kept
+    rest = q * e.fma(e.polynomial(q, others), q, slope)
+    above, above_low = fast_sum(e.constant(a.type, constant), rest)
+    above_low = above_low + unseen
     below = e.fma(a, 2, 1)
-    g, lost = quotient(e, rest, below, e.constant(a.type, 0), a * 2 - (below - 1))
+    below_low = (a * 2 - (below - 1)) + 2 * a_low
+    g, lost = quotient(e, above, below, above_low, below_low)
     n, bits = nearest(e, high, -float(LOG2_E), 2 * BIAS[element])
-    first, second = split_constant(LN2, element)
-    r = e.fma(n, -second, e.fma(n, -first, -high) - low)
-    return scaled(e, g + e.fma(small(e, r), g, lost), n, bits)
+    first = round(float(LN2) * 2**10) / 2**10  # times n it is exact
+    second = split_constant(Fraction(LN2) - Fraction(first), element, 1)[0]
+    part, rounding = e.fma(n, -first, -high), e.fma(n, second, low)
+    r = part - rounding
+    power = r + (r * r * e.polynomial(r, EXP[element]) + ((part - r) - rounding))
+    return scaled(e, g + e.fma(power, g, e.fma(power, lost, lost)), n, bits)
 
 
 def _square(e: Emitter, a: Value) -> tuple[Value, Value]:
@@ -51,7 +70,7 @@ def erf(e: Emitter, x: Value) -> Value:
     a = e.min({"f32": 3.95, "f64": 6.5}[element], size)  # erf is 1 beyond
     high, low = _square(e, a)
     near = e.fma(size, e.polynomial(high, ERF[element]), size)
-    far = _far32(e, a) if element == "f32" else 1 - _tail(e, a, high, low)
+    far = _far32(e, a) if element == "f32" else 1 - _tail(e, a, 0, high, low)
     return e.copysign(e.select(size < 1, near, far), x)
 
 
@@ -65,23 +84,25 @@ def _far32(e: Emitter, a: Value) -> Value:
 
 
 def erfc(e: Emitter, x: Value) -> Value:
-    """1 - erf(x), also where that is small; at most 2.5 ulp."""
+    """1 - erf(x), also where that is small; at most 1.7 ulp."""
     a = e.min(ZERO[x.type.element], e.abs(x))
     high, low = _square(e, a)
-    tail = _tail(e, a, high, low)
+    tail = _tail(e, a, 0, high, low)
     near = e.fma(x, e.polynomial(high, ERF[x.type.element]), x)
     return e.select(a < 0.7, 1 - near, e.select(x < 0, 2 - tail, tail))
 
 
 def ndtr(e: Emitter, x: Value) -> Value:
-    """The standard normal distribution function, also where it is small; at most 3 ulp."""
+    """The standard normal distribution function, also where it is small; at most 1.7 ulp."""
     size = e.min(ZERO[x.type.element] * 2**0.5, e.abs(x))
     high, low = _square(e, size)
-    root = 0.5**0.5
-    tail = _tail(e, size * root, high * 0.5, low * 0.5) * 0.5
+    root, root_low = split_constant("0.70710678118654752440084436210484903928", x.type.element)
+    a = size * root
+    a_low = e.fma(size, root, -a) + size * root_low
+    tail = _tail(e, a, a_low, high * 0.5, low * 0.5) * 0.5
     half = x * (0.5 * root)
     near = e.fma(half, e.polynomial(high * 0.5, ERF[x.type.element]), half) + 0.5
-    return e.select(size < 0.95, near, e.select(x < 0, tail, 1 - tail))
+    return e.select(size < 0.3, near, e.select(x < 0, tail, 1 - tail))
 
 
 def gelu(e: Emitter, x: Value) -> Value:

@@ -9,8 +9,8 @@ import math
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import LGAMMA, STIRLING
-from funct.kernels.llvm.logarithm import log
-from funct.kernels.llvm.scaling import MANTISSA
+from funct.kernels.llvm.logarithm import log, log_pair
+from funct.kernels.llvm.scaling import MANTISSA, exact_sum, fast_sum, split_constant
 from funct.kernels.llvm.trigonometric import sinpi
 
 if TYPE_CHECKING:
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["gammaln"]
 
+AT_TWO = "0.422784335098467139393487909917597568957840664"  # the slope there: 1 - Euler's constant
+TINY = 2.0**-20  # x (x + 1) is x below, but for what no sum shows
+
 
 def gammaln(e: Emitter, x: Value) -> Value:
     """log|gamma(x)|; inf at 0, -1, -2 ….
 
-    For x > 0 at most 10 ulp (float32) or 6 (float64), which is between 1 and 3/2; 4 elsewhere. Near
-    its zeros at negative x it is the absolute error that is small.
+    For x > 0 at most 2 ulp. Near its zeros at negative x it is the absolute error that is small.
     """
     size = e.abs(x)
     found = _positive(e, size)
@@ -44,21 +46,42 @@ def gammaln(e: Emitter, x: Value) -> Value:
 
 
 def _positive(e: Emitter, x: Value) -> Value:
+    """log(gamma(x)) for x >= 0; sums are of two parts each, for they are small near 1 and 2."""
     element, type = x.type.element, x.type
-    one = e.constant(type, 1)
-    far = x >= 8
+    one, infinity = e.constant(type, 1), float("inf")
+    far, low, least = x >= 8, x < 1.5, x < 0.5
     # to [3/2, 5/2]: up by x or x (x + 1), down by (x - 1) (x - 2) …
-    low, least = x < 1.5, x < 0.5
-    product = e.select(low, e.select(least, x * (x + 1), x), one)
+    next_, next_low = fast_sum(one, x)
+    twice = x * next_
+    product = e.select(low, e.select(least, twice, x), one)
     t = e.select(low, e.select(least, x, x - 1), x - 2)
     for k in range(1, 7):
         more = (x >= k + 1.5) & ~far
         product = e.select(more, product * (x - k), product)
         t = e.select(more, t - 1, t)
-    logarithm = log(e, e.select(far, x, product))
-    around = t * e.polynomial(t, LGAMMA[element])
-    near = e.select(low, around - logarithm, around + logarithm)
+    logarithm, lost = log_pair(e, e.select(far, x, product))
+    # what the product x (x + 1) lost
+    apart = (e.fma(x, next_, -twice) + x * next_low) / twice
+    lost = lost + e.select(least & (x > TINY), apart, 0)
+    slope, unseen = split_constant(AT_TWO, element)
+    second, *others = LGAMMA[element]
+    bend = e.fma(e.polynomial(t, others), t, second)
+    more = t * bend
+    factor, factor_low = fast_sum(e.constant(type, slope), more)
+    factor_low = factor_low + (e.fma(t, bend, -more) + unseen)
+    around = t * factor
+    around_low = e.fma(t, factor, -around) + t * factor_low
+    sign = e.select(low, -one, one)
+    total, rest = exact_sum(around, logarithm * sign)
+    near = total + (rest + e.fma(lost, sign, around_low))
     inverse = 1 / x
     series = inverse * e.polynomial(inverse * inverse, STIRLING[element])
-    lead = (x - 0.5) * (logarithm - 1)
-    return e.select(far, lead + (series + (0.5 * math.log(2 * math.pi) - 0.5)), near)
+    less, less_low = fast_sum(logarithm, e.constant(type, -1))
+    half = x - 0.5
+    lead = half * less
+    lead_low = e.fma(half, less, -lead) + half * (less_low + lost)
+    beyond, beyond_low = fast_sum(lead, e.constant(type, 0.5 * math.log(2 * math.pi) - 0.5))
+    found = beyond + (beyond_low + (lead_low + series))
+    found = e.select(lead < infinity, found, lead)
+    found = e.select(far, found, near)
+    return e.select(e.eq(x, 0) | e.eq(x, infinity), infinity, found)

@@ -16,6 +16,7 @@ from funct.kernels.llvm.scaling import (
     MANTISSA,
     apart,
     apart_normal,
+    fast_sum,
     is_normal,
     nearest,
     pow2,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
-__all__ = ["log", "log10", "log1p", "log2", "log_sigmoid", "logaddexp", "softplus"]
+__all__ = ["log", "log10", "log1p", "log2", "log_pair", "log_sigmoid", "logaddexp", "softplus"]
 
 LOG10_E = "0.434294481903251827651128918916605082294397005803666566114453783166"
 LOG10_2 = "0.301029995663981195213738894724493026768189881462108541310427461127"
@@ -65,6 +66,16 @@ def _of_parts(e: Emitter, m: Value, k: Value) -> Value:
 def _log_rest(e: Emitter, x: Value) -> Value:
     """The logarithm of any number."""
     return at_the_ends(e, x, _of_parts(e, *apart(e, x)))
+
+
+def log_pair(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """The natural logarithm of 0 < x < inf in two parts."""
+    m, k = apart(e, x)
+    short = round(float(LN2) * 2**12) / 2**12  # times k it is exact
+    long = split_constant(Fraction(LN2) - Fraction(short), x.type.element, 1)[0]
+    f = m - 1
+    total, lost = fast_sum(k * short, f)
+    return fast_sum(total, lost + e.fma(k, long, beyond_f(e, f)))
 
 
 def log1p(e: Emitter, x: Value) -> Value:

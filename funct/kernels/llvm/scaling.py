@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.values import Type, Value
 
 __all__ = [
-    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "apart", "apart_normal", "bits_of", "is_normal",
-    "nearest", "pow2", "quotient", "rounded", "scaled", "split_constant",
+    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "apart", "apart_normal", "bits_of", "exact_sum",
+    "fast_sum", "is_normal", "nearest", "pow2", "quotient", "rounded", "scaled", "split_constant",
 ]  # fmt: skip
 
 MANTISSA = {"f32": 23, "f64": 52}
@@ -58,6 +58,19 @@ def quotient(e: Emitter, x: Value, y: Value, x_low: Value, y_low: Value) -> tupl
     inverse = 1 / y
     near = x * inverse
     return near, (e.fma(-near, y, x) + e.fma(-near, y_low, x_low)) * inverse
+
+
+def fast_sum(x: Value, y: Value) -> tuple[Value, Value]:
+    """x + y and what rounding it lost, for |x| >= |y| or x = 0 (T. Dekker, 1971)."""
+    total = x + y
+    return total, (x - total) + y
+
+
+def exact_sum(x: Value, y: Value) -> tuple[Value, Value]:
+    """x + y and what rounding it lost (D. Knuth, "The art of computer programming" 4.2.2)."""
+    total = x + y
+    part = total - x
+    return total, (x - (total - part)) + (y - part)
 
 
 def pow2(e: Emitter, bits: Value, type: Type) -> Value:

@@ -87,6 +87,11 @@ def erfc_scaled(q, k):
     return (1 + 2 * x) * mpmath.exp(x * x) * mpmath.erfc(x)
 
 
+def erfc_slope(q, k):
+    q = q or mpf(10) ** -20
+    return (erfc_scaled(q, k) - erfc_scaled(mpf(0), k)) / q
+
+
 def stirling(z):
     x = 1 / mpmath.sqrt(z)
     exact = mpmath.loggamma(x) - (x - mpf("0.5")) * mpmath.log(x) + x - mpmath.log(2 * mp.pi) / 2
@@ -191,15 +196,18 @@ FITS = {
         {"f32": (mpf("-0.501"), mpf("0.501"), 6)},
     ),
     "ERFC": (
-        "exp(x²) erfc(x) = P(q) / (1 + 2 x), q = (x - k) / (x + k); k = 2 to 10.2, k = 4 to 28",
-        {"f32": lambda q: erfc_scaled(q, 2), "f64": lambda q: erfc_scaled(q, 4)},
-        {"f32": lambda q: 1 / erfc_scaled(q, 2), "f64": lambda q: 1 / erfc_scaled(q, 4)},
+        "exp(x²) erfc(x) (1 + 2 x) = C + q P(q), q = (x - k) / (x + k); k = 2 to 10.2, k = 4 to 28",
+        {"f32": lambda q: erfc_slope(q, 2), "f64": lambda q: erfc_slope(q, 4)},
+        {
+            "f32": lambda q: abs(q) / erfc_scaled(q, 2),
+            "f64": lambda q: abs(q) / erfc_scaled(q, 4),
+        },
         {"f32": (mpf(-1), mpf("8.2") / mpf("12.2"), 11), "f64": (mpf(-1), mpf("0.75"), 24)},
     ),
     "LGAMMA": (
-        "log|gamma(2 + t)| = t P(t), |t| <= 1/2",
-        lambda t: mpmath.loggamma(2 + t) / t if t else 1 - mp.euler,
-        lambda t: abs(t / mpmath.loggamma(2 + t)) if t else 1 / (1 - mp.euler),
+        "log|gamma(2 + t)| = t (C + t P(t)), |t| <= 1/2",
+        lambda t: (mpmath.loggamma(2 + t) / t - (1 - mp.euler)) / t if t else (pi**2 / 6 - 1) / 2,
+        lambda t: abs(t * t / mpmath.loggamma(2 + t)) if t else mpf(0),
         {"f32": (mpf("-0.5001"), mpf("0.5001"), 10), "f64": (mpf("-0.5001"), mpf("0.5001"), 19)},
     ),
     "STIRLING": (

@@ -59,9 +59,9 @@ TWO = {
 }
 SPECIAL = {
     "erf": (scipy.special.erf, 1.1, (-4.2, 4.2)),
-    "erfc": (scipy.special.erfc, 2.5, (-3, 11)),
-    "ndtr": (scipy.special.ndtr, 3, (-14, 6)),
-    "gammaln": (scipy.special.gammaln, 10, (0.01, 12)),
+    "erfc": (scipy.special.erfc, 1.7, (-3, 11)),
+    "ndtr": (scipy.special.ndtr, 1.7, (-14, 6)),
+    "gammaln": (scipy.special.gammaln, 2, (0.01, 12)),
 }
 rng = np.random.default_rng(7)
 
@@ -172,6 +172,19 @@ def test_special_function_of_float64(name):
     with mpmath.workdps(30):
         expected = np.array([LONG(mpmath.nstr(exact[name](mpmath.mpf(v)), 25)) for v in x])
     check(apply(FUNCTIONS[name], x), expected, bound)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_gammaln_between_and_near_its_zeros(dtype):
+    mpmath = pytest.importorskip("mpmath")
+    step = 2.0 ** np.arange(-20.0, -1)
+    x = np.concatenate([rng.uniform(0.9, 2.6, 1500), 1 + step, 1 - step, 2 + step, 2 - step])
+    x = x.astype(dtype)
+    with mpmath.workdps(30):
+        expected = np.array(
+            [LONG(mpmath.nstr(mpmath.loggamma(mpmath.mpf(float(v))), 25)) for v in x]
+        )
+    check(apply(FUNCTIONS["gammaln"], x), expected, 2)
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])
