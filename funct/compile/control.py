@@ -27,6 +27,7 @@ from funct.compile.moves import is_move, lower_move
 from funct.compile.numpy_loops import is_numpy_loop, lower_numpy_loop
 from funct.compile.products import is_product, lower_product
 from funct.compile.program import every_call
+from funct.compile.recurrence import Recurrent, recurrent
 from funct.compile.scalars import ELEMENTS
 from funct.compile.simplify import simplify
 from funct.compile.views import View
@@ -56,7 +57,12 @@ class Repeat:
         body = _plain(self.body)
         if self.test is None:
             found = Body.of(body)
-            return None if found is None else _Repeated(self, found, None)
+            if found is None:
+                return None
+            fused = fuse(found.graph, exact=False)
+            alone = recurrent(fused, self.constants, self.carry)
+            use = alone is not None and alone.pays(self.steps)
+            return _Repeated(self, found, None, alone if use else None)
         test = _plain(self.test)
         asks = Body.of(test)
         found = Body.of(_with_test(body, test, self.constants, self.carry))
@@ -104,6 +110,7 @@ def _with_test(body: Graph, test: Graph, constants: int, carry: int) -> Graph:
 class Body:
     """A graph as calls. results: for each output a buffer of its own."""
 
+    graph: Graph
     inputs: tuple[Var, ...]
     calls: tuple[Call, ...]
     results: tuple[Root, ...]
@@ -137,7 +144,7 @@ class Body:
         constants = {v: np.ascontiguousarray(x.data) for v, x in simple.constants}
         for s in fused.steps:
             constants |= constants_of(s)
-        return cls(tuple(simple.inputs), tuple(calls), tuple(results), constants)
+        return cls(simple, tuple(simple.inputs), tuple(calls), tuple(results), constants)
 
     @property
     def checks(self) -> bool:
@@ -189,6 +196,7 @@ class _Repeated:
     form: Repeat
     body: Body
     test: Body | None
+    alone: Recurrent | None = None  # the loop as one kernel
 
     @property
     def is_endless(self) -> bool:
@@ -246,6 +254,14 @@ def repeat_call(
     held, first = operands[:c], operands[c : c + n]
     given = body.inputs[c + n :]
     rows = [*given, *body.results[n : len(results)]]
+    if made.alone is not None:
+        sizes = [_bytes(v) for v in (*given, *body.results[n : len(results)])]
+        moved = list(zip((*operands[c + n :], *results[n:]), sizes, strict=True))
+        inputs = dict(zip(body.inputs[:c], held, strict=True))
+        head = (_most(form), limit or 0, int(form.back), count or 0)
+        return made.alone.call(
+            inputs, first, results[:n], moved[: len(given)], moved[len(given) :], head
+        )
     slots = Buffer(2 * n + len(rows), np.dtype(np.int64))
     sizes = [_bytes(v) for v in (*body.inputs[c : c + n], *rows)]
 
@@ -261,7 +277,7 @@ def repeat_call(
     test = made.test.at([*held, *read], [go]) if made.test is not None else ()
     step = body.at([*held, *read, *xs], [*write, *ys, *([go] if asks else [])])
     words: list[Word] = [
-        form.steps if form.steps is not None else (1 << 63) - 1, limit or 0, go if asks else 0,
+        _most(form), limit or 0, go if asks else 0,
         int(form.back), count or 0, n, len(rows), Address(slots),
     ]  # fmt: skip
     for k in range(n):
@@ -271,6 +287,10 @@ def repeat_call(
         words += [place, size]
     writes = tuple([a.of for a in results])
     return Call(("repeat",), tuple(words), 1, writes, blocks=(test, step), slots=slots)
+
+
+def _most(form: Repeat) -> int:
+    return form.steps if form.steps is not None else (1 << 63) - 1
 
 
 def _bytes(of: Root) -> int:

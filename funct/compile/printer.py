@@ -9,14 +9,15 @@ a row has as many running sums as its vectors have lanes, added up in halves.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
-from funct.compile.loops import Constant, Kernel, Load, Op, Reduce
+from funct.compile.loops import Constant, Expression, Kernel, Load, Op, Reduce
 from funct.compile.passes import Pass, passes
 from funct.compile.reductions import combine, in_memory, neutral, read, write
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["print_kernel"]
+__all__ = ["lanes_of", "print_kernel"]
 
 _CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
 
@@ -35,7 +36,7 @@ class _Printer:
         self.frame, self.task = self.f.arguments
         self.access_slots, self.barrier_slots, _ = kernel.slots()
         self.passes = passes(kernel)
-        self.lanes = _lanes(module, kernel)
+        self.lanes = lanes_of(module, kernel.values)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
@@ -306,10 +307,10 @@ class _Printer:
         write(f, combine(f, v.how, held, x), self.partial[n], None)
 
 
-def _lanes(module: Module, kernel: Kernel) -> int:
+def lanes_of(module: Module, values: Sequence[Expression]) -> int:
     """Elements of a vector: as many floats as a register holds, or integers if there are none."""
-    elements = {v.element for v in kernel.values if v.kind == "full"} or {"f64"}
-    elements |= {v.element for v in kernel.values if isinstance(v, Reduce)}
+    elements = {v.element for v in values if v.kind == "full"} or {"f64"}
+    elements |= {v.element for v in values if isinstance(v, Reduce)}
     sizes = {e: typed(in_memory(e)).bytes for e in elements}
     floats = [n for e, n in sizes.items() if e in ("f32", "f64")]
     return max(2, module.target.vector_bytes // max(floats or [max(4, *sizes.values())]))

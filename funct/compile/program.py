@@ -28,6 +28,7 @@ from funct.compile.moves import print_copied, print_zeros
 from funct.compile.numpy_loops import print_numpy_loop, print_numpy_sum
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
+from funct.compile.recurrence import print_recurrence
 from funct.compile.reductions import print_combine
 from funct.compile.walker import CONTROL_WORDS, HEAD, print_choose, print_repeat, reload
 from funct.device import Code, assemble_all, host
@@ -73,6 +74,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "numpy": print_numpy_loop, "numpy sum": print_numpy_sum,
     "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
+    "recurrence": print_recurrence,
 }  # fmt: skip
 
 
