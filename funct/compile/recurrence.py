@@ -33,8 +33,8 @@ _BLOCK = 128  # columns of a task
 class Recurrence:
     """The code of such a loop. Operands are positions in `values`.
 
-    sources: where each load comes from: "held" (the same at all steps), "carry", or "row" (of an x),
-    with its number among those. wide: whether a held value or a row has an element for each
+    sources: where each load comes from: "held" (the same at all steps), "carry", or "row" (of an
+    x), with its number among those. wide: whether a held value or a row has an element for each
     column. carries, rows: what is carried on, and what is kept of each step. single: one column.
     """
 
@@ -81,13 +81,17 @@ class Recurrent:
 
 def recurrent(fused: Fused, constants: int, carry: int) -> Recurrent | None:
     """A body `(*constants, *carry, *x) -> (*carry, *y)` as one; None where it is none."""
-    graph = fused.graph
-    if len(fused.steps) != 1 or not isinstance(fused.steps[0], Group):
+    carried = fused.graph.inputs[constants : constants + carry]
+    columns = math.prod(carried[0].shape) if carry else 0
+    if not 0 < columns <= _MOST_COLUMNS or any(math.prod(v.shape) != columns for v in carried):
         return None
-    group = fused.steps[0]
-    carried = graph.inputs[constants : constants + carry]
-    columns = group.size
-    if not carry or columns > _MOST_COLUMNS or any(math.prod(v.shape) != columns for v in carried):
+    group = Group(columns)
+    for s in fused.steps:
+        if not isinstance(s, Group) or s.size != columns:
+            return None
+        for e in s.nodes:
+            group.take(e)
+    if not group.nodes:
         return None
     calls = lower(group, fused)
     kernel, words = calls[0].kernel, calls[0].words
@@ -98,7 +102,7 @@ def recurrent(fused: Fused, constants: int, carry: int) -> Recurrent | None:
     if any(a.terms or a.inner == "some" for a in kernel.accesses):
         return None
     places = [w for w in words if isinstance(w, Address)]
-    return _Finding(fused, constants, carry, kernel, places).run()
+    return _Finding(fused, constants, carry, kernel, places).run(columns)
 
 
 class _Finding:
@@ -118,9 +122,8 @@ class _Finding:
         self.held: list[Var] = []
         self.xs: list[int] = []
 
-    def run(self) -> Recurrent | None:
+    def run(self, columns: int) -> Recurrent | None:
         """The recurrence; None where something is no element of its column."""
-        columns = self.fused.steps[0].size  # type: ignore[union-attr]
         for n, v in enumerate(self.values):
             if isinstance(v, Load):
                 place = self.places[v.access]

@@ -60,6 +60,9 @@ def call_line(call: Call) -> str:
             return f"partial results, combined by {how}"
         case "repeat", *_:
             return f"a loop over the next {_count(call.blocks)} kernels"
+        case "recurrence", spec:
+            size = f"{len(spec.carries)} carried, {len(spec.rows)} kept, {len(spec.values)} values"
+            return f"recurrence, steps innermost: {size}, {call.tasks} tasks"
         case "choose", *_:
             sizes = " or ".join([str(_count([b])) for b in call.blocks])
             return f"a branch: of the next kernels {sizes}"
