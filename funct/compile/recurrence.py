@@ -212,10 +212,13 @@ class _Printer:
         """The values that are the same at all steps."""
         found: list[int] = []
         for n, v in enumerate(self.r.values):
-            if isinstance(v, Load):
-                same = self.r.sources[v.access][0] == "held"
-            else:
-                same = isinstance(v, Constant) or all(o in found for o in v.operands)  # type: ignore[union-attr]
+            match v:
+                case Load():
+                    same = self.r.sources[v.access][0] == "held"
+                case Op():
+                    same = all(o in found for o in v.operands)
+                case _:
+                    same = True
             if same:
                 found.append(n)
         return found
