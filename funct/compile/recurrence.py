@@ -175,7 +175,7 @@ class _Finding:
         root = view.root
         if root in made:
             return made[root]
-        if not isinstance(root, Var) or math.prod(root.shape) != columns:
+        if math.prod(root.shape) != columns:
             return None
         if root not in self.graph.inputs and root not in dict(self.graph.constants):
             return None
