@@ -1,7 +1,7 @@
 """New results as large as memory traffic, and updates of all parameters of a model, in GB/s.
 
 "into": NumPy into a buffer that exists, the floor of what a new result can cost. NumPy's own rows
-run in an empty context, where its own allocator serves.
+run in a context of their own, where its own allocator serves.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct import optim
+from funct.device.memory.front import numpy_handler, set_handler
 
 TITLE = "memory and updates, one thread [GB/s]"
 SIZES = (64 << 20, 4 << 20)  # bytes of a result
@@ -40,10 +41,11 @@ def _layer(d: int) -> list[tuple[int, ...]]:
 def _added(size: int) -> Row:
     a, b = (np.ones(size // 4, np.float32) for _ in range(2))
     x, y, out = xp.asarray(a), xp.asarray(b), np.empty_like(a)
-    empty = Context()
+    apart = Context()
+    apart.run(set_handler, numpy_handler())
     peers: dict[str, Callable[[], object]] = {
         "into": lambda: np.add(a, b, out=out),
-        "numpy": lambda: empty.run(np.add, a, b),
+        "numpy": lambda: apart.run(np.add, a, b),
     }
     torch: Any = optional("torch")
     if torch is not None:

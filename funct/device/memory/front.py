@@ -1,10 +1,10 @@
 """The allocator for host buffers, as NumPy sees it (NEP 49).
 
-Every array of 64 KiB or more that is made where `serve()` was called lies in a block of ours, with
-no Python on the way: machine code (`front_text.py`) hands out what waits in a bin. Only a request
-that finds its bin empty comes here, to `Front._make`, and asks the policy. A block belongs to the
-array that NumPy made for it: views, memoryviews and DLPack capsules keep that array, so a block is
-never lent twice.
+Once `serve()` was called, every array of 64 KiB or more lies in a block of ours, in every thread,
+with no Python on the way: machine code (`front_text.py`) hands out what waits in a bin. Only a
+request that finds its bin empty comes here, to `Front._make`, and asks the policy. A block belongs
+to the array that NumPy made for it: views, memoryviews and DLPack capsules keep that array, so a
+block is never lent twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from funct.device.memory.front_text import front_text
 from funct.device.memory.policy import Options, Policy
 from funct.source import user_site
 
-__all__ = ["Front", "Lent", "default_handler", "lock", "set_handler"]
+__all__ = ["Front", "Lent", "lock", "numpy_handler", "set_handler"]
 
 LEAST = 1 << 16  # bytes of the smallest request that is ours
 _ZERO_MOST = 1 << 28  # bytes; larger zeros are the system's, which gives them page by page
@@ -79,15 +79,23 @@ def set_handler(capsule: Any) -> Any:
     return call(capsule)
 
 
-def default_handler() -> Any:
-    """NumPy's own."""
-    return ctypes.cast(_numpy_api(_DEFAULT_HANDLER), ctypes.POINTER(ctypes.py_object))[0]
+def _default() -> _Handler:
+    """What NumPy uses in every context where nobody has set a handler."""
+    capsule = ctypes.cast(_numpy_api(_DEFAULT_HANDLER), ctypes.POINTER(ctypes.py_object))[0]
+    return _Handler.from_address(_python.PyCapsule_GetPointer(capsule, b"mem_handler"))
 
 
-def _numpy_functions() -> list[int]:
-    """NumPy's own context and functions."""
-    handler = _python.PyCapsule_GetPointer(default_handler(), b"mem_handler")
-    return list(_Handler.from_address(handler).functions)
+_NUMPYS = bytes(_default())  # as it is before anybody is served
+
+
+def numpy_handler() -> Any:
+    """A handler with NumPy's own functions, whatever the default one has become."""
+    return _capsule(_for_ever(_Handler.from_buffer_copy(_NUMPYS)))
+
+
+def _capsule(handler: _Handler) -> Any:
+    address = ctypes.addressof(handler)
+    return _for_ever(_python.PyCapsule_New(address, b"mem_handler", None))
 
 
 def _for_ever(thing: Any) -> Any:
@@ -130,16 +138,16 @@ class Front:
         self.record.least = LEAST
         self.record.zero_most = _ZERO_MOST
         self.record.miss = ctypes.cast(self._miss, ctypes.c_void_p).value
-        for name, address in zip(NUMPY, _numpy_functions(), strict=True):
+        theirs = _Handler.from_buffer_copy(_NUMPYS)
+        for name, address in zip(NUMPY, theirs.functions, strict=True):
             setattr(self.record, name, address)
         self.record.room = ctypes.addressof(self._room)
         self.record.length = _EVENTS
         at = self._at = ctypes.addressof(self.record)
         code = _code()
         functions = [code.address(name) for name in ("malloc_", "calloc_", "realloc_", "free_")]
-        handler = _for_ever(_Handler(b"funct", 1, (ctypes.c_void_p * 5)(at, *functions)))
-        address = ctypes.addressof(handler)
-        self.capsule = _for_ever(_python.PyCapsule_New(address, b"mem_handler", None))
+        self._handler = _for_ever(_Handler(b"funct", 1, (ctypes.c_void_p * 5)(at, *functions)))
+        self.capsule = _capsule(self._handler)
         whole_numbers = (ctypes.c_void_p, ctypes.c_int64)
         self._rounded = _function("rounded", ctypes.c_int64, *whole_numbers)
         self._pop = _function("pop", ctypes.c_void_p, *whole_numbers)
@@ -152,6 +160,18 @@ class Front:
         )
         self.configure(options)
         _for_ever(self)  # arrays outlive what names their allocator
+
+    def serve_everybody(self) -> bool:
+        """Whether NumPy's default handler has our functions from now on, so that every thread is
+        served; a handler that somebody has set in a context of their own stays.
+        """
+        default = _default()
+        if default.name != b"default_allocator" or bytes(default) != _NUMPYS:
+            return False
+        for k in (0, 4, 3, 2, 1):  # what gives back stands before what hands out
+            default.functions[k] = self._handler.functions[k]
+        default.name = self._handler.name
+        return True
 
     def configure(self, options: Options) -> None:
         """Divide memory in another way from now on."""

@@ -1,7 +1,7 @@
 """The host's allocator: one reserved range of addresses, a front for everybody, private ones.
 
-`serve()` makes NumPy take its large buffers here, in the context that calls it (a thread, a task);
-funct calls it where large arrays come in, so that importing funct changes nothing for others.
+`serve()` makes NumPy take its large buffers here, in all threads; funct calls it where large arrays
+come in, so that importing funct changes nothing for others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, Self
 
 import attrs
@@ -26,7 +25,7 @@ from funct.device.memory.allocator import (
     register,
 )
 from funct.device.memory.arena import HostArena, back, physical, reserve
-from funct.device.memory.front import Front, Lent, default_handler, lock, set_handler
+from funct.device.memory.front import Front, Lent, lock, set_handler
 from funct.device.memory.front_record import UNIT
 from funct.device.memory.policy import Options, Pool
 
@@ -38,23 +37,21 @@ _ENTRY = 16  # bytes of the table for each unit
 _QUANTITIES = ("allocation", "allocated_bytes", "requested_bytes")
 
 _seen = 0  # bytes of large arrays before they were enough
-_serving: ContextVar[bool] = ContextVar("funct.device.serving", default=False)
+_serving = False
 
 
 def serve(size: int = _ENOUGH) -> None:
-    """Large arrays that this context makes from now on lie in blocks of ours, if it is worth it:
+    """Large arrays that this process makes from now on lie in blocks of ours, if it is worth it:
     size is that of one that it makes now."""
-    global _seen
-    if not _serving.get():
+    global _seen, _serving
+    if not _serving:
         _seen += size
         if _seen < _ENOUGH:
             return
-        _serving.set(True)
+        _serving = True
         front = HOST.front()
         if front is not None:
-            before = set_handler(front.capsule)
-            if before is not default_handler():
-                set_handler(before)  # somebody else's, who was here first
+            front.serve_everybody()
 
 
 @functools.cache
@@ -242,7 +239,7 @@ class PrivatePool(_Fronts):
 
     def __init__(self) -> None:
         self._front = HOST.private()
-        self._outer: list[tuple[Any, Any]] = []
+        self._outer: list[Any] = []
 
     def _all(self) -> list[Front]:
         return [self._front] if self._front else []
@@ -253,14 +250,12 @@ class PrivatePool(_Fronts):
 
     def __enter__(self) -> Self:
         if self._front is not None:
-            self._outer.append((_serving.set(True), set_handler(self._front.capsule)))
+            self._outer.append(set_handler(self._front.capsule))
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._outer:
-            token, handler = self._outer.pop()
-            set_handler(handler)
-            _serving.reset(token)
+            set_handler(self._outer.pop())
 
 
 _POOLS = ("small_pool", "large_pool")
