@@ -19,6 +19,8 @@ __all__ = [
 
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 _SMALL = 256  # elements from which on machine code may pay
+_FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
+_DOUBLE = np.dtype(np.float64)
 
 
 def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -168,9 +170,10 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
         return None
     if n.__class__ is not int or n < 0 or data.dtype.num >= _NATIVE:
         return None
-    if data.dtype == np.float64 and data.ndim == 1 and 0 < data.size < _SMALL:
+    if data.dtype is _DOUBLE and data.ndim == 1 and 0 < data.size < _FEW:
         out = np.bincount(ids, data, n)
-        return out if out.size == n else None
+        if out.size == n:
+            return out
     return indexing.segment_sum(data, ids, n)
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from funct.kernels.cpu.loops import available, kernel, pays, ready
+from funct.kernels import cpu
+from funct.kernels.cpu.loops import Kernel, available, kernel, pays, ready
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree, misaligned
@@ -191,6 +196,19 @@ def test_arguments_are_told_apart() -> None:
     with pytest.raises((TypeError, ValueError)):
         _told(x, 1, 1.0)
     assert len(_told._known) == 2
+
+
+def test_every_kernel_is_run_with_its_indices_checked() -> None:
+    """Each one that is written in Python has a call of `agree` or `checked` in these tests."""
+    paths = Path(__file__).parent.rglob("test_*.py")
+    texts = "".join([path.read_text(encoding="utf-8") for path in paths])
+    found = set()
+    for place in pkgutil.iter_modules(cpu.__path__, f"{cpu.__name__}."):
+        for name, v in vars(importlib.import_module(place.name)).items():
+            if isinstance(v, Kernel):
+                found.add(v.fn.__name__)
+                assert re.search(rf"cpu\.{name}\b", texts), (place.name, name)
+    assert len(found) > 20
 
 
 def test_threads_may_call_at_once() -> None:

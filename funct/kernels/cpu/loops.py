@@ -37,6 +37,7 @@ _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
 _ENOUGH = 1 << 17  # so do that many, weighed by what plain code costs, over many calls
 
 KNOWN = frozenset([d.char for d in (*ELEMENTS, np.dtype(bool))] + ["l", "q", "L", "Q"])
+_OWN = {c: np.dtype(np.dtype(c).str) for c in KNOWN}
 _loaded = False
 _cost = 0
 
@@ -90,12 +91,13 @@ class Kernel:
     """
 
     # The builtin stands where Python looks for it, so a call runs no Python.
-    __slots__ = ("__call__", "_entries", "_known", "fn", "parallel")
+    __slots__ = ("__call__", "_entries", "_known", "_names", "fn", "parallel")
 
     __call__: Callable[..., int]
 
     def __init__(self, fn: Callable[..., Any], parallel: bool = False) -> None:
         self.fn, self.parallel = fn, parallel
+        self._names = tuple(inspect.signature(fn).parameters)
         self._known: dict[Any, tuple[list[Any], frozenset[str]]] = {}
         self._entries: Entries | None = None
         self.__call__ = self._miss
@@ -108,13 +110,15 @@ class Kernel:
             self._known[key] = self._compile(args)
         canonical, written = self._known[key]
         given = []
-        for name, a, c in zip(inspect.signature(self.fn).parameters, args, canonical, strict=True):
-            if a.__class__ is ndarray:
-                if name in written and not _dense(a):
-                    raise ValueError(f"kernel {self.fn.__name__}: {name} must be contiguous")
-                given.append(a if _dense(a) else np.ascontiguousarray(a).copy())
-            else:
+        for name, a, c in zip(self._names, args, canonical, strict=True):
+            if a.__class__ is not ndarray:
                 given.append(a if c is int or c is float else c)
+            elif _dense(a):
+                given.append(a)
+            elif name in written:
+                raise ValueError(f"kernel {self.fn.__name__}: {name} must be contiguous")
+            else:
+                given.append(a.copy())
         return self.__call__(*given)
 
     def text(self, *args: Any) -> str:
@@ -147,9 +151,10 @@ class Kernel:
 
 def _native(a: Any) -> Any:
     """Arrays by NumPy's own dtype of their kind and size: `long` and `long long` are one."""
-    if a.__class__ is not ndarray or a.dtype == bool or a.dtype is element(a.dtype).dtype:
+    if a.__class__ is not ndarray:
         return a
-    return a.view(element(a.dtype).dtype)
+    own = _OWN[a.dtype.char]
+    return a if a.dtype is own else a.view(own)
 
 
 def _kind(a: Any) -> Any:
