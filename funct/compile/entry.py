@@ -24,11 +24,31 @@ import attrs
 import numpy as np
 
 from funct.array import Array
+from funct.compile.entry_text import (
+    ARRAY,
+    BYTE,
+    BYTES,
+    CALLS,
+    GIVEN,
+    HEAD,
+    INPUTS,
+    NDARRAY,
+    NONE,
+    PROGRAM,
+    RESULTS,
+    ROOM,
+    SINGLE,
+    SPARE,
+    SPECS_OUT,
+    WALK,
+    WHENCE,
+    entry_text,
+)
 from funct.compile.walker import walker
 from funct.device import Code, assemble
 from funct.device.machine_code import offer
 from funct.graph import Var
-from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, builtin, readable
+from funct.kernels.cpu.calls import builtin, readable
 from funct.ops.families import wrap
 
 __all__ = [
@@ -36,17 +56,6 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST = 4096  # arrays of a call: their addresses lie on the stack
-_SMALL = 1 << 13  # bytes of a workspace that lies on the stack as well
-_RANK, _SHAPE, _BASE, _DTYPE = DATA + 8, DATA + 16, DATA + 32, DATA + 40  # as in `calls.py`
-_OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
-_SPARE = 2  # kept buffers for each result
-
-# Words of a table. Behind them stand the specs of the inputs, of the results, and whence the
-# arguments of the program come.
-_INPUTS, _RESULTS, _GIVEN, _CALLS, _ARRAY, _NDARRAY, _NONE = range(7)
-_PROGRAM, _WALK, _BYTES, _BYTE, _ROOM, _SINGLE, _SPECS_OUT, _WHENCE = range(7, 15)
-_HEAD = 15
-_OUT = 5 + _SPARE  # words of a result's spec: dtype, rank, shape, input, spare buffers, how many
 
 
 @attrs.frozen(eq=False)
@@ -112,19 +121,19 @@ def serving(whole: Whole, single: bool, reuse: Reuse = Reuse()) -> Callable[...,
     for k, v in enumerate(whole.results):
         shape = np.asarray(v.shape, np.int64)
         held.append(shape)
-        spare = [np.empty(v.shape, v.dtype) for _ in range(_SPARE)] if reuse.spare else []
+        spare = [np.empty(v.shape, v.dtype) for _ in range(SPARE)] if reuse.spare else []
         held.append(spare)
-        places = [id(x) for x in spare] + [0] * (_SPARE - len(spare))
+        places = [id(x) for x in spare] + [0] * (SPARE - len(spare))
         words += [id(v.dtype), len(v.shape), shape.ctypes.data, taken.get(k, -1), *places]
         words.append(len(spare))
     room = np.empty(whole.workspace, np.uint8) if reuse.spare else None
     held.append(room)
     full = np.concatenate((table, np.asarray([*words, *whole.arguments], np.int64)))
-    full[_RESULTS], full[_GIVEN] = len(whole.results), len(whole.arguments)
-    full[_PROGRAM], full[_WALK] = id(whole.table), walker()
-    full[_BYTES], full[_BYTE] = whole.workspace, id(np.dtype(np.uint8))
-    full[_ROOM], full[_SINGLE] = id(room) if room is not None else 0, int(single)
-    full[_SPECS_OUT], full[_WHENCE] = len(table), len(table) + len(words)
+    full[RESULTS], full[GIVEN] = len(whole.results), len(whole.arguments)
+    full[PROGRAM], full[WALK] = id(whole.table), walker()
+    full[BYTES], full[BYTE] = whole.workspace, id(np.dtype(np.uint8))
+    full[ROOM], full[SINGLE] = id(room) if room is not None else 0, int(single)
+    full[SPECS_OUT], full[WHENCE] = len(table), len(table) + len(words)
     return builtin("serve", _code().address("serve"), full, held)
 
 
@@ -139,7 +148,7 @@ def _taken(whole: Whole, donated: frozenset[int]) -> dict[int, int]:
 
 def calls_of(entry: Any) -> int:
     """How often what `serving` gave has answered."""
-    return int(entry.__self__[_CALLS])
+    return int(entry.__self__[CALLS])
 
 
 def _fits(arrays: Sequence[Var]) -> bool:
@@ -148,9 +157,9 @@ def _fits(arrays: Sequence[Var]) -> bool:
 
 
 def _table(inputs: Sequence[Var]) -> np.ndarray[Any, Any]:
-    words: list[int] = [0] * _HEAD
-    words[_INPUTS], words[_ARRAY], words[_NDARRAY] = len(inputs), id(Array), id(np.ndarray)
-    words[_NONE] = id(None)
+    words: list[int] = [0] * HEAD
+    words[INPUTS], words[ARRAY], words[NDARRAY] = len(inputs), id(Array), id(np.ndarray)
+    words[NONE] = id(None)
     for v in inputs:
         words += [id(v.dtype), len(v.shape), *v.shape]
     return np.asarray(words, np.int64)
@@ -197,378 +206,4 @@ offer("PyArray_NewFromDescr", _of_numpy)
 def _code() -> Code:
     slot = _slot()
     assert slot is not None, "asked for where objects are as assumed"
-    return assemble(_text(slot), opt=0).keep()  # every process waits for it
-
-
-def _word(name: str, table: str, slot: int, kind: str = "i64") -> str:
-    return (
-        f"  %{name}.at = getelementptr i64, ptr {table}, i64 {slot}\n"
-        f"  %{name} = load {kind}, ptr %{name}.at"
-    )
-
-
-def _field(name: str, of: str, offset: int, kind: str = "i64") -> str:
-    return (
-        f"  %{name}.at = getelementptr i8, ptr {of}, i64 {offset}\n"
-        f"  %{name} = load {kind}, ptr %{name}.at"
-    )
-
-
-def _text(slot: int) -> str:
-    type_at = DATA - 8
-    return f"""
-declare ptr @PyList_New(i64)
-declare i32 @PyList_SetItem(ptr, i64, ptr)
-declare ptr @PyTuple_New(i64)
-declare i32 @PyTuple_SetItem(ptr, i64, ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare void @Py_DecRef(ptr)
-declare void @Py_IncRef(ptr)
-declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
-
-; Whether the arguments are what the table says; their buffers.
-define internal i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers) {{
-entry:
-{_word("inputs", "%table", _INPUTS)}
-{_word("array.type", "%table", _ARRAY, "ptr")}
-{_word("ndarray.type", "%table", _NDARRAY, "ptr")}
-  %first = getelementptr i64, ptr %table, i64 {_HEAD}
-  %right = icmp eq i64 %count, %inputs
-  br i1 %right, label %next, label %no
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %good ]
-  %spec = phi ptr [ %first, %entry ], [ %spec.next, %good ]
-  %done = icmp eq i64 %k, %inputs
-  br i1 %done, label %yes, label %look
-look:
-  %arg.at = getelementptr ptr, ptr %args, i64 %k
-  %arg = load ptr, ptr %arg.at
-{_field("type", "%arg", type_at, "ptr")}
-  %is.array = icmp eq ptr %type, %array.type
-  br i1 %is.array, label %array, label %no
-array:
-{_field("buffer", "%arg", slot, "ptr")}
-  %gone = icmp eq ptr %buffer, null
-  br i1 %gone, label %no, label %held
-held:
-{_field("buffer.type", "%buffer", type_at, "ptr")}
-  %is.ndarray = icmp eq ptr %buffer.type, %ndarray.type
-  br i1 %is.ndarray, label %ndarray, label %no
-ndarray:
-{_word("wanted", "%spec", 0)}
-{_field("dtype", "%buffer", _DTYPE)}
-  %same.dtype = icmp eq i64 %dtype, %wanted
-{_word("axes", "%spec", 1)}
-{_field("rank", "%buffer", _RANK, "i32")}
-  %rank.wide = sext i32 %rank to i64
-  %same.rank = icmp eq i64 %rank.wide, %axes
-{_field("flags", "%buffer", FLAGS, "i32")}
-  %masked = and i32 %flags, {DENSE}
-  %dense = icmp eq i32 %masked, {DENSE}
-  %both = and i1 %same.dtype, %same.rank
-  %all = and i1 %both, %dense
-{_field("shape", "%buffer", _SHAPE, "ptr")}
-  %lengths = getelementptr i64, ptr %spec, i64 2
-  br i1 %all, label %axis, label %no
-axis:
-  %d = phi i64 [ 0, %ndarray ], [ %d.next, %length ]
-  %last = icmp eq i64 %d, %axes
-  br i1 %last, label %good, label %length
-length:
-  %ours.at = getelementptr i64, ptr %lengths, i64 %d
-  %ours = load i64, ptr %ours.at
-  %theirs.at = getelementptr i64, ptr %shape, i64 %d
-  %theirs = load i64, ptr %theirs.at
-  %same = icmp eq i64 %ours, %theirs
-  %d.next = add i64 %d, 1
-  br i1 %same, label %axis, label %no
-good:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  store ptr %buffer, ptr %place
-  %k.next = add i64 %k, 1
-  %spec.next = getelementptr i64, ptr %lengths, i64 %axes
-  br label %next
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}}
-
-define ptr @unwrap(ptr %holder, ptr %args, i64 %count) {{
-entry:
-{_field("table", "%holder", DATA, "ptr")}
-  %buffers = alloca ptr, i64 %count
-  %fits = call i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers)
-  br i1 %fits, label %make, label %none
-make:
-  %tuple = call ptr @PyTuple_New(i64 %count)
-  %failed = icmp eq ptr %tuple, null
-  br i1 %failed, label %give, label %next
-next:
-  %k = phi i64 [ 0, %make ], [ %k.next, %put ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %give, label %put
-put:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @Py_IncRef(ptr %buffer)
-  %ignored = call i32 @PyTuple_SetItem(ptr %tuple, i64 %k, ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-give:
-  ret ptr %tuple
-none:
-{_word("nothing", "%table", _NONE, "ptr")}
-  call void @Py_IncRef(ptr %nothing)
-  ret ptr %nothing
-}}
-
-; A buffer for a result: an input that nobody else holds, a spare one, or a new one.
-define internal ptr @buffer(ptr %table, ptr %spec, ptr %buffers) {{
-entry:
-{_word("dtype", "%spec", 0, "ptr")}
-{_word("input", "%spec", 3)}
-{_word("spares", "%spec", 4 + _SPARE)}
-  %donated = icmp sge i64 %input, 0
-  br i1 %donated, label %look, label %next
-look:
-  %input.at2 = getelementptr ptr, ptr %buffers, i64 %input
-  %given = load ptr, ptr %input.at2
-{_field("given.count", "%given", 0)}
-{_field("given.base", "%given", _BASE, "ptr")}
-{_field("given.flags", "%given", FLAGS, "i32")}
-  %alone = icmp eq i64 %given.count, 1
-  %whole = icmp eq ptr %given.base, null
-  %masked = and i32 %given.flags, {_OWN}
-  %owned = icmp eq i32 %masked, {_OWN}
-  %ours = and i1 %alone, %whole
-  %free = and i1 %ours, %owned
-  br i1 %free, label %take.given, label %next
-take.given:
-  call void @Py_IncRef(ptr %given)
-  ret ptr %given
-next:
-  %k = phi i64 [ 0, %entry ], [ 0, %look ], [ %k.next, %spare ]
-  %more = icmp slt i64 %k, %spares
-  br i1 %more, label %spare, label %new
-spare:
-  %offset = add i64 %k, 4
-  %spare.at = getelementptr ptr, ptr %spec, i64 %offset
-  %kept = load ptr, ptr %spare.at
-{_field("kept.count", "%kept", 0)}
-  %unused = icmp eq i64 %kept.count, 1
-  %k.next = add i64 %k, 1
-  br i1 %unused, label %take.kept, label %next
-take.kept:
-  call void @Py_IncRef(ptr %kept)
-  ret ptr %kept
-new:
-{_word("rank", "%spec", 1)}
-{_word("shape", "%spec", 2, "ptr")}
-{_word("ndarray", "%table", _NDARRAY, "ptr")}
-  %axes = trunc i64 %rank to i32
-  call void @Py_IncRef(ptr %dtype)
-  %made = call ptr @PyArray_NewFromDescr(
-    ptr %ndarray, ptr %dtype, i32 %axes, ptr %shape, ptr null, ptr null, i32 0, ptr null)
-  ret ptr %made
-}}
-
-; The buffers are here as long as the program runs, whatever other threads do to their Arrays.
-define internal void @hold(ptr %buffers, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %take ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %all, label %take
-take:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @Py_IncRef(ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-all:
-  ret void
-}}
-
-define internal void @release(ptr %buffers, i64 %count) {{
-entry:
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %drop ]
-  %done = icmp eq i64 %k, %count
-  br i1 %done, label %all, label %drop
-drop:
-  %place = getelementptr ptr, ptr %buffers, i64 %k
-  %buffer = load ptr, ptr %place
-  call void @Py_DecRef(ptr %buffer)
-  %k.next = add i64 %k, 1
-  br label %next
-all:
-  ret void
-}}
-
-define ptr @serve(ptr %holder, ptr %args, i64 %count) {{
-entry:
-{_field("table", "%holder", DATA, "ptr")}
-{_word("results", "%table", _RESULTS)}
-  %some = add i64 %count, %results
-  %buffers = alloca ptr, i64 %some
-  %fits = call i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers)
-  br i1 %fits, label %make, label %none
-make:
-{_word("specs.from", "%table", _SPECS_OUT)}
-  %specs = getelementptr i64, ptr %table, i64 %specs.from
-{_word("array.type", "%table", _ARRAY, "ptr")}
-  %wrapped = alloca ptr, i64 %results
-  br label %next
-next:
-  %r = phi i64 [ 0, %make ], [ %r.next, %wrap ]
-  %done = icmp eq i64 %r, %results
-  br i1 %done, label %space, label %result
-result:
-  %from = mul i64 %r, {_OUT}
-  %spec = getelementptr i64, ptr %specs, i64 %from
-  %buffer = call ptr @buffer(ptr %table, ptr %spec, ptr %buffers)
-  %no.buffer = icmp eq ptr %buffer, null
-  br i1 %no.buffer, label %undo, label %made
-made:
-  %array = call ptr @PyType_GenericAlloc(ptr %array.type, i64 0)
-  %no.array = icmp eq ptr %array, null
-  br i1 %no.array, label %undo.buffer, label %wrap
-wrap:
-  %slot = getelementptr i8, ptr %array, i64 {slot}
-  store ptr %buffer, ptr %slot
-  %wrapped.at = getelementptr ptr, ptr %wrapped, i64 %r
-  store ptr %array, ptr %wrapped.at
-  %buffer.number = add i64 %count, %r
-  %buffer.at = getelementptr ptr, ptr %buffers, i64 %buffer.number
-  store ptr %buffer, ptr %buffer.at
-  %r.next = add i64 %r, 1
-  br label %next
-
-space:
-{_word("room", "%table", _ROOM, "ptr")}
-{_word("bytes", "%table", _BYTES)}
-  %kept = icmp ne ptr %room, null
-  br i1 %kept, label %reserve, label %measure
-reserve:
-  store ptr null, ptr %room.at
-  br label %arguments
-measure:
-  %small = icmp ule i64 %bytes, {_SMALL}
-  br i1 %small, label %stack, label %heap
-stack:
-  %elements = alloca i8, i64 %bytes, align 64
-  %object = alloca i8, i64 {FLAGS + 8}, align 16
-  %object.data = getelementptr i8, ptr %object, i64 {DATA}
-  store ptr %elements, ptr %object.data
-  %object.flags = getelementptr i8, ptr %object, i64 {FLAGS}
-  store i32 {DENSE}, ptr %object.flags
-  br label %arguments
-heap:
-{_word("byte", "%table", _BYTE, "ptr")}
-{_word("ndarray", "%table", _NDARRAY, "ptr")}
-  call void @Py_IncRef(ptr %byte)
-  %heap.room = call ptr @PyArray_NewFromDescr(
-    ptr %ndarray, ptr %byte, i32 1, ptr %bytes.at, ptr null, ptr null, i32 0, ptr null)
-  %no.room = icmp eq ptr %heap.room, null
-  br i1 %no.room, label %undo, label %arguments
-
-arguments:
-  %work = phi ptr [ %room, %reserve ], [ %object, %stack ], [ %heap.room, %heap ]
-  %own = phi ptr [ null, %reserve ], [ null, %stack ], [ %heap.room, %heap ]
-{_word("given", "%table", _GIVEN)}
-{_word("whence.from", "%table", _WHENCE)}
-  %whence = getelementptr i64, ptr %table, i64 %whence.from
-  %with.work = add i64 %given, 1
-  %given.arrays = alloca ptr, i64 %with.work
-  br label %argument
-argument:
-  %a = phi i64 [ 0, %arguments ], [ %a.next, %pass ]
-  %a.done = icmp eq i64 %a, %given
-  br i1 %a.done, label %run, label %pass
-pass:
-  %number.at = getelementptr i64, ptr %whence, i64 %a
-  %number = load i64, ptr %number.at
-  %source.at = getelementptr ptr, ptr %buffers, i64 %number
-  %source = load ptr, ptr %source.at
-  %given.at2 = getelementptr ptr, ptr %given.arrays, i64 %a
-  store ptr %source, ptr %given.at2
-  %a.next = add i64 %a, 1
-  br label %argument
-run:
-  call void @hold(ptr %buffers, i64 %count)
-  %work.at = getelementptr ptr, ptr %given.arrays, i64 %given
-  store ptr %work, ptr %work.at
-{_word("program", "%table", _PROGRAM, "ptr")}
-{_word("walk", "%table", _WALK, "ptr")}
-  %told = call ptr %walk(ptr %program, ptr %given.arrays, i64 %with.work)
-  call void @Py_DecRef(ptr %told)
-  call void @release(ptr %buffers, i64 %count)
-  br i1 %kept, label %put.back, label %maybe.free
-put.back:
-  store ptr %room, ptr %room.at
-  br label %answer
-maybe.free:
-  %freed = icmp ne ptr %own, null
-  br i1 %freed, label %free, label %answer
-free:
-  call void @Py_DecRef(ptr %own)
-  br label %answer
-
-answer:
-  %stopped = icmp eq ptr %told, null
-  br i1 %stopped, label %undo, label %count.it
-count.it:
-{_word("calls", "%table", _CALLS)}
-  %calls.next = add i64 %calls, 1
-  store i64 %calls.next, ptr %calls.at
-{_word("single", "%table", _SINGLE)}
-  %is.single = icmp ne i64 %single, 0
-  br i1 %is.single, label %one, label %many
-one:
-  %only = load ptr, ptr %wrapped
-  ret ptr %only
-many:
-  %list = call ptr @PyList_New(i64 %results)
-  %no.list = icmp eq ptr %list, null
-  br i1 %no.list, label %undo, label %element
-element:
-  %e = phi i64 [ 0, %many ], [ %e.next, %put ]
-  %e.done = icmp eq i64 %e, %results
-  br i1 %e.done, label %listed, label %put
-put:
-  %element.at = getelementptr ptr, ptr %wrapped, i64 %e
-  %element.array = load ptr, ptr %element.at
-  %ignored = call i32 @PyList_SetItem(ptr %list, i64 %e, ptr %element.array)
-  %e.next = add i64 %e, 1
-  br label %element
-listed:
-  ret ptr %list
-
-undo.buffer:
-  call void @Py_DecRef(ptr %buffer)
-  br label %undo
-undo:
-  %made.so.far = phi i64 [ %r, %result ], [ %r, %undo.buffer ], [ %results, %heap ],
-                         [ %results, %many ], [ %results, %answer ]
-  br label %drop
-drop:
-  %m = phi i64 [ 0, %undo ], [ %m.next, %dropping ]
-  %dropped = icmp eq i64 %m, %made.so.far
-  br i1 %dropped, label %fail, label %dropping
-dropping:
-  %drop.at = getelementptr ptr, ptr %wrapped, i64 %m
-  %drop.array = load ptr, ptr %drop.at
-  call void @Py_DecRef(ptr %drop.array)
-  %m.next = add i64 %m, 1
-  br label %drop
-fail:
-  ret ptr null
-none:
-{_word("nothing", "%table", _NONE, "ptr")}
-  call void @Py_IncRef(ptr %nothing)
-  ret ptr %nothing
-}}
-"""
+    return assemble(entry_text(slot), opt=0).keep()  # every process waits for it

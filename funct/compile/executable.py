@@ -18,8 +18,9 @@ from typing import Any
 from funct.compile.native import native
 from funct.compile.plan import Plan, plan
 from funct.compile.sizes import at_sizes
-from funct.compile.stored import stored
+from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
+from funct.compile.tuned import tuned
 from funct.compile.worth import worth
 from funct.graph import (
     Call,
@@ -31,6 +32,7 @@ from funct.graph import (
     optimize,
     share_common,
 )
+from funct.settings import config
 from funct.source import SITES
 
 __all__ = ["MISS", "build", "source"]
@@ -41,14 +43,32 @@ _SIZES = 64  # functions that a graph with symbolic sizes keeps
 def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
     """`run(*buffers) -> tuple of buffers | MISS` for a graph without outer tracers.
 
-    mode: "default" makes machine code where the work is worth it, the others always.
+    mode: "default" makes machine code where the work is worth it, "max-autotune" where it is faster
+    on the arrays of the first call, the others always.
     """
     if graph.symbols:
         return _for_each_size(_whole(graph, guards), mode)
-    given = inline_calls(graph)
-    if mode != "default" or worth(given):
-        return stored(given, lambda: native(_whole(graph, guards)), guards=guards)
-    return _printed(plan(_whole(graph, guards), guards=guards))
+    return _fixed(inline_calls(graph), lambda: _whole(graph, guards), guards, mode)
+
+
+def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) -> Callable[..., Any]:
+    """The function for a graph whose sizes are numbers. whole: gives it after all passes."""
+
+    def numpy_calls() -> Callable[..., Any]:
+        return _printed(plan(whole(), guards=guards))
+
+    def machine_code() -> Callable[..., Any]:
+        return stored(given, lambda: native(whole()), guards=guards)
+
+    if mode == "max-autotune" and not config.deterministic and not _acts(given):
+        ways = {"machine code": machine_code, "NumPy": numpy_calls}
+        return tuned(kept_as(given, guards), ways)
+    return machine_code() if mode != "default" or worth(given) else numpy_calls()
+
+
+def _acts(graph: Graph) -> bool:
+    """Whether a run does something besides its results, so that it must not run for measuring."""
+    return any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes)
 
 
 def _whole(graph: Graph, guards: bool) -> Graph:
@@ -76,7 +96,7 @@ def _for_each_size(graph: Graph, mode: str) -> Callable[..., Any]:
                 return MISS
             fixed = at_sizes(graph, values)
             large = mode != "default" or worth(fixed)
-            found = stored(fixed, lambda: native(fixed)) if large else any_size
+            found = _fixed(fixed, lambda: fixed, True, mode) if large else any_size
             if len(made) >= _SIZES:
                 made.pop(next(iter(made)), None)
             made[shapes] = found

@@ -24,7 +24,7 @@ from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
 from funct.source import SITES
 
-__all__ = ["stored"]
+__all__ = ["kept_as", "stored"]
 
 _SMALL = 1 << 20  # bytes of an array made on the way that is kept with the code
 _OWN = frozenset({"run", "__builtins__", "constants", "inf", "nan", SITES})
@@ -36,10 +36,9 @@ def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> 
     graph: as it was captured, so that nothing is done to it before its code is found. guards:
     whether the function asks them.
     """
-    found = digest(graph) if disk_cache.folder() is not None else None
-    if found is None:
+    key = kept_as(graph, guards)
+    if key is None:
         return make().run
-    key = "graph-" + hashlib.sha256(f"{found} {guards} {_here()}".encode()).hexdigest()
     body = disk_cache.read(key)
     if body is not None:
         try:
@@ -57,6 +56,14 @@ def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> 
         size = len(body)
         tell("cache", lambda: f"{key}: made, {size} bytes")
     return made.run
+
+
+def kept_as(graph: Graph, guards: bool) -> str | None:
+    """The name under which the code of a graph is kept; None where none is."""
+    found = digest(graph) if disk_cache.folder() is not None else None
+    if found is None:
+        return None
+    return "graph-" + hashlib.sha256(f"{found} {guards} {_here()}".encode()).hexdigest()
 
 
 def _state() -> str:

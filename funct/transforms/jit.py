@@ -364,8 +364,10 @@ def jit(
     arguments whose memory the results may use; their arrays cannot be used again. dynamic: "auto"
     makes an axis symbolic once its length has changed, True from the start, False compiles for
     every length. fullgraph: more than 8 paths for one signature are an error; otherwise the
-    function is called in compiled segments then, or as it is. mode: "reduce-overhead" keeps scratch
-    memory between calls, "max-autotune" measures variants of the code, "check" compares every
+    function is called in compiled segments then, or as it is. mode: "reduce-overhead" makes
+    machine code of everything, and keeps scratch memory and spare results between calls;
+    "max-autotune" measures machine code and NumPy calls on the arrays of the first call and keeps
+    the faster, on disk as well (with `config.deterministic`: machine code); "check" compares every
     result with eager execution, node by node, and looks for side effects. backend: a function
     from `Graph` to a function of arrays, or to a graph that is compiled as usual, as passes give
     it; or the name of a registered one.
