@@ -16,6 +16,7 @@ from benchmarks.peers import optional
 from funct.kernels import quantized
 from funct.kernels.convolution import convolution, convolution_input, convolution_weight
 from funct.kernels.products import matmul
+from funct.kernels.weight_only import weight_only_linear
 from funct.kernels.windows import Sliding
 
 TITLE = "dense kernels, one thread [G/s]"
@@ -145,7 +146,7 @@ def _quantized() -> Iterator[Row]:
     scale4 = np.ones((4096, 32), np.float32)
     yield Row(
         "int4 weights, 1x4096x4096", 2 * large.size,
-        lambda: quantized.weight_only_linear(row, packed, scale4),
+        lambda: weight_only_linear(row, packed, scale4),
         {"float32": lambda: row @ large.T}, "f32",
     )  # fmt: skip
     million = _normal((1000, 1000), 0)

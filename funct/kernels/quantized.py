@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Codes", "convolution", "convolution_accumulate", "dequantize", "linear", "linear_accumulate",
     "output_multiplier", "plain_convolution", "plain_linear", "plain_quantize",
-    "plain_weight_only_linear", "quantize", "requantize", "weight_only_linear",
+    "quantize", "requantize",
 ]  # fmt: skip
 
 _FLOAT32_EXACT = 2**24
@@ -211,48 +211,6 @@ def plain_convolution(
     """`convolution` in NumPy."""
     acc = convolution_accumulate(x, x_zero_point, w, bias, *slide)
     return requantize(acc, *codes, 1)
-
-
-def weight_only_linear(
-    x: NDArray[np.float32], codes: NDArray[np.uint8], scale: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """x @ w.T of float32 numbers and 4-bit weights with a scale for each group of inputs.
-
-    Maths:   y[..., o] = Σ_g scale[o, g] Σ_(i in g) x[..., i] code[o, i]
-    Args:    x: (..., I). codes: (O, I / 2), signed 4-bit, two to a byte, the first one low (ONNX's
-             packing). scale: (O, I / group).
-    Returns: (..., O), float32.
-    Raises:  ValueError: for shapes that do not fit.
-    """
-    inputs = 2 * codes.shape[-1]
-    if not (
-        x.dtype == scale.dtype == np.float32
-        and codes.dtype == np.uint8
-        and codes.ndim == scale.ndim == 2
-        and x.ndim
-        and x.shape[-1] == inputs
-        and len(scale) == len(codes)
-        and scale.shape[1]
-        and codes.shape[1] % scale.shape[1] == 0
-    ):
-        raise ValueError(
-            f"weight_only_linear: x {x.shape} {x.dtype}, codes {codes.shape} {codes.dtype} and "
-            f"scale {scale.shape} {scale.dtype} do not fit"
-        )
-    work = 2 * x.size * len(codes)
-    y: NDArray[np.float32] = table.call("weight_only_linear", x.dtype, work, x, codes, scale)
-    return y
-
-
-def plain_weight_only_linear(
-    x: NDArray[np.float32], codes: NDArray[np.uint8], scale: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """`weight_only_linear` with the weights in float32."""
-    halves = codes.view(np.int8)
-    both = np.stack([halves << 4 >> 4, halves >> 4], axis=-1)  # (O, I / 2, 2)
-    outputs, groups = scale.shape
-    weights = both.reshape(outputs, groups, -1) * scale[:, :, None]
-    return x @ weights.reshape(outputs, -1).T
 
 
 def linear_accumulate(

@@ -84,7 +84,7 @@ ROWS = (
     Row(
         "weight_only_linear", _CPU + "weight_only:weight_only_linear", ("float32",), _WIDE, 1 << 18
     ),
-    Row("weight_only_linear", "funct.kernels.quantized:plain_weight_only_linear"),
+    Row("weight_only_linear", "funct.kernels.weight_only:plain_weight_only_linear"),
     # work: elements
     Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 15),
     Row("quantize", "funct.kernels.quantized:plain_quantize"),

@@ -179,6 +179,7 @@ from funct.ops.transcendental import tanh as tanh
 from funct.ops.transfer import to_device as to_device
 from funct.ops.updates import scatter as scatter
 from funct.ops.updates import scatter_combine as scatter_combine
+from funct.ops.weight_only import weight_only_linear as weight_only_linear
 
 __all__ = [
     "Sample", "abs", "absorb", "acos", "acosh", "add", "all", "all_gather", "any", "argmax",
@@ -203,6 +204,6 @@ __all__ = [
     "scatter_combine", "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along",
     "slice_", "slice_length", "slogdet", "solve", "sort", "sparse_matmul", "special", "sqrt",
     "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take",
-    "take_along_axis", "tan", "tanh", "to_device", "top_k", "triangular_solve", "trunc", "where",
-    "windows", "wrap_index",
+    "take_along_axis", "tan", "tanh", "to_device", "top_k", "triangular_solve", "trunc",
+    "weight_only_linear", "where", "windows", "wrap_index",
 ]  # fmt: skip

@@ -29,11 +29,14 @@ from funct.quant.spec import FixedQParamsQuantizationSpec as FixedQParamsQuantiz
 from funct.quant.spec import QuantizationAnnotation as QuantizationAnnotation
 from funct.quant.spec import QuantizationSpec as QuantizationSpec
 from funct.quant.spec import SharedQuantizationSpec as SharedQuantizationSpec
+from funct.quant.weight_only import WeightOnly as WeightOnly
+from funct.quant.weight_only import int4_weight_only as int4_weight_only
+from funct.quant.weight_only import int8_weight_only as int8_weight_only
 
 __all__ = [
     "ComposableQuantizer", "DerivedQuantizationSpec", "FixedQParamsQuantizationSpec",
     "HistogramObserver", "Int8Static", "MinMaxObserver", "MovingAverageMinMaxObserver", "Observer",
     "PerChannelMinMaxObserver", "PreparedProgram", "QuantizationAnnotation", "QuantizationSpec",
-    "Quantizer", "SharedQuantizationSpec", "bias_qparams", "calibrate", "convert_pt2e",
-    "int8_static", "merge", "prepare_pt2e",
+    "Quantizer", "SharedQuantizationSpec", "WeightOnly", "bias_qparams", "calibrate",
+    "convert_pt2e", "int4_weight_only", "int8_static", "int8_weight_only", "merge", "prepare_pt2e",
 ]  # fmt: skip

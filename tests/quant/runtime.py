@@ -25,6 +25,8 @@ def session(model: Any, *, optimised: bool) -> Any:
     options.log_severity_level = 3
     # without VNNI its u8s8 kernels would saturate sums of pairs at 16 bits
     options.add_session_config_entry("session.x64quantprecision", "1")
+    # by default its products with weights of few bits make 8-bit codes of float32 inputs
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     return ort.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

@@ -1,8 +1,9 @@
-"""float32 numbers times 4-bit weights, for a few rows: the weights are decoded where they are used.
+"""float32 numbers times weights of 8 or 4 bits, for a few rows: decoded where they are used.
 
-At one row a product of matrices reads every weight once and is bounded by memory: 4 bits and a
-scale per group are a seventh of what float32 reads. x is split once into its even and its odd
-elements, so that the low and the high halves of adjacent bytes meet adjacent numbers.
+At one row a product of matrices reads every weight once and is bounded by memory: a byte is a
+quarter of what float32 reads, 4 bits and a scale per group a seventh. For 4 bits x is split once
+into its even and its odd elements, so that the low and the high halves of adjacent bytes meet
+adjacent numbers.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["weight_only_linear"]
 
-_ROWS = 4  # more of them are worth weights in float32 and BLAS
+_ROWS = 64  # more of them are worth weights in float32 and BLAS
 _TOGETHER = 4  # outputs whose sums are independent
 _TASK = 1 << 17  # weights that are worth a task
 
 JOB = Fields((
-    "tasks", "rows", "outputs", "groups", "group_bytes", "even", "odd", "codes", "scale", "y",
+    "tasks", "rows", "outputs", "groups", "group_bytes", "x", "x_words", "codes", "scale", "y",
 ))  # fmt: skip
 
 
-def text() -> str:
-    """`run(job)`: rows of x, halves apart, times the weights."""
+def text(bits: int) -> str:
+    """`run(job)`: rows of x, of 4 bits halves apart, times the weights."""
     module = Module(host())
     module.declare("@funct_parallel", PARALLEL)
     f = module.function("part", [("job", PTR), ("task", I64)], local=True)
@@ -44,8 +45,9 @@ def text() -> str:
 
     def row(m: Value) -> None:
         y = f.at(job.pointer("y"), m * job.outputs, "f32")
-        half = job.groups * job.group_bytes
-        x = [f.at(job.pointer(name), m * half, "f32") for name in ("even", "odd")]
+        count = job.groups * job.group_bytes
+        first = f.at(job.pointer("x"), m * count, "f32")
+        x = [first] if bits == 8 else [first, f.at(first, job.x_words, "f32")]
 
         def outputs(count: int) -> Any:
             def some(o: Value) -> None:
@@ -71,10 +73,10 @@ def text() -> str:
 def _sums(f: Emitter, job: Record, x: list[Value], o: Value, count: int) -> list[Value]:
     """For so many outputs from o on: the products, lane by lane."""
     lanes = host().vector_bytes // 4
-    vector, bytes_ = typed("f32", lanes), typed("u8", lanes)
+    vector, bytes_ = typed("f32", lanes), typed("i8", lanes)
     groups, group_bytes = job.groups, job.group_bytes
     weights = [
-        f.at(job.pointer("codes"), (o + k) * groups * group_bytes, "u8") for k in range(count)
+        f.at(job.pointer("codes"), (o + k) * groups * group_bytes, "i8") for k in range(count)
     ]
     scales = [f.at(job.pointer("scale"), (o + k) * groups, "f32") for k in range(count)]
     zero = [f.constant(vector, 0)] * count
@@ -84,13 +86,14 @@ def _sums(f: Emitter, job: Record, x: list[Value], o: Value, count: int) -> list
 
         def step(i: Value, held: list[Value]) -> list[Value]:
             at = first + i
-            even, odd = (f.load(vector, f.at(v, at, "f32")) for v in x)
+            numbers = [f.load(vector, f.at(v, at, "f32")) for v in x]
             out = []
-            for k, w in enumerate(weights):
-                codes = f.convert(f.load(bytes_, f.at(w, at, "u8")), "i32")
-                low, high = codes << 28 >> 28, codes << 24 >> 28
-                total = f.fma(f.convert(low, "f32"), even, held[k])
-                out.append(f.fma(f.convert(high, "f32"), odd, total))
+            for w, total in zip(weights, held):
+                codes = f.convert(f.load(bytes_, f.at(w, at, "i8")), "i32")
+                parts = [codes] if len(x) == 1 else [codes << 28 >> 28, codes >> 4]
+                for part, number in zip(parts, numbers):
+                    total = f.fma(f.convert(part, "f32"), number, total)
+                out.append(total)
             return out
 
         held = f.loop(0, group_bytes, lanes, step, zero)
@@ -101,29 +104,31 @@ def _sums(f: Emitter, job: Record, x: list[Value], o: Value, count: int) -> list
 
 
 @functools.cache
-def _entry() -> tuple[Code, Any]:
-    code = assemble(text())
+def _entry(bits: int) -> tuple[Code, Any]:
+    code = assemble(text(bits))
     return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
 
 
 def weight_only_linear(
-    x: NDArray[np.float32], codes: NDArray[np.uint8], scale: NDArray[np.float32]
+    x: NDArray[np.float32], codes: NDArray[Any], scale: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """See `funct.kernels.quantized.weight_only_linear`."""
-    outputs, half = codes.shape
-    groups = scale.shape[1]
+    """See `funct.kernels.weight_only.weight_only_linear`."""
+    outputs, count = codes.shape
+    groups, bits = scale.shape[1], 8 if codes.dtype == np.int8 else 4
     lanes = host().vector_bytes // 4
-    rows = x.size // (2 * half) if half else 0
-    if not 0 < rows <= _ROWS or not outputs or half // groups % lanes:
+    rows = x.size // x.shape[-1] if x.size else 0
+    if not 0 < rows <= _ROWS or not outputs or count // groups % lanes:
         return NotImplemented
-    numbers = x.reshape(rows, half, 2)
-    even, odd = (np.ascontiguousarray(numbers[:, :, k]) for k in (0, 1))
+    if bits == 4:
+        x2 = np.ascontiguousarray(np.moveaxis(x.reshape(rows, count, 2), 2, 0))
+    else:
+        x2 = np.ascontiguousarray(x)
     codes, scale = np.ascontiguousarray(codes), np.ascontiguousarray(scale)
     y = memory.fresh((rows, outputs), np.dtype(np.float32))
     job = JOB.fill(
         tasks=max(1, min(outputs, codes.size * rows // _TASK, 4 * host().cores)), rows=rows,
-        outputs=outputs, groups=groups, group_bytes=half // groups, even=address(even),
-        odd=address(odd), codes=address(codes), scale=address(scale), y=address(y),
+        outputs=outputs, groups=groups, group_bytes=count // groups, x=address(x2),
+        x_words=rows * count, codes=address(codes), scale=address(scale), y=address(y),
     )  # fmt: skip
-    _entry()[1](address(job))
+    _entry(bits)[1](address(job))
     return y.reshape(*x.shape[:-1], outputs)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from funct.kernels import quantized as plain
 from funct.kernels import table
+from funct.kernels import weight_only as few_bits
 from funct.kernels.cpu import products, weight_only
 from funct.kernels.cpu import quantized as fast
 from funct.kernels.windows import Sliding
@@ -139,7 +140,7 @@ def test_nothing_outside_of_the_arrays_is_touched(
         scale = guarded.copy(np.ones((outputs, 2), np.float32), at_end=at_end)
         np.testing.assert_array_equal(
             weight_only.weight_only_linear(row, weights, scale),
-            plain.plain_weight_only_linear(row, weights, scale),
+            few_bits.plain_weight_only_linear(row, weights, scale),
         )
 
 
@@ -176,24 +177,30 @@ def test_shapes_that_do_not_fit_never_reach_machine_code(shape: tuple[int, ...])
     st.sampled_from([32, 64, 96]), st.booleans(),
 )  # fmt: skip
 def test_weights_of_four_bits(rows: int, outputs: int, groups: int, size: int, one: bool) -> None:
-    """Every code, in every place of a group; exactly, for integers and powers of two."""
+    """Every code, in every place of a group; exactly, for integers and powers of two. Of 8 too."""
     depth = groups * size
     rng = np.random.default_rng(0)
     weights = codes((outputs, depth // 2), np.uint8, 1)
     scale = (2.0 ** rng.integers(-3, 3, (outputs, groups))).astype(np.float32)
     x = rng.integers(-99, 99, (depth,) if one else (rows, depth)).astype(np.float32)
     y = weight_only.weight_only_linear(x, weights, scale)
-    np.testing.assert_array_equal(y, plain.plain_weight_only_linear(x, weights, scale), strict=True)
+    np.testing.assert_array_equal(
+        y, few_bits.plain_weight_only_linear(x, weights, scale), strict=True
+    )
     low, high = (weights & 15).astype(int), (weights >> 4).astype(int)
     signed = np.stack([low, high], -1).reshape(outputs, groups, size)
     signed = np.where(signed > 7, signed - 16, signed) * scale[:, :, None]
     np.testing.assert_array_equal(y, x @ signed.reshape(outputs, depth).T.astype(np.float32))
+    steps = few_bits.steps(weights)
+    np.testing.assert_array_equal(few_bits.pack(steps), weights, strict=True)
+    bytes_ = weight_only.weight_only_linear(x, steps, scale)
+    np.testing.assert_array_equal(bytes_, y, strict=True)
 
 
 def test_weights_of_four_bits_that_do_not_fit_are_refused() -> None:
     x, scale = np.ones((1, 64), np.float32), np.ones((8, 2), np.float32)
     weights = codes((8, 32), np.uint8, 1)
-    assert plain.weight_only_linear(x, weights, scale).shape == (1, 8)
+    assert few_bits.weight_only_linear(x, weights, scale).shape == (1, 8)
     for bad in ((x[:, :62], weights, scale), (x, weights, scale[:7]), (x, weights, scale[:, :0])):
         with pytest.raises(ValueError, match="do not fit"):
-            plain.weight_only_linear(*bad)
+            few_bits.weight_only_linear(*bad)
