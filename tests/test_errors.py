@@ -11,7 +11,17 @@ import funct.array as xp
 from funct import errors, source
 from funct.errors import FunctError, ShapeError
 
-CLASSES = [getattr(errors, n) for n in errors.__all__ if n != "FunctError"]
+CLASSES = [
+    c
+    for n in errors.__all__
+    if not issubclass(c := getattr(errors, n), Warning) and c is not FunctError
+]
+
+
+def test_the_one_warning() -> None:
+    """It is the user's to filter."""
+    assert issubclass(errors.FallbackWarning, UserWarning)
+    assert len(CLASSES) == len(errors.__all__) - 2
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda c: c.__name__)

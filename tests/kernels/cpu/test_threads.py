@@ -10,23 +10,24 @@ from funct.kernels import table
 PROGRAM = """
 import threading
 import numpy as np
-from funct.kernels import convolution as c, quantized as q
+from funct.kernels import convolution as c, convolution_products as plain, quantized as q
+from funct.kernels.windows import Sliding
 
 rng = np.random.default_rng(0)
 cases = []
 for channels, outputs, groups in ((16, 32, 1), (24, 24, 24), (12, 24, 3)):
     x = rng.integers(-5, 5, (2, channels, 20, 20)).astype(np.float32)
     w = rng.integers(-5, 5, (outputs, channels // groups, 3, 3)).astype(np.float32)
-    static = ((1, 1), ((1, 1), (1, 1)), (1, 1), groups)
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), groups)
     g = rng.integers(-5, 5, (2, outputs, 20, 20)).astype(np.float32)
     cases.append((x, w, g, static, (
-        c.plain_convolution(x, w, *static),
-        c.plain_convolution_input(g, w, *static, (20, 20)),
-        c.plain_convolution_weight(x, g, *static, (3, 3)),
+        plain.convolution(x, w, static),
+        plain.convolution_input(g, w, static, (20, 20)),
+        plain.convolution_weight(x, g, static, (3, 3)),
     )))
 codes = rng.integers(0, 255, (64, 128)).astype(np.uint8)
 weights = rng.integers(-99, 99, (96, 128)).astype(np.int8)
-rest = (np.zeros(96, np.int32), np.float32(1e-3), 0, -128, 127, np.int8)
+rest = np.zeros(96, np.int32), q.Codes(np.float32(1e-3), 0, -128, 127, np.int8)
 expected = q.plain_linear(codes, 3, weights, *rest)
 wrong = []
 barrier = threading.Barrier(12)
