@@ -114,23 +114,19 @@ def _offsets(shape: Sizes, strides: Sizes, itemsize: int, lead: Sizes) -> NDArra
 
 
 def _read_mask(
-    mask: Array, queries: int, keys: int, wide: int, dtype: np.dtype[Any]
+    mask: Array, queries: int, keys: int, dtype: np.dtype[Any]
 ) -> tuple[Array, int, int]:
-    """The mask with keys first, in units of log2; 0: none, 1: by query and key, 2: by key alone."""
+    """The mask as numbers, side by side; 0: none, 1: by query and key, 2: by key alone; its row."""
     if mask.size == 1 and _passes(mask):
         return mask, 0, 0
     if mask.dtype == np.bool_:
-        added = np.where(mask, dtype.type(0), dtype.type(-np.inf))
-    else:
-        added = mask.astype(dtype) * dtype.type(_LOG2_E)
-    lead = added.shape[:-2]
-    if added.shape[-2] == 1:
-        by_key = np.broadcast_to(added, (*lead, 1, keys)).swapaxes(-1, -2)
-        return np.ascontiguousarray(by_key), 2, 1
-    padded = wide * -(-queries // wide)
-    full = np.zeros((*lead, keys, padded), dtype)
-    full[..., :queries] = np.broadcast_to(added, (*lead, queries, keys)).swapaxes(-1, -2)
-    return full, 1, padded
+        mask = np.where(mask, dtype.type(0), dtype.type(-np.inf))
+    lead = mask.shape[:-2]
+    if mask.shape[-2] == 1:
+        by_key = np.broadcast_to(mask, (*lead, 1, keys)).reshape(*lead, keys, 1)
+        return np.ascontiguousarray(by_key, dtype), 2, 1
+    full = np.broadcast_to(mask, (*lead, queries, keys))
+    return np.ascontiguousarray(full, dtype), 1, keys
 
 
 def _passes(mask: Array) -> bool:
@@ -159,8 +155,7 @@ def _prepare(mask: Array, seed: Array, *operands: Array) -> tuple[_Plan, tuple[A
     """operands: q, k, v, and g where there is one."""
     q, k = operands[:2]
     lanes = host().vector_bytes // q.itemsize
-    wide = strips.STRIPS * strips.VECTORS * lanes
-    read = _read_mask(mask, q.shape[-2], k.shape[-2], wide, q.dtype)
+    read = _read_mask(mask, q.shape[-2], k.shape[-2], q.dtype)
     given = tuple([(a.shape, a.strides) for a in operands])
     return _plan(lanes, q.itemsize, read[0].shape, seed.shape, given), read
 
@@ -199,7 +194,7 @@ def attention(
     _run(
         "attend", plan, read, seed, causal, scale, rate, operands,
         items=len(plan.heads) * plan.blocks,
-        words=(depth + width + 2) * plan.wide + (strips.BLOCK + 1) * strip, o=address(out),
+        words=(depth + width + 2) * plan.wide + (2 * strips.BLOCK + 1) * strip, o=address(out),
         lse=address(lse), splits=1, g=0, delta=0, dq=0, dk=0, dv=0, depth_padded=0, width_padded=0,
     )  # fmt: skip
     return out, lse
@@ -226,7 +221,7 @@ def attention_pull(
     dk, dv = (memory.fresh((groups, splits, keys, n), q.dtype) for n in wide)
     _run(
         "attend_back", plan, read, seed, causal, scale, rate, operands, items=groups * splits,
-        words=plan.wide * (2 * depth + width + sum(wide) + 2 * strips.BLOCK + 2), o=0,
+        words=plan.wide * (2 * depth + width + sum(wide) + 3 * strips.BLOCK + 2), o=0,
         lse=address(lse), splits=splits, g=address(g), delta=address(delta), dq=address(dq),
         dk=address(dk), dv=address(dv), depth_padded=wide[0], width_padded=wide[1],
     )  # fmt: skip

@@ -8,7 +8,7 @@ from funct.kernels.attention import KEY_STEP, LAST_SHIFT, MIXES, QUERY_STEP
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.turn import define_turn
 from funct.kernels.llvm import I64, PTR, Module, typed
-from funct.kernels.llvm.exponential import LN2, small
+from funct.kernels.llvm.exponential import LN2, LOG2_E, small
 from funct.kernels.llvm.scaling import BIAS, nearest, pow2, split_constant
 
 if TYPE_CHECKING:
@@ -225,30 +225,34 @@ class Strips:
         return f.select(f.ne(job.causal, 0), last, count)
 
     def admit(
-        self, f: Emitter, job: Record, mask: Value, query: Value, key: Value, keys: Value,
-        scores: Value, row: Value | int,
+        self, f: Emitter, job: Record, mask: Value, query: Value, queries: Value, key: Value,
+        keys: Value, scores: Value, row: Value | int, tile: Value,
     ) -> None:  # fmt: skip
-        """Add the mask to a strip's scores, and hide the keys behind each query."""
-        kind, element = job.mask_kind, self.element
+        """Add the mask to a strip's scores, and hide the keys behind each query. tile: room."""
+        element, size = self.element, f.constant(I64, self.strip)
         mask_row = job.mask_row
 
-        def masked() -> None:
+        def added(of: Callable[[Value], list[Value]]) -> None:
+            times = f.constant(self.vector, float(LOG2_E))
+
             def one(j: Value) -> None:
                 place = f.at(scores, j * row, element)
-                from_mask = f.at(mask, (key + j) * mask_row, element)
-
-                def full() -> list[Value]:
-                    at = f.at(from_mask, query, element)
-                    return [self.load(f, at, v) for v in range(VECTORS)]
-
-                def of_key() -> list[Value]:
-                    x = f.splat(f.load(self.vector.scalar, from_mask), self.lanes)
-                    return [x] * VECTORS
-
-                for v, x in enumerate(f.branch(f.eq(kind, 1), full, of_key)):
-                    self.store(f, self.load(f, place, v) + x, place, v)
+                for v, x in enumerate(of(j)):
+                    self.store(f, f.fma(x, times, self.load(f, place, v)), place, v)
 
             each(f, 0, keys, one)
+
+        def of_tile(j: Value) -> list[Value]:
+            return [self.load(f, f.at(tile, j * size, element), v) for v in range(VECTORS)]
+
+        def of_key(j: Value) -> list[Value]:
+            at = f.at(mask, (key + j) * mask_row, element)
+            return [f.splat(f.load(self.vector.scalar, at), self.lanes)] * VECTORS
+
+        def turned() -> None:
+            source = f.at(f.at(mask, query * mask_row, element), key, element)
+            f.call(self.turn, None, [source, tile, queries, keys, mask_row, size])
+            added(of_tile)
 
         def hidden() -> None:
             whole = typed(f"i{self.vector.bits}", self.lanes)
@@ -263,7 +267,8 @@ class Strips:
 
             each(f, f.max(query - key + 1, 0), keys, one)
 
-        f.when(f.ne(kind, 0), masked)
+        f.when(f.eq(job.mask_kind, 1), turned)
+        f.when(f.eq(job.mask_kind, 2), lambda: added(of_key))
         f.when(f.ne(job.causal, 0), hidden)
 
     def keeping(

@@ -73,6 +73,7 @@ class _Kernels(Strips):
         tops = f.at(scores, BLOCK * strip, element)
         totals = f.at(tops, self.wide, element)
         factor = f.at(totals, self.wide, element)
+        tile = f.at(factor, strip, element)
         size = f.constant(I64, strip)
         scale = self.number(f, job, 0)
 
@@ -94,15 +95,16 @@ class _Kernels(Strips):
 
             def one(s: Value, start: Value, queries: Value) -> None:
                 mine = self.seen_keys(f, job, first + start, key, keys)
-                f.when(mine > 0, lambda: strip_block(start, mine))
+                f.when(mine > 0, lambda: strip_block(start, queries, mine))
 
-            def strip_block(start: Value, mine: Value) -> None:
+            def strip_block(start: Value, queries: Value, mine: Value) -> None:
                 here = f.at(k, key * job.k_row, element)
                 to = f.at(turned, start * depth, element)
                 none = f.null()
                 given = [here, job.k_row, to, size, scores, size, mine, depth, none]
                 self.product(f, "zero", "steps", VECTORS, given)
-                self.admit(f, job, mask, first + start, key, mine, scores, strip)
+                query = first + start
+                self.admit(f, job, mask, query, queries, key, mine, scores, strip, tile)
                 self.weigh(f, scores, mine, f.at(tops, start, element),
                            f.at(totals, start, element), factor)  # fmt: skip
                 f.when(f.ne(job.threshold, 0), lambda: drop(start, mine))
@@ -223,7 +225,7 @@ class _Kernels(Strips):
         for rows in sizes:
             words = rows * f.constant(I64, self.wide)
             rooms.append(f.at(rooms[-1], words, element))
-        q_turned, g_turned, dq, q_rows, g_rows, weights, slopes, logs, deltas = rooms[:-1]
+        q_turned, g_turned, dq, q_rows, g_rows, weights, slopes, logs, deltas, tile = rooms
         size, wide = f.constant(I64, strip), f.constant(I64, self.wide)
         none = f.null()
         scale, plain, rest = (self.number(f, job, i) for i in range(3))
@@ -263,7 +265,8 @@ class _Kernels(Strips):
                 to = f.at(g_turned, start * width, element)
                 given = [v_here, job.v_row, to, size, d, wide, mine, width, none]
                 self.product(f, "zero", "steps", VECTORS, given)
-                self.admit(f, job, mask, first + start, key, mine, p, self.wide)
+                query = first + start
+                self.admit(f, job, mask, query, queries, key, mine, p, self.wide, tile)
                 log = [self.load(f, f.at(logs, start, element), i) for i in range(VECTORS)]
                 delta = [self.load(f, f.at(deltas, start, element), i) for i in range(VECTORS)]
 
