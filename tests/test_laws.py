@@ -9,8 +9,11 @@ import pytest
 
 import funct.array as xp
 from funct import ops
-from funct.core import Primitive, ShapeDtype, lookup
+from funct.core import Primitive, ShapeDtype, level, lookup
 from funct.core.rule import Diagonal
+from funct.transforms.forward import ForwardTracer
+from funct.transforms.reverse import ReverseTracer
+from funct.transforms.vmap import BatchTracer
 from tests import laws
 
 
@@ -38,13 +41,17 @@ def apply_laws(prim: Primitive) -> None:
 
 @contextmanager
 def replaced(holder: Any, field: str, value: Any) -> Iterator[None]:
-    """A field of a frozen record, changed for a moment."""
-    before = getattr(holder, field)
+    """A field of a frozen record, changed for a moment, in which no printed way is taken."""
+    before, often = getattr(holder, field), level._OFTEN
     object.__setattr__(holder, field, value)
+    level._OFTEN = 1 << 60
+    for tracer in (ReverseTracer, ForwardTracer, BatchTracer):
+        tracer.ways.clear()
     try:
         yield
     finally:
         object.__setattr__(holder, field, before)
+        level._OFTEN = often
 
 
 def scaled(fun: Callable[..., Any]) -> Callable[..., Any]:

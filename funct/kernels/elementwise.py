@@ -38,8 +38,11 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
     """
     if x.__class__ is y.__class__ is ndarray and x.dtype is y.dtype is _DOUBLE and out is None:
         ranks = x.ndim == y.ndim == 1 and x.size == y.size
-        if ranks and isfinite(x.dot(y)):  # nothing infinite, as is known at the lowest cost
-            return np.floor_divide(x, y)
+        if ranks:
+            with np.errstate(all="ignore"):  # 0 · inf would warn
+                finite = isfinite(x.dot(y))  # nothing infinite, as is known at the lowest cost
+            if finite:
+                return np.floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )

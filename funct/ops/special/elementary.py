@@ -40,7 +40,7 @@ def _expit_rule(g: Value, ans: Value, x: Value) -> Value:
     return g * (ans * ops.special.expit(-x))  # 1 − ans loses its digits where ans is near 1
 
 
-@room("expit", _expit_rule, onnx="Sigmoid", samples=_ANY)
+@room("expit", _expit_rule, onnx="Sigmoid", samples=_ANY, code="1 / (1 + exp(-{0}))")
 def expit(x: Operand, /) -> Value:
     """1 / (1 + exp(-x)), without overflow."""
 

@@ -14,6 +14,7 @@ __all__ = ["room"]
 P = ParamSpec("P")
 
 _NO_ONNX = Absent("ONNX has no operator for this function; Erf is its only special function")
+_NO_CODE = Absent("the loop compiler has no such function")
 
 
 def room(
@@ -21,7 +22,9 @@ def room(
     *rules: RuleLike,
     samples: Samples,
     onnx: str | Lowering | Absent = _NO_ONNX,
+    code: str | Absent = _NO_CODE,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """`elementwise` for a kernel, or for SciPy's function of a name, one rule per operand."""
     kernel = by_name(raw) if isinstance(raw, str) else raw
-    return elementwise(kernel, *rules, onnx=onnx, samples=samples, typed=len(rules) > 1)
+    typed = len(rules) > 1
+    return elementwise(kernel, *rules, onnx=onnx, samples=samples, code=code, typed=typed)
