@@ -184,6 +184,8 @@ def _told(x: Any, n: int, v: float, how: Any) -> int:
 def test_arguments_are_told_apart() -> None:
     """By type, and static ones by what they equal; numbers keep all their bits."""
     x = np.zeros(1)
+    with pytest.raises(TypeError, match="_told takes"):
+        _told(x)
     for v in (0.1, -0.0, np.inf):
         assert _told(x, 7, v, "given") == 7
         assert x.tobytes() == np.float64(v).tobytes()
@@ -193,7 +195,7 @@ def test_arguments_are_told_apart() -> None:
         assert _told(x, n, 1.0, "given") == n
     with pytest.raises(OverflowError):
         _told(x, 2**63, 1.0, "given")
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises(TypeError, match="_told takes"):
         _told(x, 1, 1.0)
     assert len(_told._known) == 2
 
@@ -221,5 +223,5 @@ def test_threads_may_call_at_once() -> None:
             _copied(x[:n], y[:n], n)
         return np.array_equal(x, y)
 
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, ["f4", "f8", "i2", "u8", "i4", "u4", "f4", "f8"]))

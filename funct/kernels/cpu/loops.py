@@ -18,11 +18,13 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from funct.device.fork import whole
 from funct.device.llvm import binding
 from funct.device.machine_code import assemble
 from funct.kernels.cpu.calls import Entries, readable
@@ -37,6 +39,7 @@ _LOADS = 1 << 14  # elements that make it worth the 0.1 s to load LLVM
 _ENOUGH = 1 << 17  # so do that many, weighed by what plain code costs, over many calls
 
 KNOWN = frozenset([d.char for d in (*ELEMENTS, np.dtype(bool))] + ["l", "q", "L", "Q"])
+_making = whole(threading.RLock())  # a table of code grows by one thread at a time
 _OWN = {c: np.dtype(np.dtype(c).str) for c in KNOWN}
 _loaded = False
 _cost = 0
@@ -104,10 +107,13 @@ class Kernel:
 
     def _miss(self, *args: Any) -> int:
         """A call that no code fits: make the code, or the arguments such as it was made for."""
+        if len(args) != len(self._names):
+            raise TypeError(f"kernel {self.fn.__name__} takes {self._names}, got {len(args)}")
         args = tuple([_native(a) for a in args])
         key = tuple([_kind(a) for a in args])
-        if key not in self._known:
-            self._known[key] = self._compile(args)
+        with _making:
+            if key not in self._known:
+                self._known[key] = self._compile(args)
         canonical, written = self._known[key]
         given = []
         for name, a, c in zip(self._names, args, canonical, strict=True):
@@ -130,7 +136,7 @@ class Kernel:
 
     def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str]]:
         if self._entries is None:
-            self._entries = Entries(self.fn.__name__, len(args), self._miss)
+            self._entries = Entries(self.fn.__name__, len(self._names), self._miss)
         text, written = self._printed(args)
         code = assemble(text)
         parameters = list(map(_kind, args))
