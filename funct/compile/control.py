@@ -22,6 +22,7 @@ import numpy as np
 from funct.compile.fuse import Fused, fuse
 from funct.compile.gathers import is_gather, lower_gather
 from funct.compile.groups import Group
+from funct.compile.loops import Kernel, Reduce
 from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower
 from funct.compile.moves import is_move, lower_move
 from funct.compile.numpy_loops import is_numpy_loop, lower_numpy_loop
@@ -30,6 +31,7 @@ from funct.compile.program import every_call
 from funct.compile.recurrence import Recurrent, recurrent
 from funct.compile.scalars import ELEMENTS
 from funct.compile.simplify import simplify
+from funct.compile.turns import Role
 from funct.compile.views import View
 from funct.compile.worth import worth
 from funct.graph import Control, Graph, Node, Var, eliminate_dead, inline_calls, share_common
@@ -286,7 +288,50 @@ def repeat_call(
     for place, size in zip((*operands[c + n :], *results[n:]), sizes[n:], strict=True):
         words += [place, size]
     writes = tuple([a.of for a in results])
-    return Call(("repeat",), tuple(words), 1, writes, blocks=(test, step), slots=slots)
+    kernel: tuple[Any, ...] = ("repeat",)
+    roles = _roles(step, slots, n, go)
+    if roles is not None:
+        kernels = tuple([c.kernel for c in step])
+        kernel = ("registers", kernels, tuple([tuple([r for r, _ in of]) for of in roles]), n)
+        kernel = (*kernel, len(rows))
+        words += [a for of in roles for r, a in of if r.kind == "held"]
+        step = ()
+    return Call(kernel, tuple(words), 1, writes, blocks=(test, step), slots=slots)
+
+
+def _roles(
+    step: Sequence[Call], slots: Buffer, carries: int, go: Address
+) -> list[list[tuple[Role, Address]]] | None:
+    """What the accesses of a body's kernels are, if all of them are over single elements."""
+    if not all(isinstance(c.kernel, Kernel) and c.words[:2] == (1, 1) for c in step):
+        return None
+    if any(isinstance(v, Reduce) for c in step for v in c.kernel.values):
+        return None
+    inner = {v: k for k, v in enumerate(dict.fromkeys(v for c in step for v in c.writes))}
+    found: list[list[tuple[Role, Address]]] = []
+    held = 0
+    for call in step:
+        found.append([])
+        for slot in call.kernel.slots()[0]:
+            at = call.words[slot]
+            assert isinstance(at, Address), "an access begins with an address"
+            if at.of == go.of:
+                role = Role("go")
+            elif isinstance(at.of, Slot) and at.of.of is slots:
+                k, odd = divmod(at.of.index, 2)
+                if k >= carries:
+                    role = Role("row", at.of.index - 2 * carries, at.offset)
+                else:
+                    role = Role("next" if odd else "carry", k)
+            elif at.of in inner:
+                role = Role("inner", inner[at.of])
+            else:
+                role, held = Role("held", held), held + 1
+            if at.offset and role.kind not in ("row", "held"):
+                return None
+            found[-1].append((role, at))
+    written = {r.index for of in found for r, _ in of if r.kind == "next"}
+    return found if len(written) == carries else None
 
 
 def _most(form: Repeat) -> int:

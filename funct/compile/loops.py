@@ -14,9 +14,12 @@ the key under which code is found again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import attrs
+
+from funct.kernels.llvm import Emitter, Value
 
 __all__ = [
     "Access", "Constant", "Expression", "How", "Kernel", "Kind", "Load", "Op", "Over", "Reduce",
@@ -80,6 +83,13 @@ class Op:
     printing: Any = attrs.field(eq=False)
     params: tuple[Any, ...] = ()
     key: Any = None  # what tells printings of one name apart
+
+    def of(self, f: Emitter, operands: Sequence[Value]) -> Value:
+        """Print the op of these."""
+        pairs = zip(operands, self.elements, strict=True)
+        given = [f.convert(x, e) if e else x for x, e in pairs]
+        x: Value = self.printing.emit(f, *given, *self.params)
+        return f.convert(x, self.element)
 
 
 @attrs.frozen

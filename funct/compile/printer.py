@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 from funct.compile.loops import Constant, Expression, Kernel, Load, Op, Reduce
 from funct.compile.passes import Pass, passes
@@ -133,7 +132,7 @@ class _Printer:
             case Load():
                 return read(f, v.element, self.base[v.access], 1, None)
             case Op():
-                return self._apply(v, [self.rows[o] for o in v.operands])
+                return v.of(self.f, [self.rows[o] for o in v.operands])
         raise AssertionError("a reduction is known once its pass is over")
 
     def _store_row(self, n: int, a: int) -> None:
@@ -245,7 +244,7 @@ class _Printer:
             else:
                 address = self._address(self.stored[n], column)
             return read(f, v.element, address, lanes, mask)
-        x = self._apply(v, [memo[o] for o in v.operands])
+        x = v.of(self.f, [memo[o] for o in v.operands])
         if n in self.room:
             write(f, x, f.at(self.room[n], column, in_memory(v.element)), mask)
         return x
@@ -263,13 +262,6 @@ class _Printer:
         return f.convert(x, "i1") if v.element == "i1" else x
 
     # Scalars
-
-    def _apply(self, v: Op, operands: list[Value]) -> Value:
-        given: list[Any] = [
-            self.f.convert(x, e) if e else x for x, e in zip(operands, v.elements, strict=True)
-        ]
-        x: Value = v.printing.emit(self.f, *given, *v.params)
-        return self.f.convert(x, v.element)
 
     # Reductions
 

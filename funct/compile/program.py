@@ -30,7 +30,8 @@ from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
 from funct.compile.recurrence import print_recurrence
 from funct.compile.reductions import print_combine
-from funct.compile.walker import CONTROL_WORDS, HEAD, print_choose, print_repeat, reload
+from funct.compile.turns import print_choose, print_registers, print_repeat
+from funct.compile.walker import CONTROL_WORDS, HEAD, reload
 from funct.device import Code, assemble_all, host
 from funct.graph import Var
 from funct.kernels.llvm import Module
@@ -74,7 +75,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "numpy": print_numpy_loop, "numpy sum": print_numpy_sum,
     "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
-    "recurrence": print_recurrence,
+    "recurrence": print_recurrence, "registers": print_registers,
 }  # fmt: skip
 
 

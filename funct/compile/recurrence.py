@@ -292,12 +292,7 @@ class _Printer:
                     slot = self.at_xs + 2 * k
                     return loaded(v, slot, row * self._word(slot + 1))
             assert isinstance(v, Op), "there are no reductions"
-            given: list[Any] = [
-                f.convert(memo[o], e) if e else memo[o]
-                for o, e in zip(v.operands, v.elements, strict=True)
-            ]
-            x: Value = v.printing.emit(f, *given, *v.params)
-            return f.convert(x, v.element)
+            return v.of(f, [memo[o] for o in v.operands])
 
         before: dict[int, Value] = {}
         for n in self.still:

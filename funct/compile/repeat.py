@@ -34,7 +34,7 @@ class Loop:
         body = made.body
         n, split = form.carry, form.constants + form.carry
         self.n = n
-        self.rows = body.results[n : len(body.results) - (made.test is not None)]
+        self.rows = body.graph.outputs[n : len(body.graph.outputs) - (made.test is not None)]
         given = [Var(f"given{k}", v.shape, v.dtype) for k, v in enumerate(body.inputs)]
         results = [
             Var(f"result{k}", v.shape, v.dtype)

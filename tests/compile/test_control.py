@@ -110,8 +110,23 @@ def indexed(x: Any) -> Any:
     return ft.fori_loop(0, 400, body, (x, 1, xp.zeros(4)))
 
 
+def single(x: Any) -> Any:
+    """Numbers alone are carried: their loop is one kernel, forwards, backwards, from no step on."""
+    a, b = x[0], x[1:2]
+
+    def body(s: Any) -> Any:
+        y, z, i, odd = s
+        return y * 0.9 + z * a, z - y * b[0], i + 1, odd ^ (y > z)
+
+    start = (a, x[2], 0, a > 0)
+    some = [ft.while_loop(lambda s, n=n: s[2] < n, body, start) for n in (0, 1, 8, 65)]
+    step = lambda c, v: (c * 0.5 + v[1] - v[0], (c > v[2]) & (v[0] > c))  # noqa: E731
+    xs = xp.reshape(xp.linspace(-1.0, 1.0, 6000), (2000, 3))
+    return some, ft.scan(step, a, xs), ft.scan(step, a, xs, reverse=True)
+
+
 TWO = {"atan2", "fmod", "hypot", "logaddexp", "pow", "remainder"}
-LOOPS = [newton, swapped, carried_matrices, chosen, nested, counted, generated, indexed]
+LOOPS = [newton, swapped, carried_matrices, chosen, nested, counted, generated, indexed, single]
 named = pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__)
 
 
