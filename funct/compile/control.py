@@ -30,6 +30,7 @@ from funct.compile.products import is_product, lower_product
 from funct.compile.program import every_call
 from funct.compile.recurrence import Recurrent, recurrent
 from funct.compile.scalars import ELEMENTS
+from funct.compile.select import put_in, selected
 from funct.compile.simplify import simplify
 from funct.compile.turns import Role
 from funct.compile.views import View
@@ -85,27 +86,20 @@ class Choice:
 
 
 def _plain(graph: Graph) -> Graph:
-    return eliminate_dead(share_common(inline_calls(graph)), guards=False)
+    simple = selected(eliminate_dead(inline_calls(graph), guards=False))
+    return eliminate_dead(share_common(simple), guards=False)
 
 
 def _with_test(body: Graph, test: Graph, constants: int, carry: int) -> Graph:
     """The body, which gives after all else what the test says of the state that it gives."""
-    given = (*body.inputs[:constants], *body.outputs[:carry])
-    new: dict[Any, Var] = dict(zip(test.inputs, given, strict=True))
-    nodes = list(body.nodes)
-    for e in test.nodes:
-        assert isinstance(e, Node), "a test without calls and guards"
-        results = tuple([Var(v.name, v.shape, v.dtype) for v in e.results])
-        operands = tuple([new.get(a, a) for a in e.operands])
-        nodes.append(attrs.evolve(e, operands=operands, results=results))
-        new |= dict(zip(e.results, results, strict=True))
-    goes_on = new.get(test.outputs[0], test.outputs[0])
-    return share_common(
-        attrs.evolve(
-            body, constants=(*body.constants, *test.constants), nodes=tuple(nodes),
-            outputs=(*body.outputs, goes_on),
-        )
-    )  # fmt: skip
+    nodes, (goes_on,) = put_in(test, (*body.inputs[:constants], *body.outputs[:carry]))
+    both = attrs.evolve(
+        body,
+        constants=tuple(dict((*body.constants, *test.constants)).items()),
+        nodes=(*body.nodes, *nodes),
+        outputs=(*body.outputs, goes_on),
+    )
+    return share_common(both)
 
 
 @attrs.frozen(eq=False)

@@ -308,3 +308,30 @@ def test_numpys_loops_are_found() -> None:
         given = (xp.ones(3), xp.ones(3))[: 1 + two]
         graph = ft.make_graph(getattr(xp, name))(*given)
         assert any(is_numpy_loop(e) for e in graph.nodes if isinstance(e, Node)), name
+
+
+def test_what_cannot_be_a_program_raises_what_eager_raises() -> None:
+    """A callback in a body; integers divided by zero, which NumPy defines."""
+
+    def fail(x: Any) -> Any:
+        if np.max(x) > 2.0:
+            raise ZeroDivisionError("far")
+        return x
+
+    kind = ft.ShapeDtype((3,), np.dtype(np.float64))
+
+    def called(x: Any) -> Any:
+        body = lambda x: ft.pure_callback(fail, kind, x * 1.5)  # noqa: E731
+        return ft.while_loop(lambda x: xp.max(x) < 9.0, body, x)
+
+    for run in (called, ft.jit(called)):
+        with pytest.raises(ZeroDivisionError, match="far"):
+            run(X)
+
+    def divided(s: Any) -> Any:
+        body = lambda s: (s[0] // (s[2] - 2), s[0] % (s[2] - 2), s[2] + 1)  # noqa: E731
+        return ft.while_loop(lambda s: s[2] < 4, body, s)
+
+    n = (xp.asarray([7, -7, -(2**63)]), xp.asarray([0, 0, 0]), 0)
+    with np.errstate(all="ignore"):
+        laws.same(ft.jit(divided)(n), divided(n))
