@@ -31,6 +31,14 @@ __all__ = ["MANY", "Staged", "plainly_transformed"]
 MANY = 256  # steps of a loop that are worth capturing its body
 
 
+class _Carried(Exception):  # noqa: N818
+    """Carries an exception of the user's own past those who explain errors of ops."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Staged:
     """A branch, a loop or a checkpoint: a flat function made of graphs, with every rule.
 
@@ -137,7 +145,10 @@ class Staged:
             if not level.open:
                 escaped(self.name, level)
             return level.region(self._region(level, args), args)
-        out = bind(self.primitive, args)
+        try:
+            out = bind(self.primitive, args)
+        except _Carried as carried:
+            raise carried.error from None
         return out if len(self.outs) != 1 else (out,)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -226,6 +237,6 @@ def _located(graph: Graph, buffers: Sequence[Any], error: Exception) -> Exceptio
         Interpreter(graph).run(*[wrap(b) for b in buffers])
     except FunctError as better:
         return better
-    except Exception:
-        pass
+    except Exception as own:
+        return _Carried(own)
     return error

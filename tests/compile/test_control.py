@@ -315,18 +315,20 @@ def test_what_cannot_be_a_program_raises_what_eager_raises() -> None:
 
     def fail(x: Any) -> Any:
         if np.max(x) > 2.0:
-            raise ZeroDivisionError("far")
+            raise ValueError("far")
         return x
 
     kind = ft.ShapeDtype((3,), np.dtype(np.float64))
 
     def called(x: Any) -> Any:
         body = lambda x: ft.pure_callback(fail, kind, x * 1.5)  # noqa: E731
-        return ft.while_loop(lambda x: xp.max(x) < 9.0, body, x)
+        loop = lambda x: ft.while_loop(lambda x: xp.max(x) < 9.0, body, x)  # noqa: E731
+        return ft.cond(xp.max(x) > 0.0, loop, lambda x: x, x)
 
-    for run in (called, ft.jit(called)):
-        with pytest.raises(ZeroDivisionError, match="far"):
+    for run in (called, ft.jit(called), ft.jit(lambda x: ft.jit(called)(x) + 1.0)):
+        with pytest.raises(ValueError, match=r"^far") as at:
             run(X)
+        assert at.type is ValueError
 
     def divided(s: Any) -> Any:
         body = lambda s: (s[0] // (s[2] - 2), s[0] % (s[2] - 2), s[2] + 1)  # noqa: E731
