@@ -183,3 +183,19 @@ def test_long_chains_compile() -> None:
 
     x = data(300)
     laws.close(ft.jit(f)(x), f(x), 1e-5, 1e-5)
+
+
+def test_addresses_of_this_process_are_not_kept(folder: Path) -> None:
+    """A loop that calls NumPy's own code is made anew in each process."""
+    x = xp.asarray(np.linspace(0.0, 1.0, 1 << 14))
+
+    def f(x: Any, *, own: bool) -> Any:
+        step = xp.sin if own else lambda c: c * 0.5
+        return x * 2.0, ft.while_loop(lambda c: c > 0.3, lambda c: step(c) - 0.01, x[-1])
+
+    for own in (True, False):
+        graph = ft.make_graph(lambda x, own=own: f(x, own=own))(x)
+        before = len(kept(folder))
+        found = stored(graph, lambda g=graph: native(g))(x.data)
+        laws.same(xp.asarray(found[1]), f(x, own=own)[1])
+        assert len(kept(folder)) == before + (not own)
