@@ -57,6 +57,8 @@ def selected(data: Any, key: Any) -> Any:
                 return None
         if not arrays:
             return data[key]
+        if len(bare) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
+            return data.take(bare[1], 1)  # in order, and cheaper than data[:, k]
         first = key[0].__class__ is families.Array or (arrays == 1 and not ints)
         return _in_order(data[tuple(bare)]) if first else None
     except (IndexError, TypeError, ValueError):
@@ -67,6 +69,7 @@ def _in_order(found: Any) -> Any:
     return found if found.flags.c_contiguous else found.copy()
 
 
+_WHOLE = slice(None)
 BASIC = frozenset({int, slice, type(None), EllipsisType})
 
 

@@ -42,6 +42,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import dlpack
+from funct.kernels.manipulation import reshape
 from funct.ops.families import adopt, wrap
 from funct.ops.refusals import explain
 
@@ -290,6 +291,17 @@ class Array(Tensor):
 
     def __iter__(self, /) -> Iterator[Tensor]:
         return _each(self.data) if self.data.ndim else super().__iter__()
+
+    def reshape(self, *shape: Any, copy: bool | None = None) -> Tensor:
+        """The elements in another shape, given as one tuple or as several ints."""
+        if copy is None:
+            try:
+                d = reshape(self.data, shape[0] if len(shape) == 1 else shape)
+            except Exception:
+                d = None  # refused by name
+            if d is not None:
+                return wrap(d)
+        return super().reshape(*shape, copy=copy)
 
     def squeeze(self, axis: Any = None) -> Tensor:
         """Without axes of length 1: all of them, or those given."""

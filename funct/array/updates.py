@@ -18,6 +18,7 @@ __all__ = ["At"]
 
 new = object.__new__
 _ENDS = frozenset({int, type(None)})
+_ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
 _BOOL, _INT64, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64)
 
@@ -213,19 +214,19 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
 
 def _combined_once(a: Any, at: Any, v: float, change: Any) -> Any:
     """`_changed` in a copy of a."""
-    out = a + 0.0 if change is np.add else a.copy()
-    if at.__class__ is not np.ndarray:
-        if at.__class__ is int and a.ndim == 1 and change is np.add:
-            out[at] += v  # a scalar of NumPy, at a quarter of a ufunc's cost
-        else:
-            part = out[(*at, ...) if at.__class__ is tuple else (at, ...)]
-            change(part, v, out=part)
-    elif at.dtype is _BOOL:
-        out[at] = change(a[at], v)
-    elif a.ndim == 1 and a.size < _MANY:
-        return _added(a, at, v)
+    if at.__class__ is np.ndarray and at.dtype is not _BOOL:
+        return _added(a, at, v) if a.ndim == 1 and a.size < _MANY else None
+    if change is np.add:
+        out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0)
     else:
-        return None
+        out = a.copy()
+    if at.__class__ is np.ndarray:
+        out[at] = change(a[at], v)
+    elif at.__class__ is int and a.ndim == 1 and change is np.add:
+        out[at] += v  # a scalar of NumPy, at a quarter of a ufunc's cost
+    else:
+        part = out[(*at, ...) if at.__class__ is tuple else (at, ...)]
+        change(part, v, out=part)
     return out
 
 

@@ -69,8 +69,8 @@ def _put(y: Any, where: Any, values: Any) -> Any:
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     """x of floats limited by floats; None for others."""
-    if x.dtype.kind != "f" or x.dtype.itemsize == 1:  # float8_e5m2 calls itself "f"
-        return None
+    if x.dtype is not _DOUBLE and (x.dtype.kind != "f" or x.dtype.itemsize == 1):
+        return None  # float8_e5m2 calls itself "f"
     y = x
     if min is not None:
         if min.__class__ is not float:
