@@ -29,17 +29,30 @@ CONVOLUTIONS = {
     "1x1, 256 to 128, 28x28": ((8, 256, 28, 28), (128, 256, 1, 1), 1, 0, 1),
     "7x7 stem, stride 2, 224x224": ((2, 3, 224, 224), (64, 3, 7, 7), 2, 3, 1),
     "3x3, 3 to 32, 32x32": ((32, 3, 32, 32), (32, 3, 3, 3), 1, 1, 1),
+    "3x3, 64 to 3, 64x64": ((2, 64, 64, 64), (3, 64, 3, 3), 1, 1, 1),
+    "16x16 patches, 3 to 192, 224x224": ((1, 3, 224, 224), (192, 3, 16, 16), 16, 0, 1),
     "3x3, stride 2, 64 to 128, 56x56": ((8, 64, 56, 56), (128, 64, 3, 3), 2, 1, 1),
     "3x3, 4 groups, 128, 28x28": ((8, 128, 28, 28), (128, 32, 3, 3), 1, 1, 4),
+    "3x3, 32 groups, 128, 28x28": ((8, 128, 28, 28), (128, 4, 3, 3), 1, 1, 32),
     "5, 64 to 64, 1024": ((8, 64, 1024), (64, 64, 5), 1, 2, 1),
     "3x3x3, 32 to 32, 16x28x28": ((1, 32, 16, 28, 28), (32, 32, 3, 3, 3), 1, 1, 1),
 }
 DEPTHWISE = {
     "3x3, 64, 56x56": ((8, 64, 56, 56), (64, 1, 3, 3), 1, 1, 64),
     "3x3, 256, 14x14": ((8, 256, 14, 14), (256, 1, 3, 3), 1, 1, 256),
+    "3x3, 32, 112x112": ((8, 32, 112, 112), (32, 1, 3, 3), 1, 1, 32),
+    "3x3, 512, 7x7": ((8, 512, 7, 7), (512, 1, 3, 3), 1, 1, 512),
+    "5x5, 64, 56x56": ((8, 64, 56, 56), (64, 1, 5, 5), 1, 2, 64),
+    "9, 64, 1024": ((8, 64, 1024), (64, 1, 9), 1, 4, 64),
     "3x3, stride 2, 96, 56x56": ((8, 96, 56, 56), (96, 1, 3, 3), 2, 1, 96),
 }
 MATRICES = ("float16", "int8", "int32", "int64")
+PRODUCTS = (
+    ((256, 256), (256, 256)), ((1, 1024), (1024, 1024)), ((8, 1024), (1024, 1024)),
+    ((1024, 16), (16, 1024)), ((16, 4096), (4096, 16)), ((256, 16, 16), (256, 16, 16)),
+    ((32, 1, 64), (32, 64, 128)), ((100, 3, 64), (64, 64)),
+)  # fmt: skip
+LAYERS = ((128, 1024, 1024), (512, 512, 512), (1, 1024, 1024), (1, 4096, 4096), (128, 64, 64))
 
 
 def rows() -> Iterator[Row]:
@@ -48,6 +61,7 @@ def rows() -> Iterator[Row]:
         yield from _convolutions("conv " + name, *case, dense=True)
     for name, case in DEPTHWISE.items():
         yield from _convolutions("depthwise " + name, *case, dense=False)
+    yield _channels_last()
     yield from _products()
     yield from _quantized()
 
@@ -101,54 +115,37 @@ def _products() -> Iterator[Row]:
             t = torch.from_numpy(x)
             peers["torch"] = lambda t=t: t @ t
         yield Row(f"matmul {n}, {dtype}", 2 * n**3, lambda x=x: matmul(x, x), peers, "f32")
-    x, w = _normal((100, 3, 64), 0), _normal((64, 64), 1)
-    peers = {"numpy": lambda: np.matmul(x, w)}
+    for a, b in PRODUCTS:
+        x, y = _normal(a, 0), _normal(b, 1)
+        peers = {"numpy": lambda x=x, y=y: np.matmul(x, y)}
+        if torch is not None:
+            both = [torch.from_numpy(v) for v in (x, y)]
+            peers["torch"] = lambda both=both: both[0] @ both[1]
+        work = 2 * x.size * b[-1]
+        yield Row(f"matmul {a} {b}", work, lambda x=x, y=y: matmul(x, y), peers, "f32")
+
+
+def _channels_last() -> Row:
+    torch: Any = optional("torch")
+    x, w = _normal((8, 56, 56, 64), 0), _normal((64, 64, 3, 3), 1)
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    seen = np.moveaxis(x, -1, 1)
+    peers: dict[str, Any] = {}
     if torch is not None:
-        both = [torch.from_numpy(v) for v in (x, w)]
-        peers["torch"] = lambda: both[0] @ both[1]
-    yield Row("matmul (100, 3, 64) (64, 64)", 2 * x.size * 64, lambda: matmul(x, w), peers, "f32")
+        both = [
+            torch.from_numpy(v).contiguous(memory_format=torch.channels_last) for v in (seen, w)
+        ]
+        peers = {"torch": lambda: torch.conv2d(*both, None, 1, 1)}
+    name = "conv 3x3, 64 to 64, 56x56, channels last"
+    work = 2 * x.size * w[0].size
+    return Row(name, work, lambda: convolution(seen, w, *static), peers, "f32")
 
 
 def _quantized() -> Iterator[Row]:
-    rng = np.random.default_rng(0)
-    rows, depth, outputs = 128, 1024, 1024
-    real, weights = _normal((rows, depth), 0), _normal((outputs, depth), 1)
-    x = rng.integers(0, 256, (rows, depth)).astype(np.uint8)
-    w = rng.integers(-127, 128, (outputs, depth)).astype(np.int8)
-    factor = np.full(outputs, 1e-4, np.float32)
-    to_codes = np.zeros(outputs, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
-    work = 2 * rows * depth * outputs
-    peers = {"float32": lambda: np.maximum(real @ weights.T, 0)}
-    yield Row(
-        "int8 linear 128x1024x1024, codes to codes", work,
-        lambda: quantized.linear(x, 99, w, *to_codes), peers, "s16",
-    )  # fmt: skip
-
-    def layer() -> Any:
-        q = quantized.quantize(real, np.float32(0.05), 99, 0, 255, np.uint8, 0)
-        y = quantized.linear(q, 99, w, *to_codes)
-        return quantized.dequantize(y, np.float32(0.1), 7, 0, np.float32)
-
-    yield Row("int8 linear, numbers to numbers", work, layer, peers, "s16")
-    xs, ws = (8, 64, 28, 28), (64, 64, 3, 3)
-    image, kernels = _normal(xs, 0), _normal(ws, 1)
-    x2 = rng.integers(0, 256, xs).astype(np.uint8)
-    w2 = rng.integers(-127, 128, ws).astype(np.int8)
-    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    few = np.zeros(64, np.int32), quantized.Codes(factor[:64], 7, 7, 255, np.uint8)
-    yield Row(
-        "int8 conv 3x3, 64 to 64, 28x28", 2 * x2.size * w2[0].size,
-        lambda: quantized.convolution(x2, 99, w2, *few, static),
-        {"float32": lambda: convolution(image, kernels, *static)}, "s16",
-    )  # fmt: skip
-    row, large = _normal((1, 4096), 0), _normal((4096, 4096), 1)
-    packed = rng.integers(0, 256, (4096, 2048)).astype(np.uint8)
-    scale4 = np.ones((4096, 32), np.float32)
-    yield Row(
-        "int4 weights, 1x4096x4096", 2 * large.size,
-        lambda: weight_only_linear(row, packed, scale4),
-        {"float32": lambda: row @ large.T}, "f32",
-    )  # fmt: skip
+    for rows, depth, outputs in LAYERS:
+        yield from _layer(rows, depth, outputs)
+    yield from _quantized_convolutions()
+    yield from _weight_only()
     million = _normal((1000, 1000), 0)
     scale = np.float32(0.05)
     yield Row(
@@ -156,3 +153,56 @@ def _quantized() -> Iterator[Row]:
         lambda: quantized.quantize(million, scale, 99, 0, 255, np.uint8, 0),
         {"numpy": lambda: quantized.plain_quantize(million, scale, 99, 0, 255, np.uint8, 0)},
     )  # fmt: skip
+
+
+def _layer(rows: int, depth: int, outputs: int) -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    real, weights = _normal((rows, depth), 0), _normal((outputs, depth), 1)
+    x = rng.integers(0, 256, (rows, depth)).astype(np.uint8)
+    w = rng.integers(-127, 128, (outputs, depth)).astype(np.int8)
+    factor = np.full(outputs, 1e-4, np.float32)
+    to_codes = np.zeros(outputs, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
+    peers = {"float32": lambda: np.maximum(real @ weights.T, 0)}
+
+    def layer() -> Any:
+        q = quantized.quantize(real, np.float32(0.05), 99, 0, 255, np.uint8, 0)
+        y = quantized.linear(q, 99, w, *to_codes)
+        return quantized.dequantize(y, np.float32(0.1), 7, 0, np.float32)
+
+    work, name = 2 * rows * depth * outputs, f"int8 linear {rows}x{depth}x{outputs}"
+    ours = {"codes to codes": lambda: quantized.linear(x, 99, w, *to_codes), "numbers": layer}
+    for kind, call in ours.items():
+        yield Row(f"{name}, {kind}", work, call, peers, "s16")
+
+
+def _quantized_convolutions() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    static = ((1, 1), ((1, 1), (1, 1)), (1, 1))
+    for name, groups in (("64 to 64", 1), ("depthwise 64", 64)):
+        xs, ws = (8, 64, 28, 28), (64, 64 // groups, 3, 3)
+        image, kernels = _normal(xs, 0), _normal(ws, 1)
+        x = rng.integers(0, 256, xs).astype(np.uint8)
+        w = rng.integers(-127, 128, ws).astype(np.int8)
+        factor = np.full(64, 1e-4, np.float32)
+        few = np.zeros(64, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
+        slide = Sliding(*static, groups)
+        yield Row(
+            f"int8 conv 3x3, {name}, 28x28", 2 * x.size * w[0].size,
+            lambda x=x, w=w, few=few, s=slide: quantized.convolution(x, 99, w, *few, s),
+            {"float32": lambda x=image, w=kernels, s=slide: convolution(x, w, *s)}, "s16",
+        )  # fmt: skip
+
+
+def _weight_only() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    row, large = _normal((1, 4096), 0), _normal((4096, 4096), 1)
+    scale = np.ones((4096, 32), np.float32)
+    for bits, codes in (
+        (4, rng.integers(0, 256, (4096, 2048)).astype(np.uint8)),
+        (8, rng.integers(-128, 128, (4096, 4096)).astype(np.int8)),
+    ):
+        yield Row(
+            f"int{bits} weights, 1x4096x4096", 2 * large.size,
+            lambda codes=codes: weight_only_linear(row, codes, scale),
+            {"float32": lambda: row @ large.T}, "f32",
+        )  # fmt: skip

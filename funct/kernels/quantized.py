@@ -38,6 +38,7 @@ __all__ = [
 
 _FLOAT32_EXACT = 2**24
 _INT32_MAX = 2**31 - 1
+_WIDE = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 
 
 class Codes(NamedTuple):
@@ -119,8 +120,13 @@ def dequantize(
     Returns: (q - zero_point), exact, converted to `dtype`, times the scale in `dtype`.
     Source:  ONNX DequantizeLinear-21.
     """
-    steps = q.astype(np.int64) - _along(zero_point, axis, q.ndim).astype(np.int64)
-    x: NDArray[Any] = steps.astype(dtype) * _along(scale, axis, q.ndim).astype(dtype)
+    zero = _along(zero_point, axis, q.ndim)
+    if q.itemsize == 1 and np.dtype(dtype) in _WIDE:  # differences of bytes are exact in either
+        x: NDArray[Any] = q.astype(dtype)
+        x -= zero.astype(dtype)
+    else:
+        x = (q.astype(np.int64) - zero.astype(np.int64)).astype(dtype)
+    x *= _along(scale, axis, q.ndim).astype(dtype)
     return x
 
 
