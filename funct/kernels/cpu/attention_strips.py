@@ -83,6 +83,22 @@ class Strips:
         self.module.shared(name, lambda n: self._define_product(n, start, along, vectors))
         f.call(name, None, operands)
 
+    def product_of_strip(
+        self, f: Emitter, start: Start, along: Literal["rows", "steps"], queries: Value,
+        operands: list[Value],
+    ) -> None:  # fmt: skip
+        """`product` for the vectors of a strip that hold queries: the last strip may have fewer."""
+
+        def some(vectors: int) -> None:
+            if vectors == 1:
+                self.product(f, start, along, 1, operands)
+                return
+            many = queries > (vectors - 1) * self.lanes
+            f.when(many, lambda: self.product(f, start, along, vectors, operands))
+            f.when(~many, lambda: some(vectors - 1))
+
+        some(VECTORS)
+
     def _define_product(
         self, name: str, start: Start, along: Literal["rows", "steps"], vectors: int
     ) -> None:
@@ -133,7 +149,7 @@ class Strips:
             for (r, v), s in zip(cells, sums):
                 self.store(f, s, places[r], v)
 
-        rows = self.rows if vectors == VECTORS else 6
+        rows = {3: self.rows, 2: 6, 1: 8}[vectors]
         whole = m_count - f.rem(m_count, rows)
         each(f, 0, whole, lambda m: tile(m, rows), rows)
         each(f, whole, m_count, lambda m: tile(m, 1))

@@ -102,7 +102,7 @@ class _Kernels(Strips):
                 to = f.at(turned, start * depth, element)
                 none = f.null()
                 given = [here, job.k_row, to, size, scores, size, mine, depth, none]
-                self.product(f, "zero", "steps", VECTORS, given)
+                self.product_of_strip(f, "zero", "steps", queries, given)
                 query = first + start
                 self.admit(f, job, mask, query, queries, key, mine, scores, strip, tile)
                 self.weigh(f, scores, mine, f.at(tops, start, element),
@@ -111,7 +111,7 @@ class _Kernels(Strips):
                 here = f.at(v, key * job.v_row, element)
                 to = f.at(sums, start * width, element)
                 given = [here, job.v_row, scores, size, to, size, width, mine, factor]
-                self.product(f, "scaled", "rows", VECTORS, given)
+                self.product_of_strip(f, "scaled", "rows", queries, given)
 
             def drop(start: Value, mine: Value) -> None:
                 kept = self.keeping(f, job, head, first + start, key)
@@ -261,10 +261,10 @@ class _Kernels(Strips):
                 p, d = f.at(weights, start, element), f.at(slopes, start, element)
                 to = f.at(q_turned, start * depth, element)
                 given = [k_here, job.k_row, to, size, p, wide, mine, depth, none]
-                self.product(f, "zero", "steps", VECTORS, given)
+                self.product_of_strip(f, "zero", "steps", queries, given)
                 to = f.at(g_turned, start * width, element)
                 given = [v_here, job.v_row, to, size, d, wide, mine, width, none]
-                self.product(f, "zero", "steps", VECTORS, given)
+                self.product_of_strip(f, "zero", "steps", queries, given)
                 query = first + start
                 self.admit(f, job, mask, query, queries, key, mine, p, self.wide, tile)
                 log = [self.load(f, f.at(logs, start, element), i) for i in range(VECTORS)]
@@ -301,7 +301,7 @@ class _Kernels(Strips):
                 each(f, mine, keys, clear)
                 to = f.at(dq, start * depth, element)
                 given = [k_here, job.k_row, d, wide, to, size, depth, mine, none]
-                self.product(f, "add", "rows", VECTORS, given)
+                self.product_of_strip(f, "add", "rows", queries, given)
 
             self.each_strip(f, count, strip_block)
             for x, rows, columns, to in (
