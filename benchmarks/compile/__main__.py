@@ -2,6 +2,7 @@
 
     python -m benchmarks.compile                                  every workload
     python -m benchmarks.compile mlp_step gpt_step                some
+    python -m benchmarks.compile gpt_checkpoint --of funct,jax    the step that keeps less
     python -m benchmarks.compile --of funct,jax --rounds 3 --threads 1
 
 Each framework and workload runs in a process of its own, in turn, so drift of the machine falls on

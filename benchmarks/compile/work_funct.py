@@ -122,7 +122,10 @@ def gpt_params(V: int, D: int, L: int, T: int, r: np.random.Generator) -> Tree:
     }  # fmt: skip
 
 
-def gpt_step(V: int = 512, D: int = 256, L: int = 4, T: int = 128, B: int = 8, H: int = 8) -> Run:
+def gpt_step(
+    V: int = 512, D: int = 256, L: int = 4, T: int = 128, B: int = 8, H: int = 8,
+    checkpointed: bool = False,
+) -> Run:  # fmt: skip
     """A training step of a small language model with AdamW."""
     r = data()
     p = gpt_params(V, D, L, T, r)
@@ -150,7 +153,7 @@ def gpt_step(V: int = 512, D: int = 256, L: int = 4, T: int = 128, B: int = 8, H
     def loss(p: Tree) -> Any:
         x = xp.take(p["wte"], ids, axis=0) + p["wpe"]
         for q in p["blocks"]:
-            x = block(x, q)
+            x = (ft.checkpoint(block) if checkpointed else block)(x, q)
         lo = functional.log_softmax(ln(x, p["gf"], p["bf"]) @ p["wte"].T, -1)
         return -xp.mean(xp.take_along_axis(lo, tgt[..., None], axis=-1))
 
@@ -190,7 +193,12 @@ def cnn_step(B: int = 32) -> Run:
     return run
 
 
+def gpt_checkpoint() -> Run:
+    """The same step, which computes each block again in the backward pass."""
+    return gpt_step(checkpointed=True)
+
+
 WORK: dict[str, Callable[[], Run]] = {
     "black_scholes": black_scholes, "softmax_layernorm": softmax_layernorm, "mlp_step": mlp_step,
-    "gpt_step": gpt_step, "cnn_step": cnn_step,
+    "gpt_step": gpt_step, "cnn_step": cnn_step, "gpt_checkpoint": gpt_checkpoint,
 }  # fmt: skip

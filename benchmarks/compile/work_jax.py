@@ -112,7 +112,7 @@ def gpt_params(V=512, D=256, L=4, T=128, r=None):
     }
 
 
-def gpt_step(V=512, D=256, L=4, T=128, B=8, H=8):
+def gpt_step(V=512, D=256, L=4, T=128, B=8, H=8, checkpointed=False):
     r = data()
     p = jax.tree.map(jnp.asarray, gpt_params(V, D, L, T, r))
     ids = jnp.asarray(r.integers(0, V, (B, T)))
@@ -135,7 +135,7 @@ def gpt_step(V=512, D=256, L=4, T=128, B=8, H=8):
     def loss(p):
         x = p["wte"][ids] + p["wpe"]
         for q in p["blocks"]:
-            x = block(x, q)
+            x = (jax.checkpoint(block) if checkpointed else block)(x, q)
         lo = jax.nn.log_softmax(ln(x, p["gf"], p["bf"]) @ p["wte"].T)
         return -jnp.take_along_axis(lo, tgt[..., None], -1).mean()
 
@@ -211,4 +211,5 @@ WORK = {
     "mlp_step": mlp_step,
     "gpt_step": gpt_step,
     "cnn_step": cnn_step,
+    "gpt_checkpoint": lambda: gpt_step(checkpointed=True),
 }

@@ -148,8 +148,14 @@ class Body:
         return any(c.checks for c in every_call(self.calls))
 
     def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:
-        """The calls, which read and write at these places."""
-        places: dict[Any, Address] = dict(zip(self.inputs, inputs, strict=True))
+        """The calls, which read and write at these places.
+
+        What they make for themselves is another buffer at each use: one that two blocks had in
+        common would be taken from the first to the last.
+        """
+        made = [v for c in every_call(self.calls) for v in c.writes if isinstance(v, Var)]
+        places: dict[Any, Address] = {v: Address(Var(v.name, v.shape, v.dtype)) for v in made}
+        places |= dict(zip(self.inputs, inputs, strict=True))
         places |= dict(zip(self.results, results, strict=True))
         return tuple([_moved(c, places) for c in self.calls])
 

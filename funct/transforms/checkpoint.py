@@ -18,6 +18,7 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
+from funct.compile import Choice
 from funct.core import Region, bind_region, top_level
 from funct.errors import ArgumentError
 from funct.graph import Control, Graph, Interpreter
@@ -193,6 +194,10 @@ class Checkpoint(Staged):
         if self.packing is not None or not plain:
             return None
         return Written("checkpoint", (self.body,), (name,))
+
+    def form(self) -> Choice:
+        """Its body, with no choice."""
+        return Choice((self.body,))
 
     def mapped(self, change: Callable[[Graph], Graph]) -> Checkpoint:
         """A changed body, checkpointed."""

@@ -17,7 +17,7 @@ import funct.array as xp
 from funct.compile.native import native
 from funct.compile.scalars import ELEMENTS, PRINTINGS
 from funct.core import lookup
-from funct.graph import eliminate_dead, inline_calls, share_common
+from funct.graph import eliminate_dead, inline_calls, optimize, share_common
 from tests import laws
 from tests.strategies import Program, inputs, programs
 
@@ -286,3 +286,31 @@ def test_long_chains_are_printed() -> None:
 
     x = np.random.default_rng(0).normal(size=(3, 40))
     np.testing.assert_allclose(compiled(f, x).run(x)[0], eager(f, x), rtol=1e-12)
+
+
+def test_checkpoints_keep_their_arguments_alone() -> None:
+    """The workspace of a training step grows with a layer by its input, not by all it computes."""
+    n = 256
+    w = xp.asarray(np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32))
+
+    @ft.checkpoint
+    def block(x: Any, w: Any) -> Any:
+        for _ in range(6):
+            x = xp.tanh(xp.sin(x @ w) * xp.exp(x))
+        return x
+
+    def space(layers: int) -> int:
+        def loss(ws: Any) -> Any:
+            x = xp.ones((n, 64), dtype=xp.float32)
+            for v in ws:
+                x = block(x, v)
+            return xp.sum(x)
+
+        graph = optimize(ft.make_graph(ft.grad(loss))([w] * layers))
+        made = native(graph)
+        assert len(made.programs) == 1
+        return made.programs[0].workspace
+
+    layer = n * 64 * 4
+    assert space(9) - space(3) < 6 * 2.5 * layer
+    assert space(3) > 10 * layer, "one block needs more than that while it runs"
