@@ -1,0 +1,73 @@
+"""Compiled loops and branches next to JAX's, in float64: 10,000 steps over few numbers."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from benchmarks.peers import optional
+from benchmarks.timing import minima, table
+
+RNG = np.random.default_rng(0)
+STEPS = 10_000
+W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
+
+Calls = dict[str, Callable[[], object]]
+
+
+def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Each row's function and arguments. control: where while_loop, scan and cond are."""
+
+    def lorenz(x: Any, y: Any, z: Any) -> Any:
+        def body(s: Any) -> Any:
+            x, y, z, i = s
+            dt = 0.001
+            return x + dt * 10 * (y - x), y + dt * (x * (28 - z) - y), z + dt * (x * y - z), i + 1
+
+        return control.while_loop(lambda s: s[3] < STEPS, body, (x, y, z, 0))
+
+    def products(x: Any, w: Any) -> Any:
+        body = lambda s: (ns.tanh(w @ s[0]) + 0.01, s[1] + 1)  # noqa: E731
+        return control.while_loop(lambda s: s[1] < STEPS, body, (x, 0))
+
+    def newton(x: Any) -> Any:
+        f = lambda x: x * ns.cos(x) - x * x + 1  # noqa: E731
+        slope = lambda x: ns.cos(x) - x * ns.sin(x) - 2 * x  # noqa: E731
+        far = lambda x: ns.any(ns.abs(f(x)) > 1e-10)  # noqa: E731
+        return control.while_loop(far, lambda x: x - f(x) / slope(x), x)
+
+    def branches(c: Any, xs: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            c = control.cond(c[0] > 1, lambda c: c * 0.5 + x, lambda c: c + x * 0.1, c)
+            return c, c[0]
+
+        return control.scan(step, c, xs)
+
+    one = ns.asarray(1.0)
+    return {
+        "while, 10,000 steps, 4 numbers": (lorenz, (one, one, one)),
+        "while, 10,000 steps, 8 x 8 product": (products, (ns.ones(8), ns.asarray(W))),
+        "Newton, 1 number": (newton, (ns.asarray(1.5),)),
+        "Newton, 1000 numbers": (newton, (ns.linspace(1.0, 2.0, 1000),)),
+        "scan of cond, 10,000 steps, 4 numbers": (branches, (ns.ones(4), ns.asarray(XS))),
+    }
+
+
+def _waiting(jax: Any, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], object]:
+    return lambda: jax.block_until_ready(fun(*args))
+
+
+def run() -> str:
+    """Measure everything; the table."""
+    rows: dict[str, Calls] = {}
+    for label, (fun, args) in programs(xp, ft).items():
+        rows[label] = {"funct": partial(ft.jit(fun), *args)}
+    jax = optional("jax")
+    if jax is not None:
+        jax.config.update("jax_enable_x64", True)
+        for label, (fun, args) in programs(jax.numpy, jax.lax).items():
+            rows[label]["jax"] = _waiting(jax, jax.jit(fun), args)
+    return table("loops", {label: minima(c, rounds=8) for label, c in rows.items()})
