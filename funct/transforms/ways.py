@@ -186,19 +186,19 @@ def _result(prim: Primitive, kind: _Kind, values: Sequence[str], parts: Names) -
     """What computes the result and returns it."""
     params = _params(prim)
     call = ", ".join([*values, *params])
-    general = "bind1(prim, x, params)" if len(values) == 1 else "bind2(prim, x, y, params)"
+    otherwise = "bind1(prim, x, params)" if len(values) == 1 else "bind2(prim, x, y, params)"
     known = [f"{v}.__class__ is Array" for v in values]
     below = f"ans = fn({call}); d = ans.node if ans.__class__ is ReverseTracer else ans"
     if kind.part == "value":
         known += _level_ranks(values, parts)
-        below = f"return {general}"
+        below = f"return {otherwise}"
     elif not _varying(prim, parts):
         return [f"return fn({call})"]
     compute = _lines(
         _COMPUTE,
         known=" and ".join(known),
         buffers=", ".join([*[f"{v}.data" for v in values], *params]),
-        general=general,
+        general=otherwise,
         below=below,
     )
     return [*compute, *kind.finish(prim, values, parts)]
