@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import funct as ft
+import funct.array as xp
 from funct.kernels import convolution as checked
 from funct.kernels import convolution_products as plain
 from funct.kernels import table
 from funct.kernels.cpu import convolution as fast
 from funct.kernels.cpu import depthwise, weight_gradient
 from funct.kernels.windows import Sliding
+from funct.nn import functional
 from tests import guarded
 
 pytestmark = pytest.mark.skipif(
@@ -298,3 +300,20 @@ def test_half_precision_is_summed_in_single_and_rounded_once(dtype: Any) -> None
     dx = checked.convolution_input(g, w, *static, (40, 40))
     dw = checked.convolution_weight(x, g / 64, *static, (3, 3))
     assert dx.dtype == dw.dtype == dtype
+
+
+def test_layers_keep_channels_last() -> None:
+    """Through convolution, bias and relu no image of a network is laid out anew."""
+    x = xp.asarray(numbers((4, 12, 10, 16), 1, np.float32))
+    w, v, b = (
+        xp.asarray(numbers(shape, k, np.float32))
+        for k, shape in enumerate([(24, 16, 3, 3), (40, 24, 3, 3), (24,)])
+    )
+    first = xp.permute_dims(x, (0, 3, 1, 2))
+    y = functional.relu(functional.conv2d(first, w, b, padding=1))
+    z = functional.conv2d(y, v, stride=2, padding=1)
+    for image in (y, z):
+        assert np.moveaxis(np.asarray(image), 1, -1).flags.c_contiguous
+    other = np.ascontiguousarray(np.asarray(first))
+    expected = functional.relu(functional.conv2d(xp.asarray(other), w, b, padding=1))
+    np.testing.assert_array_equal(np.asarray(y), np.asarray(expected))
