@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from funct.compile.loops import How, Over
-from funct.compile.scalars import ELEMENTS, printing, unsupported
+from funct.compile.scalars import ELEMENTS, HELD, printing, unsupported
 from funct.compile.views import VIEWS
 from funct.graph import Node, Var
 
@@ -107,7 +107,7 @@ def why_not(node: Node) -> str:
             return "it reduces axes between others"
         return ""
     if node.name in VIEWS:
-        return "" if out.dtype in ELEMENTS else f"{out.dtype} is computed by NumPy"
+        return "" if out.dtype in HELD else f"{out.dtype} is computed by NumPy"
     return unsupported(node)
 
 

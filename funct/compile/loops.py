@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import attrs
 
+from funct.compile.scalars import widened
 from funct.kernels.llvm import Emitter, Value
 
 __all__ = [
@@ -88,6 +89,7 @@ class Op:
         """Print the op of these."""
         pairs = zip(operands, self.elements, strict=True)
         given = [f.convert(x, e) if e else x for x, e in pairs]
+        given = [f.convert(x, widened(x.type.element)) for x in given]
         x: Value = self.printing.emit(f, *given, *self.params)
         return f.convert(x, self.element)
 

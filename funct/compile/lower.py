@@ -12,7 +12,7 @@ import numpy as np
 from funct.compile.fuse import Fused
 from funct.compile.groups import REDUCTIONS, Group, reduction
 from funct.compile.loops import Access, Constant, Expression, Kernel, Kind, Load, Op, Reduce
-from funct.compile.scalars import ELEMENTS, Printing, exact_number, operand_dtype, printing
+from funct.compile.scalars import HELD, Printing, exact_number, operand_dtype, printing
 from funct.compile.views import VIEWS, View, collapse, dense
 from funct.core import lookup
 from funct.device import host
@@ -200,7 +200,7 @@ class _Lowering:
 
     def _node(self, e: Node) -> int:
         out = e.results[0]
-        element = ELEMENTS[out.dtype]
+        element = HELD[out.dtype]
         over = reduction(e)
         if over is not None:
             source = e.operands[0]
@@ -224,7 +224,7 @@ class _Lowering:
             elements = ("i1", element, element)
         else:
             assert meet is not None
-            elements = (ELEMENTS[meet],) * len(e.operands)
+            elements = (HELD[meet],) * len(e.operands)
         given = [
             self._operand(e, a, np.dtype(bool) if x == "i1" else meet)
             for a, x in zip(e.operands, elements, strict=True)
@@ -241,7 +241,7 @@ class _Lowering:
         if not isinstance(a, Var):
             held = exact_number(a, dtype)
             assert held is not None, "the group holds what can be printed"
-            return self._value(Constant(held, ELEMENTS[dtype]))
+            return self._value(Constant(held, HELD[dtype]))
         if a in self.of:
             return self.of[a]
         view = self._seen(e, a)
@@ -259,7 +259,7 @@ class _Lowering:
 
     def _walk(self, view: View, full: bool) -> _Walked | None:
         """How the kernel walks a view; None where a row of it is not one run."""
-        element = ELEMENTS[view.root.dtype]
+        element = HELD[view.root.dtype]
         runs = collapse(view.shape, view.strides)
         inner: Any = "none"
         words: list[int] = []
@@ -356,7 +356,7 @@ class _Lowering:
             piece = max(64, -(-width // 8))
             combines.append(
                 Call(
-                    ("combine", value.how, ELEMENTS[out.dtype]),
+                    ("combine", value.how, HELD[out.dtype]),
                     (Address(parts), Address(out), tasks, width, piece),
                     -(-width // piece),
                     (out,),

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import attrs
 
 from funct.compile.groups import REDUCTIONS, why_not
+from funct.compile.scalars import ELEMENTS
 from funct.compile.views import VIEWS
 from funct.core import lookup
 from funct.graph import Graph, Node, Var, eliminate_dead
@@ -62,7 +63,12 @@ class _Apart:
         if not isinstance(e, Node) or e.name not in REDUCTIONS or not e.params[0]:
             return False
         x, out = e.operands[0], e.results[0]
-        if not isinstance(x, Var) or not x.shape or x.dtype != out.dtype:
+        if (
+            not isinstance(x, Var)
+            or not x.shape
+            or x.dtype != out.dtype
+            or out.dtype not in ELEMENTS
+        ):
             return False
         size, places = math.prod(x.shape), x.shape[-1]
         if not 1 < places <= _MOST_PLACES or size < _LEAST_SIZE * places:

@@ -261,8 +261,6 @@ class _Printer:
         x = f.gather(typed(element, lanes), f.at(self.base[v.access], index, element))
         return f.convert(x, "i1") if v.element == "i1" else x
 
-    # Scalars
-
     # Reductions
 
     def _neutral(self, n: int, lanes: int) -> Value:

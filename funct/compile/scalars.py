@@ -14,13 +14,18 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import attrs
+import ml_dtypes
 import numpy as np
 
+from funct.core import FLOATING
 from funct.graph import Node, Var
 from funct.kernels.llvm import Emitter, Value
 from funct.kernels.llvm.functions import FUNCTIONS
 
-__all__ = ["ELEMENTS", "Printing", "exact_number", "is_exact", "printing", "unsupported"]
+__all__ = [
+    "ELEMENTS", "HELD", "NARROW", "Printing", "exact_number", "is_exact", "operand_dtype",
+    "printing", "unsupported", "widened",
+]  # fmt: skip
 
 ELEMENTS: dict[np.dtype[Any], str] = {
     np.dtype(name): element
@@ -30,10 +35,15 @@ ELEMENTS: dict[np.dtype[Any], str] = {
     }.items()
 }  # fmt: skip
 
+# Two bytes wide: loops compute in float32, and round after each op, as eager execution does.
+NARROW = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+HELD = ELEMENTS | NARROW
+
 _FLOATS = frozenset({"f32", "f64"})
 _INTEGERS = frozenset(ELEMENTS.values()) - _FLOATS - {"i1"}
 _NUMBERS = _FLOATS | _INTEGERS
 _ALL = _NUMBERS | {"i1"}
+_ROUNDED = {"f16": {"f16", "bf16", "f32", "f64"}, "bf16": {"f16", "bf16", "f32"}}
 
 
 @attrs.frozen
@@ -56,9 +66,9 @@ def exact_number(x: Any, dtype: np.dtype[Any]) -> float | int | None:
             held = np.asarray(x).astype(dtype) if isinstance(x, float) else np.asarray(x, dtype)
     except (FloatingPointError, OverflowError, ValueError):
         return None
-    if dtype.kind not in "f" and held != x:
+    if dtype not in FLOATING and held != x:
         return None
-    return held.item()
+    return float(held) if dtype in NARROW else held.item()
 
 
 def printing(node: Node) -> Printing | None:
@@ -84,19 +94,23 @@ def unsupported(node: Node) -> str:
         return "several results"
     dtypes = [v.dtype for v in (*node.operands, *node.results) if isinstance(v, Var)]
     for d in dtypes:
-        if d not in ELEMENTS:
+        if d not in HELD:
             return f"{d} is computed by NumPy"
-    result = ELEMENTS[node.results[0].dtype]
+    result = HELD[node.results[0].dtype]
     computed = result if found.operands in ("same", "choice") else _alike(node, found)
-    if computed is None or computed not in found.elements:
+    if computed is None or widened(computed) not in found.elements:
         return f"{node.name} of {computed or 'mixed dtypes'} is computed by NumPy"
-    if node.name in _COSTS and any(d.kind != "f" for d in dtypes):
+    if node.name == "sign" and result == "bf16":
+        return "sign of -0 is -0 in bfloat16, and 0 in loops"
+    if node.name in _COSTS and any(d not in FLOATING for d in dtypes):
         return f"{node.name} of integers is computed by NumPy"
     if found.operands == "own":
-        if node.name == "astype" and computed in _FLOATS and result in ("u32", "u64"):
+        if node.name == "astype" and widened(computed) in _FLOATS and result in ("u32", "u64"):
             return f"{node.name} of floats to {result} is computed by NumPy"
+        if node.name == "astype" and result in _ROUNDED and computed not in _ROUNDED[result]:
+            return f"{node.name} of {computed} to {result} is computed by NumPy"
         return ""
-    held = next(d for d, e in ELEMENTS.items() if e == computed)
+    held = next(d for d, e in HELD.items() if e == computed)
     for a in node.operands:
         if not isinstance(a, Var) and exact_number(a, held) is None:
             return f"{a!r} is no {held}"
@@ -106,7 +120,12 @@ def unsupported(node: Node) -> str:
 def _alike(node: Node, found: Printing) -> str | None:
     """The element in which operands meet."""
     dtype = operand_dtype(node, found)
-    return None if dtype is None else ELEMENTS.get(dtype)
+    return None if dtype is None else HELD.get(dtype)
+
+
+def widened(element: str) -> str:
+    """The element in which loops compute."""
+    return "f32" if element in ("f16", "bf16") else element
 
 
 def operand_dtype(node: Node, found: Printing) -> np.dtype[Any] | None:
@@ -118,7 +137,7 @@ def operand_dtype(node: Node, found: Printing) -> np.dtype[Any] | None:
         return dtypes[0]
     if len(set(dtypes)) == 1:
         numbers = [type(a) for a in node.operands if not isinstance(a, Var)]
-        if (float in numbers and dtypes[0].kind != "f") or (
+        if (float in numbers and dtypes[0] not in FLOATING) or (
             int in numbers and dtypes[0].kind == "b"
         ):
             return None
@@ -236,9 +255,9 @@ def _quotient(f: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _astype(f: Emitter, x: Value, dtype: np.dtype[Any]) -> Value:
-    element = ELEMENTS[dtype]
+    element = HELD[dtype]
     target = x.type.with_element(element)
-    if x.type.is_float and not target.is_float and element != "i1" and target.bits < 32:
+    if x.type.is_float and element in _INTEGERS and target.bits < 32:
         return f.convert(f.convert(x, "i32"), element)  # C cuts what does not fit, and so NumPy
     return f.convert(x, element)
 

@@ -7,6 +7,7 @@ in the last place of NumPy's, sums within the error of a sum of that length.
 import itertools
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.compile.native import native
-from funct.compile.scalars import ELEMENTS, PRINTINGS
+from funct.compile.scalars import ELEMENTS, NARROW, PRINTINGS
 from funct.core import lookup
 from funct.graph import eliminate_dead, inline_calls, optimize, share_common
 from tests import laws
@@ -108,6 +109,55 @@ def test_every_printing_on_every_dtype(name: str) -> None:
             continue
         (actual,) = made.run(*args)
         agree(actual, expected, ulps=0 if name in EXACT else LOOSE.get(name, 4))
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("name", sorted(set(PRINTINGS) - {"astype", "gammaln"}))
+def test_every_printing_on_two_bytes(name: str, dtype: Any) -> None:
+    """In float16 and bfloat16 each op is computed in float32 and rounded, which are eager's bits.
+
+    What eager composes (sigmoid) is rounded once, not after each step.
+    """
+    prim = lookup(name)
+    assert prim is not None
+    with np.errstate(over="ignore"):
+        wide = [numbers(np.dtype(np.float32), 45, seed) for seed in range(len(prim.operands))]
+        args = [x.astype(dtype) for x in wide]
+    if name == "where":
+        args[0] = args[0].astype(bool)
+    fun: Any = (lambda x: prim.fn(x, "name")) if name == "checkpoint_name" else prim.fn
+    try:
+        expected = eager(fun, *args)
+    except (TypeError, ft.errors.FunctError):
+        return
+    with np.errstate(all="ignore"):
+        actual = np.asarray(compiled(fun, *args).run(*args)[0])
+    assert actual.dtype == expected.dtype
+    eps = float(ml_dtypes.finfo(dtype).eps) if name == "sigmoid" else 0.0
+    a, e = actual.astype(np.float64), expected.astype(np.float64)
+    np.testing.assert_allclose(a, e, rtol=3 * eps, atol=0)
+    if name in ("relu", "maximum", "minimum"):
+        return  # which zero is the larger one differs between NumPy's own loops
+    kept = ~np.isnan(e)
+    assert np.array_equal(np.signbit(a)[kept], np.signbit(e)[kept])
+
+
+@pytest.mark.parametrize("source", NARROW, ids=str)
+@pytest.mark.parametrize("other", [*ELEMENTS, *NARROW], ids=str)
+def test_casts_of_two_bytes(source: Any, other: Any) -> None:
+    """From and to every other dtype, and on through a few ops."""
+    x = (np.arange(45) / 4).astype(source)
+
+    def there(x: Any) -> Any:
+        return xp.astype(x, other) + xp.astype(x, other)
+
+    def back(x: Any) -> Any:
+        return xp.astype(xp.astype(x, source) * 2.0, other)
+
+    for fun, y in ((there, x), (back, (np.arange(45) / 4).astype(other))):
+        actual, expected = np.asarray(compiled(fun, y).run(y)[0]), eager(fun, y)
+        assert actual.dtype == expected.dtype
+        np.testing.assert_array_equal(actual.astype(np.float64), expected.astype(np.float64))
 
 
 @pytest.mark.parametrize("pair", list(itertools.product(ELEMENTS, ELEMENTS)), ids=str)
