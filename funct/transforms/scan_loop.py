@@ -15,6 +15,7 @@ from funct.graph import Control, Graph
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
+from funct.transforms.deferred import deferred
 from funct.transforms.staged import Staged
 
 __all__ = ["Scan", "counter"]
@@ -199,7 +200,9 @@ class _Halves:
         self.uses = cut.uses
         self.held = sum(k < c for k in cut.uses)
         avals = [v.aval for v in loop.body.inputs]
-        self.sums = bodies.chosen(loop.parts(avals)[0], held)
+        sums = bodies.chosen(loop.parts(avals)[0], held)
+        self.late = deferred(cut.backward, len(sums), steps)
+        self.sums = [a for k, a in enumerate(sums) if k not in self.late.late]
         cts = bodies.chosen([v.aval for v in loop.body.outputs], self.outs)
         n_held, n_ct, n_sum = self.held, sum(carry), len(self.sums)
         types = [avals[k] for k in cut.uses]
@@ -215,7 +218,7 @@ class _Halves:
             v = v[:-1] if self.counted else v
             a, b, d = n_held, n_held + n_ct, n_held + n_ct + n_sum
             e = len(v) - (len(cts) - n_ct)
-            found = cut.backward(*v[:a], *v[d:e], *v[a:b], *v[e:])
+            found = self.late.graph(*v[:a], *v[d:e], *v[a:b], *v[e:])
             added = [s + g for s, g in zip(v[b:d], found[:n_sum], strict=True)]
             return [*found[n_sum : n_sum + n_ct], *added, *found[n_sum + n_ct :]]
 
@@ -236,8 +239,10 @@ class _Halves:
             *given[n_ct:],
             *([counter(self.loop.steps)] if self.counted else []),
         )
-        sums = found[n_ct : n_ct + len(self.sums)]
-        each = iter((*sums, *found[:n_ct], *found[n_ct + len(self.sums) :]))
+        end = len(found) - 2 * len(self.late.late)
+        rows = n_ct + len(self.sums)
+        sums = self.late.sums(found[n_ct:rows], found[end:])
+        each = iter((*sums, *found[:n_ct], *found[rows:end]))
         out = [next(each) if f else None for f in self.flags]
         return tuple([g if m else None for g, m in zip(out, self.mine, strict=True)])
 
