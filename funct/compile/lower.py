@@ -18,7 +18,7 @@ from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower"]
+__all__ = ["Address", "Borrowed", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower"]
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -67,7 +67,19 @@ class Address:
     offset: int = 0
 
 
-Word = int | Address
+@attrs.frozen
+class Borrowed:
+    """An address that NumPy has: of a function's loop over a dtype, or (data) what it is handed.
+
+    Another process has it elsewhere.
+    """
+
+    name: str
+    dtype: str
+    data: bool
+
+
+Word = int | Address | Borrowed
 
 
 @attrs.frozen(eq=False)

@@ -18,12 +18,12 @@ import numpy as np
 
 from funct.compile.fuse import Fused
 from funct.compile.groups import reduction
-from funct.compile.lower import Address, Call, Word, copy
+from funct.compile.lower import Address, Borrowed, Call, Word, copy
 from funct.compile.scalars import exact_number
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
-__all__ = ["is_numpy_loop", "lower_numpy_loop", "print_numpy_loop", "print_numpy_sum"]
+__all__ = ["borrowed", "is_numpy_loop", "lower_numpy_loop", "print_numpy_loop", "print_numpy_sum"]
 
 _UFUNCS: dict[str, str] = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -85,6 +85,14 @@ def _is_right(loop: _Loop, ufunc: Any, dtype: np.dtype[Any]) -> bool:
     return bool(np.array_equal(expected, found, equal_nan=True))
 
 
+def borrowed(word: Borrowed) -> int:
+    """Where it is in this process. Raises: ValueError: if NumPy has no such loop."""
+    loop = _loop(word.name, np.dtype(word.dtype)) if word.name in _UFUNCS else None
+    if loop is None:
+        raise ValueError(f"NumPy has no loop of {word.name} for {word.dtype}")
+    return loop.data if word.data else loop.function
+
+
 def is_numpy_loop(node: Any) -> bool:
     """Whether a step is a function, or a sum of rows, that one of NumPy's loops computes."""
     if not isinstance(node, Node) or len(node.results) != 1:
@@ -104,8 +112,6 @@ def is_numpy_loop(node: Any) -> bool:
 def lower_numpy_loop(node: Node, fused: Fused) -> list[Call]:
     """The call of the loop, after copies of what does not lie one after the other."""
     out = node.results[0]
-    loop = _loop(node.name, out.dtype)
-    assert loop is not None, "asked before"
     calls: list[Call] = []
     byte = out.dtype.itemsize
     places: list[Word] = []
@@ -129,7 +135,8 @@ def lower_numpy_loop(node: Node, fused: Fused) -> list[Call]:
             calls += added
         places += [Address(view.root, view.offset * byte), 0]
         strides.append(0 if view.size == 1 else byte)
-    words: tuple[Word, ...] = (loop.function, loop.data, rows, count, *places, Address(out))
+    loop = [Borrowed(node.name, out.dtype.char, data) for data in (False, True)]
+    words: tuple[Word, ...] = (*loop, rows, count, *places, Address(out))
     if node.name == "reduce_sum":
         kernel: tuple[Any, ...] = ("numpy sum", "f32" if byte == 4 else "f64")
     else:

@@ -23,9 +23,9 @@ import numpy as np
 
 from funct.compile.gathers import print_gather
 from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call, Root, Slot
+from funct.compile.lower import Address, Borrowed, Call, Root, Slot, Word
 from funct.compile.moves import print_copied, print_zeros
-from funct.compile.numpy_loops import print_numpy_loop, print_numpy_sum
+from funct.compile.numpy_loops import borrowed, print_numpy_loop, print_numpy_sum
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
 from funct.compile.recurrence import print_recurrence
@@ -48,7 +48,8 @@ class Program:
     """What `link` makes. run: takes the arrays, then a workspace of `workspace` bytes of uint8.
 
     kernels: (word, code, name) where the table has a kernel's address. held: (word, Var, offset)
-    where it has that of an array which outlives the program.
+    where it has that of an array which outlives the program. borrowed: (word, what) where it has
+    one of NumPy's.
     """
 
     run: Callable[..., bool | None]
@@ -57,6 +58,7 @@ class Program:
     code: tuple[Code, ...]
     kernels: tuple[tuple[int, Code, str], ...]
     held: tuple[tuple[int, Any, int], ...]
+    borrowed: tuple[tuple[int, Borrowed], ...]
 
 
 def every_call(calls: Sequence[Call]) -> Iterator[Call]:
@@ -141,6 +143,7 @@ class _Table:
         self.frames = [0]  # the word by which a loop is stopped
         self.steps: list[tuple[Code, str, int, int]] = []  # kernel, its name, frame, tasks
         self.addresses: list[tuple[int, Root, int]] = []  # place, of, offset
+        self.borrowed: list[tuple[int, Borrowed]] = []
         self.moves: list[tuple[int, Slot, int]] = []
         self.controls: list[int] = []
         self.moving: list[tuple[int, int, int]] = []  # frames of loops: first and number of moves
@@ -171,7 +174,9 @@ class _Table:
         for w in c.words:
             if isinstance(w, Address):
                 self.addresses.append((len(self.frames), w.of, w.offset))
-            self.frames.append(w if isinstance(w, int) else 0)
+            elif isinstance(w, Borrowed):
+                self.borrowed.append((len(self.frames), w))
+            self.frames.append(_number(w))
         return *_codes[c.kernel], at, c.tasks
 
     def program(self) -> Program:
@@ -218,7 +223,15 @@ class _Table:
                 [(len(before) + 3 * k, code, name) for k, (code, name, *_) in enumerate(self.steps)]
             ),
             tuple([(last + at, v, offset) for at, v, offset in held]),
+            tuple([(last + at, word) for at, word in self.borrowed]),
         )
+
+
+def _number(word: Word) -> int:
+    """The word, as far as it is known before a call."""
+    if isinstance(word, Borrowed):
+        return borrowed(word)
+    return word if isinstance(word, int) else 0
 
 
 def _size(of: Root) -> int:

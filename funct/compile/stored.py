@@ -13,10 +13,13 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct.compile.entry import Whole, note_whole
+from funct.compile.lower import Borrowed
 from funct.compile.native import Native, base_names
+from funct.compile.numpy_loops import borrowed
 from funct.compile.walker import reload
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
@@ -146,7 +149,8 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         held = [[k, array(scope["constants"][v]), offset] for k, v, offset in p.held]
         if any(ref is None for _, ref, _ in held):
             return None
-        tables.append([blob(p.table.tobytes()), kernels, held])
+        lent = [[k, *attrs.astuple(word)] for k, word in p.borrowed]
+        tables.append([blob(p.table.tobytes()), kernels, held, lent])
     if None in names.values():
         return None
     head = {
@@ -176,15 +180,17 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     def array(ref: Any) -> Any:
         return constants[ref[1]] if ref[0] == "constant" else arrays[ref[1]]
 
-    codes = {k: load_object(blobs[k]) for _, kernels, _ in head["programs"] for _, k, _ in kernels}
+    codes = {k: load_object(blobs[k]) for _, kernels, *_ in head["programs"] for _, k, _ in kernels}
     programs, tables = [], []
     kept: list[Any] = [codes, arrays, constants]
-    for k, kernels, held in head["programs"]:
+    for k, kernels, held, lent in head["programs"]:
         table = np.frombuffer(blobs[k], np.int64).copy()
         for at, code, symbol in kernels:
             table[at] = codes[code].address(symbol)
         for at, ref, offset in held:
             table[at] = array(ref).ctypes.data + offset
+        for at, *word in lent:
+            table[at] = borrowed(Borrowed(*word))
         programs.append(reload(table))
         tables.append(table)
     names = base_names()

@@ -173,6 +173,41 @@ def test_many_processes_at_once(folder: Path) -> None:
     assert "made" not in told
 
 
+EVERY_KERNEL = """
+import numpy as np, funct as ft, funct.array as xp
+r = np.random.default_rng(0)
+w, h, xs = (xp.asarray(r.normal(size=s).astype("f")) for s in ((8, 8), (8,), (600, 8)))
+big = xp.asarray(r.normal(size=(200, 300)).astype("f"))
+cell = lambda c, x: (xp.tanh(c @ w * 0.1 + x), xp.sum(xp.exp(c)))
+for f, args in (
+    (lambda h, xs: ft.scan(cell, h, xs), (h, xs)),
+    (ft.grad(lambda h, xs: xp.sum(ft.scan(cell, h, xs)[1])), (h, xs)),
+    (lambda h, xs: ft.scan(lambda c, x: (c * 0.5 + x, c), h, xs), (h, xs)),
+    (lambda h: ft.while_loop(lambda c: xp.sum(c) < 900, lambda c: xp.sin(c) + c + 2, h), (h,)),
+    (lambda h: ft.cond(xp.sum(h) > 0, xp.sin, xp.cos, h), (h,)),
+    (lambda b: xp.sum(xp.exp(b), axis=1) @ b, (big,)),
+    (lambda b: xp.sum(xp.tanh(b @ b.T), axis=0), (big,)),
+    (lambda b: b[:, 3:9] * xp.mean(b) + xp.max(b, axis=1, keepdims=True), (big,)),
+):
+    for leaf in ft.tree.leaves(ft.jit(f)(*args)):
+        print(np.asarray(leaf).tobytes().hex())
+"""
+
+
+def test_another_process_finds_what_this_one_made(tmp_path: Path) -> None:
+    """Whatever a table holds is right where memory lies elsewhere: no address is kept."""
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", EVERY_KERNEL], check=True, capture_output=True, text=True,
+            env={**os.environ, "FUNCT_CACHE_DIR": str(tmp_path), "FUNCT_LOG": "cache"},
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    assert first.stdout == second.stdout != ""
+    assert first.stderr.count(": made, ") >= 3
+    assert second.stderr.count(": loaded") == first.stderr.count(": made, ")
+
+
 def test_long_chains_compile() -> None:
     """Two thousand cheap ops in a row: no recursion, and as many kernels as their work asks for."""
 
