@@ -46,22 +46,24 @@ def _product(x: Any, y: Any) -> Any:
 def deferred(graph: Graph, count: int, steps: Any) -> Deferred:
     """A body whose first `count` outputs are to be added up over so many steps."""
     made = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
-    late, factors = [], []
+    late: list[int] = []
+    factors: list[Var] = []
     for k, out in enumerate(graph.outputs[:count]):
         e = made.get(out)
         if e is None or e.name != "matmul" or not isinstance(steps, int):
             continue  # factors are kept for a number of steps that is known
-        if _pays(*e.operands, out):
+        x, y = e.operands
+        if isinstance(x, Var) and isinstance(y, Var) and _pays(x, y, out):
             late.append(k)
-            factors += e.operands
+            factors += [x, y]
     early = [v for k, v in enumerate(graph.outputs[:count]) if k not in late]
     outputs = (*early, *graph.outputs[count:], *factors)
     return Deferred(attrs.evolve(graph, outputs=outputs), len(early), tuple(late))
 
 
-def _pays(x: Any, y: Any, out: Var) -> bool:
+def _pays(x: Var, y: Var, out: Var) -> bool:
     """Whether the factors are matrices, fewer elements than their product, and of its dtype."""
-    if not isinstance(x, Var) or not isinstance(y, Var) or {x.dtype, y.dtype} != {out.dtype}:
+    if {x.dtype, y.dtype} != {out.dtype}:
         return False
     sizes = [*x.shape, *y.shape]
     if len(x.shape) != 2 or len(y.shape) != 2 or not all(isinstance(n, int) for n in sizes):
