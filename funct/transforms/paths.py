@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
 
 from funct import tree as pytree
-from funct.array import Tensor
+from funct.array import Array, Tensor
 from funct.compile import Reuse, calls_of, serving, unwrapping, whole_of
 from funct.core import Size
-from funct.graph import Graph, Guard
+from funct.graph import Graph, Guard, Var
 from funct.graph.capture import capture
 from funct.settings import config
 from funct.transforms.arguments import is_array
@@ -95,9 +96,24 @@ class Front(NamedTuple):
     path: Path
 
 
-def _nothing(*args: Any) -> None:
-    """No machine code looks at the arrays."""
+def _looking(inputs: Sequence[Var], often: Callable[[], bool]) -> Callable[..., Any]:
+    """The buffers of arrays like those of before, as machine code would give them; None for other
+    arrays, and when the function is called often enough for that code.
+    """
+    kinds = [(tuple(v.shape), v.dtype) for v in inputs]
+    if not all(isinstance(n, int) for shape, _ in kinds for n in shape):
+        return lambda *args: None
 
+    def look(*args: Any) -> Any:
+        raws = [a.data for a in args if a.__class__ is Array]
+        if len(raws) != len(args) or [(d.shape, d.dtype) for d in raws] != kinds or often():
+            return None
+        return raws
+
+    return look
+
+
+_OFTEN = 2000  # calls after which it pays to load LLVM (40 ms) for what each call is looked at
 
 class Path:
     """One compiled path: the graph, the structure of its result, and what it assumes.
@@ -105,10 +121,11 @@ class Path:
     reuse: memory that its results may take.
     """
 
-    __slots__ = ("_front", "exe", "raw", "rebuild", "reuse", "single", "watched")
+    __slots__ = ("_front", "_served", "exe", "raw", "rebuild", "reuse", "single", "watched")
 
     def __init__(self, found: Captured, exe: Executable, reuse: Reuse) -> None:
         self._front: Front | None = None
+        self._served = 0
         self.exe = exe
         self.reuse = reuse
         self.raw = exe.raw
@@ -117,7 +134,11 @@ class Path:
         self.watched = found.watched
 
     def front(self) -> Front:
-        """The machine code that answers calls, made when the path serves for the second time."""
+        """What answers calls: machine code when the path serves for the second time; where nothing
+        else needs LLVM, when it serves often.
+        """
+        if self._front is None and "llvmlite" not in sys.modules and not self._is_often():
+            return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
         if self._front is None:
             whole = whole_of(self.raw)
             serve = None if whole is None else serving(whole, self.single, self.reuse)
@@ -125,8 +146,13 @@ class Path:
                 self._front = Front(serve, None, self)
             else:
                 unwrap = unwrapping(self.exe.captured.inputs)
-                self._front = Front(unwrap or _nothing, self.raw, self)
+                look = _looking(self.exe.captured.inputs, lambda: False)
+                self._front = Front(unwrap or look, self.raw, self)
         return self._front
+
+    def _is_often(self) -> bool:
+        self._served += 1
+        return self._served > _OFTEN
 
     def answered(self) -> int:
         """How many calls the machine code has answered by itself."""
