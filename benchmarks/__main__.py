@@ -4,12 +4,22 @@ import os
 import platform
 import sys
 
-from benchmarks import calls, compiled, eager, imports, kernels, loops, namespace, transforms
+from benchmarks import (
+    calls,
+    compiled,
+    eager,
+    imports,
+    kernels,
+    kinds,
+    loops,
+    namespace,
+    transforms,
+)
 
 FAMILIES = {
     "imports": imports.run, "eager": eager.run, "compiled": compiled.run, "calls": calls.run,
     "kernels": kernels.run, "namespace": namespace.run, "transforms": transforms.run,
-    "loops": loops.run,
+    "loops": loops.run, "kinds": kinds.run,
 }  # fmt: skip
 
 

@@ -1,0 +1,118 @@
+"""Compiled programs of the kinds that people write, next to JAX's, in float32: pairs of points,
+Hessians, gradients per example, long scans, kernel matrices, lookups.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from benchmarks.peers import optional
+from benchmarks.timing import minima, table
+
+RNG = np.random.default_rng(0)
+
+
+def _normal(*shape: int, scale: float = 1.0) -> Any:
+    return (RNG.normal(size=shape) * scale).astype("float32")
+
+
+P2000, P1000 = _normal(2000, 3), _normal(1000, 3)
+A, V = _normal(2000, 8), _normal(2000)
+DATA, WEIGHTS = _normal(2000, 60), _normal(60)
+LAYERS = [_normal(*s, scale=0.125) for s in ((64, 128), (128,), (128, 10), (10,))]
+INPUTS, TARGETS = _normal(256, 64), _normal(256, 10)
+RECURRENT, SERIES = _normal(64, 64, scale=0.0625), _normal(1000, 64)
+SIGNAL, ROWS, MILLION = _normal(100_000), _normal(4096, 1024), _normal(1_000_000)
+IMAGES, FILTERS = _normal(16, 256, 64), _normal(3, 64, 64, scale=0.125)
+TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
+
+
+def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """Each row's function and arguments. ns: the namespace; control: where scan is."""
+
+    def energy(p: Any) -> Any:
+        d = p[:, None, :] - p[None, :, :]
+        return ns.sum(1 / ns.sqrt(ns.sum(d * d, axis=-1) + 0.1))
+
+    def kernel(a: Any, v: Any) -> Any:
+        s = ns.sum(a * a, axis=1)
+        return ns.exp(2 * (a @ a.T) - s[:, None] - s[None, :]) @ v
+
+    def logistic(w: Any, x: Any) -> Any:
+        return ns.sum(ns.log1p(ns.exp(-(x @ w))))
+
+    def rosenbrock(w: Any) -> Any:
+        return ns.sum(100 * (w[1:] - w[:-1] ** 2) ** 2 + (1 - w[:-1]) ** 2)
+
+    def perceptron(layers: Any, x: Any, y: Any) -> Any:
+        a, b, c, d = layers
+        return ns.sum((ns.tanh(x @ a + b) @ c + d - y) ** 2)
+
+    def recurrent(w: Any, xs: Any, h: Any) -> Any:
+        def step(h: Any, x: Any) -> Any:
+            h = ns.tanh(h @ w + x)
+            return h, h
+
+        return ns.sum(control.scan(step, h, xs)[1])
+
+    def filtered(xs: Any, c: Any) -> Any:
+        return control.scan(lambda c, x: (c * 0.9 + ns.sin(x), c), c, xs)[1]
+
+    def log_sum_exp(x: Any) -> Any:
+        m = ns.max(x, axis=1, keepdims=True)
+        return ns.log(ns.sum(ns.exp(x - m), axis=1)) + m[:, 0]
+
+    def gelu(x: Any) -> Any:
+        return ns.sum(0.5 * x * (1 + ns.tanh(0.79788 * (x + 0.044715 * x**3))))
+
+    def convolved(w: Any, x: Any) -> Any:
+        y = sum(x[:, i : i + 254] @ w[i] for i in range(3))
+        return ns.sum(ns.maximum(y, 0) ** 2)
+
+    def looked_up(table: Any, words: Any) -> Any:
+        return ns.sum(ns.sum(ns.tanh(table[words]), axis=1) ** 2)
+
+    def ranked(x: Any) -> Any:
+        return ns.cumulative_sum(ns.sort(x)) / ns.arange(1, 100_001)
+
+    grad, hessian = transforms.grad, transforms.hessian
+    a = ns.asarray
+    return {
+        "energy of 2000 points in pairs": (energy, (a(P2000),)),
+        "its gradient, 1000 points": (grad(energy), (a(P1000),)),
+        "kernel matrix times a vector, 2000": (kernel, (a(A), a(V))),
+        "Hessian, logistic, 60 of 2000": (hessian(logistic), (a(WEIGHTS), a(DATA))),
+        "Hessian, Rosenbrock, 200": (hessian(rosenbrock), (a(V[:200]),)),
+        "gradients per example, 256": (
+            transforms.vmap(grad(perceptron), in_axes=(None, 0, 0)),
+            ([a(x) for x in LAYERS], a(INPUTS), a(TARGETS)),
+        ),
+        "gradient of 1000 recurrent steps": (grad(recurrent), (a(RECURRENT), a(SERIES), a(V[:64]))),
+        "scan of 100,000 numbers": (filtered, (a(SIGNAL), a(V[0]))),
+        "logsumexp of rows, 4096 x 1024": (log_sum_exp, (a(ROWS),)),
+        "gradient of gelu, 1M": (grad(gelu), (a(MILLION),)),
+        "gradient of a 1-d convolution by hand": (grad(convolved), (a(FILTERS), a(IMAGES))),
+        "gradient of looked up rows": (grad(looked_up), (a(TABLE), a(WORDS))),
+        "sort and running sum, 100,000": (ranked, (a(SIGNAL),)),
+    }
+
+
+def _waiting(jax: Any, fun: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], object]:
+    return lambda: jax.block_until_ready(fun(*args))
+
+
+def run() -> str:
+    """Measure everything; the table."""
+    rows: dict[str, dict[str, Callable[[], object]]] = {}
+    for label, (fun, args) in programs(xp, ft, ft).items():
+        rows[label] = {"funct": partial(ft.jit(fun), *args)}
+    jax = optional("jax")
+    if jax is not None:
+        for label, (fun, args) in programs(jax.numpy, jax, jax.lax).items():
+            rows[label]["jax"] = _waiting(jax, jax.jit(fun), args)
+    measured = {label: minima(c, rounds=10) for label, c in rows.items()}
+    return table("programs of many kinds", measured)
