@@ -12,7 +12,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ["FLOATING", "INEXACT", "NARROW", "WIDE", "in_wide", "narrow_of", "narrow_operands"]
+__all__ = [
+    "FLOATING", "INEXACT", "NARROW", "WIDE", "in_wide", "narrow_of", "narrow_operands",
+    "product_in_wide",
+]  # fmt: skip
 
 
 def _dtypes(*types: Any) -> frozenset[np.dtype[Any]]:
@@ -54,6 +57,15 @@ def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
     else:
         fits = x.__class__ in (int, float)
     return np.asarray(x, dtype) if fits or x.__class__ is bool else x
+
+
+def product_in_wide(product: Callable[..., Any], x: Any, y: Any, *params: Any) -> Any:
+    """product(x, y, *params); of narrow dtypes it is taken in the wide ones and rounded once."""
+    if x.dtype in NARROW and y.dtype in NARROW:
+        kind = np.result_type(x.dtype, y.dtype)
+        found = product(x.astype(WIDE[x.dtype]), y.astype(WIDE[y.dtype]), *params)
+        return found.astype(kind)
+    return product(x, y, *params)
 
 
 def narrow_operands(args: Sequence[Any]) -> Sequence[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import NARROW, WIDE, Primitive, Sample, ShapeDtype, Value
+from funct.core import Primitive, Sample, ShapeDtype, Value, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels.products import matmul as matrix_product
 from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
@@ -33,10 +33,7 @@ def _matmul_raw(x: Any, y: Any) -> Any:
 
 def _product(x: Any, y: Any) -> Any:
     """x @ y; of narrow dtypes it is taken in the wide one and rounded once."""
-    if x.dtype in NARROW and y.dtype in NARROW:
-        kind = np.result_type(x.dtype, y.dtype)
-        return matrix_product(x.astype(WIDE[x.dtype]), y.astype(WIDE[y.dtype])).astype(kind)
-    return matrix_product(x, y)
+    return product_in_wide(matrix_product, x, y)
 
 
 def _matmul_aval(args: Args, params: Params) -> ShapeDtype:

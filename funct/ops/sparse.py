@@ -7,12 +7,13 @@ and each of its transposes is a product again, or `sampled_matmul`, and the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.kernels import csr as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import constant, structural
@@ -87,8 +88,9 @@ def _sample(rng: Any, transposed: bool) -> Sample:
 
 
 @structural(
-    kernels.matmul, _matmul_data, _matmul_x, None, None, aval=_matmul_aval, batch=_matmul_batch,
-    onnx=_NO_ONNX, samples=calls(lambda rng: _sample(rng, False), lambda rng: _sample(rng, True)),
+    partial(product_in_wide, kernels.matmul), _matmul_data, _matmul_x, None, None,
+    aval=_matmul_aval, batch=_matmul_batch, onnx=_NO_ONNX,
+    samples=calls(lambda rng: _sample(rng, False), lambda rng: _sample(rng, True)),
 )  # fmt: skip
 def sparse_matmul(
     data: Value, x: Value, indices: Value, indptr: Value, n: Any, transposed: bool
@@ -117,8 +119,8 @@ def _sampled_batch(prim: Primitive, args: Args, batched: Flags, params: Params) 
 
 
 @structural(
-    kernels.sampled, _sampled_g, _sampled_x, None, None, aval=_sampled_aval, batch=_sampled_batch,
-    onnx=_NO_ONNX, samples=calls(
+    partial(product_in_wide, kernels.sampled), _sampled_g, _sampled_x, None, None,
+    aval=_sampled_aval, batch=_sampled_batch, onnx=_NO_ONNX, samples=calls(
         lambda rng: Sample((rng.normal(size=(3, 2)), rng.normal(size=(4, 2)), _INDICES, _INDPTR)),
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import FLOATING, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels import weight_only as kernels
 from funct.ops.families import structural
@@ -35,7 +35,7 @@ def _aval(args: Args, params: Params) -> ShapeDtype:
             "weight_only_linear: codes must be int8, or uint8 of two 4-bit codes, "
             f"got {codes.dtype}"
         )
-    if x.dtype != scale.dtype or x.dtype.kind != "f":
+    if x.dtype != scale.dtype or x.dtype not in FLOATING:
         raise DTypeError(
             "weight_only_linear: x and scale must have one floating dtype, "
             f"got {x.dtype} and {scale.dtype}"
@@ -51,7 +51,7 @@ def _aval(args: Args, params: Params) -> ShapeDtype:
 
 def _raw(x: Any, codes: Any, scale: Any) -> Any:
     _aval((x, codes, scale), ())
-    return kernels.weight_only_linear(x, codes, scale)
+    return product_in_wide(lambda x, s: kernels.weight_only_linear(x, codes, s), x, scale)
 
 
 def _steps(codes: Value, dtype: Any) -> Value:

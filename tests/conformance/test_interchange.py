@@ -65,7 +65,7 @@ def test_dlpack_options() -> None:
     with pytest.raises(ArgumentError, match="stream must be None"):
         x.__dlpack__(stream=1)
     with pytest.raises(BufferError, match="__dlpack__: "):
-        xp.asarray([1], dtype=xp.bfloat16).__dlpack__()
+        xp.asarray([1], dtype=xp.int4).__dlpack__()
     with pytest.raises(UnsupportedOperandError, match="x must have __dlpack__, got list"):
         xp.from_dlpack([1])  # type: ignore[arg-type]
 

@@ -17,6 +17,8 @@ def run_onnxruntime(model: Any, inputs: Mapping[str, Any]) -> list[Any]:
     options.log_severity_level = 3
     # without VNNI its u8s8 kernels would saturate sums of pairs at 16 bits
     options.add_session_config_entry("session.x64quantprecision", "1")
+    # x stays float32 before weights of a few bits
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

@@ -52,7 +52,7 @@ def check(prim: Primitive, args: list[Any], params: tuple[Any, ...], rtol: float
     """
     arrays = tuple(xp.asarray(a) for a in args)
     expected = prim.fn(*arrays, *params)
-    fixed = arrays[1:] if prim.name.startswith("quantized_") else ()
+    fixed = arrays[1:] if prim.name.startswith(("quantized_", "weight_only_")) else ()
     free = arrays[: len(arrays) - len(fixed)]
     model = to_onnx(lambda *xs: prim.fn(*xs, *fixed, *params), free)
     names = [i.name for i in model.graph.input]
