@@ -97,12 +97,17 @@ def _closed(ins: Sequence[Any], outs: Sequence[Any]) -> Flat:
 def _as_call(fun: Any, args: Any, kwargs: Any) -> Any:
     """fun(*args, **kwargs) as a call that keeps its arguments; its pull runs fun itself again.
 
-    Raises _ClosureError.
+    Its operands are the arguments that a transform looks at: a derivative by the others may not
+    exist. Raises _ClosureError.
     """
-    flat, leaves, structure = _flattened(fun, args, kwargs)
+    flat, given, structure = _flattened(fun, args, kwargs)
+    looked_at = [_traced(x) for x in given]
+    leaves = bodies.chosen(given, looked_at)
 
     def run(*xs: Any) -> Flat:
-        return _closed(xs, flat(*xs))
+        rest = iter(xs)
+        full = [next(rest) if t else x for x, t in zip(given, looked_at, strict=True)]
+        return _closed(xs, flat(*full))
 
     def push(xs: Flat, ts: Flat) -> tuple[Flat, Flat]:
         outs, pushed = jvp(run, xs, ts)

@@ -236,3 +236,13 @@ def test_what_a_block_closes_over_is_found_at_any_level(outer: Any) -> None:
 
     at = xp.asarray([0.3, 0.7]) if outer not in (ft.grad, ft.jacfwd) else xp.asarray(0.3)
     laws.close(outer(make(ft.checkpoint))(at), outer(make(lambda f: f))(at))
+
+
+def test_what_is_not_asked_for_needs_no_derivative() -> None:
+    """An argument by which nothing is differentiated may have no derivative at all."""
+    a, x = xp.asarray(1.5), xp.asarray([0.3, 0.6])
+    f = ft.checkpoint(lambda a, x: xp.sum(xp.special.hyp1f1(a, 2.0, x) ** 2))
+    found = ft.grad(f, argnums=1)(a, x)
+    laws.close(found, ft.grad(f.__wrapped__, argnums=1)(a, x))
+    with pytest.raises(ft.errors.UndefinedDerivativeError):
+        ft.grad(f)(a, x)
