@@ -25,7 +25,7 @@ from funct.errors import (
     FallbackWarning,
     UnsupportedOperandError,
 )
-from funct.kernels.elsewhere import WAYS, put
+from funct.kernels.elsewhere import ELSEWHERE, put
 from funct.ops.families import adopt_remote, wrap
 from funct.ops.refusals import explain
 
@@ -71,7 +71,7 @@ class Away(Level):
                 return kernel(*raws, *params)
         if prim.name == "put":
             return put(self.place.add_at, *raws, *params)
-        return WAYS.get(prim.name, prim.raw)(*raws, *params)
+        return ELSEWHERE.get(prim.name, prim.raw)(*raws, *params)
 
     def _on_the_host(
         self,
@@ -193,12 +193,6 @@ class Remote(Tensor):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.value, self.level.place.name)
-
-    def __copy__(self) -> Remote:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Remote:
-        return self
 
     def __repr__(self) -> str:
         return f"{repr(self.value)[:-1]}, device={self.device})"

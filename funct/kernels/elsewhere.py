@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["WAYS", "put"]
+__all__ = ["ELSEWHERE", "put"]
 
 
 def _broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
@@ -46,7 +46,7 @@ def _reduction(f: Callable[..., Any]) -> Callable[..., Any]:
     return over
 
 
-WAYS: dict[str, Callable[..., Any]] = {
+ELSEWHERE: dict[str, Callable[..., Any]] = {
     "all": _reduction(np.all),
     "any": _reduction(np.any),
     "broadcast_to": _broadcast_to,
