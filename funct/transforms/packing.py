@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -44,13 +43,14 @@ def _packed(x: Any, pack: Any, unpack: Any) -> Callable[[], Any]:
             return y
 
         return restored
-    shell = copy.copy(x)
+    kind = x.__class__
     parts = {n: _packed(getattr(x, n), pack, unpack) for n in ("value", "tangent") if hasattr(x, n)}
-    for n in parts:
-        setattr(shell, n, None)
+    rest = {n: getattr(x, n) for n in kind.__slots__ if n not in parts}
 
     def rebuilt() -> Any:
-        y = copy.copy(shell)
+        y = object.__new__(kind)
+        for n, part in rest.items():
+            setattr(y, n, part)
         for n, restore in parts.items():
             setattr(y, n, restore())
         return y

@@ -114,12 +114,12 @@ def test_memory_is_neither_leaked_nor_freed_twice() -> None:
         entry(x, y), entry(x, 3)
         gc.collect()
         before = [sys.getrefcount(o) for o in held]
-        for _ in range(500):
+        for _ in range(5000):
             entry(x, y)
             entry(x, 3)
         gc.collect()
         change = [sys.getrefcount(o) - before[k] for k, o in enumerate(held)]
-        assert max(map(abs, change)) < 100, "others hold types as well, but no call is one more"
+        assert max(map(abs, change)) < 2500, "others hold these too; a leak is one per call"
 
 
 def test_spare_buffers_are_those_that_nobody_holds() -> None:
