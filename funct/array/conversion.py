@@ -26,7 +26,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import dlpack
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "as_tensor", "as_tensors", "asarray", "check_allocation", "from_dlpack", "joined", "number",

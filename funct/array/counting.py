@@ -23,7 +23,7 @@ from funct.array.tensor import Array
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import indexing
 from funct.kernels import searching as kernels
-from funct.ops.families import constant, wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "bincount", "digitize", "histogram", "histogram_bin_edges", "one_hot", "segment_sum",
@@ -180,7 +180,7 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
             raise ArgumentError(f"histogram: range must be two numbers, got {range!r}")
         low, high = (asarray(v, dtype=_FLOAT64) for v in range)
     elif x.shape == (0,):
-        low, high = constant(np.asarray(0.0)), constant(np.asarray(1.0))
+        low, high = wrap(np.asarray(0.0)), wrap(np.asarray(1.0))
     else:
         x = ops.astype(x, _FLOAT64) if x.dtype.kind in "biu" else x
         low, high = least(x), greatest(x)

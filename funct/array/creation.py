@@ -26,7 +26,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import creation as kernels
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",

@@ -12,7 +12,7 @@ import numpy as np
 
 from funct.errors import ArgumentError, ExchangeError
 from funct.kernels import dlpack
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = ["Exchange"]
 

@@ -22,7 +22,7 @@ from funct.array.manipulation import roll
 from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import fft as kernels
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",

@@ -12,9 +12,9 @@ import numpy as np
 from funct import ops
 from funct.core import Shape, Size, Value
 from funct.errors import IndexOutOfBoundsError, UnsupportedOperandError
-from funct.ops import families
+from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = ["BASIC", "entry", "index", "is_mask", "nonzero_axes", "selected"]
 
@@ -39,7 +39,7 @@ def selected(data: Any, key: Any) -> Any:
     Basic keys give views. Index arrays give C order: one alone, or several that begin the key.
     """
     try:
-        if key.__class__ is families.Array:
+        if key.__class__ is fast.Array:
             at = key.data
             known = at.dtype.kind == "i" or (at.dtype.kind == "b" and at.ndim)
             return _in_order(data[at]) if known else None
@@ -50,7 +50,7 @@ def selected(data: Any, key: Any) -> Any:
             if k.__class__ in BASIC:
                 bare.append(k)
                 ints = ints or k.__class__ is int
-            elif k.__class__ is families.Array and k.data.dtype.kind == "i":
+            elif k.__class__ is fast.Array and k.data.dtype.kind == "i":
                 bare.append(k.data)
                 arrays += 1
             else:
@@ -59,7 +59,7 @@ def selected(data: Any, key: Any) -> Any:
             return data[key]
         if len(bare) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
             return data.take(bare[1], 1)  # in order, and cheaper than data[:, k]
-        first = key[0].__class__ is families.Array or (arrays == 1 and not ints)
+        first = key[0].__class__ is fast.Array or (arrays == 1 and not ints)
         return _in_order(data[tuple(bare)]) if first else None
     except (IndexError, TypeError, ValueError):
         return None  # `index` refuses by name

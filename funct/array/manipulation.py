@@ -24,7 +24,7 @@ from funct.array.tensor import Array, Tensor
 from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import manipulation as kernels
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
@@ -257,7 +257,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
         )
     total = int(counts.sum(dtype=object)) * (n if counts.size == 1 != n else 1)
     check_allocation("repeat", (*x.shape[:k], total, *x.shape[k + 1 :]), np.int64)
-    return ops.take(x, ops.families.constant(np.repeat(np.arange(n), counts)), k)
+    return ops.take(x, ops.fast.wrap(np.repeat(np.arange(n), counts)), k)
 
 
 def _repeated(x: Any, count: int, k: int) -> Any:
@@ -340,7 +340,7 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     y = ops.pad_axes(x, pairs)
     if not isinstance(constant_values, Tensor) and constant_values == 0:
         return y
-    ones = ops.families.constant(np.ones((), bool))
+    ones = ops.fast.wrap(np.ones((), bool))
     inside = ops.pad_axes(ops.broadcast_to(lifted(ones, x.shape), x.shape), pairs)
     return ops.where(inside, y, ops.astype(asarray(constant_values), x.dtype))
 
@@ -372,4 +372,4 @@ def _extended(x: Any, axis: int, pair: tuple[int, int], mode: Any) -> Any:
     n = int(x.shape[axis])
     if n == 0:
         raise ShapeError(f"pad: mode {mode!r} needs elements, but axis {axis} of x is empty")
-    return ops.take(x, ops.families.constant(np.pad(np.arange(n), pair, mode)), axis)
+    return ops.take(x, ops.fast.wrap(np.pad(np.arange(n), pair, mode)), axis)

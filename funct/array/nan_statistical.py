@@ -18,7 +18,7 @@ from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 from funct.kernels import statistical as kernels
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = [
     "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod",
@@ -32,7 +32,7 @@ def _filled(x: Any, value: float) -> Any:
 
 def _as(value: float, x: Any) -> Any:
     """A number in x's dtype, whatever NumPy would promote it to."""
-    return constant(np.asarray(value, x.dtype))
+    return wrap(np.asarray(value, x.dtype))
 
 
 def _count(x: Any, axes: Any, keepdims: bool) -> Any:

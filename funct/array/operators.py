@@ -10,8 +10,8 @@ from funct import ops
 from funct.core import Operand, Value
 from funct.errors import ShapeError, UnsupportedOperandError
 from funct.kernels.products import matmul as matrix_product
-from funct.ops import families
-from funct.ops.families import wrap
+from funct.ops import fast
+from funct.ops.fast import wrap
 
 if TYPE_CHECKING:
     from funct.array.tensor import Tensor
@@ -164,7 +164,7 @@ if not TYPE_CHECKING:
 
 def matmul(x: Any, y: Any, /) -> Any:
     """Matrix product; 1-D operands are rows and columns as in the Array API."""
-    if x.__class__ is families.Array and y.__class__ is families.Array:
+    if x.__class__ is fast.Array and y.__class__ is fast.Array:
         try:
             return wrap(matrix_product(x.data, y.data))
         except Exception:

@@ -17,7 +17,7 @@ from funct.array.tensor import Array
 from funct.core import Shape, is_one
 from funct.errors import ShapeError, UnsupportedOperandError
 from funct.kernels import linalg as kernels
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = ["einsum", "matmul", "outer", "tensordot", "vecdot"]
 

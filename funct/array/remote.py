@@ -26,7 +26,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels.elsewhere import ELSEWHERE, put
-from funct.ops.families import adopt_remote, wrap
+from funct.ops.fast import adopt_remote, wrap
 from funct.ops.refusals import explain
 
 __all__ = ["Away", "Remote", "is_remote"]

@@ -16,7 +16,7 @@ from funct.array.tensor import Array, Tensor
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import searching as kernels
 from funct.kernels import statistical
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "sort", "take",

@@ -20,7 +20,7 @@ from funct.array.tensor import Array, Tensor
 from funct.core import NARROW
 from funct.kernels import searching as kernels
 from funct.kernels import sorting
-from funct.ops.families import constant, wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "UniqueAll", "UniqueCounts", "UniqueInverse", "isin", "unique_all", "unique_counts",
@@ -75,7 +75,7 @@ def _distinct(x: Any, *, inverse: bool = False, counts: bool = False) -> list[An
     flat = reshape(x, (-1,))
     raw = flat.concrete()
     raw = raw.astype(np.float32) if raw.dtype in NARROW else raw  # NumPy cannot sort those
-    places = [constant(v) for v in sorting.distinct(raw, inverse, counts)]
+    places = [wrap(v) for v in sorting.distinct(raw, inverse, counts)]
     return [ops.take(flat, places[0], 0), *places]
 
 

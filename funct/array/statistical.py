@@ -19,7 +19,7 @@ from funct.core import NARROW
 from funct.errors import ShapeError
 from funct.kernels import scans
 from funct.kernels import statistical as kernels
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "all", "any", "corrcoef", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",
@@ -189,7 +189,7 @@ def _scan(op: Any, name: str, x: Any, axis: int | None, dtype: Any, initial: Any
     if initial is None:
         return y
     shape = tuple([1 if i == k else n for i, n in enumerate(y.shape)])
-    first = ops.broadcast_to(ops.families.constant(np.asarray(initial, y.dtype)), shape)
+    first = ops.broadcast_to(ops.fast.wrap(np.asarray(initial, y.dtype)), shape)
     return ops.concat(first, y, k)
 
 
@@ -313,6 +313,6 @@ def corrcoef(m: Any, y: Any = None, /, rowvar: bool = True) -> Any:
     if not c.shape:
         return c / c
     n = c.shape[0]
-    at = ops.families.constant(np.arange(int(n)) * (int(n) + 1))
+    at = ops.fast.wrap(np.arange(int(n)) * (int(n) + 1))
     deviation = ops.sqrt(ops.real(ops.take(reshape(c, (-1,)), at, 0)))
     return c / ops.reshape(deviation, (n, 1)) / deviation

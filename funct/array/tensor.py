@@ -41,7 +41,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels.manipulation import reshape
-from funct.ops.families import adopt, wrap
+from funct.ops.fast import adopt, wrap
 from funct.ops.refusals import explain
 
 __all__ = ["Array", "Ground", "Tensor"]

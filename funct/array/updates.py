@@ -11,8 +11,8 @@ from funct.array.indexing import BASIC, entry, is_mask
 from funct.core import INEXACT, Shape, Value, is_one
 from funct.errors import DTypeError, ShapeError, UnsupportedOperandError
 from funct.kernels import indexing as kernels
-from funct.ops import families
-from funct.ops.families import constant, wrap
+from funct.ops import fast
+from funct.ops.fast import wrap
 
 __all__ = ["At"]
 
@@ -45,7 +45,7 @@ class At:
     def _positions(self) -> Any:
         """Flat positions that key selects: one mechanism for every form of index."""
         x = self._x
-        return constant(np.arange(_size(x.shape)).reshape(x.shape))[self._key]
+        return wrap(np.arange(_size(x.shape)).reshape(x.shape))[self._key]
 
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
         """v written at the positions, into x or into another array of its shape."""
@@ -149,7 +149,7 @@ _COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
 
 
 def _number(n: int, dtype: Any) -> Any:
-    return constant(np.asarray(n, dtype))
+    return wrap(np.asarray(n, dtype))
 
 
 def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
@@ -178,7 +178,7 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
     None where something is traced, is not floating, or has another form. At other elements the
     composition computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x is -0.
     """
-    if v.__class__ is not float or x.__class__ is not families.Array:
+    if v.__class__ is not float or x.__class__ is not fast.Array:
         return None
     a, kind, at = x.data, key.__class__, key
     if a.dtype is not _DOUBLE and a.dtype.kind != "f":
@@ -191,7 +191,7 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
             if k.__class__ is not int:
                 return None
     elif kind is not int:
-        if kind is not families.Array:
+        if kind is not fast.Array:
             return None
         at = key.data
         if at.dtype is _BOOL:
@@ -207,7 +207,7 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
         return None  # refused by name
     if out is None:
         return None
-    r = new(families.Array)
+    r = new(fast.Array)
     r.data = out
     return r
 
@@ -261,12 +261,12 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     None where something is traced, of another dtype or a mask, or where NumPy refuses.
     """
     keys = key if key.__class__ is tuple else (key,)
-    if mode is None or x.__class__ is not families.Array or not all(map(_is_key, keys)):
+    if mode is None or x.__class__ is not fast.Array or not all(map(_is_key, keys)):
         return None
     a = x.data
     if v.__class__ is float and a.dtype.kind == "f":
         raw = np.asarray(v, a.dtype)
-    elif v.__class__ is families.Array and v.data.dtype == a.dtype:
+    elif v.__class__ is fast.Array and v.data.dtype == a.dtype:
         raw = v.data
     else:
         return None
@@ -291,11 +291,11 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
 
 
 def _bare(x: Any) -> Any:
-    return x.data if x.__class__ is families.Array else x
+    return x.data if x.__class__ is fast.Array else x
 
 
 def _is_known(x: Any) -> bool:
-    if x.__class__ is families.Array or x.__class__ is float:
+    if x.__class__ is fast.Array or x.__class__ is float:
         return True
     if isinstance(x, Value):
         return not x.level.transforms
@@ -303,7 +303,7 @@ def _is_known(x: Any) -> bool:
 
 
 def _is_key(k: Any) -> bool:
-    if k.__class__ is int or k.__class__ is families.Array:
+    if k.__class__ is int or k.__class__ is fast.Array:
         return True
     if isinstance(k, slice):
         ends = k.start, k.stop, k.step

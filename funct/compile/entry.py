@@ -49,7 +49,7 @@ from funct.device import Code, assemble
 from funct.device.machine_code import offer
 from funct.graph import Var
 from funct.kernels.cpu.calls import builtin, readable
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "Whole", "Reuse", "calls_of", "note_whole", "whole_of", "serving", "unwrapping",

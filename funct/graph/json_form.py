@@ -33,7 +33,7 @@ from funct.graph.passes.eliminate_dead import eliminate_dead
 from funct.graph.passes.inline_calls import inline_calls
 from funct.graph.size_text import check_guard, is_symbol_name, symbol_size
 from funct.graph.strict_json import dump_json, parse_json
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.source import Site
 
 __all__ = [

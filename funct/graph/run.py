@@ -16,7 +16,7 @@ from funct.core import ShapeDtype, bind_region, size_values
 from funct.errors import GraphError, GuardError, TransformError
 from funct.graph.capture import GraphTracer, capture
 from funct.graph.ir import Call, Graph, Guard, Node, Var
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.source import follow
 
 __all__ = ["Interpreter", "Transformer", "holds", "propagate"]

@@ -5,7 +5,7 @@ These functions take normal parameters (non-negative axes, tuples); the standard
 """
 
 from funct.core import Sample as Sample
-from funct.ops import families as families
+from funct.ops import fast as fast
 from funct.ops import special as special
 from funct.ops.attention import attention as attention
 from funct.ops.attention import attention_keep as attention_keep

@@ -21,7 +21,8 @@ from funct.core import FLOATING, Absent, Joint, Primitive, Sample, ShapeDtype, V
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels import attention as kernels
 from funct.ops.broadcasting import broadcast_shapes, first_axis, match_operand, pad_rank
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 
 __all__ = ["attention", "attention_keep", "attention_pull"]
 
@@ -206,7 +207,7 @@ def _weights(q: Value, k: Value, mask: Value, lse: Value, causal: bool, scale: f
     else:
         scores = ops.where(mask, scores, -np.inf)
     if causal:
-        seen = constant(np.tri(*map(int, scores.shape[-2:]), dtype=np.bool_))
+        seen = wrap(np.tri(*map(int, scores.shape[-2:]), dtype=np.bool_))
         scores = ops.where(seen, scores, -np.inf)
     return ops.exp(scores)
 

@@ -14,7 +14,8 @@ import numpy as np
 from funct import ops
 from funct.core import Derived, Pair, Sample, ShapeDtype, Value
 from funct.kernels import matrices as kernels
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 from funct.ops.matrices import (
     NO_OPERATOR,
     Args,
@@ -96,7 +97,7 @@ def _qr_push(t: Value, ans: tuple[Value, Value], x: Value, complete: bool) -> tu
     below = lower(inner, -1)
     skew = below - adjoint(below)
     if x.dtype.kind == "c":
-        skew = skew + ops.where(constant(np.eye(k, dtype=bool)), 1j * ops.imag(inner), 0.0)
+        skew = skew + ops.where(wrap(np.eye(k, dtype=bool)), 1j * ops.imag(inner), 0.0)
     dq = ops.matmul(q1, skew)
     if m > k:
         dq = dq + tr - ops.matmul(q1, inner)
@@ -122,7 +123,7 @@ def _qr_pull(g: tuple[Value, Value], ans: tuple[Value, Value], x: Value, complet
     skew = on_q - ops.matmul(gr, adjoint(r1))
     inner = lower(skew - adjoint(skew), -1)
     if x.dtype.kind == "c":
-        inner = inner + ops.where(constant(np.eye(k, dtype=bool)), 1j * ops.imag(skew), 0.0)
+        inner = inner + ops.where(wrap(np.eye(k, dtype=bool)), 1j * ops.imag(skew), 0.0)
     solved = ops.matmul(q1, inner - on_q) + gq if m > k else ops.matmul(q1, inner)
     h = adjoint(ops.triangular_solve(columns(r1, 0, k), adjoint(solved), False))
     if n > k:

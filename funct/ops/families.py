@@ -1,11 +1,7 @@
 """Decorators that turn a documented stub into an op, and what every op of a family shares.
 
 A room is one decorated function: the decorator builds the `Primitive` record and returns the fast
-function. `adopt` is the one hole through which the concrete array class comes in from above, so
-that the functions can test `x.__class__ is Array` inline.
-
-Note [Fast paths]: on 16 elements Python is the whole cost. Hence fixed arity, no keyword arguments,
-one class test, one NumPy call, and a `try` (free in CPython >= 3.11) around it for the error text.
+function (`funct.ops.fast`).
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ import numpy as np
 
 from funct import core
 from funct.core import (
-    NARROW,
     Absent,
     Diagonal,
     Linear,
@@ -26,23 +21,12 @@ from funct.core import (
     Rule,
     Sample,
     ShapeDtype,
-    Value,
-    narrow_of,
 )
-from funct.core.level import bind, bind1, bind2
-from funct.device.places import BUFFERS
 from funct.errors import ShapeError
 from funct.ops.broadcasting import align, broadcast_shapes
-from funct.ops.refusals import explain
+from funct.ops.fast import of_arrays, of_elements
 
-__all__ = [
-    "adopt",
-    "adopt_remote",
-    "constant",
-    "elementwise",
-    "structural",
-    "wrap",
-]
+__all__ = ["elementwise", "structural"]
 
 P = ParamSpec("P")
 RuleLike = Rule | Absent | Callable[..., Any] | None
@@ -50,40 +34,6 @@ Samples = Callable[["np.random.Generator"], Sequence[Sample]]
 
 _NO_SCALAR_FORM = Absent("no scalar form")
 _NOT_ELEMENTWISE = Absent("moves or combines elements")
-
-new = object.__new__
-asarray = np.asarray
-ndarray = np.ndarray
-Array: Any = None
-remote: Callable[[Any], Any]
-
-
-def adopt(array_class: type, level: core.Level) -> None:
-    """Called once by the array package: the class whose identity is the fast path, and level 0."""
-    global Array
-    Array = array_class
-    core.set_ground(level)
-
-
-def adopt_remote(make: Callable[[Any], Any]) -> None:
-    """Called once by the array package: what makes an array of a device's buffer."""
-    global remote
-    remote = make
-
-
-def wrap(raw: Any) -> Any:
-    """A bare array as an Array, without a copy."""
-    if raw.__class__ in BUFFERS:
-        return remote(raw)
-    r = new(Array)
-    r.data = raw if raw.__class__ is ndarray else asarray(raw)
-    return r
-
-
-def constant(raw: Any) -> Any:
-    """An Array that a rule needs: indices, masks, counts."""
-    return wrap(raw)
-
 
 def _record(
     stub: Callable[..., Any],
@@ -139,179 +89,9 @@ def elementwise(
             aval=_elementwise_aval(raw, stub.__name__), code=code, onnx=onnx, samples=samples,
             masks=masks, spread=n > 1, results=1,
         )  # fmt: skip
-        if typed:
-            return _enter(stub, _typed(prim), prim)
-        if len(names) > n:
-            return _enter(stub, (_structural1 if n == 1 else _structural)(prim, raw, n), prim)
-        return _enter(stub, {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)(prim, raw), prim)
+        return _enter(stub, of_elements(prim, typed), prim)
 
     return declare
-
-
-def _unary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
-    def op(x: Any, /) -> Any:
-        if x.__class__ is Array:
-            try:
-                d = raw(x.data)
-            except Exception as error:
-                raise explain(prim, (x,), (), error) from None
-            r = new(Array)
-            r.data = d if d.__class__ is ndarray else asarray(d)
-            return r
-        if isinstance(x, Value):
-            return x.ways[prim](prim, x, ())
-        return bind1(prim, x)
-
-    return op
-
-
-def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
-    def op(x: Any, y: Any, /) -> Any:
-        c, k = x.__class__, y.__class__
-        try:
-            if c is Array:
-                if k is Array:
-                    d = raw(x.data, y.data)
-                elif k is float or k is int:
-                    v = x.data
-                    # NumPy 2 gives a Python number the other operand's dtype, if it is its own
-                    d = raw(v, y if v.dtype not in NARROW else narrow_of(y, v.dtype))
-                elif isinstance(y, Value):
-                    return y.ways[prim](prim, x, y, ())
-                else:
-                    return bind2(prim, x, y)
-            elif k is Array and (c is float or c is int):
-                w = y.data
-                d = raw(x if w.dtype not in NARROW else narrow_of(x, w.dtype), w)
-            elif isinstance(x, Value):
-                return x.ways[prim](prim, x, y, ())
-            elif isinstance(y, Value):
-                return y.ways[prim](prim, x, y, ())
-            else:
-                return bind2(prim, x, y)
-        except Exception as error:
-            raise explain(prim, (x, y), (), error) from None
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    return op
-
-
-def _ternary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
-    def op(x: Any, y: Any, z: Any, /) -> Any:
-        c, k = y.__class__, z.__class__
-        known = (c is Array or c is float or c is int) and (k is Array or k is float or k is int)
-        if x.__class__ is not Array or not known:
-            return bind(prim, (x, y, z))
-        v, w = y.data if c is Array else y, z.data if k is Array else z
-        if (c is Array) is not (k is Array) and (v if c is Array else w).dtype in NARROW:
-            return bind(prim, (x, y, z))
-        try:
-            d = raw(x.data, v, w)
-        except Exception as error:
-            raise explain(prim, (x, y, z), (), error) from None
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    return op
-
-
-def _variadic(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
-    def op(*args: Any) -> Any:
-        return bind(prim, args)
-
-    return op
-
-
-def _typed(prim: Primitive) -> Callable[..., Any]:
-    """Beside arrays of doubles, numbers go to the kernel as they are; else they become arrays."""
-    n, raw = len(prim.rules), prim.raw
-    weak = [i for i, rule in enumerate(prim.rules) if not isinstance(rule, Absent)]
-
-    def op(*args: Any) -> Any:
-        raws, known = [], []
-        for a in args:
-            c = a.__class__
-            if c is Array:
-                d = a.data
-                raws.append(d)
-                known.append(d.dtype)
-            elif c is float or c is int:
-                raws.append(a)
-            else:
-                break
-        if len(raws) < n or (len(known) < n and set(known) != {_DOUBLE}):
-            return general(args)
-        try:
-            d = raw(*raws)
-        except Exception as error:
-            raise explain(prim, args[:n], args[n:], error) from None
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    def op2(x: Any, y: Any, /) -> Any:
-        c, k = x.__class__, y.__class__
-        if c is Array and k is Array:
-            v, w = x.data, y.data
-        elif c is Array and (k is float or k is int) and x.data.dtype is _DOUBLE:
-            v, w = x.data, y
-        elif k is Array and (c is float or c is int) and y.data.dtype is _DOUBLE:
-            v, w = x, y.data
-        else:
-            return general((x, y))
-        try:
-            d = raw(v, w)
-        except Exception as error:
-            raise explain(prim, (x, y), (), error) from None
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    def op3(x: Any, y: Any, z: Any, /) -> Any:
-        c, k, m = x.__class__, y.__class__, z.__class__
-        if c is Array and k is Array and m is Array:
-            u, v, w = x.data, y.data, z.data
-        elif (
-            m is Array
-            and (c is int or c is float)
-            and (k is int or k is float)
-            and z.data.dtype is _DOUBLE
-        ):
-            u, v, w = x, y, z.data
-        else:
-            return op(x, y, z)
-        try:
-            d = raw(u, v, w)
-        except Exception as error:
-            raise explain(prim, (x, y, z), (), error) from None
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    def general(args: tuple[Any, ...]) -> Any:
-        operands = list(args[:n])
-        dtypes = [a.dtype for a in operands if isinstance(a, Value)]
-        if dtypes and len(dtypes) < n:
-            kind = np.result_type(*dtypes)
-            kind = _DOUBLE if kind.kind in "biu" else kind
-            real = np.empty(0, kind).real.dtype if kind.kind == "c" else kind
-            for i in weak:
-                a = operands[i]
-                if isinstance(a, bool | int | float):
-                    operands[i] = wrap(np.asarray(a, real))
-                elif isinstance(a, complex):
-                    operands[i] = wrap(np.asarray(a, np.result_type(kind, np.complex64)))
-        return bind(prim, operands, args[n:])
-
-    if prim.params or n > 3:
-        return op
-    return op2 if n == 2 else op3
-
-
-_DOUBLE = np.dtype(np.float64)
 
 
 def structural(
@@ -343,91 +123,9 @@ def structural(
             stub, raw, rules, Linear, names, batch=batch, aval=abstract, code=code, onnx=onnx,
             samples=samples, masks=masks, spread=spread, results=results,
         )  # fmt: skip
-        arity = {(1, 1): _structural1, (2, 1): _structural2}.get((len(rules), results), _structural)
-        if len(rules) == 1 and results > 1:
-            arity = _several1
-        if moves:
-            arity = _bound
-        return _enter(stub, arity(prim, raw, len(rules)), prim)
+        return _enter(stub, of_arrays(prim, moves), prim)
 
     return declare
-
-
-def _bound(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
-    def op(*args: Any) -> Any:
-        return bind(prim, args[:n], args[n:])
-
-    return op
-
-
-def _structural1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
-    def op(x: Any, *params: Any) -> Any:
-        if x.__class__ is not Array:
-            if isinstance(x, Value):
-                return x.ways[prim](prim, x, params)
-            return bind1(prim, x, params)
-        try:
-            d = raw(x.data, *params)
-        except Exception as error:
-            raise explain(prim, (x,), params, error) from None
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    return op
-
-
-def _structural2(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
-    def op(x: Any, y: Any, *params: Any) -> Any:
-        if x.__class__ is not Array or y.__class__ is not Array:
-            if isinstance(x, Value) and x.__class__ is not Array:
-                return x.ways[prim](prim, x, y, params)
-            if isinstance(y, Value):
-                return y.ways[prim](prim, x, y, params)
-            return bind2(prim, x, y, params)
-        try:
-            d = raw(x.data, y.data, *params)
-        except Exception as error:
-            raise explain(prim, (x, y), params, error) from None
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    return op
-
-
-def _several1(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
-    def op(x: Any, *params: Any) -> Any:
-        if x.__class__ is not Array:
-            return bind(prim, (x,), params)
-        try:
-            found = raw(x.data, *params)
-        except Exception as error:
-            raise explain(prim, (x,), params, error) from None
-        out = []
-        for d in found:
-            r = new(Array)
-            r.data = d if d.__class__ is ndarray else asarray(d)
-            out.append(r)
-        return tuple(out)
-
-    return op
-
-
-def _structural(prim: Primitive, raw: Callable[..., Any], n: int) -> Callable[..., Any]:
-    one = prim.results == 1
-
-    def op(*args: Any) -> Any:
-        known = [a.data for a in args[:n] if a.__class__ is Array]
-        if len(known) < n:
-            return bind(prim, args[:n], args[n:])
-        try:
-            d = raw(*known, *args[n:])
-        except Exception as error:
-            raise explain(prim, args[:n], args[n:], error) from None
-        return wrap(d) if one else tuple(map(wrap, d))
-
-    return op
 
 
 def _elementwise_aval(

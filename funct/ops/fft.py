@@ -15,7 +15,8 @@ import numpy as np
 from funct import ops
 from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 
 __all__ = ["fft", "hermitian_fft", "real_fft"]
 
@@ -99,7 +100,7 @@ def _real_aval(args: Args, params: Params) -> ShapeDtype:
 
 def _real_transpose(g: Value, x_shape: Shape, axis: int, inverse: bool, norm: str) -> Value:
     n = int(x_shape[axis])
-    once = g * constant(1 / _multiplicity(n, axis, len(x_shape), g.dtype))
+    once = g * wrap(1 / _multiplicity(n, axis, len(x_shape), g.dtype))
     return ops.hermitian_fft(once, axis, n, inverse, norm)
 
 
@@ -155,7 +156,7 @@ def _hermitian_transpose(
 ) -> Value:
     # the adjoint, for the result is real: the other sign, with the same factor
     half = ops.real_fft(g, axis, not inverse, _SWAPPED[norm])
-    return half * constant(_multiplicity(n, axis, len(x_shape), half.dtype))
+    return half * wrap(_multiplicity(n, axis, len(x_shape), half.dtype))
 
 
 def _hermitian_samples(rng: np.random.Generator) -> list[Sample]:

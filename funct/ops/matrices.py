@@ -25,7 +25,7 @@ from funct import ops
 from funct.core import Absent, Primitive, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
 from funct.ops.broadcasting import broadcast_shapes, pad_rank
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = [
     "NO_OPERATOR", "adjoint", "batch_first", "batch_pair", "check_lengths", "check_matrix",
@@ -54,12 +54,12 @@ def hermitian(x: Value) -> Any:
 
 def lower(x: Value, k: int = 0) -> Any:
     """x on and below its k-th diagonal, 0 above."""
-    return ops.where(constant(np.tri(int(x.shape[-2]), int(x.shape[-1]), k, bool)), x, 0.0)
+    return ops.where(wrap(np.tri(int(x.shape[-2]), int(x.shape[-1]), k, bool)), x, 0.0)
 
 
 def upper(x: Value) -> Any:
     """x on and above its diagonal, 0 below."""
-    return ops.where(constant(np.tri(int(x.shape[-2]), int(x.shape[-1]), -1, bool)), 0.0, x)
+    return ops.where(wrap(np.tri(int(x.shape[-2]), int(x.shape[-1]), -1, bool)), 0.0, x)
 
 
 def diagonal(x: Value) -> Any:

@@ -15,7 +15,8 @@ from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
 from funct.kernels import pooling as kernels
 from funct.kernels import windows as sliding
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 from funct.ops.samples import calls
 
 __all__ = ["avg_pool", "fold_windows", "max_pool", "max_pool_index", "pad_axes", "windows"]
@@ -300,7 +301,7 @@ def _avg_rule(
 ) -> Value:
     lead = len(x_shape) - len(window)
     counts = _window_counts(x_shape[lead:], window, stride, padding, extra, include)
-    g = g / constant(counts.astype(g.dtype))
+    g = g / wrap(counts.astype(g.dtype))
     ones = (1,) * len(window)
     wide = ops.broadcast_to(ops.reshape(g, (*g.shape, *ones)), (*g.shape, *window))
     whole = _whole(padding, extra)

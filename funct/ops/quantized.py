@@ -187,7 +187,7 @@ def _dequantize_aval(args: Args, params: Params) -> ShapeDtype:
 def _dequantize_rule_scale(
     g: Value, q: Value, zero_point: Value, axis: int, scale_shape: Shape
 ) -> Any:
-    one = ops.broadcast_to(ops.families.constant(np.ones((), g.dtype)), scale_shape)
+    one = ops.broadcast_to(ops.fast.wrap(np.ones((), g.dtype)), scale_shape)
     steps = ops.dequantize(q, one, zero_point, g.dtype, axis)
     over = tuple(i for i in range(len(q.shape)) if not scale_shape or i != axis)
     return ops.reduce_sum(g * steps, over, False)

@@ -21,7 +21,8 @@ from funct.core import (
 )
 from funct.kernels import matrices as kernels
 from funct.ops.broadcasting import match_operand
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 from funct.ops.matrices import (
     NO_OPERATOR,
     Args,
@@ -215,12 +216,12 @@ def _cofactor_push(t: Value, ans: Value, x: Value) -> Value:
     largest = columns(s, 0, 1)
     poor = float(np.finfo(s.dtype).eps ** 0.25)
     small = column(ops.less_equal(columns(s, n - 1, n), poor * largest))
-    eye = constant(np.eye(n, dtype=bool))
+    eye = wrap(np.eye(n, dtype=bool))
     regular = _regular_push(t, ops.where(small, ops.where(eye, 1.0, 0.0), x))
     radius = 1.5 * column(largest)  # no eigenvalue reaches that far
     radius = ops.where(ops.equal(radius, 0), 1.0, radius)
     points = np.exp(2j * np.pi * np.arange(n) / n).reshape(n, *(1,) * len(x.shape))
-    z = radius * constant(points.astype(np.result_type(x.dtype, np.complex64)))
+    z = radius * wrap(points.astype(np.result_type(x.dtype, np.complex64)))
     mean = ops.reduce_sum(_regular_push(t, x + ops.where(eye, z, 0.0)), (0,), False) / n
     return ops.where(small, mean if x.dtype.kind == "c" else ops.real(mean), regular)
 
@@ -242,7 +243,7 @@ def _slogdet_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype]:
 def _regular_part(ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
     """Which matrices are singular, and x with the unit matrix in their place."""
     singular = ops.equal(ans[1], -np.inf)
-    eye = constant(np.eye(int(x.shape[-1])))
+    eye = wrap(np.eye(int(x.shape[-1])))
     return singular, ops.where(column(column(singular)), ops.astype(eye, x.dtype), x)
 
 

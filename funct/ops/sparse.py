@@ -16,7 +16,8 @@ from funct import ops
 from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.kernels import csr as kernels
 from funct.ops.broadcasting import first_axis
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 from funct.ops.indexing import batch_size, lane_offsets
 from funct.ops.samples import calls
 
@@ -33,8 +34,8 @@ def _blocks(indices: Value, indptr: Value, n: Any, entries: Any) -> tuple[Value,
     """The matrices of all lanes, (B, p) and (B, m + 1), as the blocks of a diagonal."""
     size, more = indptr.shape[0], indptr.shape[1] - 1
     starts = np.arange(size, dtype=np.int64).reshape(-1, 1)
-    begin = ops.slice_(indptr, ((None, None, 1), (None, -1, 1))) + constant(starts) * entries
-    end = constant(np.full(1, size, np.int64)) * entries
+    begin = ops.slice_(indptr, ((None, None, 1), (None, -1, 1))) + wrap(starts) * entries
+    end = wrap(np.full(1, size, np.int64)) * entries
     flat = ops.concat(ops.reshape(begin, (size * more,)), ops.astype(end, begin.dtype), 0)
     return ops.reshape(lane_offsets(indices, n), (size * entries,)), flat
 

@@ -14,7 +14,8 @@ import numpy as np
 from funct import ops
 from funct.core import Derived, Pair, Sample, ShapeDtype, Value
 from funct.kernels import matrices as kernels
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 from funct.ops.matrices import (
     NO_OPERATOR,
     Args,
@@ -45,7 +46,7 @@ __all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
 
 def _on_diagonal(x: Value, d: Value) -> Any:
     """x + diag(d)."""
-    eye = constant(np.eye(int(x.shape[-1]), dtype=bool))
+    eye = wrap(np.eye(int(x.shape[-1]), dtype=bool))
     return x + ops.where(eye, row(d), 0.0)
 
 

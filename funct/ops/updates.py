@@ -14,7 +14,8 @@ from funct import ops
 from funct.core import Pair, Primitive, Sample, Shape, Value
 from funct.kernels import indexing as kernels
 from funct.ops.broadcasting import first_axis
-from funct.ops.families import constant, structural
+from funct.ops.families import structural
+from funct.ops.fast import wrap
 from funct.ops.indexing import batch_size, check_bounds, lane_offsets, onnx_index
 from funct.ops.samples import calls
 
@@ -34,7 +35,7 @@ def _scatter_raw(x: Any, v: Any, i: Any) -> Any:
 
 
 def _scatter_pull_x(g: Value, i: Value, v_shape: Shape) -> Value:
-    return ops.scatter(g, ops.broadcast_to(constant(np.zeros((), g.dtype)), v_shape), i)
+    return ops.scatter(g, ops.broadcast_to(wrap(np.zeros((), g.dtype)), v_shape), i)
 
 
 def _scatter_push_x(t: Value, ans: Value, x: Value, v: Value, i: Value) -> Value:
@@ -46,13 +47,13 @@ def _scatter_pull_v(g: Value, i: Value, x_shape: Shape) -> Value:
 
 
 def _scatter_push_v(t: Value, ans: Value, x: Value, v: Value, i: Value) -> Value:
-    return ops.scatter(ops.broadcast_to(constant(np.zeros((), t.dtype)), x.shape), t, i)
+    return ops.scatter(ops.broadcast_to(wrap(np.zeros((), t.dtype)), x.shape), t, i)
 
 
 def _winners(i: Value, n: int) -> Value:
     """Where the same position is written twice, the last write stands: true for those."""
-    order = constant(np.arange(i.shape[0], dtype=np.int64))
-    last = ops.scatter(constant(np.zeros(n, np.int64)), order, i)
+    order = wrap(np.arange(i.shape[0], dtype=np.int64))
+    last = ops.scatter(wrap(np.zeros(n, np.int64)), order, i)
     return ops.equal(ops.take(last, i, 0), order)
 
 
@@ -128,7 +129,7 @@ def _combine_push_v(t: Value, ans: Value, x: Value, v: Value, i: Value, mode: st
 
 
 def _ones(x: Value) -> Value:
-    return ops.broadcast_to(constant(np.ones((), x.dtype)), x.shape)
+    return ops.broadcast_to(wrap(np.ones((), x.dtype)), x.shape)
 
 
 def _hits(x: Value, ans: Value) -> Value:
@@ -149,7 +150,7 @@ def _other_factors(x: Value, v: Value, i: Value) -> Value:
     order = ops.argsort(i, 0, False)
     at, w = ops.take(i, order, 0), ops.take(v, order, 0)
     new = ops.not_equal(_slice(at, 1, None), _slice(at, None, -1))
-    true = constant(np.ones(min(1, i.shape[0]), bool))
+    true = wrap(np.ones(min(1, i.shape[0]), bool))
     first, last = ops.concat(true, new, 0), ops.concat(new, true, 0)
     before = _running(w, first, ops.take(x, at, 0))
     after = _running(ops.flip(w, (0,)), ops.flip(last, (0,)), _ones(w))
@@ -159,7 +160,7 @@ def _other_factors(x: Value, v: Value, i: Value) -> Value:
 def _running(w: Value, first: Value, start: Value) -> Value:
     """Products of the w before each element of a run; a run begins at `first`, with `start`."""
     delayed = ops.concat(_slice(w, None, 1), _slice(w, None, -1), 0)
-    factors = ops.where(first, ops.astype(constant(np.zeros(())), w.dtype), delayed)
+    factors = ops.where(first, ops.astype(wrap(np.zeros(())), w.dtype), delayed)
     return ops.linear_recurrence(factors, ops.where(first, start, 0.0), 0)
 
 

@@ -21,7 +21,7 @@ from funct import tree
 from funct.core import INEXACT, Value
 from funct.errors import ArgumentError, DTypeError
 from funct.kernels.table import call
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "Info", "LeafRule", "LearningRate", "Optimizer", "cast", "check_rate", "first_rate",

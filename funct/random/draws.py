@@ -15,7 +15,7 @@ from funct.array.creation import lifted, served
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import random_bits as kernels
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = [
     "bernoulli", "bits", "categorical", "choice", "exponential", "float_dtype", "fold_in", "gumbel",

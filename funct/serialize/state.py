@@ -10,7 +10,7 @@ import numpy as np
 from funct import tree as pytree
 from funct.array import Array, asarray
 from funct.errors import FileFormatError, StateDictError, TransformError
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.serialize.checkpoint import read_checkpoint, write_checkpoint
 from funct.serialize.tensor_file import open_regular, read_tensors, tensor_parts
 from funct.serialize.whole_file import write_whole

@@ -16,7 +16,7 @@ from funct.compile import MISS, build
 from funct.core import size_values
 from funct.errors import ArgumentError, GraphError, TransformError
 from funct.graph import Graph, Guard, check, eliminate_dead, optimize
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = ["MODES", "Backend", "Compile", "compiler", "register_backend"]
 

@@ -23,7 +23,7 @@ from funct.core import Region, bind_region, top_level
 from funct.errors import ArgumentError
 from funct.graph import Control, Graph, Interpreter
 from funct.graph.controls import Written, agree, remakes
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms import bodies, checkpoint_policies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.checkpoint_policies import OFFLOAD, Policy

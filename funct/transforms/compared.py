@@ -17,7 +17,7 @@ from funct.array import finfo
 from funct.core import INEXACT, size_values
 from funct.errors import MismatchError
 from funct.graph import Graph, Node, Var, eliminate_dead, inline_calls, share_common
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms.backends import Compile
 
 __all__ = ["ULPS", "compare_nodes", "compare_results"]

@@ -16,7 +16,7 @@ from funct.errors import GuardError
 from funct.events import tell
 from funct.graph import Graph, optimize
 from funct.graph.capture import capture
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.settings import config
 from funct.transforms.backends import Compile, compiler
 from funct.transforms.partition import Halves, partition

@@ -13,7 +13,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray, ones, reshape, zeros
 from funct.core import INEXACT, Size
 from funct.errors import DTypeError
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms.forward import as_tuple, jvp
 from funct.transforms.grad import argument, grad, written
 from funct.transforms.vjp import Zero, in_convention, vjp

@@ -23,7 +23,7 @@ from funct.array import Array
 from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, TransformError
 from funct.graph import Graph, optimize
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms.arguments import Split, is_array, positions, split, static
 from funct.transforms.backends import Backend, compiler
 from funct.transforms.compared import compare_nodes, compare_results

@@ -18,7 +18,7 @@ from funct.array import asarray, concat, result_type
 from funct.array.creation import lifted
 from funct.core import Level
 from funct.errors import ShapeError, TransformError
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 
 __all__ = ["Lanes", "Path", "agreed", "by_path", "joined", "select"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from funct.array import asarray
 from funct.errors import ShapeError
 from funct.graph import GraphTracer
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms.tape import Packed
 
 __all__ = ["Packing", "host_copy", "put_away"]

@@ -18,7 +18,7 @@ from funct import tree as pytree
 from funct.array import Array, Tensor, asarray, stack
 from funct.core import ShapeDtype, Size
 from funct.errors import ArgumentError, ShapeError, TransformError
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms import bodies
 from funct.transforms.carry import fitting, leaf_name, settled
 from funct.transforms.checkpoint import kept_small

@@ -18,7 +18,7 @@ from funct.array import Array, asarray
 from funct.errors import ConcretizationError, DTypeError, ShapeError, TransformError, TreeError
 from funct.kernels.colouring import column_colours, star_colours, star_readings
 from funct.kernels.sparse import coo, pattern_of, places, turned, union
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms.dependence import dependence
 from funct.transforms.forward import jvp
 from funct.transforms.grad import grad

@@ -19,7 +19,7 @@ from funct.core.level import escaped
 from funct.errors import FunctError
 from funct.graph import Control, Graph, Interpreter
 from funct.graph.controls import Written
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms.bodies import Avals, Flags, Flat, SizeError, at_sizes, symbols_of
 from funct.transforms.forward import Forward, ForwardTracer
 from funct.transforms.jet import Jet, JetTracer

@@ -20,7 +20,7 @@ from funct.core import INEXACT, ShapeDtype, open_shape
 from funct.errors import DTypeError, ShapeError, TransformError
 from funct.graph import Graph, Guard
 from funct.graph.capture import capture
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.settings import config
 from funct.transforms.forward import split_aux
 from funct.transforms.reverse import (

@@ -18,7 +18,7 @@ from funct.array import Array
 from funct.compile import Reuse, build, serving, unwrapping, whole_of
 from funct.errors import DonatedError
 from funct.graph import Graph
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from tests import laws
 
 

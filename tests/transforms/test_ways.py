@@ -16,7 +16,7 @@ from funct.core import FLOATING, INEXACT, Diagonal, Primitive, catalogue
 from funct.core import level as levels
 from funct.core.level import general
 from funct.errors import EscapedTracerError, ShapeError, UnsupportedOperandError
-from funct.ops.families import wrap
+from funct.ops.fast import wrap
 from funct.transforms.forward import Forward, ForwardTracer
 from funct.transforms.pulls import on_arrays
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched

@@ -14,7 +14,7 @@ from funct import ops
 from funct.errors import ArgumentError
 from funct.nn.functional.arguments import batched, unbatched
 from funct.nn.functional.resampling import area_taps, resampled
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -115,9 +115,9 @@ def _picked_maxima(x: Any, places: Any) -> tuple[Any, Any]:
     """First maxima of x (N, C, P) among the constant places (T, K), and where they are."""
     rows, taps = places.shape
     flat = places.reshape(-1)
-    parts = ops.take(ops.stop_gradient(x), constant(flat), 2)
+    parts = ops.take(ops.stop_gradient(x), wrap(flat), 2)
     best = ops.argmax(xp.reshape(parts, (*x.shape[:2], rows, taps)), 3, False)  # (N, C, T)
-    at = ops.take(constant(flat), best + constant(np.arange(rows) * taps), 0)
+    at = ops.take(wrap(flat), best + wrap(np.arange(rows) * taps), 0)
     return ops.take_along_axis(x, at, 2), at
 
 

@@ -16,7 +16,7 @@ from funct.nn.functional.arguments import needed_key, probability
 from funct.nn.functional.dropout import dropout
 from funct.nn.functional.linear import linear
 from funct.ops.broadcasting import broadcast_shapes
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
@@ -96,10 +96,10 @@ def _fused(
             n = mask.shape[-3]
             split = (1, 1) if n == 1 else (own, heads // own)
             mask = xp.reshape(mask, (*mask.shape[:-3], *split, *mask.shape[-2:]))
-    mask = constant(np.ones((1, 1), np.bool_)) if mask is None else mask
+    mask = wrap(np.ones((1, 1), np.bool_)) if mask is None else mask
     if len(mask.shape) < 2:
         mask = xp.reshape(mask, ((1,) * (2 - len(mask.shape)) + tuple(mask.shape)))
-    rate, seed = 0.0, constant(np.zeros((1, 2), np.uint32))
+    rate, seed = 0.0, wrap(np.zeros((1, 2), np.uint32))
     if drop is not None:  # every head draws a seed of its own
         lead = broadcast_shapes(*[x.shape[:-2] for x in (query, key, value, mask)])
         rate, seed = float(drop[0]), random.bits(drop[1], (*lead, 1, 2))
@@ -247,4 +247,4 @@ def _joined(name: str, attn_mask: Any, padding: Any, lanes: int, heads: int, dty
 def _as_numbers(mask: Any, dtype: Any) -> Any:
     if mask.dtype != xp.bool:
         return xp.astype(mask, dtype, copy=False)
-    return ops.where(mask, constant(np.asarray(-np.inf, dtype)), constant(np.zeros((), dtype)))
+    return ops.where(mask, wrap(np.asarray(-np.inf, dtype)), wrap(np.zeros((), dtype)))

@@ -10,7 +10,7 @@ import funct.array as xp
 from funct import ops
 from funct.array.axes import normal_axes
 from funct.errors import ArgumentError, ShapeError
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = ["cosine_similarity", "normalize", "p_norm", "pairwise_distance", "pdist"]
 
@@ -98,7 +98,7 @@ def pdist(input: Any, p: float = 2) -> Any:
     if p < 0:
         raise ArgumentError(f"pdist: p must not be negative, got {p}")
     first, second = np.triu_indices(int(input.shape[0]), 1)
-    difference = ops.take(input, constant(first), 0) - ops.take(input, constant(second), 0)
+    difference = ops.take(input, wrap(first), 0) - ops.take(input, wrap(second), 0)
     return p_norm(difference, p, (1,))
 
 

@@ -18,7 +18,7 @@ from funct.nn.functional.arguments import (
     per_axis,
     unbatched,
 )
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = ["fractional_max_pool2d", "fractional_max_pool3d"]
 
@@ -78,7 +78,7 @@ def _fractional(
     at: Any = 0  # (N, C, T1, K1, T2, K2, …)
     for axis, (n, k, out) in enumerate(zip(shape, kernel, sizes, strict=True)):
         drawn = samples[..., rank - 1 - axis if rank == 2 else axis]  # torch's planes hold x, y
-        along = xp.expand_dims(_starts(drawn, n, k, out), -1) + constant(np.arange(k))
+        along = xp.expand_dims(_starts(drawn, n, k, out), -1) + wrap(np.arange(k))
         behind = (1,) * (2 * (rank - axis - 1))
         front = (1,) * (2 * axis)
         at = at * n + xp.reshape(along, (*x.shape[:2], *front, out, k, *behind))
@@ -99,14 +99,14 @@ def _fractional(
 
 def _starts(sample: Any, n: int, k: int, out: int) -> Any:
     """Where the windows of one axis begin, (N, C, out); the last one ends with the axis."""
-    last = constant(np.full((1,), n - k))
+    last = wrap(np.full((1,), n - k))
     if out == 1:
         return xp.broadcast_to(last, (*sample.shape, 1))
     alpha = (n - k) / (out - 1)
     u = xp.expand_dims(ops.stop_gradient(sample), -1)
-    steps = ops.floor((u + constant(np.arange(out, dtype=u.dtype))) * alpha)
+    steps = ops.floor((u + wrap(np.arange(out, dtype=u.dtype))) * alpha)
     starts = xp.astype(steps - ops.floor(u * alpha), xp.int64)
-    return ops.where(constant(np.arange(out) == out - 1), last, starts)
+    return ops.where(wrap(np.arange(out) == out - 1), last, starts)
 
 
 def _sizes(name: str, shape: Sizes, output_size: Any, output_ratio: Any) -> Sizes:

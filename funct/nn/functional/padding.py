@@ -11,7 +11,7 @@ from funct import ops
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.arguments import Pairs
 from funct.nn.functional.resampling import gathered
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = ["pad"]
 
@@ -68,8 +68,8 @@ def _constant(x: Any, pairs: Pairs, value: float) -> Any:
     if value == 0:
         return y
     lead = len(x.shape) - len(pairs)
-    inside = ops.pad_axes(ops.broadcast_to(constant(np.ones((), bool)), x.shape[lead:]), pairs)
-    return ops.where(inside, y, ops.astype(constant(np.asarray(value)), x.dtype))
+    inside = ops.pad_axes(ops.broadcast_to(wrap(np.ones((), bool)), x.shape[lead:]), pairs)
+    return ops.where(inside, y, ops.astype(wrap(np.asarray(value)), x.dtype))
 
 
 def _reflected(n: int, low: int, high: int) -> Any:

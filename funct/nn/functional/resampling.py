@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from funct import ops
-from funct.ops.families import constant
+from funct.ops.fast import wrap
 
 __all__ = [
     "Taps", "area_taps", "cubic_taps", "gathered", "linear_taps", "nearest_places", "resampled",
@@ -35,7 +35,7 @@ def gathered(x: Any, places: Places, axis: int) -> Any:
     """The elements of x at these places of axis; x itself if those are all of them, in order."""
     if len(places) == x.shape[axis] and np.array_equal(places, np.arange(len(places))):
         return x
-    return ops.take(x, constant(places), axis)
+    return ops.take(x, wrap(places), axis)
 
 
 def resampled(x: Any, taps: Taps, axis: int) -> Any:
@@ -47,7 +47,7 @@ def resampled(x: Any, taps: Taps, axis: int) -> Any:
             continue
         term = gathered(x, at, axis)
         if not (weight == 1.0).all():
-            term = term * constant(weight.astype(x.dtype).reshape(-1, *behind))
+            term = term * wrap(weight.astype(x.dtype).reshape(-1, *behind))
         total = term if total is None else total + term
     return total
 
