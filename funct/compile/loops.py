@@ -114,6 +114,7 @@ class Kernel:
 
     stores: (value, access). flat: the domain is one row and tasks are ranges of columns. even: all
     ranges are whole vectors. kept: costly values of an earlier pass stay in a row of their own.
+    streamed: what is written goes past the caches, which hold less than the kernel touches.
     """
 
     accesses: tuple[Access, ...]
@@ -122,6 +123,7 @@ class Kernel:
     flat: bool
     even: bool
     kept: bool = True
+    streamed: bool = False
 
     @property
     def barriers(self) -> list[int]:

@@ -346,7 +346,7 @@ class _Lowering:
         )
         kernel = Kernel(
             tuple([w.access for w in self.walked]), tuple(self.values), tuple(self.stores),
-            self.flat, even, kept=self.columns * 8 * 4 <= _KEPT_BYTES,
+            self.flat, even, self.columns * 8 * 4 <= _KEPT_BYTES, self._is_beyond_cache(),
         )  # fmt: skip
         words: list[Word] = [self.rows, self.columns, block]
         for w in self.walked:
@@ -377,6 +377,17 @@ class _Lowering:
         names = {k: w.root.name for k, w in enumerate(self.walked) if isinstance(w.root, Var)}
         self.calls.append(Call(kernel, tuple(words), tasks, tuple(writes), names))
         self.calls += combines
+
+    def _is_beyond_cache(self) -> bool:
+        """Whether what the kernel writes is better written past the caches: measured, that pays
+        from half of what they hold on, also where the next kernel reads it.
+        """
+        touched: dict[Any, int] = {}
+        for w in self.walked:
+            size = np.dtype(w.root.dtype).itemsize
+            count = w.root.count if isinstance(w.root, Buffer) else math.prod(w.root.shape)
+            touched[w.root] = size * min(count, self.group.size)
+        return bool(self.stores) and 2 * sum(touched.values()) >= host().cache_bytes
 
     def _blocks(self, total: int, barriers: Sequence[tuple[int, Var]]) -> tuple[int, int]:
         """Rows (or columns, where flat) of a task, and how many tasks: functions of the shape."""

@@ -9,6 +9,7 @@ a row has as many running sums as its vectors have lanes, added up in halves.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 from funct.compile.loops import Constant, Expression, Kernel, Load, Op, Reduce
@@ -42,6 +43,8 @@ class _Printer:
         self.base: dict[int, Value] = {}  # where each access stands in it
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.room: dict[int, Value] = {}  # rows of values that are kept
+        self.streams = self._streams()
+        self.passing: Value | None = None  # whether those of this row may and should
 
     # The whole
 
@@ -62,6 +65,8 @@ class _Printer:
                 self._pass(walk, start, stop)
         else:
             f.loop(start, stop, 1, self._row)
+        if self.streams:
+            f.line("fence seq_cst")  # such writes wait for no others
         f.ret()
 
     def _row(self, row: Value, _: list[Value]) -> list[Value]:
@@ -104,6 +109,12 @@ class _Printer:
                     index, slot = f.rem(index, self.word(slot)), slot + 1
                 pointer = f.at(pointer, index * stride, in_memory(access.element))
             self.base[a] = pointer
+        if self.streams:
+            places = [self.base[self.stored[n]] for n in self.streams]
+            pairs = itertools.product(places, [self.base[a] for a in self._full_loads()])
+            # what was read where it is written is in a cache
+            apart = [f.ne(p, q) for p, q in pairs]
+            self.passing = functools.reduce(f.bitand, apart, f.aligned(places))
 
     def _address(self, a: int, column: Value) -> Value:
         return self.f.at(self.base[a], column, in_memory(self.k.accesses[a].element))
@@ -204,10 +215,10 @@ class _Printer:
         for n in walk.needed:  # operands stand before what is made of them
             memo[n] = self._full(n, n in walk.known, column, lanes, mask, memo)
         running = dict(zip(sums, carried, strict=True))
+        self._write([n for n in walk.roots if n in self.stored], memo, column, mask)
         for n in walk.roots:
             v = k.values[n]
             if not isinstance(v, Reduce):
-                write(f, memo[n], self._address(self.stored[n], column), mask)
                 continue
             x = f.convert(memo[v.operand], v.element)
             if v.over == "column":
@@ -219,6 +230,42 @@ class _Printer:
                 x = f.select(mask, x, self._neutral(n, lanes))
             running[n] = combine(f, v.how, running[n], x)
         return list(running.values())
+
+    def _streams(self) -> list[int]:
+        """The values that go past the caches: no later pass reads them from memory."""
+        if not self.k.streamed:
+            return []
+        read_again = {n for walk in self.passes.walks for n in walk.known}
+        return [
+            n
+            for n, a in self.k.stores
+            if self.k.values[n].kind == "full"
+            and n not in read_again
+            and self.k.accesses[a].inner == "one"
+        ]
+
+    def _full_loads(self) -> list[int]:
+        """The accesses by which rows of elements are read."""
+        loads = [v for v in self.k.values if isinstance(v, Load) and v.kind == "full"]
+        return [v.access for v in loads]
+
+    def _write(
+        self, stored: list[int], memo: dict[int, Value], column: Value, mask: Value | None
+    ) -> None:
+        """Put one vector of each of the values where it belongs."""
+        f = self.f
+
+        def put(values: list[int], streaming: bool) -> list[Value]:
+            for n in values:
+                address = self._address(self.stored[n], column)
+                write(f, memo[n], address, mask, streaming=streaming)
+            return []
+
+        streams = [n for n in stored if n in self.streams and mask is None]
+        put([n for n in stored if n not in streams], False)
+        if streams:
+            assert self.passing is not None, "known since the accesses have their places"
+            f.branch(self.passing, lambda: put(streams, True), lambda: put(streams, False))
 
     def _full(
         self,

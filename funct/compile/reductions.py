@@ -20,11 +20,13 @@ def read(f: Emitter, element: str, address: Value, lanes: int, mask: Value | Non
     return f.convert(x, "i1") if element == "i1" else x
 
 
-def write(f: Emitter, x: Value, address: Value, mask: Value | None) -> None:
-    """Put the lanes where the mask is on from the address on."""
+def write(
+    f: Emitter, x: Value, address: Value, mask: Value | None, *, streaming: bool = False
+) -> None:
+    """Put the lanes where the mask is on from the address on (streaming: past the caches)."""
     if x.type.element == "i1":
         x = f.convert(x, "u8")
-    f.store(x, address, mask)
+    f.store(x, address, mask, streaming=streaming)
 
 
 def neutral(how: str, element: str) -> float | int:

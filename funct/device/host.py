@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import attrs
 
@@ -11,19 +12,24 @@ from funct.settings import cores
 
 __all__ = ["Host", "host"]
 
+_USUAL_CACHE = 1 << 25
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
 
 @attrs.frozen
 class Host:
     """A processor.
 
     name: LLVM's name of it. features: LLVM's names of what it has, such as "avx2". vector_bytes:
-    width of its widest vector registers, in bytes. cores: those this process may use.
+    width of its widest vector registers, in bytes. cores: those this process may use. cache_bytes:
+    the size of the last of its caches.
     """
 
     name: str
     features: frozenset[str]
     vector_bytes: int
     cores: int
+    cache_bytes: int = _USUAL_CACHE
 
     def has(self, *features: str) -> bool:
         """Whether it has all of these."""
@@ -42,9 +48,18 @@ def vector_bytes(features: frozenset[str]) -> int:
     return 32 if {"avx2", "fma"} <= features else 16
 
 
+def _cache_bytes() -> int:
+    """The size of the largest cache that Linux lists for the first core, or a usual one."""
+    files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    sizes = [file.read_text().strip() for file in files]
+    found = [int(s[:-1]) * _UNITS[s[-1]] for s in sizes if s[-1:] in _UNITS]
+    return max(found, default=_USUAL_CACHE)
+
+
 @functools.cache
 def host() -> Host:
     """The processor of this machine. LLVM is loaded to ask it."""
     llvm = binding()
     features = frozenset([f for f, there in llvm.get_host_cpu_features().items() if there])
-    return Host(llvm.get_host_cpu_name(), features, vector_bytes(features), cores())
+    width = vector_bytes(features)
+    return Host(llvm.get_host_cpu_name(), features, width, cores(), _cache_bytes())

@@ -144,8 +144,7 @@ def _updating(
             return [chunk.sweep(step)]
 
         wanted = f.ne(f.load(I64, f.at(chunk.data, 4, "i64")), 0)
-        aligned = f.eq(chunk.address_bits(places) & (chunk.vector_bytes - 1), 0)
-        (total,) = f.branch(wanted & aligned, lambda: sweep(True), lambda: sweep(False))
+        (total,) = f.branch(wanted & f.aligned(places), lambda: sweep(True), lambda: sweep(False))
         chunk.leave(total)
         known = _printed[key, element] = _finished(module, f)
     return known
@@ -185,8 +184,7 @@ class _Chunk:
     def __init__(self, f: Emitter, element: str) -> None:
         self.f, self.element = f, element
         self.data, self.task = f.arguments
-        self.vector_bytes = f.module.target.vector_bytes
-        self.type = typed(element, self.vector_bytes // typed(element).bytes)
+        self.type = typed(element, f.module.target.vector_bytes // typed(element).bytes)
         rows = f.load(PTR, f.at(self.data, 0, "ptr"))
         row = [f.load(I64, f.at(rows, self.task * 3 + k, "i64")) for k in range(3)]
         self._leaf, self._start, self.count = row
@@ -199,11 +197,6 @@ class _Chunk:
         f = self.f
         owner = f.load(PTR, f.at(self._objects, self._leaves * c + self._leaf, "ptr"))
         return f.at(f.load(PTR, f.at(owner, DATA, "i8")), self._start, self.element)
-
-    def address_bits(self, pointers: list[Value]) -> Value:
-        """The bits that any of the addresses has."""
-        found = [self.f.emit(I64, f"ptrtoint {p!r} to i64") for p in pointers]
-        return functools.reduce(lambda a, b: a | b, found)
 
     def sweep(self, step: Callable[[Value, Value | None, Value], Value]) -> Value:
         """Whole vectors, then what is left under a mask: `step(index, mask, total) -> total`."""

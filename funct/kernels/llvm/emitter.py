@@ -22,6 +22,7 @@ Emitters know no arrays. Pointers are bare, and alignment is that of one element
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from funct.device.host import host
@@ -123,6 +124,12 @@ class Emitter(Arithmetic):
         type = PTR.of(index.type.lanes)
         return self.emit(type, f"getelementptr inbounds {scalar}, {pointer!r}, {index!r}")
 
+    def aligned(self, pointers: Iterable[Value]) -> Value:
+        """Whether all of the addresses are multiples of the length of the host's vectors."""
+        bits = [self.emit(I64, f"ptrtoint {p!r} to i64") for p in pointers]
+        unaligned = functools.reduce(self.bitor, bits) & (self.module.target.vector_bytes - 1)
+        return self.eq(unaligned, 0)
+
     def load(self, type: Type, pointer: Value, mask: Value | None = None) -> Value:
         """Elements from the address on; where the mask is off, nothing is read and zero given."""
         place = f"{pointer!r}, align {type.bytes}" if mask is None else ""
@@ -146,10 +153,11 @@ class Emitter(Arithmetic):
     ) -> None:
         """Write the lanes from the address on; where the mask is off, nothing is written.
 
-        streaming: past the caches, to an address aligned to the whole vector.
+        streaming: past the caches, to an address aligned to the host's vectors, or to a smaller x.
         """
         if mask is None:
-            size = x.type.bytes * x.type.lanes if streaming else x.type.bytes
+            whole = min(x.type.bytes * x.type.lanes, self.module.target.vector_bytes)
+            size = whole if streaming else x.type.bytes
             note = ", !nontemporal !0" if streaming else ""
             if streaming:
                 self.module.declare("!0", "!0 = !{i32 1}")
