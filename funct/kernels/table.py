@@ -88,10 +88,10 @@ ROWS = (
     # work: elements
     Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 15),
     Row("quantize", "funct.kernels.quantized:plain_quantize"),
-    # work: elements of all parameters together
-    Row("update", _CPU + "updates:update", _REAL, ("llvm",), 1 << 15),
+    # work: elements of all parameters together, and 256 for each array
+    Row("update", _CPU + "updates:update", _REAL, ("llvm",), 1 << 12),
     Row("update", "funct.kernels.updates:plain_update"),
-    Row("sum_of_squares", _CPU + "updates:sum_of_squares", _REAL, ("llvm",), 1 << 15),
+    Row("sum_of_squares", _CPU + "updates:sum_of_squares", _REAL, ("llvm",), 1 << 12),
     Row("sum_of_squares", "funct.kernels.updates:plain_sum_of_squares"),
 )
 
@@ -128,16 +128,16 @@ def permitted(need: str) -> bool:
 
 
 @functools.cache
-def _candidates(name: str, dtype: str, device: str) -> tuple[Row, ...]:
+def _candidates(name: str, dtype: DType, device: str) -> tuple[Row, ...]:
     rows = [r for r in ROWS if r.name == name and r.device == device]
     if not rows:
         raise LookupError(f"no kernel {name!r} for {device!r}")
-    return tuple([r for r in rows if not r.dtypes or dtype in r.dtypes])
+    return tuple([r for r in rows if not r.dtypes or dtype.name in r.dtypes])
 
 
 def _fit(name: str, dtype: DType, work: int, device: str) -> Iterator[Row]:
     only = _only.get()
-    for row in _candidates(name, dtype.name, device):
+    for row in _candidates(name, dtype, device):
         if not row.needs or (
             work >= row.least
             and available().issuperset(row.needs)

@@ -85,7 +85,7 @@ def sgd(
 
     def step(params: Any, grads: Any, state: SGDState) -> tuple[Any, SGDState, Info]:
         rate = scalar(lr(state.step)) if callable(lr) else state.lr
-        share = xp.where(state.step == 0, 1.0, 1.0 - state.dampening)
+        share = 1.0 - xp.astype(state.step != 0, xp.float64) * state.dampening
 
         numbers = (rate, state.weight_decay, state.momentum, share)
         slots = [state.momentum_buffer] if with_buffer else []

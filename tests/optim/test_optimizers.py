@@ -1,5 +1,6 @@
 """Optimizers: torch's numbers step for step, purity, transforms, and errors by their text."""
 
+import math
 from typing import Any
 
 import attrs
@@ -144,6 +145,9 @@ def test_clipping_is_torchs() -> None:
     zero = tree.map(lambda g: g * 0.0, grads)
     laws.same(clip.update(zero, clip.init(zero), zero)[0], zero)
     assert float(optim.global_norm({})) == 0.0
+    for x in (xp.asarray([xp.nan, 1.0]), xp.full(5000, xp.nan), xp.asarray([xp.inf])):
+        assert not math.isfinite(optim.global_norm(x))
+        assert not math.isfinite(ft.vmap(optim.global_norm)(x[None])[0])
     assert ft.grad(optim.global_norm)(zero)["a"].tolist() == [0.0, 0.0]
     opt = optim.chain(clip, optim.sgd(1.0))
     params, _, info = opt.step(zero, grads, opt.init(zero))

@@ -31,7 +31,7 @@ CHUNK = 1 << 14  # elements of a task
 _ALONE = 1 << 16  # elements up to which one thread is as fast
 _STREAMED = 1 << 24  # bytes of results from which on they do not stay in the caches
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-_ELEMENTS = {"float32": "f32", "float64": "f64"}
+_ELEMENTS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
 class _Pass:
@@ -57,7 +57,7 @@ class _Pass:
         data = np.array(given, np.int64)
         run = self._alone if sum(sizes) <= _ALONE else self._together
         run(address(data), len(tasks))
-        return parts.sum()
+        return np.add.reduce(parts)
 
 
 @functools.lru_cache(maxsize=256)
@@ -86,11 +86,11 @@ def update(
         return NotImplemented
     loop = _updating(rule, key, len(columns), len(numbers), results, element)
     columns = [_in_place(column) for column in columns]
-    first = columns[0]
+    first, dtype = columns[0], columns[0][0].dtype
     size = results * sum([a.nbytes for a in first])
     serve(size)
-    new = [[np.empty_like(a) for a in first] for _ in range(results)]
-    squares = loop([*columns, *new], np.array(numbers, first[0].dtype), size >= _STREAMED)
+    new = [[np.empty(a.shape, dtype) for a in first] for _ in range(results)]
+    squares = loop([*columns, *new], np.asarray(numbers, dtype), size >= _STREAMED)
     return new, squares
 
 
@@ -108,7 +108,7 @@ def sum_of_squares(leaves: list[Any]) -> Any:
 def _element(columns: list[list[Any]]) -> str | None:
     """The element that all arrays have, if there is code for it."""
     dtypes = {a.dtype for a in chain(*columns)}
-    return _ELEMENTS.get(dtypes.pop().name) if len(dtypes) == 1 and readable() else None
+    return _ELEMENTS.get(dtypes.pop()) if len(dtypes) == 1 and readable() else None
 
 
 def _in_place(column: list[Any]) -> list[Any]:
