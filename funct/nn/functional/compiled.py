@@ -26,7 +26,7 @@ __all__ = ["COMPILED", "LEAST", "compiled"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LEAST = 1 << 14  # elements from which on a call of compiled code costs less than what it saves
+LEAST = 1 << 12  # elements from which on a call of compiled code costs less than what it saves
 
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
 
