@@ -34,7 +34,8 @@ __all__ = [
 ]  # fmt: skip
 
 _NUMBERS = (bool, int, float, complex)
-_HOST = 1  # DLPack's kDLCPU
+_HOST = frozenset({1, 3, 11, 13})  # DLPack's devices whose memory the host reads (`DLDeviceType`)
+_REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)  # of other libraries
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
@@ -79,11 +80,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return wrap(_shared(obj, dtype))
     if isinstance(obj, list | tuple) and _holds_tensor(obj):
         return _stacked(obj, dtype)
-    if hasattr(obj, "__array__"):
-        obj = _array_of(obj)  # not every __array__ knows the argument copy
-    elif hasattr(obj, "__dlpack__"):
-        found = from_dlpack(obj)
-        return found if dtype is None else ops.astype(found, dtype)
+    if hasattr(obj, "__array__") or hasattr(obj, "__dlpack__"):
+        obj = _array_of(obj)
     return wrap(_converted("asarray", obj, dtype))
 
 
@@ -107,7 +105,12 @@ def _plain(obj: Any) -> Any:
 def _lies_elsewhere(obj: Any) -> bool:
     """Whether obj is an array on a device that is not the host."""
     where = getattr(obj, "__dlpack_device__", None)
-    return where is not None and obj.__class__ is not np.ndarray and int(where()[0]) != _HOST
+    if where is None or obj.__class__ is np.ndarray:
+        return False
+    try:
+        return int(where()[0]) not in _HOST
+    except _REFUSALS as error:
+        raise ExchangeError(f"__dlpack_device__: {error}") from None
 
 
 def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:
@@ -121,24 +124,35 @@ def _cast_tensor(x: Any, dtype: Any, copy: bool | None) -> Any:
 def _shared(obj: Any, dtype: Any) -> Any:
     """A view of what has a buffer."""
     try:
-        data = np.asarray(obj if hasattr(obj, "__array__") else memoryview(obj))
-    except (TypeError, ValueError, BufferError):
+        given = hasattr(obj, "__array__") or hasattr(obj, "__dlpack__")
+        data = _array_of(obj) if given else np.asarray(memoryview(obj))
+    except (DTypeError, ExchangeError, TypeError, ValueError):
         raise ArgumentError(
             f"asarray: copy=False, but a {type(obj).__name__} has no buffer to share"
         ) from None
     found = _known("asarray", data)
     if dtype not in (None, found.dtype) or found is not data:
-        raise ArgumentError(f"asarray: copy=False, but {data.dtype} must be cast to {dtype}")
+        to = found.dtype if dtype is None else dtype
+        raise ArgumentError(f"asarray: copy=False, but {data.dtype} must be cast to {to}")
     return data.view()
 
 
 def _array_of(obj: Any) -> Any:
+    """The ndarray that obj gives by `__array__`, else by `__dlpack__`, as torch gives bfloat16."""
+    refusal: Exception | None = None
+    if hasattr(obj, "__array__"):
+        try:
+            return np.asarray(obj)  # not every __array__ knows the argument copy
+        except FunctError:
+            raise
+        except _REFUSALS as error:
+            refusal = error
     try:
-        return np.asarray(obj)
-    except FunctError:
-        raise
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DTypeError(f"asarray: a {type(obj).__name__} gives no array: {error}") from None
+        return dlpack.take(obj)
+    except _REFUSALS as error:
+        kind = ExchangeError if refusal is None else DTypeError
+        text = f"asarray: a {type(obj).__name__} gives no array: {refusal or error}"
+    raise kind(text)
 
 
 def _converted(name: str, obj: Any, dtype: Any) -> Any:
@@ -149,10 +163,13 @@ def _converted(name: str, obj: Any, dtype: Any) -> Any:
     except MemoryError as error:
         raise AllocationError(f"{name}: {error}") from None
     except ValueError as error:
-        raise ShapeError(f"{name}: {error}") from None
+        text = f"{name}: {error}"
+        if "sequence" in text:
+            raise ShapeError(text) from None
+        raise (DTypeError if "string" in text else ArgumentError)(text) from None
     except Exception as error:  # sequences of the user's own classes raise what they like
         raise DTypeError(f"{name}: {error}") from None
-    if data.dtype == object and all(v.__class__ in _NUMBERS for v in data.flat):
+    if data.dtype == object and all(v.__class__ is int for v in data.flat):
         raise RangeError(f"{name}: a Python integer does not fit int64")
     return _known(name, data)
 
@@ -262,6 +279,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if device is not None:
         target = as_device("from_dlpack", device)
+        if target is CPU and copy is not False and not isinstance(x, Tensor) and _lies_elsewhere(x):
+            with contextlib.suppress(*_REFUSALS):  # which go the way of our own devices
+                return wrap(_known("from_dlpack", dlpack.take(x, device="cpu")))
         found = from_dlpack(x, copy=copy)
         if copy is False and found.device != target:
             raise ExchangeError(f"from_dlpack: copy=False, but x is on {found.device}")
@@ -281,7 +301,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         return wrap(data if copy is False else data.copy())
     try:
         data = dlpack.take(x)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+    except _REFUSALS as error:
         raise ExchangeError(f"from_dlpack: {error}") from None
     return wrap(_known("from_dlpack", data if copy is False else data.copy("K")))
 

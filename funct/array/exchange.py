@@ -23,13 +23,19 @@ class Exchange:
     __slots__ = ()
 
     data: Any
+    dtype: Any
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if dtype is not None and np.dtype(dtype) != self.data.dtype:
+            if copy is False:
+                raise ArgumentError(f"__array__: copy=False, but {self.dtype} is cast to {dtype}")
             return self.data.astype(dtype)
         if copy:
             return self.data.copy("K")
         return _read_only(self.data)
+
+    def __bytes__(self) -> bytes:
+        return self.data.tobytes()
 
     def __buffer__(self, flags: int, /) -> memoryview:
         """A read-only view for `memoryview(x)`, from Python 3.12 on."""
@@ -63,7 +69,7 @@ class Exchange:
             raise ExchangeError(f"__dlpack__: {error}") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return wrap, (np.asarray(self.data),)
+        return wrap, (_read_only(self.data),)  # pickle hands buffers on where it is asked to
 
     def __repr__(self) -> str:
         text = np.array2string(self.data, separator=", ", prefix="Array(")

@@ -138,6 +138,9 @@ class Tensor(Operators, Methods):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
+    def __reduce__(self) -> Any:
+        raise _cut("pickle", "bytes")
+
     @property
     def shape(self) -> Shape:
         """Lengths of the axes."""

@@ -238,6 +238,10 @@ class Array:
     def __repr__(self) -> str:
         return f"rebind.wrap({self.value!r})"
 
+    def _repr_html_(self) -> str | None:
+        html = getattr(self.value, "_repr_html_", None)
+        return html and html()
+
     def __format__(self, spec: str, /) -> str:
         return format(self.value, spec) if spec else repr(self)
 

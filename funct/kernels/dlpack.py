@@ -76,13 +76,16 @@ class _Renamed:
         return capsule
 
 
-def take(x: Any) -> Any:
-    """An ndarray that shares the memory of x. Raises what `numpy.from_dlpack` raises."""
+def take(x: Any, **options: Any) -> Any:
+    """An ndarray that shares the memory of x. Options, and what is raised, are NumPy's.
+
+    device="cpu" asks x's library for its elements on the host.
+    """
     try:
-        return np.from_dlpack(x)
+        return np.from_dlpack(x, **options)
     except (BufferError, RuntimeError):
         renamed = _Renamed(x)
-        data = np.from_dlpack(renamed)
+        data = np.from_dlpack(renamed, **options)
         if renamed.dtype is None:
             raise
         return data.view(renamed.dtype)

@@ -10,7 +10,15 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.errors import ArgumentError, ConcretizationError, ExchangeError, UnsupportedOperandError
+from funct.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DTypeError,
+    ExchangeError,
+    RangeError,
+    ShapeError,
+    UnsupportedOperandError,
+)
 
 KINDS = list(xp.__array_namespace_info__().dtypes())
 VERSIONS = [None, (0, 0), (0, 5), (1, 0), (1, 1), (2, 0)]
@@ -148,6 +156,127 @@ def test_python_copies() -> None:
     assert copy.deepcopy([x])[0] is x
     narrow = xp.asarray([1, -2], dtype=xp.int4)
     assert pickle.loads(pickle.dumps(narrow)).dtype == xp.int4
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "bfloat16", "float8_e5m2", "int4"])
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_gives_no_way_in(kind: str, protocol: int) -> None:
+    """Every layout comes back; the buffers that pickle hands on are read-only."""
+    x = xp.astype(xp.reshape(xp.arange(6), (2, 3)), getattr(xp, kind))
+    for y in (x, x.T, x[:, ::-1], x[0, 0], x[:0], xp.broadcast_to(x[0], (4, 3))):
+        handed: list[pickle.PickleBuffer] = []
+        callback = handed.append if protocol == 5 else None
+        text = pickle.dumps(y, protocol=protocol, buffer_callback=callback)
+        assert all(memoryview(b).readonly for b in handed)
+        z = pickle.loads(text, buffers=handed)
+        assert (z.dtype, z.shape) == (y.dtype, y.shape)
+        assert z.tolist() == y.tolist()
+        assert (z + z).tolist() == (y + y).tolist()
+
+
+@pytest.mark.parametrize("transform", [ft.grad, ft.jit, ft.vmap])
+def test_a_tracer_has_no_pickle(transform: Any) -> None:
+    """It is refused by name, whatever the tracer holds; a copy is the tracer itself."""
+
+    def f(x: Any) -> Any:
+        with pytest.raises(ConcretizationError, match="pickle: a traced array cannot become"):
+            pickle.dumps(x)
+        assert copy.copy(x) is x
+        assert copy.deepcopy([x])[0] is x
+        return xp.sum(x)
+
+    transform(f)(xp.ones((3, 2)) if transform is ft.vmap else xp.ones(2))
+
+
+def test_numpy_asks_for_no_copy() -> None:
+    """copy=False shares, or is refused where a cast needs a copy, as for NumPy's own arrays."""
+    x = xp.arange(3.0)
+    assert np.shares_memory(np.asarray(x, copy=False), np.asarray(x))
+    with pytest.raises(ValueError, match="is cast to"):
+        np.asarray(x, dtype=np.float32, copy=False)
+
+
+def test_bytes() -> None:
+    """The elements' bytes in C order, whatever Python's version and the layout."""
+    for x in (xp.arange(3), xp.arange(6.0)[::-2], xp.reshape(xp.arange(6), (2, 3)).T):
+        assert bytes(x) == np.asarray(x).tobytes()
+
+
+class Elsewhere:
+    """An array of another library: where its elements lie, and what it gives when it is asked."""
+
+    def __init__(self, device: int, *, on_host: bool = True) -> None:
+        self.device, self.on_host = device, on_host
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device, 0
+
+    def __dlpack__(self, *, dl_device: Any = None, **options: Any) -> Any:
+        if self.on_host or dl_device == (1, 0):
+            return np.arange(3.0).__dlpack__(**options)
+        raise BufferError("not on the host")
+
+
+def test_memory_that_the_host_reads() -> None:
+    """Pinned and managed memory are the host's; what lies elsewhere comes where it is asked to."""
+    for device in (1, 3, 11, 13):  # CPU, CUDAHost, ROCMHost, CUDAManaged
+        for take in (xp.asarray, xp.from_dlpack):
+            assert take(Elsewhere(device)).tolist() == [0, 1, 2]
+    far = Elsewhere(10, on_host=False)  # ROCm: a device that has no name here
+    assert xp.from_dlpack(far, device="cpu").tolist() == [0, 1, 2]
+    for copied in (None, False):
+        with pytest.raises(ExchangeError, match=r"DLPack's device \(10, 0\)"):
+            xp.from_dlpack(far, copy=copied)
+    with pytest.raises(ExchangeError, match=r"DLPack's device \(10, 0\)"):
+        xp.from_dlpack(far, device="cpu", copy=False)
+
+
+class Nowhere(Elsewhere):
+    """An array whose library does not know where it lies."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise ValueError("unknown device")
+
+
+def test_what_gives_no_array() -> None:
+    """Other libraries' refusals are typed errors with their words."""
+    refused = Elsewhere(1, on_host=False)
+    for take in (xp.asarray, xp.from_dlpack):
+        with pytest.raises(ExchangeError, match="not on the host"):
+            take(refused)
+        with pytest.raises(ExchangeError, match="unknown device"):
+            take(Nowhere(1))
+    assert xp.asarray(Elsewhere(1), copy=False).tolist() == [0, 1, 2]
+    with pytest.raises(ArgumentError, match="no buffer to share"):
+        xp.asarray(refused, copy=False)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "kind"),
+    [
+        (np.asarray([1, 2.5], dtype=object), None, DTypeError),
+        (["a", "b"], "float32", DTypeError),
+        ([1.0, np.nan], "int64", ArgumentError),
+        ([[1], [1, 2]], None, ShapeError),
+        ([2**80], None, RangeError),
+    ],
+)
+def test_data_that_is_no_array(data: Any, dtype: Any, kind: type[Exception]) -> None:
+    """The kind of error says what is wrong: elements, a value, the nesting, the range."""
+    with pytest.raises(kind, match="asarray: "):
+        xp.asarray(data, dtype=dtype)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_narrow_floats_of_torch(name: str) -> None:
+    """torch gives them through DLPack alone, and asarray asks for it."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    t = torch.asarray([1.0, 2.0]).to(getattr(torch, name))
+    assert (xp.asarray(t).dtype, xp.asarray(t).tolist()) == (getattr(xp, name), [1.0, 2.0])
+    assert xp.asarray(t, dtype=xp.float32).dtype == xp.float32
+    shared = xp.asarray(t, copy=False)
+    t[0] = 2.0
+    assert shared.tolist() == [2.0, 2.0]
 
 
 def test_numpy_functions() -> None:

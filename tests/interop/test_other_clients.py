@@ -1,5 +1,6 @@
 """array-api-extra and xarray on our arrays: values are NumPy's, and transforms pass through."""
 
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.errors import ImmutableError
-from funct.interop import rebind
+from funct.interop import extra, rebind
 from tests import laws
 
 X = np.random.default_rng(0).uniform(0.2, 2.0, (4, 3))
@@ -29,7 +30,6 @@ EXTRA = {
     "setdiff1d": lambda x, xpx: xpx.setdiff1d(x[:, 0], x[:2, 0]),
     "sinc": lambda x, xpx: xpx.sinc(x),
 }
-WRITING = {"at set", "at add", "at multiply", "create_diagonal", "pad"}
 WHOLE = {"nunique", "setdiff1d"}  # their results have no derivative, or a shape known late
 
 LABELLED = {
@@ -54,14 +54,11 @@ LABELLED = {
 @BOTH
 @pytest.mark.parametrize("name", EXTRA)
 def test_array_api_extra(name: str, namespace: Any) -> None:
-    """NumPy's values; what writes into its argument needs a handle."""
+    """NumPy's values; `at`, once it is taught, needs no handle."""
     xpx = pytest.importorskip("array_api_extra", reason="array-api-extra is not installed")
+    extra.teach(xpx)
     expected = EXTRA[name](X.copy(), xpx)
     x = namespace.asarray(X)
-    if namespace is xp and name in WRITING:
-        with pytest.raises(ImmutableError):
-            EXTRA[name](x, xpx)
-        return
     np.testing.assert_allclose(np.asarray(EXTRA[name](x, xpx)), expected, rtol=1e-12)
     laws.same(xp.asarray(x), X)
 
@@ -70,6 +67,7 @@ def test_array_api_extra(name: str, namespace: Any) -> None:
 def test_array_api_extra_under_transforms(name: str, rng: np.random.Generator) -> None:
     """Derivatives equal central differences, vmap equals a loop, jit equals the plain call."""
     xpx = pytest.importorskip("array_api_extra", reason="array-api-extra is not installed")
+    extra.teach(xpx)
 
     def fun(x: Any) -> Any:
         return EXTRA[name](rebind.wrap(x), xpx).unwrap()
@@ -78,6 +76,59 @@ def test_array_api_extra_under_transforms(name: str, rng: np.random.Generator) -
     laws.check_derivatives(fun, [x], rng, order=1)
     laws.check_batch(fun, [x], rng)
     laws.close(ft.jit(fun)(x), fun(x))
+    laws.close(ft.jit(lambda x: EXTRA[name](x, xpx))(x), fun(x))
+
+
+OPS = {"set", "add", "subtract", "multiply", "divide", "power", "min", "max"}
+
+
+@pytest.fixture
+def at() -> Any:
+    """A class `at` that nobody else has, taught."""
+    xpx = pytest.importorskip("array_api_extra", reason="array-api-extra is not installed")
+    copy = ModuleType("client.array_api_extra")
+    copy.at = type("at", (xpx.at,), {})  # type: ignore[attr-defined]
+    assert extra.teach(copy) == ["client.array_api_extra"]
+    return copy.at
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_at_of_a_tensor(op: str, at: Any) -> None:
+    """Every update, by both spellings of the index, gives a new Tensor with NumPy's elements."""
+    x, one = xp.asarray(X), np.full(3, 1.5)
+    for key in (1, (slice(None), 2), (..., slice(None, None, 2))):
+        want = getattr(at(X.copy())[key], op)(1.5)
+        for got in (getattr(at(x)[key], op)(1.5), getattr(at(x, key), op)(1.5, copy=True, xp=xp)):
+            assert isinstance(got, xp.Array)
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-15)
+    want = getattr(at(X.copy())[0], op)(one)
+    np.testing.assert_allclose(np.asarray(getattr(at(x)[0], op)(xp.asarray(one))), want, rtol=1e-15)
+    laws.same(x, X)
+
+
+def test_at_refuses_what_it_refuses_of_others(at: Any) -> None:
+    """No index, two of them, another dtype, no such update; and a write in place."""
+    x = xp.asarray([1, 2])
+    with pytest.raises(ValueError, match="Index has not been set"):
+        at(x).set(1)
+    with pytest.raises(ValueError, match="Index has already been set"):
+        at(x, 0)[1]
+    with pytest.raises(TypeError, match="cannot hold float64"):
+        at(x)[0].add(1.5)
+    with pytest.raises(AttributeError, match="multiplied"):
+        at(x)[0].multiplied(2)
+    with pytest.raises(ImmutableError, match="copy=False, but Tensors are immutable"):
+        at(x)[0].set(1, copy=False)
+
+
+def test_every_loaded_copy_is_taught(monkeypatch: pytest.MonkeyPatch, at: Any) -> None:
+    """Clients carry copies under names of their own."""
+    found = {name: ModuleType(name) for name in ("a.array_api_extra", "array_api_extra", "a.other")}
+    for module in found.values():
+        module.at = type("at", (at,), {})  # type: ignore[attr-defined]
+    monkeypatch.setattr(extra, "sys", SimpleNamespace(modules=found))
+    assert extra.teach() == ["a.array_api_extra", "array_api_extra"]
+    assert "__new__" not in vars(found["a.other"].at)
 
 
 def labelled(x: Any) -> Any:
