@@ -4,6 +4,10 @@ No two handles share a cell: `x[i] = v` is `x.value = x.value.at[i].set(v)`, so 
 keeps what it showed, and every other handle keeps its value. The payload may be a tracer; a write
 is then an op like any other, and every transform sees through it.
 
+What NumPy's code writes into `np.asarray(x)` the handle holds, too, as clients expect who give it
+as `output=`. That ndarray is a copy of the Tensor; until `x[i] = v` the handle takes it for its
+value in turn: as it is once nobody can write into it any more, and a copy of it before.
+
 `lift` is the one way in and out: it makes of a function on Tensors the same function on handles.
 """
 
@@ -13,6 +17,7 @@ import functools
 import operator
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -90,7 +95,7 @@ def wrap(x: Any, /) -> Array:
 
 def _handle(value: Any) -> Array:
     r = new(Array)
-    r.value = value
+    r._value, r._given = value, None
     return r
 
 
@@ -149,11 +154,34 @@ def _rebind(handle: Array, update: Callable[[Any], Any]) -> None:
     """
     while True:
         old = handle.value
+        before = handle._value, handle._given
         value = update(old)
         with _lock:
-            if handle.value is old:
-                handle.value = value
+            if handle._value is before[0] and handle._given is before[1]:
+                handle._value, handle._given = value, None
                 return
+
+
+def _give(handle: Array) -> Any:
+    """An ndarray of the elements; the handle will hold what is written into it."""
+    seen = handle._given and handle._given[1]()
+    if seen is not None:
+        return seen
+    value = handle.value
+    data = value.__array__(None, True)
+    if data.dtype.kind == "V":  # a dtype of ml_dtypes: no buffer format, and no code that writes
+        return data
+    seen = np.asarray(memoryview(data))  # the base of every view of it, for it is no view itself
+    handle._value, handle._given = value, (data, weakref.ref(seen))
+    return seen
+
+
+def _read(handle: Array, data: Any, seen: Any) -> Any:
+    """What a handle holds that gave data away."""
+    if seen() is not None:
+        return plain.asarray(data)
+    handle._value, handle._given = plain.asarray(data, copy=False), None
+    return handle._value
 
 
 class Array:
@@ -163,14 +191,21 @@ class Array:
     every transform takes functions of handles.
     """
 
-    __slots__ = ("value",)
+    __slots__ = ("_given", "_value")
     __hash__ = None  # type: ignore[assignment]  # == is elementwise
 
-    value: Any
+    _value: Any
+    _given: tuple[Any, Any] | None  # memory that NumPy may write into, and who still sees it
 
     def __new__(cls, x: Any, /) -> Array:
         """The same as `wrap`."""
         return wrap(x)
+
+    @property
+    def value(self) -> Any:
+        """The Tensor that the handle holds now."""
+        given = self._given
+        return self._value if given is None else _read(self, *given)
 
     def unwrap(self) -> Any:
         """The Tensor that the handle holds now."""
@@ -249,7 +284,9 @@ class Array:
         return wrap, (self.value,)  # copy and deepcopy too: a new handle on the same value
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        return self.value.__array__(dtype, copy is not False)  # clients write into that, too
+        if copy is None and (dtype is None or np.dtype(dtype) == self.dtype):
+            return _give(self)
+        return self.value.__array__(dtype, copy)
 
     def __dlpack__(
         self,

@@ -2,7 +2,8 @@
 
 np.linalg converts, compares and copies for longer than LAPACK works on a small matrix. Operands
 here are stacks of matrices whose shapes `funct.kernels.matrices` has checked. np.linalg is called
-for single precision, which it computes in double, and should NumPy not have a loop any more.
+for single precision, which it computes in double, for buffers of other devices, whose libraries
+know its functions and not these loops, and should NumPy not have a loop any more.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     found = getattr(_LOOPS, name, None)
     if found is None:
         return otherwise
-    guard = np.errstate
+    guard, host = np.errstate, np.ndarray
 
     def run(*operands: Any) -> Any:
-        if operands[0].dtype.char not in "dD" or operands[-1].dtype.char not in "dD":
+        first, last = operands[0], operands[-1]
+        double = first.dtype.char in "dD" and last.dtype.char in "dD"
+        if not double or first.__class__ is not host:
             return otherwise(*operands)
         if not fails:
             return found(*operands)

@@ -38,7 +38,7 @@ _eig = loop("eig", np.linalg.eig)
 _eigvals = loop("eigvals", np.linalg.eigvals)
 _svd_full = loop("svd_f", np.linalg.svd)
 _svd = loop("svd_s", functools.partial(np.linalg.svd, full_matrices=False))
-_svdvals = loop("svd", np.linalg.svdvals)
+_svdvals = loop("svd", functools.partial(np.linalg.svd, compute_uv=False))
 _qr_raw, _qr_reduced, _qr_complete = (
     loop(f"qr_{name}", None) for name in ("r_raw", "reduced", "complete")
 )
@@ -119,7 +119,7 @@ def _phase(v: NDArray[Any]) -> NDArray[Any]:
     """The factors that make each column's largest component real and positive; (..., 1, n)."""
     if v.dtype.kind != "c" or 0 in v.shape:
         return np.ones((), v.dtype)
-    if v.ndim == 2:  # at a third of the cost
+    if v.ndim == 2 and v.__class__ is np.ndarray:  # at a third of the cost
         size = np.abs(v)
         places = size.argmax(0) * v.shape[1] + _counted(v.shape[1])
         return (v.take(places).conj() / size.take(places))[None]
@@ -212,7 +212,8 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float, /) -> tuple[NDArray[Any
 def det(x: NDArray[Any], /) -> NDArray[Any]:
     """Determinant."""
     _square(x)
-    return np.asarray(_det(x))
+    found: Any = _det(x)
+    return np.asarray(found) if isinstance(found, np.generic) else found
 
 
 def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -311,7 +312,7 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Orthonormal Q and upper R with a real diagonal."""
     _matrix(x)
     n = x.shape[-1]
-    if x.size and x.dtype.char in "dD" and _qr_raw is not None:
+    if x.size and x.dtype.char in "dD" and _qr_raw is not None and x.__class__ is np.ndarray:
         q, r = _qr(x, complete and x.shape[-2] > n)
     else:
         q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")

@@ -16,6 +16,7 @@ from funct.device.places import Place, register_place
 __all__ = ["Far", "register"]
 
 CODE = 12  # DLPack's kDLExtDev
+_PRODUCTS = {"matmul", "matvec", "vecdot", "vecmat"}  # CuPy takes no other loop over stacks
 
 
 class Far(np.lib.mixins.NDArrayOperatorsMixin):
@@ -53,7 +54,7 @@ class Far(np.lib.mixins.NDArrayOperatorsMixin):
         raise TypeError("no implicit conversion to an ndarray")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method != "__call__":
+        if method != "__call__" or (ufunc.signature and ufunc.__name__ not in _PRODUCTS):
             return NotImplemented
         out = kwargs.get("out")
         if out is not None:
@@ -62,6 +63,8 @@ class Far(np.lib.mixins.NDArrayOperatorsMixin):
         return out[0] if out is not None and len(out) == 1 else self._wrap(found)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if "initial" in kwargs:
+            raise TypeError(f"{func.__name__}() got an unexpected keyword argument 'initial'")
         return self._wrap(func(*_near(args), **_near(kwargs)))
 
     def __getitem__(self, key: Any) -> Any:

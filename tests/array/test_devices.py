@@ -60,11 +60,13 @@ def near(x: Any) -> Any:
 
 # What no device needs the host for: a GPU is of use only if these stay there.
 STAYS = frozenset({
-    "abs", "add", "all", "any", "argmax", "argmin", "astype", "broadcast_to", "concat", "cos",
-    "cumulative_sum", "divide", "embed", "equal", "exp", "flip", "greater", "inv", "log", "matmul",
-    "maximum", "minimum", "multiply", "negative", "permute_dims", "pow", "put", "reduce_max",
+    "abs", "add", "all", "any", "argmax", "argmin", "astype", "broadcast_to", "cholesky", "concat",
+    "cos", "cumulative_sum", "det", "divide", "eig", "eigh", "eigvals", "eigvalsh", "embed",
+    "equal", "exp", "flip", "greater", "inv", "log", "matmul",
+    "maximum", "minimum", "multiply", "negative", "permute_dims", "pow", "put", "qr", "reduce_max",
     "reduce_min", "reduce_prod", "reduce_sum", "relu", "reshape", "sigmoid", "sign", "sin",
-    "slice_", "solve", "sort", "sqrt", "square", "squeeze", "subtract", "take", "take_along_axis",
+    "slice_", "slogdet", "solve", "sort", "sqrt", "square", "squeeze", "subtract", "svd", "svdvals",
+    "take", "take_along_axis",
     "tanh", "where",
 })  # fmt: skip
 

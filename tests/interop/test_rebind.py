@@ -195,14 +195,58 @@ def test_conversion_gives_the_handle_itself_only_where_no_copy_may_be_made() -> 
     assert [y.tolist() for y in independent] == [[1.0, 2.0]] * len(independent)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex64"])
+def test_what_numpy_writes_the_handle_holds(dtype: str) -> None:
+    """In every layout, for as long as anything sees the memory; Tensors and other handles stay."""
+    a = np.arange(6).reshape(2, 3).astype(dtype)
+    for tensor in (xp.asarray(a), xp.asarray(a).T, xp.asarray(a)[:, ::-1], xp.asarray(a)[0, 0]):
+        x = rebind.wrap(tensor)
+        others = x[...], copy.copy(x), rebind.wrap(tensor)
+        seen = np.asarray(x)
+        seen[...] = 1
+        laws.same(x.unwrap(), seen)
+        view = memoryview(seen[...])
+        early = x.unwrap()
+        del seen
+        again = np.asarray(view)
+        again[...] = 0
+        laws.same(x.unwrap(), again)
+        laws.same(early, np.ones_like(again))
+        del view, again
+        late = x.unwrap()
+        np.asarray(x)[...] = 1
+        laws.same(late, np.zeros(x.shape, dtype))
+        for other in others:
+            laws.same(other.unwrap(), np.asarray(tensor))
+
+
+def test_who_does_not_share_with_numpy() -> None:
+    """copy=True, another dtype, and what was given before the handle was written into."""
+    x = rebind.asarray([1.0, 2.0])
+    for own in (np.array(x), np.asarray(x, copy=True), np.asarray(x, dtype="float32")):
+        own[:] = 0
+    before = np.asarray(x)
+    x[0] = 5.0
+    before[:] = 0
+    assert x.tolist() == [5.0, 2.0]
+    assert not np.asarray(x, copy=False).flags.writeable
+    with pytest.raises(ValueError, match="is cast to"):
+        np.asarray(x, dtype="float32", copy=False)
+
+
+def test_an_output_of_scipy() -> None:
+    """A function that fills its argument fills a handle."""
+    ndimage = pytest.importorskip("scipy.ndimage", reason="SciPy is not installed")
+    out = rebind.zeros(3)
+    ndimage.correlate(np.asarray([1.0, 2.0, 3.0]), np.ones(3), output=np.asarray(out))
+    assert out.tolist() == [4.0, 6.0, 8.0]
+
+
 def test_protocols() -> None:
     """Namespace, pickle, NumPy, DLPack, numbers, iteration, hash, repr and tree of a handle."""
     x = rebind.asarray([[1.0, 2.0], [3.0, 4.0]])
     assert x.__array_namespace__(api_version="2025.12") is rebind
     assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist()
-    assert np.asarray(x).flags.writeable
-    np.asarray(x)[:] = 0.0
-    assert x[0, 0] == 1.0
     assert np.from_dlpack(x).tolist() == x.tolist()
     assert rebind.from_dlpack(np.arange(3)).tolist() == [0, 1, 2]
     assert (len(x), [row.tolist() for row in x]) == (2, x.tolist())
