@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -297,13 +298,18 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         place = place_at(int(code), int(number))
         if place is None:
             raise ExchangeError(f"from_dlpack: x is on DLPack's device ({int(code)}, {number})")
-        data = place.take(x)
+        data = _taken(place.take, x)
         return wrap(data if copy is False else data.copy())
+    data = _taken(dlpack.take, x)
+    return wrap(_known("from_dlpack", data if copy is False else data.copy("K")))
+
+
+def _taken(take: Callable[[Any], Any], x: Any) -> Any:
+    """take(x); what the other library refuses is an ExchangeError."""
     try:
-        data = dlpack.take(x)
+        return take(x)
     except _REFUSALS as error:
         raise ExchangeError(f"from_dlpack: {error}") from None
-    return wrap(_known("from_dlpack", data if copy is False else data.copy("K")))
 
 
 def check_allocation(name: str, shape: tuple[int, ...], dtype: Any) -> None:
