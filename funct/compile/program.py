@@ -31,12 +31,12 @@ from funct.compile.products import print_product
 from funct.compile.recurrence import print_recurrence
 from funct.compile.reductions import print_combine
 from funct.compile.turns import print_choose, print_registers, print_repeat
-from funct.compile.walker import CONTROL_WORDS, HEAD, reload
-from funct.device import Code, assemble_all, host
+from funct.compile.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
+from funct.device import Code, host
 from funct.graph import Var
 from funct.kernels.llvm import Module
 
-__all__ = ["Program", "assemble_kernels", "every_call", "kernels_text", "link"]
+__all__ = ["Program", "every_call", "kernels_text", "link", "make_kernels"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
@@ -81,14 +81,14 @@ _PRINTERS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def assemble_kernels(keys: Sequence[Any]) -> None:
+def make_kernels(keys: Sequence[Any]) -> None:
     """Make code for those of the kernels that have none yet: one text for all of them."""
     with _making:
         new = [k for k in dict.fromkeys(keys) if k not in _codes]
         if not new:
             return
         parts = _parts(new)
-        codes = assemble_all([kernels_text(part) for part in parts])
+        codes = assemble_kernels([kernels_text(part) for part in parts])
         for part, code in zip(parts, codes, strict=True):
             for n, key in enumerate(part):
                 _codes[key] = code, f"kernel{n}"
@@ -127,7 +127,7 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
     arguments: the Vars whose arrays come with each call, results among them. held: addresses of
     arrays that outlive the program (constants).
     """
-    assemble_kernels([c.kernel for c in every_call(calls)])
+    make_kernels([c.kernel for c in every_call(calls)])
     return _Table(calls, arguments, held).program()
 
 

@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funct.compile.moves import copy_bytes
-from funct.device import Code, assemble, threads
+from funct.device import Code, assemble, assemble_all, threads
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
 
 __all__ = [
-    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "address_in_python", "bytes_on", "pointer",
-    "reload", "run_steps", "walker", "word",
+    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "address_in_python", "assemble_kernels",
+    "bytes_on", "pointer", "reload", "run_steps", "walker", "word",
 ]  # fmt: skip
 
 HEAD = (
@@ -42,15 +42,26 @@ STOPPED, WRONG = 1, 2
 
 @functools.cache
 def _walker() -> Code:
-    assert threads.PARALLEL  # the pool that the code calls is known once that module is
+    return assemble(_text(), opt=0).keep()  # every process waits for it
+
+
+def _text() -> str:
     module = Module()
     _print_walker(module)
-    return assemble(module.text(), opt=0).keep()  # every process waits for it
+    return module.text()
 
 
 def walker() -> int:
     """The address of the code that walks tables: `walk(table, arguments, count)`."""
     return _walker().address("walk")
+
+
+def assemble_kernels(texts: Sequence[str]) -> list[Code]:
+    """Code for texts of kernels; what walks them is made beside the first of them."""
+    own = [] if _walker.cache_info().currsize else [(threads.text(), 0), (_text(), 0)]
+    codes = assemble_all([*[(text, 1) for text in texts], *own])
+    _walker()  # holds its code from now on
+    return codes[: len(texts)]
 
 
 def address_in_python(name: str) -> int:

@@ -68,44 +68,57 @@ def assemble(text: str, *, opt: int = 1) -> Code:
     opt: LLVM's level for code generation, 0 (fastest to make) to 3.
     Raises: RuntimeError: with LLVM's message, where the text is not well formed.
     """
-    return assemble_all([text], opt=opt)[0]
+    return assemble_all([(text, opt)])[0]
 
 
-def assemble_all(texts: Sequence[str], *, opt: int = 1) -> list[Code]:
-    """`assemble` for each of the texts: what has to be made is made side by side, on threads."""
-    me, llvm = host(), binding()
-    for name, address in _offered.items():
-        if any(re.search(rf"^declare [^@\n]*@{name}\(", text, re.MULTILINE) for text in texts):
-            llvm.add_symbol(name, address())
-    told = [me.name, me.flags, str(opt), str(llvm.llvm_version_info)]
-    keys = [hashlib.sha256("\0".join([text, *told]).encode()).hexdigest() for text in texts]
+def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
+    """`assemble` for each text, opt: what has to be made is made side by side, on threads.
+
+    What a text declares and others offer is asked for after that, so the code of whoever offers it
+    may be among the texts.
+    """
+    me, version = host(), str(binding().llvm_version_info)
+    keys = [_key(text, opt, me, version) for text, opt in texts]
     with _lock:
         held = {k: _loaded.get(k) or disk_cache.read(k) for k in keys}
-        new = {k: text for k, text in zip(keys, texts, strict=True) if held[k] is None}
-        for k, made in zip(new, _emit_all(list(new.values()), me, opt), strict=True):
+        new = {k: given for k, given in zip(keys, texts, strict=True) if held[k] is None}
+        for k, made in zip(new, _emit_all(list(new.values()), me), strict=True):
             disk_cache.write(k, made)
             held[k] = made
-        found: list[Code] = []
-        for k in keys:
-            code = held[k]
-            if not isinstance(code, Code):
-                assert code is not None, "read or made above"
-                code = held[k] = _loaded[k] = _load(code)
-            found.append(code)
-    return found
+    wants = {k: _wanted(text) for k, (text, _) in zip(keys, texts, strict=True)}
+    found: dict[str, Code] = {}
+    for k in sorted(held, key=lambda k: len(wants[k])):
+        for name in wants[k]:  # outside of the lock: some of them are code as well
+            binding().add_symbol(name, _offered[name]())
+        code = held[k]
+        assert code is not None, "read or made above"
+        found[k] = code if isinstance(code, Code) else _load_once(k, code)
+    return [found[k] for k in keys]
 
 
-def _emit_all(texts: Sequence[str], target: Host, opt: int) -> list[bytes]:
+def _key(text: str, opt: int, target: Host, version: str) -> str:
+    told = [text, target.name, target.flags, str(opt), version]
+    return hashlib.sha256("\0".join(told).encode()).hexdigest()
+
+
+def _wanted(text: str) -> list[str]:
+    """What is offered of that which the text declares."""
+    declared = re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE)
+    return [name for name in declared if name in _offered]
+
+
+def _emit_all(texts: Sequence[tuple[str, int]], target: Host) -> list[bytes]:
     """`emit` for each: LLVM lets go of the interpreter's lock, and is left to several threads."""
     if len(texts) < 2 or target.cores < 2:
-        return [emit(text, target, opt=opt) for text in texts]
+        return [emit(text, target, opt=opt) for text, opt in texts]
     made: list[bytes | BaseException] = [b""] * len(texts)
     rest = iter(range(len(texts)))
 
     def work() -> None:
         for k in rest:
             try:
-                made[k] = emit(texts[k], target, opt=opt)
+                text, opt = texts[k]
+                made[k] = emit(text, target, opt=opt)
             except BaseException as error:
                 made[k] = error
 
@@ -127,11 +140,7 @@ def load_object(object_file: bytes) -> Code:
     for name, address in _offered.items():  # outside of the lock: some of them are code as well
         if name.encode() in object_file:
             binding().add_symbol(name, address())
-    with _lock:
-        code = _loaded.get(key)
-        if code is None:
-            code = _loaded[key] = _load(object_file)
-    return code
+    return _load_once(key, object_file)
 
 
 def emit(text: str, target: Host, *, opt: int = 1) -> bytes:
@@ -166,6 +175,14 @@ def _machine(target: Host, opt: int) -> Any:
             codemodel="jitdefault",
         )
     )
+
+
+def _load_once(key: str, object_file: bytes) -> Code:
+    with _lock:
+        code = _loaded.get(key)
+        if code is None:
+            code = _loaded[key] = _load(object_file)
+    return code
 
 
 def _load(object_file: bytes) -> Code:

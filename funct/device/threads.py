@@ -23,7 +23,7 @@ from funct.device.machine_code import Code, assemble
 from funct.device.pool import alone_text, pool_text
 from funct.settings import Settings, config, follow
 
-__all__ = ["PARALLEL", "pool"]
+__all__ = ["PARALLEL", "pool", "text"]
 
 PARALLEL = "declare void @funct_parallel(ptr, ptr, i64)"
 
@@ -35,9 +35,9 @@ _default = Settings().threads
 @functools.cache
 def pool() -> Code:
     """The pool's code: `funct_parallel(fn, data, tasks)`, and `limit()`, threads for a call now."""
+    code = assemble(text(), opt=0).keep()  # every process waits for it
     if not _possible():
-        return assemble(alone_text(), opt=0).keep()
-    code = assemble(pool_text(), opt=0).keep()  # every process waits for it
+        return code
     ctypes.c_int64.from_address(code.address("default_limit")).value = _default
     ctypes.c_uint32.from_address(code.address("key")).value = _key()
     spins = _SPINS if _default <= (os.cpu_count() or 1) else 0
@@ -47,6 +47,11 @@ def pool() -> Code:
     in_child(reset)
     _follow(config.record)
     return code
+
+
+def text() -> str:
+    """The pool's text for this system."""
+    return pool_text() if _possible() else alone_text()
 
 
 def _possible() -> bool:

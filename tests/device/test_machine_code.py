@@ -61,7 +61,7 @@ def test_a_kept_object_is_loaded_and_not_made_again(cache, monkeypatch):
 def test_texts_made_side_by_side_are_those_made_one_by_one(cache):
     texts = [TEXT.replace("NUMBER", str(n)) for n in range(20, 40)]
     kept = assemble(texts[3])
-    codes = assemble_all([*texts, texts[0]])
+    codes = assemble_all([(t, 1) for t in [*texts, texts[0]]])
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
     assert [kind(c.address("affine"))(5) for c in codes] == [*range(35, 55), 35]
     assert codes[3] is kept
@@ -73,8 +73,29 @@ def test_texts_made_side_by_side_are_those_made_one_by_one(cache):
 def test_of_texts_made_side_by_side_one_may_be_wrong(cache):
     texts = [TEXT.replace("NUMBER", str(n)) for n in (50, 51)]
     with pytest.raises(RuntimeError, match="expected"):
-        assemble_all([texts[0], "define nonsense", texts[1]])
+        assemble_all([(t, 1) for t in [texts[0], "define nonsense", texts[1]]])
     assert affine(50)[1] == 65
+
+
+def test_code_that_offers_is_made_beside_the_text_that_calls_it(cache, monkeypatch):
+    """Who offers a function assembles it when asked; here it was made in the same go, once."""
+    offering = TEXT.replace("NUMBER", "60").replace("@affine", "@offered")
+    calling = (
+        "declare i64 @offered(i64)\n"
+        "define i64 @twice(i64 %x) {\n"
+        "  %a = call i64 @offered(i64 %x)\n  %b = call i64 @offered(i64 %a)\n  ret i64 %b\n}\n"
+    )
+    made = []
+    monkeypatch.setattr(machine_code, "_offered", {})
+    monkeypatch.setattr(
+        machine_code, "emit", lambda text, *a, **k: made.append(text) or emit(text, *a, **k)
+    )
+    machine_code.offer("offered", lambda: assemble(offering, opt=0).address("offered"))
+    codes = assemble_all([(calling, 1), (offering, 0)])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    once = kind(codes[1].address("offered"))
+    assert kind(codes[0].address("twice"))(5) == once(once(5))
+    assert sorted(made) == sorted([calling, offering])
 
 
 def test_another_llvmlite_makes_the_same(cache, monkeypatch):

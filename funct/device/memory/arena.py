@@ -1,7 +1,8 @@
 """Addresses of the host, reserved at once and backed by memory piece by piece.
 
 Reserving costs nothing: the system hands out pages where they are first written. What is given back
-is addresses again.
+is addresses again. Huge pages are not asked for: where a machine is virtual, their first touch may
+cost five times that of small ones, which a program's first call would pay.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ _FAILED = ctypes.c_void_p(-1).value
 _NONE, _READ_WRITE = 0, 3
 _FIXED = 0x10
 _NORESERVE = 0x4000 if sys.platform == "linux" else 0x40
-_HUGE_PAGES = 14  # MADV_HUGEPAGE, Linux
 
 
 @functools.cache
@@ -41,7 +41,6 @@ def _system() -> Any:
     system.mmap.restype = ctypes.c_void_p
     system.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
     system.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    system.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return system
 
 
@@ -78,8 +77,6 @@ class HostArena:
         self.calls += 1
         if not back(start, size):
             return None
-        if sys.platform == "linux":
-            _system().madvise(start, size, _HUGE_PAGES)
         low, length = self._holes.pop(hole)
         parts = ((low, start - low), (start + size, low + length - start - size))
         self._holes[hole:hole] = [part for part in parts if part[1]]

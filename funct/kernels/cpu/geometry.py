@@ -29,11 +29,13 @@ class Plan:
     """All that is known before the arrays are.
 
     fields: of the job, addresses apart. panels: for each class, its taps and where its weights
-    begin. depths: (offset of the merged taps, channel) of each k. run: taps merged into k, or 0.
+    begin. merged: the axis whose taps are merged into k, or -1. counts: how many pixels of a class
+    a band has.
     """
 
     fields: dict[str, int]
     classes: NDArray[np.int64]
+    counts: frozenset[int]
     panels: tuple[tuple[tuple[int, ...], int], ...]
     merged: int
     weight_words: int
@@ -84,7 +86,13 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         "out_pixels": prod([a.out for a in axes]), "classes": table.ctypes.data,
         "n_classes": len(table), "row_step": axes[0].step, "lanes": lanes,
     }  # fmt: skip
-    return Plan(fields, table, tuple(panels), along, panel, tuple(tables))
+    last = axes[0].out - (slab["bands"] - 1) * band_rows
+    counts = frozenset([
+        len(range(first, rows, axes[0].step)) * pixels
+        for rows in (band_rows, last)
+        for first, pixels, *_ in classes
+    ])  # fmt: skip
+    return Plan(fields, table, counts, tuple(panels), along, panel, tuple(tables))
 
 
 def _bands(

@@ -57,7 +57,7 @@ class Convolver:
         self._pack = _entry(element, False, "pack")
         self._job = bands.JOB.fill(
             **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
-            tiles=address(tile_table(dot, width)),
+            tiles=address(tile_table(dot, width, made.counts, made.fields["padded_outputs"])),
         )  # fmt: skip
         self._scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
         run, run_step = 1, 0

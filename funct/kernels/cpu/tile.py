@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 import numpy as np
@@ -188,25 +188,37 @@ def call_tiles(
     run(turn, stop, small)
 
 
-def tile_table(dot: str, width: int, packed: bool = True) -> NDArray[np.int64]:
+def tile_table(
+    dot: str, width: int, counts: Iterable[int], columns: int, packed: bool = True
+) -> NDArray[np.int64]:
     """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows.
 
-    One array for all who ask: it lives for ever, so its address may be passed on.
+    There are those that `call_tiles` comes to for so many rows at a time and so many columns, which
+    are a multiple of a vector's. One array for all who ask: it lives for ever, so its address may
+    be passed on.
     """
+    most = most_rows(DOTS[dot], width)
+    lanes = width // typed(DOTS[dot].word).bytes
+    vectors = [v for v in (2, 1) if (columns >= 2 * lanes if v == 2 else columns // lanes % 2)]
+    sizes = sorted({rows for count in counts for rows in _cut(count, most)})
     with _lock:
         found = _tables.get((dot, width, packed))
         if found is None:
-            most = most_rows(DOTS[dot], width)
-            found = np.zeros((2, most + 1), np.int64)
-            sizes = [(v, rows) for v in (2, 1) for rows in range(1, most + 1)]
-            shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in sizes]
-            pieces = [shapes[k::_PIECES] for k in range(_PIECES)]
-            codes = assemble_all([_together(p, host()) for p in pieces])
-            for piece, code in zip(pieces, codes, strict=True):
-                for shape in piece:
-                    found[2 - shape.vectors, shape.rows] = code.keep().address(shape.name)
-            _tables[dot, width, packed] = found
+            found = _tables[dot, width, packed] = np.zeros((2, most + 1), np.int64)
+        new = [(v, rows) for v in vectors for rows in sizes if not found[2 - v, rows]]
+        shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in new]
+        pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
+        codes = assemble_all([(_together(p, host()), 1) for p in pieces])
+        for piece, code in zip(pieces, codes, strict=True):
+            for shape in piece:
+                found[2 - shape.vectors, shape.rows] = code.keep().address(shape.name)
         return found
+
+
+def _cut(count: int, most: int) -> list[int]:
+    """Rows of the tiles that `call_tiles` cuts so many rows into."""
+    small, more = divmod(count, -(-count // most)) if count > 0 else (0, 0)
+    return [n for n, there in ((small, count > 0), (small + 1, more)) if there]
 
 
 @functools.cache

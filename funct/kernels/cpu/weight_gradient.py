@@ -272,6 +272,7 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
     splits = min(_PARTIAL_SUMS // sums, most_splits)
     split = -(-batch.group_outputs // splits)
+    counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
     o = np.arange(batch.group_outputs)
     places = np.stack([o * prod(out), o * padded], axis=1)
     fields = {
@@ -290,7 +291,7 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
     }  # fmt: skip
     job = JOB.fill(
         **fields, x=0, g=0, w=0, partial=0, scratch=0, most_rows=most_rows(dot, width),
-        tiles=address(tile_table(dot.name, width, packed=False)),
+        tiles=address(tile_table(dot.name, width, counts, padded, packed=False)),
     )  # fmt: skip
     tables = (depths, slab_taps, taps, runs, places)
     partial_bytes = fields["partial_sums"] * fields["partial_words"] * word

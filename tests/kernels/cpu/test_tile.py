@@ -11,8 +11,9 @@ import pytest
 from funct.device import Host, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
+from funct.kernels.cpu import tile
 from funct.kernels.cpu.dots import DOTS, supported
-from funct.kernels.cpu.tile import Shape, address, most_rows, text
+from funct.kernels.cpu.tile import Shape, address, most_rows, text, tile_table
 
 pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
 
@@ -122,3 +123,20 @@ def test_a_dot_is_used_where_the_processor_has_it() -> None:
     assert supported(DOTS["s16"], plain) == 16
     assert supported(DOTS["u8s8"], ZEN4) == 64
     assert supported(DOTS["u8s8"], host()) == 64 * host().has("avx512vnni")
+
+
+@pytest.mark.skipif(host().vector_bytes < 32, reason="no tiles for this processor")
+@pytest.mark.parametrize(
+    ("counts", "columns", "sizes"),
+    [([7], 2, (3, 4)), ([7, 2], 3, (2, 3, 4)), ([12], 1, (6,)), ([0, -3], 2, ())],
+)
+def test_a_table_has_the_tiles_that_are_called_and_no_others(monkeypatch, counts, columns, sizes):
+    """By rows where six fit: seven are cut into three and four. columns: in vectors."""
+    monkeypatch.setattr(tile, "_tables", {})
+    monkeypatch.setattr(tile, "most_rows", lambda dot, width: 6)
+    found = tile_table("f32", 32, counts, columns * 8)
+    there = [tuple(np.flatnonzero(row)) for row in found]
+    assert there == [sizes if columns >= 2 else (), sizes if columns % 2 else ()]
+    more = tile_table("f32", 32, [6], columns * 8)
+    assert more is found
+    assert (found[0 if columns >= 2 else 1, 6] != 0).all()
