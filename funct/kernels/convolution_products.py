@@ -53,6 +53,12 @@ class _Geometry(NamedTuple):
     dilation: Sizes
     groups: int
 
+    @property
+    def unfolded(self) -> bool:
+        """Whether the columns are x as it stands."""
+        ones = set(self.kernel) == set(self.stride) == {1}
+        return ones and not any(map(any, self.padding))
+
 
 def _overlap(size: Sizes, padding: Padding) -> tuple[Index, Index]:
     """Where x lies in its padded copy, and which part of x that is. Negative padding crops."""
@@ -83,7 +89,7 @@ def _padded_size(size: Sizes, padding: Padding) -> Sizes:
 
 def _blocks(count: int, image_bytes: int, least: int = 1) -> Iterator[slice]:
     """Cut `count` images into blocks. See Note [Blocks]."""
-    step = max(least, _BLOCK_BYTES // max(1, image_bytes))
+    step = max(least, _BLOCK_BYTES // image_bytes if image_bytes else count)
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
@@ -94,10 +100,9 @@ def _dense(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _columns(x: NDArray[Any], geo: _Geometry, merged: bool) -> NDArray[Any]:
-    """Unfold x (im2col) to (n, G, cK, T), or to (1, G, cK, nT) if `merged`.
-
-    A 1×1 kernel has nothing to unfold: then this is a view of x.
-    """
+    """Unfold x (im2col) to (n, G, cK, T), or to (1, G, cK, nT) if `merged`."""
+    if geo.unfolded:
+        return _positions(x, geo.groups, merged)
     n, channels = x.shape[:2]
     d = len(geo.kernel)
     spatial, taps = range(2, 2 + d), range(2 + d, 2 + 2 * d)
@@ -111,7 +116,8 @@ def _columns(x: NDArray[Any], geo: _Geometry, merged: bool) -> NDArray[Any]:
 
 
 def _positions(g: NDArray[Any], groups: int, merged: bool) -> NDArray[Any]:
-    """Lay g (n, O, *T) out as `_columns` does: (n, G, o, T), or (1, G, o, nT) if `merged`."""
+    """Lay g (n, O, *T) out as `_columns` does: a view (n, G, o, T), or (1, G, o, nT) if `merged`.
+    """
     n, out = g.shape[:2]
     positions = prod(g.shape[2:])
     if merged:
@@ -148,6 +154,8 @@ def _by_columns(x: NDArray[Any], w: NDArray[Any], y: NDArray[Any], geo: _Geometr
     matrix = _dense(w.reshape(geo.groups, out // geo.groups, prod(w.shape[1:])))  # (G, o, cK)
     merged = positions < _FEW_COLUMNS
     image_bytes = geo.groups * prod(w.shape[1:]) * positions * x.itemsize
+    if not merged and geo.unfolded:
+        image_bytes = 0  # nothing is copied
     for part in _blocks(len(x), image_bytes, -(-_FEW_COLUMNS // positions)):
         cols = _columns(x[part], geo, merged)
         if merged:
@@ -250,14 +258,13 @@ def convolution_weight(
     groups = slide.groups
     c, o, positions = x.shape[1] // groups, g.shape[1] // groups, prod(g.shape[2:])
     rows = c * prod(size)
-    total = np.zeros((groups, rows, o), work)
+    total = np.zeros((groups, o, rows), work)
     merged = positions < _FEW_TERMS
     image_bytes = groups * rows * (positions + (0 if merged else o)) * work.itemsize
     least = -(-_FEW_TERMS // max(1, positions)) if merged else 1
     for part in _blocks(len(x) if g.size else 0, image_bytes, least):
         cols = _columns(x[part].astype(work, copy=False), geo, merged)  # (b, G, cK, m)
         sent = _positions(g[part].astype(work, copy=False), groups, merged)  # (b, G, o, m)
-        # Not sent @ colsᵀ: BLAS is up to 1.5 times as fast if the smaller operand is transposed.
-        total += np.add.reduce(cols @ sent.swapaxes(2, 3), axis=0)  # (G, cK, o)
-    w = total.swapaxes(1, 2).reshape(groups * o, c, *size)
-    return np.ascontiguousarray(w).astype(x.dtype, copy=False)
+        for a, b in zip(sent, cols):
+            total += a @ b.swapaxes(1, 2)  # (G, o, cK)
+    return total.reshape(groups * o, c, *size).astype(x.dtype, copy=False)

@@ -52,6 +52,7 @@ _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs 
 _SLAB_BYTES = 160 << 10
 _SLABS_BYTES = 2 << 20
 _SETS_BYTES = 256
+_MANY_WEIGHTS = 512  # of an output, in windows apart: BLAS is quicker, the copy included
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 JOB = Fields((
@@ -318,8 +319,7 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_weight`."""
     out, c = g.shape[1], x.shape[1] // slide.groups
-    pointwise = prod(size) == 1 and slide.pointwise
-    if pointwise or x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
+    if _of_matrices(c, slide, size) or x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
         return NotImplemented
     made = _plan(x.shape, g.shape, slide, size, x.dtype.name)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
@@ -329,6 +329,14 @@ def convolution_weight(
     job[_PLACES] = address(x), address(g), address(w), partial, partial + made.partial_bytes
     _entry(_ELEMENT[x.dtype.name])(address(job))
     return w
+
+
+def _of_matrices(channels: int, slide: Sliding, size: Sizes) -> bool:
+    """Whether it is BLAS's: windows that do not overlap are matrices, and a copy makes them so."""
+    if prod(size) == 1 and slide.pointwise:
+        return True
+    apart = slide.stride == size and set(slide.dilation) == {1} and not any(map(any, slide.padding))
+    return apart and channels * prod(size) >= _MANY_WEIGHTS
 
 
 @functools.cache
