@@ -20,6 +20,7 @@ import numpy as np
 from funct.array.tensor import Array
 from funct.device.memory import LARGE, serve
 from funct.kernels.special import find
+from funct.ops.refusals import out_of_memory
 
 __all__ = ["DIRECT", "Direct", "direct"]
 
@@ -73,12 +74,21 @@ def direct(
     return declare
 
 
+def _declined(fun: Any, error: Exception) -> Any:
+    """A kernel that raises declines: the composition refuses by name. Memory that there is not is
+    not asked for again.
+    """
+    if isinstance(error, MemoryError):
+        raise out_of_memory(fun.__name__, error) from None
+    return None
+
+
 def _none(fun: Any, kernel: Any, gives: Gives | None) -> Any:
     def call(*args: Any, **options: Any) -> Any:
         try:
             d = kernel(*args, **options) if options else kernel(*args)
-        except Exception:
-            d = None  # the composition refuses by name
+        except Exception as error:
+            d = _declined(fun, error)
         if d is None:
             return fun(*args, **options)
         if d.nbytes >= LARGE:
@@ -95,8 +105,8 @@ def _one(fun: Any, kernel: Any, gives: Gives | None) -> Any:
         if x.__class__ is Array:
             try:
                 d = kernel(x.data, *rest, **options) if rest or options else kernel(x.data)
-            except Exception:
-                d = None
+            except Exception as error:
+                d = _declined(fun, error)
             if d is not None:
                 if gives is not None:
                     return gives(_arrays(d))
@@ -121,8 +131,8 @@ def _many(fun: Any, kernel: Any, gives: Gives | None) -> Any:
                 return fun(*args, **options)
         try:
             d = None if not known else kernel(*raws, **options) if options else kernel(*raws)
-        except Exception:
-            d = None
+        except Exception as error:
+            d = _declined(fun, error)
         if d is None:
             return fun(*args, **options)
         if gives is not None:
@@ -159,8 +169,8 @@ def _doubles(fun: Any, kernel: Any, gives: Gives | None) -> Any:
             if f is None:
                 f = find(kernel)
             d = f(*raws) if known and len(args) <= most and not options else None
-        except Exception:
-            d = None
+        except Exception as error:
+            d = _declined(fun, error)
         if d is None:
             return fun(*args, **options)
         if gives is not None:
@@ -192,8 +202,8 @@ def _sequence(fun: Any, kernel: Any, gives: Gives | None) -> Any:
             if len(raws) == len(arrays):
                 try:
                     d = kernel(raws, *rest, **options) if rest or options else kernel(raws)
-                except Exception:
-                    d = None
+                except Exception as error:
+                    d = _declined(fun, error)
         if d is None:
             return fun(arrays, *rest, **options)
         r = new(Array)

@@ -20,7 +20,12 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 
-__all__ = ["explain"]
+__all__ = ["explain", "out_of_memory"]
+
+
+def out_of_memory(name: str, error: MemoryError) -> AllocationError:
+    """What is said where an array finds no room, with who has the memory."""
+    return AllocationError("\n    ".join([f"{name}: {error}", failure()]).rstrip())
 
 
 def explain(
@@ -30,7 +35,7 @@ def explain(
     if isinstance(error, FunctError | RecursionError | Warning):
         return error
     if isinstance(error, MemoryError):
-        return AllocationError("\n    ".join([f"{prim.name}: {error}", failure()]).rstrip())
+        return out_of_memory(prim.name, error)
     if isinstance(error, OverflowError):
         return RangeError(f"{prim.name}: {error}")
     for name, a in zip(prim.operands, args, strict=False):

@@ -167,6 +167,13 @@ class Machine(RuleBasedStateMachine):
                 for name in ("allocated_bytes", "reserved_bytes", "inactive_split_bytes")
             )
             assert held + idle <= out
+            blocks = [
+                block["size"]
+                for segment in ft.device.memory_snapshot()["segments"]
+                for block in segment["blocks"]
+                if segment["pool"] == pool and block["state"] == "active"
+            ]
+            assert (held, stats[f"allocation.{pool}.current"]) == (sum(blocks), len(blocks))
             for name in ("allocated_bytes", "allocation", "requested_bytes"):
                 s = {k: stats[f"{name}.{pool}.{k}"] for k in ("current", "allocated", "freed")}
                 assert s["current"] == s["allocated"] - s["freed"]
@@ -317,6 +324,22 @@ def test_the_limit_holds_and_the_error_says_who_has_the_memory():
     ft.device.set_limit(None)
     held = [x + k for k in range(5)]
     assert len(held) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("concat", lambda x: xp.concat([x, x])),
+        ("stack", lambda x: xp.stack([x, x])),
+        ("unique_values", xp.unique_values),
+        ("sort", xp.sort),
+        ("segment_sum", lambda x: xp.segment_sum(xp.ones(2), xp.arange(2), len(x))),
+    ],
+)
+def test_functions_of_one_kernel_refuse_by_name_too(name, call):
+    petabytes = xp.broadcast_to(xp.ones(1), (1 << 50,))
+    with pytest.raises(AllocationError, match=f"^{name}: "):
+        call(petabytes)
 
 
 def test_without_a_recording_the_error_says_how_much_of_which_size():

@@ -1,6 +1,7 @@
 """nn.functional: torch's values and gradients, the laws of transforms, errors by their text."""
 
 import ast
+import functools
 import inspect
 import warnings
 from typing import Any
@@ -196,6 +197,19 @@ def test_softmax_neither_overflows_nor_loses_its_derivative() -> None:
     assert F.log_softmax(x, 0).tolist() == [0.0, -1000.0, -2000.0]
     g = ft.grad(lambda v: F.cross_entropy(v, xp.asarray(2)))(x)
     assert g.tolist() == [1.0, 0.0, -1.0]
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_softmax_of_nothing_is_nothing(name: str, shape: tuple[int, ...], dim: int) -> None:
+    """As in torch; also where no number stands along the axis."""
+    x = xp.zeros(shape)
+    f = functools.partial(getattr(F, name), dim=dim)
+    slope = ft.grad(lambda v: xp.sum(f(v)))
+    for g in (f, slope, ft.jit(f), ft.jit(slope)):
+        assert g(x).shape == shape
+    assert ft.vmap(f)(x[None]).shape == (1, *shape)
 
 
 def test_batch_norm_returns_what_torch_writes() -> None:

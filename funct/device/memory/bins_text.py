@@ -95,7 +95,8 @@ define internal void @note(ptr %front, i64 %n, i64 %asked, i64 %sign) {
   %blocks = at stats, i64 %which, i64 0
   call void @count(ptr %blocks, i64 %sign)
   %size = shl i64 %n, GRANULE
-  %signed = mul i64 %size, %sign
+  %block = add i64 %size, SPARE
+  %signed = mul i64 %block, %sign
   %bytes = at stats, i64 %which, i64 1
   call void @count(ptr %bytes, i64 %signed)
   %asked_signed = mul i64 %asked, %sign
@@ -225,4 +226,4 @@ end:
 
 def bins_text() -> str:
     """`lock`, `unlock`, `rounded`, `bin`, `note`, `pop`, `hand_out` and `drain`."""
-    return _TEXT.replace("COLOURS", str(UNIT - 64))
+    return _TEXT.replace("COLOURS", str(UNIT - 64)).replace("SPARE", str(UNIT))

@@ -319,7 +319,9 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_weight`."""
     out, c = g.shape[1], x.shape[1] // slide.groups
-    if _of_matrices(c, slide, size) or x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
+    if x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
+        return NotImplemented
+    if _of_matrices(c, slide, size):
         return NotImplemented
     made = _plan(x.shape, g.shape, slide, size, x.dtype.name)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)

@@ -15,10 +15,15 @@ __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 
 
 def _shifted(name: str, x: Any, dim: int, dtype: Any) -> tuple[Any, tuple[int, ...]]:
-    """x minus its maximum along dim: exp of it cannot overflow, and the shift has no derivative."""
+    """x minus its maximum along dim: exp of it cannot overflow, and the shift has no derivative.
+
+    Then the axis; none where x has nothing along it.
+    """
     if dtype is not None:
         x = xp.astype(x, dtype)
     axes = normal_axes(name, dim, len(x.shape))
+    if isinstance(n := x.shape[axes[0]], int) and not n:
+        return x, ()
     return x - ops.stop_gradient(ops.reduce_max(x, axes, True)), axes
 
 
@@ -35,6 +40,8 @@ def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
         [0.5, 0.5]
     """
     shifted, axes = _shifted("softmax", input, dim, dtype)
+    if not axes:
+        return shifted
     e = xp.exp(shifted)
     return e * (1.0 / ops.reduce_sum(e, axes, True))  # one division for each sum
 
@@ -54,6 +61,8 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     Args: as `softmax`.
     """
     shifted, axes = _shifted("log_softmax", input, dim, dtype)
+    if not axes:
+        return shifted
     return shifted - xp.log(ops.reduce_sum(xp.exp(shifted), axes, True))
 
 
