@@ -28,6 +28,7 @@ def rows() -> Iterator[Row]:
     for size in SIZES:
         yield _added(size)
     yield from _updates([s for _ in range(LAYERS) for s in _layer(WIDTH)])
+    yield from _updates([(1000,)] * 10)
 
 
 def _layer(d: int) -> list[tuple[int, ...]]:
@@ -60,7 +61,7 @@ def _updates(shapes: list[tuple[int, ...]]) -> Iterator[Row]:
     params, grads = [[xp.asarray(a) for a in column] for column in raw]
     size = sum([a.nbytes for a in raw[0]])
     torch: Any = optional("torch")
-    label = f"{size >> 22}M parameters in {len(shapes)} arrays"
+    label = f"{size // 4:,} parameters in {len(shapes)} arrays"
     kinds = {
         "adam": (optim.adam(1e-3), lambda t, p: t.optim.Adam(p, lr=1e-3, fused=True), 7),
         "sgd, momentum": (
