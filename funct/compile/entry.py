@@ -14,7 +14,6 @@ Results lie in memory of their own, unless something better is known (`Reuse`).
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,10 +45,8 @@ from funct.compile.entry_text import (
 )
 from funct.compile.walker import walker
 from funct.device import Code, assemble
-from funct.device.machine_code import offer
 from funct.graph import Var
-from funct.kernels.cpu.calls import builtin, readable
-from funct.ops.fast import wrap
+from funct.kernels.cpu.calls import builtin, slot
 
 __all__ = [
     "Whole", "Reuse", "calls_of", "note_whole", "whole_of", "serving", "unwrapping",
@@ -153,7 +150,7 @@ def calls_of(entry: Any) -> int:
 
 def _fits(arrays: Sequence[Var]) -> bool:
     numbers = all(isinstance(n, int) for v in arrays for n in v.shape)
-    return numbers and len(arrays) <= _MOST and _slot() is not None
+    return numbers and len(arrays) <= _MOST and _buffer() is not None
 
 
 def _table(inputs: Sequence[Var]) -> np.ndarray[Any, Any]:
@@ -166,44 +163,13 @@ def _table(inputs: Sequence[Var]) -> np.ndarray[Any, Any]:
 
 
 @functools.cache
-def _slot() -> int | None:
-    """Where in an Array its buffer stands; None where objects are not as is assumed here."""
-    if not readable():
-        return None
-    mark = np.zeros(1)
-    probe = wrap(mark)
-    words = range(0, Array.__basicsize__, 8)
-    at = [k for k in words if ctypes.c_size_t.from_address(id(probe) + k).value == id(mark)]
-    return at[0] if len(at) == 1 else None
-
-
-# The code
-
-_API = (
-    "PyList_New", "PyList_SetItem", "PyTuple_New", "PyTuple_SetItem", "PyType_GenericAlloc",
-    "Py_DecRef", "Py_IncRef",
-)  # fmt: skip
-_NEW_FROM_DESCR = 94  # in the table of NumPy's C API, which its ABI fixes
-
-
-def _of_python(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
-
-
-def _of_numpy() -> int:
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    api = pointer(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
-    return ctypes.c_size_t.from_address(api + 8 * _NEW_FROM_DESCR).value
-
-
-for _name in _API:
-    offer(_name, functools.partial(_of_python, _name))
-offer("PyArray_NewFromDescr", _of_numpy)
+def _buffer() -> int | None:
+    """Where in an Array its buffer stands."""
+    return slot(Array, "data")
 
 
 @functools.cache
 def _code() -> Code:
-    slot = _slot()
-    assert slot is not None, "asked for where objects are as assumed"
-    return assemble(entry_text(slot), opt=0).keep()  # every process waits for it
+    at = _buffer()
+    assert at is not None, "asked for where objects are as assumed"
+    return assemble(entry_text(at), opt=0).keep()  # every process waits for it

@@ -6,7 +6,7 @@ of the inputs (dtype, rank, lengths), those of the results, and whence the progr
 
 from __future__ import annotations
 
-from funct.kernels.cpu.calls import DATA, DENSE, FLAGS
+from funct.kernels.cpu.calls import BASE, DATA, DENSE, DTYPE, FLAGS, RANK, SHAPE, field, word
 
 __all__ = [
     "ARRAY", "BYTE", "BYTES", "CALLS", "GIVEN", "HEAD", "INPUTS", "NDARRAY", "NONE", "PROGRAM",
@@ -20,22 +20,7 @@ SPARE = 2  # kept buffers for each result
 
 _OUT = 5 + SPARE  # words of a result's spec: dtype, rank, shape, input, spare buffers, how many
 _SMALL = 1 << 13  # bytes of a workspace that lies on the stack
-_RANK, _SHAPE, _BASE, _DTYPE = DATA + 8, DATA + 16, DATA + 32, DATA + 40  # as in `calls.py`
 _OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
-
-
-def _word(name: str, table: str, slot: int, kind: str = "i64") -> str:
-    return (
-        f"  %{name}.at = getelementptr i64, ptr {table}, i64 {slot}\n"
-        f"  %{name} = load {kind}, ptr %{name}.at"
-    )
-
-
-def _field(name: str, of: str, offset: int, kind: str = "i64") -> str:
-    return (
-        f"  %{name}.at = getelementptr i8, ptr {of}, i64 {offset}\n"
-        f"  %{name} = load {kind}, ptr %{name}.at"
-    )
 
 
 def entry_text(slot: int) -> str:
@@ -54,9 +39,9 @@ declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 ; Whether the arguments are what the table says; their buffers.
 define internal i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers) {{
 entry:
-{_word("inputs", "%table", INPUTS)}
-{_word("array.type", "%table", ARRAY, "ptr")}
-{_word("ndarray.type", "%table", NDARRAY, "ptr")}
+{word("inputs", "%table", INPUTS)}
+{word("array.type", "%table", ARRAY, "ptr")}
+{word("ndarray.type", "%table", NDARRAY, "ptr")}
   %first = getelementptr i64, ptr %table, i64 {HEAD}
   %right = icmp eq i64 %count, %inputs
   br i1 %right, label %next, label %no
@@ -68,31 +53,31 @@ next:
 look:
   %arg.at = getelementptr ptr, ptr %args, i64 %k
   %arg = load ptr, ptr %arg.at
-{_field("type", "%arg", type_at, "ptr")}
+{field("type", "%arg", type_at, "ptr")}
   %is.array = icmp eq ptr %type, %array.type
   br i1 %is.array, label %array, label %no
 array:
-{_field("buffer", "%arg", slot, "ptr")}
+{field("buffer", "%arg", slot, "ptr")}
   %gone = icmp eq ptr %buffer, null
   br i1 %gone, label %no, label %held
 held:
-{_field("buffer.type", "%buffer", type_at, "ptr")}
+{field("buffer.type", "%buffer", type_at, "ptr")}
   %is.ndarray = icmp eq ptr %buffer.type, %ndarray.type
   br i1 %is.ndarray, label %ndarray, label %no
 ndarray:
-{_word("wanted", "%spec", 0)}
-{_field("dtype", "%buffer", _DTYPE)}
+{word("wanted", "%spec", 0)}
+{field("dtype", "%buffer", DTYPE)}
   %same.dtype = icmp eq i64 %dtype, %wanted
-{_word("axes", "%spec", 1)}
-{_field("rank", "%buffer", _RANK, "i32")}
+{word("axes", "%spec", 1)}
+{field("rank", "%buffer", RANK, "i32")}
   %rank.wide = sext i32 %rank to i64
   %same.rank = icmp eq i64 %rank.wide, %axes
-{_field("flags", "%buffer", FLAGS, "i32")}
+{field("flags", "%buffer", FLAGS, "i32")}
   %masked = and i32 %flags, {DENSE}
   %dense = icmp eq i32 %masked, {DENSE}
   %both = and i1 %same.dtype, %same.rank
   %all = and i1 %both, %dense
-{_field("shape", "%buffer", _SHAPE, "ptr")}
+{field("shape", "%buffer", SHAPE, "ptr")}
   %lengths = getelementptr i64, ptr %spec, i64 2
   br i1 %all, label %axis, label %no
 axis:
@@ -121,7 +106,7 @@ no:
 
 define ptr @unwrap(ptr %holder, ptr %args, i64 %count) {{
 entry:
-{_field("table", "%holder", DATA, "ptr")}
+{field("table", "%holder", DATA, "ptr")}
   %buffers = alloca ptr, i64 %count
   %fits = call i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers)
   br i1 %fits, label %make, label %none
@@ -143,7 +128,7 @@ put:
 give:
   ret ptr %tuple
 none:
-{_word("nothing", "%table", NONE, "ptr")}
+{word("nothing", "%table", NONE, "ptr")}
   call void @Py_IncRef(ptr %nothing)
   ret ptr %nothing
 }}
@@ -151,17 +136,17 @@ none:
 ; A buffer for a result: an input that nobody else holds, a spare one, or a new one.
 define internal ptr @buffer(ptr %table, ptr %spec, ptr %buffers) {{
 entry:
-{_word("dtype", "%spec", 0, "ptr")}
-{_word("input", "%spec", 3)}
-{_word("spares", "%spec", 4 + SPARE)}
+{word("dtype", "%spec", 0, "ptr")}
+{word("input", "%spec", 3)}
+{word("spares", "%spec", 4 + SPARE)}
   %donated = icmp sge i64 %input, 0
   br i1 %donated, label %look, label %next
 look:
   %input.at2 = getelementptr ptr, ptr %buffers, i64 %input
   %given = load ptr, ptr %input.at2
-{_field("given.count", "%given", 0)}
-{_field("given.base", "%given", _BASE, "ptr")}
-{_field("given.flags", "%given", FLAGS, "i32")}
+{field("given.count", "%given", 0)}
+{field("given.base", "%given", BASE, "ptr")}
+{field("given.flags", "%given", FLAGS, "i32")}
   %alone = icmp eq i64 %given.count, 1
   %whole = icmp eq ptr %given.base, null
   %masked = and i32 %given.flags, {_OWN}
@@ -180,7 +165,7 @@ spare:
   %offset = add i64 %k, 4
   %spare.at = getelementptr ptr, ptr %spec, i64 %offset
   %kept = load ptr, ptr %spare.at
-{_field("kept.count", "%kept", 0)}
+{field("kept.count", "%kept", 0)}
   %unused = icmp eq i64 %kept.count, 1
   %k.next = add i64 %k, 1
   br i1 %unused, label %take.kept, label %next
@@ -188,9 +173,9 @@ take.kept:
   call void @Py_IncRef(ptr %kept)
   ret ptr %kept
 new:
-{_word("rank", "%spec", 1)}
-{_word("shape", "%spec", 2, "ptr")}
-{_word("ndarray", "%table", NDARRAY, "ptr")}
+{word("rank", "%spec", 1)}
+{word("shape", "%spec", 2, "ptr")}
+{word("ndarray", "%table", NDARRAY, "ptr")}
   %axes = trunc i64 %rank to i32
   call void @Py_IncRef(ptr %dtype)
   %made = call ptr @PyArray_NewFromDescr(
@@ -235,16 +220,16 @@ all:
 
 define ptr @serve(ptr %holder, ptr %args, i64 %count) {{
 entry:
-{_field("table", "%holder", DATA, "ptr")}
-{_word("results", "%table", RESULTS)}
+{field("table", "%holder", DATA, "ptr")}
+{word("results", "%table", RESULTS)}
   %some = add i64 %count, %results
   %buffers = alloca ptr, i64 %some
   %fits = call i1 @fits(ptr %table, ptr %args, i64 %count, ptr %buffers)
   br i1 %fits, label %make, label %none
 make:
-{_word("specs.from", "%table", SPECS_OUT)}
+{word("specs.from", "%table", SPECS_OUT)}
   %specs = getelementptr i64, ptr %table, i64 %specs.from
-{_word("array.type", "%table", ARRAY, "ptr")}
+{word("array.type", "%table", ARRAY, "ptr")}
   %wrapped = alloca ptr, i64 %results
   br label %next
 next:
@@ -273,8 +258,8 @@ wrap:
   br label %next
 
 space:
-{_word("room", "%table", ROOM, "ptr")}
-{_word("bytes", "%table", BYTES)}
+{word("room", "%table", ROOM, "ptr")}
+{word("bytes", "%table", BYTES)}
   %kept = icmp ne ptr %room, null
   br i1 %kept, label %reserve, label %measure
 reserve:
@@ -292,8 +277,8 @@ stack:
   store i32 {DENSE}, ptr %object.flags
   br label %arguments
 heap:
-{_word("byte", "%table", BYTE, "ptr")}
-{_word("ndarray", "%table", NDARRAY, "ptr")}
+{word("byte", "%table", BYTE, "ptr")}
+{word("ndarray", "%table", NDARRAY, "ptr")}
   call void @Py_IncRef(ptr %byte)
   %heap.room = call ptr @PyArray_NewFromDescr(
     ptr %ndarray, ptr %byte, i32 1, ptr %bytes.at, ptr null, ptr null, i32 0, ptr null)
@@ -303,8 +288,8 @@ heap:
 arguments:
   %work = phi ptr [ %room, %reserve ], [ %object, %stack ], [ %heap.room, %heap ]
   %own = phi ptr [ null, %reserve ], [ null, %stack ], [ %heap.room, %heap ]
-{_word("given", "%table", GIVEN)}
-{_word("whence.from", "%table", WHENCE)}
+{word("given", "%table", GIVEN)}
+{word("whence.from", "%table", WHENCE)}
   %whence = getelementptr i64, ptr %table, i64 %whence.from
   %with.work = add i64 %given, 1
   %given.arrays = alloca ptr, i64 %with.work
@@ -326,8 +311,8 @@ run:
   call void @hold(ptr %buffers, i64 %count)
   %work.at = getelementptr ptr, ptr %given.arrays, i64 %given
   store ptr %work, ptr %work.at
-{_word("program", "%table", PROGRAM, "ptr")}
-{_word("walk", "%table", WALK, "ptr")}
+{word("program", "%table", PROGRAM, "ptr")}
+{word("walk", "%table", WALK, "ptr")}
   %told = call ptr %walk(ptr %program, ptr %given.arrays, i64 %with.work)
   call void @Py_DecRef(ptr %told)
   call void @release(ptr %buffers, i64 %count)
@@ -346,10 +331,10 @@ answer:
   %stopped = icmp eq ptr %told, null
   br i1 %stopped, label %undo, label %count.it
 count.it:
-{_word("calls", "%table", CALLS)}
+{word("calls", "%table", CALLS)}
   %calls.next = add i64 %calls, 1
   store i64 %calls.next, ptr %calls.at
-{_word("single", "%table", SINGLE)}
+{word("single", "%table", SINGLE)}
   %is.single = icmp ne i64 %single, 0
   br i1 %is.single, label %one, label %many
 one:
@@ -392,7 +377,7 @@ dropping:
 fail:
   ret ptr null
 none:
-{_word("nothing", "%table", NONE, "ptr")}
+{word("nothing", "%table", NONE, "ptr")}
   call void @Py_IncRef(ptr %nothing)
   ret ptr %nothing
 }}

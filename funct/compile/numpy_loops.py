@@ -1,6 +1,5 @@
 """NumPy's own loops, called by address: functions and sums in programs with the bits of eager code.
 
-A ufunc has, for each dtype, a C function `void (char **args, intp *counts, intp *strides, void *)`.
 Small bodies of loops call it for what our own loops give only up to the last places. What NumPy
 would do with one element or many is done here: one element has stride 0, and a row that is summed
 is handed over as a whole, so the order of the sum is NumPy's.
@@ -8,12 +7,9 @@ is handed over as a whole, so the order of the sum is NumPy's.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import math
 from typing import Any
 
-import attrs
 import numpy as np
 
 from funct.compile.fuse import Fused
@@ -21,6 +17,7 @@ from funct.compile.groups import reduction
 from funct.compile.lower import Address, Borrowed, Call, Word, copy
 from funct.compile.scalars import exact_number
 from funct.graph import Node, Var
+from funct.kernels.cpu.ufunc_loops import Loop, loop_of
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
 __all__ = ["borrowed", "is_numpy_loop", "lower_numpy_loop", "print_numpy_loop", "print_numpy_sum"]
@@ -36,53 +33,8 @@ _UFUNCS: dict[str, str] = {
 _MOST = 3  # operands and result
 
 
-class _UFunc(ctypes.Structure):
-    """PyUFuncObject, as far as it is the same in all versions."""
-
-    _fields_ = (
-        ("head", ctypes.c_byte * object.__basicsize__), ("nin", ctypes.c_int),
-        ("nout", ctypes.c_int), ("nargs", ctypes.c_int), ("identity", ctypes.c_int),
-        ("functions", ctypes.POINTER(ctypes.c_void_p)), ("data", ctypes.POINTER(ctypes.c_void_p)),
-        ("ntypes", ctypes.c_int), ("reserved", ctypes.c_int), ("name", ctypes.c_char_p),
-        ("types", ctypes.POINTER(ctypes.c_char)),
-    )  # fmt: skip
-
-
-@attrs.frozen
-class _Loop:
-    """A C function and what it is handed besides arrays."""
-
-    function: int
-    data: int
-
-
-@functools.cache
-def _loop(name: str, dtype: np.dtype[Any]) -> _Loop | None:
-    """The loop of a function on one dtype; None if there is none that does what it says."""
-    ufunc: Any = getattr(np, _UFUNCS[name])
-    wanted = f"{dtype.char * ufunc.nin}->{dtype.char}"
-    if wanted not in ufunc.types:
-        return None
-    at = ufunc.types.index(wanted)
-    held = _UFunc.from_address(id(ufunc))
-    loop = _Loop(held.functions[at] or 0, held.data[at] or 0)
-    return loop if held.nin == ufunc.nin and _is_right(loop, ufunc, dtype) else None
-
-
-def _is_right(loop: _Loop, ufunc: Any, dtype: np.dtype[Any]) -> bool:
-    """Whether the loop gives what the function gives, on a few numbers."""
-    x = [np.linspace(0.5, 0.875, 7).astype(dtype) for _ in range(ufunc.nin)]
-    with np.errstate(all="ignore"):
-        expected, found = ufunc(*x), np.empty(7, dtype)
-    arrays = [*x, found]
-    addresses = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-    strides = (ctypes.c_ssize_t * len(arrays))(*[dtype.itemsize] * len(arrays))
-    kind = ctypes.CFUNCTYPE(
-        None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-    )
-    count = ctypes.c_ssize_t(7)
-    kind(loop.function)(addresses, ctypes.byref(count), strides, loop.data or None)
-    return bool(np.array_equal(expected, found, equal_nan=True))
+def _loop(name: str, dtype: np.dtype[Any]) -> Loop | None:
+    return loop_of(getattr(np, _UFUNCS[name]), dtype)
 
 
 def borrowed(word: Borrowed) -> int:

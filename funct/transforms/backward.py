@@ -25,6 +25,7 @@ from funct.core import INEXACT
 from funct.ops.broadcasting import match_operand
 from funct.source import follow
 from funct.transforms.tape import Node, Slots, sink
+from funct.transforms.tape_code import walker
 
 __all__ = ["backward"]
 
@@ -42,7 +43,14 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
     due.append((root, ct))
     below: set[int] = set()  # nodes below a mask
     leaves: dict[Node, Any] = {}
+    walk = walker(root.serial)
+    node: Any = None
     while due:
+        if walk is not None and not below:
+            node = None  # which has no line that an error of other nodes could be said to be of
+            walk(due, leaves, once)
+            if not due:
+                break
         entry = due.pop()
         if entry is None:
             continue

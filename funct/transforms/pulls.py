@@ -18,12 +18,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
 
-__all__ = ["on_arrays"]
+__all__ = ["Written", "on_arrays", "written"]
 
 _NATIVE = 24  # dtypes of NumPy's own, beside which a Python number needs no look
 
@@ -53,19 +54,17 @@ class _Word(Tensor):
 class _Text(Level):
     """The level that writes a rule down as calls of kernels."""
 
-    __slots__ = ("lines", "names")
+    __slots__ = ("constants", "steps")
 
-    lines: list[str]
-    names: dict[str, Any]
+    steps: list[tuple[Callable[..., Any], tuple[str, ...]]]
+    constants: dict[str, Any]
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """One line."""
         if prim.spread is None or prim.results != 1 or prim.effect:
             raise _DependsError
-        k = len(self.lines)
-        self.names[f"f{k}"] = prim.raw
-        self.lines.append(f"t{k} = f{k}({', '.join([self.word(a) for a in (*args, *params)])})")
-        return _Word(self, f"t{k}")
+        self.steps.append((prim.raw, tuple([self.word(a) for a in (*args, *params)])))
+        return _Word(self, f"t{len(self.steps) - 1}")
 
     def word(self, a: Any) -> str:
         """How the text names an operand."""
@@ -73,53 +72,78 @@ class _Text(Level):
             return a.name
         if a.__class__ is not int and a.__class__ is not float:
             raise _DependsError
-        self.names[f"c{len(self.names)}"] = a
-        return f"c{len(self.names) - 1}"
+        name = f"c{len(self.constants)}"
+        self.constants[name] = a
+        return name
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """There is none in a rule of an elementwise op."""
         raise _DependsError
 
 
+@attrs.frozen
+class Written:
+    """A rule as a list of kernels. given: its parameters; the buffer of one is named `g.data`.
+
+    steps: (kernel, names of what it takes); step k makes `tk`. out: the name of the result.
+    """
+
+    given: tuple[str, ...]
+    steps: tuple[tuple[Callable[..., Any], tuple[str, ...]], ...]
+    constants: dict[str, Any]
+    out: str
+
+
 @functools.cache
-def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[..., Any]:
-    """The rule, which on arrays alone is its kernels; the rule itself where it has no one text.
+def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | None:
+    """What the rule does on arrays alone; None where it has no one text.
 
     operands: the names among those of its parameters that stand for values.
     """
-    given = list(inspect.signature(rule).parameters)
-    if not given[1:] or not {*operands, "ans"}.issuperset(given[1:]):
-        return rule
+    given = tuple(inspect.signature(rule).parameters)
+    if not {*operands, "ans"}.issuperset(given[1:]):
+        return None
     level = _Text("text", rule)
-    level.lines = []
-    level.names = {
-        "rule": rule, "Array": Array, "ndarray": np.ndarray, "asarray": np.asarray,
-        "new": object.__new__, "__name__": __name__,
-    }  # fmt: skip
+    level.steps, level.constants = [], {}
     try:
         out = rule(*[_Word(level, f"{name}.data") for name in given])
     except Exception:
-        return rule
+        return None
     finally:
         level.open = False
-    if not isinstance(out, _Word) or not level.lines:
+    if not isinstance(out, _Word):
+        return None
+    return Written(given, tuple(level.steps), level.constants, out.name)
+
+
+@functools.cache
+def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[..., Any]:
+    """The rule, which on arrays alone is its kernels; the rule itself where it has no one text."""
+    text = written(rule, operands)
+    if text is None or not text.steps:
         return rule
-    call = ", ".join(given)
-    general = [f"{n}.__class__ is not Array" for n in given]
-    if any(name.startswith("c") for name in level.names):
-        general += [f"{n}.data.dtype.num >= {_NATIVE}" for n in given]
-    text = "\n    ".join([
+    names = {
+        "rule": rule, "Array": Array, "ndarray": np.ndarray, "asarray": np.asarray,
+        "new": object.__new__, "__name__": __name__, **text.constants,
+    }  # fmt: skip
+    names |= {f"f{k}": kernel for k, (kernel, _) in enumerate(text.steps)}
+    call = ", ".join(text.given)
+    general = [f"{n}.__class__ is not Array" for n in text.given]
+    if text.constants:
+        general += [f"{n}.data.dtype.num >= {_NATIVE}" for n in text.given]
+    steps = [f"t{k} = f{k}({', '.join(taken)})" for k, (_, taken) in enumerate(text.steps)]
+    lines = "\n    ".join([
         f"def pull({call}):",
         f"if {' or '.join(general)}:",
         f"    return rule({call})",
         "try:",
-        *[f"    {line}" for line in level.lines],
+        *[f"    {step}" for step in steps],
         "except Exception:",
         f"    return rule({call})  # which says by name what is wrong",
         "r = new(Array)",
-        f"r.data = {out.name} if {out.name}.__class__ is ndarray else asarray({out.name})",
+        f"r.data = {text.out} if {text.out}.__class__ is ndarray else asarray({text.out})",
         "return r",
     ])  # fmt: skip
-    exec(compile(text, "<funct pull>", "exec"), level.names)
-    pull: Callable[..., Any] = functools.wraps(rule)(level.names["pull"])
+    exec(compile(lines, "<funct pull>", "exec"), names)
+    pull: Callable[..., Any] = functools.wraps(rule)(names["pull"])
     return pull

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from funct.array import Tensor
 from funct.core import Value
 from funct.source import Site
 
 if TYPE_CHECKING:
+    from funct.core.level import Ways
     from funct.transforms.reverse import Reverse
 
 __all__ = ["Node", "Packed", "ReverseTracer", "Slots", "Types", "sink", "walk"]
@@ -88,6 +89,7 @@ class ReverseTracer(Tensor):
 
     __slots__ = ("level", "node", "value")
 
+    ways: ClassVar[Ways]
     value: Any
     node: Node
     level: Reverse

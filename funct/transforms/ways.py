@@ -32,6 +32,7 @@ from funct.core.level import Ways, general
 from funct.ops.broadcasting import align
 from funct.transforms.pulls import on_arrays
 from funct.transforms.tape import Node, ReverseTracer
+from funct.transforms.tape_code import adopt, recorder
 
 __all__ = ["batching", "pushing", "recording"]
 
@@ -116,7 +117,12 @@ class _Kind:
 def recording(level: type) -> Ways:
     """What writes down a primitive on tapes of this class."""
     kind = _Kind(level, ReverseTracer, "node", _differentiates, _recorded)
-    return Ways(lambda prim: _printed(prim, kind))
+    adopt(level)
+
+    def make(prim: Primitive) -> Callable[..., Any]:
+        return recorder(prim, _printed(prim, kind)) if _differentiates(prim) else general(prim)
+
+    return Ways(make)
 
 
 def pushing(level: type, tracer: type) -> Ways:

@@ -24,12 +24,15 @@ import numpy as np
 from funct.device import Code, assemble
 from funct.device.machine_code import offer
 
-__all__ = ["DATA", "DENSE", "FLAGS", "Entries", "builtin", "readable"]
+__all__ = [
+    "BASE", "DATA", "DENSE", "DTYPE", "Entries", "FLAGS", "RANK", "SHAPE", "STRIDES", "TYPE",
+    "builtin", "field", "readable", "slot", "word",
+]  # fmt: skip
 
 # Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
 _HEAD = object.__basicsize__
-_TYPE = _HEAD - 8
-DATA, _RANK, _SHAPE, _DTYPE, FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 40, _HEAD + 48
+TYPE = _HEAD - 8
+DATA, RANK, SHAPE, STRIDES, BASE, DTYPE, FLAGS = range(_HEAD, _HEAD + 56, 8)
 DENSE = 0x0001 | 0x0100  # flags: C-contiguous, aligned
 
 _LONG = 1 << 13  # elements from which on other Python threads may run meanwhile
@@ -38,17 +41,30 @@ _SPECS, _COUNT, _MISS, _ARRAY, _INT, _FLOAT, _FIRST = range(7)  # words of a tab
 _ARRAYS, _STATIC, _NUMBERS = 0, 3, {id(int): 1, id(float): 2}  # kinds of parameters
 
 _API = (
-    "PyLong_AsLongLong", "PyLong_FromLongLong", "PyErr_Occurred", "PyEval_SaveThread",
-    "PyEval_RestoreThread", "PyObject_Vectorcall",
+    "PyDict_GetItem", "PyDict_SetItem", "PyErr_Clear", "PyErr_ExceptionMatches", "PyErr_Occurred",
+    "PyEval_RestoreThread", "PyEval_SaveThread", "PyList_GetItem", "PyList_New", "PyList_SetItem",
+    "PyList_SetSlice", "PyList_Size", "PyLong_AsLongLong", "PyLong_FromLongLong",
+    "PyObject_GetAttrString", "PyObject_RichCompareBool", "PyObject_Vectorcall",
+    "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyType_GenericAlloc",
+    "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
+_NEW_FROM_DESCR = 94  # in the table of NumPy's C API, which its ABI fixes
 
 
-def _symbol(name: str) -> Callable[[], int]:
-    return lambda: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+def _of_python(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+def _of_numpy() -> int:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    api = pointer(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
+    return ctypes.c_size_t.from_address(api + 8 * _NEW_FROM_DESCR).value
 
 
 for _name in _API:
-    offer(_name, _symbol(_name))
+    offer(_name, functools.partial(_of_python, _name))
+offer("PyArray_NewFromDescr", _of_numpy)
 
 
 @functools.cache
@@ -57,13 +73,40 @@ def readable() -> bool:
     probe = np.zeros((3, 5), np.float32)
     word = ctypes.c_size_t
     return all([
-        word.from_address(id(probe) + _TYPE).value == id(np.ndarray),
+        word.from_address(id(probe) + TYPE).value == id(np.ndarray),
         word.from_address(id(probe) + DATA).value == probe.ctypes.data,
-        ctypes.c_int.from_address(id(probe) + _RANK).value == 2,
-        word.from_address(word.from_address(id(probe) + _SHAPE).value + 8).value == 5,
-        word.from_address(id(probe) + _DTYPE).value == id(probe.dtype),
+        ctypes.c_int.from_address(id(probe) + RANK).value == 2,
+        word.from_address(word.from_address(id(probe) + SHAPE).value + 8).value == 5,
+        word.from_address(id(probe) + DTYPE).value == id(probe.dtype),
         ctypes.c_int.from_address(id(probe) + FLAGS).value & DENSE == DENSE,
     ])  # fmt: skip
+
+
+def slot(made: type, name: str) -> int | None:
+    """Where in its instances a class has one of its `__slots__`; None where objects are not as is
+    assumed here.
+    """
+    if not readable():
+        return None
+    probe: Any = object.__new__(made)
+    mark = object()
+    object.__setattr__(probe, name, mark)
+    words = range(_HEAD, made.__basicsize__, 8)
+    at = [k for k in words if ctypes.c_size_t.from_address(id(probe) + k).value == id(mark)]
+    return at[0] if len(at) == 1 else None
+
+
+def word(name: str, table: str, number: int, kind: str = "i64") -> str:
+    """Text that reads a word of a table."""
+    return field(name, table, 8 * number, kind)
+
+
+def field(name: str, of: str, offset: int, kind: str = "i64") -> str:
+    """Text that reads what stands so many bytes from the beginning of an object."""
+    return (
+        f"  %{name}.at = getelementptr i8, ptr {of}, i64 {offset}\n"
+        f"  %{name} = load {kind}, ptr %{name}.at"
+    )
 
 
 class _MethodDef(ctypes.Structure):
@@ -185,7 +228,7 @@ look:
   %wanted = load ptr, ptr %wanted.place
   %arg.place = getelementptr ptr, ptr %args, i64 %k
   %arg = load ptr, ptr %arg.place
-  %type.place = getelementptr i8, ptr %arg, i64 {_TYPE}
+  %type.place = getelementptr i8, ptr %arg, i64 {TYPE}
   %type = load ptr, ptr %type.place
   %word = getelementptr i64, ptr %frame, i64 %k
   switch i64 %kind, label %static [ i64 0, label %array i64 1, label %int i64 2, label %float ]
@@ -218,7 +261,7 @@ array:
   %is.array = icmp eq ptr %type, %array.type
   br i1 %is.array, label %described, label %other
 described:
-  %dtype.place = getelementptr i8, ptr %arg, i64 {_DTYPE}
+  %dtype.place = getelementptr i8, ptr %arg, i64 {DTYPE}
   %dtype = load ptr, ptr %dtype.place
   %known = icmp eq ptr %dtype, %wanted
   br i1 %known, label %laid, label %other
@@ -232,9 +275,9 @@ measure:
   %elements.place = getelementptr i8, ptr %arg, i64 {DATA}
   %elements = load ptr, ptr %elements.place
   store ptr %elements, ptr %word
-  %rank.place = getelementptr i8, ptr %arg, i64 {_RANK}
+  %rank.place = getelementptr i8, ptr %arg, i64 {RANK}
   %rank = load i32, ptr %rank.place
-  %shape.place = getelementptr i8, ptr %arg, i64 {_SHAPE}
+  %shape.place = getelementptr i8, ptr %arg, i64 {SHAPE}
   %shape = load ptr, ptr %shape.place
   br label %axis
 axis:
