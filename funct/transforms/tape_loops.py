@@ -103,6 +103,9 @@ next:
 look:
   %x.at = getelementptr ptr, ptr %operands, i64 %k
   %x = load ptr, ptr %x.at
+  %gone = icmp eq ptr %x, null  ; a donated buffer
+  br i1 %gone, label %no, label %there
+there:
 {field("type", "%x", TYPE, "ptr")}
   %is.array = icmp eq ptr %type, %ndarray
   br i1 %is.array, label %array, label %number
@@ -313,9 +316,6 @@ next:
   br i1 %is.array, label %buffer, label %no
 buffer:
 {field("raw", "%x", at.array, "ptr")}
-  %gone = icmp eq ptr %raw, null
-  br i1 %gone, label %no, label %put
-put:
   %held.at = getelementptr ptr, ptr %held, i64 %k
   store ptr %raw, ptr %held.at
   %all = icmp eq i64 %k, %keeps
@@ -326,7 +326,7 @@ have:
   br label %next
 
 constant:
-  %c = phi i64 [ 0, %put ], [ %c.next, %constant.put ]
+  %c = phi i64 [ 0, %buffer ], [ %c.next, %constant.put ]
   %c.done = icmp eq i64 %c, %constants
   br i1 %c.done, label %begin, label %constant.put
 constant.put:
