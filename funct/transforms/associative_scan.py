@@ -20,8 +20,9 @@ def associative_scan(
     """All prefixes of elems along an axis combined by an associative fn, in log n calls of fn.
 
     Args: fn: from two pytrees of slices to one, elementwise along the axis: it is called on many
-    pairs at once. elems: a pytree of arrays of equal length along axis. reverse: suffixes instead.
-    Returns: elems' structure and shapes; place k holds elems[0] · … · elems[k].
+    pairs at once. elems: a pytree of arrays of equal length along axis. reverse: from the end.
+    Returns: elems' structure and shapes; place k holds elems[0] · … · elems[k], or in reverse, in
+    the order in which they come, elems[n - 1] · … · elems[k].
     Raises: ShapeError: when lengths disagree. TreeError: when fn changes the structure.
     Example:
         >>> import funct as ft, funct.array as xp
@@ -47,7 +48,7 @@ def associative_scan(
 
     if reverse:
         columns = [x[::-1] for x in columns]
-    columns = _prefixes(lambda a, b: combine(b, a) if reverse else combine(a, b), columns)
+    columns = _prefixes(combine, columns)
     if reverse:
         columns = [x[::-1] for x in columns]
     out = [ops.move_axis(x, 0, a) for x, a in zip(columns, axes, strict=True)]

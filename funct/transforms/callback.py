@@ -1,8 +1,8 @@
 """Calls back into Python: functions that funct cannot look into, as nodes of a graph.
 
-A callback is a primitive made for one function: it has no derivative, under vmap it runs lane by
-lane, and under jit it runs each time the compiled function runs. One that has effects is neither
-shared, nor dropped, nor moved before another.
+A callback is a primitive made for one function: what it gives has no derivative, under vmap it runs
+lane by lane, and under jit it runs each time the compiled function runs. One that has effects is
+neither shared, nor dropped, nor moved before another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from funct import tree as pytree
 from funct.array import asarray
-from funct.core import Absent, Primitive, Rule, ShapeDtype, bind
+from funct.core import INEXACT, Absent, Primitive, Rule, ShapeDtype, bind
 from funct.errors import ShapeError, TransformError
 
 __all__ = ["debug_print", "io_callback", "pure_callback"]
@@ -125,7 +125,8 @@ def _callback(
         pytree.same_structure(f"{name}: result", result_shape, out)
         return pytree.leaves(out)
 
-    prim = _primitive(name, flat, len(leaves), tuple(promised), _OPAQUE, effect)
+    rule = _OPAQUE if any(v.dtype in INEXACT for v in promised) else None  # others have none
+    prim = _primitive(name, flat, len(leaves), tuple(promised), rule, effect)
     return structure.unflatten(_callbacks(prim, leaves))
 
 
@@ -139,7 +140,7 @@ def pure_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any
     Args: result_shape: a tree of ShapeDtype: what fun will return. args: pytrees of arrays; fun
     gets read-only NumPy arrays.
     Returns: a tree like result_shape. Under vmap fun runs for each lane, under jit each time the
-    compiled function runs and its result is needed. It has no derivative.
+    compiled function runs and its result is needed. Floating results have no derivative.
     Raises: ShapeError, TreeError: when fun returns something else than was promised.
     UndefinedDerivativeError: when a derivative is asked for.
     Example:
@@ -155,7 +156,8 @@ def pure_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any
 def io_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
     """fun(*args) for its effect: it runs exactly once per call, in the order of the program.
 
-    As `pure_callback`, but never shared, dropped or moved. result_shape may be None.
+    As `pure_callback`, but never shared, dropped or moved. result_shape may be None; derivatives
+    then call it with the primal values.
     """
     return _callback("io_callback", fun, result_shape, args, True)
 

@@ -259,6 +259,12 @@ def jet(fun: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
     values, spec = pytree.flatten(primals)
     given = _coefficients(primals, series, spec)
     values = [asarray(v) for v in values]
+    for c in given:
+        if not isinstance(c, list | tuple):
+            raise TransformError(
+                f"jet: the series of a leaf must be a list, got {type(c).__name__}",
+                fix="a list of derivatives: [x1, x2, ...]",
+            )
     orders = sorted({len(c) for c in given})
     if len(orders) != 1 or orders[0] == 0:
         raise TransformError(f"jet: series must have one length >= 1, got {orders}")
@@ -296,10 +302,6 @@ def _coefficients(primals: Any, series: Any, spec: Any) -> list[Any]:
 
 
 def _traced(x: Any, coefficients: Any, level: Jet) -> Any:
-    if not isinstance(coefficients, list | tuple):
-        raise TransformError(
-            f"jet: the series of a leaf must be a list, got {type(coefficients).__name__}"
-        )
     if x.dtype not in INEXACT:
         return x
     parts = [asarray(c, dtype=x.dtype) for c in coefficients]

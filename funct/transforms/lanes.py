@@ -1,8 +1,8 @@
 """Lanes of a batch that go different ways through Python control flow.
 
 `bool()`, `int()` and their like on a batched value have one answer where all lanes agree. Where
-they do not, `agreed` raises `Parting`: the run is given up, and the function is run again for each
-group of lanes that agree so far. Functions are pure, so this is right; the cost grows with the
+they do not, `agreed` raises `Parting`: the run is given up, also where a bare `except` of the user's has
+caught that, and the function is run again for each group of lanes that agree so far. Functions are pure, so this is right; the cost grows with the
 number of distinct paths, not with the number of lanes.
 """
 
@@ -20,7 +20,7 @@ from funct.core import Level
 from funct.errors import ShapeError, TransformError
 from funct.ops.fast import wrap
 
-__all__ = ["Lanes", "Path", "agreed", "by_path", "joined", "select"]
+__all__ = ["Laned", "Lanes", "Path", "agreed", "by_path", "joined", "select"]
 
 Lanes = slice | np.ndarray[Any, Any] | None  # None: all of them
 Path = tuple[Lanes, list[Any]]  # some lanes, and what the function gave for them
@@ -29,13 +29,23 @@ Path = tuple[Lanes, list[Any]]  # some lanes, and what the function gave for the
 class Parting(BaseException):
     """Lanes of a level disagree. No Exception: user code that catches those must not see it."""
 
-    def __init__(self, level: Level, groups: list[np.ndarray[Any, Any]]) -> None:
+    def __init__(self, level: Laned, groups: list[np.ndarray[Any, Any]]) -> None:
         super().__init__(level.label)
         self.level = level
         self.groups = groups
 
 
-def agreed(level: Level, rows: Any) -> Any:
+class Laned(Level):
+    """A level of many lanes. parting: how they part, once they have disagreed."""
+
+    __slots__ = ("parting",)
+
+    def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
+        super().__init__(label, fun)
+        self.parting: Parting | None = None
+
+
+def agreed(level: Laned, rows: Any) -> Any:
     """The one row that all lanes have, bit for bit; else part the lanes by their rows.
 
     Raises: TransformError: when there is no lane to ask.
@@ -54,11 +64,12 @@ def agreed(level: Level, rows: Any) -> Any:
     groups: dict[bytes, list[int]] = {}
     for k, row in enumerate(bits):
         groups.setdefault(row.tobytes(), []).append(k)
-    raise Parting(level, [np.asarray(g, np.int64) for g in groups.values()])
+    level.parting = Parting(level, [np.asarray(g, np.int64) for g in groups.values()])
+    raise level.parting
 
 
 def by_path(
-    part: Callable[[Lanes, Any], tuple[Level, Callable[[], list[Any]]]],
+    part: Callable[[Lanes, Any], tuple[Laned, Callable[[], list[Any]]]],
     size: Any,
     chunks: Sequence[slice] = (),
 ) -> list[Path]:
@@ -71,15 +82,19 @@ def by_path(
     while todo:
         lanes = todo.pop()
         level, call = part(lanes, _count(lanes, size))
+        outs: list[Any] = []
         try:
-            done.append((lanes, call()))
-        except Parting as parting:
-            if parting.level is not level:
+            outs = call()
+        except (Parting, Exception) as raised:  # an exception may come from who caught a Parting
+            if level.parting is None or isinstance(raised, Parting) and raised.level is not level:
                 raise
-            known = np.arange(int(size))[lanes if lanes is not None else slice(None)]
-            todo += [known[g] for g in parting.groups[::-1]]
         finally:
             level.open = False
+        if level.parting is None:
+            done.append((lanes, outs))
+            continue
+        known = np.arange(int(size))[lanes if lanes is not None else slice(None)]
+        todo += [known[g] for g in level.parting.groups[::-1]]
     return done
 
 

@@ -12,10 +12,10 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
-from funct.core import Level, Primitive, Region, bind_region
-from funct.errors import FunctError, ShapeError, TransformError
+from funct.core import Primitive, Region, bind_region
+from funct.errors import ArgumentError, FunctError, ShapeError, TransformError
 from funct.transforms.collectives import named_axis
-from funct.transforms.lanes import Lanes, agreed, by_path, joined, select
+from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
 from funct.transforms.ways import batching
 
 __all__ = ["Batch", "BatchTracer", "differs", "lift", "vmap", "whole"]
@@ -67,7 +67,7 @@ class BatchTracer(Tensor):
         return f"BatchTracer({self.value!r})"
 
 
-class Batch(Level):
+class Batch(Laned):
     """The level that carries a batch axis along."""
 
     __slots__ = ("size",)
@@ -215,13 +215,17 @@ def vmap(
 
     Returns: a function with fun's positional signature; keyword arguments are batched on axis 0.
     Raises: TreeError: when in_axes is no prefix of the arguments, or lanes return different trees.
-    ShapeError: when lengths disagree, or lanes return different shapes.
+    ShapeError: when lengths disagree, or lanes return different shapes. ArgumentError: when
+    chunk_size is no positive int.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> dots = ft.vmap(lambda x, y: xp.sum(x * y), in_axes=(0, None))
         >>> dots(xp.ones((3, 2)), xp.ones(2)).tolist()
         [2.0, 2.0, 2.0]
     """
+
+    if chunk_size is not None and not (isinstance(chunk_size, int) and chunk_size > 0):
+        raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}")
 
     def run(*args: Any, **kwargs: Any) -> Any:
         axes_tree = tuple(in_axes) if isinstance(in_axes, list) else in_axes

@@ -90,6 +90,24 @@ def test_effects_happen_once_per_call_in_order() -> None:
     assert seen == [3.0, 1.0, 2.0]
 
 
+def test_what_has_no_floating_result_stands_in_no_derivative_s_way() -> None:
+    """Effects happen once, with primal values; integers vary with nothing."""
+    seen: list[float] = []
+    count = ft.ShapeDtype((), xp.int64)
+
+    def fun(x: Any) -> Any:
+        ft.io_callback(lambda v: seen.append(float(v)), None, x)
+        return x * x * ft.pure_callback(np.ceil, count, x)
+
+    for run, value in (
+        (ft.grad(fun), 6.0), (ft.jit(ft.grad(fun)), 6.0), (ft.grad(ft.jit(fun)), 6.0),
+        (lambda x: ft.jvp(fun, (x,), (x,))[1], 9.0), (ft.grad(ft.grad(fun)), 4.0),
+    ):  # fmt: skip
+        seen.clear()
+        assert float(run(xp.asarray(1.5))) == value
+        assert seen == [1.5]
+
+
 def test_effects_of_a_compiled_forward_pass_happen_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

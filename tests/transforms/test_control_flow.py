@@ -3,6 +3,7 @@
 import itertools
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -353,6 +354,21 @@ def test_oracle() -> None:
         ours = ft.tree.leaves(g(xp.asarray(x)))
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_associative_scan_of_what_does_not_commute(n: int) -> None:
+    """Factors stand in the order in which they come, from either end."""
+    x = np.random.default_rng(n).normal(size=(n, 2, 2))
+    for reverse in (False, True):
+        want = [x[-1] if reverse else x[0]]
+        for v in x[::-1][1:] if reverse else x[1:]:
+            want.append(want[-1] @ v)
+        f = partial(ft.associative_scan, xp.matmul, reverse=reverse)
+        for g in (f, ft.jit(f), lambda x, f=f: ft.vmap(f)(x[None])[0]):
+            np.testing.assert_allclose(
+                np.asarray(g(xp.asarray(x))), want[::-1] if reverse else want, rtol=1e-12
+            )
 
 
 def test_python_numbers_take_the_dtype_of_the_body() -> None:

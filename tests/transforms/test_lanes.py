@@ -226,6 +226,35 @@ def test_user_code_that_catches_exceptions_does_not_see_the_parting() -> None:
     assert ft.vmap(fun)(xp.asarray([1.0, -2.0])).tolist() == [-1.0, -2.0]
 
 
+def test_user_code_that_catches_everything_cannot_hide_the_parting() -> None:
+    """A bare except, a finally that returns, a handler that fails: lanes part all the same."""
+
+    def bare(x: Any) -> Any:
+        try:
+            return x * 2.0 if x > 0 else x
+        except:  # noqa: E722
+            return x * 1e9
+
+    def returned(x: Any) -> Any:
+        out = x * 1e9
+        try:
+            out = x * 2.0 if x > 0 else x
+        finally:
+            return out  # noqa: B012
+
+    def failing(x: Any) -> Any:
+        try:
+            return x * 2.0 if x > 0 else x
+        except BaseException as error:
+            raise RuntimeError("a lane failed") from error
+
+    batch = xp.asarray(BATCH)
+    for f in (bare, returned, failing):
+        same(ft.vmap(f)(batch), loop(f, batch))
+        same(ft.vmap(ft.grad(f))(batch), loop(ft.grad(f), batch))
+        same(ft.vmap(ft.vmap(f))(batch[:, None]), loop(f, batch)[:, None])
+
+
 def test_rules_of_a_custom_vjp_may_branch() -> None:
     """fwd and bwd are batched functions like any other."""
 

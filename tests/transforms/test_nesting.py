@@ -271,6 +271,11 @@ def test_vmap_errors() -> None:
         ft.vmap(lambda x: x, None)(arr(1.0))
     with pytest.raises(FunctError, match="axis 2 is out of range"):
         ft.vmap(lambda x: x, 2)(xp.ones(2))
+    for size in (0, -1, 1.5):
+        with pytest.raises(FunctError, match="chunk_size must be a positive int"):
+            ft.vmap(lambda x: x, chunk_size=size)  # type: ignore[arg-type]
+        with pytest.raises(FunctError, match="batch_size must be a positive int"):
+            ft.map(lambda x: x, xp.ones(2), batch_size=size)  # type: ignore[arg-type]
 
 
 def test_eval_shape_computes_nothing() -> None:
