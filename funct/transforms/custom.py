@@ -12,7 +12,7 @@ from typing import Any
 
 from funct import tree as pytree
 from funct.array import asarray
-from funct.core import Region, bind_region
+from funct.core import INEXACT, Region, bind_region
 from funct.errors import TransformError
 from funct.transforms.custom_batch import (
     BatchRule,
@@ -21,6 +21,8 @@ from funct.transforms.custom_batch import (
     spread_out,
     with_rule,
 )  # fmt: skip
+from funct.transforms.forward import tangent_of
+from funct.transforms.reverse import zero_like
 
 __all__ = ["custom_jvp", "custom_vjp", "custom_vmap"]
 
@@ -53,7 +55,8 @@ class _Custom:
 
     def defvjp(self, fwd: Fun, bwd: Fun) -> None:
         """Set the reverse rule: `fwd(*args) -> (out, residuals)`,
-        `bwd(*nondiff, residuals, cotangent) -> tuple of cotangents` (None: zero).
+        `bwd(*nondiff, residuals, cotangent) -> tuple of cotangents` (None: zeros, of a leaf or of
+        a whole subtree).
         """
         self._fwd, self._bwd = fwd, bwd
 
@@ -140,8 +143,15 @@ class _Custom:
                 raise TransformError(
                     f"custom_jvp: the rule of {self.__name__} must return (out, tangent)"
                 )
-            tangent = flat_out(result[1])
-            return flat_out(result[0]), tangent
+            said = f"custom_jvp: the rule of {self.__name__}"
+            pytree.same_structure(f"{said}: tangent_out", *result)
+            outs, tangents = flat_out(result[0]), pytree.leaves(result[1])
+            return outs, tuple(
+                [
+                    tangent_of(said, o, t) if o.dtype in INEXACT else zero_like(o)
+                    for o, t in zip(outs, tangents, strict=True)
+                ]
+            )
 
         return push
 
@@ -173,7 +183,8 @@ class _Custom:
                 )
             out: list[Any] = []
             for g, child in zip(given, spec.children(), strict=True):
-                out += [None] * child.num_leaves if g is None else pytree.leaves(g)
+                leaves, structure = pytree.flatten(g)
+                out += leaves if structure == child else _cotangents(self.__name__, g, child)
             return tuple([None if g is None else asarray(g) for g in out])
 
         return forward, backward
@@ -199,6 +210,18 @@ class _Custom:
             return spread_out(self.__name__, size, result, outs)
 
         return batch
+
+
+def _cotangents(name: str, given: Any, spec: Any) -> list[Any]:
+    """One cotangent for each leaf of an argument; None stands for all leaves below it."""
+    tree = spec.unflatten(range(spec.num_leaves))
+    said = f"custom_vjp: what bwd of {name} returns"
+    found = pytree.broadcast_prefix(said, given, tree, "its argument", none_is_leaf=True)
+    places = pytree.flatten(tree, none_is_leaf=True)[0]
+    out = [g for g, at in zip(found, places, strict=True) if at is not None]
+    if sum(g is not None for g in out) != len(pytree.leaves(given)):
+        pytree.same_structure(said, tree, given)
+    return out
 
 
 class custom_jvp(_Custom):

@@ -211,18 +211,22 @@ def split_aux(name: str, out: Any) -> tuple[Any, Any]:
 
 
 def _traced(x: Any, t: Any, level: Forward) -> Any:
-    if x.dtype not in INEXACT:
-        return x
+    return ForwardTracer(x, tangent_of("jvp", x, t), level) if x.dtype in INEXACT else x
+
+
+def tangent_of(name: str, x: Any, t: Any) -> Any:
+    """t as a tangent of x: of its shape, and cast to its dtype.
+
+    Raises: ShapeError, DTypeError: when it does not fit.
+    """
     t = asarray(t)
     if t.shape != x.shape:
-        raise ShapeError(f"jvp: a tangent must have its primal's shape {x.shape}, got {t.shape}")
-    if t.dtype != x.dtype:
-        if t.dtype.kind == "c" and x.dtype.kind != "c":
-            raise DTypeError(
-                f"jvp: a tangent must have its primal's dtype {x.dtype}, got {t.dtype}"
-            )
-        t = ops.astype(t, x.dtype)
-    return ForwardTracer(x, t, level)
+        raise ShapeError(f"{name}: a tangent must have its primal's shape {x.shape}, got {t.shape}")
+    if t.dtype == x.dtype:
+        return t
+    if t.dtype.kind == "c" and x.dtype.kind != "c":
+        raise DTypeError(f"{name}: a tangent must have its primal's dtype {x.dtype}, got {t.dtype}")
+    return ops.astype(t, x.dtype)
 
 
 def _low(x: Any, level: Forward) -> Any:
@@ -237,6 +241,7 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...
     """Value of fun, and its derivative at primals as a linear function of tangents.
 
     The derivative is captured once; what does not depend on the tangents is computed now.
+    Raises: TreeError, ShapeError, DTypeError: when a tangent does not fit its primal.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> y, push = ft.linearize(lambda x: x * x, xp.asarray(3.0))
@@ -258,6 +263,10 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...
 
     def apply(*tangents: Any) -> Any:
         pytree.same_structure("linearize: tangents", primals, tangents)
-        return spec_out[0].unflatten(graph(*pytree.leaves(tangents), *outer))
+        given = [
+            tangent_of("linearize", v, t) if v.dtype in INEXACT else t
+            for v, t in zip(values, pytree.leaves(tangents), strict=True)
+        ]
+        return spec_out[0].unflatten(graph(*given, *outer))
 
     return out, apply

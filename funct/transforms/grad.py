@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,8 @@ def _differentiated(
         aux: tuple[Any, ...] = ()
         if has_aux:
             out, aux = aux_below(name, out, level)
+        if isinstance(out, tuple | list | dict | str | NoneType):
+            raise TransformError(f"{name}: the function must return a scalar, got {_text(out)}")
         value, node = lower(asarray(out), level)
         _scalar(name, value, holomorphic)
         found = backward(node, _seed(value), True) if node is not None else {}
@@ -162,6 +165,10 @@ def _differentiated(
         return (value, *aux) if aux else value, grads[0] if single else tuple(grads)
 
     return run
+
+
+def _text(out: Any) -> str:
+    return "None" if out is None else f"a {type(out).__name__}"
 
 
 def argument(name: str, args: tuple[Any, ...], i: int) -> Any:

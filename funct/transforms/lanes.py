@@ -1,9 +1,10 @@
 """Lanes of a batch that go different ways through Python control flow.
 
 `bool()`, `int()` and their like on a batched value have one answer where all lanes agree. Where
-they do not, `agreed` raises `Parting`: the run is given up, also where a bare `except` of the user's has
-caught that, and the function is run again for each group of lanes that agree so far. Functions are pure, so this is right; the cost grows with the
-number of distinct paths, not with the number of lanes.
+they do not, `agreed` raises `Parting`: the run is given up, also where a bare `except` of the
+user's has caught that, and the function is run again for each group of lanes that agree so far.
+Functions are pure, so this is right; the cost grows with the number of distinct paths, not with the
+number of lanes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from funct import ops
 from funct.array import asarray, concat, result_type
 from funct.array.creation import lifted
 from funct.core import Level
+from funct.core.level import escaped
 from funct.errors import ShapeError, TransformError
 from funct.ops.fast import wrap
 
@@ -48,8 +50,11 @@ class Laned(Level):
 def agreed(level: Laned, rows: Any) -> Any:
     """The one row that all lanes have, bit for bit; else part the lanes by their rows.
 
-    Raises: TransformError: when there is no lane to ask.
+    Raises: TransformError: when there is no lane to ask. EscapedTracerError: when the level is
+    closed.
     """
+    if not level.open:
+        escaped("bool, int or float", level)
     count = len(rows)
     if count == 0:
         raise TransformError(
@@ -86,7 +91,8 @@ def by_path(
         try:
             outs = call()
         except (Parting, Exception) as raised:  # an exception may come from who caught a Parting
-            if level.parting is None or isinstance(raised, Parting) and raised.level is not level:
+            other = isinstance(raised, Parting) and raised.level is not level
+            if other or level.parting is None:
                 raise
         finally:
             level.open = False

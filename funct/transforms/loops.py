@@ -79,7 +79,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """
     if batch_size is None:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
-    if not isinstance(batch_size, int) or batch_size < 1:
+    if type(batch_size) is not int or batch_size < 1:
         raise ArgumentError(f"map: batch_size must be a positive int, got {batch_size!r}")
     columns, spec = pytree.flatten(xs)
     columns = [x if isinstance(x, Tensor) else asarray(x) for x in columns]

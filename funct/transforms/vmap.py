@@ -224,7 +224,7 @@ def vmap(
         [2.0, 2.0, 2.0]
     """
 
-    if chunk_size is not None and not (isinstance(chunk_size, int) and chunk_size > 0):
+    if chunk_size is not None and (type(chunk_size) is not int or chunk_size < 1):
         raise ArgumentError(f"vmap: chunk_size must be a positive int, got {chunk_size!r}")
 
     def run(*args: Any, **kwargs: Any) -> Any:

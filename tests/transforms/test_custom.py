@@ -7,7 +7,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.errors import TransformError
+from funct.errors import TransformError, TreeError
 from tests import laws
 from tests.transforms.test_grad import arr
 
@@ -118,6 +118,31 @@ def test_trees_static_arguments_and_none() -> None:
     np.testing.assert_allclose(
         float(ft.vmap(lambda x: f({"x": x}, 2, arr(1.0))["y"])(arr([3.0]))[0]), 9.0
     )
+
+
+def test_none_stands_for_the_zeros_of_a_subtree() -> None:
+    """At any depth of what bwd returns; a tree of another kind is refused."""
+
+    @ft.custom_vjp
+    def f(p: Any) -> Any:
+        return xp.sum(p["a"] * p["b"][0] + p["b"][1])
+
+    x = arr([1.0, 2.0])
+    tree = {"a": x, "b": (x, x), "c": None}
+    for given, want in (
+        ({"a": x, "b": None, "c": None}, (1, 0, 0)),
+        ({"a": None, "b": (None, x), "c": None}, (0, 0, 1)),
+        (None, (0, 0, 0)),
+        ({"a": x, "b": (x, None), "c": None}, (1, 1, 0)),
+    ):
+        f.defvjp(lambda p: (f(p), None), lambda _, ct, given=given: (given,))
+        for g in (ft.grad(f), ft.jit(ft.grad(f)), ft.grad(ft.jit(f))):
+            for leaf, k in zip(ft.tree.leaves(g(tree)), want, strict=True):
+                laws.close(leaf, k * x)
+    for wrong in ((x, x), {"a": x, "b": x, "c": None}, {"a": x, "d": None, "c": None}):
+        f.defvjp(lambda p: (f(p), None), lambda _, ct, wrong=wrong: (wrong,))
+        with pytest.raises(TreeError, match="bwd of f"):
+            ft.grad(f)(tree)
 
 
 def test_shared_operands_under_vmap_sum_their_cotangents() -> None:

@@ -11,7 +11,8 @@ import funct as ft
 import funct.array as xp
 from funct import transforms
 from funct.array import Tensor
-from funct.errors import EscapedTracerError
+from funct.errors import DTypeError, EscapedTracerError, ShapeError, TransformError, TreeError
+from funct.transforms.vmap import BatchTracer
 from tests import laws
 from tests.transforms.test_grad import arr
 
@@ -189,6 +190,48 @@ def test_what_escapes_is_named(name: str) -> None:
         if isinstance(x, Tensor) and x.__class__ is not xp.Array:
             with pytest.raises(EscapedTracerError, match="has returned"):
                 xp.sin(x)
+            if isinstance(x, BatchTracer):  # whose lanes nobody can run again
+                with pytest.raises(EscapedTracerError, match="has returned"):
+                    bool(x[0] if x.shape else x)
+                with pytest.raises(EscapedTracerError, match="has returned"):
+                    x.tolist()
+
+
+def test_what_a_scalar_function_gives_instead_is_named() -> None:
+    """A container, None or a text is no scalar, and the error is about that."""
+    for out, said in (((X, X), "a tuple"), ([X], "a list"), (None, "None"), ("no", "a str")):
+        for f in (ft.grad, ft.value_and_grad):
+            with pytest.raises(TransformError, match=f"must return a scalar, got {said}"):
+                f(lambda x, out=out: ([x], out)[1])(X)
+
+
+def test_tangents_are_checked_wherever_they_are_given() -> None:
+    """Structure, shape and kind, of those of a call, of linearize and of custom rules."""
+
+    def ruled(tangent: Fun) -> Fun:
+        f = ft.custom_jvp(lambda x: (xp.sin(x), x))
+        f.defjvp(lambda primals, ts: ((xp.sin(primals[0]), primals[0]), tangent(ts[0])))
+        return f
+
+    long, imaginary = xp.ones(7), 1j * X
+    for wrong, error in (
+        (lambda t: (t, long), ShapeError), (lambda t: (t, 0.0), ShapeError),
+        (lambda t: (t, imaginary), DTypeError), (lambda t: t, TreeError),
+        (lambda t: (t, None), TreeError),
+    ):  # fmt: skip
+        f = ruled(wrong)
+        for g in (
+            lambda x, f=f: ft.jvp(f, (x,), (x,)), ft.grad(lambda x, f=f: xp.sum(f(x)[0])),
+            ft.jit(ft.grad(lambda x, f=f: xp.sum(f(x)[0]))),
+        ):  # fmt: skip
+            with pytest.raises(error):
+                g(X)
+    push = ft.linearize(xp.sin, X)[1]
+    for wrong_tangent, error in ((long, ShapeError), (imaginary, DTypeError), ((X,), TreeError)):
+        with pytest.raises(error, match="tangent"):
+            push(wrong_tangent)
+        with pytest.raises(error, match="tangent"):
+            ft.jvp(xp.sin, (X,), (wrong_tangent,))
 
 
 def test_sixteen_threads_fail_and_go_on() -> None:
