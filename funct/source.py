@@ -42,8 +42,9 @@ class Site:
         return f"{head}  {self.text}" if self.text else head
 
 
-# Code that works for another line than its caller's: its local variable that knows the line.
-_FOLLOWED: dict[CodeType, tuple[str, bool]] = {}
+# Code that works for another line than its caller's: its local variable that knows the line. By id:
+# the hash of a code object is that of all it holds, each time anew.
+_FOLLOWED: dict[int, tuple[CodeType, str, bool]] = {}
 
 
 def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> None:
@@ -51,7 +52,7 @@ def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> No
 
     backward: what runs is the derivative of what was written on that line.
     """
-    _FOLLOWED[fun.__code__] = local, backward
+    _FOLLOWED[id(fun.__code__)] = fun.__code__, local, backward
 
 
 def user_site(depth: int = 1) -> Site | None:
@@ -70,8 +71,8 @@ def user_site(depth: int = 1) -> Site | None:
             printed = frame.f_globals.get(SITES, {}).get(frame.f_lineno)
             if printed is not None:
                 return printed
-        elif code in _FOLLOWED:
-            local, backward = _FOLLOWED[code]
+        elif id(code) in _FOLLOWED:
+            _, local, backward = _FOLLOWED[id(code)]
             entry: Any = frame.f_locals.get(local)
             site = getattr(entry, "site", None)
             if isinstance(site, Site):

@@ -12,7 +12,7 @@ from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.source import Site
 
-__all__ = ["finite"]
+__all__ = ["all_finite", "finite"]
 
 _PHASES = {
     "forward": "{} gave {}",
@@ -22,12 +22,16 @@ _PHASES = {
 }
 
 
+def all_finite(x: Any) -> bool:
+    """Whether no element of a bare array is infinite or NaN."""
+    good = np.isfinite(x)
+    return bool(good.all() if good.__class__ is np.ndarray else good)  # 0-d: a NumPy bool, slow
+
+
 def _finite(x: Any, op: str, phase: str, file: str, line: int) -> Any:
-    if phase == "pull":
+    if phase == "pull" or all_finite(x):
         return x
     good = np.isfinite(x)
-    if good.all():
-        return x
     first = tuple(int(i) for i in np.argwhere(~good)[0])
     count = f"{x.size - int(np.count_nonzero(good))} of {x.size} elements"
     where = f" ({count}, the first at index {first})" if x.ndim else ""

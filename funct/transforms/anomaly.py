@@ -8,16 +8,18 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, asarray
+from funct.array import Array, Tensor, asarray
 from funct.core import INEXACT, Level, Primitive
 from funct.graph import Control, Interpreter
+from funct.ops.finite import all_finite
 from funct.source import Site, user_site
 from funct.transforms.tape import Node
-from funct.transforms.watch import Watch, run_under
+from funct.transforms.watch import Watch, note_site, run_under
 
 __all__ = ["detect_anomaly", "origin"]
 
@@ -37,10 +39,37 @@ def origin(name: str) -> str:
     return name
 
 
-def _mark(x: Any, op: str, phase: str, site: Site | None) -> Any:
+@attrs.frozen
+class _Place:
+    """What made a value: the op that the user called, in which phase, on which line."""
+
+    op: str
+    phase: str
+    site: Site | None
+
+
+def _place(prim: Primitive) -> _Place:
+    site = user_site()
+    if site is not None and site.of != "":
+        return _Place(site.of, "backward", site)
+    return _Place(origin(prim.name), "forward", site)
+
+
+def _mark(x: Any, at: _Place, pull: bool = False) -> Any:
+    """x, checked: now, or when it is there. pull: its cotangent alone is."""
     if not isinstance(x, Tensor) or x.dtype not in INEXACT:
         return x
-    return ops.finite(x, op, phase, *((site.file, site.line) if site else ("", 0)))
+    file, line = (at.site.file, at.site.line) if at.site else ("", 0)
+    return ops.finite(x, at.op, "pull" if pull else at.phase, file, line)
+
+
+def _plain(x: Any) -> bool:
+    return x.__class__ is Array
+
+
+def _finite(x: Any) -> bool:
+    """Whether x is known to have finite elements alone."""
+    return _plain(x) and (x.dtype not in INEXACT or all_finite(x.data))
 
 
 class _Anomaly(Watch):
@@ -55,26 +84,30 @@ class _Anomaly(Watch):
         return out if prim.results != 1 else out[0]
 
     def op(self, prim: Primitive, vals: Sequence[Any], params: tuple[Any, ...]) -> Any:
-        """The op, and the check of what it gives."""
+        """The op, and the check of what it gives.
+
+        Where no transform is below, that is made here; only what fails it is worth a walk over the
+        stack for the op and the line.
+        """
         if prim is ops.finite.primitive:  # type: ignore[attr-defined]
             return prim.fn(*vals, *params)
-        site = user_site()
-        backward = site is not None and site.of != ""
-        name = site.of if backward and site is not None else origin(prim.name)
-        vals = [_mark(v, name, "pull", site) for v in vals]
+        place = _place(prim) if any(isinstance(v, Tensor) and not _plain(v) for v in vals) else None
+        if place is not None:
+            vals = [_mark(v, place, pull=True) for v in vals]
         with np.errstate(all="ignore"):  # the error says it better than NumPy's warning
             if isinstance(prim, Control):
                 out = self.inside(prim, vals)
             else:
                 out = prim.fn(*vals, *params)
-        phase = "backward" if backward else "forward"
-        if isinstance(out, tuple):
-            return tuple([_mark(o, name, phase, site) for o in out])
-        return _mark(out, name, phase, site)
+        outs = out if isinstance(out, tuple) else (out,)
+        if place is None and all(map(_finite, outs)):
+            return out
+        marked = [_mark(o, place or _place(prim)) for o in outs]
+        return tuple(marked) if isinstance(out, tuple) else marked[0]
 
-    def born(self, node: Node, above: bool) -> None:
-        """Note the line: what its pulls do is told as the derivative of what stands there."""
-        node.site = user_site()
+    def born(self, nodes: Sequence[Node]) -> None:
+        """Note the line."""
+        note_site(nodes)
 
 
 def detect_anomaly(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,7 +135,7 @@ def detect_anomaly(fun: Callable[..., Any]) -> Callable[..., Any]:
         def argument(path: str, x: Any) -> Any:
             if isinstance(x, np.ndarray | np.generic):
                 x = asarray(x)
-            return _mark(x, f"argument {path} of {name}", "argument", site)
+            return _mark(x, _Place(f"argument {path} of {name}", "argument", site))
 
         args, kwargs = (
             pytree.map_with_path(argument, args),

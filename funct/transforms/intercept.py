@@ -16,7 +16,7 @@ from funct.errors import TransformError
 from funct.graph import Control
 from funct.source import Site, user_site
 from funct.transforms.tape import Node
-from funct.transforms.watch import Watch, run_under
+from funct.transforms.watch import Watch, note_site, run_under
 
 __all__ = ["Decision", "DispatchTrace", "intercept", "trace_dispatch"]
 
@@ -117,9 +117,9 @@ class _Trace(Watch):
         self.found.append(Decision(prim.name, tuple(map(_type, vals)), tuple(way), user_site()))
         return prim.fn(*vals, *params)
 
-    def born(self, node: Node, above: bool) -> None:
-        """Note the line: what the backward pass does will be told as its op's."""
-        node.site = user_site()
+    def born(self, nodes: Sequence[Node]) -> None:
+        """Note the line."""
+        note_site(nodes)
 
 
 def _levels(own: Level) -> list[tuple[str, str]]:

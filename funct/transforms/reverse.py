@@ -229,7 +229,7 @@ class Watched(Reverse):
         """A tracer of ans with a new node, which the watches have seen."""
         out = super().record(ans, prim, edges)
         for watch in self.watches:
-            watch.born(out.node, above=True)
+            watch.born((out.node,))
         return out
 
 

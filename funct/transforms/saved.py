@@ -38,8 +38,12 @@ class _Saved(Watch):
         """A compiled function whose graph has a backward pass: what that reads is put away."""
         return _Replay(graph, (self.pack, self.unpack)).run(*args)
 
-    def born(self, node: Node, above: bool) -> None:
-        """Replace what the node's pulls keep by what `pack` makes of it."""
+    def born(self, nodes: Sequence[Node]) -> None:
+        """Replace what the nodes' pulls keep by what `pack` makes of it."""
+        for node in nodes:
+            self._put_away(node)
+
+    def _put_away(self, node: Node) -> None:
         packed: dict[int, Packed] = {}
 
         def away(k: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from funct import tree as pytree
-from funct.array import Tensor, asarray
+from funct.array import Array, Tensor, asarray
 from funct.core import Level, Primitive, Region, bind_region
 from funct.core.level import birth
 from funct.errors import TransformError
@@ -24,7 +24,7 @@ from funct.graph.capture import capture
 from funct.source import user_site
 from funct.transforms.tape import Node
 
-__all__ = ["SITES", "Watch", "WatchTracer", "chain", "run_under", "watches"]
+__all__ = ["SITES", "Watch", "WatchTracer", "chain", "note_site", "run_under", "watches"]
 
 
 class WatchTracer(Tensor):
@@ -70,18 +70,15 @@ class Watch(Level):
             )
         return check(found)
 
-    def born(self, node: Node, above: bool) -> None:
-        """A tape has recorded a node; above: it differentiates what is watched, and its pulls are
-        watched too.
-        """
+    def born(self, nodes: Sequence[Node]) -> None:
+        """Tapes have recorded nodes for what one line of the user's does."""
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """The op one level down."""
         vals = [self.lower(a) for a in args]
         before = {level: level.count for level in _tapes(vals)}
         out = self.op(prim, vals, params)
-        for node in _new_nodes(out, before):
-            self.born(node, above=False)
+        self.born(_new_nodes(out, before))
         if isinstance(out, tuple | list):
             return tuple([self.wrap(o) for o in out])
         return self.wrap(out)
@@ -98,8 +95,7 @@ class Watch(Level):
         vals = [self.lower(a) for a in args]
         before = {level: level.count for level in _tapes(vals)}
         outs = bind_region(lifted, vals)
-        for node in _new_nodes(outs, before):
-            self.born(node, above=False)
+        self.born(_new_nodes(outs, before))
         return tuple([self.wrap(o) for o in outs])
 
     def _inside(self, fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -137,14 +133,23 @@ def run_under(level: Watch, fun: Callable[..., Any], args: Any, kwargs: Any) -> 
     return pytree.map(level.lower, out)
 
 
+def note_site(nodes: Sequence[Node]) -> None:
+    """Write the user's line on nodes: what their pulls do is told as the derivative of what stands
+    there.
+    """
+    site = user_site() if nodes else None
+    for node in nodes:
+        node.site = site
+
+
 class _Sites(Watch):
     """Notes the user's line on every node; it is no level of any tracer."""
 
     __slots__ = ()
 
-    def born(self, node: Node, above: bool) -> None:
-        """Set the node's site."""
-        node.site = user_site()
+    def born(self, nodes: Sequence[Node]) -> None:
+        """Set the nodes' site."""
+        note_site(nodes)
 
 
 SITES = _Sites("sites")
@@ -174,7 +179,8 @@ def watches(values: Sequence[Any]) -> tuple[Watch, ...]:
 
 
 def _tapes(vals: Sequence[Any]) -> set[Any]:
-    return {x.level for v in vals for x in chain(v) if hasattr(x, "node")}
+    traced = [v for v in vals if v.__class__ is not Array]
+    return {x.level for v in traced for x in chain(v) if hasattr(x, "node")}
 
 
 def _new_nodes(out: Any, before: dict[Any, int]) -> list[Node]:

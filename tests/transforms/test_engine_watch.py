@@ -10,6 +10,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.errors import AnomalyError, FunctError, TransformError
+from funct.source import user_site
+from funct.transforms import anomaly
 from tests import laws
 from tests.transforms.test_grad import arr
 
@@ -313,3 +315,26 @@ def test_errors_restore_everything() -> None:
     with pytest.raises(FunctError) as caught:
         ft.grad(lambda x: x)(X)
     assert caught.value.context == ()
+
+
+def test_finite_values_cost_no_walk_over_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The op and the line are looked for where something failed, not at every op."""
+    walks = []
+
+    def counted(depth: int = 1) -> Any:
+        walks.append(depth)
+        return user_site(depth + 1)
+
+    monkeypatch.setattr(anomaly, "user_site", counted)
+
+    def chain(x: Any) -> Any:
+        for _ in range(50):
+            x = xp.sin(x) * 1.01
+        return x
+
+    for f in (chain, ft.grad(chain), ft.grad(ft.grad(chain))):
+        walks.clear()
+        ft.detect_anomaly(f)(xp.asarray(0.3))
+        assert len(walks) == 1  # that of the argument
+    with pytest.raises(AnomalyError, match="log gave -inf"):
+        ft.detect_anomaly(lambda x: xp.log(chain(x) * 0.0))(xp.asarray(0.3))
