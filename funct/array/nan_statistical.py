@@ -17,6 +17,7 @@ from funct.array.conversion import as_tensor
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
+from funct.array.roots import power
 from funct.kernels import statistical as kernels
 from funct.ops.fast import wrap
 
@@ -109,9 +110,9 @@ def nanvar(
 
 @direct(kernels.nanstd)
 def nanstd(x: Any, /, axis: Any = None, **options: Any) -> Any:
-    """Square root of `nanvar`, which says the options."""
+    """Square root of `nanvar`, which says the options; its derivative is 0 where it is 0."""
     x = as_tensor("nanstd", x)
-    return ops.sqrt(nanvar(x, axis, **options))
+    return power(nanvar(x, axis, **options), 0.5)
 
 
 @direct(kernels.nanmax)

@@ -14,6 +14,7 @@ from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import concat, reshape
+from funct.array.roots import power
 from funct.array.tensor import Array
 from funct.core import NARROW
 from funct.errors import ShapeError
@@ -97,9 +98,9 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 @direct(kernels.std)
 def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Standard deviation over axis: the square root of `var`."""
+    """Standard deviation over axis: the square root of `var`; its derivative is 0 where it is 0."""
     x = as_tensor("std", x)
-    return ops.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return power(var(x, axis=axis, correction=correction, keepdims=keepdims), 0.5)
 
 
 @direct(kernels.all)

@@ -10,9 +10,10 @@ under jit nobody mistakes the second computation for the first.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from funct import ops
@@ -21,8 +22,9 @@ from funct.array import Tensor, asarray
 from funct.compile import Choice
 from funct.core import Region, bind_region, top_level
 from funct.errors import ArgumentError
-from funct.graph import Control, Graph, Interpreter
+from funct.graph import Control, Graph, Guard, Interpreter
 from funct.graph.controls import Written, agree, remakes
+from funct.graph.digest import digest
 from funct.ops.fast import wrap
 from funct.transforms import bodies, checkpoint_policies
 from funct.transforms.bodies import Flags, Flat
@@ -38,6 +40,7 @@ from funct.transforms.watch import chain
 __all__ = ["Checkpoint", "as_node", "checkpoint", "checkpoint_name", "kept_small"]
 
 _KEEPS_NOTHING = "__keeps_nothing__"
+_SMALL = 1 << 16  # bytes of constants of a body that is remembered
 
 
 def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Callable[..., Any]:
@@ -76,7 +79,9 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
                 return _as_call(fun, args, kwargs)
             except _ClosureError:
                 pass
-        return as_node("checkpoint", fun, args, kwargs, lambda graph: Checkpoint(graph, saveable))
+        eager = plainly_transformed([x for x in leaves if isinstance(x, Tensor)])
+        make = _known if eager else Checkpoint
+        return as_node("checkpoint", fun, args, kwargs, lambda graph: make(graph, saveable))
 
     keeps_nothing = saveable is checkpoint_policies.nothing_saveable
     run.__dict__[_KEEPS_NOTHING] = keeps_nothing
@@ -135,6 +140,32 @@ def as_node(
     return structure[0].unflatten(make(graph)(*arrays, *outer))
 
 
+@attrs.frozen
+class _Body:
+    """A graph, equal to those that compute the same on the same lines for the same policy."""
+
+    key: Hashable
+    graph: Graph = attrs.field(eq=False)
+    saveable: Policy = attrs.field(eq=False)
+
+
+def _known(graph: Graph, saveable: Policy) -> Checkpoint:
+    """The node of a body that eager code has captured: it comes by at every step, and its halves
+    cost much more than a run of it.
+    """
+    small = sum(x.data.nbytes for _, x in graph.constants) <= _SMALL
+    key = digest(graph) if small else None
+    if key is None:
+        return Checkpoint(graph, saveable, steps=True)
+    sites = tuple([None if isinstance(e, Guard) else e.site for e in graph.nodes])
+    return _made(_Body((key, sites, id(saveable)), graph, saveable))
+
+
+@functools.lru_cache(256)
+def _made(body: _Body) -> Checkpoint:
+    return Checkpoint(body.graph, body.saveable, steps=True)
+
+
 def _flattened(fun: Any, args: Any, kwargs: Any) -> tuple[Callable[..., Any], list[Any], list[Any]]:
     """fun of the arrays among the arguments, these, and a list that gets the structure of what it
     gives when it runs.
@@ -179,16 +210,20 @@ def _differentiated(leaves: Sequence[Any]) -> bool:
 class Checkpoint(Staged):
     """A graph as one node. saveable: which values its forward half keeps for its backward half.
 
-    packing: how all that is kept is put away, and got back (`saved_hooks`).
+    packing: how all that is kept is put away, and got back (`saved_hooks`). steps: it runs op by op
+    each time, as eager code does; else compiled from the second time on.
     """
 
     name = "checkpoint"
 
-    def __init__(self, body: Graph, saveable: Policy, packing: Packing | None = None) -> None:
+    def __init__(
+        self, body: Graph, saveable: Policy, packing: Packing | None = None, *, steps: bool = False
+    ) -> None:
         self.name = "checkpoint" if packing is None else "saved_hooks"  # type: ignore[misc]
         self.body = body
         self.saveable = saveable
         self.packing = packing
+        self.steps = steps
         ins = tuple([v.aval for v in body.inputs])
         super().__init__([("body", body)], ins, tuple([v.aval for v in body.outputs]))
 
@@ -210,13 +245,14 @@ class Checkpoint(Staged):
 
     def like(self, body: Graph) -> Checkpoint:
         """Another body, checkpointed in the same way."""
-        return Checkpoint(body, self.saveable, self.packing)
+        return Checkpoint(body, self.saveable, self.packing, steps=self.steps)
 
     def run(self, *buffers: Any) -> Flat:
-        """The body: interpreted the first time, since eager code comes by once, then compiled."""
-        if self.once("seen", lambda: [False])[0]:
-            return self.compiled(self.body)(*buffers)
-        self.once("seen", list)[0] = True
+        """The body, op by op or compiled."""
+        if not self.steps:
+            if self.once("seen", lambda: [False])[0]:
+                return self.compiled(self.body)(*buffers)
+            self.once("seen", list)[0] = True
         outs = Interpreter(self.body).run(*[wrap(b) for b in buffers])
         return tuple([o.data for o in outs])
 

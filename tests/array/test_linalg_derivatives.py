@@ -282,6 +282,19 @@ def test_norms_have_derivative_0_at_0() -> None:
             laws.same(xp.abs(push), np.zeros((2, 3)))
 
 
+def test_a_deviation_that_is_0_has_derivative_0() -> None:
+    """std and nanstd of what does not vary: no NaN at first or second order, compiled or not."""
+    x = xp.asarray([[1.0, 1.0, 1.0], [0.5, 2.0, 1.0]])
+    for std in (xp.std, xp.nanstd):
+        f = lambda v, std=std: xp.sum(std(v, axis=1))  # noqa: E731
+        for g in (ft.grad(f), ft.jit(ft.grad(f))):
+            laws.close(g(x)[0], np.zeros(3))
+            laws.close(g(x)[1], (x[1] - xp.mean(x[1])) / (3.0 * xp.std(x[1])))
+        second = ft.hessian(f)(x)
+        laws.same(second[0], np.zeros((3, 2, 3)))
+        assert np.isfinite(np.asarray(second)).all()
+
+
 def test_elements_that_are_0_do_not_spoil_a_norm() -> None:
     """A zero element has derivative 0 in every order, the others keep theirs."""
     x = xp.asarray([0.0, 3.0, -4.0])

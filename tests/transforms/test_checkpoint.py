@@ -10,6 +10,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError
 from funct.graph import Control, Graph, Node
+from funct.transforms import bodies
 from tests import laws
 from tests.transforms.test_control_flow import W, X, controls
 
@@ -246,3 +247,37 @@ def test_what_is_not_asked_for_needs_no_derivative() -> None:
     laws.close(found, ft.grad(f.__wrapped__, argnums=1)(a, x))
     with pytest.raises(ft.errors.UndefinedDerivativeError):
         ft.grad(f)(a, x)
+
+
+def test_eager_bodies_are_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps and layers that do the same share their halves, with the same bits each time; another
+    constant, type or policy is another body.
+    """
+    made = []
+    plain = bodies.halves
+
+    def counted(*args: Any, **options: Any) -> Any:
+        made.append(args)
+        return plain(*args, **options)
+
+    monkeypatch.setattr(bodies, "halves", counted)
+
+    def slope(x: Any, k: float, policy: Any, wrap: Any = ft.checkpoint) -> Any:
+        def block(x: Any) -> Any:
+            return wrap(lambda x: xp.tanh(x @ x) * k, policy=policy)(x)
+
+        return ft.grad(lambda x: xp.sum(block(block(x))))(x)
+
+    x = xp.asarray(np.random.default_rng(0).normal(size=(4, 4)) * 0.3)
+    dots, tanhs = P.dots_saveable, P.save_only_these_ops("tanh")
+    for y, k, policy in (
+        (x, 0.5, dots), (x, 0.75, dots), (xp.astype(x, xp.float32), 0.5, dots),
+        (x[:3, :3], 0.5, dots), (x, 0.5, tanhs),
+    ):  # fmt: skip
+        made.clear()
+        first = slope(y, k, policy)
+        assert len(made) == 1
+        laws.close(first, slope(y, k, policy, lambda f, policy: f))
+        for _ in range(2):
+            assert np.array_equal(np.asarray(slope(y, k, policy)), np.asarray(first))
+        assert len(made) == 1

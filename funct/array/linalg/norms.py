@@ -10,7 +10,7 @@ from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.creation import zeros
 from funct.array.direct import direct
-from funct.array.tensor import Array
+from funct.array.roots import power
 from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError
 from funct.kernels import linalg as kernels
@@ -50,15 +50,6 @@ def _nonzero_abs(x: Any) -> Any:
     return ops.where(zero, 0.0, ops.abs(ops.where(zero, 1.0, x)))
 
 
-def _power(x: Any, p: float) -> Any:
-    """x**p for x >= 0, 0 with every derivative where x is 0."""
-    if x.__class__ is Array and p > 0:
-        return ops.sqrt(x) if p == 0.5 else ops.pow(x, p)
-    zero = ops.equal(x, 0)
-    safe = ops.where(zero, 1.0, x)
-    return ops.where(zero, 0.0, ops.sqrt(safe) if p == 0.5 else ops.pow(safe, p))
-
-
 def _empty(x: Any, axes: Shape, keepdims: bool, ord: Any) -> Any:
     """The norm of no elements."""
     kept = [1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes]
@@ -73,7 +64,7 @@ def _norm(x: Any, axes: Shape, keepdims: bool, ord: float) -> Any:
         squares = ops.square(ops.real(x)) if x.dtype.kind == "c" else ops.square(x)
         if x.dtype.kind == "c":
             squares = squares + ops.square(ops.imag(x))
-        return _power(ops.reduce_sum(squares, axes, keepdims), 0.5)
+        return power(ops.reduce_sum(squares, axes, keepdims), 0.5)
     if ord == 0:
         counted = ops.astype(ops.not_equal(x, 0), real_dtype(x.dtype))
         return ops.reduce_sum(counted, axes, keepdims)
@@ -84,7 +75,7 @@ def _norm(x: Any, axes: Shape, keepdims: bool, ord: float) -> Any:
         return ops.reduce_min(size, axes, keepdims)
     if ord == 1:
         return ops.reduce_sum(size, axes, keepdims)
-    norm = _power(ops.reduce_sum(_power(size, ord), axes, keepdims), 1.0 / ord)
+    norm = power(ops.reduce_sum(power(size, ord), axes, keepdims), 1.0 / ord)
     if ord > 0:
         return norm
     return ops.where(ops.any(ops.equal(size, 0), axes, keepdims), 0.0, norm)  # 0**ord is infinite

@@ -9,6 +9,7 @@ import numpy as np
 import funct.array as xp
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.roots import power
 from funct.errors import ArgumentError, ShapeError
 from funct.ops.fast import wrap
 
@@ -31,12 +32,8 @@ def p_norm(x: Any, p: float, axes: tuple[int, ...], keepdims: bool = False) -> A
     elif p > 1:
         powers = size**p
     else:  # the slope of a power below 1 is infinite at 0
-        nought = ops.equal(x, 0)
-        powers = ops.where(nought, 0.0, ops.where(nought, 1.0, size) ** p)
-    total = ops.reduce_sum(powers, axes, keepdims)
-    none = ops.equal(total, 0)
-    some = ops.where(none, 1.0, total)
-    return ops.where(none, 0.0, ops.sqrt(some) if p == 2 else some ** (1.0 / p))
+        powers = power(size, p)
+    return power(ops.reduce_sum(powers, axes, keepdims), 1.0 / p)
 
 
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
