@@ -39,7 +39,8 @@ class _Text:
             for n in walk.roots:
                 v = k.values[n]
                 if isinstance(v, Reduce):
-                    place = f"t{n}[j]" if v.over == "column" else f"t{n}"
+                    places = {"column": "[j]", "stretch": "[i // stretch, j]"}
+                    place = f"t{n}{places.get(v.over, '')}"
                     yield f"{self.pad}{place} = {v.how}({place}, {self._name(v.operand)})"
         stored = [n for n in self.stored if k.values[n].kind == "row"]
         yield from self._row_values(stored, said)

@@ -15,8 +15,7 @@ from typing import Any
 
 import attrs
 
-from funct.compile.groups import MOST_COST, Group, outside, reduction, why_not
-from funct.compile.loops import Over
+from funct.compile.groups import MOST_COST, Group, along, ends_loops, outside, reduction, why_not
 from funct.compile.merge import merged
 from funct.compile.scalars import is_exact
 from funct.compile.views import VIEWS, View, dense, through
@@ -153,10 +152,10 @@ class _Walk:
 
     def _fits(self, group: Group, e: Node, here: list[_Use]) -> bool:
         """Whether e can be a member; the group's rows may be given a length for that."""
-        had = group.size, group.columns
+        had = group.size, group.columns, group.stretch
         fits = self._shape(group, e, here)
         if not fits:
-            group.size, group.columns = had
+            group.size, group.columns, group.stretch = had
         return fits
 
     def _shape(self, group: Group, e: Node, here: list[_Use]) -> bool:
@@ -165,8 +164,8 @@ class _Walk:
         if over is not None:
             operand = e.operands[0]
             assert isinstance(operand, Var)
-            if over != "row":
-                return not here and self._fits_barrier(group, e, over)
+            if ends_loops(e):
+                return not here and self._fits_barrier(group, e)
             columns = math.prod(operand.shape) // math.prod(result.shape)
             if group.columns is None and group.is_full(result):
                 # so far these were loops over what is now one element for each row
@@ -186,17 +185,22 @@ class _Walk:
                 group.columns = int(held)
         return group.is_full(result) or self._is_row(group, e)
 
-    def _fits_barrier(self, group: Group, e: Node, over: Over) -> bool:
+    def _fits_barrier(self, group: Group, e: Node) -> bool:
         """Whether a reduction that ends the group's loops can be a member."""
         operand = e.operands[0]
         assert isinstance(operand, Var)
         if not group.is_full(operand):
             return False
-        if over == "column":
-            columns = math.prod(e.results[0].shape)
-            if group.columns not in (None, columns):
+        over, (count, columns) = reduction(e), along(e)
+        if over == "all":
+            return True
+        if group.columns not in (None, columns):
+            return False
+        group.columns = columns
+        if over == "stretch":
+            if group.stretch not in (None, count):
                 return False
-            group.columns = columns
+            group.stretch = count
         return True
 
     def _is_row(self, group: Group, e: Node) -> bool:
@@ -207,11 +211,10 @@ class _Walk:
     def _open(self, e: Node) -> None:
         over = reduction(e)
         if over is not None:
-            operand, result = e.operands[0], e.results[0]
-            assert isinstance(operand, Var)
-            size = math.prod(operand.shape)
-            columns = {"row": size // math.prod(result.shape), "column": math.prod(result.shape)}
-            group = Group(size, columns.get(over))
+            count, columns = along(e)
+            group = Group(count * math.prod(e.results[0].shape))
+            group.columns = {"row": count, "all": None}.get(over, columns)
+            group.stretch = count if over == "stretch" else None
         else:
             group = Group(math.prod(e.results[0].shape))
         self.places.append(group)

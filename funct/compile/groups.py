@@ -15,7 +15,9 @@ from funct.compile.scalars import ELEMENTS, HELD, printing, unsupported
 from funct.compile.views import VIEWS
 from funct.graph import Node, Var
 
-__all__ = ["MOST_COST", "REDUCTIONS", "Group", "outside", "reduction", "why_not"]
+__all__ = [
+    "MOST_COST", "REDUCTIONS", "Group", "along", "ends_loops", "outside", "reduction", "why_not",
+]  # fmt: skip
 
 REDUCTIONS: dict[str, How] = {
     "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
@@ -27,11 +29,14 @@ _FLAT_ROW = 8192  # a reduction of everything is along one row up to here
 
 
 class Group:
-    """Nodes in one nest of loops. columns: None while no value is one for each row."""
+    """Nodes in one nest of loops. columns: None while no value is one for each row. stretch: how
+    many rows a reduction over stretches of them takes in, if there is one.
+    """
 
     def __init__(self, size: int, columns: int | None = None) -> None:
         self.size = size
         self.columns = columns
+        self.stretch: int | None = None
         self.nodes: list[Node] = []
         self.members: set[Var] = set()
         self.cost = 0  # of one element, in additions
@@ -64,7 +69,7 @@ class Group:
 
 
 def reduction(node: Node) -> Over | None:
-    """ "row", "column" or "all": what a reduction is over; None for other nodes and other axes."""
+    """What a reduction is over; None for other nodes, and for axes with kept ones between them."""
     if node.name not in REDUCTIONS:
         return None
     shape, axes = node.operands[0].shape, node.params[0]  # type: ignore[union-attr]
@@ -76,7 +81,23 @@ def reduction(node: Node) -> Over | None:
         return "row" if math.prod(shape) <= _FLAT_ROW else "all"
     if gone == longer[-len(gone) :]:
         return "row"
-    return "column" if gone == longer[: len(gone)] else None
+    if gone == longer[: len(gone)]:
+        return "column"
+    return "stretch" if gone == longer[(k := longer.index(gone[0])) : k + len(gone)] else None
+
+
+def ends_loops(node: Node) -> bool:
+    """Whether nothing can read the node's result in the loops that make it."""
+    return reduction(node) not in (None, "row")
+
+
+def along(node: Node) -> tuple[int, int]:
+    """Of a reduction, how many elements are one, and how many lie next to each other behind them
+    that are not.
+    """
+    shape, axes = node.operands[0].shape, node.params[0]  # type: ignore[union-attr]
+    last = max([a for a, n in enumerate(shape) if a in axes and n != 1])
+    return math.prod([shape[a] for a in axes]), math.prod(shape[last + 1 :])
 
 
 def _row_length(wide: Sequence[int], narrow: Sequence[int]) -> int | None:
@@ -104,7 +125,7 @@ def why_not(node: Node) -> str:
         if operand.dtype not in ELEMENTS or out.dtype not in ELEMENTS:
             return f"{operand.dtype} is computed by NumPy"
         if reduction(node) is None:
-            return "it reduces axes between others"
+            return "it reduces axes with others between them"
         return ""
     if node.name in VIEWS:
         return "" if out.dtype in HELD else f"{out.dtype} is computed by NumPy"

@@ -4,8 +4,9 @@ A kernel walks rows of a domain (rows, columns). A value is *full* (one element 
 the domain) or *row* (one for each row: a scalar of the loops). Within a row the work is done in
 passes: a reduction along the row ends one, because only then does its value exist. Reductions over
 rows, or over everything, are barriers: the kernel leaves partial results, one for each task, and a
-later kernel combines them in order. Tasks are blocks of rows (or of elements, where the domain is
-one flat row) whose size follows from the shape alone, so bits depend on no number of threads.
+later kernel combines them in order; over stretches of rows, within which no task ends, it leaves
+the results. Tasks are blocks of rows (or of elements, where the domain is one flat row) whose size
+follows from the shape alone, so bits depend on no number of threads.
 
 Sizes, strides and addresses are no part of a kernel: they come in a *frame* of 64-bit words, one
 for each call, so kernels that differ in nothing else are compiled once. `Kernel` is hashable; it is
@@ -29,7 +30,7 @@ __all__ = [
 
 Kind = Literal["full", "row"]
 How = Literal["sum", "prod", "max", "min", "any", "all"]
-Over = Literal["row", "column", "all"]
+Over = Literal["row", "column", "stretch", "all"]
 Term = tuple[bool, bool]  # whether the row's number is divided, and whether it is wrapped around
 
 
@@ -96,7 +97,9 @@ class Op:
 
 @attrs.frozen
 class Reduce:
-    """Many elements in one: along the row, over all rows for each column, or over everything."""
+    """Many elements in one: along the row, over all rows for each column, over stretches of so many
+    rows (their number is in the frame) for each column, or over everything.
+    """
 
     how: How
     operand: int
@@ -127,7 +130,7 @@ class Kernel:
 
     @property
     def barriers(self) -> list[int]:
-        """The reductions that leave partial results."""
+        """The reductions that end the loops: nothing in them reads their results."""
         return [k for k, v in enumerate(self.values) if isinstance(v, Reduce) and v.over != "row"]
 
     def slots(self) -> tuple[list[int], list[int], int]:
@@ -141,7 +144,8 @@ class Kernel:
         for a in self.accesses:
             accesses.append(at)
             at += a.words
-        for _ in self.barriers:
+        for n in self.barriers:
+            v = self.values[n]
             barriers.append(at)  # the address of the partial results
-            at += 1
+            at += 2 if isinstance(v, Reduce) and v.over == "stretch" else 1
         return accesses, barriers, at

@@ -23,6 +23,7 @@ __all__ = ["Address", "Borrowed", "Buffer", "Call", "Root", "Slot", "Word", "cop
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
 _MOST_PARTS = 16  # partial rows of a column reduction: they are added up again
+_LEAST_PART = 8  # rows of one of them
 _KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
 _PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
 
@@ -357,9 +358,9 @@ class _Lowering:
         for n, out in barriers:
             value = self.values[n]
             assert isinstance(value, Reduce)
-            width = self.columns if value.over == "column" else 1
-            if tasks == 1:
-                words.append(Address(out))
+            width = 1 if value.over == "all" else self.columns
+            if tasks == 1 or value.over == "stretch":
+                words += [Address(out), *([self.group.stretch or 0] * (value.over == "stretch"))]
                 writes.append(out)
                 continue
             parts = Buffer(width * tasks, out.dtype)
@@ -399,10 +400,10 @@ class _Lowering:
         if barriers:
             most = _MOST_TASKS
             if any(self.values[n].over == "column" for n, _ in barriers):  # type: ignore[union-attr]
-                most = _MOST_PARTS
+                most, block = _MOST_PARTS, max(block, _LEAST_PART)
             block = max(block, -(-total // most))
             if self.flat:
                 block = max(_PART, -(-total // 1024))
-        if self.flat:
-            block = -(-block // 64) * 64
+        step = 64 if self.flat else self.group.stretch or 1
+        block = -(-block // step) * step
         return block, max(1, -(-total // block))

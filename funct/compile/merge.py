@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from funct.compile.groups import MOST_COST, Group, outside, reduction
+from funct.compile.groups import MOST_COST, Group, ends_loops, outside
 from funct.compile.views import View
 from funct.graph import Guard, Node, Var
 
@@ -43,8 +43,10 @@ def _take_over(first: Group, second: Group, views: dict[Var, View]) -> bool:
         return False
     if first.columns is not None and second.columns not in (None, first.columns):
         return False
+    if first.stretch is not None and second.stretch not in (None, first.stretch):
+        return False
     both = Group(first.size, first.columns or second.columns)
-    ends = {e.results[0] for e in first.nodes if reduction(e) in ("column", "all")}
+    ends = {e.results[0] for e in first.nodes if ends_loops(e)}
     for e in second.nodes:
         for v in e.operands:
             if not isinstance(v, Var) or v in second.members:
@@ -56,6 +58,7 @@ def _take_over(first: Group, second: Group, views: dict[Var, View]) -> bool:
     if any(not _is_held(both, e) for e in (*first.nodes, *second.nodes)):
         return False
     first.columns = both.columns
+    first.stretch = first.stretch or second.stretch
     for e in second.nodes:
         first.take(e)
     return True
@@ -65,4 +68,4 @@ def _is_held(group: Group, e: Node) -> bool:
     """Whether the node's result is full, or one for each row, or a reduction's that ends loops."""
     size = math.prod(e.results[0].shape)
     row = group.columns is not None and size * group.columns == group.size
-    return size == group.size or row or reduction(e) in ("column", "all")
+    return size == group.size or row or ends_loops(e)

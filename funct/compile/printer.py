@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from funct.compile.loops import Constant, Expression, Kernel, Load, Op, Reduce
+from funct.compile.loops import Constant, Expression, Kernel, Load, Op, Over, Reduce
 from funct.compile.passes import Pass, passes
 from funct.compile.reductions import combine, in_memory, neutral, read, write
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
@@ -42,6 +42,7 @@ class _Printer:
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
         self.base: dict[int, Value] = {}  # where each access stands in it
         self.partial: dict[int, Value] = {}  # where the task's partial results are
+        self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
         self.room: dict[int, Value] = {}  # rows of values that are kept
         self.streams = self._streams()
         self.passing: Value | None = None  # whether those of this row may and should
@@ -59,6 +60,7 @@ class _Printer:
             text = typed(in_memory(self.k.values[n].element)).text
             self.room[n] = f.emit(PTR, f"alloca {text}, {self.columns!r}, align 64", pure=False)
         self._open_barriers()
+        self.start = start
         if self.k.flat:
             self._place_accesses(None)
             for walk in self.passes.walks:
@@ -72,6 +74,7 @@ class _Printer:
     def _row(self, row: Value, _: list[Value]) -> list[Value]:
         self.rows = {}
         self._place_accesses(row)
+        self._place_partials(row)
         f, k = self.f, self.k
         for walk in self.passes.walks:
             self._pass(walk, f.constant(I64, 0), self.columns)
@@ -221,9 +224,10 @@ class _Printer:
             if not isinstance(v, Reduce):
                 continue
             x = f.convert(memo[v.operand], v.element)
-            if v.over == "column":
+            if n not in running:
                 address = f.at(self.partial[n], column, in_memory(v.element))
                 held = read(f, v.element, address, lanes, mask)
+                held = f.select(self.opens[n], self._neutral(n, lanes), held)
                 write(f, combine(f, v.how, held, x), address, mask)
                 continue
             if mask is not None:
@@ -316,27 +320,29 @@ class _Printer:
         return self.f.constant(typed(v.element, lanes), neutral(v.how, v.element))
 
     def _open_barriers(self) -> None:
-        """Where this task's partial results stand, set to what changes nothing."""
+        """Where this task's part of what is over everything stands, set to what changes nothing."""
         f = self.f
+        for n, v, slot in self._barriers("all"):
+            self.partial[n] = f.at(self._pointer(slot), self.task, in_memory(v.element))
+            write(f, f.constant(typed(v.element), neutral(v.how, v.element)), self.partial[n], None)
+
+    def _place_partials(self, row: Value) -> None:
+        """Where what columns have in the row goes, and whether it is the first that does."""
+        f = self.f
+        for n, v, slot in self._barriers("column", "stretch"):
+            part, self.opens[n] = self.task, f.eq(row, self.start)
+            if v.over == "stretch":
+                stretch = self.word(slot + 1)
+                part, self.opens[n] = f.div(row, stretch), f.eq(f.rem(row, stretch), 0)
+            element = in_memory(v.element)
+            self.partial[n] = f.at(self._pointer(slot), part * self.columns, element)
+
+    def _barriers(self, *over: Over) -> Iterator[tuple[int, Reduce, int]]:
+        """The reductions that end the loops and are over these, with their slots."""
         for n, slot in self.barrier_at.items():
             v = self.k.values[n]
-            assert isinstance(v, Reduce)
-            element = in_memory(v.element)
-            wide = v.over == "column"
-            first = self.task * self.columns if wide else self.task
-            start = self.partial[n] = f.at(self._pointer(slot), first, element)
-            zero = f.constant(typed(v.element), neutral(v.how, v.element))
-            if not wide:
-                write(f, zero, start, None)
-                continue
-
-            def clear(
-                column: Value, _: list[Value], start: Value = start, zero: Value = zero
-            ) -> list[Value]:
-                write(f, zero, f.at(start, column, in_memory(zero.type.element)), None)
-                return []
-
-            f.loop(0, self.columns, 1, clear)
+            if isinstance(v, Reduce) and v.over in over:
+                yield n, v, slot
 
     def _add_to_partial(self, n: int, v: Reduce, x: Value) -> None:
         f = self.f

@@ -75,16 +75,21 @@ def print_combine(module: Module, name: str, how: str, element: str) -> None:
     memory = in_memory(element)
     wide = "f64" if element == "f32" and how == "sum" else element  # few, and added exactly enough
 
-    def partial(index: Value) -> Value:
-        return f.convert(read(f, element, f.at(parts, index, memory), 1, None), wide)
+    lanes = module.target.vector_bytes // 4
 
-    def column(j: Value, _: list[Value]) -> list[Value]:
+    def some(j: Value, _: list[Value]) -> list[Value]:
+        mask = f.first_lanes(lanes, stop - j)
+
+        def partial(i: Value | int) -> Value:
+            address = f.at(parts, i * columns + j, memory)
+            return f.convert(read(f, element, address, lanes, mask), wide)
+
         def part(i: Value, held: list[Value]) -> list[Value]:
-            return [combine(f, how, held[0], partial(i * columns + j))]
+            return [combine(f, how, held[0], partial(i))]
 
-        (total,) = f.loop(1, count, 1, part, [partial(j)], maybe_empty=True)
-        write(f, f.convert(total, element), f.at(result, j, memory), None)
+        (total,) = f.loop(1, count, 1, part, [partial(0)], maybe_empty=True)
+        write(f, f.convert(total, element), f.at(result, j, memory), mask)
         return []
 
-    f.loop(start, stop, 1, column)
+    f.loop(start, stop, lanes, some)
     f.ret()

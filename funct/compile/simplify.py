@@ -1,12 +1,13 @@
 """Rewrite a graph for machine code: the same numbers by ops that loops and BLAS do well.
 
-- `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb;
+- `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb (`finite.py`);
 - `contract` becomes a product of stacks of matrices, between transposes;
 - a product by one column of a matrix that loops compute is a sum in the same loops;
 - a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
   of a layer's weights), which adds the same terms in another order;
 - what is one known number is a number, not an array of it, and times 1 is nothing;
-- a reduction of the first and the last axes is one of the last, then one of the first;
+- a reduction of axes with others between them is one of the last of them, then one of the rest;
+- the place of an extreme element is the least number of those that are one;
 - a last axis of a few elements is taken apart where it is reduced (`narrow.py`);
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
@@ -23,6 +24,7 @@ import attrs
 import numpy as np
 
 from funct.array import Array, asarray
+from funct.compile.finite import finite_at_zeros
 from funct.compile.groups import REDUCTIONS, reduction, why_not
 from funct.compile.narrow import taken_apart
 from funct.compile.scalars import ELEMENTS
@@ -34,8 +36,6 @@ from funct.ops.linalg import contract_layout
 from funct.source import Site
 
 __all__ = ["Check", "simplify"]
-
-_DEPTH = 8  # of an expression that is looked into
 
 _ELSEWHERE = frozenset({
     "reshape", "broadcast_to", "permute_dims", "flip", "stop_gradient", "checkpoint_name",
@@ -130,7 +130,7 @@ class _Rewriting:
                 return None
             case "absorb":
                 g, h = e.operands
-                return h if isinstance(h, Var) and self._safe(h, g, 0) else None
+                return h if isinstance(h, Var) and finite_at_zeros(h, g, self.made_by) else None
             case "contract":
                 return self._contract(e)
             case "matmul":
@@ -138,7 +138,9 @@ class _Rewriting:
             case "reduce_sum" if (found := self._sum_of_products(e)) is not None:
                 return found
             case name if name in REDUCTIONS:
-                return self._of_one(e) or self._in_two(e)
+                return self._of_one(e) or self._in_parts(e)
+            case "argmax" | "argmin":
+                return self._extreme_place(e, e.name == "argmax")
             case "take_along_axis":
                 return self._take_one(e)
             case "put_along_axis":
@@ -204,47 +206,6 @@ class _Rewriting:
         assert isinstance(held, Array)
         self.constants[v] = held
         return v
-
-    # absorb
-
-    def _safe(self, h: Any, g: Any, depth: int) -> bool:
-        """Whether h is finite wherever g is 0."""
-        if h is g:
-            return True
-        if not isinstance(h, Var):
-            return _is_finite(h)
-        e = self.made_by.get(h)
-        if e is None or depth > _DEPTH:
-            return False
-        match e.name:
-            case "negative" | "stop_gradient" | "absorb":
-                # the result of absorb is h' where that is finite
-                return self._safe(e.operands[-1], g, depth + 1)
-            case "where":
-                return all(self._safe(a, g, depth + 1) for a in e.operands[1:])
-            case "multiply":
-                return self._is_zero_with(e.operands, g, depth)
-            case "divide":
-                x, y = e.operands
-                return _is_finite(y) and y != 0 and self._is_zero(x, g, depth + 1)
-        return False
-
-    def _is_zero_with(self, operands: Sequence[Any], g: Any, depth: int) -> bool:
-        x, y = operands
-        if not isinstance(x, Var):
-            x, y = y, x
-        return _is_finite(y) and self._is_zero(x, g, depth + 1)
-
-    def _is_zero(self, h: Any, g: Any, depth: int) -> bool:
-        """Whether h is 0 wherever g is: g itself, or g times finite numbers."""
-        if h is g:
-            return True
-        e = self.made_by.get(h) if isinstance(h, Var) else None
-        if e is None or depth > _DEPTH:
-            return False
-        if e.name in ("negative", "stop_gradient"):
-            return self._is_zero(e.operands[0], g, depth + 1)
-        return e.name == "multiply" and self._is_zero_with(e.operands, g, depth)
 
     # Products
 
@@ -333,24 +294,54 @@ class _Rewriting:
             x = self._apply("add", (x, 0.0), (), x.shape, out.dtype)
         return self._apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
 
-    def _in_two(self, e: Node) -> Var | None:
-        """A reduction of the first and the last axes as one of the last, then one of the first.
+    def _in_parts(self, e: Node) -> Var | None:
+        """A reduction of axes with others between them: the last ones first, which loops hold.
 
-        Loops hold both. In float16 the sums between would be rounded: it stays one.
+        In float16 the sums between would be rounded: it stays one.
         """
-        (x,), (axes, _) = e.operands, e.params
+        (x,), (axes, _), out = e.operands, e.params, e.results[0]
         assert isinstance(x, Var)
         longer = [a for a, n in enumerate(x.shape) if n != 1]
-        kept = [a for a in longer if a not in axes]
-        if reduction(e) is not None or not kept or (x.dtype.itemsize < 4 and x.dtype.kind != "b"):
+        gone = [a for a in longer if a in axes]
+        if not gone or reduction(e) is not None:
             return None
-        last = tuple([a for a in longer if a > kept[-1]])
-        if not last or kept != longer[longer.index(kept[0]) : len(longer) - len(last)]:
+        if x.dtype.itemsize < 4 and x.dtype.kind != "b":
             return None
-        out = e.results[0]
-        shape = [1 if a in last else n for a, n in enumerate(x.shape)]
-        rows = self._apply(e.name, (x,), (last, True), shape, out.dtype)
-        return self._apply(e.name, (rows,), e.params, out.shape, out.dtype)
+        while reduction(e) is None:
+            last = longer.index(gone[-1])
+            while longer[last - 1] in gone:
+                last -= 1
+            run, gone = gone[gone.index(longer[last]) :], gone[: gone.index(longer[last])]
+            shape = [1 if a in run else n for a, n in enumerate(x.shape)]
+            x = self._apply(e.name, (x,), (tuple(run), True), shape, out.dtype)
+            e = attrs.evolve(e, operands=(x,))
+        return self._apply(e.name, (x,), e.params, out.shape, out.dtype)
+
+    def _extreme_place(self, e: Node, largest: bool) -> Var | None:
+        """The first place of the largest or the least along an axis; a NaN is both.
+
+        It is the least of the places where an element is what the reduction gives.
+        """
+        (x,), (axis, _), out = e.operands, e.params, e.results[0]
+        if not isinstance(x, Var) or x.dtype not in ELEMENTS or 0 in x.shape:
+            return None
+        length = x.shape[axis]
+        if length in (1, math.prod(x.shape)) or length >= 1 << 31 or x.dtype.kind == "b":
+            return None  # NumPy finds the one place of an array in one pass
+        shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
+        name = "reduce_max" if largest else "reduce_min"
+        extreme = self._apply(name, (x,), ((axis,), True), shape, x.dtype)
+        hit = self._apply("equal", (x, extreme), (), x.shape, bool)
+        if x.dtype.kind == "f":
+            lost = self._apply("isnan", (x,), (), x.shape, bool)
+            hit = self._apply("logical_or", (hit, lost), (), x.shape, bool)
+        along = [length if a == axis else 1 for a in range(len(shape))]
+        places = self._constant(np.arange(length, dtype=np.int32).reshape(along))
+        found = self._apply("where", (hit, places, length), (), x.shape, np.int32)
+        first = self._apply("reduce_min", (found,), ((axis,), True), shape, np.int32)
+        return self._reshape(
+            self._apply("astype", (first,), (out.dtype,), shape, out.dtype), out.shape
+        )
 
     # One element of each row
 
@@ -419,11 +410,6 @@ def _is_whole(x: Any, e: Node) -> TypeGuard[Var]:
     """Whether x has the shape and dtype of the node's result."""
     out = e.results[0]
     return isinstance(x, Var) and x.shape == out.shape and x.dtype == out.dtype
-
-
-def _is_finite(x: Any) -> bool:
-    """Whether x is a finite real number."""
-    return isinstance(x, int | float) and math.isfinite(x)
 
 
 def _as_sum(e: Node) -> Node:

@@ -58,6 +58,10 @@ UNARY: list[Any] = [
     lambda x: xp.max(x, axis=-1, keepdims=True) if x.ndim and x.shape[-1] else x,
     lambda x: xp.min(x, axis=0) if x.ndim and x.shape[0] else x,
     lambda x: xp.astype(x, "float64"), lambda x: xp.astype(x, "int32"),
+    lambda x: xp.sum(x, axis=1) if x.ndim == 3 else x,
+    lambda x: xp.min(x, axis=1, keepdims=True) if x.ndim == 3 and x.shape[1] else x,
+    lambda x: xp.argmax(x, axis=-1) if x.ndim and x.shape[-1] else x,
+    lambda x: xp.argmin(x, axis=0, keepdims=True) if x.ndim and x.shape[0] else x,
 ]  # fmt: skip
 BINARY: list[Any] = [
     lambda x, y: x + y, xp.maximum, xp.minimum,
