@@ -1,7 +1,6 @@
 """Graph to executable: NumPy calls with reused buffers, or fused loops in machine code."""
 
-from funct.compile.control import Choice as Choice
-from funct.compile.control import Repeat as Repeat
+from funct.compile.control import made as made
 from funct.compile.entry import Reuse as Reuse
 from funct.compile.entry import calls_of as calls_of
 from funct.compile.entry import serving as serving
@@ -14,6 +13,8 @@ from funct.compile.explain import show_assembly as show_assembly
 from funct.compile.explain import show_llvm as show_llvm
 from funct.compile.explain import show_loops as show_loops
 from funct.compile.explain import why_not_fused as why_not_fused
+from funct.compile.forms import Choice as Choice
+from funct.compile.forms import Repeat as Repeat
 from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
@@ -23,6 +24,6 @@ from funct.compile.worth import worth_looping as worth_looping
 
 __all__ = [
     "Choice", "Loop", "MISS", "Plan", "Refused", "Repeat", "Reuse", "Step", "build", "calls_of",
-    "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source", "unwrapping",
+    "made", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source", "unwrapping",
     "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

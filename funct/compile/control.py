@@ -3,8 +3,7 @@
 A body is a block only if all of it is loops over elements, products and control flow of this kind;
 otherwise the node that has it is a step of its own, and Python goes through its steps.
 
-A small body has the bits of eager execution: what our loops give only up to the last places is
-computed by NumPy's own (`numpy_loops.py`). Which bodies are small follows from shapes.
+A body over few elements is one kernel without calls (`registers.py`).
 
 Bodies are lowered once. Each use of one gives its inputs and outputs other places: constants are
 read where they stand, the carry moves between two buffers, a row of an array is an address that
@@ -14,80 +13,49 @@ moves on. The test of a `while` is computed with the step before it, in the same
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import Any
 
 import attrs
 import numpy as np
 
+from funct.compile.forms import Choice, Repeat
 from funct.compile.fuse import Fused, fuse
 from funct.compile.gathers import is_gather, lower_gather
 from funct.compile.groups import Group
-from funct.compile.loops import Kernel, Reduce
 from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower
 from funct.compile.moves import is_move, lower_move
-from funct.compile.numpy_loops import is_numpy_loop, lower_numpy_loop
 from funct.compile.products import is_product, lower_product
 from funct.compile.program import every_call
-from funct.compile.recurrence import Recurrent, recurrent
 from funct.compile.scalars import ELEMENTS
-from funct.compile.select import put_in, selected
+from funct.compile.select import plain, put_in
 from funct.compile.simplify import simplify
-from funct.compile.turns import Role
+from funct.compile.small_loops import SmallLoop, in_registers
 from funct.compile.views import View
-from funct.compile.worth import worth
-from funct.graph import Control, Graph, Node, Var, eliminate_dead, inline_calls, share_common
+from funct.graph import Control, Graph, Node, Var, share_common
 
-__all__ = ["Body", "Choice", "Repeat", "constants_of", "is_lowered", "lower_step", "repeat_call"]
-
-
-@attrs.frozen(eq=False)
-class Repeat:
-    """A loop. body: (*constants, *carry, *x) -> (*carry, *y), at most `steps` times.
-
-    test: (*constants, *carry) -> whether to go on; None: always. back: the rows of xs and ys are
-    gone through from the last to the first.
-    """
-
-    body: Graph
-    constants: int
-    carry: int
-    steps: int | None = None
-    test: Graph | None = None
-    back: bool = False
-
-    def made(self) -> _Repeated | None:
-        """Its blocks; None if it has none."""
-        body = _plain(self.body)
-        if self.test is None:
-            found = Body.of(body)
-            if found is None:
-                return None
-            fused = fuse(found.graph, exact=False)
-            alone = recurrent(fused, self.constants, self.carry)
-            use = alone is not None and alone.pays(self.steps)
-            return _Repeated(self, found, None, alone if use else None)
-        test = _plain(self.test)
-        asks = Body.of(test)
-        found = Body.of(_with_test(body, test, self.constants, self.carry))
-        return None if found is None or asks is None else _Repeated(self, found, asks)
+__all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made"]
 
 
-@attrs.frozen(eq=False)
-class Choice:
-    """One of several graphs; the first operand says which. A single graph has no such operand."""
-
-    graphs: tuple[Graph, ...]
-
-    def made(self) -> _Chosen | None:
-        """Its blocks; None if one of the graphs is none."""
-        found = [Body.of(_plain(g)) for g in self.graphs]
+def made(form: Repeat | Choice) -> Any:
+    """The blocks of a loop or a branch; None if it has none."""
+    if isinstance(form, Choice):
+        found = [Body.of(plain(g)) for g in form.graphs]
         blocks = [b for b in found if b is not None]
         return _Chosen(tuple(blocks)) if len(blocks) == len(found) else None
-
-
-def _plain(graph: Graph) -> Graph:
-    simple = selected(eliminate_dead(inline_calls(graph), guards=False))
-    return eliminate_dead(share_common(simple), guards=False)
+    small = in_registers(form)
+    if isinstance(small, SmallLoop):
+        return small
+    body = plain(form.body)
+    if form.test is None:
+        whole, asks = Body.of(body), None
+    else:
+        test = plain(form.test)
+        asks = Body.of(test)
+        whole = Body.of(_with_test(body, test, form.constants, form.carry))
+        if asks is None:
+            return None
+    return None if whole is None else _Repeated(form, whole, asks)
 
 
 def _with_test(body: Graph, test: Graph, constants: int, carry: int) -> Graph:
@@ -125,15 +93,13 @@ class Body:
             return None
         if any(0 in v.shape for v in simple.outputs):
             return None
-        fused = fuse(simple, exact=not worth(simple))
+        fused = fuse(simple)
         calls: list[Call] = []
         for s in fused.steps:
             if is_lowered(s, inside=True):
                 calls += lower_step(s, fused)
             elif is_gather(s):
                 calls += lower_gather(s, fused)  # type: ignore[arg-type]
-            elif is_numpy_loop(s):
-                calls += lower_numpy_loop(s, fused)  # type: ignore[arg-type]
             else:
                 return None
         results = _apart(simple.outputs, calls, fused)
@@ -198,7 +164,6 @@ class _Repeated:
     form: Repeat
     body: Body
     test: Body | None
-    alone: Recurrent | None = None  # the loop as one kernel
 
     @property
     def is_endless(self) -> bool:
@@ -214,9 +179,41 @@ class _Repeated:
     def constants(self) -> dict[Var, Any]:
         return self.body.constants | (self.test.constants if self.test is not None else {})
 
-    def calls(self, operands: Sequence[Address], results: Sequence[Var]) -> list[Call]:
-        """The loop as one call."""
-        return [repeat_call(self, operands, [Address(v) for v in results])]
+    def repeat(
+        self, operands: Sequence[Address], results: Sequence[Address],
+        limit: Address | None = None, count: Address | None = None,
+    ) -> Call:  # fmt: skip
+        """The loop as one call: at most `limit` steps if that is given; how many they were in `count`."""
+        form, body = self.form, self.body
+        n, c = form.carry, form.constants
+        held, first = operands[:c], operands[c : c + n]
+        given = body.inputs[c + n :]
+        rows = [*given, *body.results[n : len(results)]]
+        slots = Buffer(2 * n + len(rows), np.dtype(np.int64))
+        sizes = [_bytes(v) for v in (*body.inputs[c : c + n], *rows)]
+
+        def slot(index: int, size: int) -> Address:
+            return Address(Slot(slots, index, size))
+
+        read = [slot(2 * k, sizes[k]) for k in range(n)]
+        write = [slot(2 * k + 1, sizes[k]) for k in range(n)]
+        moving = [slot(2 * n + k, size) for k, size in enumerate(sizes[n:])]
+        go = Address(Buffer(1, np.dtype(bool)))
+        xs, ys = moving[: len(given)], moving[len(given) :]
+        asks = self.test is not None
+        test = self.test.at([*held, *read], [go]) if self.test is not None else ()
+        step = body.at([*held, *read, *xs], [*write, *ys, *([go] if asks else [])])
+        words: list[Word] = [
+            form.most, limit or 0, go if asks else 0,
+            int(form.back), count or 0, n, len(rows), Address(slots),
+        ]  # fmt: skip
+        for k in range(n):
+            other = Buffer(sizes[k], np.dtype(np.uint8))
+            words += [first[k], results[k], Address(other), sizes[k]]
+        for place, size in zip((*operands[c + n :], *results[n:]), sizes[n:], strict=True):
+            words += [place, size]
+        writes = tuple([a.of for a in results])
+        return Call(("repeat",), tuple(words), 1, writes, blocks=(test, step), slots=slots)
 
 
 @attrs.frozen(eq=False)
@@ -246,98 +243,6 @@ class _Chosen:
         return [Call(kernel, (index,), 1, tuple(results), blocks=blocks)]
 
 
-def repeat_call(
-    made: _Repeated, operands: Sequence[Address], results: Sequence[Address],
-    limit: Address | None = None, count: Address | None = None,
-) -> Call:  # fmt: skip
-    """A loop as one call: at most `limit` steps if that is given; how many they were in `count`."""
-    form, body = made.form, made.body
-    n, c = form.carry, form.constants
-    held, first = operands[:c], operands[c : c + n]
-    given = body.inputs[c + n :]
-    rows = [*given, *body.results[n : len(results)]]
-    if made.alone is not None:
-        sizes = [_bytes(v) for v in (*given, *body.results[n : len(results)])]
-        moved = list(zip((*operands[c + n :], *results[n:]), sizes, strict=True))
-        inputs = dict(zip(body.inputs[:c], held, strict=True))
-        head = (_most(form), limit or 0, int(form.back), count or 0)
-        return made.alone.call(
-            inputs, first, results[:n], moved[: len(given)], moved[len(given) :], head
-        )
-    slots = Buffer(2 * n + len(rows), np.dtype(np.int64))
-    sizes = [_bytes(v) for v in (*body.inputs[c : c + n], *rows)]
-
-    def slot(index: int, size: int) -> Address:
-        return Address(Slot(slots, index, size))
-
-    read = [slot(2 * k, sizes[k]) for k in range(n)]
-    write = [slot(2 * k + 1, sizes[k]) for k in range(n)]
-    moving = [slot(2 * n + k, size) for k, size in enumerate(sizes[n:])]
-    go = Address(Buffer(1, np.dtype(bool)))
-    xs, ys = moving[: len(given)], moving[len(given) :]
-    asks = made.test is not None
-    test = made.test.at([*held, *read], [go]) if made.test is not None else ()
-    step = body.at([*held, *read, *xs], [*write, *ys, *([go] if asks else [])])
-    words: list[Word] = [
-        _most(form), limit or 0, go if asks else 0,
-        int(form.back), count or 0, n, len(rows), Address(slots),
-    ]  # fmt: skip
-    for k in range(n):
-        other = Buffer(sizes[k], np.dtype(np.uint8))
-        words += [first[k], results[k], Address(other), sizes[k]]
-    for place, size in zip((*operands[c + n :], *results[n:]), sizes[n:], strict=True):
-        words += [place, size]
-    writes = tuple([a.of for a in results])
-    kernel: tuple[Any, ...] = ("repeat",)
-    roles = _roles(step, slots, n, go)
-    if roles is not None:
-        kernels = tuple([c.kernel for c in step])
-        kernel = ("registers", kernels, tuple([tuple([r for r, _ in of]) for of in roles]), n)
-        kernel = (*kernel, len(rows))
-        words += [a for of in roles for r, a in of if r.kind == "held"]
-        step = ()
-    return Call(kernel, tuple(words), 1, writes, blocks=(test, step), slots=slots)
-
-
-def _roles(
-    step: Sequence[Call], slots: Buffer, carries: int, go: Address
-) -> list[list[tuple[Role, Address]]] | None:
-    """What the accesses of a body's kernels are, if all of them are over single elements."""
-    if not all(isinstance(c.kernel, Kernel) and c.words[:2] == (1, 1) for c in step):
-        return None
-    if any(isinstance(v, Reduce) for c in step for v in c.kernel.values):
-        return None
-    inner = {v: k for k, v in enumerate(dict.fromkeys(v for c in step for v in c.writes))}
-    found: list[list[tuple[Role, Address]]] = []
-    held = 0
-    for call in step:
-        found.append([])
-        for slot in call.kernel.slots()[0]:
-            at = call.words[slot]
-            assert isinstance(at, Address), "an access begins with an address"
-            if at.of == go.of:
-                role = Role("go")
-            elif isinstance(at.of, Slot) and at.of.of is slots:
-                k, odd = divmod(at.of.index, 2)
-                if k >= carries:
-                    role = Role("row", at.of.index - 2 * carries, at.offset)
-                else:
-                    role = Role("next" if odd else "carry", k)
-            elif at.of in inner:
-                role = Role("inner", inner[at.of])
-            else:
-                role, held = Role("held", held), held + 1
-            if at.offset and role.kind not in ("row", "held"):
-                return None
-            found[-1].append((role, at))
-    written = {r.index for of in found for r, _ in of if r.kind == "next"}
-    return found if len(written) == carries else None
-
-
-def _most(form: Repeat) -> int:
-    return form.steps if form.steps is not None else (1 << 63) - 1
-
-
 def _bytes(of: Root) -> int:
     if isinstance(of, Var):
         return int(np.prod(of.shape, dtype=np.int64)) * of.dtype.itemsize
@@ -354,7 +259,7 @@ def _made(step: Any) -> Any:
     if any(0 in v.shape for v in step.results):
         return None
     made = step.primitive.kind.native()
-    return None if isinstance(made, _Repeated) and made.is_endless else made
+    return None if not isinstance(made, _Chosen | NoneType) and made.is_endless else made
 
 
 def is_lowered(step: Any, *, inside: bool = False) -> bool:
@@ -380,6 +285,8 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
             added, view = copy(view, fused)
             calls += added
         operands.append(Address(view.root, view.offset * v.dtype.itemsize))
+    if not isinstance(made, _Chosen):
+        return [*calls, made.repeat(operands, [Address(v) for v in step.results])]
     return [*calls, *made.calls(operands, step.results)]
 
 

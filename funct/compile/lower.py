@@ -12,13 +12,13 @@ import numpy as np
 from funct.compile.fuse import Fused
 from funct.compile.groups import REDUCTIONS, Group, reduction
 from funct.compile.loops import Access, Constant, Expression, Kernel, Kind, Load, Op, Reduce
-from funct.compile.scalars import HELD, Printing, exact_number, operand_dtype, printing
+from funct.compile.scalars import HELD, Printing, exact_number, met
 from funct.compile.views import VIEWS, View, collapse, dense
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = ["Address", "Borrowed", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower"]
+__all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower"]
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -68,19 +68,7 @@ class Address:
     offset: int = 0
 
 
-@attrs.frozen
-class Borrowed:
-    """An address that NumPy has: of a function's loop over a dtype, or (data) what it is handed.
-
-    Another process has it elsewhere.
-    """
-
-    name: str
-    dtype: str
-    data: bool
-
-
-Word = int | Address | Borrowed
+Word = int | Address
 
 
 @attrs.frozen(eq=False)
@@ -89,7 +77,8 @@ class Call:
 
     writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
     that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
-    checks: whether it may find that an op must raise.
+    checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
+    interrupt it, and is told where the workspace is.
     """
 
     kernel: Any
@@ -100,6 +89,7 @@ class Call:
     blocks: tuple[tuple[Call, ...], ...] = ()
     slots: Buffer | None = None
     checks: bool = False
+    stops: bool = False
 
 
 def lower(group: Group, fused: Fused) -> list[Call]:
@@ -228,20 +218,8 @@ class _Lowering:
         kind: Kind = "full" if self.group.is_full(out) else "row"
         if e.name in VIEWS:
             return self._operand(e, e.operands[0], out.dtype)
-        print_ = printing(e)
-        assert print_ is not None, "the group holds what can be printed"
-        meet = operand_dtype(e, print_)
-        if print_.operands == "own":
-            elements: tuple[Any, ...] = (None,) * len(e.operands)
-        elif print_.operands == "choice":
-            elements = ("i1", element, element)
-        else:
-            assert meet is not None
-            elements = (HELD[meet],) * len(e.operands)
-        given = [
-            self._operand(e, a, np.dtype(bool) if x == "i1" else meet)
-            for a, x in zip(e.operands, elements, strict=True)
-        ]
+        print_, elements, dtypes = met(e)
+        given = [self._operand(e, a, d) for a, d in zip(e.operands, dtypes, strict=True)]
         params = e.params if print_.params else ()
         op = Op(e.name, tuple(given), elements, element, kind, print_, params)
         return self._value(op)

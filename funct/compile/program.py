@@ -23,14 +23,13 @@ import numpy as np
 
 from funct.compile.gathers import print_gather
 from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Borrowed, Call, Root, Slot, Word
+from funct.compile.lower import Address, Call, Root, Slot
 from funct.compile.moves import print_copied, print_zeros
-from funct.compile.numpy_loops import borrowed, print_numpy_loop, print_numpy_sum
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
-from funct.compile.recurrence import print_recurrence
 from funct.compile.reductions import print_combine
-from funct.compile.turns import print_choose, print_registers, print_repeat
+from funct.compile.registers_text import print_registers
+from funct.compile.turns import print_choose, print_repeat
 from funct.compile.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
 from funct.device import Code, host
 from funct.graph import Var
@@ -48,8 +47,7 @@ class Program:
     """What `link` makes. run: takes the arrays, then a workspace of `workspace` bytes of uint8.
 
     kernels: (word, code, name) where the table has a kernel's address. held: (word, Var, offset)
-    where it has that of an array which outlives the program. borrowed: (word, what) where it has
-    one of NumPy's.
+    where it has that of an array which outlives the program.
     """
 
     run: Callable[..., bool | None]
@@ -58,7 +56,6 @@ class Program:
     code: tuple[Code, ...]
     kernels: tuple[tuple[int, Code, str], ...]
     held: tuple[tuple[int, Any, int], ...]
-    borrowed: tuple[tuple[int, Borrowed], ...]
 
 
 def every_call(calls: Sequence[Call]) -> Iterator[Call]:
@@ -75,9 +72,8 @@ _codes: dict[Any, tuple[Code, str]] = {}  # and the function's name in it
 _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
-    "choose": print_choose, "numpy": print_numpy_loop, "numpy sum": print_numpy_sum,
-    "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
-    "recurrence": print_recurrence, "registers": print_registers,
+    "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
+    "registers": print_registers,
 }  # fmt: skip
 
 
@@ -143,7 +139,6 @@ class _Table:
         self.frames = [0]  # the word by which a loop is stopped
         self.steps: list[tuple[Code, str, int, int]] = []  # kernel, its name, frame, tasks
         self.addresses: list[tuple[int, Root, int]] = []  # place, of, offset
-        self.borrowed: list[tuple[int, Borrowed]] = []
         self.moves: list[tuple[int, Slot, int]] = []
         self.controls: list[int] = []
         self.moving: list[tuple[int, int, int]] = []  # frames of loops: first and number of moves
@@ -163,7 +158,7 @@ class _Table:
         before = len(self.addresses)
         blocks = [n for b in c.blocks for n in self._block(b)]
         at = len(self.frames)
-        if c.blocks or c.checks:
+        if c.blocks or c.checks or c.stops:
             self.controls.append(at)
             self.frames += [0] * CONTROL_WORDS + blocks
         if c.slots is not None:
@@ -174,9 +169,7 @@ class _Table:
         for w in c.words:
             if isinstance(w, Address):
                 self.addresses.append((len(self.frames), w.of, w.offset))
-            elif isinstance(w, Borrowed):
-                self.borrowed.append((len(self.frames), w))
-            self.frames.append(_number(w))
+            self.frames.append(w if isinstance(w, int) else 0)
         return *_codes[c.kernel], at, c.tasks
 
     def program(self) -> Program:
@@ -223,15 +216,7 @@ class _Table:
                 [(len(before) + 3 * k, code, name) for k, (code, name, *_) in enumerate(self.steps)]
             ),
             tuple([(last + at, v, offset) for at, v, offset in held]),
-            tuple([(last + at, word) for at, word in self.borrowed]),
         )
-
-
-def _number(word: Word) -> int:
-    """The word, as far as it is known before a call."""
-    if isinstance(word, Borrowed):
-        return borrowed(word)
-    return word if isinstance(word, int) else 0
 
 
 def _size(of: Root) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.compile.control import Repeat, repeat_call
+from funct.compile.forms import Repeat
 from funct.compile.lower import Address
 from funct.compile.program import link
 from funct.graph import Var
@@ -26,15 +26,15 @@ class Refused(Exception):  # noqa: N818
 class Loop:
     """A program that repeats a body, whatever arrays and number of steps it is given.
 
-    made: what `Repeat.made` gives.
+    made: what `made` gives of its form.
     """
 
     def __init__(self, made: Any) -> None:
         form: Repeat = made.form
-        body = made.body
+        body = form.body
         n, split = form.carry, form.constants + form.carry
         self.n = n
-        self.rows = body.graph.outputs[n : len(body.graph.outputs) - (made.test is not None)]
+        self.rows = body.outputs[n:]
         given = [Var(f"given{k}", v.shape, v.dtype) for k, v in enumerate(body.inputs)]
         results = [
             Var(f"result{k}", v.shape, v.dtype)
@@ -42,8 +42,8 @@ class Loop:
         ]
         self.carries = [(v.shape, v.dtype) for v in results[:n]]
         limit, count = (Var(name, (1,), np.dtype(np.int64)) for name in ("limit", "count"))
-        call = repeat_call(
-            made, [Address(v) for v in given], [Address(v) for v in results],
+        call = made.repeat(
+            [Address(v) for v in given], [Address(v) for v in results],
             Address(limit), Address(count),
         )  # fmt: skip
         self.constants = made.constants  # whose addresses the program holds

@@ -23,8 +23,8 @@ from funct.kernels.llvm import Emitter, Value
 from funct.kernels.llvm.functions import FUNCTIONS
 
 __all__ = [
-    "ELEMENTS", "HELD", "NARROW", "Printing", "exact_number", "is_exact", "operand_dtype",
-    "printing", "unsupported", "widened",
+    "ELEMENTS", "HELD", "NARROW", "Printing", "exact_number", "is_exact", "met", "printing",
+    "unsupported", "widened",
 ]  # fmt: skip
 
 ELEMENTS: dict[np.dtype[Any], str] = {
@@ -145,6 +145,23 @@ def operand_dtype(node: Node, found: Printing) -> np.dtype[Any] | None:
     if {d.kind for d in dtypes} == {"i", "u"}:
         return None  # NumPy compares them exactly, which no common dtype does
     return np.result_type(*dtypes)
+
+
+def met(e: Node) -> tuple[Printing, tuple[str | None, ...], tuple[Any, ...]]:
+    """The printing of an op that loops hold; for each operand the element that it is converted to
+    (None: none), and the dtype that a number has in its place.
+    """
+    found = printing(e)
+    assert found is not None, "the op can be printed"
+    meet = operand_dtype(e, found)
+    n = len(e.operands)
+    if found.operands == "own":
+        return found, (None,) * n, (meet,) * n
+    if found.operands == "choice":
+        element = HELD[e.results[0].dtype]
+        return found, ("i1", element, element), (np.dtype(bool), meet, meet)
+    assert meet is not None
+    return found, (HELD[meet],) * n, (meet,) * n
 
 
 # Printings: (emitter, *operands) -> value

@@ -14,13 +14,39 @@ import attrs
 import numpy as np
 
 from funct.compile.scalars import is_exact, printing, unsupported
+from funct.compile.simplify import simplify
 from funct.compile.views import VIEWS
 from funct.core import lookup
-from funct.graph import Control, Graph, Node, Var
+from funct.graph import (
+    Control,
+    Graph,
+    Node,
+    Var,
+    eliminate_dead,
+    inline_calls,
+    share_common,
+)  # fmt: skip
 
-__all__ = ["put_in", "selected"]
+__all__ = ["plain", "prepared", "put_in", "selected"]
 
 _CHEAP = 128  # element-ops of each function
+
+
+def plain(graph: Graph) -> Graph:
+    """The graph without calls, and without branches that are cheap."""
+    simple = selected(eliminate_dead(inline_calls(graph), guards=False))
+    return eliminate_dead(share_common(simple), guards=False)
+
+
+def prepared(graph: Graph) -> Graph | None:
+    """The graph as machine code computes it; None where it is not all ops on numbers of one size,
+    or something must be checked before it runs.
+    """
+    found = plain(graph)
+    if found.symbols or not all(isinstance(e, Node) and not e.primitive.effect for e in found.nodes):
+        return None
+    simple, checks = simplify(found)
+    return None if checks else simple
 
 
 def put_in(graph: Graph, given: Sequence[Var]) -> tuple[list[Node], list[Var]]:

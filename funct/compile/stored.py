@@ -13,13 +13,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
 from funct.compile.entry import Whole, note_whole
-from funct.compile.lower import Borrowed
 from funct.compile.native import Native, base_names
-from funct.compile.numpy_loops import borrowed
 from funct.compile.walker import reload
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
@@ -92,9 +89,6 @@ def _here() -> str:
 
 def _encoded(made: Native, graph: Graph) -> bytes | None:
     """The code as bytes; None where something in it has no form."""
-    kinds = {c.kernel[0] for c in made.calls if isinstance(c.kernel, tuple)}
-    if not kinds.isdisjoint(("numpy", "numpy sum")):
-        return None  # it calls NumPy by addresses of this process
     given = {id(x.data): k for k, (_, x) in enumerate(graph.constants)}
     nodes = [e for e in made.fused.graph.nodes if isinstance(e, Node)]
     ops = {id(e.primitive.raw): e.name for e in nodes if not isinstance(e.primitive, Control)}
@@ -149,8 +143,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         held = [[k, array(scope["constants"][v]), offset] for k, v, offset in p.held]
         if any(ref is None for _, ref, _ in held):
             return None
-        lent = [[k, *attrs.astuple(word)] for k, word in p.borrowed]
-        tables.append([blob(p.table.tobytes()), kernels, held, lent])
+        tables.append([blob(p.table.tobytes()), kernels, held])
     if None in names.values():
         return None
     head = {
@@ -183,14 +176,12 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     codes = {k: load_object(blobs[k]) for _, kernels, *_ in head["programs"] for _, k, _ in kernels}
     programs, tables = [], []
     kept: list[Any] = [codes, arrays, constants]
-    for k, kernels, held, lent in head["programs"]:
+    for k, kernels, held in head["programs"]:
         table = np.frombuffer(blobs[k], np.int64).copy()
         for at, code, symbol in kernels:
             table[at] = codes[code].address(symbol)
         for at, ref, offset in held:
             table[at] = array(ref).ctypes.data + offset
-        for at, *word in lent:
-            table[at] = borrowed(Borrowed(*word))
         programs.append(reload(table))
         tables.append(table)
     names = base_names()

@@ -60,9 +60,10 @@ def call_line(call: Call) -> str:
             return f"partial results, combined by {how}"
         case "repeat", *_:
             return f"a loop over the next {_count(call.blocks)} kernels"
-        case "recurrence", spec:
-            size = f"{len(spec.carries)} carried, {len(spec.rows)} kept, {len(spec.values)} values"
-            return f"recurrence, steps innermost: {size}, {call.tasks} tasks"
+        case "registers", code:
+            size = f"{len(code.carries)} carried, {len(code.bodies[0][2].lines)} lines"
+            how = f"{code.columns} columns, {call.tasks} tasks" if code.columns else "no columns"
+            return f"a loop in registers: {size}, {how}"
         case "choose", *_:
             sizes = " or ".join([str(_count([b])) for b in call.blocks])
             return f"a branch: of the next kernels {sizes}"

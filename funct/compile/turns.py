@@ -4,20 +4,14 @@ What moves from step to step of a loop stands in its *slots*: an address for eac
 carries or goes through. Before each step these, plus an offset each, are written into the frames of
 the calls in its body, those of loops inside among them.
 
-A body that is one kernel over single elements needs none of that: `print_registers` makes a loop
-whose carry stays in registers.
+Bodies over few elements need none of that: see `registers.py`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
-import attrs
-
-from funct.compile.loops import Constant, Kernel, Load, Op
 from funct.compile.moves import copy_bytes
-from funct.compile.reductions import read, write
 from funct.compile.walker import (
     CONTROL_WORDS,
     STOPPED,
@@ -30,7 +24,7 @@ from funct.compile.walker import (
 from funct.device.machine_code import offer
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["Role", "print_choose", "print_registers", "print_repeat"]
+__all__ = ["look", "now", "print_choose", "print_repeat"]
 
 _LOOKS = 1 << 28  # cycles between two looks at what the user wants
 _BYTE = typed("i8")
@@ -155,9 +149,9 @@ class _Turns:
             f.loop(0, self.n_carries, 1, flip, maybe_empty=True)
             f.loop(0, self.n_rows, 1, advance, maybe_empty=True)
             self._move()
-            return [k + 1, self.look(k + 1, then)]
+            return [k + 1, look(f, self.space, k + 1, then)]
 
-        first = [f.constant(I64, 0), _cycles(f)]
+        first = [f.constant(I64, 0), now(f)]
         return f.while_loop(first, lambda c: self.goes_on(c[0], self.go()), step)[0]
 
     def settle(self) -> None:
@@ -173,25 +167,6 @@ class _Turns:
 
         f.loop(0, self.n_carries, 1, bring, maybe_empty=True)
 
-    def look(self, k: Value, then: Value) -> Value:
-        """When somebody looked last whether the user wants to stop; maybe that is now."""
-        f = self.f
-
-        def ask() -> list[Value]:
-            state = f.call("PyGILState_Ensure", I32, [])
-            wants = f.call("PyErr_CheckSignals", I32, [])
-            assert state is not None
-            assert wants is not None
-            f.when(f.ne(wants, 0), lambda: f.store(f.constant(I64, STOPPED), self.space))
-            f.call("PyGILState_Release", None, [state])
-            return [_cycles(f)]
-
-        def measure() -> list[Value]:
-            long = f.compare("gt", _cycles(f) - then, _LOOKS)
-            return f.branch(long, ask, lambda: [then])
-
-        return f.branch(f.eq(k & 255, 0), measure, lambda: [then])[0]
-
     def end(self, k: Value) -> None:
         """Tell how many steps they were, and return."""
         self.f.when(self.counts, lambda: self.f.store(k, self.count_place))
@@ -205,100 +180,6 @@ def print_repeat(module: Module, name: str) -> None:
     k = loop.run()
     loop.settle()
     loop.end(k)
-
-
-@attrs.frozen
-class Role:
-    """What an access of a kernel of single elements is.
-
-    kind: "carry" and "next" are what is carried, "row" of xs and ys, "held" what stands still, "go"
-    whether to go on, "inner" what another kernel of the body made. index: which. offset: bytes.
-    """
-
-    kind: str
-    index: int = 0
-    offset: int = 0
-
-
-def print_registers(
-    module: Module, name: str, kernels: Sequence[Kernel], roles: Sequence[Sequence[Role]],
-    carries: int, rows: int,
-) -> None:  # fmt: skip
-    """Add the kernel of a loop whose body is kernels over single elements.
-
-    Its frame is that of any loop; after it come the addresses of what stands still.
-    """
-    loop = _Turns(module, name)
-    f = loop.f
-    loop.begin()
-    pairs = [
-        (role, access)
-        for kernel, of in zip(kernels, roles, strict=True)
-        for role, access in zip(of, kernel.accesses, strict=True)
-    ]
-    still = f.at(loop.rows, 2 * rows, "i64")
-    held = {
-        role: read(f, access.element, pointer(f, still, role.index), 1, None)
-        for role, access in pairs
-        if role.kind == "held"
-    }
-    elements = {role.index: access.element for role, access in pairs if role.kind == "next"}
-    strides = [loop.stride(j) for j in range(rows)]
-    first = [
-        read(f, elements[k], pointer(f, f.at(loop.carries, 4 * k, "i64")), 1, None)
-        for k in range(carries)
-    ]
-
-    def step(carried: list[Value]) -> list[Value]:
-        k, then, go, *state = carried
-        at = state[carries:]
-        known = {**held, **{Role("carry", n): x for n, x in enumerate(state[:carries])}}
-        known[Role("go")] = go
-        for kernel, of in zip(kernels, roles, strict=True):
-            _single(f, kernel, of, known, at)
-        after = [known[Role("next", n)] for n in range(carries)]
-        moved = [x + s for x, s in zip(at, strides, strict=True)]
-        return [k + 1, loop.look(k + 1, then), known[Role("go")], *after, *moved]
-
-    carried = [f.constant(I64, 0), _cycles(f), loop.go(), *first]
-    carried += [loop.first_row(j) for j in range(rows)]
-    k, _, _, *last = f.while_loop(carried, lambda c: loop.goes_on(c[0], c[2]), step)
-    for n, x in enumerate(last[:carries]):
-        write(f, x, pointer(f, f.at(loop.carries, 4 * n, "i64"), 1), None)
-    loop.end(k)
-
-
-def _single(
-    f: Emitter, kernel: Kernel, roles: Sequence[Role], known: dict[Role, Value],
-    at: Sequence[Value],
-) -> None:  # fmt: skip
-    """A kernel for its only element; known: what stands in registers. at: the rows."""
-    values: list[Value] = []
-    for v in kernel.values:
-        match v:
-            case Constant():
-                x = f.constant(typed(v.element), v.number)
-            case Load():
-                role = roles[v.access]
-                row = role.kind == "row"
-                x = read(f, v.element, _row(f, at, role), 1, None) if row else known[role]
-            case Op():
-                x = v.of(f, [values[o] for o in v.operands])
-            case _:
-                raise AssertionError("single elements are not reduced")
-        values.append(x)
-    for n, a in kernel.stores:
-        if roles[a].kind == "row":
-            write(f, values[n], _row(f, at, roles[a]), None)
-        elif roles[a].kind == "go":
-            known[roles[a]] = f.emit(I64, f"zext {values[n]!r} to i64")
-        else:
-            known[roles[a]] = values[n]
-
-
-def _row(f: Emitter, at: Sequence[Value], role: Role) -> Value:
-    """The address of an element of a row."""
-    return f.emit(PTR, f"inttoptr {(at[role.index] + role.offset)!r} to ptr")
 
 
 def print_choose(module: Module, name: str, element: str, blocks: int) -> None:
@@ -327,7 +208,27 @@ def _flag(f: Emitter, place: Value) -> Value:
     return f.emit(I64, f"zext {f.load(_BYTE, place)!r} to i64")
 
 
-def _cycles(f: Emitter) -> Value:
+def look(f: Emitter, space: Value, k: Value, then: Value) -> Value:
+    """When somebody looked last whether the user wants to stop; after k steps maybe that is now."""
+
+    def ask() -> list[Value]:
+        state = f.call("PyGILState_Ensure", I32, [])
+        wants = f.call("PyErr_CheckSignals", I32, [])
+        assert state is not None
+        assert wants is not None
+        f.when(f.ne(wants, 0), lambda: f.store(f.constant(I64, STOPPED), space))
+        f.call("PyGILState_Release", None, [state])
+        return [now(f)]
+
+    def measure() -> list[Value]:
+        long = f.compare("gt", now(f) - then, _LOOKS)
+        return f.branch(long, ask, lambda: [then], rare=True)
+
+    return f.branch(f.eq(k & 255, 0), measure, lambda: [then], rare=True)[0]
+
+
+def now(f: Emitter) -> Value:
+    """What the processor's clock says."""
     name = "@llvm.readcyclecounter"
     f.module.declare(name, f"declare i64 {name}()")
     return f.emit(I64, f"call i64 {name}()", pure=False)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from funct.array import Tensor, asarray
-from funct.compile import Choice, Repeat, build
+from funct.compile import Choice, Repeat, build, made
 from funct.core import INEXACT, Absent, Level, Region, Size, bind, join, top_level
 from funct.core.level import escaped
 from funct.errors import FunctError
@@ -109,7 +109,7 @@ class Staged:
 
         def make() -> tuple[Any]:
             form = self.form()
-            return (None if form is None else form.made(),)
+            return (None if form is None else made(form),)
 
         return self.once("native", make)[0]
 

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from funct import ops
-from funct.compile import Loop, Refused, Repeat
+from funct.compile import Loop, Refused, Repeat, made
 from funct.core import ShapeDtype
 from funct.graph import Control, Graph
 from funct.graph.controls import Written, agree, avals, remakes
@@ -103,9 +103,9 @@ class Sweeps(Staged):
     def _programs(self) -> list[Loop]:
         """The first sweep without what it leaves, and each sweep; nothing if one is no program."""
         each = range(len(self.sweeps)) if len(self.sweeps) > 1 else ()
-        made = [f.made() for f in (self._bare(), *map(self._repeat, each))]
-        found = [Loop(m) for m in made if m is not None]
-        return found if len(found) == len(made) else []
+        each = [made(f) for f in (self._bare(), *map(self._repeat, each))]
+        found = [Loop(m) for m in each if m is not None]
+        return found if len(found) == len(each) else []
 
     def steady(self, flags: Flags, *, derivative: bool) -> tuple[list[Flags], list[Flags]]:
         """Per sweep, flags of its body's inputs and outputs that hold at every step."""

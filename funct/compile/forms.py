@@ -1,0 +1,37 @@
+"""What branches and loops are to the compiler."""
+
+from __future__ import annotations
+
+import attrs
+
+from funct.graph import Graph
+
+__all__ = ["Choice", "Repeat"]
+
+
+@attrs.frozen(eq=False)
+class Repeat:
+    """A loop. body: (*constants, *carry, *x) -> (*carry, *y), at most `steps` times.
+
+    test: (*constants, *carry) -> whether to go on; None: always. back: the rows of xs and ys are
+    gone through from the last to the first.
+    """
+
+    body: Graph
+    constants: int
+    carry: int
+    steps: int | None = None
+    test: Graph | None = None
+    back: bool = False
+
+    @property
+    def most(self) -> int:
+        """Steps at most, as far as is known."""
+        return self.steps if self.steps is not None else (1 << 63) - 1
+
+
+@attrs.frozen(eq=False)
+class Choice:
+    """One of several graphs; the first operand says which. A single graph has no such operand."""
+
+    graphs: tuple[Graph, ...]
