@@ -289,7 +289,7 @@ def _is_still(line: Line, same: Sequence[bool]) -> bool:
     match line:
         case Given():
             return line.kind == "held"
-        case Constant() | Room():
+        case Constant():
             return True
         case Op():
             return all(same[o] for o in line.operands)

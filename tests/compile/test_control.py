@@ -10,8 +10,6 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.compile.numpy_loops import _UFUNCS, is_numpy_loop
-from funct.graph import Node
 from funct.transforms.staged import Staged
 from tests import laws
 
@@ -125,7 +123,12 @@ def single(x: Any) -> Any:
     return some, ft.scan(step, a, xs), ft.scan(step, a, xs, reverse=True)
 
 
-TWO = {"atan2", "fmod", "hypot", "logaddexp", "pow", "remainder"}
+ONE = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10",
+    "log1p", "log2", "sin", "sinh", "tan", "tanh",
+)  # fmt: skip
+TWO = ("atan2", "floor_divide", "fmod", "hypot", "logaddexp", "pow", "remainder")
+EXACT = ("floor_divide", "fmod", "remainder")
 LOOPS = [newton, swapped, carried_matrices, chosen, nested, counted, generated, indexed, single]
 named = pytest.mark.parametrize("loop", LOOPS, ids=lambda f: f.__name__)
 
@@ -142,12 +145,15 @@ def native_only(monkeypatch: Any) -> None:
 
 @named
 @pytest.mark.usefixtures("native_only")
-def test_bits_are_those_of_eager_execution(loop: Any) -> None:
-    """Functions and sums too, since small bodies call NumPy's own loops."""
+def test_values_are_those_of_eager_execution(loop: Any) -> None:
+    """Bit for bit where all ops are exact; functions, sums and products within their ulps."""
     expected = loop(X)
     f = ft.jit(loop)
-    laws.same(f(X), expected)
-    laws.same(f(X), expected)
+    for _ in range(2):
+        if loop in (generated, single):
+            laws.same(f(X), expected)
+        else:
+            laws.close(f(X), expected, 1e-12, 1e-12)
 
 
 def _total(tree: Any) -> Any:
@@ -259,11 +265,11 @@ def test_endless_loops_can_be_interrupted() -> None:
     assert int(f(X, few)[1]) == 3
 
 
-@pytest.mark.parametrize("name", sorted(set(_UFUNCS) - {"reduce_sum"}))
+@pytest.mark.parametrize("name", [*ONE, *TWO])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.usefixtures("native_only")
-def test_functions_by_numpys_loops(name: str, dtype: str) -> None:
-    """One element, few, views and broadcasts: eager's bits."""
+def test_functions(name: str, dtype: str) -> None:
+    """One element, few, views and broadcasts: within the ulps of the functions."""
     two = name in TWO
     fun = getattr(xp, name)
 
@@ -278,13 +284,29 @@ def test_functions_by_numpys_loops(name: str, dtype: str) -> None:
 
     for n in (1, 2, 7, 40):
         x = xp.asarray(np.linspace(-0.9, 0.9, n).astype(dtype))
-        laws.same(ft.jit(f)(x), f(x))
+        if name in EXACT:
+            laws.same(ft.jit(f)(x), f(x))
+        else:
+            ulps = 64 * float(np.finfo(dtype).eps)
+            np.testing.assert_allclose(np.asarray(ft.jit(f)(x)), np.asarray(f(x)), ulps, ulps)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_of_floats(dtype: str) -> None:
+    """All pairs of signs, zeros, infinities and NaN: NumPy's bits."""
+    some = np.array([0.0, -0.0, 1.0, -1.0, 0.1, -0.1, 7.5, -7.5, 1e30, np.inf, -np.inf, np.nan])
+    x, y = (xp.asarray(v.ravel().astype(dtype)) for v in np.meshgrid(some, some))
+    with np.errstate(all="ignore"):
+        for fun in (xp.floor_divide, xp.remainder, xp.fmod):
+            body = lambda s, fun=fun: (s[0], s[1], fun(s[0], s[1]), s[3] + 1)  # noqa: E731
+            f = ft.jit(lambda x, y, b=body: ft.while_loop(lambda s: s[3] < 2, b, (x, y, x, 0))[2])
+            laws.same(f(x, y), fun(x, y))
 
 
 @pytest.mark.parametrize("shape", [(5,), (300,), (4, 9), (3, 200), (2, 3, 130)])
 @pytest.mark.usefixtures("native_only")
-def test_sums_by_numpys_loops(shape: tuple[int, ...]) -> None:
-    """Sums of rows and of everything have the order that NumPy gives them."""
+def test_sums(shape: tuple[int, ...]) -> None:
+    """Of rows and of everything."""
 
     def f(x: Any) -> Any:
         def body(s: Any) -> Any:
@@ -296,18 +318,8 @@ def test_sums_by_numpys_loops(shape: tuple[int, ...]) -> None:
 
     for dtype in ("float32", "float64"):
         x = xp.asarray(np.random.default_rng(0).normal(size=shape).astype(dtype))
-        laws.same(ft.jit(f)(x), f(x))
-
-
-def test_numpys_loops_are_found() -> None:
-    """Each function has a loop that does what it says."""
-    for name in _UFUNCS:
-        if name == "reduce_sum":
-            continue
-        two = name in TWO
-        given = (xp.ones(3), xp.ones(3))[: 1 + two]
-        graph = ft.make_graph(getattr(xp, name))(*given)
-        assert any(is_numpy_loop(e) for e in graph.nodes if isinstance(e, Node)), name
+        eps = 16 * float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(np.asarray(ft.jit(f)(x)), np.asarray(f(x)), eps, eps)
 
 
 def test_what_cannot_be_a_program_raises_what_eager_raises() -> None:

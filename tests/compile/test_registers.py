@@ -1,4 +1,4 @@
-"""Loops of one kernel, whose steps are innermost: the values are those of the steps one by one."""
+"""Loops in registers: the values are those of the steps one by one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.device import host
 
 STEPS = 1500
 Step = Callable[[Any, Any, Any], tuple[Any, Any]]
@@ -26,6 +27,18 @@ BODIES: dict[str, Step] = {
     "whole numbers": lambda w, c, x: (c + xp.sign(x), xp.astype(c > 0, "int32")),
     "functions": lambda w, c, x: (xp.tanh(c * w + x), xp.exp(c)),
 }
+
+
+def ways_of(f: Any, *args: Any) -> list[str]:
+    """The loops of a program that are in registers: by columns, or not."""
+    lines = f.show(*args, form="loops").splitlines()
+    found = [line for line in lines if line.startswith("# a loop in registers")]
+    return [line.split(", ")[2] for line in found]
+
+
+def lanes_of(dtype: str) -> int:
+    """Columns that go through the steps together."""
+    return 2 * host().vector_bytes // np.dtype(dtype).itemsize
 
 
 def by_steps(body: Step, w: Any, c: Any, xs: Any, reverse: bool) -> tuple[Any, Any]:
@@ -52,7 +65,8 @@ def test_steps(name: str, dtype: str, shape: tuple[int, ...], reverse: bool) -> 
     c = xp.zeros(shape, dtype=dtype)
     start: Any = (c, c + 1) if name == "two carries" else c
     f = ft.jit(lambda w, c, xs: ft.scan(lambda c, x: body(w, c, x), c, xs, reverse=reverse))
-    assert "recurrence" in f.show(w, start, xs, form="loops")
+    n = int(np.prod(shape))
+    assert ways_of(f, w, start, xs) == [f"{n} columns" if n > lanes_of(dtype) else "no columns"]
     found, expected = f(w, start, xs), by_steps(body, w, start, xs, reverse)
     for a, e in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
         assert a.dtype == e.dtype
@@ -72,7 +86,7 @@ def test_a_row_may_be_one_number(shape: tuple[int, ...]) -> None:
     xs, w = xp.asarray(rng.normal(size=STEPS)), xp.asarray(0.5)
     c = xp.zeros(shape)
     f = ft.jit(lambda w, c, xs: ft.scan(lambda c, x: (c * w + x, c * x), c, xs))
-    assert "recurrence" in f.show(w, c, xs, form="loops")
+    assert len(ways_of(f, w, c, xs)) == 1
     found = f(w, c, xs)
     expected = by_steps(lambda w, c, x: (c * w + x, c * x), w, c, xs, False)
     for a, e in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
@@ -87,15 +101,16 @@ def test_derivatives_are_recurrences_too() -> None:
         return xp.sum(ft.scan(lambda c, x: (0.9 * c + x, c * c), c, xs)[1])
 
     g = ft.jit(ft.grad(loss, argnums=(0, 1)))
-    assert g.show(c, xs, form="loops").count("recurrence") == 2
+    assert ways_of(g, c, xs) == ["no columns"] * 2
     ft.check_grads(loss, (c, xs), order=1)
     for a, e in zip(g(c, xs), ft.grad(loss, argnums=(0, 1))(c, xs), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(e), rtol=1e-12)
 
 
-def test_what_is_no_recurrence() -> None:
-    """A body that looks at its neighbours, or at all of what is carried, goes step by step."""
-    xs, c = xp.asarray(np.random.default_rng(3).normal(size=(STEPS, 7))), xp.zeros(7)
+@pytest.mark.parametrize("n", [7, 40])
+def test_what_goes_by_no_columns(n: int) -> None:
+    """A body that looks at its neighbours, or at all of what is carried, has it whole."""
+    xs, c = xp.asarray(np.random.default_rng(3).normal(size=(STEPS, n))), xp.zeros(n)
     for body in (
         lambda c, x: (c - xp.mean(c) + x, c),
         lambda c, x: (xp.roll(c, 1) * 0.5 + x, c),
@@ -103,7 +118,7 @@ def test_what_is_no_recurrence() -> None:
         lambda c, x: (c[0] * 0.5 + x, c),
     ):
         f = ft.jit(lambda c, xs, body=body: ft.scan(body, c, xs))
-        assert "recurrence" not in f.show(c, xs, form="loops")
+        assert ways_of(f, c, xs) == ["no columns"]
         expected = by_steps(lambda w, c, x, body=body: body(c, x), None, c, xs, False)
         for a, e in zip(ft.tree.leaves(f(c, xs)), ft.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(np.asarray(a), np.asarray(e), rtol=1e-12, atol=1e-12)
