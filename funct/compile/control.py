@@ -183,7 +183,7 @@ class _Repeated:
         self, operands: Sequence[Address], results: Sequence[Address],
         limit: Address | None = None, count: Address | None = None,
     ) -> Call:  # fmt: skip
-        """The loop as one call: at most `limit` steps if that is given; how many they were in `count`."""
+        """The loop, of at most `limit` steps if that is given; how many they were in `count`."""
         form, body = self.form, self.body
         n, c = form.carry, form.constants
         held, first = operands[:c], operands[c : c + n]

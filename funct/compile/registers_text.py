@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from funct.compile.line_dots import DotText
 from funct.compile.lines import (
     Argument,
     Chosen,
@@ -34,7 +35,6 @@ from funct.kernels.llvm import BOOL, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["Registers", "print_registers"]
 
-_SUMS = 8  # vectors that are added to side by side: a sum must not wait for itself
 _FEW = 4  # rows that are moved one by one
 
 
@@ -121,7 +121,7 @@ class _Text:
             case Room():
                 return f.allocate(typed(in_memory(line.element)), line.count)
             case Dot():
-                return _Product(f, line, self._at(line.x), self._at(line.y)).run()
+                return DotText(f, line, self._at(line.x), self._at(line.y)).run()
             case Taken():
                 return self._taken(line)
             case Kept():
@@ -300,84 +300,6 @@ def _is_still(line: Line, same: Sequence[bool]) -> bool:
         case Joined() | Dot():
             return same[line.x] and same[line.y]
     return False
-
-
-class _Product:
-    """A product of matrices in memory as it is printed: sums in registers, term by term."""
-
-    def __init__(self, f: Emitter, line: Dot, x: Value, y: Value) -> None:
-        self.f = f
-        self.line = line
-        element = line.element
-        self.x, self.y = (f.at(p, o, element) for p, o in zip((x, y), line.offsets, strict=True))
-        self.wide = f.module.target.vector_bytes // typed(element).bytes
-
-    def run(self) -> Value:
-        """The result, row after row."""
-        m, _, n = self.line.shape
-        widest = _SUMS * self.wide
-        parts: list[Value] = []
-        for j in range(0, n, widest):
-            width = min(widest, n - j)
-            high = max(1, _SUMS // -(-width // self.wide))
-            for i in range(0, m, high):
-                parts += self._block(i, min(high, m - i), j, width)
-        if n > widest:  # rows are in pieces
-            pieces = [parts[k::m] for k in range(m)]
-            parts = [p for row in pieces for p in row]
-        return self._joined(parts)
-
-    def _joined(self, parts: list[Value]) -> Value:
-        """Vectors one after the other."""
-        while len(parts) > 1:
-            pairs = [self._pair(*parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
-            parts = [*pairs, *parts[2 * len(pairs) :]]
-        return parts[0]
-
-    def _pair(self, a: Value, b: Value) -> Value:
-        f, n, m = self.f, a.type.lanes, b.type.lanes
-        if n == m == 1:
-            return f.insert(f.splat(a, 2), 1, b)
-        wide = max(n, m)
-        a, b = (
-            x if x.type.lanes == wide
-            else f.shuffle(x if x.type.lanes > 1 else f.splat(x, 2), None,
-                           [min(k, x.type.lanes - 1) for k in range(wide)])
-            for x in (a, b)
-        )  # fmt: skip
-        return f.shuffle(a, b, [*range(n), *range(wide, wide + m)])
-
-    def _block(self, i: int, rows: int, j: int, width: int) -> list[Value]:
-        """So many rows and columns of the result from there on."""
-        f, (_, terms, _), element = self.f, self.line.shape, self.line.element
-        down, along, below = self.line.strides
-        vectors = rows * -(-width // self.wide)
-        several = max(1, min(_SUMS // vectors, terms))
-        bulk = terms - terms % several
-        zero = f.constant(typed(element, width), 0)
-
-        def term(t: Value | int, sums: list[Value]) -> list[Value]:
-            base = f.constant(I64, t) if isinstance(t, int) else t
-            row = f.load(typed(element, width), f.at(self.y, base * below + j, element))
-            out = []
-            for r, s in enumerate(sums):
-                place = f.at(self.x, base * along + (i + r) * down, element)
-                out.append(f.fma(f.splat(f.load(typed(element), place), width), row, s))
-            return out
-
-        def step(t: Value, sums: list[Value]) -> list[Value]:
-            done: list[Value] = []
-            for u in range(several):
-                done += term(t + u, sums[u * rows : (u + 1) * rows])
-            return done
-
-        sums = f.loop(0, bulk, several, step, [zero] * (several * rows))
-        found = sums[:rows]
-        for u in range(1, several):
-            found = [a + b for a, b in zip(found, sums[u * rows : (u + 1) * rows], strict=True)]
-        for t in range(bulk, terms):
-            found = term(t, found)
-        return found
 
 
 # The loop

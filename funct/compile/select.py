@@ -43,7 +43,8 @@ def prepared(graph: Graph) -> Graph | None:
     or something must be checked before it runs.
     """
     found = plain(graph)
-    if found.symbols or not all(isinstance(e, Node) and not e.primitive.effect for e in found.nodes):
+    plainly = all(isinstance(e, Node) and not e.primitive.effect for e in found.nodes)
+    if found.symbols or not plainly:
         return None
     simple, checks = simplify(found)
     return None if checks else simple

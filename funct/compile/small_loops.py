@@ -11,10 +11,11 @@ import attrs
 from funct.compile.forms import Repeat
 from funct.compile.lines import Chosen, Lines, Looped, Moved, Taken
 from funct.compile.lower import Address, Call, Word
-from funct.compile.registers import Making, NoLines
+from funct.compile.registers import Making
 from funct.compile.registers_text import Registers
 from funct.compile.scalars import ELEMENTS
 from funct.compile.select import prepared
+from funct.compile.vectors import NoLines
 from funct.device import host
 from funct.graph import Graph, Var
 

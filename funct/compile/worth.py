@@ -11,7 +11,7 @@ from funct.graph import Graph, Node, Var
 __all__ = ["worth", "worth_looping"]
 
 _ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
-_NODE_STEPS = 1 << 11  # from which a loop of known length becomes a program
+_NODE_STEPS = 1 << 8  # from which a loop of known length becomes a program
 
 
 def worth(graph: Graph) -> bool:

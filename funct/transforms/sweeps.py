@@ -103,9 +103,9 @@ class Sweeps(Staged):
     def _programs(self) -> list[Loop]:
         """The first sweep without what it leaves, and each sweep; nothing if one is no program."""
         each = range(len(self.sweeps)) if len(self.sweeps) > 1 else ()
-        each = [made(f) for f in (self._bare(), *map(self._repeat, each))]
-        found = [Loop(m) for m in each if m is not None]
-        return found if len(found) == len(each) else []
+        forms = [self._bare(), *map(self._repeat, each)]
+        found = [Loop(m) for m in map(made, forms) if m is not None]
+        return found if len(found) == len(forms) else []
 
     def steady(self, flags: Flags, *, derivative: bool) -> tuple[list[Flags], list[Flags]]:
         """Per sweep, flags of its body's inputs and outputs that hold at every step."""

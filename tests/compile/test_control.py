@@ -124,8 +124,8 @@ def single(x: Any) -> Any:
 
 
 ONE = (
-    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10",
-    "log1p", "log2", "sin", "sinh", "tan", "tanh",
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "expm1", "log",
+    "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh",
 )  # fmt: skip
 TWO = ("atan2", "floor_divide", "fmod", "hypot", "logaddexp", "pow", "remainder")
 EXACT = ("floor_divide", "fmod", "remainder")

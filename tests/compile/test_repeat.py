@@ -90,5 +90,5 @@ def test_integers_and_logic_are_carried() -> None:
 def test_short_loops_stay_in_python() -> None:
     """Which loops become programs follows from their length alone."""
     graph = ft.make_graph(lambda c: operator.mul(c, 2.0) + 1.0)(1.0)
-    assert not worth_looping(graph, 100)
+    assert not worth_looping(graph, 20)
     assert worth_looping(graph, 10_000)
