@@ -74,6 +74,7 @@ class Vectors:
         return found
 
     def price(self, work: int) -> None:
+        """Count so much work. Raises: NoLines: where it is too much."""
         self.work += max(8, work)
         if self.work > _MOST_WORK:
             raise NoLines("it is as good as several loops")
@@ -93,6 +94,7 @@ class Vectors:
         return self.add(Constant(x, "i64"), 1)
 
     def constant(self, v: Var, x: Any) -> Array:
+        """A constant of a graph, which is held by the outermost lines."""
         if self.around is not None:
             return self.seen(self.around.constant(v, x), v)
         if v not in self.held:
@@ -138,6 +140,7 @@ class Vectors:
         return self.add(Read(packed, 0, a.element, len(at)))
 
     def packed(self, a: Array, offset: int, strides: Any, shape: Any) -> int:
+        """The line with a matrix of memory, its rows one after the other."""
         if math.prod(shape) * typed(a.element).bytes > MOST_MATRIX:
             raise NoLines("a large matrix is transposed")
         return self.add(Packed(a.line, offset, tuple(strides), tuple(shape), a.element))
@@ -150,6 +153,7 @@ class Vectors:
         return line if own == wanted else self.pick(line, np.zeros(wanted, int), a.element)
 
     def pick(self, line: int, at: Any, element: str) -> int:
+        """The line with these lanes of another."""
         base = self.lines[line]
         if len(at) == self.widths[line] and np.array_equal(at, np.arange(len(at))):
             return line
@@ -158,11 +162,13 @@ class Vectors:
         return self.add(Pick(line, tuple(at.tolist()), element))
 
     def made(self, line: int, v: Var) -> Array:
+        """An array that a line has, as it is."""
         return Array(line, dense(v), ELEMENTS[v.dtype], False)
 
     def op(
         self, name: str, how: Printing, operands: Sequence[int], element: str, lanes: int
     ) -> int:
+        """The line of an op whose operands are of its kind."""
         line = Op(name, tuple(operands), (None,) * len(operands), element, "full", how)
         return self.add(line, lanes)
 
