@@ -34,28 +34,50 @@ from funct.compile.small_loops import SmallLoop, in_registers
 from funct.compile.views import View
 from funct.graph import Control, Graph, Node, Var, share_common
 
-__all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made"]
+__all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
 
 
 def made(form: Repeat | Choice) -> Any:
     """The blocks of a loop or a branch; None if it has none."""
+    try:
+        return _made_of(form)
+    except _NoBlock:
+        return None
+
+
+def _made_of(form: Repeat | Choice) -> Any:
     if isinstance(form, Choice):
-        found = [Body.of(plain(g)) for g in form.graphs]
-        blocks = [b for b in found if b is not None]
-        return _Chosen(tuple(blocks)) if len(blocks) == len(found) else None
+        return _Chosen(tuple([Body.of(plain(g)) for g in form.graphs]))
     small = in_registers(form)
     if isinstance(small, SmallLoop):
         return small
     body = plain(form.body)
     if form.test is None:
-        whole, asks = Body.of(body), None
-    else:
-        test = plain(form.test)
-        asks = Body.of(test)
-        whole = Body.of(_with_test(body, test, form.constants, form.carry))
-        if asks is None:
-            return None
-    return None if whole is None else _Repeated(form, whole, asks)
+        return _Repeated(form, Body.of(body), None)
+    test = plain(form.test)
+    whole = Body.of(_with_test(body, test, form.constants, form.carry))
+    return _Repeated(form, whole, Body.of(test))
+
+
+def why_apart(node: Node) -> str:
+    """Why a branch or a loop is no part of the program around it; empty where it is."""
+    kind = node.primitive.kind  # type: ignore[attr-defined]
+    form, found = kind.form(), kind.native()
+    if _made(node) is not None:
+        return "an op in it may have to raise, so it is called by itself" if found.checks else ""
+    if found is not None:
+        return "how many steps or elements it has is known at the call, so it is called by itself"
+    if form is None:
+        return "Python goes through its steps, which its trail of states asks for"
+    try:
+        _made_of(form)
+    except _NoBlock as why:
+        return f"Python goes through it: {why}"
+    raise AssertionError("what has no blocks has a reason")
+
+
+class _NoBlock(Exception):  # noqa: N818
+    """Why a body is not all machine code."""
 
 
 def _with_test(body: Graph, test: Graph, constants: int, carry: int) -> Graph:
@@ -81,18 +103,20 @@ class Body:
     constants: dict[Var, Any]
 
     @classmethod
-    def of(cls, graph: Graph) -> Body | None:
-        """The body of a graph without calls; None if it is not one block."""
+    def of(cls, graph: Graph) -> Body:
+        """The body of a graph without calls. Raises: _NoBlock: if it is not one block."""
         if graph.symbols:
-            return None
+            raise _NoBlock("it has symbolic sizes")
         if any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes):
-            return None
+            raise _NoBlock("it has effects")
         simple, checks = simplify(graph)
         ends = (*simple.inputs, *simple.outputs)
-        if checks or any(v.dtype not in ELEMENTS for v in ends):
-            return None
+        if checks:
+            raise _NoBlock("an index must be checked before it runs")
+        if any(v.dtype not in ELEMENTS for v in ends):
+            raise _NoBlock("it has a dtype that loops do not know")
         if any(0 in v.shape for v in simple.outputs):
-            return None
+            raise _NoBlock("there are no elements")
         fused = fuse(simple)
         calls: list[Call] = []
         for s in fused.steps:
@@ -101,7 +125,7 @@ class Body:
             elif is_gather(s):
                 calls += lower_gather(s, fused)  # type: ignore[arg-type]
             else:
-                return None
+                raise _NoBlock(_why(s, fused))
         results = _apart(simple.outputs, calls, fused)
         constants = {v: np.ascontiguousarray(x.data) for v, x in simple.constants}
         for s in fused.steps:
@@ -124,6 +148,12 @@ class Body:
         places |= dict(zip(self.inputs, inputs, strict=True))
         places |= dict(zip(self.results, results, strict=True))
         return tuple([_moved(c, places) for c in self.calls])
+
+
+def _why(step: Any, fused: Fused) -> str:
+    if isinstance(step, Node) and isinstance(step.primitive, Control):
+        return why_apart(step)
+    return f"{step.name}: {fused.reasons[step]}" if isinstance(step, Node) else "it has guards"
 
 
 def _apart(outputs: Sequence[Var], calls: list[Call], fused: Fused) -> list[Root]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from funct.compile.control import why_apart
 from funct.compile.fuse import Fused
 from funct.compile.groups import Group
 from funct.compile.loops import Kernel, Load
 from funct.compile.lower import Call
 from funct.compile.products import is_product
 from funct.compile.program import every_call
-from funct.graph import Node
+from funct.graph import Control, Node
 
 __all__ = ["call_line", "fusion_lines", "reason_lines"]
 
@@ -38,6 +39,8 @@ def reason_lines(fused: Fused) -> dict[Node, str]:
     for node, reason in fused.reasons.items():
         if is_product(node):
             reason = "BLAS computes it, within the same program"
+        elif isinstance(node.primitive, Control):
+            reason = why_apart(node) or "its steps are machine code, within the same program"
         where = f"  {node.site.text}" if node.site is not None and node.site.text else ""
         lines[node] = f"{node.name}: {reason}{where}"
     return lines

@@ -10,6 +10,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.compile import why_not_fused
 from funct.transforms.staged import Staged
 from tests import laws
 
@@ -349,3 +350,19 @@ def test_what_cannot_be_a_program_raises_what_eager_raises() -> None:
     n = (xp.asarray([7, -7, -(2**63)]), xp.asarray([0, 0, 0]), 0)
     with np.errstate(all="ignore"):
         laws.same(ft.jit(divided)(n), divided(n))
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (lambda c: c * 0.5, "its steps are machine code, within the same program"),
+        (lambda c: c[xp.astype(c[0], "int64")] + c, "an op in it may have to raise"),
+        (xp.sort, "Python goes through it: sort: "),
+        (lambda c: ft.cond(c[0] > 0, xp.sort, xp.sin, c), "Python goes through it: Python goes"),
+    ],
+)
+def test_why_a_loop_is_by_itself(step: Any, why: str) -> None:
+    """What people are told of a loop is what is done with it."""
+    graph = ft.make_graph(lambda x: ft.while_loop(lambda c: xp.max(c) > 0.1, step, x))(X)
+    (told,) = [line for line in why_not_fused(graph) if line.startswith("while_loop")]
+    assert why in told
