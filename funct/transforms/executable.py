@@ -6,8 +6,8 @@ cotangents come in; both halves are executables again, so every order of derivat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 from funct.array import zeros
 from funct.compile import MISS
@@ -34,15 +34,27 @@ _default = compiler("default", None)
 class Executable:
     """A graph compiled for buffers, and for each level of tracers. captured: before all passes."""
 
-    __slots__ = ("captured", "compile", "guards", "half", "halves", "raw")
+    __slots__ = ("_raw", "captured", "compile", "guards", "half", "halves")
 
     def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
         self.captured = graph
         self.guards = guards
         self.compile = compile
-        self.raw = compile(graph, guards)
+        self._raw: Callable[..., Any] | None = None
         self.halves: dict[Any, Any] = {}
         self.half = False  # of another: its tape puts away what is saved
+
+    @property
+    def raw(self) -> Callable[..., Any]:
+        """What runs on buffers: made when it is asked for, since derivatives only run halves."""
+        if self._raw is None:
+            self._raw = self.compile(self.captured, self.guards)
+        return self._raw
+
+    def ready(self) -> Self:
+        """Itself, with what runs on buffers made."""
+        self._raw = self.raw
+        return self
 
     @property
     def graph(self) -> Graph:

@@ -309,7 +309,7 @@ class Compiled:
         graph = optimize(found.graph)
 
         def make() -> Ready:
-            exe = Executable(found.graph, compile=self._compile_graph)
+            exe = Executable(found.graph, compile=self._compile_graph).ready()
             return Ready(self.__name__, exe, given.key, found.rebuild, self._split)
 
         return Lowered(self.__name__, graph, make)

@@ -121,17 +121,21 @@ class Path:
     reuse: memory that its results may take.
     """
 
-    __slots__ = ("_front", "_served", "exe", "raw", "rebuild", "reuse", "single", "watched")
+    __slots__ = ("_front", "_served", "exe", "rebuild", "reuse", "single", "watched")
 
     def __init__(self, found: Captured, exe: Executable, reuse: Reuse) -> None:
         self._front: Front | None = None
         self._served = 0
         self.exe = exe
         self.reuse = reuse
-        self.raw = exe.raw
         self.rebuild = found.rebuild
         self.single = found.single
         self.watched = found.watched
+
+    @property
+    def raw(self) -> Callable[..., Any]:
+        """The function of buffers."""
+        return self.exe.raw
 
     def front(self) -> Front:
         """What answers calls: machine code when the path serves for the second time; where nothing

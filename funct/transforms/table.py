@@ -177,6 +177,8 @@ class Table:
 
     def _path(self, found: Captured, given: Split) -> Path:
         exe = Executable(found.graph, compile=self.compile)
+        if found.graph.symbols or all(x.__class__ is Array for x in given.arrays):
+            exe.ready()  # a failure belongs here; a derivative may never need it
         tell("graph", lambda: f"jit({self.name}):\n{exe.graph}")
         at = positions(self.donate, given.count)
         donated = frozenset([k for k, owner in enumerate(given.owners) if owner in at])

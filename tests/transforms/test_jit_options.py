@@ -161,6 +161,24 @@ def test_backends() -> None:
     assert len(seen) == 3, "the function, and both halves of its derivative"
 
 
+def test_a_derivative_compiles_its_halves_alone() -> None:
+    """The function itself is compiled when it is called with arrays, and by `lower().compile()`."""
+    seen: list[g.Graph] = []
+
+    def spy(graph: g.Graph) -> Any:
+        seen.append(graph)
+        return graph
+
+    f = ft.jit(lambda x: xp.sum(xp.sin(x) * x), backend=spy)
+    x = arr([0.5, 1.5])
+    ft.grad(f)(x)
+    assert len(seen) == 2
+    f(x)
+    assert len(seen) == 3
+    f.lower(x).compile()
+    assert len(seen) == 4
+
+
 def test_backends_see_no_decisions_and_may_be_wrong() -> None:
     """Guards are checked beforehand; a backend that gives nonsense is named."""
     kinds: set[type] = set()
