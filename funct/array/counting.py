@@ -63,7 +63,7 @@ def bincount(
     return _sum_by(weights, x, length)
 
 
-@direct(kernels.segment_sum, arrays="all")
+@direct(kernels.segment_sum, arrays=2)
 def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None) -> Any:
     """Sums of the slices data[i] that have one segment_ids[i]: row k of the result is segment k.
 
@@ -107,7 +107,7 @@ def one_hot(x: Any, num_classes: int, /, *, dtype: Any = None, axis: int = -1) -
     return ops.astype(hits, _FLOAT64 if dtype is None else as_dtype("one_hot", dtype))
 
 
-@direct(kernels.digitize, arrays="all")
+@direct(kernels.digitize, arrays=2)
 def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
     """The bin of each element: i where bins[i-1] <= x < bins[i], 0 and len(bins) outside.
 

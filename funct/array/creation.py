@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@direct(kernels.full, arrays="none")
+@direct(kernels.full, arrays=0)
 @placed
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
@@ -86,21 +86,21 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
         raise ShapeError(f"{name}: {error}") from None
 
 
-@direct(kernels.zeros, arrays="none")
+@direct(kernels.zeros, arrays=0)
 @placed
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default."""
     return _constant("zeros", shape, 0, np.float64 if dtype is None else dtype)
 
 
-@direct(kernels.ones, arrays="none")
+@direct(kernels.ones, arrays=0)
 @placed
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones of `shape`, float64 by default."""
     return _constant("ones", shape, 1, np.float64 if dtype is None else dtype)
 
 
-@direct(kernels.empty, arrays="none")
+@direct(kernels.empty, arrays=0)
 @placed
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes."""
@@ -138,7 +138,7 @@ def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
     return _like("empty_like", x, 0, dtype, device)
 
 
-@direct(kernels.arange, arrays="none")
+@direct(kernels.arange, arrays=0)
 @placed
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
@@ -198,7 +198,7 @@ def count(name: str, argument: str, n: Any) -> int:
     return k
 
 
-@direct(kernels.linspace, arrays="none")
+@direct(kernels.linspace, arrays=0)
 @placed
 def linspace(
     start: Any,
@@ -245,7 +245,7 @@ def _between(start: Any, stop: Any, n: int, dtype: Any, endpoint: bool) -> Any:
     return out if dtype is None or out.dtype == dtype else ops.astype(out, dtype)
 
 
-@direct(kernels.eye, arrays="none")
+@direct(kernels.eye, arrays=0)
 @placed
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None

@@ -5,20 +5,35 @@ calls are the whole cost. `direct` puts a kernel on bare arrays before it. The k
 function: it declines by None, or by raising, whatever it does not give exactly as the composition
 does, so values, dtypes and errors are the composition's. Tracers never reach it, so transforms,
 capture and watches see primitives. `DIRECT` lists all of them, and a law compares the two ways.
+
+Collecting `*args` and `**options` to pass them on would cost half of what is saved. Hence what
+users call is printed with the function's own parameters, at its first call. For `sum`:
+
+    def call(x, /, *, axis=None, dtype=None, keepdims=None):
+        if x.__class__ is Array and (axis is None or axis.__class__ in PLAIN) and …:
+            try:
+                _d = kernel(x.data, axis, dtype, keepdims)
+            except Exception as _error:
+                _d = declined(fun, _error)
+            if _d is not None:
+                _r = new(Array)
+                _r.data = _d if _d.__class__ is ndarray else asarray(_d)
+                return _r
+        return fun(x, axis=axis, dtype=dtype, keepdims=keepdims)
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any, ParamSpec, TypeVar, cast
 
 import attrs
 import numpy as np
 
 from funct.array.tensor import Array
-from funct.device.memory import LARGE, serve
 from funct.kernels.special import find
 from funct.ops.refusals import out_of_memory
 
@@ -27,24 +42,19 @@ __all__ = ["DIRECT", "Direct", "direct"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-new = object.__new__
-asarray = np.asarray
-ndarray = np.ndarray
-
-Gives = Callable[[Any], Any]
+Names = Sequence[str]
 
 
 @attrs.frozen(eq=False)
 class Direct:
     """A function with a direct way.
 
-    composed: the function by primitives. kernel: its direct way, on buffers. public: what users
-    call.
+    composed: the function by primitives. public: what users call. arrays: as given to `direct`.
     """
 
     composed: Callable[..., Any]
-    kernel: Callable[..., Any] | str
     public: Callable[..., Any]
+    arrays: int | str
 
 
 DIRECT: dict[str, Direct] = {}
@@ -53,25 +63,45 @@ DIRECT: dict[str, Direct] = {}
 def direct(
     kernel: Callable[..., Any] | str,
     *,
-    arrays: str = "first",
-    gives: Gives | None = None,
+    arrays: int | str = 1,
+    gives: Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let kernel answer calls of the decorated function in which every array is concrete.
 
-    Args: kernel: takes buffers in place of arrays, and all else as it is; or the name of a function
-    of scipy.special. arrays: where arrays stand among the arguments: "first", "all" (any of those
-    given by position, at least one), "doubles" (the same, all of them float64 or Python's numbers),
-    "sequence" (the first argument is a tuple or list of them) or "none". gives:
-    what makes the result where there are several.
+    Args: kernel: takes the function's arguments by position, buffers in place of arrays; or the
+    name of a function of scipy.special. arrays: how many arguments are arrays, the first ones; or
+    "doubles" (any, at least one, all of float64 or Python's numbers), or "sequence" (the first
+    argument is a tuple or list of them). Other arguments are plain Python, which a kernel without
+    arrays finds out by itself. gives: what makes the result where there are several.
     """
 
     def declare(fun: Callable[P, R]) -> Callable[P, R]:
-        way: Any = _WAYS["doubles" if isinstance(kernel, str) else arrays]
-        public = functools.wraps(fun)(way(fun, kernel, gives))
-        DIRECT[f"{fun.__module__}.{fun.__name__}"] = Direct(fun, kernel, public)
-        return public
+        name = fun.__name__
+        names = dict(_NAMES, fun=fun, gives=gives, kernel=kernel)
+        written: Any = inspect.unwrap(fun)
+        public = FunctionType(_at_first.__code__, names, name, written.__defaults__)
+        public.__kwdefaults__ = written.__kwdefaults__
+        functools.update_wrapper(public, fun)
+        how = "doubles" if isinstance(kernel, str) else arrays
+        names["printed"] = functools.partial(_become, public, how)
+        if isinstance(kernel, str):
+            names["kernel"] = functools.partial(_load, kernel, names)
+        DIRECT[f"{fun.__module__}.{name}"] = Direct(fun, public, how)
+        return cast("Callable[P, R]", public)
 
     return declare
+
+
+def _load(name: str, names: dict[str, Any], *args: Any) -> Any:
+    """SciPy's function takes this one's place."""
+    names["kernel"] = find(name)
+    return names["kernel"](*args)
+
+
+# Printing -----------------------------------------------------------------------------------------
+
+# Classes of arguments that kernels know: what is a tracer, or may be an array, goes by primitives.
+_PLAIN = frozenset({bool, int, float, str, tuple, type(None)})
 
 
 def _declined(fun: Any, error: Exception) -> Any:
@@ -83,134 +113,106 @@ def _declined(fun: Any, error: Exception) -> Any:
     return None
 
 
-def _none(fun: Any, kernel: Any, gives: Gives | None) -> Any:
-    def call(*args: Any, **options: Any) -> Any:
+_NAMES = {
+    "Array": Array, "DOUBLE": np.dtype(np.float64), "PLAIN": _PLAIN, "asarray": np.asarray,
+    "declined": _declined, "ndarray": np.ndarray, "new": object.__new__,
+}  # fmt: skip
+
+_CALL = """\
+def call({signature}):
+{found}    if {known}:
         try:
-            d = kernel(*args, **options) if options else kernel(*args)
-        except Exception as error:
-            d = _declined(fun, error)
-        if d is None:
-            return fun(*args, **options)
-        if d.nbytes >= LARGE:
-            serve(d.nbytes)
-        r = new(Array)
-        r.data = d
-        return r
+            _d = kernel({buffers})
+        except Exception as _error:
+            _d = declined(fun, _error)
+        if _d is not None:
+{result}
+    return fun({passed})
+"""
 
-    return call
+_ONE = """\
+            _r = new(Array)
+            _r.data = _d if _d.__class__ is ndarray else asarray(_d)
+            return _r"""
 
+_SEVERAL = """\
+            _found = []
+            for _v in _d:
+                _r = new(Array)
+                _r.data = _v if _v.__class__ is ndarray else asarray(_v)
+                _found.append(_r)
+            return gives(_found)"""
 
-def _one(fun: Any, kernel: Any, gives: Gives | None) -> Any:
-    def call(x: Any, /, *rest: Any, **options: Any) -> Any:
-        if x.__class__ is Array:
-            try:
-                d = kernel(x.data, *rest, **options) if rest or options else kernel(x.data)
-            except Exception as error:
-                d = _declined(fun, error)
-            if d is not None:
-                if gives is not None:
-                    return gives(_arrays(d))
-                r = new(Array)
-                r.data = d if d.__class__ is ndarray else asarray(d)
-                return r
-        return fun(x, *rest, **options)
-
-    return call
-
-
-def _many(fun: Any, kernel: Any, gives: Gives | None) -> Any:
-    def call(*args: Any, **options: Any) -> Any:
-        raws, known = [], False
-        for a in args:
-            if a.__class__ is Array:
-                raws.append(a.data)
-                known = True
-            elif a.__class__ in _PLAIN:
-                raws.append(a)
-            else:
-                return fun(*args, **options)
-        try:
-            d = None if not known else kernel(*raws, **options) if options else kernel(*raws)
-        except Exception as error:
-            d = _declined(fun, error)
-        if d is None:
-            return fun(*args, **options)
-        if gives is not None:
-            return gives(_arrays(d))
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    return call
+_SEQUENCE = """\
+    _raws = []
+    if {0}.__class__ is tuple or {0}.__class__ is list:
+        for _a in {0}:
+            if _a.__class__ is not Array:
+                _raws = []
+                break
+            _raws.append(_a.data)
+"""
 
 
-_PLAIN = frozenset({bool, int, float, str, type(None)})
+def _at_first(*args: Any, **options: Any) -> Any:
+    return printed()(*args, **options)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _doubles(fun: Any, kernel: Any, gives: Gives | None) -> Any:
-    most = len(inspect.signature(fun).parameters)  # a ufunc takes more: where results are written
-    f = None if kernel.__class__ is str else kernel
-
-    def call(*args: Any, **options: Any) -> Any:
-        nonlocal f
-        raws, known = [], False
-        for a in args:
-            if a.__class__ is Array:
-                d = a.data
-                if d.dtype is not _DOUBLE:
-                    return fun(*args, **options)
-                raws.append(d)
-                known = True
-            elif a.__class__ is float or a.__class__ is int:
-                raws.append(a)
-            else:
-                return fun(*args, **options)
-        try:
-            if f is None:
-                f = find(kernel)
-            d = f(*raws) if known and len(args) <= most and not options else None
-        except Exception as error:
-            d = _declined(fun, error)
-        if d is None:
-            return fun(*args, **options)
-        if gives is not None:
-            return gives(_arrays(d))
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        return r
-
-    return call
+def _become(public: FunctionType, arrays: int | str) -> FunctionType:
+    """What is called from now on has the parameters of the function, and a printed body."""
+    names = public.__globals__
+    signature = inspect.signature(names["fun"])
+    public.__code__ = _printed(signature, arrays, names["gives"] is not None)
+    return public
 
 
-_DOUBLE = np.dtype(np.float64)
+@functools.cache
+def _printed(signature: inspect.Signature, arrays: int | str, several: bool) -> CodeType:
+    parameters = list(signature.parameters.values())
+    bare = [p.replace(annotation=p.empty) for p in parameters]
+    # the defaults themselves are the function's; here it only matters that there are some
+    bare = [p if p.default is p.empty else p.replace(default=None) for p in bare]
+    shown = str(inspect.Signature(bare)).removeprefix("(").removesuffix(")")
+    names = [p.name for p in parameters]
+    keyed = [f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name for p in parameters]
+    form: Callable[..., Any] = _FORMS.get(arrays, _leading)
+    found, known, buffers = form(names, arrays)
+    text = _CALL.format(
+        signature=shown, found=found, known=" and ".join(known) or "True",
+        buffers=", ".join(buffers), result=_SEVERAL if several else _ONE, passed=", ".join(keyed),
+    )  # fmt: skip
+    made: dict[str, Any] = {}
+    exec(compile(text, "<funct direct>", "exec"), made)
+    code: CodeType = made["call"].__code__
+    return code
 
 
-def _arrays(raws: Any) -> list[Any]:
-    found = []
-    for d in raws:
-        r = new(Array)
-        r.data = d if d.__class__ is ndarray else asarray(d)
-        found.append(r)
-    return found
+def _plain(names: Names) -> list[str]:
+    return [f"({n} is None or {n}.__class__ in PLAIN)" for n in names]
 
 
-def _sequence(fun: Any, kernel: Any, gives: Gives | None) -> Any:
-    def call(arrays: Any, /, *rest: Any, **options: Any) -> Any:
-        d = None
-        if arrays.__class__ is tuple or arrays.__class__ is list:
-            raws = [a.data for a in arrays if a.__class__ is Array]
-            if len(raws) == len(arrays):
-                try:
-                    d = kernel(raws, *rest, **options) if rest or options else kernel(raws)
-                except Exception as error:
-                    d = _declined(fun, error)
-        if d is None:
-            return fun(arrays, *rest, **options)
-        r = new(Array)
-        r.data = d
-        return r
-
-    return call
+def _leading(names: Names, count: Any) -> tuple[str, list[str], list[str]]:
+    """The first ones are arrays."""
+    first, rest = names[:count], names[count:]
+    known = [f"{n}.__class__ is Array" for n in first]
+    return "", [*known, *(_plain(rest) if count else [])], [*[f"{n}.data" for n in first], *rest]
 
 
-_WAYS = {"none": _none, "first": _one, "all": _many, "doubles": _doubles, "sequence": _sequence}
+def _sequence(names: Names, _: Any) -> tuple[str, list[str], list[str]]:
+    first, *rest = names
+    return _SEQUENCE.format(first), ["_raws", *_plain(rest)], ["_raws", *rest]
+
+
+def _doubles(names: Names, _: Any) -> tuple[str, list[str], list[str]]:
+    """Each is an array of doubles or a number; some one is an array."""
+    lines = [f"    {n}_ = {n}.data if {n}.__class__ is Array else {n}\n" for n in names]
+    known = [
+        f"({n}_.__class__ is float or {n}_.__class__ is int if {n}_ is {n} "
+        f"else {n}_.dtype is DOUBLE)"
+        for n in names
+    ]
+    some = " or ".join([f"{n}_ is not {n}" for n in names])
+    return "".join(lines), [*known, f"({some})"], [f"{n}_" for n in names]
+
+
+_FORMS: dict[int | str, Callable[..., Any]] = {"doubles": _doubles, "sequence": _sequence}

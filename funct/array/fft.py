@@ -116,7 +116,7 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return ops.real_fft(_resized("ihfft", _real("ihfft", x), k, n), k, True, _norm("ihfft", norm))
 
 
-@direct(kernels.fftfreq, arrays="none")
+@direct(kernels.fftfreq, arrays=0)
 @placed
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `fft`'s elements for samples d apart: 0, 1, …, −2, −1, over n d."""
@@ -125,7 +125,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies("fftfreq", np.where(2 * k < n, k, k - n), n, d, dtype)
 
 
-@direct(kernels.rfftfreq, arrays="none")
+@direct(kernels.rfftfreq, arrays=0)
 @placed
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `rfft`'s elements for samples d apart: 0, 1, …, n // 2, over n d."""

@@ -109,10 +109,19 @@ def nanvar(
 
 
 @direct(kernels.nanstd)
-def nanstd(x: Any, /, axis: Any = None, **options: Any) -> Any:
-    """Square root of `nanvar`, which says the options; its derivative is 0 where it is 0."""
-    x = as_tensor("nanstd", x)
-    return power(nanvar(x, axis, **options), 0.5)
+def nanstd(
+    x: Any,
+    /,
+    axis: Any = None,
+    *,
+    dtype: Any = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+) -> Any:
+    """Square root of `nanvar`, with its arguments; its derivative is 0 where it is 0."""
+    options: Any = {"dtype": dtype, "correction": correction, "ddof": ddof, "keepdims": keepdims}
+    return power(nanvar(as_tensor("nanstd", x), axis, **options), 0.5)
 
 
 @direct(kernels.nanmax)

@@ -169,7 +169,7 @@ def _grown(x: Any, s: str, y: Any, t: str) -> tuple[Any, Any]:
     return x, y if y.shape == shape_y else ops.broadcast_to(y, shape_y)
 
 
-@direct(kernels.tensordot, arrays="all")
+@direct(kernels.tensordot, arrays=2)
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Sum of products over the last `axes` axes of x1 and the first of x2, or over named ones."""
     x1, x2 = as_tensor("tensordot", x1), as_tensor("tensordot", x2)
@@ -236,7 +236,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return ops.reshape(out, out.shape[:-2])
 
 
-@direct(kernels.outer, arrays="all")
+@direct(kernels.outer, arrays=2)
 def outer(x1: Any, x2: Any, /) -> Any:
     """Products of all pairs of elements of two vectors."""
     x1, x2 = as_tensor("outer", x1), as_tensor("outer", x2)

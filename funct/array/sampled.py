@@ -16,7 +16,7 @@ from funct.kernels import sampled as kernels
 __all__ = ["convolve", "interp", "trapezoid"]
 
 
-@direct(kernels.convolve, arrays="all")
+@direct(kernels.convolve, arrays=2)
 def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
     """Convolution of two sequences, z_k = Σ_j x_(k - j) y_j.
 
@@ -44,7 +44,7 @@ def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
     return z[before : before + x.shape[0]]
 
 
-@direct(kernels.interp, arrays="all")
+@direct(kernels.interp, arrays=3)
 def interp(
     x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:

@@ -65,7 +65,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     return ops.reduce_sum(hits, normal_axes("count_nonzero", axis, len(x.shape)), keepdims)
 
 
-@direct(kernels.searchsorted, arrays="all")
+@direct(kernels.searchsorted, arrays=2)
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     """Where each of x2 would be inserted into the sorted 1-D x1."""
     if side not in ("left", "right"):
@@ -112,7 +112,7 @@ def _indices(name: str, indices: Any) -> Any:
     return indices
 
 
-@direct(kernels.take, arrays="all")
+@direct(kernels.take, arrays=2)
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     """Slices of x along axis at indices; axis may be left out for 1-D x."""
     x = as_tensor("take", x)
@@ -124,7 +124,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     return ops.take(x, indices, normal_axis("take", axis, len(x.shape)))
 
 
-@direct(kernels.take_along_axis, arrays="all")
+@direct(kernels.take_along_axis, arrays=2)
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     """One element of x per index along axis; other axes broadcast."""
     x = as_tensor("take_along_axis", x)

@@ -15,17 +15,17 @@ __all__ = [
 ndarray = np.ndarray
 _DOUBLE = np.dtype(np.float64)
 _ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
-_MANY = 1 << 16  # what is larger has to be compared with the memory
+_MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 _FAR = 1 << 62  # from here on integers do not fit
 _SMALL = 32  # triangles up to here are kept
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of float64."""
     return _repeated(_ZERO, shape) if dtype is None and device is None else None
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """Ones of float64."""
     return _repeated(_ONE, shape) if dtype is None and device is None else None
 
@@ -33,7 +33,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
 empty = zeros
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:
     """An array whose elements are all one float."""
     if fill_value.__class__ is not float or dtype is not None or device is not None:
         return None
@@ -58,7 +58,7 @@ def _seen(one: Any, shape: Any) -> Any:
     return found if found.size <= _MANY else None
 
 
-def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def zeros_like(x: Any, dtype: Any = None, device: Any = None) -> Any:
     """Zeros of x's shape and dtype."""
     if dtype is not None or device is not None:
         return None
@@ -66,7 +66,7 @@ def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return _seen(one, x.shape)
 
 
-def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def ones_like(x: Any, dtype: Any = None, device: Any = None) -> Any:
     """Ones of x's shape and dtype."""
     if dtype is not None or device is not None:
         return None
@@ -77,7 +77,7 @@ def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
 empty_like = zeros_like
 
 
-def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full_like(x: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:
     """An array of x's shape whose elements are all one float."""
     if fill_value.__class__ is not float or x.dtype is not _DOUBLE:
         return None
@@ -87,7 +87,7 @@ def full_like(x: Any, fill_value: Any, *, dtype: Any = None, device: Any = None)
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None
 ) -> Any:
     """start, start + step, … before stop."""
     if dtype is not None or device is not None:
@@ -106,7 +106,6 @@ def linspace(
     start: Any,
     stop: Any,
     num: int,
-    *,
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
@@ -120,23 +119,23 @@ def linspace(
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: Any = None, device: Any = None
+    n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Any:
     """Ones on the diagonal."""
-    if n_rows.__class__ is not int or n_cols is not None or not 0 <= n_rows < 1000:
+    if n_rows.__class__ is not int or n_cols is not None or not 0 <= n_rows * n_rows < _MANY:
         return None
     if k.__class__ is not int or k != 0 or dtype is not None or device is not None:
         return None
     return np.eye(n_rows)
 
 
-def tril(x: Any, *, k: int = 0) -> Any:
+def tril(x: Any, k: int = 0) -> Any:
     """x with zeros above the k-th diagonal."""
     keep = _triangle(x, k)
     return None if keep is None else np.where(keep, x, np.zeros((), x.dtype))
 
 
-def triu(x: Any, *, k: int = 0) -> Any:
+def triu(x: Any, k: int = 0) -> Any:
     """x with zeros below the k-th diagonal."""
     drop = _triangle(x, k - 1) if k.__class__ is int else None
     return None if drop is None else np.where(drop, np.zeros((), x.dtype), x)

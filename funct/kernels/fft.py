@@ -13,7 +13,7 @@ __all__ = [
 
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
-_MANY = 1 << 16
+_MANY = 1 << 13  # what is larger is announced to the allocator
 _NORMS: Any = ("backward", "ortho", "forward")
 
 
@@ -27,12 +27,12 @@ def _along(one: Any, x: Any, n: Any, axis: Any, norm: Any) -> Any:
     return one(x, None, axis, norm)
 
 
-def fft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def fft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Discrete Fourier transform along axis."""
     return _along(np.fft.fft, x, n, axis, norm)
 
 
-def ifft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def ifft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Inverse of `fft`."""
     return _along(np.fft.ifft, x, n, axis, norm)
 
@@ -49,17 +49,17 @@ def _along_all(one: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     return x
 
 
-def fftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """`fft` along all axes."""
     return _along_all(np.fft.fft, x, s, axes, norm)
 
 
-def ifftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """Inverse of `fftn`."""
     return _along_all(np.fft.ifft, x, s, axes, norm)
 
 
-def rfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def rfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The first half of `fft` of a real x."""
     if x.dtype is not _DOUBLE or n is not None or norm not in _NORMS:
         return None
@@ -68,7 +68,7 @@ def rfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
     return np.fft.rfft(x, None, axis, norm)
 
 
-def ihfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def ihfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Inverse of `hfft`."""
     if x.dtype is not _DOUBLE or n is not None or norm not in _NORMS:
         return None
@@ -77,7 +77,7 @@ def ihfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
     return np.fft.ihfft(x, None, axis, norm)
 
 
-def irfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def irfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Inverse of `rfft`."""
     if x.dtype is not _COMPLEX or n is not None or norm not in _NORMS:
         return None
@@ -86,7 +86,7 @@ def irfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
     return np.fft.irfft(x, None, axis, norm)
 
 
-def hfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def hfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """`fft` of a signal that is given by its first half."""
     if x.dtype is not _COMPLEX or n is not None or norm not in _NORMS:
         return None
@@ -95,7 +95,7 @@ def hfft(x: Any, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
     return np.fft.hfft(x, None, axis, norm)
 
 
-def rfftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """`rfft` along the last axis, `fft` along the others."""
     if x.dtype is not _DOUBLE or s is not None or axes is not None or norm not in _NORMS:
         return None
@@ -105,7 +105,7 @@ def rfftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") ->
     return y
 
 
-def irfftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def irfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """Inverse of `rfftn`."""
     if x.dtype is not _COMPLEX or s is not None or axes is not None or norm not in _NORMS:
         return None
@@ -114,7 +114,7 @@ def irfftn(x: Any, *, s: Any = None, axes: Any = None, norm: Any = "backward") -
     return np.fft.irfft(x, None, x.ndim - 1, norm)
 
 
-def fftfreq(n: int, *, d: Any = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, d: Any = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `fft`'s elements."""
     if n.__class__ is not int or not 0 < n < _MANY or d.__class__ is not float:
         return None
@@ -125,7 +125,7 @@ def fftfreq(n: int, *, d: Any = 1.0, dtype: Any = None, device: Any = None) -> A
     return k / (n * d)
 
 
-def rfftfreq(n: int, *, d: Any = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, d: Any = 1.0, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `rfft`'s elements."""
     if n.__class__ is not int or not 0 < n < _MANY or d.__class__ is not float:
         return None

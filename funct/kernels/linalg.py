@@ -22,19 +22,19 @@ _DOUBLE = np.dtype(np.float64)
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
-def diagonal(x: Any, *, offset: int = 0) -> Any:
+def diagonal(x: Any, offset: int = 0) -> Any:
     """The elements x[..., i, i]."""
     return x.diagonal(0, -2, -1) if offset.__class__ is int and offset == 0 else None
 
 
-def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
     """Sum of the diagonal."""
     if offset.__class__ is not int or offset != 0 or dtype is not None or x.dtype.num >= _NATIVE:
         return None
     return _add(x.diagonal(0, -2, -1), -1)
 
 
-def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norm of a positive, finite order over axis."""
     if x.dtype is not _DOUBLE or not x.size or not x.ndim:
         return None
@@ -61,14 +61,14 @@ def matrix_power(x: Any, n: Any) -> Any:
         x = matmul(x, x)
 
 
-def matrix_norm(x: Any, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Root of the sum of squares."""
     if ord != "fro" or x.dtype is not _DOUBLE or x.ndim < 2 or not x.size:
         return None
     return np.sqrt(_add(np.square(x), (-2, -1), None, None, keepdims))
 
 
-def matrix_rank(x: Any, *, rtol: Any = None) -> Any:
+def matrix_rank(x: Any, rtol: Any = None) -> Any:
     """Number of singular values above rounding."""
     if x.ndim != 2 or rtol is not None or x.dtype is not _DOUBLE:
         return None
@@ -85,7 +85,7 @@ def solve(a: Any, b: Any) -> Any:
     return matrices.solve(a, b.reshape(-1, 1)).reshape(-1) if b.ndim == 1 and a.ndim == 2 else None
 
 
-def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
+def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:
     """a⁻¹ b for a triangle of a and a vector b."""
     if b.ndim != 1 or a.ndim != 2:
         return None
@@ -109,7 +109,7 @@ def outer(x: Any, y: Any) -> Any:
     return x[:, None] * y
 
 
-def tensordot(x: Any, y: Any, *, axes: Any = 2) -> Any:
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
     """Product of two matrices."""
     if axes.__class__ is not int or axes != 1 or x.ndim != 2 or y.ndim != 2:
         return None

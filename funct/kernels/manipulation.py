@@ -15,7 +15,7 @@ _concatenate: Any = np.concatenate
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
-def reshape(x: Any, shape: Any, *, copy: Any = None) -> Any:
+def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
     """The same elements in another shape."""
     if shape.__class__ is int:
         return x.reshape(shape) if shape >= -1 else None
@@ -65,7 +65,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:])) if 0 <= axis <= n else None
 
 
-def repeat(x: Any, repeats: Any, *, axis: Any = None) -> Any:
+def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     """Each element as often."""
     if repeats.__class__ is not int or repeats < 0:
         return None
@@ -82,7 +82,7 @@ def tile(x: Any, repetitions: Any) -> Any:
     return np.concatenate((x,) * n) if n.__class__ is int and 0 < n < 100 else None
 
 
-def concat(arrays: Any, *, axis: Any = 0) -> Any:
+def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
     dtype = arrays[0].dtype
     for a in arrays:
@@ -91,7 +91,7 @@ def concat(arrays: Any, *, axis: Any = 0) -> Any:
     return _concatenate(arrays) if axis == 0 else _concatenate(arrays, axis)
 
 
-def stack(arrays: Any, *, axis: int = 0) -> Any:
+def stack(arrays: Any, axis: int = 0) -> Any:
     """Arrays joined along a new axis."""
     dtype, n = arrays[0].dtype, arrays[0].ndim
     if axis.__class__ is not int or not -n - 1 <= axis <= n:
@@ -105,7 +105,7 @@ def stack(arrays: Any, *, axis: int = 0) -> Any:
     return _concatenate(new, axis)
 
 
-def roll(x: Any, shift: Any, *, axis: Any = None) -> Any:
+def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     """Elements of a vector moved by shift."""
     if x.ndim != 1 or shift.__class__ is not int or not x.size:
         return None

@@ -13,26 +13,15 @@ _SMALL = 256  # elements from which on machine code sorts
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
-def median(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Median over axis."""
-    return quantile(x, 0.5, axis, keepdims=keepdims)
-
-
-def nanmedian(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Median of what is not NaN."""
-    return quantile(x, 0.5, axis, keepdims=keepdims)
-
-
-def nanquantile(x: Any, q: Any, axis: Any = None, **options: Any) -> Any:
-    """`quantile` of what is not NaN."""
-    return quantile(x, q, axis, **options)
+    return quantile(x, 0.5, axis, "linear", keepdims)
 
 
 def quantile(
     x: Any,
     q: Any,
     axis: Any = None,
-    *,
     method: str = "linear",
     keepdims: bool = False,
     weights: Any = None,
@@ -69,3 +58,6 @@ def quantile(
 def _between(a: Any, b: Any, part: Any) -> Any:
     step = b - a if part else a * 0
     return a + step * part if part < 0.5 else b - step * (1 - part)
+
+
+nanmedian, nanquantile = median, quantile  # a NaN is not finite, so there is none

@@ -23,7 +23,7 @@ _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _DOUBLE = np.dtype(np.float64)
 
 
-def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along axis."""
     if axis.__class__ is not int or x.dtype.num >= _NATIVE:
         return None
@@ -44,7 +44,7 @@ def _turned(x: Any, axis: int) -> Any:
     return x[..., ::-1] if axis == -1 else None
 
 
-def argsort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
     if axis.__class__ is not int or x.dtype.num >= _NATIVE or not x.size or not x.ndim:
         return None
@@ -63,7 +63,7 @@ def nonzero(x: Any) -> Any:
     return x.nonzero() if x.ndim else None
 
 
-def top_k(x: Any, k: int, *, axis: int = -1) -> Any:
+def top_k(x: Any, k: int, axis: int = -1) -> Any:
     """The k largest elements of a vector in descending order, and their indices."""
     n = x.size
     if x.ndim != 1 or k.__class__ is not int or not 0 <= k <= n or x.dtype.num >= _NATIVE:
@@ -147,14 +147,14 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     return bins.size - bins[::-1].searchsorted(x, side) if bins[0] > bins[-1] else None
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Any:
+def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None) -> Any:
     """How often each of 0, 1, 2, ... occurs."""
     if x.ndim != 1 or x.dtype.kind not in "iu" or weights is not None or length is not None:
         return None
     return counting.bincount(x, minlength) if minlength.__class__ is int else None
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(x: Any, num_classes: int, dtype: Any = None, axis: int = -1) -> Any:
     """1 at the index that x holds along a new last axis."""
     if num_classes.__class__ is not int or dtype is not None or axis != -1:
         return None
@@ -177,14 +177,14 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     return indexing.segment_sum(data, ids, n)
 
 
-def take(x: Any, i: Any, *, axis: Any = None) -> Any:
+def take(x: Any, i: Any, axis: Any = None) -> Any:
     """Slices of x along axis."""
     if i.dtype.kind not in "iu" or (axis is None and x.ndim != 1):
         return None
     return indexing.take(x, i, 0 if axis is None else range(x.ndim)[axis])
 
 
-def take_along_axis(x: Any, i: Any, *, axis: int = -1) -> Any:
+def take_along_axis(x: Any, i: Any, axis: int = -1) -> Any:
     """One element of x for each index."""
     if x.ndim != 1 or i.ndim != 1 or i.dtype.kind not in "iu" or axis.__class__ is not int:
         return None
@@ -193,7 +193,7 @@ def take_along_axis(x: Any, i: Any, *, axis: int = -1) -> Any:
     return indexing.take_along(x, i, 0)
 
 
-def searchsorted(x: Any, v: Any, *, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Where each of v goes in the sorted x."""
     if sorter is not None or x.ndim != 1 or side not in ("left", "right"):
         return None
@@ -203,7 +203,7 @@ def searchsorted(x: Any, v: Any, *, side: str = "left", sorter: Any = None) -> A
 
 
 def histogram(
-    x: Any, bins: Any = 10, range: Any = None, *, density: bool = False, weights: Any = None
+    x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> Any:
     """How many elements fall into each of some bins of one width, and their edges."""
     if bins.__class__ is not int or bins < 1 or density or weights is not None:

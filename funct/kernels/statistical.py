@@ -31,55 +31,55 @@ _SMALL = 256  # elements from which on scans are machine code
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
-def sum(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over axis."""
     if dtype is None and x.dtype.num < _NATIVE and (axis is None or x.ndim):
         return _add(x, axis, None, None, keepdims)
     return None
 
 
-def prod(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over axis."""
     if dtype is None and x.dtype.num < _NATIVE and (axis is None or x.ndim):
         return _multiply(x, axis, None, None, keepdims)
     return None
 
 
-def max(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over axis."""
     return _maximum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 
 
-def min(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over axis."""
     return _minimum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 
 
-def all(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether every element along axis is true."""
     return _and(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 
 
-def any(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether some element along axis is true."""
     return _or(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 
 
-def argmax(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first maximum."""
     if axis is not None and not x.ndim:
         return None
     return x.argmax(axis, keepdims=True) if keepdims else x.argmax(axis)
 
 
-def argmin(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first minimum."""
     if axis is not None and not x.ndim:
         return None
     return x.argmin(axis, keepdims=True) if keepdims else x.argmin(axis)
 
 
-def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis."""
     n = _count(x, axis)
     return _add(x, axis, None, None, keepdims) / n if n else None
@@ -99,7 +99,7 @@ def _count(x: Any, axis: Any) -> int:
     return n
 
 
-def var(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Variance over axis."""
     n = _count(x, axis)
     if not n or n <= correction or x.dtype.kind == "c":
@@ -109,9 +109,9 @@ def var(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = F
     return total / (n if correction == 0.0 else n - correction)
 
 
-def std(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation over axis."""
-    square = var(x, axis=axis, correction=correction, keepdims=keepdims)
+    square = var(x, axis, correction, keepdims)
     return None if square is None else np.sqrt(square)
 
 
@@ -119,14 +119,14 @@ def std(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = F
 
 
 def cumulative_sum(
-    x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running sum along axis."""
     return _scan(np.add, x, axis, dtype, 0 if include_initial else None)
 
 
 def cumulative_prod(
-    x: Any, *, axis: Any = None, dtype: Any = None, include_initial: bool = False
+    x: Any, axis: Any = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
     """Running product along axis."""
     return _scan(np.multiply, x, axis, dtype, 1 if include_initial else None)
@@ -159,12 +159,12 @@ def _counted(axis: int, rank: int) -> int:
     return range(rank)[axis]
 
 
-def cumulative_max(x: Any, *, axis: Any = None) -> Any:
+def cumulative_max(x: Any, axis: Any = None) -> Any:
     """The largest element so far along axis."""
     return _running(np.maximum, x, axis)
 
 
-def cumulative_min(x: Any, *, axis: Any = None) -> Any:
+def cumulative_min(x: Any, axis: Any = None) -> Any:
     """The smallest element so far along axis."""
     return _running(np.minimum, x, axis)
 
@@ -182,7 +182,7 @@ def _running(ufunc: Any, x: Any, axis: Any) -> Any:
     return y if np.count_nonzero(y) == y.size else None  # of 0 and -0 NumPy takes the later one
 
 
-def diff(x: Any, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+def diff(x: Any, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """Differences along axis."""
     if n.__class__ is not int or n != 1 or prepend is not None or append is not None:
         return None
@@ -202,35 +202,34 @@ def _clean(y: Any) -> Any:
     return y if (y == y if y.ndim == 0 else (y == y).all()) else None
 
 
-def nansum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum of what is not NaN."""
-    return _clean(sum(x, axis=axis, dtype=dtype, keepdims=keepdims))
+    return _clean(sum(x, axis, dtype, keepdims))
 
 
-def nanprod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def nanprod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product of what is not NaN."""
-    return _clean(prod(x, axis=axis, dtype=dtype, keepdims=keepdims))
+    return _clean(prod(x, axis, dtype, keepdims))
 
 
-def nanmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum of what is not NaN."""
-    return _clean(max(x, axis=axis, keepdims=keepdims))
+    return _clean(max(x, axis, keepdims))
 
 
-def nanmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum of what is not NaN."""
-    return _clean(min(x, axis=axis, keepdims=keepdims))
+    return _clean(min(x, axis, keepdims))
 
 
-def nanmean(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def nanmean(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Mean of what is not NaN."""
-    return None if dtype is not None else _clean(mean(x, axis=axis, keepdims=keepdims))
+    return None if dtype is not None else _clean(mean(x, axis, keepdims))
 
 
 def nanvar(
     x: Any,
     axis: Any = None,
-    *,
     dtype: Any = None,
     correction: float = 0.0,
     ddof: float | None = None,
@@ -240,21 +239,28 @@ def nanvar(
     if dtype is not None:
         return None
     c = correction if ddof is None else ddof
-    return _clean(var(x, axis=axis, correction=c, keepdims=keepdims))
+    return _clean(var(x, axis, c, keepdims))
 
 
-def nanstd(x: Any, axis: Any = None, **options: Any) -> Any:
+def nanstd(
+    x: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+) -> Any:
     """Standard deviation of what is not NaN."""
-    square = nanvar(x, axis, **options)
+    square = nanvar(x, axis, dtype, correction, ddof, keepdims)
     return None if square is None else np.sqrt(square)
 
 
-def nanargmax(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first maximum of what is not NaN."""
     return _place(x, x.argmax, axis, keepdims)
 
 
-def nanargmin(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def nanargmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first minimum of what is not NaN."""
     return _place(x, x.argmin, axis, keepdims)
 
@@ -267,12 +273,12 @@ def _place(x: Any, find: Any, axis: Any, keepdims: bool) -> Any:
     return at if found == found else None  # NaN comes first where there is one
 
 
-def nancumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def nancumsum(x: Any, axis: Any = None, dtype: Any = None) -> Any:
     """Running sum along axis, NaN counted as 0."""
     return _without(np.add, x, axis, dtype)
 
 
-def nancumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
+def nancumprod(x: Any, axis: Any = None, dtype: Any = None) -> Any:
     """Running product along axis, NaN counted as 1."""
     return _without(np.multiply, x, axis, dtype)
 

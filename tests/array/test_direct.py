@@ -5,6 +5,8 @@ The composition is what runs where an argument is watched: then primitives are a
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import itertools
 import re
 import warnings
@@ -510,6 +512,39 @@ def _watched(way: Direct, seen: list[str]) -> Callable[..., Any]:
         return NotImplemented
 
     return ft.intercept(way.public, rule)
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if WAYS[name].arrays])
+def test_no_kernel_is_given_a_tensor(name: str) -> None:
+    """Whatever argument is traced: a kernel that asked it for its number would cut a derivative."""
+    public, given = WAYS[name].public, list[Any]()
+    names: dict[str, Any] = public.__globals__
+    kernel = names["kernel"]
+
+    def spy(*args: Any) -> Any:
+        given.extend(args)
+        return kernel(*args)
+
+    def calls(t: Any) -> Any:
+        kinds = inspect.signature(public).parameters.values()
+        args, options = next(CALLS[name]())
+        keyed = [p.name for p in kinds if p.kind is p.KEYWORD_ONLY]
+        for k in range(len(kinds) - len(keyed)):
+            row = [*args, *[None] * k][: max(k + 1, len(args))]
+            with contextlib.suppress(FunctError, TypeError):
+                public(*row[:k], t, *row[k + 1 :], **options)
+        for key in keyed:
+            with contextlib.suppress(FunctError, TypeError):
+                public(*args, **options | {key: t})
+        return t
+
+    names["kernel"] = spy
+    try:
+        with np.errstate(all="ignore"):
+            ft.jvp(calls, (xp.asarray(0.5),), (xp.asarray(1.0),))
+    finally:
+        names["kernel"] = kernel
+    assert not any(isinstance(a, xp.Tensor) for a in given)
 
 
 @pytest.mark.parametrize("name", CALLS)

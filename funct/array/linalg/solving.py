@@ -35,7 +35,7 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
-@direct(kernels.solve, arrays="all")
+@direct(kernels.solve, arrays=2)
 def solve(x1: Any, x2: Any, /) -> Any:
     """The x with x1 x = x2.
 
@@ -55,7 +55,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
     return ops.reshape(out, out.shape[:-1])
 
 
-@direct(kernels.solve_triangular, arrays="all")
+@direct(kernels.solve_triangular, arrays=2)
 def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
     """The x with a x = b, of a only the upper (or lower) triangle being read.
 
@@ -117,7 +117,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     return ops.pinv(x, rtol)
 
 
-@direct(kernels.lstsq, arrays="all", gives=LstsqResult._make)
+@direct(kernels.lstsq, arrays=2, gives=LstsqResult._make)
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
     """The x of least norm that makes |b - a x| least.
 
