@@ -1,7 +1,8 @@
 """Every public function of `funct.array` on 16 float64 elements, next to NumPy or SciPy.
 
 A row is an expression. It is evaluated twice, with `xp` and the arrays of funct and with those of
-NumPy; behind an arrow stands what NumPy is asked instead, where it has another name for it or none.
+NumPy; behind an arrow stands what NumPy is asked instead, where it has another name for it or none,
+or gives scalars for arrays.
 The budget is what a function of funct may cost above that.
 """
 
@@ -331,7 +332,7 @@ float(z)
 complex(z)
 operator.index(b)
 len(x)
-list(x)
+list(x)                          => list(map(np.asarray, x))
 np.asarray(x)
 x.__array_namespace__()
 x.__dlpack_device__()

@@ -287,6 +287,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         if copy is False and found.device != target:
             raise ExchangeError(f"from_dlpack: copy=False, but x is on {found.device}")
         return found.to_device(target)
+    if x.__class__ is np.ndarray and copy is not False and x.dtype in DTYPES:
+        return wrap(_plain(x))  # what DLPack would give
     if isinstance(x, Tensor):
         return x
     if not hasattr(x, "__dlpack__"):

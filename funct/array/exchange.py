@@ -17,6 +17,11 @@ from funct.ops.fast import wrap
 __all__ = ["Exchange"]
 
 
+asarray = np.asarray
+
+_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
+
+
 class Exchange:
     """The protocols of one immutable buffer, `data`."""
 
@@ -26,6 +31,8 @@ class Exchange:
     dtype: Any
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if dtype is None and not copy and self.data.dtype.num < _NATIVE:
+            return asarray(memoryview(self.data).toreadonly())
         if dtype is not None and np.dtype(dtype) != self.data.dtype:
             if copy is False:
                 raise ArgumentError(f"__array__: copy=False, but {self.dtype} is cast to {dtype}")
@@ -84,7 +91,7 @@ class Exchange:
 
 def _read_only(data: Any) -> Any:
     """A view that cannot be made writable: NumPy asks the owner, and that is a memoryview here."""
-    if data.dtype.num >= 256:  # a dtype of ml_dtypes: no buffer format
+    if data.dtype.num >= _NATIVE:  # a dtype of ml_dtypes: no buffer format
         raw = data.view(f"u{data.dtype.itemsize}")
         return np.asarray(memoryview(raw).toreadonly()).view(data.dtype)
     return np.asarray(memoryview(data).toreadonly())

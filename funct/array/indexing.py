@@ -47,12 +47,12 @@ def selected(data: Any, key: Any) -> Any:
             return data[key] if key.__class__ in BASIC else None
         bare, arrays, ints = [], 0, False
         for k in key:
-            if k.__class__ in BASIC:
-                bare.append(k)
-                ints = ints or k.__class__ is int
-            elif k.__class__ is fast.Array and k.data.dtype.kind == "i":
+            if k.__class__ is fast.Array and k.data.dtype.kind == "i":
                 bare.append(k.data)
                 arrays += 1
+            elif k.__class__ in BASIC:
+                bare.append(k)
+                ints = ints or k.__class__ is int
             else:
                 return None
         if not arrays:
@@ -66,7 +66,7 @@ def selected(data: Any, key: Any) -> Any:
 
 
 def _in_order(found: Any) -> Any:
-    return found if found.flags.c_contiguous else found.copy()
+    return found if found.ndim < 2 or found.flags.c_contiguous else found.copy()
 
 
 _WHOLE = slice(None)

@@ -211,12 +211,13 @@ def _summed_axes(axes: Any, x1: Shape, x2: Shape) -> tuple[list[int], list[int]]
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum of conj(x1) * x2 along axis, counted in both from the end; other axes broadcast."""
-    x1, x2 = as_tensor("vecdot", x1), as_tensor("vecdot", x2)
-    if axis == -1 and x1.__class__ is Array and x2.__class__ is Array and x1.dtype.kind in "fiu":
+    known = axis == -1 and x1.__class__ is Array and x2.__class__ is Array
+    if known and x1.data.dtype.kind in "fiu":
         try:
             return wrap(np.vecdot(x1.data, x2.data))
         except (TypeError, ValueError):
             pass  # refused by name below
+    x1, x2 = as_tensor("vecdot", x1), as_tensor("vecdot", x2)
     rank = min(len(x1.shape), len(x2.shape))
     back = normal_axis("vecdot", axis, rank) - rank
     x, y = (ops.move_axis(v, len(v.shape) + back, len(v.shape) - 1) for v in (x1, x2))

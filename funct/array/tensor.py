@@ -50,6 +50,7 @@ _VERSIONS = ("2023.12", "2024.12", "2025.12")
 
 new = object.__new__
 ndarray = np.ndarray
+_DOUBLE = np.dtype(np.float64)
 
 
 class Tensor(Operators, Methods):
@@ -294,7 +295,11 @@ class Array(Exchange, Tensor):
             except (IndexError, TypeError, ValueError):
                 pass  # for the typed error
         found = selected(self.data, key)
-        return index(self, key) if found is None else wrap(found)
+        if found is None:
+            return index(self, key)
+        r = new(Array)
+        r.data = found if found.__class__ is ndarray else np.asarray(found)
+        return r
 
     def __iter__(self, /) -> Iterator[Tensor]:
         return _each(self.data) if self.data.ndim else super().__iter__()
@@ -316,8 +321,10 @@ class Array(Exchange, Tensor):
 
     def dot(self, other: Any, /) -> Tensor:
         """Product with another array: the last axis with the next to last, or the only one."""
-        if other.__class__ is Array and self.data.ndim and other.data.ndim:
-            return self @ other
+        if other.__class__ is Array:
+            a, b = self.data, other.data
+            if a.ndim == b.ndim == 1 and a.dtype is b.dtype is _DOUBLE and a.size == b.size:
+                return wrap(a.dot(b))
         return super().dot(other)
 
     @property
@@ -385,9 +392,11 @@ class Array(Exchange, Tensor):
 
 
 def _each(data: Any) -> Iterator[Tensor]:
-    for d in data:
+    # for numbers ndarray makes scalars, which are no arrays; nditer makes arrays of no axes at once
+    rows = np.nditer(data, ("zerosize_ok",), order="C") if data.ndim == 1 else data
+    for d in rows:
         r = new(Array)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
+        r.data = d
         yield r
 
 

@@ -199,42 +199,32 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
                 return None
         elif at.dtype is not _INT64 or not (change is None or change is np.add):
             return None
+    listed = kind is fast.Array and at.dtype is not _BOOL  # positions may repeat
+    if listed and change is not None and (a.ndim != 1 or a.size >= _MANY):
+        return None
     try:
-        out = a.copy() if change is None else _combined_once(a, at, v, change)
         if change is None:
+            out = a.copy()
             out[at] = v
+        elif change is np.add and a.size < _MANY:
+            out = np.zeros(a.shape, a.dtype)
+            if listed:
+                np.add.at(out, at, v)  # all that comes to one position is added up first
+            else:
+                out[at] = v
+            np.add(a, out, out)
+        else:
+            out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0) if change is np.add else a.copy()
+            if kind is fast.Array:
+                out[at] = change(a[at], v)
+            else:
+                part = out[(*at, ...) if kind is tuple else (at, ...)]
+                change(part, v, part)
     except IndexError:
         return None  # refused by name
-    if out is None:
-        return None
     r = new(fast.Array)
     r.data = out
     return r
-
-
-def _combined_once(a: Any, at: Any, v: float, change: Any) -> Any:
-    """`_changed` in a copy of a."""
-    if at.__class__ is np.ndarray and at.dtype is not _BOOL:
-        return _added(a, at, v) if a.ndim == 1 and a.size < _MANY else None
-    if change is np.add:
-        out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0)
-    else:
-        out = a.copy()
-    if at.__class__ is np.ndarray:
-        out[at] = change(a[at], v)
-    elif at.__class__ is int and a.ndim == 1 and change is np.add:
-        out[at] += v  # a scalar of NumPy, at a quarter of a ufunc's cost
-    else:
-        part = out[(*at, ...) if at.__class__ is tuple else (at, ...)]
-        change(part, v, out=part)
-    return out
-
-
-def _added(a: Any, at: Any, v: float) -> Any:
-    """a with v added at positions that may repeat: all that comes to one is added up first."""
-    out = np.zeros(a.shape, a.dtype)
-    np.add.at(out, at, v)
-    return a + out
 
 
 def _assigned(x: Any, key: Any, v: Any) -> Any:

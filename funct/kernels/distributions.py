@@ -6,6 +6,7 @@ continues them, so that the number of trials may be any real one.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def of_counts(name: str, general: Raw) -> Raw:
 
 def with_floor(name: str) -> Raw:
     """SciPy's function of (k, m) for the whole number below k."""
-    known = by_name(name)
+    known = by_name(name, 2)
 
     def raw(k: Any, m: Any) -> Any:
         return known(k if k.__class__ is int else np.floor(k), m)
@@ -74,14 +75,15 @@ def with_floor(name: str) -> Raw:
     return raw
 
 
-_chdtrc = by_name("chdtrc")
+_chdtrc = by_name("chdtrc", 2)
 
 
 def chdtrc(v: Any, x: Any) -> Any:
-    """SciPy's function, and its value at 0 for x < 0."""
-    if x.__class__ is ndarray and x.size and not x.item(x.argmin()) >= 0:
-        x = np.maximum(x, x.dtype.type(0))
-    return _chdtrc(v, x)
+    """SciPy's function, and its value at 0 for x < 0, where SciPy has NaN."""
+    y = _chdtrc(v, x)
+    if y.ndim == 1 and isfinite(y.dot(y)):
+        return y
+    return _chdtrc(v, np.maximum(x, np.asarray(x).dtype.type(0)))
 
 
 @in_double(2)

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.quiet import quiet
+
 __all__ = ["clip", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
 
 ndarray = np.ndarray
@@ -36,13 +38,11 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
 
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
-    if x.__class__ is y.__class__ is ndarray and x.dtype is y.dtype is _DOUBLE and out is None:
-        ranks = x.ndim == y.ndim == 1 and x.size == y.size
-        if ranks:
-            with np.errstate(all="ignore"):  # 0 · inf would warn
-                finite = isfinite(x.dot(y))  # nothing infinite, as is known at the lowest cost
-            if finite:
-                return np.floor_divide(x, y)
+    doubles = x.__class__ is y.__class__ is ndarray and x.dtype is y.dtype is _DOUBLE
+    if doubles and out is None and x.ndim == y.ndim == 1 and x.size == y.size:
+        product = quiet().run(x.dot, y)  # 0 · inf would warn
+        if isfinite(product):  # nothing infinite, as is known at the lowest cost
+            return np.floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )

@@ -27,7 +27,7 @@ __all__ = [
     "gammainc_slope",
 ]  # fmt: skip
 
-_betaln = by_name("betaln")
+_betaln = by_name("betaln", 2)
 _CHUNK = 4096  # elements whose nodes are held at once
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.quiet import asking
+
 __all__ = ["loop"]
 
 _LOOPS: Any = getattr(np.linalg, "_umath_linalg", None)
@@ -21,12 +23,15 @@ def _fail(error: str, flag: int) -> None:
     raise np.linalg.LinAlgError(error)
 
 
+_careful = asking(_fail)
+
+
 def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     """NumPy's loop of that name, which raises LinAlgError where LAPACK reports a failure."""
     found = getattr(_LOOPS, name, None)
     if found is None:
         return otherwise
-    guard, host = np.errstate, np.ndarray
+    host = np.ndarray
 
     def run(*operands: Any) -> Any:
         first, last = operands[0], operands[-1]
@@ -35,7 +40,6 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
             return otherwise(*operands)
         if not fails:
             return found(*operands)
-        with guard(call=_fail, invalid="call", over="ignore", divide="ignore", under="ignore"):
-            return found(*operands)
+        return _careful().run(found, *operands)
 
     return run

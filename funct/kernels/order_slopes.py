@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ive_slope", "jv_slope", "kve_slope", "yv_slope"]
 
-_kve = by_name("kve")
+_kve = by_name("kve", 2)
 _MOST = 1 << 18  # nodes times elements held at once
 _DEEP = 42.0  # e⁻⁴² is nothing
 

@@ -12,6 +12,9 @@ __all__ = ["convolve", "interp", "trapezoid"]
 _DOUBLE = np.dtype(np.float64)
 _WIDE = {_DOUBLE, np.dtype(np.float32)}  # narrower ones are summed in float32
 
+_core: Any = getattr(np, "_core", None)
+_interp: Any = getattr(getattr(_core, "multiarray", None), "interp", np.interp)  # what that calls
+
 
 def convolve(x: Any, y: Any, mode: str = "full") -> Any:
     """Convolution of two sequences, at all places where they overlap."""
@@ -31,9 +34,9 @@ def interp(
     if period is not None or xp.size < 2 or fp.ndim != 1:
         return None
     # an infinity or a NaN makes the sum of squares one, as large numbers may
-    if not (isfinite(fp.dot(fp)) and isfinite(xp[0]) and isfinite(xp[-1])):
+    if not (isfinite(fp.dot(fp)) and isfinite(xp.item(0)) and isfinite(xp.item(-1))):
         return None
-    return np.interp(x, xp, fp, left, right)
+    return _interp(x, xp, fp, left, right)
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:

@@ -166,14 +166,14 @@ def one_hot(x: Any, num_classes: int, dtype: Any = None, axis: int = -1) -> Any:
 def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     """Sums of the elements that have one id."""
     n = num_segments
-    if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
+    if ids.dtype.kind not in "iu" or ids.ndim != 1 or n.__class__ is not int or n < 0:
         return None
-    if n.__class__ is not int or n < 0 or data.dtype.num >= _NATIVE:
-        return None
-    if data.dtype is _DOUBLE and data.ndim == 1 and 0 < data.size < _FEW:
+    if data.dtype is _DOUBLE and data.ndim == 1 and 0 < data.size == ids.size < _FEW:
         out = np.bincount(ids, data, n)
         if out.size == n:
             return out
+    if data.dtype.num >= _NATIVE or data.shape[:1] != ids.shape:
+        return None
     return indexing.segment_sum(data, ids, n)
 
 

@@ -119,7 +119,7 @@ def in_double(operands: int) -> Callable[[Raw], Raw]:
     return declare
 
 
-def by_name(name: str, *, complex_too: bool = False) -> Raw:
+def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
     """SciPy's elementwise function of that name, for operands of any floating dtype.
 
     complex_too: of real operands the result is complex as well.
@@ -127,7 +127,16 @@ def by_name(name: str, *, complex_too: bool = False) -> Raw:
 
     f: Raw | None = None
 
-    def raw(*args: Any) -> Any:
+    def one(x: Any) -> Any:
+        known = f is not None and x.__class__ is ndarray and x.dtype is _DOUBLE
+        return f(x) if known else general(x)  # type: ignore[misc]
+
+    def two(x: Any, y: Any) -> Any:
+        if f is None or x.__class__ is not ndarray or y.__class__ is not ndarray:
+            return general(x, y)
+        return f(x, y) if x.dtype is y.dtype is _DOUBLE else general(x, y)
+
+    def general(*args: Any) -> Any:
         nonlocal f
         if f is None:
             if all([a.__class__ is ndarray and not a.size for a in args]):  # noqa: C419
@@ -144,6 +153,7 @@ def by_name(name: str, *, complex_too: bool = False) -> Raw:
                 return _in_one_precision(f, args)
         return f(*args)
 
+    raw: Any = {1: one, 2: two}.get(operands, general)
     raw.__name__ = name
     return raw
 
@@ -190,8 +200,9 @@ def digamma(x: NDArray[Any], /) -> NDArray[Any]:
     return _digamma(x)
 
 
-_erf, _erfc, _erfinv = by_name("erf"), by_name("erfc"), by_name("erfinv")
-_gammaln, _digamma = by_name("gammaln"), by_name("digamma")
+_erf, _erfc, _erfinv, _gammaln, _digamma = (
+    by_name(name, 1) for name in ("erf", "erfc", "erfinv", "gammaln", "digamma")
+)
 
 
 def expn(n: Any, x: Any) -> Any:

@@ -19,6 +19,8 @@ __all__ = [
     "std", "sum", "var",
 ]  # fmt: skip
 
+count_nonzero = np.count_nonzero
+
 # The ufuncs' own reductions, called by position: np.sum costs twice as much.
 _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
@@ -28,6 +30,7 @@ _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
 _SMALL = 256  # elements from which on scans are machine code
+_LONG_DOUBLE = 13  # up to here NumPy's dtypes are of real numbers (and float16 is 23)
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
@@ -172,14 +175,13 @@ def cumulative_min(x: Any, axis: Any = None) -> Any:
 def _running(ufunc: Any, x: Any, axis: Any) -> Any:
     if axis is None and x.ndim == 1:
         axis = 0
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE or x.dtype.kind == "c":
+    if axis.__class__ is not int or x.dtype.num > _LONG_DOUBLE or not x.ndim:
         return None
-    if not x.ndim:
-        return None
-    if x.size >= _SMALL:
+    n = x.size
+    if n >= _SMALL:
         return scans.running_extremum(x, _counted(axis, x.ndim), ufunc is np.maximum)
     y = ufunc.accumulate(x, axis)
-    return y if np.count_nonzero(y) == y.size else None  # of 0 and -0 NumPy takes the later one
+    return y if count_nonzero(y) == n else None  # of 0 and -0 NumPy takes the later one
 
 
 def diff(x: Any, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:

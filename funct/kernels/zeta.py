@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["polygamma", "riemann_slope", "zeta_slope"]
 
-_gamma = by_name("gamma")
+_gamma = by_name("gamma", 1)
 
 # B₂ⱼ / (2j)!, DLMF 24.2
 _BERNOULLI = (

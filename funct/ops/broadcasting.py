@@ -19,14 +19,14 @@ def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
     Raises ValueError where two lengths differ and neither is 1.
     """
     out: list[Any] = []
-    for k in range(max((len(s) for s in shapes), default=0)):
+    for k in range(max(map(len, shapes), default=0)):
         best: Any = 1
         for s in shapes:
             if k < len(s):
-                n = s[len(s) - 1 - k]
-                if core.is_one(n) or n is best:
+                n = s[-1 - k]
+                if n is best or (n == 1 if n.__class__ is int else core.is_one(n)):
                     continue
-                if core.is_one(best):
+                if best == 1 if best.__class__ is int else core.is_one(best):
                     best = n
                 elif n != best:
                     raise ValueError(f"{best} != {n}")

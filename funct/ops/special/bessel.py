@@ -106,7 +106,7 @@ def _hankel1_rule_z(g: Value, v: Value, z: Value) -> Value:
 
 
 @room(
-    by_name("hankel1", complex_too=True), _hankel1_rule_v, _hankel1_rule_z,
+    by_name("hankel1", 2, complex_too=True), _hankel1_rule_v, _hankel1_rule_z,
     samples=_ORDERED,
 )  # fmt: skip
 def hankel1(v: Operand, z: Operand, /) -> Value:
@@ -122,7 +122,7 @@ def _hankel2_rule_z(g: Value, v: Value, z: Value) -> Value:
 
 
 @room(
-    by_name("hankel2", complex_too=True), _hankel2_rule_v, _hankel2_rule_z,
+    by_name("hankel2", 2, complex_too=True), _hankel2_rule_v, _hankel2_rule_z,
     samples=_ORDERED,
 )  # fmt: skip
 def hankel2(v: Operand, z: Operand, /) -> Value:

@@ -112,7 +112,7 @@ def _pdtr_rule_m(g: Value, k: Value, m: Value) -> Value:
     return -g * ops.special.gamma_density(ops.floor(k) + 1.0, m)
 
 
-@room(kernels.with_floor("pdtr"), None, _pdtr_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
+@room("pdtr", None, _pdtr_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
 def pdtr(k: Operand, m: Operand, /) -> Value:
     """Distribution function of Poisson with mean m: the chance of at most k events."""
 
@@ -121,7 +121,7 @@ def _pdtrc_rule_m(g: Value, k: Value, m: Value) -> Value:
     return -_pdtr_rule_m(g, k, m)
 
 
-@room(kernels.with_floor("pdtrc"), None, _pdtrc_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
+@room("pdtrc", None, _pdtrc_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
 def pdtrc(k: Operand, m: Operand, /) -> Value:
     """1 - pdtr(k, m), without cancellation."""
 

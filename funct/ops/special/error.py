@@ -99,7 +99,7 @@ def _wofz(z: Any) -> Any:
     return _faddeeva(z if z.__class__ is np.ndarray and z.dtype == np.float64 else z + 0j)
 
 
-_faddeeva = kernels.by_name("wofz")
+_faddeeva = kernels.by_name("wofz", 1)
 
 
 @room(_wofz, _wofz_rule, samples=_ANY)

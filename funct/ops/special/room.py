@@ -25,6 +25,6 @@ def room(
     code: str | Absent = _NO_CODE,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """`elementwise` for a kernel, or for SciPy's function of a name, one rule per operand."""
-    kernel = by_name(raw) if isinstance(raw, str) else raw
+    kernel = by_name(raw, len(rules)) if isinstance(raw, str) else raw
     typed = len(rules) > 1
     return elementwise(kernel, *rules, onnx=onnx, samples=samples, code=code, typed=typed)
