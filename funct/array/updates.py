@@ -211,7 +211,7 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
             if listed:
                 np.add.at(out, at, v)  # all that comes to one position is added up first
             else:
-                out[at] = v
+                out[at] = v if kind is fast.Array else 0.0 + v  # which is never -0
             np.add(a, out, out)
         else:
             out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0) if change is np.add else a.copy()
@@ -219,7 +219,7 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
                 out[at] = change(a[at], v)
             else:
                 part = out[(*at, ...) if kind is tuple else (at, ...)]
-                change(part, v, part)
+                change(part, v, out=part)
     except IndexError:
         return None  # refused by name
     r = new(fast.Array)
