@@ -55,9 +55,8 @@ class _Use:
 class _Walk:
     """The walk from the last node to the first."""
 
-    def __init__(self, graph: Graph, exact: bool) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.exact = exact
         self.views: dict[Var, View] = {}
         self.reasons: dict[Node, str] = {}
         self.copies: set[Node] = set()  # views that no index map gives
@@ -102,8 +101,7 @@ class _Walk:
         if not uses and not e.primitive.effect:
             return
         why = why_not(e)
-        in_order = self.exact and reduction(e) == "column"  # as NumPy adds them
-        if not why and (self.exact or e in self.decisive) and not (is_exact(e) or in_order):
+        if not why and e in self.decisive and not is_exact(e):
             why = "a decision depends on it, which was taken with NumPy's bits"
         if not why and (self._join(e, uses) or self._stand_beside(e, uses)):
             return
@@ -241,12 +239,9 @@ def _decisive(graph: Graph) -> set[Node]:
     return found
 
 
-def fuse(graph: Graph, *, exact: bool = False) -> Fused:
-    """Put the nodes of a graph without calls into steps. Its sizes are numbers.
-
-    exact: loops hold only what they give with NumPy's bits.
-    """
-    walk = _Walk(graph, exact)
+def fuse(graph: Graph) -> Fused:
+    """Put the nodes of a graph without calls into steps. Its sizes are numbers."""
+    walk = _Walk(graph)
     walk.run()
     steps = list(reversed(walk.places))
     for s in steps:
