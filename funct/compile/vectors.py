@@ -83,6 +83,8 @@ class Vectors:
 
     def given(self, v: Var, kind: str, index: int) -> Array:
         """An input. What is carried is in registers, the rest in memory."""
+        if v.dtype not in ELEMENTS:
+            raise NoLines(f"no loop has elements of {v.dtype}")
         vector = kind in ("carry", "state")
         if vector and math.prod(v.shape) * v.dtype.itemsize > MOST_BYTES and not self.columns[0]:
             raise NoLines(f"{v.shape} is carried, which is too much for registers")

@@ -25,7 +25,7 @@ _PHASES = {
 def all_finite(x: Any) -> bool:
     """Whether no element of a bare array is infinite or NaN."""
     good = np.isfinite(x)
-    return bool(good.all() if good.__class__ is np.ndarray else good)  # 0-d: a NumPy bool, slow
+    return bool(good if good.__class__ is np.bool_ else good.all())  # a NumPy bool's all is slow
 
 
 def _finite(x: Any, op: str, phase: str, file: str, line: int) -> Any:

@@ -163,3 +163,21 @@ def test_why_a_loop_is_not_in_registers() -> None:
         found = in_registers(Repeat(graph, 0, 1, 10))
         assert isinstance(found, str)
         assert why in found
+
+
+DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "complex64", "complex128")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_carries_and_constants_of_any_dtype(dtype: str) -> None:
+    """What lines have no element for is computed otherwise, also where it is only passed on."""
+    held, x0 = xp.asarray([[1, 0], [1, 1]], dtype=dtype), xp.asarray([0.5, 0.25])
+
+    def step(carry: Any, x: Any) -> Any:
+        a, kept, other = carry
+        return (a * 0.5 + x, other, kept), (a, xp.where(kept, kept, other))
+
+    start, xs = (x0, held, ~held if dtype == "bool" else held * held), xp.ones((300, 2))
+    laws.close(ft.jit(ft.scan, static_argnums=0)(step, start, xs), by_steps(step, start, xs, False))
+    turned = ft.jit(lambda c: ft.scan(lambda c, x: (c * 0.5 + x, held), c, xs))(x0)
+    assert (np.asarray(turned[1]) == np.asarray(held)).all()

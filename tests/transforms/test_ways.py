@@ -178,7 +178,7 @@ def test_a_watched_tape_shows_every_node() -> None:
         if tape is Watched:
             seen: list[Any] = []
             own.watches = (
-                type("Seen", (), {"born": lambda self, node, above: seen.append(node)})(),
+                type("Seen", (), {"born": lambda self, nodes: seen.extend(nodes)})(),
             )
         x = own.record(xp.asarray([1.0, 2.0]), sink, ())
         y = xp.sin(x) * x
