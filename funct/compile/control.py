@@ -23,7 +23,7 @@ from funct.compile.forms import Choice, Repeat
 from funct.compile.fuse import Fused, fuse
 from funct.compile.gathers import is_gather, lower_gather
 from funct.compile.groups import Group
-from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower
+from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower, size_bytes
 from funct.compile.moves import is_move, lower_move
 from funct.compile.products import is_product, lower_product
 from funct.compile.program import every_call
@@ -220,7 +220,7 @@ class _Repeated:
         given = body.inputs[c + n :]
         rows = [*given, *body.results[n : len(results)]]
         slots = Buffer(2 * n + len(rows), np.dtype(np.int64))
-        sizes = [_bytes(v) for v in (*body.inputs[c : c + n], *rows)]
+        sizes = [size_bytes(v) for v in (*body.inputs[c : c + n], *rows)]
 
         def slot(index: int, size: int) -> Address:
             return Address(Slot(slots, index, size))
@@ -271,12 +271,6 @@ class _Chosen:
         assert isinstance(index.of, Var | Buffer)
         kernel = ("choose", ELEMENTS[index.of.dtype], len(blocks))
         return [Call(kernel, (index,), 1, tuple(results), blocks=blocks)]
-
-
-def _bytes(of: Root) -> int:
-    if isinstance(of, Var):
-        return int(np.prod(of.shape, dtype=np.int64)) * of.dtype.itemsize
-    return of.size_bytes
 
 
 # Steps of a graph

@@ -18,7 +18,7 @@ from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower"]
+__all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower", "size_bytes"]
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -58,6 +58,13 @@ class Slot:
 
 
 Root = Var | Buffer | Slot
+
+
+def size_bytes(of: Root) -> int:
+    """Bytes of a buffer."""
+    if isinstance(of, Var):
+        return math.prod(of.shape) * of.dtype.itemsize
+    return of.size_bytes
 
 
 @attrs.frozen

@@ -19,13 +19,14 @@ from funct.compile.entry import Whole, note_whole
 from funct.compile.fuse import Fused, fuse
 from funct.compile.groups import Group
 from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call
+from funct.compile.lower import Address, Call, size_bytes
 from funct.compile.program import Program, every_call, link
 from funct.compile.reuse import reusable
 from funct.compile.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
 from funct.compile.views import VIEWS
+from funct.device.memory import LARGE, serve
 from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
@@ -61,6 +62,7 @@ def native(graph: Graph) -> Native:
     fused = fuse(simple)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks).write()
+    serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))
     tell("loops", lambda: "\n".join(map(call_line, made.calls)))
     return made
 

@@ -13,7 +13,6 @@ any number of Python threads may call at once.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,7 +22,7 @@ import numpy as np
 
 from funct.compile.gathers import print_gather
 from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call, Root, Slot
+from funct.compile.lower import Address, Call, Root, Slot, size_bytes
 from funct.compile.moves import print_copied, print_zeros
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
@@ -144,7 +143,7 @@ class _Table:
         self.moving: list[tuple[int, int, int]] = []  # frames of loops: first and number of moves
         self.first, self.calls = self._block(calls)
         every = list(every_call(calls))
-        long = sum([_size(w) for c in every for w in c.writes]) > _LONG
+        long = sum([size_bytes(w) for c in every for w in c.writes]) > _LONG
         self.lets_go = long or bool(self.controls)
 
     def _block(self, calls: Sequence[Call]) -> tuple[int, int]:
@@ -219,12 +218,6 @@ class _Table:
         )
 
 
-def _size(of: Root) -> int:
-    if isinstance(of, Var):
-        return math.prod(of.shape) * of.dtype.itemsize
-    return of.size_bytes
-
-
 # The workspace
 
 
@@ -271,7 +264,7 @@ def _place_buffers(calls: Sequence[Call], given: set[Any]) -> tuple[dict[Any, in
     free: list[tuple[int, int]] = []  # (start, length)
     places: dict[Any, int] = {}
     top = 0
-    sizes = {of: -(-max(1, _size(of)) // 64) * 64 for of in first}
+    sizes = {of: -(-max(1, size_bytes(of)) // 64) * 64 for of in first}
     for k in sorted({*begins, *ends}):
         for of in begins.get(k, ()):
             size = sizes[of]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from funct.device.memory import LARGE, serve
 from funct.kernels.cpu.record import address
 
 __all__ = ["fresh", "scratch"]
@@ -18,7 +19,10 @@ _own = threading.local()
 
 def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array for a result; every kernel takes its results from here."""
-    return np.empty(shape, dtype)
+    y = np.empty(shape, dtype)
+    if y.nbytes >= LARGE:
+        serve(y.nbytes)
+    return y
 
 
 def scratch(size_bytes: int) -> int:
