@@ -206,6 +206,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     return ops.permute_dims(x, tuple(order))
 
 
+@direct(kernels.flip)
 def flip(x: Any, /, *, axis: Any = None) -> Any:
     """Elements in reverse order along axis, all axes for None."""
     x = as_tensor("flip", x)
@@ -326,7 +327,7 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         if x.__class__ is Array:
             try:
-                return wrap(np.pad(x.data, pairs, mode))  # type: ignore[call-overload]
+                return wrap(kernels.pad(x.data, pairs, mode))
             except (TypeError, ValueError):
                 pass  # of rank 0, or refused by name below
         for axis, pair in enumerate(pairs):

@@ -51,6 +51,7 @@ _VERSIONS = ("2023.12", "2024.12", "2025.12")
 new = object.__new__
 ndarray = np.ndarray
 _DOUBLE = np.dtype(np.float64)
+_FEW = 256  # elements that may all be made when the first is asked for
 
 
 class Tensor(Operators, Methods):
@@ -312,7 +313,9 @@ class Array(Exchange, Tensor):
             except Exception:
                 d = None  # refused by name
             if d is not None:
-                return wrap(d)
+                r = new(Array)
+                r.data = d
+                return r
         return super().reshape(*shape, copy=copy)
 
     def squeeze(self, axis: Any = None) -> Tensor:
@@ -393,11 +396,15 @@ class Array(Exchange, Tensor):
 
 def _each(data: Any) -> Iterator[Tensor]:
     # for numbers ndarray makes scalars, which are no arrays; nditer makes arrays of no axes at once
-    rows = np.nditer(data, ("zerosize_ok",), order="C") if data.ndim == 1 else data
-    for d in rows:
+    rows: Any = np.nditer(data, ("zerosize_ok",), order="C") if data.ndim == 1 else data
+    if len(data) > _FEW:
+        return map(wrap, rows)
+    found = []
+    for d in rows:  # a list of them is made in less time than a generator takes
         r = new(Array)
         r.data = d
-        yield r
+        found.append(r)
+    return iter(found)
 
 
 def _no_number(name: str, v: Any, error: Exception) -> FunctError:

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.quiet import quiet
+from funct.kernels.quiet import vdot
 
 __all__ = ["clip", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
 
 ndarray = np.ndarray
 
 _DOUBLE = np.dtype(np.float64)
+_floor_divide = np.floor_divide
 
 
 def is_ufunc(raw: Any) -> bool:
@@ -38,11 +39,13 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
 
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
-    doubles = x.__class__ is y.__class__ is ndarray and x.dtype is y.dtype is _DOUBLE
-    if doubles and out is None and x.ndim == y.ndim == 1 and x.size == y.size:
-        product = quiet().run(x.dot, y)  # 0 · inf would warn
-        if isfinite(product):  # nothing infinite, as is known at the lowest cost
-            return np.floor_divide(x, y)
+    if x.__class__ is ndarray and out is None:
+        if y.__class__ is int:
+            if x.dtype.kind in "iu":
+                return _floor_divide(x, y)
+        elif y.__class__ is ndarray and x.dtype is y.dtype is _DOUBLE and x.size == y.size:
+            if isfinite(vdot(x, y)):  # nothing infinite, as is known at the lowest cost
+                return _floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )

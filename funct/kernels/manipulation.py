@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "concat", "expand_dims", "permute_dims", "ravel", "repeat", "reshape", "roll", "squeeze",
+    "concat", "expand_dims", "flip", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll", "squeeze",
     "stack", "tile", "transpose",
 ]  # fmt: skip
 
@@ -103,6 +103,25 @@ def stack(arrays: Any, axis: int = 0) -> Any:
             return None
         new.append(a[at])
     return _concatenate(new, axis)
+
+
+def flip(x: Any, axis: Any = None) -> Any:
+    """The first axis in reverse order."""
+    if axis is None:
+        return x[::-1] if x.ndim == 1 else None
+    return x[::-1] if axis.__class__ is int and axis == 0 and x.ndim else None
+
+
+def pad(x: Any, pairs: Any, mode: Any) -> Any:
+    """x with elements of its own before and behind each axis."""
+    if mode != "edge" or x.ndim != 1 or not x.size:
+        return np.pad(x, pairs, mode)
+    ((low, high),) = pairs
+    y = np.empty(low + x.size + high, x.dtype)
+    y[:low] = x[0]
+    y[low : low + x.size] = x
+    y[low + x.size :] = x[-1]
+    return y
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Any:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.quiet import vdot
+
 __all__ = ["convolve", "interp", "trapezoid"]
 
 _DOUBLE = np.dtype(np.float64)
@@ -33,8 +35,7 @@ def interp(
         return None
     if period is not None or xp.size < 2 or fp.ndim != 1:
         return None
-    # an infinity or a NaN makes the sum of squares one, as large numbers may
-    if not (isfinite(fp.dot(fp)) and isfinite(xp.item(0)) and isfinite(xp.item(-1))):
+    if not isfinite(vdot(xp, fp)):  # as is where all are finite and not large
         return None
     return _interp(x, xp, fp, left, right)
 

@@ -136,6 +136,17 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
             return general(x, y)
         return f(x, y) if x.dtype is y.dtype is _DOUBLE else general(x, y)
 
+    def three(x: Any, y: Any, z: Any) -> Any:
+        if f is None or not x.__class__ is y.__class__ is z.__class__ is ndarray:
+            return general(x, y, z)
+        return f(x, y, z) if x.dtype is y.dtype is z.dtype is _DOUBLE else general(x, y, z)
+
+    def four(w: Any, x: Any, y: Any, z: Any) -> Any:
+        if f is None or not w.__class__ is x.__class__ is y.__class__ is z.__class__ is ndarray:
+            return general(w, x, y, z)
+        doubles = w.dtype is x.dtype is y.dtype is z.dtype is _DOUBLE
+        return f(w, x, y, z) if doubles else general(w, x, y, z)
+
     def general(*args: Any) -> Any:
         nonlocal f
         if f is None:
@@ -153,7 +164,7 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
                 return _in_one_precision(f, args)
         return f(*args)
 
-    raw: Any = {1: one, 2: two}.get(operands, general)
+    raw: Any = {1: one, 2: two, 3: three, 4: four}.get(operands, general)
     raw.__name__ = name
     return raw
 

@@ -19,7 +19,8 @@ __all__ = [
     "std", "sum", "var",
 ]  # fmt: skip
 
-count_nonzero = np.count_nonzero
+_core: Any = getattr(np, "_core", None)
+count_nonzero: Any = getattr(getattr(_core, "multiarray", None), "count_nonzero", np.count_nonzero)
 
 # The ufuncs' own reductions, called by position: np.sum costs twice as much.
 _add: Any = np.add.reduce

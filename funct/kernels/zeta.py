@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["polygamma", "riemann_slope", "zeta_slope"]
 
 _gamma = by_name("gamma", 1)
+_DOUBLE = np.dtype(np.float64)
 
 # B₂ⱼ / (2j)!, DLMF 24.2
 _BERNOULLI = (
@@ -64,9 +65,16 @@ def zeta_slope(s: NDArray[Any], q: NDArray[Any], n: int) -> NDArray[Any]:
     return np.where((q > 0) & (s > 1), np.where(s == np.inf, 0.0, y), np.nan)
 
 
-@keep_dtype
-def polygamma(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+def polygamma(n: Any, x: Any) -> Any:
     """n-th derivative of the digamma function, DLMF 5.15.1; x may be complex."""
+    if n.__class__ is not int or n < 1 or x.__class__ is not np.ndarray or x.dtype is not _DOUBLE:
+        return _polygamma(n, x)
+    size = find("gamma")(n + 1.0) * find("zeta")(n + 1.0, x)
+    return size if n % 2 else -size
+
+
+@keep_dtype
+def _polygamma(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     order = np.maximum(n, 1.0)
     if np.iscomplexobj(x):
         first = np.min(x.real, initial=0.0, where=np.isfinite(x.real))

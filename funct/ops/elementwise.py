@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -338,7 +339,7 @@ def _real_rule(g: Value) -> Value:
     return ops.real(g)  # the tape gives the operand its complex dtype back
 
 
-@elementwise(np.real, _real_rule, onnx="Identity", samples=_ANY)
+@elementwise(attrgetter("real"), _real_rule, onnx="Identity", samples=_ANY)
 def real(x: Operand, /) -> Value:
     """Real part."""
 
@@ -352,7 +353,7 @@ def _imag_pull(g: Value, x: Value) -> Value:
 
 
 @elementwise(
-    np.imag, Pair(_imag_push, _imag_pull, ["x"]),
+    attrgetter("imag"), Pair(_imag_push, _imag_pull, ["x"]),
     onnx=Absent("ONNX operators take no complex numbers"), samples=_ANY,
 )  # fmt: skip
 def imag(x: Operand, /) -> Value:

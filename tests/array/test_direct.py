@@ -394,6 +394,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "linalg.structure.trace": lambda: _by_matrix({"offset": 1}, {"dtype": np.float32}),
     "manipulation.concat": _sequences,
     "manipulation.expand_dims": _turns,
+    "manipulation.flip": lambda: _scans({"axis": (0,)}, {"axis": False}),
     "manipulation.permute_dims": _turns,
     "manipulation.ravel": _one_by,
     "manipulation.repeat": lambda: _copies({"axis": 0}, {"axis": -1}, {"axis": 4}),

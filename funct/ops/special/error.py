@@ -96,9 +96,10 @@ def _wofz_rule(g: Value, ans: Value, z: Value) -> Value:
 
 
 def _wofz(z: Any) -> Any:
-    return _faddeeva(z if z.__class__ is np.ndarray and z.dtype == np.float64 else z + 0j)
+    return _faddeeva(z if z.__class__ is np.ndarray and z.dtype is _DOUBLE else z + 0j)
 
 
+_DOUBLE = np.dtype(np.float64)
 _faddeeva = kernels.by_name("wofz", 1)
 
 
