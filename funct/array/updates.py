@@ -20,6 +20,7 @@ new = object.__new__
 _ENDS = frozenset({int, type(None)})
 _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
+_FEW = 16  # positions that are compared in less time than `np.add.at` takes
 _BOOL, _INT64, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64)
 
 
@@ -199,7 +200,8 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
                 return None
         elif at.dtype is not _INT64 or not (change is None or change is np.add):
             return None
-    listed = kind is fast.Array and at.dtype is not _BOOL  # positions may repeat
+    masked = kind is fast.Array and at.dtype is _BOOL
+    listed = kind is fast.Array and not masked  # positions may repeat
     if listed and change is not None and (a.ndim != 1 or a.size >= _MANY):
         return None
     try:
@@ -208,10 +210,10 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
             out[at] = v
         elif change is np.add and a.size < _MANY:
             out = np.zeros(a.shape, a.dtype)
-            if listed:
+            if listed and not _distinct(at):
                 np.add.at(out, at, v)  # all that comes to one position is added up first
             else:
-                out[at] = v if kind is fast.Array else 0.0 + v  # which is never -0
+                out[at] = v if masked else 0.0 + v  # which is never -0
             np.add(a, out, out)
         else:
             out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0) if change is np.add else a.copy()
@@ -225,6 +227,14 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
     r = new(fast.Array)
     r.data = out
     return r
+
+
+def _distinct(at: Any) -> bool:
+    """Whether a few positions are known to be different ones."""
+    if at.ndim != 1 or not 0 < at.size <= _FEW:
+        return False
+    given = at.tolist()
+    return len({*given}) == len(given) and min(given) >= 0
 
 
 def _assigned(x: Any, key: Any, v: Any) -> Any:

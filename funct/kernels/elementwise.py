@@ -40,12 +40,11 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
     if x.__class__ is ndarray and out is None:
-        if y.__class__ is int:
-            if x.dtype.kind in "iu":
-                return _floor_divide(x, y)
-        elif y.__class__ is ndarray and x.dtype is y.dtype is _DOUBLE and x.size == y.size:
-            if isfinite(vdot(x, y)):  # nothing infinite, as is known at the lowest cost
-                return _floor_divide(x, y)
+        if y.__class__ is ndarray:
+            if x.dtype is y.dtype is _DOUBLE and x.size == y.size and isfinite(vdot(x, y)):
+                return _floor_divide(x, y)  # nothing is infinite, as is known at the lowest cost
+        elif y.__class__ is int and x.dtype.kind in "iu":
+            return _floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )

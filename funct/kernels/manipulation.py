@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "concat", "expand_dims", "flip", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll", "squeeze",
-    "stack", "tile", "transpose",
+    "concat", "expand_dims", "flip", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll",
+    "squeeze", "stack", "tile", "transpose",
 ]  # fmt: skip
 
 _concatenate: Any = np.concatenate

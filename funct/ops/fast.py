@@ -52,6 +52,7 @@ def wrap(raw: Any) -> Any:
 
 
 _DOUBLE = np.dtype(np.float64)
+_DOUBLES = {_DOUBLE}
 
 
 def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
@@ -157,18 +158,19 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
     weak = [i for i, rule in enumerate(prim.rules) if not isinstance(rule, Absent)]
 
     def op(*args: Any) -> Any:
-        raws, known = [], []
+        raws, numbers = [], False
         for a in args:
             c = a.__class__
             if c is Array:
-                d = a.data
-                raws.append(d)
-                known.append(d.dtype)
+                raws.append(a.data)
             elif c is float or c is int:
                 raws.append(a)
+                numbers = True
             else:
                 break
-        if len(raws) < n or (len(known) < n and set(known) != {_DOUBLE}):
+        if len(raws) < n:
+            return general(args)
+        if numbers and {a.dtype for a in raws if a.__class__ is ndarray} != _DOUBLES:
             return general(args)
         try:
             d = raw(*raws)
