@@ -34,7 +34,7 @@ from funct.device import Code, host
 from funct.graph import Var
 from funct.kernels.llvm import Module
 
-__all__ = ["Program", "every_call", "kernels_text", "link", "make_kernels"]
+__all__ = ["Program", "every_call", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
@@ -76,7 +76,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def make_kernels(keys: Sequence[Any]) -> None:
+def _make_kernels(keys: Sequence[Any]) -> None:
     """Make code for those of the kernels that have none yet: one text for all of them."""
     with _making:
         new = [k for k in dict.fromkeys(keys) if k not in _codes]
@@ -122,7 +122,7 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
     arguments: the Vars whose arrays come with each call, results among them. held: addresses of
     arrays that outlive the program (constants).
     """
-    make_kernels([c.kernel for c in every_call(calls)])
+    _make_kernels([c.kernel for c in every_call(calls)])
     return _Table(calls, arguments, held).program()
 
 

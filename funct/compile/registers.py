@@ -255,7 +255,7 @@ class Making(Products):
         ways = []
         for g in graphs:
             inner = Making(self.columns, self)
-            arrays = [inner.seen(a, v) for a, v in zip(given[1:], g.inputs, strict=True)]
+            arrays = [inner.seen(a) for a in given[1:]]
             ways.append(inner.lines_of([inner.vector(a) for a in inner.graph(g, arrays)]))
         index = self.vector(given[0])
         line = self.add(Chosen(index, tuple(ways)))
@@ -293,7 +293,7 @@ class Making(Products):
             inner = Making(self.columns, self)
             k = inner.add(Given("state", 0, "i64", 1))
             state = [inner.given(v, "state", j + 1) for j, v in enumerate(moving)]
-            held = [inner.seen(a, v) for a, v in zip(given[:c], body.inputs, strict=False)]
+            held = [inner.seen(a) for a in given[:c]]
             if stepping:
                 state, k = inner._step(form, body, (held, state, xs), k, rooms, e.results[n:])
             go = inner.op("less", _LESS, [k, inner.number(form.most)], "i1", 1)
@@ -320,7 +320,7 @@ class Making(Products):
             row = self.op("subtract", _MINUS, [self.number(form.steps - 1), k], "i64", 1)
         rows = []
         for a, v in zip(xs, body.inputs[len(held) + len(state) :], strict=True):
-            place, lanes = self.seen(a, v).line, self.lanes(v.shape)
+            place, lanes = self.seen(a).line, self.lanes(v.shape)
             line = self.add(Taken(place, row, a.view.offset, 0, a.element, lanes))
             rows.append(self.made(line, v))
         found = self.graph(body, [*held, *state, *rows])

@@ -15,13 +15,13 @@ from funct.compile.moves import copy_bytes
 from funct.compile.walker import (
     CONTROL_WORDS,
     STOPPED,
-    address_in_python,
     bytes_on,
     pointer,
     run_steps,
     word,
 )
 from funct.device.machine_code import offer
+from funct.kernels.cpu.calls import address_in_python
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["look", "now", "print_choose", "print_repeat"]

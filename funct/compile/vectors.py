@@ -98,12 +98,12 @@ class Vectors:
     def constant(self, v: Var, x: Any) -> Array:
         """A constant of a graph, which is held by the outermost lines."""
         if self.around is not None:
-            return self.seen(self.around.constant(v, x), v)
+            return self.seen(self.around.constant(v, x))
         if v not in self.held:
             self.held[v] = np.ascontiguousarray(x.data)
         return self.given(v, "held", self.first_held + list(self.held).index(v))
 
-    def seen(self, a: Array, v: Var) -> Array:
+    def seen(self, a: Array) -> Array:
         """An array of the lines around, from within."""
         assert self.around is not None
         lanes = 0 if a.in_memory else self.around.widths[a.line]

@@ -11,7 +11,6 @@ WRONG by an op that must raise.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,12 +19,12 @@ import numpy as np
 
 from funct.compile.moves import copy_bytes
 from funct.device import Code, assemble, assemble_all, threads
-from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, builtin
+from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
 
 __all__ = [
-    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "address_in_python", "assemble_kernels",
-    "bytes_on", "pointer", "reload", "run_steps", "walker", "word",
+    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "assemble_kernels", "bytes_on",
+    "pointer", "reload", "run_steps", "walker", "word",
 ]  # fmt: skip
 
 HEAD = (
@@ -62,11 +61,6 @@ def assemble_kernels(texts: Sequence[str]) -> list[Code]:
     codes = assemble_all([*[(text, 1) for text in texts], *own])
     _walker()  # holds its code from now on
     return codes[: len(texts)]
-
-
-def address_in_python(name: str) -> int:
-    """Where a function of Python's C API is."""
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
 def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool | None]:

@@ -26,7 +26,7 @@ from funct.device.machine_code import offer
 
 __all__ = [
     "BASE", "DATA", "DENSE", "DTYPE", "Entries", "FLAGS", "RANK", "SHAPE", "STRIDES", "TYPE",
-    "builtin", "field", "readable", "slot", "word",
+    "address_in_python", "builtin", "field", "readable", "slot", "word",
 ]  # fmt: skip
 
 # Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
@@ -51,7 +51,8 @@ _API = (
 _NEW_FROM_DESCR = 94  # in the table of NumPy's C API, which its ABI fixes
 
 
-def _of_python(name: str) -> int:
+def address_in_python(name: str) -> int:
+    """Where a function of Python's C API is."""
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
@@ -63,7 +64,7 @@ def _of_numpy() -> int:
 
 
 for _name in _API:
-    offer(_name, functools.partial(_of_python, _name))
+    offer(_name, functools.partial(address_in_python, _name))
 offer("PyArray_NewFromDescr", _of_numpy)
 
 

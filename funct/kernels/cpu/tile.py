@@ -27,9 +27,9 @@ from funct.device import Code, Host, assemble, assemble_all, host
 from funct.kernels.cpu.dots import DOTS, Dot
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["UNROLL", "Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
+__all__ = ["Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
 
-UNROLL = 4
+_UNROLL = 4
 _PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
@@ -114,7 +114,7 @@ def _print(module: Module, shape: Shape) -> None:
         lambda: [f.load(total, place(m, v)) for m, v in cells],
         lambda: [f.constant(total, 0) for _ in cells],
     )
-    main = k_count & -UNROLL
+    main = k_count & -_UNROLL
 
     def tap(r: Value, sums: list[Value]) -> list[Value]:
         pair = f.at(taps, r << 1, "i64")
@@ -138,7 +138,7 @@ def _print(module: Module, shape: Shape) -> None:
 
             return body
 
-        held = f.loop(0, main, UNROLL, steps(UNROLL), [first, *sums], maybe_empty=True)
+        held = f.loop(0, main, _UNROLL, steps(_UNROLL), [first, *sums], maybe_empty=True)
         return f.loop(main, k_count, 1, steps(1), held, maybe_empty=True)[1:]
 
     sums = f.loop(0, n_taps, 1, tap, begin, maybe_empty=True)
