@@ -249,19 +249,24 @@ def factorial(n: Any) -> Any:
     return ops.where(below, 0.0, ops.special.gamma(ops.where(below, 0.0, n) + 1.0))
 
 
+def _within(n: Any, k: Any) -> tuple[Any, Any]:
+    """Whether 0 <= k <= n, and k, which is 0 elsewhere."""
+    inside = ops.logical_and(ops.greater_equal(k, 0), ops.less_equal(k, n))
+    return inside, ops.where(inside, k, 0.0)
+
+
 @direct(kernels.comb, arrays="doubles")
 def comb(n: Any, k: Any) -> Any:
     """Number of choices of k out of n things; 0 unless 0 <= k <= n."""
-    outside = ops.logical_or(ops.less(k, 0), ops.greater(k, n))
-    return ops.where(outside, 0.0, ops.special.binom(n, ops.where(outside, 0.0, k)))
+    inside, k = _within(n, k)
+    return ops.where(inside, ops.special.binom(n, k), 0.0)
 
 
 @direct(kernels.perm, arrays="doubles")
 def perm(n: Any, k: Any) -> Any:
     """Number of ordered choices of k out of n things; 0 unless 0 <= k <= n."""
-    outside = ops.logical_or(ops.less(k, 0), ops.greater(k, n))
-    inside = ops.where(outside, 0.0, k)
-    return ops.where(outside, 0.0, ops.special.poch(n - inside + 1.0, inside))
+    inside, k = _within(n, k)
+    return ops.where(inside, ops.special.poch(n - k + 1.0, k), 0.0)
 
 
 def softplus(x: Any) -> Any:

@@ -1,89 +1,44 @@
-"""Distribution functions of counts by SciPy, which cuts a number of trials to a whole one.
-
-Where it is whole the values are SciPy's. Elsewhere they are the incomplete beta function that
-continues them, so that the number of trials may be any real one.
-"""
+"""Distribution functions of counts by SciPy, where its own function is not called as it is."""
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from funct.kernels.special import Raw, by_name, find, in_double, keep_dtype
+from funct.kernels.special import Raw, find, in_double, keep_dtype
 
-__all__ = ["chdtrc", "of_counts", "poisson_quantile", "with_floor"]
+__all__ = ["of_trials", "poisson_quantile"]
 
 ndarray = np.ndarray
 
 _DOUBLE = np.dtype(np.float64)
-_LARGE = 2.0**53  # whole numbers beyond are no counts
+_LARGE = 2.0**31  # from here on a number of trials is none to SciPy, and the answer NaN
 
 
-def _whole(v: Any) -> Any:
-    """v as integers, or None if an element is no whole number."""
-    if v.__class__ is not ndarray:
-        return v if v.__class__ is int else int(v) if v.is_integer() else None
-    if v.dtype.kind == "f":
-        if v.size == 1:
-            if not v.item().is_integer():
-                return None
-        elif np.count_nonzero((np.floor(v) == v) & np.isfinite(v)) < v.size:
-            return None
-    return v.astype(np.int64)
-
-
-def of_counts(name: str, general: Raw) -> Raw:
-    """SciPy's function of (k, n, p) for the whole number below k; general: the same for real n."""
+def of_trials(name: str) -> Raw:
+    """SciPy's function of (k, n, p), which warns of every n that is not given as an integer."""
 
     @keep_dtype
-    def mixed(k: Any, n: Any, p: Any) -> Any:
-        dtype = p.dtype
-        k, n, p = np.broadcast_arrays(np.floor(k), n, p)
-        if not p.size:
-            return np.empty(p.shape, dtype)  # an abstract rule asks: SciPy can wait
-        whole = (np.floor(n) == n) & (np.abs(n) < _LARGE) & (np.abs(k) < _LARGE)
-        counts = [np.where(whole, v, 1.0).astype(np.int64) for v in (k, n)]
-        exact = find(name)(*counts, p)
-        rest = general(k, np.where(whole, 1.0, n), p)
-        return np.asarray(np.where(whole, exact, rest), dtype)
+    def general(k: Any, n: Any, p: Any) -> Any:
+        shape = np.broadcast_shapes(k.shape, n.shape, p.shape)
+        if 0 in shape:
+            return np.empty(shape, p.dtype)  # an abstract rule asks: SciPy can wait
+        trials = np.where(np.abs(n) < _LARGE, n, _LARGE).astype(np.int64)
+        return np.asarray(find(name)(k, trials, p), p.dtype)
 
     f: Raw | None = None
 
     def raw(k: Any, n: Any, p: Any) -> Any:
         nonlocal f
-        if p.__class__ is ndarray and p.dtype is _DOUBLE and p.size:
-            at = k if k.__class__ is int else _whole(k)
-            of = n if n.__class__ is int else _whole(n)
-            if at is not None and of is not None:
-                if f is None:
-                    f = find(name)
-                return f(at, of, p)
-        return mixed(k, n, p)
+        double = p.__class__ is ndarray and p.dtype is _DOUBLE and p.size
+        if not double or n.__class__ is not int or (k.__class__ is ndarray and k.dtype != _DOUBLE):
+            return general(k, n, p)
+        if f is None:
+            f = find(name)
+        return f(k, n, p)
 
     return raw
-
-
-def with_floor(name: str) -> Raw:
-    """SciPy's function of (k, m) for the whole number below k."""
-    known = by_name(name, 2)
-
-    def raw(k: Any, m: Any) -> Any:
-        return known(k if k.__class__ is int else np.floor(k), m)
-
-    return raw
-
-
-_chdtrc = by_name("chdtrc", 2)
-
-
-def chdtrc(v: Any, x: Any) -> Any:
-    """SciPy's function, and its value at 0 for x < 0, where SciPy has NaN."""
-    y = _chdtrc(v, x)
-    if y.ndim == 1 and isfinite(y.dot(y)):
-        return y
-    return _chdtrc(v, np.maximum(x, np.asarray(x).dtype.type(0)))
 
 
 @in_double(2)

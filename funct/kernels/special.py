@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn", "find", "gammaln",
-    "in_double", "keep_dtype", "perm", "spherical",
+    "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn_slope", "find",
+    "gammaln", "in_double", "keep_dtype", "perm", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -50,10 +50,9 @@ def spherical(name: str) -> Raw:
     """SciPy's spherical Bessel function of that name, without its way for x < 0 where none is."""
 
     def known(n: Any, x: Any) -> Any:
-        n = n if n.__class__ is int else np.asarray(n, np.int64)
         ufunc = _find_ufunc(name)
         if ufunc is not None and x.dtype.kind == "f" and x.size and x.item(x.argmin()) >= 0:
-            return ufunc(n, x)
+            return ufunc(n if n.__class__ is int else np.asarray(n, np.int64), x)
         return find(name)(n, x)
 
     general = keep_dtype(known)
@@ -171,19 +170,18 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
 
 def comb(n: Any, k: Any) -> Any:
     """Number of choices of k out of n things; 0 unless 0 <= k <= n."""
-    outside = (k < 0) | (k > n)
-    if not np.count_nonzero(outside):
+    inside = (k >= 0) & (k <= n)
+    if np.count_nonzero(inside) == np.size(inside):
         return find("binom")(n, k)
-    return np.where(outside, 0.0, find("binom")(n, np.where(outside, 0.0, k)))
+    return np.where(inside, find("binom")(n, k), 0.0)
 
 
 def perm(n: Any, k: Any) -> Any:
     """Number of ordered choices of k out of n things; 0 unless 0 <= k <= n."""
-    outside = (k < 0) | (k > n)
-    if not np.count_nonzero(outside):
+    inside = (k >= 0) & (k <= n)
+    if np.count_nonzero(inside) == np.size(inside):
         return find("poch")(n - k + 1.0, k)
-    inside = np.where(outside, 0.0, k)
-    return np.where(outside, 0.0, find("poch")(n - inside + 1.0, inside))
+    return np.where(inside, find("poch")(n - k + 1.0, k), 0.0)
 
 
 def erf(x: NDArray[Any], /) -> NDArray[Any]:
@@ -216,20 +214,23 @@ _erf, _erfc, _erfinv, _gammaln, _digamma = (
 )
 
 
-def expn(n: Any, x: Any) -> Any:
-    """∫₁^∞ e^−xt / tⁿ dt; for n ≤ 0, which SciPy lacks, by DLMF 8.19.1: Γ(1 − n, x) xⁿ⁻¹."""
-    if n.__class__ is int and n > 0 and x.__class__ is ndarray and x.dtype is _DOUBLE:
-        return find("expn")(n, x)
-    return _expn(n, x)
+def expn_slope(n: Any, x: Any, order: int) -> Any:
+    """Derivative of SciPy's expn in x, (−1)ᵒʳᵈᵉʳ ∫₁^∞ e^−xt / tⁿ⁻ᵒʳᵈᵉʳ dt: DLMF 8.19.13.
 
+    For n − order ≤ 0, where SciPy has no integral, by DLMF 8.19.1: Γ(1 − n, x) xⁿ⁻¹.
+    """
 
-@keep_dtype
-def _expn(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
-    if n.size == 1 and n.item() > 0:
-        return find("expn")(n, x)
-    below = n <= 0
-    a = np.where(below, 1.0 - n, 1.0).astype(x.dtype)
-    finite = np.where(x > 0, x, 1.0).astype(x.dtype)
-    size = find("gamma")(a) * find("gammaincc")(a, finite) / finite**a
-    at_zero = np.where(x == 0, np.inf, np.nan)
-    return np.where(below, np.where(x > 0, size, at_zero), find("expn")(np.maximum(n, 1), x))
+    @keep_dtype
+    def slope(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+        whole = np.trunc(n)
+        left = whole - order
+        below = left <= 0
+        a = np.where(below, 1.0 - left, 1.0).astype(x.dtype)
+        finite = np.where(x > 0, x, 1.0).astype(x.dtype)
+        size = find("gamma")(a) * find("gammaincc")(a, finite) / finite**a
+        at_zero = np.where(x == 0, np.inf, np.nan)
+        closed = np.where(x > 0, size, at_zero)
+        y = np.where(below, closed, find("expn")(np.maximum(left, 1), x)) * (-1.0) ** order
+        return np.where(whole < 0, y.dtype.type(np.nan), y)
+
+    return slope(n, x)

@@ -66,7 +66,7 @@ def zeta_slope(s: NDArray[Any], q: NDArray[Any], n: int) -> NDArray[Any]:
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """n-th derivative of the digamma function, DLMF 5.15.1; x may be complex."""
+    """n-th derivative of the digamma function, DLMF 5.15.1, as SciPy has it; x may be complex."""
     if n.__class__ is not int or n < 1 or x.__class__ is not np.ndarray or x.dtype is not _DOUBLE:
         return _polygamma(n, x)
     size = find("gamma")(n + 1.0) * find("zeta")(n + 1.0, x)
@@ -75,16 +75,17 @@ def polygamma(n: Any, x: Any) -> Any:
 
 @keep_dtype
 def _polygamma(n: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
-    order = np.maximum(n, 1.0)
+    order = n + 1.0
     if np.iscomplexobj(x):
         first = np.min(x.real, initial=0.0, where=np.isfinite(x.real))
         steps = _DIRECT + int(min(-first, 1000.0))
         with np.errstate(all="ignore"):
-            series = _hurwitz(order + 1, x.astype(np.complex128), 0, steps)[0].astype(x.dtype)
+            poles = np.maximum(order, 2.0)
+            series = _hurwitz(poles, x.astype(np.complex128), 0, steps)[0].astype(x.dtype)
     else:
-        series = find("zeta")(order + 1, x)
-    size = find("gamma")(order + 1) * series
-    return np.where(n == 0, find("psi")(x), np.where(order % 2 == 1, size, -size))
+        series = find("zeta")(order, x)
+    sign = (-1.0) ** order  # NaN between the whole orders
+    return np.where(n == 0, find("psi")(x), sign * find("gamma")(order) * series)
 
 
 def _reflected(s: Any, n: int, direct: int) -> Taylor:

@@ -100,15 +100,22 @@ def ranges(
     return make
 
 
-def ordered(orders: tuple[int, ...], x: tuple[float, float], *, complex_too: bool = False) -> Make:
-    """An integer operand and a floating one."""
+def ordered(
+    *rows: tuple[int, ...] | tuple[float, float],
+    params: tuple[Any, ...] = (),
+    complex_too: bool = False,
+) -> Make:
+    """Integer operands, each with its elements, and a floating one in the range that comes last."""
+    (low, high), *orders = rows[-1], *rows[:-1]
 
     def make(rng: Generator) -> list[Sample]:
-        n = np.asarray(orders)
+        n = [np.asarray(row) for row in orders]
         kinds = ["float64"] + (["complex128"] if complex_too else [])
-        out = [Sample((n, _uniform(rng, *x, n.shape, k))) for k in kinds]
-        out.append(Sample((n[:1], _uniform(rng, *x, (2, 1), "float64"))))
-        return [*out, Sample((n[0], _uniform(rng, *x, (3,), "float32")), smooth=False)]
+        out = [Sample((*n, _uniform(rng, low, high, n[0].shape, k)), params) for k in kinds]
+        first = _uniform(rng, low, high, (2, 1), "float64")
+        out.append(Sample((*[v[:1] for v in n], first), params))
+        single = _uniform(rng, low, high, (3,), "float32")
+        return [*out, Sample((*[v[0] for v in n], single), params, smooth=False)]
 
     return make
 

@@ -89,6 +89,7 @@ from funct.ops.special.error import wofz as wofz
 from funct.ops.special.exponential_integrals import exp1 as exp1
 from funct.ops.special.exponential_integrals import expi as expi
 from funct.ops.special.exponential_integrals import expn as expn
+from funct.ops.special.exponential_integrals import expn_slope as expn_slope
 from funct.ops.special.exponential_integrals import lambertw as lambertw
 from funct.ops.special.exponential_integrals import shichi_c as shichi_c
 from funct.ops.special.exponential_integrals import shichi_s as shichi_s
@@ -149,16 +150,16 @@ __all__ = [
     "binom", "boxcox", "boxcox1p", "cbrt", "chdtr", "chdtrc", "chdtri", "cosdg", "cosm1", "cotdg",
     "dawsn", "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "entr", "erf", "erfc",
     "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "exp2", "expi", "expit", "expn",
-    "exprel", "fdtr", "fdtrc", "fdtri", "fresnel_c", "fresnel_s", "gamma", "gamma_density",
-    "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn",
-    "gdtr", "gdtrc", "hankel1", "hankel2", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1",
-    "i1e", "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope",
-    "k0", "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
-    "log_ndtr", "loggamma", "logit", "lpmv", "nbdtr", "nbdtrc", "nbdtri", "ndtr", "ndtri",
-    "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri", "poch", "poisson_quantile", "polygamma",
-    "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "riemann_slope", "riemann_zeta",
-    "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence", "spherical_in",
-    "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz",
-    "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta", "zeta_slope",
-    "zetac",
+    "expn_slope", "exprel", "fdtr", "fdtrc", "fdtri", "fresnel_c", "fresnel_s", "gamma",
+    "gamma_density", "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv",
+    "gammaln", "gammasgn", "gdtr", "gdtrc", "hankel1", "hankel2", "huber", "hyp0f1", "hyp1f1",
+    "hyp2f1", "i0", "i0e", "i1", "i1e", "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope",
+    "j0", "j1", "jv", "jv_slope", "k0", "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve",
+    "kve_slope", "lambertw", "log_expit", "log_ndtr", "loggamma", "logit", "lpmv", "nbdtr",
+    "nbdtrc", "nbdtri", "ndtr", "ndtri", "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri", "poch",
+    "poisson_quantile", "polygamma", "pseudo_huber", "psi", "radian", "rel_entr", "rgamma",
+    "riemann_slope", "riemann_zeta", "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg",
+    "spence", "spherical_in", "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit",
+    "tandg", "wofz", "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta",
+    "zeta_slope", "zetac",
 ]  # fmt: skip

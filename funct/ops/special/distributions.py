@@ -1,18 +1,19 @@
-"""Chapter: distribution functions and their inverses. Counts k are rounded down.
+"""Chapter: distribution functions and their inverses.
 
-Values are SciPy's. Derivatives are those of the incomplete gamma and beta functions that they are;
-the number of trials or of successes n counts as real.
+Values are SciPy's. Counts (events, trials, successes) are cut to whole numbers as SciPy cuts them,
+k of pdtr, pdtrc, bdtr and bdtrc, bdtri down, the others towards 0; derivatives in counts are 0 and
+a count that is none gives NaN. The others are those of the incomplete gamma and beta functions.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from funct import ops
 from funct.core import Operand, Value
 from funct.kernels import distributions as kernels
-from funct.kernels.special import find
-from funct.ops.samples import ranges
+from funct.ops.samples import ordered, ranges
 from funct.ops.special.room import room
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "gdtrc", "nbdtr", "nbdtrc", "nbdtri", "pdtr", "pdtrc", "pdtri", "poisson_quantile",
 ]  # fmt: skip
 
-_COUNT = (2.1, 2.9)  # no step within
 _CHANCE = (0.1, 0.9)
 
 
@@ -41,17 +41,16 @@ def chdtr(v: Operand, x: Operand, /) -> Value:
 
 
 def _chdtrc_rule_v(g: Value, v: Value, x: Value) -> Value:
-    return -_chdtr_rule_v(g, v, ops.maximum(x, 0.0))
+    return -_chdtr_rule_v(g, v, x)
 
 
 def _chdtrc_rule_x(g: Value, v: Value, x: Value) -> Value:
-    below = ops.less(x, 0)
-    return ops.where(below, 0.0, -_chdtr_rule_x(g, v, ops.where(below, 1.0, x)))
+    return -_chdtr_rule_x(g, v, x)
 
 
-@room(kernels.chdtrc, _chdtrc_rule_v, _chdtrc_rule_x, samples=ranges((0.8, 8.0), (0.6, 9.0)))
+@room("chdtrc", _chdtrc_rule_v, _chdtrc_rule_x, samples=ranges((0.8, 8.0), (0.6, 9.0)))
 def chdtrc(v: Operand, x: Operand, /) -> Value:
-    """1 - chdtr(v, x), without cancellation; 1 for x < 0."""
+    """1 - chdtr(v, x), without cancellation."""
 
 
 def _chdtri_rule_v(g: Value, ans: Value, v: Value) -> Value:
@@ -108,29 +107,32 @@ def gdtrc(a: Operand, b: Operand, x: Operand, /) -> Value:
 # Poisson ------------------------------------------------------------------------------------------
 
 
+_POISSON = ordered((2, 0, 3, 1), (0.3, 9.0))
+
+
 def _pdtr_rule_m(g: Value, k: Value, m: Value) -> Value:
     return -g * ops.special.gamma_density(ops.floor(k) + 1.0, m)
 
 
-@room("pdtr", None, _pdtr_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
+@room("pdtr", None, _pdtr_rule_m, samples=_POISSON)
 def pdtr(k: Operand, m: Operand, /) -> Value:
-    """Distribution function of Poisson with mean m: the chance of at most k events."""
+    """Distribution function of Poisson with mean m: the chance of at most k events; k >= 0."""
 
 
 def _pdtrc_rule_m(g: Value, k: Value, m: Value) -> Value:
     return -_pdtr_rule_m(g, k, m)
 
 
-@room("pdtrc", None, _pdtrc_rule_m, samples=ranges(_COUNT, (0.3, 9.0)))
+@room("pdtrc", None, _pdtrc_rule_m, samples=_POISSON)
 def pdtrc(k: Operand, m: Operand, /) -> Value:
     """1 - pdtr(k, m), without cancellation."""
 
 
 def _pdtri_rule_y(g: Value, ans: Value, k: Value) -> Value:
-    return -g / ops.special.gamma_density(ops.floor(k) + 1.0, ans)
+    return -g / ops.special.gamma_density(ops.trunc(k) + 1.0, ans)
 
 
-@room(kernels.with_floor("pdtri"), None, _pdtri_rule_y, samples=ranges(_COUNT, _CHANCE))
+@room("pdtri", None, _pdtri_rule_y, samples=ordered((2, 0, 3, 1), _CHANCE))
 def pdtri(k: Operand, y: Operand, /) -> Value:
     """The m with pdtr(k, m) = y."""
 
@@ -145,127 +147,73 @@ def poisson_quantile(p: Operand, m: Operand, /) -> Value:
 # binomial and negative binomial -------------------------------------------------------------------
 
 
+_TRIALS = ordered((2, 0, 3, 1), (5, 3, 7, 2), _CHANCE)
+
+
 def _trials(k: Value, n: Value) -> tuple[Any, Any, Any]:
-    """Whether k is n, and the two parameters of the incomplete beta function."""
+    """Whether 0 <= k < n fails, and the parameters of the incomplete beta function."""
     whole = ops.floor(k)
-    rest = n - whole
-    at_end = ops.equal(rest, 0)
-    return at_end, whole + 1.0, ops.where(at_end, 1.0, rest)
-
-
-def _bdtrc_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
-    at_end, a, b = _trials(k, n)
-    return g * ops.where(at_end, 0.0, ops.special.betainc_slope(a, b, p, 0, 1))
+    rest = ops.trunc(n) - whole
+    flat = ops.logical_or(ops.less(whole, 0), ops.less_equal(rest, 0))
+    return flat, ops.where(flat, 1.0, whole + 1.0), ops.where(flat, 1.0, rest)
 
 
 def _bdtrc_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
-    at_end, a, b = _trials(k, n)
-    return g * ops.where(at_end, 0.0, ops.special.beta_density(a, b, p))
-
-
-def _bdtr_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
-    return -_bdtrc_rule_n(g, k, n, p)
+    flat, a, b = _trials(k, n)
+    return g * ops.where(flat, 0.0, ops.special.beta_density(a, b, p))
 
 
 def _bdtr_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
     return -_bdtrc_rule_p(g, k, n, p)
 
 
-_BINOMIAL = ranges(_COUNT, (5.2, 8.0), _CHANCE)
-
-
-def _bdtr(k: Any, n: Any, p: Any) -> Any:
-    return find("betaincc")(k + 1.0, n - k, p)
-
-
-@room(kernels.of_counts("bdtr", _bdtr), None, _bdtr_rule_n, _bdtr_rule_p, samples=_BINOMIAL)
+@room(kernels.of_trials("bdtr"), None, None, _bdtr_rule_p, samples=_TRIALS)
 def bdtr(k: Operand, n: Operand, p: Operand, /) -> Value:
     """Distribution function of binomial: the chance of at most k successes in n of chance p."""
 
 
-def _bdtrc(k: Any, n: Any, p: Any) -> Any:
-    return find("betainc")(k + 1.0, n - k, p)
-
-
-@room(kernels.of_counts("bdtrc", _bdtrc), None, _bdtrc_rule_n, _bdtrc_rule_p, samples=_BINOMIAL)
+@room(kernels.of_trials("bdtrc"), None, None, _bdtrc_rule_p, samples=_TRIALS)
 def bdtrc(k: Operand, n: Operand, p: Operand, /) -> Value:
-    """1 - bdtr(k, n, p), without cancellation."""
-
-
-def _bdtri_rule_n(g: Value, ans: Value, k: Value, n: Value) -> Value:
-    _, a, b = _trials(k, n)
-    return -g * (ops.special.betainc_slope(a, b, ans, 0, 1) / ops.special.beta_density(a, b, ans))
+    """1 - bdtr(k, n, p), without cancellation; 1 for k < 0."""
 
 
 def _bdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
-    _, a, b = _trials(k, n)
-    return -g / ops.special.beta_density(a, b, ans)
+    flat, a, b = _trials(k, n)
+    return -g / ops.where(flat, math.nan, ops.special.beta_density(a, b, ans))
 
 
-def _bdtri(k: Any, n: Any, y: Any) -> Any:
-    return find("betainccinv")(k + 1.0, n - k, y)
-
-
-@room(kernels.of_counts("bdtri", _bdtri), None, _bdtri_rule_n, _bdtri_rule_y, samples=_BINOMIAL)
+@room(kernels.of_trials("bdtri"), None, None, _bdtri_rule_y, samples=_TRIALS)
 def bdtri(k: Operand, n: Operand, y: Operand, /) -> Value:
     """The p with bdtr(k, n, p) = y."""
 
 
-def _nbdtr_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
-    return g * ops.special.betainc_slope(n, ops.floor(k) + 1.0, p, 1, 0)
+def _failures_density(k: Value, n: Value, p: Value) -> Value:
+    return ops.special.beta_density(ops.trunc(n), ops.trunc(k) + 1.0, p)
 
 
 def _nbdtr_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
-    return g * ops.special.beta_density(n, ops.floor(k) + 1.0, p)
+    return g * _failures_density(k, n, p)
 
 
-_FAILURES = ranges(_COUNT, (2.2, 5.0), _CHANCE)
-
-
-def _nbdtr(k: Any, n: Any, p: Any) -> Any:
-    return find("betainc")(n, k + 1.0, p)
-
-
-@room(kernels.of_counts("nbdtr", _nbdtr), None, _nbdtr_rule_n, _nbdtr_rule_p, samples=_FAILURES)
+@room("nbdtr", None, None, _nbdtr_rule_p, samples=_TRIALS)
 def nbdtr(k: Operand, n: Operand, p: Operand, /) -> Value:
     """Distribution function of negative binomial: at most k failures before success n."""
-
-
-def _nbdtrc_rule_n(g: Value, k: Value, n: Value, p: Value) -> Value:
-    return -_nbdtr_rule_n(g, k, n, p)
 
 
 def _nbdtrc_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
     return -_nbdtr_rule_p(g, k, n, p)
 
 
-def _nbdtrc(k: Any, n: Any, p: Any) -> Any:
-    return find("betaincc")(n, k + 1.0, p)
-
-
-@room(
-    kernels.of_counts("nbdtrc", _nbdtrc), None, _nbdtrc_rule_n, _nbdtrc_rule_p, samples=_FAILURES
-)
+@room("nbdtrc", None, None, _nbdtrc_rule_p, samples=_TRIALS)
 def nbdtrc(k: Operand, n: Operand, p: Operand, /) -> Value:
     """1 - nbdtr(k, n, p), without cancellation."""
 
 
-def _nbdtri_rule_n(g: Value, ans: Value, k: Value, n: Value) -> Value:
-    b = ops.floor(k) + 1.0
-    return -g * (ops.special.betainc_slope(n, b, ans, 1, 0) / ops.special.beta_density(n, b, ans))
-
-
 def _nbdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
-    return g / ops.special.beta_density(n, ops.floor(k) + 1.0, ans)
+    return g / _failures_density(k, n, ans)
 
 
-def _nbdtri(k: Any, n: Any, y: Any) -> Any:
-    return find("betaincinv")(n, k + 1.0, y)
-
-
-@room(
-    kernels.of_counts("nbdtri", _nbdtri), None, _nbdtri_rule_n, _nbdtri_rule_y, samples=_FAILURES
-)
+@room("nbdtri", None, None, _nbdtri_rule_y, samples=_TRIALS)
 def nbdtri(k: Operand, n: Operand, y: Operand, /) -> Value:
     """The p with nbdtr(k, n, p) = y."""
 

@@ -16,10 +16,11 @@ from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 
 __all__ = [
-    "exp1", "expi", "expn", "lambertw", "shichi_c", "shichi_s", "sici_c", "sici_s", "spence",
-    "wrightomega",
+    "exp1", "expi", "expn", "expn_slope", "lambertw", "shichi_c", "shichi_s", "sici_c", "sici_s",
+    "spence", "wrightomega",
 ]  # fmt: skip
 
+_INTEGER = Absent("the order is an integer")
 _RIGHT = reals(0.3, 4.0, complex_too=True)
 
 
@@ -42,17 +43,29 @@ def expi(x: Operand, /) -> Value:
 
 
 def _expn_rule(g: Value, n: Operand, x: Value) -> Value:
-    return -g * ops.special.expn(n - 1, x)
+    return g * ops.special.expn_slope(n, x, 1)
+
+
+_ORDERS = (0, 1, 2, 5)
+
+
+@room("expn", _INTEGER, _expn_rule, samples=ordered(_ORDERS, (0.4, 5.0)))
+def expn(n: Operand, x: Operand, /) -> Value:
+    """Integral of exp(-x t) / t**n from 1 to infinity for n = 0, 1, 2, …; NaN for n < 0."""
+
+
+def _expn_slope_rule(g: Value, n: Operand, x: Value, order: int) -> Value:
+    return g * ops.special.expn_slope(n, x, order + 1)
 
 
 @room(
-    kernels.expn,
-    Absent("the order is an integer"),
-    _expn_rule,
-    samples=ordered((0, 1, 2, 5), (0.4, 5.0)),
+    kernels.expn_slope,
+    _INTEGER,
+    _expn_slope_rule,
+    samples=ordered(_ORDERS, (0.4, 5.0), params=(1,)),
 )
-def expn(n: Operand, x: Operand, /) -> Value:
-    """Integral of exp(-x t) / t**n from 1 to infinity; negative n too."""
+def expn_slope(n: Operand, x: Operand, /, order: int) -> Value:
+    """Derivative of expn(n, x) in x, of any order."""
 
 
 def _part(name: str, k: int) -> Any:
