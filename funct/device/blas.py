@@ -26,7 +26,8 @@ __all__ = ["ask", "entries", "function"]
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
-_NUMPY, _SCIPY = "numpy._core._multiarray_umath", "scipy.linalg._fblas"
+_NUMPY = "numpy._core._multiarray_umath"
+_SCIPY = "scipy.linalg._fblas", "scipy.special._ufuncs"  # those that bring SciPy's library
 _OPENMP = 2  # what OpenBLAS says of itself if its threads are OpenMP's
 
 _lock = whole(threading.RLock())
@@ -62,9 +63,10 @@ def _linked(module: str) -> _Linked | None:
 def _libraries() -> list[Any]:
     """The libraries that are loaded, NumPy's first."""
     global _known
-    scipy = _SCIPY in sys.modules  # which brings a second library
+    linked = [m for m in _SCIPY if m in sys.modules][:1]
+    scipy = bool(linked)
     if _known is None or _known[0] != scipy:
-        found: list[Any] = [_linked(m) for m in (_NUMPY, _SCIPY) if m in sys.modules]
+        found: list[Any] = [_linked(m) for m in (_NUMPY, *linked)]
         if None in found:
             # needed by those who set threads or compile where BLAS is another
             from threadpoolctl import ThreadpoolController

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -233,6 +234,18 @@ def test_blas_follows_the_setting_and_is_given_back():
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {more}
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("module", ["scipy.linalg", "scipy.special"])
+def test_whatever_brings_another_blas_it_follows(module):
+    code = f"""
+        import threadpoolctl, {module}
+        import funct as ft
+        with ft.config.using(threads=5):
+            held = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+            assert [x.get_num_threads() for x in held] == [5, 5]
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
 
 
 def test_blas_is_found_without_a_look_through_the_process(monkeypatch):
