@@ -38,6 +38,8 @@ def cond(
     equal shapes and dtypes; a Python number takes the other side's dtype.
     Returns: what the function chosen gives. Under jit both are captured and one runs; under vmap
     with a pred that differs between lanes both run, and derivatives ignore the lanes not taken.
+    What a function computes of traced values that it closes over, and of nothing else, is computed
+    under jit whichever is chosen: give as operands what the other side could not be computed of.
     Raises: TreeError, ShapeError, DTypeError: when the results differ in type, or pred is no
     boolean scalar.
     Example:
