@@ -5,13 +5,11 @@ class, takes every other it does not know for writable, and has no hook. So its 
 way for Tensors: the update is made on a handle of `rebind`, and the handle's Tensor comes back.
 SciPy and scikit-learn each carry a copy of array-api-extra, whose `at` is a class of its own.
 
-Example:
-    >>> import array_api_extra as xpx, funct.array as xp
-    >>> from funct.interop import extra
-    >>> extra.teach(xpx)
-    ['array_api_extra']
-    >>> xpx.at(xp.zeros(3))[1].add(5.0)
-    Array([0., 5., 0.], dtype=float64)
+Where array-api-extra is installed:
+
+    import array_api_extra as xpx
+    extra.teach(xpx)
+    xpx.at(xp.zeros(3))[1].add(5.0)  # Array([0., 5., 0.], dtype=float64)
 """
 
 from __future__ import annotations
