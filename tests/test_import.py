@@ -26,6 +26,18 @@ def test_import_loads_no_heavy_library() -> None:
     assert loaded.split() == []
 
 
+def test_import_loads_of_numpy_and_the_standard_library_what_it_uses() -> None:
+    """What few calls need waits for the first of them: these cost milliseconds each."""
+    program = (
+        "import sys, numpy; before = set(sys.modules); import funct, funct.array;"
+        "print(*({'numpy.fft', 'pathlib', 'urllib'} & (set(sys.modules) - before)))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    assert loaded.split() == []
+
+
 def test_capturing_a_special_function_loads_no_scipy() -> None:
     """Shapes and dtypes are known without SciPy, which the compiled code may never need."""
     program = (

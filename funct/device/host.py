@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
+import os
 
 import attrs
 
@@ -50,8 +50,13 @@ def vector_bytes(features: frozenset[str]) -> int:
 
 def _cache_bytes() -> int:
     """The size of the largest cache that Linux lists for the first core, or a usual one."""
-    files = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
-    sizes = [file.read_text().strip() for file in files]
+    folder = "/sys/devices/system/cpu/cpu0/cache"
+    caches = os.listdir(folder) if os.path.isdir(folder) else []
+    sizes = []
+    for file in [f"{folder}/{cache}/size" for cache in caches if cache.startswith("index")]:
+        if os.path.exists(file):
+            with open(file, encoding="ascii") as f:
+                sizes.append(f.read().strip())
     found = [int(s[:-1]) * _UNITS[s[-1]] for s in sizes if s[-1:] in _UNITS]
     return max(found, default=_USUAL_CACHE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -17,11 +18,13 @@ _COMPLEX = np.dtype(np.complex128)
 _MANY = 1 << 13  # what is larger is announced to the allocator
 _NORMS: Any = ("backward", "ortho", "forward")
 
-# NumPy's functions without the search for other libraries' arrays, which costs half a microsecond.
-_fft, _ifft, _rfft, _irfft, _hfft, _ihfft = (
-    inspect.unwrap(f)
-    for f in (np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.fft.hfft, np.fft.ihfft)
-)
+
+@functools.cache
+def _numpys(name: str) -> Any:
+    """NumPy's function without the search for other libraries' arrays, which costs half a
+    microsecond; `numpy.fft` is loaded here, at the first use.
+    """
+    return inspect.unwrap(getattr(np.fft, name))
 
 
 def _along(one: Any, x: Any, n: Any, axis: Any, norm: Any) -> Any:
@@ -34,12 +37,12 @@ def _along(one: Any, x: Any, n: Any, axis: Any, norm: Any) -> Any:
 
 def fft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Discrete Fourier transform along axis."""
-    return _along(_fft, x, n, axis, norm)
+    return _along(_numpys("fft"), x, n, axis, norm)
 
 
 def ifft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """Inverse of `fft`."""
-    return _along(_ifft, x, n, axis, norm)
+    return _along(_numpys("ifft"), x, n, axis, norm)
 
 
 def _along_all(one: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
@@ -56,12 +59,12 @@ def _along_all(one: Any, x: Any, s: Any, axes: Any, norm: Any) -> Any:
 
 def fftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """`fft` along all axes."""
-    return _along_all(_fft, x, s, axes, norm)
+    return _along_all(_numpys("fft"), x, s, axes, norm)
 
 
 def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """Inverse of `fftn`."""
-    return _along_all(_ifft, x, s, axes, norm)
+    return _along_all(_numpys("ifft"), x, s, axes, norm)
 
 
 def rfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
@@ -70,7 +73,7 @@ def rfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
         return None
     if axis.__class__ is not int:
         return None
-    return _rfft(x, None, axis, norm)
+    return _numpys("rfft")(x, None, axis, norm)
 
 
 def ihfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
@@ -79,7 +82,7 @@ def ihfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
         return None
     if axis.__class__ is not int:
         return None
-    return _ihfft(x, None, axis, norm)
+    return _numpys("ihfft")(x, None, axis, norm)
 
 
 def irfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
@@ -88,7 +91,7 @@ def irfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
         return None
     if axis.__class__ is not int:
         return None
-    return _irfft(x, None, axis, norm)
+    return _numpys("irfft")(x, None, axis, norm)
 
 
 def hfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
@@ -97,16 +100,16 @@ def hfft(x: Any, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
         return None
     if axis.__class__ is not int:
         return None
-    return _hfft(x, None, axis, norm)
+    return _numpys("hfft")(x, None, axis, norm)
 
 
 def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """`rfft` along the last axis, `fft` along the others."""
     if x.dtype is not _DOUBLE or s is not None or axes is not None or norm not in _NORMS:
         return None
-    y = _rfft(x, None, x.ndim - 1, norm)
+    y = _numpys("rfft")(x, None, x.ndim - 1, norm)
     for axis in range(x.ndim - 2, -1, -1):
-        y = _fft(y, None, axis, norm)
+        y = _numpys("fft")(y, None, axis, norm)
     return y
 
 
@@ -115,8 +118,8 @@ def irfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> A
     if x.dtype is not _COMPLEX or s is not None or axes is not None or norm not in _NORMS:
         return None
     for axis in range(x.ndim - 2, -1, -1):
-        x = _ifft(x, None, axis, norm)
-    return _irfft(x, None, x.ndim - 1, norm)
+        x = _numpys("ifft")(x, None, axis, norm)
+    return _numpys("irfft")(x, None, x.ndim - 1, norm)
 
 
 def fftfreq(n: int, d: Any = 1.0, dtype: Any = None, device: Any = None) -> Any:
