@@ -45,11 +45,13 @@ from funct.compile.entry_text import (
 )
 from funct.compile.walker import walker
 from funct.device import Code, assemble
+from funct.device.llvm import loaded
+from funct.device.machine_code import kept
 from funct.graph import Var
 from funct.kernels.cpu.calls import builtin, slot
 
 __all__ = [
-    "Whole", "Reuse", "calls_of", "note_whole", "whole_of", "serving", "unwrapping",
+    "Whole", "Reuse", "at_hand", "calls_of", "note_whole", "whole_of", "serving", "unwrapping",
 ]  # fmt: skip
 
 _MOST = 4096  # arrays of a call: their addresses lie on the stack
@@ -169,7 +171,24 @@ def _buffer() -> int | None:
 
 
 @functools.cache
-def _code() -> Code:
+def _text() -> str | None:
     at = _buffer()
-    assert at is not None, "asked for where objects are as assumed"
-    return assemble(entry_text(at), opt=0).keep()  # every process waits for it
+    return None if at is None else entry_text(at)
+
+
+@functools.cache
+def _code() -> Code:
+    text = _text()
+    assert text is not None, "asked for where objects are as assumed"
+    return assemble(text, opt=0).keep()  # every process waits for it
+
+
+def at_hand() -> bool:
+    """Whether entries cost next to nothing: their code is kept on disk, or LLVM is loaded."""
+    return loaded() or _kept()
+
+
+@functools.cache
+def _kept() -> bool:
+    text = _text()
+    return text is not None and kept(text, opt=0)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import itertools
 import os
 
 import attrs
 
-from funct.device.llvm import binding
+from funct.device import disk_cache
+from funct.device.llvm import binding, loaded, version
 from funct.settings import cores
 
-__all__ = ["Host", "host"]
+__all__ = ["Host", "host", "told"]
 
 _USUAL_CACHE = 1 << 25
+_CHANGING = ("cpu mhz", "bogomips", "processor", "core id", "apicid", "initial apicid", "physical")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -63,8 +67,41 @@ def _cache_bytes() -> int:
 
 @functools.cache
 def host() -> Host:
-    """The processor of this machine. LLVM is loaded to ask it."""
+    """The processor of this machine, as LLVM calls it; what it said is kept on disk."""
+    name, features = _named()
+    return Host(name, features, vector_bytes(features), cores(), _cache_bytes())
+
+
+def told() -> bool:
+    """Whether `host` can say it without loading LLVM."""
+    key = _key()
+    return key is not None and disk_cache.read(key) is not None
+
+
+def _named() -> tuple[str, frozenset[str]]:
+    """LLVM's names of the processor and of what it has, kept since to load LLVM takes 0.1 s."""
+    key = _key()
+    kept = None if key is None or loaded() else disk_cache.read(key)
+    if kept is not None:
+        name, *features = kept.decode().split()
+        return name, frozenset(features)
     llvm = binding()
-    features = frozenset([f for f, there in llvm.get_host_cpu_features().items() if there])
-    width = vector_bytes(features)
-    return Host(llvm.get_host_cpu_name(), features, width, cores(), _cache_bytes())
+    name = str(llvm.get_host_cpu_name())
+    features = sorted([f for f, there in llvm.get_host_cpu_features().items() if there])
+    if key is not None:
+        disk_cache.write(key, " ".join([name, *features]).encode())
+    return name, frozenset(features)
+
+
+def _key() -> str | None:
+    """Under what LLVM's answer is kept: all that Linux says of the first processor and that stays
+    the same. None where it says nothing.
+    """
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            lines = itertools.takewhile(str.strip, file)
+            said = [line for line in lines if not line.lower().startswith(_CHANGING)]
+    except OSError:
+        return None
+    text = "".join([os.uname().release, version(), *said])
+    return f"host-{hashlib.sha256(text.encode()).hexdigest()}" if said else None

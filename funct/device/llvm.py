@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from typing import Any
 
-__all__ = ["binding", "emit_object"]
+__all__ = ["binding", "emit_object", "loaded", "version"]
+
+
+def loaded() -> bool:
+    """Whether LLVM is there, so that code costs milliseconds."""
+    return "llvmlite.binding" in sys.modules
+
+
+@functools.cache
+def version() -> str:
+    """Which LLVM makes code, said without loading it."""
+    import llvmlite
+
+    return str(llvmlite.__version__)
 
 
 @functools.cache

@@ -2,7 +2,8 @@
 
 The text is code generation's input as it stands: no optimiser runs, so whoever prints it prints
 vectors of the host's width. Objects are kept in memory and on disk by the hash of the text, the
-processor and LLVM's version; loading a kept object costs a fraction of making it.
+processor and LLVM's version; loading a kept object costs a fraction of making it, and where this
+package can load it by itself (`objects.py`), LLVM is not even there.
 
     code = assemble(text)
     address = code.address("kernel")     # lives as long as `code`
@@ -16,29 +17,33 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from funct.device import disk_cache
 from funct.device.fork import whole
-from funct.device.host import Host, host
-from funct.device.llvm import binding, emit_object
+from funct.device.host import Host, host, told
+from funct.device.llvm import binding, emit_object, version
+from funct.device.objects import Mapped, mapped
 from funct.events import tell
 
-__all__ = ["Code", "assemble", "assemble_all", "assembly", "emit", "load_object", "offer"]
+__all__ = [
+    "Code", "assemble", "assemble_all", "assembly", "emit", "kept", "load_object", "offer",
+]  # fmt: skip
 
 _lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps texts from racing
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
 _offered: dict[str, Callable[[], int]] = {}
+_addresses: dict[str, int] = {}  # of what is offered, as it said last
 
 
 class Code:
     """Loaded machine code. The addresses of its functions hold while it lives."""
 
-    __slots__ = ("__weakref__", "_engine", "object_file")
+    __slots__ = ("__weakref__", "_held", "object_file")
 
-    def __init__(self, engine: Any, object_file: bytes) -> None:
-        self._engine = engine
+    def __init__(self, held: Any, object_file: bytes) -> None:
+        self._held = held  # Mapped, or an engine of LLVM's
         self.object_file = object_file
 
     def address(self, name: str) -> int:
@@ -46,14 +51,16 @@ class Code:
 
         Raises: KeyError: if the text defines none.
         """
-        found = int(self._engine.get_function_address(name))
+        held = self._held
+        of_ours = held.__class__ is Mapped
+        found = held.names.get(name) if of_ours else held.get_function_address(name)
         if not found:
             raise KeyError(name)
-        return found
+        return int(found)
 
     def keep(self) -> Self:
         """Hold the code until the process ends: for what other threads may be in."""
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._engine))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._held))
         return self
 
 
@@ -77,27 +84,30 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     What a text declares and others offer is asked for after that, so the code of whoever offers it
     may be among the texts.
     """
-    me, version = host(), str(binding().llvm_version_info)
-    keys = [_key(text, opt, me, version) for text, opt in texts]
+    keys = [_key(text, opt, host()) for text, opt in texts]
     with _lock:
         held = {k: _loaded.get(k) or disk_cache.read(k) for k in keys}
         new = {k: given for k, given in zip(keys, texts, strict=True) if held[k] is None}
-        for k, made in zip(new, _emit_all(list(new.values()), me), strict=True):
+        for k, made in zip(new, _emit_all(list(new.values()), host()), strict=True):
             disk_cache.write(k, made)
             held[k] = made
     wants = {k: _wanted(text) for k, (text, _) in zip(keys, texts, strict=True)}
     found: dict[str, Code] = {}
     for k in sorted(held, key=lambda k: len(wants[k])):
-        for name in wants[k]:  # outside of the lock: some of them are code as well
-            binding().add_symbol(name, _offered[name]())
+        _ask(wants[k])
         code = held[k]
         assert code is not None, "read or made above"
         found[k] = code if isinstance(code, Code) else _load_once(k, code)
     return [found[k] for k in keys]
 
 
-def _key(text: str, opt: int, target: Host, version: str) -> str:
-    told = [text, target.name, target.flags, str(opt), version]
+def kept(text: str, *, opt: int = 1) -> bool:
+    """Whether the code of a text is on disk, so that `assemble` takes no LLVM."""
+    return told() and disk_cache.read(_key(text, opt, host())) is not None
+
+
+def _key(text: str, opt: int, target: Host) -> str:
+    told = [text, target.name, target.flags, str(opt), version()]
     return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
 
@@ -105,6 +115,12 @@ def _wanted(text: str) -> list[str]:
     """What is offered of that which the text declares."""
     declared = re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE)
     return [name for name in declared if name in _offered]
+
+
+def _ask(names: Iterable[str]) -> None:
+    """Ask for addresses that are offered: outside of the lock, since some of them are code too."""
+    for name in names:
+        _addresses[name] = _offered[name]()
 
 
 def _emit_all(texts: Sequence[tuple[str, int]], target: Host) -> list[bytes]:
@@ -137,9 +153,7 @@ def _emit_all(texts: Sequence[tuple[str, int]], target: Host) -> list[bytes]:
 def load_object(object_file: bytes) -> Code:
     """Machine code from an object file that `emit` made for this processor."""
     key = hashlib.sha256(object_file).hexdigest()
-    for name, address in _offered.items():  # outside of the lock: some of them are code as well
-        if name.encode() in object_file:
-            binding().add_symbol(name, address())
+    _ask([name for name in _offered if name.encode() in object_file])
     return _load_once(key, object_file)
 
 
@@ -186,8 +200,21 @@ def _load_once(key: str, object_file: bytes) -> Code:
 
 
 def _load(object_file: bytes) -> Code:
+    ours = mapped(object_file, _found)
+    if ours is not None:
+        return Code(ours, object_file)
     llvm = binding()
+    for name, address in _addresses.items():
+        llvm.add_symbol(name, address)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(host(), 1))
     engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
     engine.finalize_object()
     return Code(engine, object_file)
+
+
+def _found(name: str) -> int | None:
+    """The address of a function that is offered, or one of the libraries of the process."""
+    if name in _addresses:
+        return _addresses[name]
+    there = getattr(ctypes.CDLL(None), name, None)
+    return None if there is None else ctypes.cast(there, ctypes.c_void_p).value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ import attrs
 
 from funct import tree as pytree
 from funct.array import Array, Tensor
-from funct.compile import Reuse, calls_of, serving, unwrapping, whole_of
+from funct.compile import Reuse, at_hand, calls_of, serving, unwrapping, whole_of
 from funct.core import Size
 from funct.graph import Graph, Guard, Var
 from funct.graph.capture import capture
@@ -138,10 +137,10 @@ class Path:
         return self.exe.raw
 
     def front(self) -> Front:
-        """What answers calls: machine code when the path serves for the second time; where nothing
-        else needs LLVM, when it serves often.
+        """What answers calls: machine code when the path serves for the second time; where that
+        needs LLVM and nothing else does, when it serves often.
         """
-        if self._front is None and "llvmlite" not in sys.modules and not self._is_often():
+        if self._front is None and not at_hand() and not self._is_often():
             return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
         if self._front is None:
             whole = whole_of(self.raw)

@@ -13,7 +13,6 @@ import functools
 import inspect
 import operator
 import platform
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +24,7 @@ from funct.array import Array
 from funct.core import Primitive
 from funct.device import Code, assemble
 from funct.device.fork import whole
+from funct.device.llvm import loaded
 from funct.device.machine_code import offer
 from funct.kernels.cpu.calls import builtin, slot
 from funct.kernels.cpu.ufunc_loops import loop_of
@@ -233,7 +233,7 @@ def walker(nodes: int) -> Callable[..., Any] | None:
     code = _loading.code
     if code is None and not _loading.tried:
         _loading.walked += nodes
-        if _loading.walked > (_LOADED if "llvmlite" in sys.modules else _OFTEN):
+        if _loading.walked > (_LOADED if loaded() else _OFTEN):
             code = load()
     return None if code is None else code.walk
 

@@ -2,10 +2,13 @@
 
 import ctypes
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 
-from funct.device import assemble, assemble_all, disk_cache, host, llvm, machine_code
+from funct.device import assemble, assemble_all, disk_cache, host, llvm, machine_code, objects
 from funct.device.host import Host, vector_bytes
 from funct.device.machine_code import emit
 
@@ -163,3 +166,80 @@ def test_objects_are_made_for_other_processors_too(name, features):
 def test_the_host_has_vectors_and_cores():
     assert host().vector_bytes in (16, 32, 64)
     assert host().cores >= 1
+
+
+WHOLE = """
+@count = global i64 40
+@room = internal global [3 x i64] zeroinitializer
+@table = private constant [2 x double] [double 0.5, double 2.5]
+declare i64 @labs(i64)
+declare ptr @memset(ptr, i32, i64)
+define i64 @step(i64 %x) {
+  %before = load i64, ptr @count
+  %after = add i64 %before, 1
+  store i64 %after, ptr @count
+  %at = getelementptr i64, ptr @room, i64 2
+  %kept = load i64, ptr %at
+  store i64 %x, ptr %at
+  %absolute = call i64 @labs(i64 %x)
+  %sum = add i64 %absolute, %kept
+  ret i64 %sum
+}
+define double @read(i64 %k) {
+  %at = getelementptr double, ptr @table, i64 %k
+  %x = load double, ptr %at
+  ret double %x
+}
+"""
+
+
+def test_what_is_loaded_without_llvm_is_what_llvm_loads(monkeypatch):
+    """Code, constants, variables that start with a value or zero, functions of the C library."""
+    made = emit(WHOLE, host())
+    ours = machine_code._load(made)
+    monkeypatch.setattr(machine_code, "mapped", lambda *a: None)
+    for code in (ours, machine_code._load(made)):
+        step = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("step"))
+        read = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(code.address("read"))
+        count = ctypes.c_int64.from_address(code.address("count"))
+        assert [step(-7), step(5), step(-1)] == [7, 5 - 7, 1 + 5]
+        assert (count.value, read(0), read(1)) == (43, 0.5, 2.5)
+        with pytest.raises(KeyError, match="labs"):
+            code.address("labs")
+
+
+@pytest.mark.skipif(
+    (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="elsewhere LLVM loads objects"
+)
+def test_kept_code_is_run_without_llvm(tmp_path):
+    """A second process loads the code of a compiled function, and LLVM not at all."""
+    program = (
+        "import sys, numpy as np, funct as ft, funct.array as xp\n"
+        "x = xp.asarray(np.linspace(0, 1, 100_000, dtype=np.float32))\n"
+        "f = ft.jit(lambda x: xp.sum(xp.exp(x) * x - 1))\n"
+        "print(float(f(x)), float(f(x)), float(f(x)), 'llvmlite.binding' in sys.modules)"
+    )
+    env = {**os.environ, "FUNCT_CACHE_DIR": str(tmp_path)}
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=env, check=True, capture_output=True, text=True
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert told[0][:3] == told[1][:3]
+    assert [t[3] for t in told] == ["True", "False"]
+
+
+def test_an_object_for_another_processor_is_left_to_llvm():
+    other = emit(TEXT.replace("NUMBER", "1"), host())
+    assert (
+        objects.mapped(b"\x7fELF\x02\x01" + bytes(12) + b"\xb7" + other[19:], lambda n: 0) is None
+    )
+    assert objects.mapped(b"MZ" + other, lambda n: 0) is None
+
+
+def test_a_function_that_is_nowhere_is_left_to_llvm():
+    text = "declare void @there_is_no_such_function()\n" + (
+        "define void @f() {\n  call void @there_is_no_such_function()\n  ret void\n}\n"
+    )
+    assert objects.mapped(emit(text, host()), machine_code._found) is None

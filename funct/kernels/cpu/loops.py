@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from funct.device.fork import whole
-from funct.device.llvm import binding
+from funct.device.host import host
 from funct.device.machine_code import assemble
 from funct.kernels.cpu.calls import Entries, readable
 from funct.kernels.cpu.printer import entry
@@ -52,7 +52,7 @@ def available() -> bool:
     """Whether there is a compiler: without LLVM the plain implementations run."""
     global _loaded
     try:
-        binding()
+        host()
     except (ImportError, OSError):
         return False
     _loaded = True
