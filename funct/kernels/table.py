@@ -77,7 +77,7 @@ ROWS = (
     Row("convolution_weight", "funct.kernels.convolution_products:convolution_weight"),
     Row("integer_matmul", _CPU + "products:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 21),
     Row("integer_matmul", "funct.kernels.products:integer_matmul"),
-    Row("quantized_linear", _CPU + "quantized:linear", _BYTES, ("llvm", "avx2"), 1 << 20),
+    Row("quantized_linear", _CPU + "quantized:linear", _BYTES, ("llvm", "avx2"), 1 << 13),
     Row("quantized_linear", "funct.kernels.quantized:plain_linear"),
     Row("quantized_convolution", _CPU + "quantized:convolution", _BYTES, ("llvm", "avx2"), 1 << 20),
     Row("quantized_convolution", "funct.kernels.quantized:plain_convolution"),
@@ -86,7 +86,7 @@ ROWS = (
     ),
     Row("weight_only_linear", "funct.kernels.weight_only:plain_weight_only_linear"),
     # work: elements
-    Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 15),
+    Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized:plain_quantize"),
     # work: elements of all parameters together, and 256 for each array
     Row("update", _CPU + "updates:update", _REAL, ("llvm",), 1 << 12),
@@ -128,22 +128,19 @@ def permitted(need: str) -> bool:
 
 
 @functools.cache
-def _candidates(name: str, dtype: DType, device: str) -> tuple[Row, ...]:
+def _candidates(
+    name: str, dtype: DType, device: str, only: frozenset[str] | None
+) -> tuple[Row, ...]:
+    """The rows whose needs are met."""
     rows = [r for r in ROWS if r.name == name and r.device == device]
     if not rows:
         raise LookupError(f"no kernel {name!r} for {device!r}")
-    return tuple([r for r in rows if not r.dtypes or dtype.name in r.dtypes])
-
-
-def _fit(name: str, dtype: DType, work: int, device: str) -> Iterator[Row]:
-    only = _only.get()
-    for row in _candidates(name, dtype, device):
-        if not row.needs or (
-            work >= row.least
-            and available().issuperset(row.needs)
-            and (only is None or only.issuperset(row.needs))
-        ):
-            yield row
+    return tuple([
+        r for r in rows
+        if (not r.dtypes or dtype.name in r.dtypes)
+        and (not r.needs or available().issuperset(r.needs))
+        and (only is None or only.issuperset(r.needs))
+    ])  # fmt: skip
 
 
 def find(name: str, dtype: DType, work: int = 1 << 62, device: str = "cpu") -> Implementation:
@@ -151,15 +148,17 @@ def find(name: str, dtype: DType, work: int = 1 << 62, device: str = "cpu") -> I
 
     Raises: LookupError: where the table has no row at all; each name has a plain one on the CPU.
     """
-    for row in _fit(name, dtype, work, device):
-        return row.load()
+    for row in _candidates(name, dtype, device, _only.get()):
+        if work >= row.least:
+            return row.load()
     raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")
 
 
 def call(name: str, dtype: DType, work: int, *args: Any, device: str = "cpu") -> Any:
     """What the best row that knows the case computes."""
-    for row in _fit(name, dtype, work, device):
-        y = row.load()(*args)
-        if y is not NotImplemented:
-            return y
+    for row in _candidates(name, dtype, device, _only.get()):
+        if work >= row.least:
+            y = row.load()(*args)
+            if y is not NotImplemented:
+                return y
     raise LookupError(f"no kernel {name!r} for {dtype} on {device!r}")

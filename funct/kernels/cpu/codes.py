@@ -1,4 +1,4 @@
-"""Passes over codes: to pairs for the micro-kernel, from sums to codes, from numbers to codes.
+"""Passes over codes: to differences or words, from sums to codes, from numbers to codes.
 
 Each is one loop over memory; the formulas are those of `funct.kernels.quantized`.
 """
@@ -24,19 +24,23 @@ if TYPE_CHECKING:
 
     from funct.kernels.quantized import Codes
 
-__all__ = ["centred_pairs", "centred_planes", "requantized", "rounded"]
+__all__ = [
+    "BYTE", "FARTHEST", "TO_CODES", "centred_planes", "differences", "fit", "of_columns",
+    "requantized", "rounded", "to_codes_fields",
+]  # fmt: skip
 
-_BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
+BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
+FARTHEST = 255 * 128  # the largest product there can be
+_INT32_MAX = 2**31 - 1
 _FLOAT, _INT = struct.Struct("f"), struct.Struct("i")
 _TASK = 1 << 16  # elements that are worth a task
+_NARROWEST = 4  # lanes; fewer elements are taken one by one
 
-PAIRS = Fields(("tasks", "rows", "x", "y", "columns", "row", "zero_point"))
+TO_CODES = ("bias", "multiplier", "zero_point", "low", "high")
 PLANES = Fields(("tasks", "rows", "x", "y", "plane", "words", "channels", "zero_point"))
-SUMS = Fields((
-    "tasks", "rows", "x", "y", "columns", "channels", "bias", "multiplier", "zero_point", "low",
-    "high",
-))  # fmt: skip
+SUMS = Fields(("tasks", "rows", "x", "y", "columns", "channels", *TO_CODES))
 NUMBERS = Fields(("tasks", "rows", "x", "y", "columns", "scale", "zero_point", "low", "high"))
+_X, _Y = NUMBERS.place("x"), NUMBERS.place("y")
 
 
 def spans(f: Emitter, count: Value, lanes: int, body: Callable[[Value, int], None]) -> None:
@@ -51,7 +55,11 @@ def spans(f: Emitter, count: Value, lanes: int, body: Callable[[Value, int], Non
         each(f, 0, count, lambda k: body(k, 1))
         return []
 
-    f.branch(count >= lanes, vectors, scalars)
+    def fewer() -> list[Value]:
+        spans(f, count, lanes // 2, body)
+        return []
+
+    f.branch(count >= lanes, vectors, fewer if lanes > _NARROWEST else scalars)
 
 
 def _text(fields: Fields, row: Callable[[Emitter, Record, Value], None]) -> str:
@@ -76,31 +84,22 @@ def _lanes(element: str) -> int:
     return host().vector_bytes // typed(element).bytes
 
 
-def _float(f: Emitter, job: Record, name: str, lanes: int) -> Value:
-    """A field that holds the bits of a float32, in all lanes."""
-    bits = f.convert(getattr(job, name), "i32")
-    return f.splat(f.bitcast(bits, typed("f32")), lanes)
+def _float(f: Emitter, job: Record, name: str) -> Value:
+    """A field that holds the bits of a float32."""
+    return f.bitcast(f.convert(getattr(job, name), "i32"), typed("f32"))
 
 
-def _pairs_row(element: str) -> Callable[[Emitter, Record, Value], None]:
-    """One row of codes as 16-bit differences from the zero point, filled up by 0."""
+def differences(
+    f: Emitter, x: Value, y: Value, count: Value, room: Value, zero: Value, element: str
+) -> None:
+    """Codes less the zero point as 16-bit integers, and 0 in what is left of the room."""
 
-    def row(f: Emitter, job: Record, k: Value) -> None:
-        x = f.at(job.pointer("x"), k * job.columns, element)
-        y = f.at(job.pointer("y"), k * job.row, "i16")
-        zero = f.convert(job.zero_point, "i16")
+    def some(i: Value, lanes: int) -> None:
+        codes = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), "i16")
+        f.store(codes - f.splat(zero, lanes), f.at(y, i, "i16"))
 
-        def some(i: Value, lanes: int) -> None:
-            codes = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), "i16")
-            f.store(codes - f.splat(zero, lanes), f.at(y, i, "i16"))
-
-        spans(f, job.columns, _lanes("i16"), some)
-        each(
-            f, job.columns, job.row,
-            lambda i: f.store(f.constant(typed("i16"), 0), f.at(y, i, "i16")),
-        )  # fmt: skip
-
-    return row
+    spans(f, count, _lanes("i16"), some)
+    each(f, count, room, lambda i: f.store(f.constant(typed("i16"), 0), f.at(y, i, "i16")))
 
 
 def _planes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
@@ -137,35 +136,53 @@ def _planes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     return row
 
 
-def _codes(f: Emitter, steps: Value, job: Record, lanes: int, element: str) -> Value:
-    """Codes of numbers of steps: rounded to even, saturated; NaN is the lowest."""
-    low, high = (_float(f, job, name, lanes) for name in ("low", "high"))
-    whole = f.min(f.max(f.round(steps), low), high)
-    codes = f.convert(whole, "i32") + f.splat(f.convert(job.zero_point, "i32"), lanes)
-    return f.convert(codes, element)
+def _to_codes(f: Emitter, job: Record, element: str) -> Callable[[Value], Value]:
+    """Prints codes of numbers of steps: rounded to even, saturated; NaN is the lowest."""
+    low, high = (_float(f, job, name) for name in ("low", "high"))
+    zero = f.convert(job.zero_point, "i32")
+
+    def codes(steps: Value) -> Value:
+        lanes = steps.type.lanes
+        whole = f.min(f.max(f.round(steps), f.splat(low, lanes)), f.splat(high, lanes))
+        return f.convert(f.convert(whole, "i32") + f.splat(zero, lanes), element)
+
+    return codes
 
 
-def _sums_row(element: str, by_column: bool) -> Callable[[Emitter, Record, Value], None]:
-    """One row of sums. by_column: each column is a channel; else each row is of one."""
+def of_columns(
+    f: Emitter, job: Record, sums: Value, y: Value, first: Value, count: Value, element: str
+) -> None:
+    """Codes of a row of sums, a channel each, from channel `first` on."""
+    bias, multiplier = job.pointer("bias"), job.pointer("multiplier")
+    codes = _to_codes(f, job, element)
+
+    def some(i: Value, lanes: int) -> None:
+        offset = f.load(typed("i32", lanes), f.at(bias, first + i, "i32"))
+        factor = f.load(typed("f32", lanes), f.at(multiplier, first + i, "f32"))
+        total = f.load(typed("i32", lanes), f.at(sums, i, "i32")) + offset
+        steps = f.convert(total, "f32") * factor
+        f.store(codes(steps), f.at(y, i, element))
+
+    spans(f, count, 2 * _lanes("f32"), some)
+
+
+def _sums_row(element: str) -> Callable[[Emitter, Record, Value], None]:
+    """One row of sums, of one channel."""
 
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, "i32")
         y = f.at(job.pointer("y"), k * job.columns, element)
-        bias, multiplier = job.pointer("bias"), job.pointer("multiplier")
         channel = f.rem(k, job.channels)
+        bias = f.load(typed("i32"), f.at(job.pointer("bias"), channel, "i32"))
+        multiplier = f.load(typed("f32"), f.at(job.pointer("multiplier"), channel, "f32"))
+        codes = _to_codes(f, job, element)
 
         def some(i: Value, lanes: int) -> None:
-            if by_column:
-                offset = f.load(typed("i32", lanes), f.at(bias, i, "i32"))
-                factor = f.load(typed("f32", lanes), f.at(multiplier, i, "f32"))
-            else:
-                offset = f.splat(f.load(typed("i32"), f.at(bias, channel, "i32")), lanes)
-                factor = f.splat(f.load(typed("f32"), f.at(multiplier, channel, "f32")), lanes)
-            total = f.load(typed("i32", lanes), f.at(x, i, "i32")) + offset
-            steps = f.convert(total, "f32") * factor
-            f.store(_codes(f, steps, job, lanes, element), f.at(y, i, element))
+            total = f.load(typed("i32", lanes), f.at(x, i, "i32")) + f.splat(bias, lanes)
+            steps = f.convert(total, "f32") * f.splat(multiplier, lanes)
+            f.store(codes(steps), f.at(y, i, element))
 
-        spans(f, job.columns, _lanes("f32"), some)
+        spans(f, job.columns, 2 * _lanes("f32"), some)
 
     return row
 
@@ -176,12 +193,13 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, "f32")
         y = f.at(job.pointer("y"), k * job.columns, element)
+        codes, scale = _to_codes(f, job, element), _float(f, job, "scale")
 
         def some(i: Value, lanes: int) -> None:
-            steps = f.load(typed("f32", lanes), f.at(x, i, "f32")) / _float(f, job, "scale", lanes)
-            f.store(_codes(f, steps, job, lanes, element), f.at(y, i, element))
+            steps = f.load(typed("f32", lanes), f.at(x, i, "f32")) / f.splat(scale, lanes)
+            f.store(codes(steps), f.at(y, i, element))
 
-        spans(f, job.columns, _lanes("f32"), some)
+        spans(f, job.columns, 2 * _lanes("f32"), some)
 
     return row
 
@@ -189,10 +207,8 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
 @functools.cache
 def _entry(name: str, element: str) -> tuple[Code, Any]:
     fields, row = {
-        "pairs": (PAIRS, _pairs_row(element)),
         "planes": (PLANES, _planes_row(element)),
-        "columns": (SUMS, _sums_row(element, True)),
-        "channels": (SUMS, _sums_row(element, False)),
+        "sums": (SUMS, _sums_row(element)),
         "numbers": (NUMBERS, _numbers_row(element)),
     }[name]
     code = assemble(_text(fields, row))
@@ -207,19 +223,6 @@ def _bits(number: float) -> int:
     return int(_INT.unpack(_FLOAT.pack(number))[0])
 
 
-def centred_pairs(x: NDArray[Any], zero_point: int) -> NDArray[np.int32]:
-    """A matrix of codes less the zero point as words of two along its rows, filled up by 0."""
-    rows, columns = x.shape
-    x = np.ascontiguousarray(x)
-    y = memory.fresh((rows, -(-columns // 2)), np.dtype(np.int32))
-    job = PAIRS.fill(
-        tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), columns=columns,
-        row=2 * y.shape[1], zero_point=zero_point,
-    )  # fmt: skip
-    _entry("pairs", _BYTE[x.dtype])[1](address(job))
-    return y
-
-
 def centred_planes(x: NDArray[Any], zero_point: int, groups: int) -> NDArray[np.int32]:
     """Images of codes less the zero point as words of two channels, filled up group by group."""
     n, channels, *size = x.shape
@@ -232,27 +235,39 @@ def centred_planes(x: NDArray[Any], zero_point: int, groups: int) -> NDArray[np.
         tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), plane=plane, words=words,
         channels=channels // groups, zero_point=zero_point,
     )  # fmt: skip
-    _entry("planes", _BYTE[x.dtype])[1](address(job))
+    _entry("planes", BYTE[x.dtype])[1](address(job))
     return y
 
 
+def fit(terms: int, bias: NDArray[Any]) -> bool:
+    """Whether no sum of so many products and its bias leaves int32."""
+    return FARTHEST * terms + max(int(bias.max()), -int(bias.min())) <= _INT32_MAX
+
+
+def to_codes_fields(
+    bias: NDArray[Any], channels: int, to: Codes
+) -> tuple[dict[str, int], tuple[NDArray[Any], ...]]:
+    """The fields `TO_CODES`, and arrays that they point to."""
+    offset = np.array(bias, np.int32)
+    factor = np.array(np.broadcast_to(to.multiplier, (channels,)), np.float32)
+    fields = {
+        "bias": address(offset), "multiplier": address(factor), "zero_point": to.zero_point,
+        "low": _bits(to.low - to.zero_point), "high": _bits(to.high - to.zero_point),
+    }  # fmt: skip
+    return fields, (offset, factor)
+
+
 def requantized(sums: NDArray[np.int32], bias: NDArray[np.int32], to: Codes) -> NDArray[Any]:
-    """`funct.kernels.quantized.requantize` of sums + bias, for bytes; axis 1 is the channels'."""
+    """`funct.kernels.quantized.requantize` of images of sums + bias, for bytes."""
     y = memory.fresh(sums.shape, np.dtype(to.dtype))
-    channels = sums.shape[1]
-    by_column = sums.ndim == 2
-    columns = channels if by_column else sums[0, 0].size
-    bias = np.ascontiguousarray(bias, np.int32)
-    factor = np.ascontiguousarray(to.multiplier, np.float32)
-    if len(factor) != channels:
-        factor = np.full(channels, factor)
+    channels, columns = sums.shape[1], sums[0, 0].size
     rows = sums.size // columns if columns else 0
+    fields, _held = to_codes_fields(bias, channels, to)
     job = SUMS.fill(
         tasks=_tasks(rows, sums.size), rows=rows, x=address(sums), y=address(y), columns=columns,
-        channels=channels, bias=address(bias), multiplier=address(factor), zero_point=to.zero_point,
-        low=_bits(to.low - to.zero_point), high=_bits(to.high - to.zero_point),
+        channels=channels, **fields,
     )  # fmt: skip
-    _entry("columns" if by_column else "channels", _BYTE[y.dtype])[1](address(job))
+    _entry("sums", BYTE[y.dtype])[1](address(job))
     return y
 
 
@@ -264,10 +279,21 @@ def rounded(
     x = np.ascontiguousarray(x)
     y = memory.fresh(x.shape, dtype)
     rows = max(1, x.shape[0]) if x.ndim > 1 else 1
+    run, job = _rounding(rows, x.size // rows, scale, zero_point, low, high, BYTE[dtype])
+    job = job.copy()
+    job[_X], job[_Y] = address(x), address(y)
+    run(address(job))
+    return y
+
+
+@functools.lru_cache(256)
+def _rounding(
+    rows: int, columns: int, scale: float, zero_point: int, low: int, high: int, element: str
+) -> tuple[Any, NDArray[np.int64]]:
+    """The entry, and the job without its arrays."""
     job = NUMBERS.fill(
-        tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), columns=x.size // rows,
+        tasks=_tasks(rows, rows * columns), rows=rows, x=0, y=0, columns=columns,
         scale=_bits(scale), zero_point=zero_point, low=_bits(low - zero_point),
         high=_bits(high - zero_point),
     )  # fmt: skip
-    _entry("numbers", _BYTE[y.dtype])[1](address(job))
-    return y
+    return _entry("numbers", element)[1], job

@@ -17,11 +17,9 @@ import numpy as np
 
 from funct.kernels.convolution import convolution as convolve
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.byte_rows import byte_rows
-from funct.kernels.cpu.codes import centred_pairs, centred_planes, requantized, rounded
+from funct.kernels.cpu.codes import FARTHEST, centred_planes, fit, requantized, rounded
 from funct.kernels.cpu.convolution import convolver
-from funct.kernels.cpu.products import multiplier as multiplier_of
-from funct.kernels.cpu.products import multiply, pairs
+from funct.kernels.cpu.layer import layer
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["convolution", "linear", "quantize"]
 
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
-_FARTHEST = 255 * 128  # the largest product there can be
-_INT32_MAX = 2**31 - 1
 _FLOAT32_EXACT = 2**24
 _FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
 _KEPT = 64
@@ -42,27 +38,26 @@ _KEPT = 64
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_size_t,) * 3
 _lock = threading.Lock()
-_panels: OrderedDict[Any, tuple[NDArray[Any], NDArray[Any]]] = OrderedDict()
+_made: OrderedDict[Any, tuple[NDArray[Any], Any]] = OrderedDict()
 
 
-def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-    """The panels of w, made once for the weights that are used most recently.
+def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], Any]) -> Any:
+    """make(w), once for the weights and kinds that are used most recently.
 
     What lies at an address may have changed: the weights themselves are compared.
     """
     key = (address(w), w.shape, w.strides, kind)
-    with _lock:
-        found = _panels.get(key)
+    found = _made.get(key)
     if found is not None and _same(found[0], w):
         with _lock:
-            if key in _panels:
-                _panels.move_to_end(key)
+            if key in _made:
+                _made.move_to_end(key)
         return found[1]
     made = make(w)
     with _lock:
-        _panels[key] = (w.copy(), made)
-        while len(_panels) > _KEPT:
-            _panels.popitem(last=False)
+        _made[key] = (w.copy(), made)
+        while len(_made) > _KEPT:
+            _made.popitem(last=False)
     return made
 
 
@@ -72,32 +67,26 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
     return np.array_equal(a, b)
 
 
-def _fits(x: NDArray[Any], w: NDArray[Any], bias: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether codes are bytes, and no sum, with its bias, leaves int32."""
-    if x.dtype not in _BYTES or dtype not in _BYTES or w.dtype != np.int8:
-        return False
-    if not (x.size and w.size):
-        return False
-    farthest = max(int(bias.max()), -int(bias.min()))
-    return _FARTHEST * prod(w.shape[1:]) + farthest <= _INT32_MAX
+def _bytes(x: NDArray[Any], w: NDArray[Any], codes: Codes) -> bool:
+    """Whether there are codes, and they are bytes."""
+    known = x.dtype in _BYTES and np.dtype(codes.dtype) in _BYTES and w.dtype == np.int8
+    return bool(known and x.size and w.size)
 
 
 def linear(
     x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes
 ) -> NDArray[Any]:
     """See `funct.kernels.quantized.linear`."""
-    if not _fits(x, w, bias, np.dtype(codes.dtype)) or x.ndim < 2:
+    if not _bytes(x, w, codes) or x.ndim < 2:
         return NotImplemented
     outputs, depth = w.shape
-    x2 = x.reshape(-1, depth)
-    sums = byte_rows(x2, x_zero_point, w)
-    if sums is NotImplemented:
-        words = centred_pairs(x2, x_zero_point)
-        made = multiplier_of(*words.shape, outputs, "s16", True)
-        panels = _kept(w, "linear", lambda w: made.panels(pairs(w)))
-        sums = multiply(made, words, panels, outputs)
-    y = requantized(sums, bias, codes)
-    return y.reshape(*x.shape[:-1], outputs)
+    how = (np.asarray(bias, np.int32).tobytes(), np.asarray(codes.multiplier, np.float32).tobytes())
+    made = layer(x.size // depth, depth, x.dtype, int(x_zero_point), *how, codes[1:])
+    if made is None:
+        return NotImplemented
+    laid = np.ascontiguousarray(w) if made.packing is None else _kept(w, "linear", made.panels)
+    y: NDArray[Any] = made(np.ascontiguousarray(x), laid)
+    return y if x.ndim == 2 else y.reshape(*x.shape[:-1], outputs)
 
 
 def convolution(
@@ -107,7 +96,7 @@ def convolution(
     """See `funct.kernels.quantized.convolution`."""
     outputs, c, *kernel = w.shape
     groups = slide.groups
-    if not _fits(x, w, bias, np.dtype(codes.dtype)) or len(kernel) > 3:
+    if not _bytes(x, w, codes) or len(kernel) > 3 or not fit(c * prod(kernel), bias):
         return NotImplemented
     if outputs // groups < _FEW_OUTPUTS:
         return _by_floats(x, x_zero_point, w, bias, codes, slide)
@@ -139,7 +128,7 @@ def _by_floats(
     slide: Sliding,
 ) -> NDArray[Any]:  # fmt: skip
     """The same for few outputs per group, where sums are exact in float32."""
-    if _FARTHEST * prod(w.shape[1:]) >= _FLOAT32_EXACT:
+    if FARTHEST * prod(w.shape[1:]) >= _FLOAT32_EXACT:
         return NotImplemented
     centred = x.astype(np.float32)
     centred -= np.float32(x_zero_point)
@@ -151,8 +140,7 @@ def quantize(
     x: NDArray[Any], scale: Any, zero_point: Any, qmin: int, qmax: int, dtype: Any, axis: int
 ) -> NDArray[Any]:
     """See `funct.kernels.quantized.quantize`."""
-    one = np.ndim(scale) == 0 and np.ndim(zero_point) == 0
-    if not one or np.dtype(dtype) not in _BYTES or not x.size:
+    several = getattr(scale, "ndim", 0) or getattr(zero_point, "ndim", 0)
+    if several or np.dtype(dtype) not in _BYTES or not x.size:
         return NotImplemented
-    number = float(np.float32(scale))
-    return rounded(x, number, int(zero_point), qmin, qmax, np.dtype(dtype))
+    return rounded(x, float(scale), int(zero_point), qmin, qmax, np.dtype(dtype))

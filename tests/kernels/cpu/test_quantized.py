@@ -61,6 +61,15 @@ def test_linear_is_the_plain_one(data: st.DataObject) -> None:
     np.testing.assert_array_equal(y, plain.plain_linear(x, zero, w, *rest), strict=True)
 
 
+@pytest.mark.parametrize("rows", [4, 61, 130])
+def test_units_of_rows_and_outputs_meet(rows: int) -> None:
+    """Larger than one unit of work in each direction, and no multiple of one."""
+    x, w = codes((rows, 3001), np.uint8, 1), codes((331, 3001), np.int8, 2)
+    how = plain.Codes(np.linspace(1e-6, 1e-5, 331, dtype=np.float32), 7, 7, 255, np.uint8)
+    given = (x, 99, w, np.arange(331, dtype=np.int32), how)
+    np.testing.assert_array_equal(fast.linear(*given), plain.plain_linear(*given), strict=True)
+
+
 @many
 @given(st.data())
 def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
