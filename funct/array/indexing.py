@@ -12,6 +12,7 @@ import numpy as np
 from funct import ops
 from funct.core import Shape, Size, Value
 from funct.errors import IndexOutOfBoundsError, UnsupportedOperandError
+from funct.kernels import indexing as kernels
 from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap
@@ -41,8 +42,15 @@ def selected(data: Any, key: Any) -> Any:
     try:
         if key.__class__ is fast.Array:
             at = key.data
-            known = at.dtype.kind == "i" or (at.dtype.kind == "b" and at.ndim)
-            return _in_order(data[at]) if known else None
+            if at.dtype.kind == "i":
+                return kernels.take(data, at, 0) if data.ndim == 1 else _in_order(data[at])
+            if at.dtype.kind != "b" or not at.ndim:
+                return None
+            if at.shape == data.shape and at.ndim == 1:
+                return data.compress(
+                    at
+                )  # three times as fast as data[at] where nothing is foreseen
+            return _in_order(data[at])
         if key.__class__ is not tuple:
             return data[key] if key.__class__ in BASIC else None
         bare, arrays, ints = [], 0, False

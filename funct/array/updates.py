@@ -104,7 +104,7 @@ class At:
             return known
         known = _combined(self._x, None, self._key, v, "add")
         if known is not None:
-            return self._x + wrap(known)
+            return wrap(np.add(self._x.data, known, out=known))
         under = self._under_mask("add", v)
         if under is not None:
             return self._x + ops.where(*under, _number(0, self._x.dtype))
@@ -239,6 +239,13 @@ def _distinct(at: Any) -> bool:
 
 def _assigned(x: Any, key: Any, v: Any) -> Any:
     """NumPy's own assignment, in a copy, where all is concrete; else, or if NumPy refuses, None."""
+    if x.__class__ is fast.Array and _is_listed(x.data, key, v):
+        out = x.data.copy()
+        try:
+            kernels.combine_into(out, v.data, key.data, "set")
+        except IndexError:
+            return None
+        return wrap(out)
     keys = key if isinstance(key, tuple) else (key,)
     if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
         return None
@@ -260,10 +267,19 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
 
     None where something is traced, of another dtype or a mask, or where NumPy refuses.
     """
-    keys = key if key.__class__ is tuple else (key,)
-    if mode is None or x.__class__ is not fast.Array or not all(map(_is_key, keys)):
+    if mode is None or x.__class__ is not fast.Array:
         return None
     a = x.data
+    if _is_listed(a, key, v):
+        out = np.zeros(a.shape, a.dtype) if into is None else into.data.copy()
+        try:
+            kernels.combine_into(out, v.data, key.data, mode)
+        except IndexError:
+            return None
+        return out
+    keys = key if key.__class__ is tuple else (key,)
+    if not all(map(_is_key, keys)):
+        return None
     if v.__class__ is float and a.dtype.kind == "f":
         raw = np.asarray(v, a.dtype)
     elif v.__class__ is fast.Array and v.data.dtype == a.dtype:
@@ -288,6 +304,14 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     except (IndexError, TypeError, ValueError):
         return None
     return out
+
+
+def _is_listed(a: Any, key: Any, v: Any) -> bool:
+    """Whether key has one position in a vector for each element of v, of a's dtype."""
+    if key.__class__ is not fast.Array or v.__class__ is not fast.Array or a.ndim != 1:
+        return False
+    at, raw = key.data, v.data
+    return at.dtype is _INT64 and raw.dtype is a.dtype and at.shape == raw.shape and at.ndim == 1
 
 
 def _bare(x: Any) -> Any:

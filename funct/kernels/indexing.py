@@ -27,7 +27,6 @@ __all__ = [
 _INT64 = np.dtype(np.int64)
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements that are gathered quicker than by NumPy
-_NARROW_ROW = 32  # elements: longer rows are copied well by NumPy
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
 COMBINED_AT = {
@@ -50,22 +49,10 @@ def _inside(found: int) -> None:
 
 
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
-    """As `x.take(i, axis)`."""
-    if not _fits(x, i):
+    """As `x.take(i, axis)`, which copies rows well."""
+    if x.ndim != 1 or i.size < _MANY or not _fits(x, i):
         return x.take(i, axis)
-    if x.ndim == 1 and i.size >= _MANY:
-        return _elements(x, i)
-    if axis == x.ndim - 1:
-        return x.take(i, axis)
-    outer, n, inner = prod(x.shape[:axis]), x.shape[axis], prod(x.shape[axis + 1 :])
-    rows = i.size * outer
-    if not 1 < inner <= _NARROW_ROW or rows * inner < x.size // 8:
-        return x.take(i, axis)
-    y = np.empty((*x.shape[:axis], *i.shape, *x.shape[axis + 1 :]), x.dtype)
-    wrong = np.zeros(1, np.int64)
-    part = max(1, min(rows, _PART // inner))
-    cpu.take_rows(x, _index(i), y, wrong, outer, i.size, n, inner, part, -(-rows // part))
-    return _checked(y, wrong)
+    return _elements(x, i)
 
 
 def _checked(y: NDArray[Any], wrong: NDArray[Any]) -> NDArray[Any]:
@@ -145,7 +132,11 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     if x.ndim == 1:
         return _elements(x, i) if i.size >= _MANY else x.take(i)
     y = np.empty(i.shape, x.dtype)
-    _inside(cpu.along(x, _index(i), y, *_along(i, x.shape[axis], axis), True))
+    outer, count, n, inner = _along(i, x.shape[axis], axis)
+    if inner == 1:
+        _inside(cpu.take_along_line(x, _index(i), y, outer, count, n))
+    else:
+        _inside(cpu.along(x, _index(i), y, outer, count, n, inner, True))
     return y
 
 
@@ -185,7 +176,9 @@ def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[An
 
 def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     """`combine`, in y itself: 1-D and contiguous."""
-    if not _fits(v, i) or v.shape != i.shape or v.dtype != y.dtype or not y.flags.aligned:
+    few = mode == "set" and i.size < _MANY
+    same = v.shape == i.shape and v.dtype == y.dtype and y.flags.aligned
+    if few or not same or not _fits(v, i):
         plain_combine_into(y, v, i, mode)
     else:
         _inside(cpu.combine(y, v, _index(i), i.size, y.size, mode))

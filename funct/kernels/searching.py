@@ -114,6 +114,8 @@ def unique_counts(x: Any) -> Any:
     """Distinct elements, and how often each occurs."""
     if x.dtype.num >= _NATIVE:
         return None
+    if x.size >= _SMALL:
+        return sorting.distinct_counts(x.reshape(-1))
     values, _, counts = _distinct(x, False, True)
     return values, counts
 
@@ -139,12 +141,10 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """The bin of each element."""
     if bins.ndim != 1 or x.dtype.num >= _NATIVE or bins.dtype.num >= _NATIVE:
         return None
-    if x.size >= _SMALL:
-        return None
     side = "left" if right else "right"
     if bins[0] <= bins[-1]:
-        return bins.searchsorted(x, side)
-    return bins.size - bins[::-1].searchsorted(x, side) if bins[0] > bins[-1] else None
+        return sorting.searchsorted(bins, x, side)
+    return bins.size - sorting.searchsorted(bins[::-1], x, side) if bins[0] > bins[-1] else None
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None) -> Any:
@@ -186,11 +186,15 @@ def take(x: Any, i: Any, axis: Any = None) -> Any:
 
 def take_along_axis(x: Any, i: Any, axis: int = -1) -> Any:
     """One element of x for each index."""
-    if x.ndim != 1 or i.ndim != 1 or i.dtype.kind not in "iu" or axis.__class__ is not int:
+    if x.ndim != i.ndim or i.dtype.kind not in "iu" or axis.__class__ is not int:
         return None
-    if axis not in (-1, 0):
+    axis = range(x.ndim)[axis]
+    if x.ndim > 1 and (x.shape[:axis], x.shape[axis + 1 :]) != (
+        i.shape[:axis],
+        i.shape[axis + 1 :],
+    ):
         return None
-    return indexing.take_along(x, i, 0)
+    return indexing.take_along(x, i, axis)
 
 
 def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:

@@ -5,7 +5,6 @@ Equal elements keep their order, also in descending order; NaN is the largest, -
 
 from __future__ import annotations
 
-import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +21,14 @@ if TYPE_CHECKING:
     Index = NDArray[np.int64]
 
 __all__ = [
-    "argsort", "distinct", "distinct_values", "plain_argsort", "plain_searchsorted", "plain_sort",
-    "plain_top_k", "searchsorted", "sort", "top_k",
+    "argsort", "distinct", "distinct_counts", "distinct_values", "plain_argsort",
+    "plain_searchsorted", "plain_sort", "plain_top_k", "searchsorted", "sort", "top_k",
 ]  # fmt: skip
 
-_SHORT = 512  # rows up to here are merged quicker than they are counted
-_LONG = 1 << 14  # from here on passes over more bits are quicker,
-_HUGE = 1 << 21  # and from here on so many parts are too many pages to write to
+_SHORT = 32  # rows up to here are sorted quicker by insertion
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `cpu.SEARCHED`
 _FEW = 32  # of so few the largest are found by insertion
-_SPARSE = 8  # up to every eighth element the largest are found by partition
+_NONE = np.empty(0, np.int64)
 
 
 def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
@@ -39,21 +36,32 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     n = x.shape[axis]
     if n < _SHORT or not pays(x):
         return plain_argsort(x, axis, descending)
-    last = axis == x.ndim - 1
-    rows = np.ascontiguousarray(x if last else x.swapaxes(axis, -1))
+    found = _first_of_order(x, axis, n, descending)
+    return plain_argsort(x, axis, descending) if found is None else found
+
+
+def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) -> Index | None:
+    """Where the first `count` elements of sorted x stand along axis; None where that costs more.
+
+    Key and index go in one word, so an unstable sort of words sorts the keys stably.
+    """
+    n, last = x.shape[axis], axis == x.ndim - 1
+    rows = x if last else np.ascontiguousarray(x.swapaxes(axis, -1))
+    lead, low = x.size // n, (n - 1).bit_length()
     y = np.empty(rows.shape, np.int64)
-    ends = np.empty(2, np.uint64)
-    cpu.span(rows, ends, rows.size)
-    bits, low = int(ends[1] - ends[0]).bit_length(), (n - 1).bit_length()
-    # Twice the bits of the index tell most keys apart; what they do not is settled by insertion.
-    digit = 11 if _LONG <= n < _HUGE else 8
-    enough = -(-(2 * low + 4) // digit) * digit
-    scratch = np.empty(2 * n, np.uint64), np.empty(1 << digit, np.int64), ends
-    for kept in dict.fromkeys((min(bits, enough, 64 - low), min(bits, 64 - low))):
-        sizes = rows.size // n, n, low, bits - kept, -(-kept // digit)
-        if not cpu.argsort[digit](rows, y, *scratch, *sizes, descending, kept < bits):
-            return y if last else y.swapaxes(axis, -1)
-    return plain_argsort(x, axis, descending)
+    words = y.view(np.uint64)
+    state = cpu.pack(rows, words, lead, n, low, descending)
+    given = min(count + 1, n)  # one more tells whether the last is a tie
+    if count < n:
+        if state & 1:
+            words.partition(count)
+        words = words[..., :given].copy()
+        y = np.empty((*rows.shape[:-1], count), np.int64)
+    if state & 1:
+        words.sort()
+    if cpu.unpack(rows, words, y, lead, n, given, count, low, descending, state > 1):
+        return None
+    return y if last else y.swapaxes(axis, -1)
 
 
 def plain_argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
@@ -77,20 +85,19 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         out = x.copy("K")
         out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
-    if x.dtype.kind == "f":
-        if x.ndim == 1:
-            first = out.searchsorted(_zero(x.dtype))
-            if first < len(out) and out[first] == 0:
-                zeros = x[x == 0]
-                out[first : first + len(zeros)] = zeros[::-1] if descending else zeros
-        elif np.signbit(x[x == 0]).any():
+    if x.dtype.kind == "f" and _has_negative_zero(x):
+        if x.ndim > 1:
             return plain_sort(x, axis, descending)
+        zeros = x[x == 0]
+        first = int(out.searchsorted(zeros[0]))
+        out[first : first + len(zeros)] = zeros[::-1] if descending else zeros
     return _turned(out, axis) if descending else out
 
 
-@functools.cache
-def _zero(dtype: np.dtype[Any]) -> NDArray[Any]:
-    return np.zeros((), dtype)
+def _has_negative_zero(x: NDArray[Any]) -> bool:
+    if pays(x):
+        return bool(cpu.negative_zero(x, x.size))
+    return bool(np.signbit(x[x == 0]).any())
 
 
 def plain_sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
@@ -111,24 +118,10 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
         cpu.top_k(rows, values, places, prod(lead), n, k)
         return values.swapaxes(axis, -1), places.swapaxes(axis, -1)
-    if x.ndim == 1 and k * _SPARSE <= n:
-        return _by_partition(x, k)
-    at = argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)]
-    return np.take_along_axis(x, at, axis), at
-
-
-def _by_partition(x: NDArray[Any], k: int) -> tuple[NDArray[Any], Index]:
-    n = len(x)
-    least = np.partition(x, n - k)[n - k : n - k + 1]
-    if least != least:  # all of them are NaN
-        at = np.flatnonzero(x != x)[:k]
-        return x[at], at
-    room = k + 1
-    values, at, same = np.empty(room, x.dtype), np.empty(room, np.int64), np.empty(room, np.int64)
-    above = cpu.largest(x, least, values, at, same, n, k)
-    order = argsort(values[:above], 0, True)
-    at = np.concatenate((at[order], same[: k - above]))
-    return x[at], at
+    at = _first_of_order(x, axis, k, True)
+    if at is None:
+        at = argsort(x, axis, True)[(slice(None),) * axis + (slice(k),)]
+    return (x[at] if x.ndim == 1 else np.take_along_axis(x, at, axis)), at
 
 
 def plain_top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
@@ -146,7 +139,22 @@ def distinct_values(x: NDArray[Any]) -> NDArray[Any]:
     if not pays(y):
         return y[_first(y)]
     found = np.empty_like(y)
-    return found[: cpu.distinct(y, found, len(y))].copy()
+    return found[: cpu.distinct(y, found, _NONE, len(y), False)].copy()
+
+
+def distinct_counts(x: NDArray[Any]) -> tuple[NDArray[Any], Index]:
+    """Those, and how often each occurs."""
+    few = counting.distinct(x, False, True)
+    if few is not None:
+        return x[few[0]], few[1]
+    y = sort(x, 0, False)
+    if not pays(y):
+        starts = np.flatnonzero(_first(y))
+        return y[starts], np.diff(starts, append=len(y))
+    found, starts = np.empty_like(y), np.empty(len(y) + 1, np.int64)
+    many = cpu.distinct(y, found, starts, len(y), True)
+    starts[many] = len(y)
+    return found[:many].copy(), starts[1 : many + 1] - starts[:many]
 
 
 def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
@@ -155,6 +163,20 @@ def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
     if few is not None:
         return few
     at = argsort(x, 0, False)
+    if not pays(x):
+        return _plain_distinct(x, at, inverse, counts)
+    n = len(x)
+    places, starts, back = np.empty(n, np.int64), np.empty(n + 1, np.int64), np.empty(n, np.int64)
+    many = cpu.numbered(x, at, places, starts, back, n)
+    starts[many] = n
+    found = [places[:many].copy()]
+    found += [back] if inverse else []
+    found += [starts[1 : many + 1] - starts[:many]] if counts else []
+    return found
+
+
+def _plain_distinct(x: NDArray[Any], at: Index, inverse: bool, counts: bool) -> list[Index]:
+    """`distinct` in NumPy, for the permutation that sorts x."""
     first = _first(x[at])
     starts = np.flatnonzero(first)
     found = [at[starts]]

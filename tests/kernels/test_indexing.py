@@ -133,9 +133,8 @@ def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, d
     for k, args in (
         (cpu.add_elements, (*line, *sizes, drop)),
         (cpu.add_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, drop, 8, -(-inner // 8))),
-        (cpu.take_rows, (x, i, g.copy(), np.zeros(1, int), *sizes, inner, 2,
-                         -(-outer * count // 2))),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
+        (cpu.take_along_line, (x[..., 0].copy(), each[..., 0].copy(), g[..., 0].copy(), *sizes)),
         (cpu.along, (g, each, x.copy(), *sizes, inner, False)),
         (
             cpu.take_elements,

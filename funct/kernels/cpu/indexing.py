@@ -13,7 +13,9 @@ import numpy as np
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, stored
 
-__all__ = ["add_elements", "add_rows", "along", "combine", "take_elements", "take_rows"]
+__all__ = [
+    "add_elements", "add_rows", "along", "combine", "take_along_line", "take_elements",
+]  # fmt: skip
 
 _LANES = 8
 
@@ -72,32 +74,6 @@ def add_rows(
 
 
 @parallel
-def take_rows(
-    x: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, part: int,
-    task: int,
-) -> None:  # fmt: skip
-    """y (outer, count, inner) = x (outer, n, inner) at i (count,); a task takes `part` rows.
-
-    wrong: 1 where an index is out of bounds.
-    """
-    whole = inner & -_LANES
-    for r in range(task * part, min((task + 1) * part, outer * count)):
-        o = (np.uint64(r) // np.uint64(count)).astype(np.int64)
-        at = i[r - o * count]
-        if at < 0:
-            at += n
-        if at.astype(np.uint64) < np.uint64(n):
-            source = (o * n + at) * inner
-            to = r * inner
-            for j in range(0, whole, _LANES):
-                stored(y, to + j, loaded(x, source + j, _LANES))
-            for j in range(whole, inner):
-                y[to + j] = x[source + j]
-        else:
-            wrong[0] = 1
-
-
-@parallel
 def take_elements(
     x: Any, i: Any, y: Any, wrong: Any, count: int, n: int, part: int, task: int
 ) -> None:
@@ -110,6 +86,22 @@ def take_elements(
             y[k] = x[at]
         else:
             wrong[0] = 1
+
+
+@kernel
+def take_along_line(x: Any, i: Any, y: Any, outer: int, count: int, n: int) -> int:
+    """y (outer, count) = x (outer, n) along the last axis, at i (outer, count)."""
+    for o in range(outer):
+        base = o * n
+        for each in range(o * count, (o + 1) * count):
+            at = i[each]
+            if at < 0:
+                at += n
+            if at.astype(np.uint64) < np.uint64(n):
+                y[each] = x[base + at]
+            else:
+                return each + 1
+    return 0
 
 
 @kernel

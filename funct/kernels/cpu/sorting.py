@@ -1,4 +1,4 @@
-"""Stable permutations by radix, the first k by one pass, and binary search of many at once."""
+"""Keys and indices in one word to sort, the first k by one pass, binary search of many at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import Kernel, kernel, parallel
-from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
+from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 
-__all__ = ["SEARCHED", "argsort", "distinct", "largest", "search", "span", "top_k"]
+__all__ = [
+    "SEARCHED", "distinct", "negative_zero", "numbered", "pack", "search", "top_k", "unpack",
+]  # fmt: skip
 
 LANES = 16
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
@@ -34,100 +36,125 @@ def _ordered(v: Any) -> Any:
 
 
 @kernel
-def span(x: Any, ends: Any, n: int) -> None:
-    """ends: the least and the greatest key."""
-    least = _ordered(x[0])
-    most = least
-    for i in range(1, n):
-        key = _ordered(x[i])
-        least = min(least, key)
-        most = max(most, key)
-    ends[0] = least.astype(np.uint64)
-    ends[1] = most.astype(np.uint64)
+def pack(x: Any, words: Any, rows: int, n: int, low: int, descending: bool) -> int:
+    """words: key and index of each element of x in one word, whose `low` low bits are the index.
+
+    Keys are cut at their end where they find no room. The answer is 1 if the words of some row do
+    not ascend, and 2 more if keys are equal that were not before they were cut.
+    """
+    least: Any = np.uint64(0)
+    most: Any = np.uint64((1 << 32) - 1)
+    drop = 0
+    cut = 0
+    if x.dtype.itemsize > 4:
+        first = _ordered(x[0])
+        least = first
+        most = first
+        varies = first ^ first
+        total = rows * n
+        i = 0
+        if total >= 4 * LANES:
+            lows = spread(first, LANES)
+            highs = lows
+            bits = lows ^ lows
+            while i + LANES <= total:
+                key = _ordered(loaded(x, i, LANES))
+                lows = np.where(key < lows, key, lows)
+                highs = np.where(key > highs, key, highs)
+                bits = bits | (key ^ first)
+                i += LANES
+            stored(words, 0, lows)
+            stored(words, LANES, highs)
+            stored(words, 2 * LANES, bits)
+            for k in range(LANES):
+                least = min(least, words[k])
+                most = max(most, words[LANES + k])
+                varies = varies | words[2 * LANES + k]
+        while i < total:
+            key = _ordered(x[i])
+            least = min(least, key)
+            most = max(most, key)
+            varies = varies | (key ^ first)
+            i += 1
+        drop = low - 64
+        span = most - least
+        while span > 0:
+            span = span >> 1
+            drop += 1
+        drop = max(drop, 0)
+        if varies & ((np.uint64(1) << np.uint64(drop)) - 1) != 0:
+            cut = 2
+    disorder = 0
+    whole = n & -LANES
+    end = most if descending else least
+    for r in range(rows):
+        base = r * n
+        for i in range(0, whole, LANES):
+            index = lanes(LANES, np.uint64) + np.uint64(i)
+            key = _word(_ordered(loaded(x, base + i, LANES)), end, low, drop, descending)
+            stored(words, base + i, key | index)
+        for i in range(whole, n):
+            key = _word(_ordered(x[base + i]), end, low, drop, descending)
+            words[base + i] = key | np.uint64(i)
+        i = 1
+        while i < n and words[base + i - 1] < words[base + i]:
+            i += 1
+        if i < n:
+            disorder = 1
+    return disorder + cut
 
 
-def _argsort(digit: int) -> Kernel:
-    """The kernel with passes over so many bits."""
-    bins = 1 << digit
+def _word(key: Any, end: Any, low: int, drop: int, descending: bool) -> Any:
+    """The part of a word that is the key's."""
+    key = key.astype(np.uint64)
+    key = end - key if descending else key - end
+    return (key >> np.uint64(drop)) << np.uint64(low)
 
-    @kernel
-    def argsort(
-        x: Any, y: Any, s: Any, counts: Any, ends: Any, rows: int, n: int, low: int, drop: int,
-        passes: int, descending: bool, cut: bool,
-    ) -> int:  # fmt: skip
-        """y: the permutation of each row. Key and index go in one word: the index has low bits.
 
-        s: 2 n words. counts: 2 ** digit. cut: the last `drop` bits of the key find no room; what is
-        equal without them is settled by insertion. 1 is the answer if that takes too long.
-        """
-        bottom = np.uint64(low)
-        index = (np.uint64(1) << bottom) - 1
-        moves = 16 * n
-        for r in range(rows):
-            base = r * n
-            for i in range(n):
-                key = _ordered(x[base + i]).astype(np.uint64)
-                key = ends[1] - key if descending else key - ends[0]
-                s[i] = ((key >> np.uint64(drop)) << bottom) | np.uint64(i)
-            src = 0
-            dst = n
-            shift = bottom
-            for p in range(passes):
-                for d in range(bins):
-                    counts[d] = 0
-                for i in range(src, src + n):
-                    d = (s[i] >> shift) & (bins - 1)
-                    counts[d] = counts[d] + 1
-                total = dst
-                for d in range(bins):
-                    count = counts[d]
-                    counts[d] = total
-                    total += count
-                if cut or p + 1 < passes:
-                    for i in range(src, src + n):
-                        v = s[i]
-                        d = (v >> shift) & (bins - 1)
-                        at = counts[d]
-                        s[at] = v
-                        counts[d] = at + 1
-                else:
-                    for i in range(src, src + n):
-                        v = s[i]
-                        d = (v >> shift) & (bins - 1)
-                        at = counts[d]
-                        y[base + at - dst] = (v & index).astype(np.int64)
-                        counts[d] = at + 1
-                shift += digit
-                src, dst = dst, src
-            if cut or passes == 0:
-                run = 0
-                before = s[src] >> bottom
-                for i in range(n):
-                    v = s[src + i]
-                    place = (v & index).astype(np.int64)
-                    at = i
-                    if v >> bottom != before:
-                        run = i
-                        before = v >> bottom
-                    elif i > run:
-                        key = _ordered(x[base + place])
-                        while at > run and _after(x[base + y[base + at - 1]], key, descending):
-                            y[base + at] = y[base + at - 1]
-                            at -= 1
-                        moves -= i - at
-                        if moves < 0:
-                            return 1
-                    y[base + at] = place
-        return 0
+@kernel
+def unpack(
+    x: Any, words: Any, y: Any, rows: int, n: int, given: int, count: int, low: int,
+    descending: bool, cut: bool,
+) -> int:  # fmt: skip
+    """y (rows, count): the indices in the first of `given` sorted words of each row of x (rows, n).
 
-    return argsort
+    words may be y. cut: some bits of the keys are missing; what is equal without them is settled by
+    insertion. The answer is 1 if that takes too long, or the word behind the last is equal too.
+    """
+    bottom = np.uint64(low)
+    index = (np.uint64(1) << bottom) - 1
+    moves = 16 * count
+    for r in range(rows):
+        base = r * n
+        start = r * given
+        first = r * count
+        run = 0
+        before = words[start] >> bottom
+        behind = words[start + min(count, given - 1)] >> bottom
+        if cut and given > count and behind == words[start + count - 1] >> bottom:
+            return 1
+        for i in range(count):
+            v = words[start + i]
+            place = (v & index).astype(np.int64)
+            at = i
+            if cut:
+                if v >> bottom != before:
+                    run = i
+                    before = v >> bottom
+                elif i > run:
+                    key = _ordered(x[base + place])
+                    while at > run and _after(x[base + y[first + at - 1]], key, descending):
+                        y[first + at] = y[first + at - 1]
+                        at -= 1
+                    moves -= i - at
+                    if moves < 0:
+                        return 1
+            y[first + at] = place
+    return 0
 
 
 def _after(v: Any, key: Any, descending: bool) -> Any:
     return _ordered(v) < key if descending else _ordered(v) > key
-
-
-argsort = {8: _argsort(8), 11: _argsort(11)}
 
 
 def _above(v: Any, least: Any) -> Any:
@@ -171,45 +198,64 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> None:
 
 
 @kernel
-def largest(x: Any, least: Any, values: Any, places: Any, same: Any, n: int, k: int) -> int:
-    """values, places: of what is above the least of the k largest, in order; how many there are.
+def distinct(x: Any, y: Any, starts: Any, n: int, counted: bool) -> int:
+    """y: the elements of sorted x that are not equal to the one before; how many there are.
 
-    same: where the first k that equal it stand. All three have room for one more.
+    counted: starts says where they stand.
     """
-    above: Any = 0
-    equal: Any = 0
-    bound = least[0]
-    i = 0
-    while i < n:
-        some = True
-        if i + LANES <= n:
-            some = (~(loaded(x, i, LANES) < bound)).any()
-        if not some:
-            i += LANES
-        else:
-            for _ in range(min(LANES, n - i)):  # no branch: which it would be is not known before
-                v = x[i]
-                values[above] = v
-                places[above] = i
-                same[equal] = i
-                above += np.where(_above(v, bound), 1, 0)
-                equal += np.where((v == bound) & (equal < k), 1, 0)
-                i += 1
-    return above
-
-
-@kernel
-def distinct(x: Any, y: Any, n: int) -> int:
-    """y: the elements of sorted x that are not equal to the one before; how many there are."""
     last = x[0]
     y[0] = last
+    if counted:
+        starts[0] = 0
     found: Any = 1
     for i in range(1, n):
         v = x[i]
         y[found] = v
+        if counted:
+            starts[found] = i
         found += np.where(v != last, 1, 0)
         last = v
     return found
+
+
+@kernel
+def numbered(x: Any, at: Any, places: Any, starts: Any, back: Any, n: int) -> int:
+    """How many distinct elements x has, which the permutation `at` sorts stably.
+
+    places, starts: where in x and in its order each stands first. back: of each of x the number.
+    """
+    last = x[at[0]]
+    places[0] = at[0]
+    starts[0] = 0
+    found = 0
+    for i in range(n):
+        place = at[i]
+        v = x[place]
+        if i > 0 and v != last:
+            found += 1
+            places[found] = place
+            starts[found] = i
+            last = v
+        back[place] = found
+    return found + 1
+
+
+@kernel
+def negative_zero(x: Any, n: int) -> int:
+    """Whether some element is -0."""
+    unsigned = _UNSIGNED[x.dtype.itemsize]
+    lowest = 1 << (x.dtype.itemsize * 8 - 1)
+    i = 0
+    while i < n:
+        if i + LANES <= n:
+            if (loaded(x, i, LANES).view(unsigned) == lowest).any():
+                return 1
+            i += LANES
+        else:
+            if x[i].view(unsigned) == lowest:
+                return 1
+            i += 1
+    return 0
 
 
 def _before(a: Any, v: Any, left: bool) -> Any:
