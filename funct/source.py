@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["SITES", "Site", "active_transforms", "follow", "user_site"]
+__all__ = ["SITES", "Site", "active_levels", "active_transforms", "follow", "user_site"]
 
 SITES = "__sites__"  # global of a function that we printed: line number -> Site or None
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -81,22 +81,24 @@ def user_site(depth: int = 1) -> Site | None:
     return None
 
 
-def active_transforms() -> tuple[str, ...]:
-    """Labels of the transforms that are running, innermost first.
+def active_levels() -> list[Any]:
+    """The levels of the transforms that are running, innermost first.
 
     Dispatch is by the data alone, so there is no stack to ask; every transform keeps its level in a
-    local variable named `level` while the user's function runs. Only errors pay for this walk.
+    local variable named `level` while the user's function runs. Only errors and what writes down a
+    body pay for this walk.
     """
-    labels: list[str] = []
-    seen: set[int] = set()
+    found: dict[int, Any] = {}
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_filename.startswith(_PACKAGE):
             level = frame.f_locals.get("level")
-            if getattr(level, "open", False) is True and id(level) not in seen:
-                seen.add(id(level))
-                label = getattr(level, "label", "")
-                if label:
-                    labels.append(label)
+            if getattr(level, "open", False) and getattr(level, "label", ""):
+                found.setdefault(id(level), level)
         frame = frame.f_back
-    return tuple(labels)
+    return list(found.values())
+
+
+def active_transforms() -> tuple[str, ...]:
+    """Labels of the transforms that are running, innermost first."""
+    return tuple([level.label for level in active_levels()])

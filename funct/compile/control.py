@@ -24,6 +24,7 @@ from funct.compile.fuse import Fused, fuse
 from funct.compile.gathers import is_gather, lower_gather
 from funct.compile.groups import Group
 from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower, size_bytes
+from funct.compile.matrices import is_matrices, lower_matrices
 from funct.compile.moves import is_move, lower_move
 from funct.compile.products import is_product, lower_product
 from funct.compile.program import every_call
@@ -124,6 +125,8 @@ class Body:
                 calls += lower_step(s, fused)
             elif is_gather(s):
                 calls += lower_gather(s, fused)  # type: ignore[arg-type]
+            elif is_matrices(s):
+                calls += lower_matrices(s, fused)  # type: ignore[arg-type]
             else:
                 raise _NoBlock(_why(s, fused))
         results = _apart(simple.outputs, calls, fused)

@@ -23,6 +23,7 @@ import numpy as np
 from funct.compile.gathers import print_gather
 from funct.compile.loops import Kernel
 from funct.compile.lower import Address, Call, Root, Slot, size_bytes
+from funct.compile.matrices import print_matrices, print_triangular
 from funct.compile.moves import print_copied, print_zeros
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
@@ -72,6 +73,7 @@ _making = threading.Lock()
 _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
+    "matrices": print_matrices, "triangular": print_triangular,
     "registers": print_registers,
 }  # fmt: skip
 

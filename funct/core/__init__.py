@@ -16,6 +16,7 @@ from funct.core.level import bind_region as bind_region
 from funct.core.level import ground_level as ground_level
 from funct.core.level import set_ground as set_ground
 from funct.core.level import top_level as top_level
+from funct.core.level import usable as usable
 from funct.core.primitive import Lowering as Lowering
 from funct.core.primitive import OnnxWriter as OnnxWriter
 from funct.core.primitive import Primitive as Primitive
@@ -50,4 +51,5 @@ __all__ = [
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region",
     "catalogue", "enter", "ground_level", "in_wide", "is_one", "join", "lookup", "narrow_of",
     "narrow_operands", "product_in_wide", "open_shape", "set_ground", "size_values", "top_level",
+    "usable",
 ]  # fmt: skip

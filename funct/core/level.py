@@ -29,18 +29,24 @@ __all__ = [
     "ground_level",
     "set_ground",
     "top_level",
+    "usable",
 ]
 
 birth = itertools.count(1).__next__
 
 
 class Level:
-    """One run of one transform. Subclasses interpret primitives (`run`) and regions (`region`)."""
+    """One run of one transform. Subclasses interpret primitives (`run`) and regions (`region`).
+
+    open: False once its transform has returned. While the body of a branch or a loop is written
+    down it is, for the levels around it, the level that writes: what is done to their tracers is
+    done in the body.
+    """
 
     __slots__ = ("label", "open", "serial", "fun")
 
     label: str
-    open: bool
+    open: bool | Level
     serial: int
     fun: Callable[..., Any] | None
 
@@ -97,19 +103,28 @@ def escaped(name: str, level: Level) -> NoReturn:
     )
 
 
+def usable(name: str, level: Level) -> Level:
+    """The level itself, or the one that takes what is done to its tracers now."""
+    while isinstance(level.open, Level):
+        level = level.open
+    if not level.open:
+        escaped(name, level)
+    return level
+
+
 def bind(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
     """Give the op to the highest level among the operands."""
     level = top_level(args)
-    if not level.open:
-        escaped(prim.name, level)
+    if level.open is not True:
+        level = usable(prim.name, level)
     return level.run(prim, args, params)
 
 
 def bind1(prim: Primitive, x: Any, params: tuple[Any, ...] = ()) -> Any:
     """`bind` for one operand."""
     level = x.level if isinstance(x, Value) else _ground
-    if not level.open:
-        escaped(prim.name, level)
+    if level.open is not True:
+        level = usable(prim.name, level)
     return level.run(prim, (x,), params)
 
 
@@ -120,8 +135,8 @@ def bind2(prim: Primitive, x: Any, y: Any, params: tuple[Any, ...] = ()) -> Any:
         other = y.level
         if other.serial > level.serial:
             level = other
-    if not level.open:
-        escaped(prim.name, level)
+    if level.open is not True:
+        level = usable(prim.name, level)
     return level.run(prim, (x, y), params)
 
 
@@ -153,7 +168,5 @@ Value.ways = Ways(general)
 
 def bind_region(region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
     """Give a region to the highest level among the operands."""
-    level = top_level(args)
-    if not level.open:
-        escaped(region.name, level)
+    level = usable(region.name, top_level(args))
     return level.region(region, args)

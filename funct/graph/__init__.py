@@ -2,7 +2,10 @@
 
 from funct.graph.capture import Capture as Capture
 from funct.graph.capture import GraphTracer as GraphTracer
+from funct.graph.capture import acting as acting
 from funct.graph.capture import capture as capture
+from funct.graph.capture import writing as writing
+from funct.graph.capture import written as written
 from funct.graph.check import check as check
 from funct.graph.decompose import decompose as decompose
 from funct.graph.digest import digest as digest
@@ -19,6 +22,7 @@ from funct.graph.ir import Node as Node
 from funct.graph.ir import Symbol as Symbol
 from funct.graph.ir import Var as Var
 from funct.graph.leaf import leaf as leaf
+from funct.graph.passes import acts as acts
 from funct.graph.passes import compose_views as compose_views
 from funct.graph.passes import eliminate_dead as eliminate_dead
 from funct.graph.passes import exact as exact
@@ -40,8 +44,9 @@ from funct.graph.show import show as show
 
 __all__ = [
     "Call", "Capture", "Control", "Drawing", "Entry", "Graph", "GraphTracer", "Guard",
-    "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "capture", "check",
-    "compose_views", "decompose", "digest", "eliminate_dead", "exact", "extract", "find",
+    "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "acting", "acts", "capture",
+    "check", "compose_views", "decompose", "digest", "eliminate_dead", "exact", "extract", "find",
     "fold_constants", "holds", "inline_calls", "insert_after", "leaf", "optimize", "propagate",
     "replace", "rewrite", "share_common", "show", "simplify", "sink_views", "then",
+    "writing", "written",
 ]  # fmt: skip

@@ -7,7 +7,9 @@ graph. Tracers of outer transforms that the function closes over become inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import attrs
@@ -30,11 +32,13 @@ from funct.core import (
 from funct.errors import FunctError, TransformError
 from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
 from funct.ops.refusals import explain
-from funct.source import user_site
+from funct.source import active_levels, user_site
 
-__all__ = ["UNKNOWN", "Capture", "GraphTracer", "capture"]
+__all__ = ["UNKNOWN", "Capture", "GraphTracer", "acting", "capture", "writing", "written"]
 
 UNKNOWN = object()
+
+_innermost: ContextVar[Capture | None] = ContextVar("capture", default=None)
 
 
 class _Pending:
@@ -132,7 +136,7 @@ class GraphTracer(Tensor):
 class Capture(Level):
     """The level that writes ops down."""
 
-    __slots__ = ("constants", "count", "entries", "inputs", "scope", "symbols")
+    __slots__ = ("around", "constants", "count", "entries", "held", "inputs", "scope", "symbols")
 
     def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
         super().__init__(label, fun)
@@ -141,6 +145,8 @@ class Capture(Level):
         self.inputs: list[Var] = []
         self.symbols: list[Symbol] = []
         self.count = 0
+        self.around = writing()
+        self.held: list[Level] = []  # whose tracers are this level's business for now
         self.scope = SizeScope(self._size_guard, self.constant, self._size_asked)
 
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
@@ -267,17 +273,68 @@ class Capture(Level):
                 if wait:
                     todo += wait
                     continue
-                pending.compute(self)
+                with self.before():
+                    pending.compute(self)
             assert pending.values is not None
             t.have = pending.values[t.index]
             t.pending = None
         return tracer.have
+
+    @contextmanager
+    def before(self) -> Iterator[None]:
+        """While a value is computed one level down: all is as it was before this level began."""
+        inner: Any = self
+        held: list[tuple[Level, Level]] = []
+        while isinstance(inner, Capture):
+            held += [(x, inner) for x in inner.held]
+            inner = inner.open
+        token = _innermost.set(self.around)
+        for x, _ in held:
+            x.open = True
+        try:
+            yield
+        finally:
+            for x, taken in held:
+                x.open = taken
+            _innermost.reset(token)
 
     def constant(self, x: Any) -> Any:
         """A tracer for a value that is no input: a constant of the graph."""
         var = self.operand(x)
         assert isinstance(var, Var)
         return GraphTracer(self, var, x, None, 0)
+
+
+def writing() -> Capture | None:
+    """The innermost capture that is under way."""
+    return _innermost.get()
+
+
+def acting(level: Level) -> Level:
+    """The level that takes what has an effect, where its operands would lead to this one."""
+    inner = _innermost.get()
+    return inner if inner is not None and inner.serial > level.serial else level
+
+
+@contextmanager
+def written(level: Capture, *, body: bool = False) -> Iterator[None]:
+    """While a function runs that this level writes down. It is closed afterwards.
+
+    body: of a branch or a loop. Whether and how often it runs is not known, so all that is done in
+    it, also to values of the levels around it, is done in it alone.
+    """
+    if body:
+        level.held = [x for x in active_levels() if x.open is True and x is not level]
+    token = _innermost.set(level)
+    for x in level.held:
+        x.open = level
+    try:
+        yield
+    finally:
+        level.open = False
+        for x in level.held:
+            x.open = True
+        _innermost.reset(token)
 
 
 def _free(entries: Sequence[Entry], outputs: Sequence[Any], bound: Sequence[Var]) -> list[Var]:
@@ -309,20 +366,20 @@ def capture(
     label: str = "make_graph",
     names: Sequence[dict[int, str] | None] | None = None,
     user_fun: Callable[..., Any] | None = None,
+    body: bool = False,
 ) -> tuple[Graph, tuple[Any, ...]]:
     """Graph of `fun(*args) -> sequence of arrays`, and the outer tracers it closes over.
 
     args: arrays, or ShapeDtypes, on whose values no decision can be taken. names: per argument,
-    axis -> symbol for the sizes to keep symbolic. The outer tracers are the graph's last inputs.
+    axis -> symbol for the sizes to keep symbolic. body: as `written` has it. The outer tracers are
+    the graph's last inputs.
     """
     level = Capture(label, user_fun or fun)
     args = [x if isinstance(x, ShapeDtype) else asarray(x) for x in args]
     tracers = [level.input(x, names[i] if names else None) for i, x in enumerate(args)]
-    try:
+    with written(level, body=body):
         outs = fun(*tracers)
         refs = [level.operand(o if isinstance(o, Tensor) else asarray(o)) for o in outs]
-    finally:
-        level.open = False
     constants = tuple([(v, x) for v, x in level.constants.values() if x.__class__ is Array])
     outer = [(v, x) for v, x in level.constants.values() if x.__class__ is not Array]
     inputs = (*level.inputs, *[v for v, _ in outer])

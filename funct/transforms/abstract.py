@@ -10,7 +10,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import ShapeDtype
 from funct.errors import TransformError
-from funct.graph import Capture, Graph, GraphTracer, eliminate_dead, share_common
+from funct.graph import Capture, Graph, GraphTracer, eliminate_dead, share_common, written
 from funct.graph.capture import capture
 from funct.graph.check import check
 
@@ -66,10 +66,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         var = level.fresh(known.shape, known.dtype)
         inputs.append(GraphTracer.unknown(level, var))
     a, k = cast("tuple[Any, dict[str, Any]]", spec.unflatten(inputs))
-    try:
+    with written(level):
         out = fun(*a, **k)
-    finally:
-        level.open = False
     return pytree.map(lambda o: ShapeDtype(asarray(o).shape, asarray(o).dtype), out)
 
 

@@ -20,11 +20,10 @@ from typing import Any
 import attrs
 
 from funct import ops
-from funct.array import Tensor, zeros
+from funct.array import zeros
 from funct.core import INEXACT, ShapeDtype, Size, size_values
 from funct.graph import (
     Call,
-    Capture,
     Control,
     Graph,
     Guard,
@@ -36,6 +35,7 @@ from funct.graph import (
     share_common,
 )  # fmt: skip
 from funct.graph.capture import capture
+from funct.transforms.closures import hoisted
 from funct.transforms.forward import jvp
 from funct.transforms.partition import partition
 from funct.transforms.reverse import zero_like
@@ -44,7 +44,7 @@ from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
     "Avals", "Flags", "Flat", "Halves", "SizeError", "at_sizes", "aval_of", "avals_of", "batched",
-    "captured", "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
+    "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
     "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated", "repeated_where",
     "symbols_of", "tangents_of", "trace", "unpicked", "with_symbols", "zeros_of",
 ]  # fmt: skip
@@ -71,22 +71,22 @@ def fixed_avals_of(values: Sequence[Any]) -> Avals:
     return tuple([ShapeDtype([int(n) for n in v.shape], v.dtype) for v in values])
 
 
-def captured(x: Any) -> bool:
-    """Whether x stands, at some level, for a value that is written down."""
-    while isinstance(x, Tensor) and x.level.transforms:
-        if isinstance(x.level, Capture):
-            return True
-        x = x.value
-    return False
-
-
 def trace(
-    name: str, fun: Callable[..., Sequence[Any]], avals: Sequence[Any], user: Any = None
+    name: str,
+    fun: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    user: Any = None,
+    hoist: Callable[[Node | Call], bool] | None = None,
 ) -> tuple[Graph, Flat]:
-    """The graph of a flat function, and the traced values it closes over: its last inputs."""
+    """The graph of a flat function, and the traced values it closes over: its last inputs.
+
+    hoist: which entries are computed here instead, where they need nothing else than such values.
+    """
     while True:
-        graph, outer = capture(_owning(fun, avals), avals, label=name, user_fun=user)
+        graph, outer = capture(_owning(fun, avals), avals, label=name, user_fun=user, body=True)
         graph = eliminate_dead(share_common(graph), guards=False)
+        if hoist is not None and outer:
+            graph, outer = hoisted(graph, outer, hoist)
         try:
             return check(with_symbols(graph)), outer
         except SizeError as error:

@@ -14,8 +14,9 @@ import numpy as np
 
 from funct import tree as pytree
 from funct.array import asarray
-from funct.core import INEXACT, Absent, Primitive, Rule, ShapeDtype, bind
+from funct.core import INEXACT, Absent, Primitive, Rule, ShapeDtype, bind, top_level, usable
 from funct.errors import ShapeError, TransformError
+from funct.graph import acting
 
 __all__ = ["debug_print", "io_callback", "pure_callback"]
 
@@ -77,6 +78,9 @@ def _primitive(
 
     def fn(*args: Any) -> Any:
         try:
+            if effect:
+                level = acting(usable(name, top_level(args)))
+                return level.run(prim, args, ())
             return bind(prim, args)
         except _CallbackError as raised:
             raise raised.error from None
@@ -165,8 +169,8 @@ def io_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
 def debug_print(fmt: str, *args: Any, **kwargs: Any) -> None:
     """Print `fmt.format(*args, **kwargs)` with the values that traced arrays have.
 
-    Under jit it prints whenever the compiled function runs, under vmap once for each lane, under
-    derivatives the primal values. Where no argument is traced it prints at once.
+    Under jit it prints whenever the compiled function runs, under vmap once for each lane of what
+    is batched, under derivatives the primal values.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> f = ft.jit(lambda x: ft.debug.print("x = {x}", x=x))
@@ -184,7 +188,4 @@ def debug_print(fmt: str, *args: Any, **kwargs: Any) -> None:
         return ()
 
     arrays = [x for x, m in zip(leaves, moving, strict=True) if m]
-    if not arrays:
-        show()
-        return
     _callbacks(_primitive("debug_print", show, len(arrays), (), None, True), arrays)

@@ -11,7 +11,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import FLOATING, INEXACT, ShapeDtype
 from funct.errors import DTypeError, FunctError, ShapeError
-from funct.graph import Capture, GraphTracer
+from funct.graph import Capture, GraphTracer, written
 
 __all__ = ["abstract", "boolean_scalar", "fitting", "is_number", "leaf_name", "settled", "typed"]
 
@@ -47,10 +47,8 @@ def abstract(name: str, fun: Callable[..., Any], args: Sequence[Any]) -> Any:
         x if is_number(x) else GraphTracer.unknown(level, level.fresh(x.shape, x.dtype))
         for x in args
     ]
-    try:
+    with written(level, body=True):
         return fun(*ins)
-    finally:
-        level.open = False
 
 
 def settled(

@@ -23,6 +23,7 @@ from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.carry import abstract, boolean_scalar, is_number, leaf_name, typed
+from funct.transforms.closures import captured
 from funct.transforms.staged import Staged
 from funct.transforms.vmap import differs
 
@@ -38,8 +39,8 @@ def cond(
     equal shapes and dtypes; a Python number takes the other side's dtype.
     Returns: what the function chosen gives. Under jit both are captured and one runs; under vmap
     with a pred that differs between lanes both run, and derivatives ignore the lanes not taken.
-    What a function computes of traced values that it closes over, and of nothing else, is computed
-    under jit whichever is chosen: give as operands what the other side could not be computed of.
+    What a function computes of values that it closes over belongs to it as well: of the side that
+    is not taken nothing is computed, printed or raised.
     Raises: TreeError, ShapeError, DTypeError: when the results differ in type, or pred is no
     boolean scalar.
     Example:
@@ -82,7 +83,7 @@ def _choose(name: str, index: Any, names: Any, funs: Any, operands: Flat) -> Any
     def flat(fun: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: fun(*spec.unflatten(xs))
 
-    if bodies.captured(index):
+    if captured(index):
         return _staged(name, index, names, [flat(f) for f in funs], funs, leaves)
     if differs(index):
         outs = [f(*operands) for f in funs]
@@ -101,10 +102,12 @@ def _choose(name: str, index: Any, names: Any, funs: Any, operands: Flat) -> Any
 
 
 def _typed_alone(name: str, fun: Callable[..., Any], leaves: Sequence[Any]) -> Any:
-    """The types of a branch that is not taken; None where they depend on values."""
+    """The types of a branch that is not taken; None where values decide on them, or where it fails
+    on arrays that it closes over: it need not be possible to take it.
+    """
     try:
         return abstract(name, fun, leaves)
-    except TransformError:
+    except Exception:
         return None
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from funct.array import zeros
 from funct.compile import MISS
-from funct.core import INEXACT, ShapeDtype, size_values, top_level
+from funct.core import INEXACT, ShapeDtype, size_values, top_level, usable
 from funct.errors import GuardError
 from funct.events import tell
 from funct.graph import Graph, optimize
@@ -63,7 +63,7 @@ class Executable:
 
     def __call__(self, *leaves: Any) -> Any:
         """Results on arrays or tracers, or MISS."""
-        level = top_level(leaves)
+        level = usable("jit", top_level(leaves))
         if not level.transforms:
             try:
                 out = self.raw(*[x.data for x in leaves])

@@ -14,6 +14,7 @@ from funct.graph import Graph
 from funct.transforms import bodies
 from funct.transforms.bodies import Flags, Flat
 from funct.transforms.carry import fitting
+from funct.transforms.closures import always, safely
 from funct.transforms.forward import jvp
 from funct.transforms.reverse import transpose, zero_like
 from funct.transforms.staged import Staged
@@ -111,14 +112,16 @@ def custom_linear_solve(
     def transposed(*cts: Any) -> list[Any]:
         return transpose(product, avals, cts)
 
-    matrix, held = bodies.trace("custom_linear_solve", product, avals, matvec)
-    direct, used = bodies.trace("custom_linear_solve", solution(solve, product), avals, solve)
+    matrix, held = bodies.trace("custom_linear_solve", product, avals, matvec, always)
+    direct, used = bodies.trace(
+        "custom_linear_solve", solution(solve, product), avals, solve, always
+    )
     back: tuple[Graph, Flat] | None = None
     if symmetric:
         back = direct, used
     elif transpose_solve is not None:
         run = solution(transpose_solve, transposed)
-        back = bodies.trace("custom_linear_solve", run, avals, transpose_solve)
+        back = bodies.trace("custom_linear_solve", run, avals, transpose_solve, safely)
     solver = LinearSolve(matrix, direct, back[0] if back else None)
     return spec.unflatten(solver(*held, *used, *(back[1] if back else ()), *leaves))
 
@@ -308,9 +311,11 @@ def custom_root(
         out = tangent_solve(g, spec.unflatten(y))
         return fitting("custom_root", "the result of tangent_solve", tree, avals, out)
 
-    values, held = bodies.trace("custom_root", value, avals, f)
-    roots, used = bodies.trace("custom_root", root, avals, solve)
-    tangents, kept = bodies.trace("custom_root", tangent, [*avals, *avals], tangent_solve)
+    values, held = bodies.trace("custom_root", value, avals, f, always)
+    roots, used = bodies.trace("custom_root", root, avals, solve, always)
+    tangents, kept = bodies.trace(
+        "custom_root", tangent, [*avals, *avals], tangent_solve, safely
+    )
     node = Root(values, roots, tangents)
     return spec.unflatten(node(*held, *used, *kept, *leaves))
 

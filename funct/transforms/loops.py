@@ -10,7 +10,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray, concat, result_type
 from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
-from funct.transforms import bodies
+from funct.transforms.closures import captured
 from funct.transforms.scan import scan, steps_of
 from funct.transforms.vmap import differs, vmap
 from funct.transforms.while_loop import while_loop
@@ -40,7 +40,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
         first, last = (_bound(name, x) for name, x in (("lower", lower), ("upper", upper)))
         dtype = result_type(first, last)
         first, last = ops.astype(first, dtype), ops.astype(last, dtype)
-        if not any(bodies.captured(x) or differs(x) for x in (first, last)):
+        if not any(captured(x) or differs(x) for x in (first, last)):
             n = max(0, int(last) - int(first))
     if n is not None:
 

@@ -22,6 +22,7 @@ from funct.ops.fast import wrap
 from funct.transforms import bodies
 from funct.transforms.carry import fitting, leaf_name, settled
 from funct.transforms.checkpoint import kept_small
+from funct.transforms.closures import always, captured, reaches_out, safely
 from funct.transforms.scan_blocks import in_blocks
 from funct.transforms.scan_loop import Scan, counter
 from funct.transforms.staged import MANY, plainly_transformed
@@ -78,10 +79,12 @@ def scan(
         return pytree.leaves(call(leaves[:split], leaves[split:])[0])
 
     carry = settled("scan", numbers, probe, x_avals)
-    captured = any(bodies.captured(v) for v in (*carry, *columns))
-    n = n if captured and unroll is not True else int(n)
+    traced = any(captured(v) for v in (*carry, *columns)) or reaches_out(
+        "scan", probe, [*bodies.avals_of(carry), *x_avals]
+    )
+    n = n if traced and unroll is not True else int(n)
     loop = _Loop(f, call, spec.unflatten(carry), bodies.avals_of(carry), n, reverse)
-    if (captured and unroll is not True) or (n.__class__ is int and n == 0):
+    if (traced and unroll is not True) or (n.__class__ is int and n == 0):
         return loop.staged(carry, columns, int(unroll))
     if (n >= MANY or (n >= _FEW and kept_small(f))) and plainly_transformed((*carry, *columns)):
         try:
@@ -96,7 +99,7 @@ def scan(
         state, y = call(carry, rows[k])
         after = fitting("scan", "the carry", loop.tree, loop.avals, state)
         y_leaves = [asarray(v) for v in pytree.leaves(y)]
-        if step == 0 and unroll is not True and any(map(bodies.captured, (*after, *y_leaves))):
+        if step == 0 and unroll is not True and any(map(captured, (*after, *y_leaves))):
             return loop.staged(carry, columns, int(unroll))  # f closes over what is captured
         if step == 0:
             y_tree, y_avals = y, bodies.avals_of(y_leaves)
@@ -183,7 +186,8 @@ class _Loop:
             return [*after, *[asarray(v) for v in y_leaves]]
 
         x_avals = [ShapeDtype(x.shape[1:], x.dtype) for x in columns]
-        graph, outer = bodies.trace("scan", body, [*self.avals, *x_avals], self.f)
+        hoist = always if isinstance(n, int) and n > 0 else safely
+        graph, outer = bodies.trace("scan", body, [*self.avals, *x_avals], self.f, hoist)
         n_in, n_all = c + len(x_avals), len(graph.inputs)
         order = [*range(n_in, n_all), *range(n_in)]
         graph = bodies.ordered(graph, order, range(len(graph.outputs)))

@@ -16,7 +16,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import Region, bind_region
 from funct.core.primitive import Primitive
-from funct.graph import Capture, Control, Entry, Graph, GraphTracer, Node, Var, exact
+from funct.graph import Capture, Control, Entry, Graph, GraphTracer, Node, Var, exact, written
 from funct.graph.capture import UNKNOWN
 from funct.transforms.backends import Compile
 from funct.transforms.executable import Executable
@@ -37,12 +37,10 @@ def run_in_segments(
     """fun(*arrays), with compiled segments kept in `store`."""
     level = Segments("jit", fun)
     level.store, level.compile = store, compile
-    try:
+    with written(level):
         out = fun(*[level.known(x) for x in arrays])
         leaves, spec = pytree.flatten(out)
         level.flush()
-    finally:
-        level.open = False
     return spec.unflatten(
         [x.have if x.__class__ is GraphTracer and x.level is level else x for x in leaves]
     )
@@ -88,7 +86,8 @@ class Segments(Capture):
         """Write the op down; a branch or a loop, which is made anew each time, runs at once."""
         if not isinstance(prim, Control):
             return super().run(prim, args, params)
-        out = prim.fn(*[self._have(a) for a in args])
+        with self.before():
+            out = prim.fn(*[self._have(a) for a in args])
         return tuple([self.known(o) for o in out]) if isinstance(out, tuple) else self.known(out)
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
@@ -119,7 +118,9 @@ class Segments(Capture):
         if exe is None:
             graph = Graph(inputs, (), tuple(entries), tuple([t.var for t in wanted]))
             exe = self.store[key] = Executable(graph, compile=self.compile)
-        for t, value in zip(wanted, exe(*given.values()), strict=True):
+        with self.before():
+            found = exe(*given.values())
+        for t, value in zip(wanted, found, strict=True):
             t.have = value
 
 

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 
 from funct.array import Tensor, asarray
 from funct.compile import Choice, Repeat, build, made
-from funct.core import INEXACT, Absent, Level, Region, Size, bind, join, top_level
-from funct.core.level import escaped
+from funct.core import INEXACT, Absent, Level, Region, Size, join, top_level, usable
 from funct.errors import FunctError
-from funct.graph import Control, Graph, Interpreter
+from funct.graph import Control, Graph, Interpreter, acting, acts
 from funct.graph.controls import Written
 from funct.ops.fast import wrap
 from funct.transforms.bodies import Avals, Flags, Flat, SizeError, at_sizes, symbols_of
@@ -67,6 +66,7 @@ class Staged:
             masks=False,
             spread=None,
             results=len(outs),
+            effect=any(acts(g) for _, g in bodies),
             bodies=tuple(bodies),
             kind=self,
         )
@@ -115,10 +115,11 @@ class Staged:
 
     def __call__(self, *args: Any) -> Flat:
         """On arrays or tracers of any levels."""
-        if not self.outs:
+        if not self.outs and not self.primitive.effect:
             return ()
         args = tuple([a if isinstance(a, Tensor) else asarray(a) for a in args])
-        level = top_level(args)
+        level = usable(self.name, top_level(args))
+        level = acting(level) if self.primitive.effect else level
         if not self.symbols or not level.transforms:
             return self._bound(level, args)
         now = {s.name: args[s.input].shape[s.axis] for s in self.symbols}
@@ -142,11 +143,9 @@ class Staged:
 
     def _bound(self, level: Level, args: Flat) -> Flat:
         if isinstance(level, Reverse | Forward | Jet):
-            if not level.open:
-                escaped(self.name, level)
             return level.region(self._region(level, args), args)
         try:
-            out = bind(self.primitive, args)
+            out = level.run(self.primitive, args, ())
         except _Carried as carried:
             raise carried.error from None
         return out if len(self.outs) != 1 else (out,)

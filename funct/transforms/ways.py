@@ -40,7 +40,7 @@ Names = Sequence[str | None]
 
 _ONE = """\
 self = x.level
-if self.__class__ is not Level or not self.open:
+if self.__class__ is not Level or self.open is not True:
     return bind1(prim, x, params)
 v, p = x.value, x.{part}
 """
@@ -59,7 +59,7 @@ elif x.__class__ is Array or x.__class__ is float or x.__class__ is int:
     self, left, right = y.level, False, True
 else:
     return bind2(prim, x, y, params)
-if self.__class__ is not Level or not self.open:
+if self.__class__ is not Level or self.open is not True:
     return bind2(prim, x, y, params)
 """
 

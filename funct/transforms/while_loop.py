@@ -17,6 +17,7 @@ from funct import tree as pytree
 from funct.transforms import bodies
 from funct.transforms.bodies import Flat
 from funct.transforms.carry import boolean_scalar, fitting, settled
+from funct.transforms.closures import always, captured, reaches_out, safely
 from funct.transforms.staged import MANY, plainly_transformed
 from funct.transforms.sweep import Sweep
 from funct.transforms.sweeps import Sweeps
@@ -53,17 +54,19 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     def step(leaves: Sequence[Any]) -> list[Any]:
         return fitting("while_loop", "the state", tree, avals, body_fun(spec.unflatten(leaves)))
 
-    if any(bodies.captured(x) for x in state):
+    if any(captured(x) for x in state) or reaches_out(
+        "while_loop", lambda *xs: (test(xs), step(xs)), avals
+    ):
         return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
     steps = 0
     while True:
         go = test(state)
-        if not steps and bodies.captured(go):
+        if not steps and captured(go):
             return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
         if not _any(go):
             return spec.unflatten(state)
         after = step(state)
-        if not steps and any(bodies.captured(x) for x in after):
+        if not steps and any(captured(x) for x in after):
             return spec.unflatten(_staged(cond_fun, body_fun, test, step, state))
         if differs(go):
             after = [ops.where(go, a, b) for a, b in zip(after, state, strict=True)]
@@ -86,8 +89,8 @@ def _any(x: Any) -> bool:
 
 def _staged(cond_fun: Any, body_fun: Any, test: Any, step: Any, state: Sequence[Any]) -> Flat:
     avals, n = bodies.avals_of(state), len(state)
-    asks, seen = bodies.trace("while_loop", lambda *xs: [test(xs)], avals, cond_fun)
-    steps, used = bodies.trace("while_loop", lambda *xs: step(xs), avals, body_fun)
+    asks, seen = bodies.trace("while_loop", lambda *xs: [test(xs)], avals, cond_fun, always)
+    steps, used = bodies.trace("while_loop", lambda *xs: step(xs), avals, body_fun, safely)
     types = [*bodies.avals_of(seen), *bodies.avals_of(used), *avals]
     a, b = len(seen), len(seen) + len(used)
     loop = Sweeps(

@@ -6,14 +6,16 @@ import attrs
 
 from funct.graph.ir import Call, Entry, Graph, Guard, Node, Var
 
-__all__ = ["eliminate_dead"]
+__all__ = ["acts", "eliminate_dead"]
 
 
-def _acts(e: Node | Call) -> bool:
+def acts(what: Graph | Entry) -> bool:
     """Whether it does something besides its results."""
-    if isinstance(e, Call):
-        return any(_acts(n) for n in e.body.nodes if not isinstance(n, Guard))
-    return e.primitive.effect
+    if isinstance(what, Graph):
+        return any(acts(e) for e in what.nodes)
+    if isinstance(what, Call):
+        return acts(what.body)
+    return isinstance(what, Node) and what.primitive.effect
 
 
 def eliminate_dead(graph: Graph, *, guards: bool = True) -> Graph:
@@ -27,7 +29,7 @@ def eliminate_dead(graph: Graph, *, guards: bool = True) -> Graph:
                 if e.operand is not None:
                     live.add(e.operand)
             continue
-        if live.isdisjoint(e.results) and not _acts(e):
+        if live.isdisjoint(e.results) and not acts(e):
             continue
         kept.append(e)
         live.update(a for a in e.operands if isinstance(a, Var))

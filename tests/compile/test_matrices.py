@@ -1,0 +1,131 @@
+"""Linear algebra in loops: NumPy's numbers, its errors, and no Python between the steps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.errors import LinAlgError
+from funct.graph import Control, Graph
+from funct.kernels import lapack
+
+linalg = xp.linalg
+OPS: dict[str, Callable[[Any, Any], Any]] = {
+    "inv": lambda a, b: linalg.inv(a),
+    "solve": linalg.solve,
+    "cholesky": lambda a, b: linalg.cholesky(a + a.mT),
+    "lower": lambda a, b: linalg.solve_triangular(a, b, lower=True),
+    "upper": linalg.solve_triangular,
+    "det": lambda a, b: linalg.det(a)[..., None, None] * b,
+    "slogdet": lambda a, b: sum(linalg.slogdet(a))[..., None, None] * b,
+    "eigh": lambda a, b: linalg.eigh(a)[0],
+    "eigvalsh": lambda a, b: linalg.eigvalsh(a),
+}
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "dense": lambda a: a,
+    "transposed": lambda a: a.mT,
+    "turned": lambda a: xp.flip(a, axis=-1)[..., ::-1],
+    "one row": lambda a: (
+        xp.broadcast_to(a[..., :1, :], a.shape) * 0.1 + 4.0 * xp.eye(a.shape[-1], dtype=a.dtype)
+    ),
+}
+
+
+def controls(graph: Graph) -> list[Any]:
+    """The branches and loops of a graph."""
+    nodes = [n for n in graph.nodes if isinstance(getattr(n, "primitive", None), Control)]
+    return [n.primitive.kind for n in nodes]
+
+
+def matrices(dtype: str, lead: tuple[int, ...], m: int) -> tuple[Any, Any]:
+    """Regular matrices, and right sides."""
+    rng = np.random.default_rng(m)
+    a = rng.normal(size=(*lead, m, m)) * 0.3 + np.eye(m) * 3
+    return xp.asarray(a.astype(dtype)), xp.asarray(rng.normal(size=(*lead, m, 2)).astype(dtype))
+
+
+def looped(op: Callable[[Any, Any], Any], layout: Callable[[Any], Any], steps: int) -> Any:
+    """The op on matrices that every step changes."""
+
+    def run(a: Any, b: Any) -> Any:
+        def step(c: Any, k: Any) -> tuple[Any, Any]:
+            y = op(layout(c), b)
+            return c + 0.01 * k, y
+
+        return ft.scan(step, a, xp.arange(steps, dtype=a.dtype))[1]
+
+    return run
+
+
+@pytest.mark.skipif(lapack.address("inv") is None, reason="NumPy's loops are not where they were")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", OPS)
+def test_matrices_in_loops_are_those_of_eager_execution(name: str, dtype: str, layout: str) -> None:
+    """In a program without Python between the steps, for stacks too."""
+    for lead, m in (((), 1), ((), 3), ((), 8), ((2, 3), 2)):
+        a, b = matrices(dtype, lead, m)
+        f = looped(OPS[name], LAYOUTS[layout], 4)
+        expected = np.asarray(f(a, b))  # of few steps: Python's
+        assert all(c.native() is not None for c in controls(ft.make_graph(f)(a, b)))
+        found = np.asarray(ft.jit(f)(a, b))
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-13)
+
+
+@pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "lower", "det", "slogdet"])
+def test_derivatives_of_matrices_in_loops(name: str) -> None:
+    """They are such ops again."""
+    a, b = matrices("float64", (), 3)
+    f = lambda a, b: xp.sum(xp.sin(looped(OPS[name], LAYOUTS["dense"], 3)(a, b)))  # noqa: E731
+    expected = ft.grad(f)(a, b)
+    np.testing.assert_allclose(
+        np.asarray(ft.jit(ft.grad(f))(a, b)), np.asarray(expected), rtol=1e-10
+    )
+    graph = ft.make_graph(ft.grad(f))(a, b)
+    assert all(c.native() is not None for c in controls(graph)) or name in ("det", "slogdet")
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("inv", 0.0), ("solve", 0.0), ("cholesky", -1.0), ("lower", 0.0), ("upper", 0.0)],
+)
+def test_a_matrix_that_an_op_refuses_raises_what_eager_code_raises(name: str, bad: float) -> None:
+    """At the step at which it comes, with the user's line; NaN is no such matrix."""
+
+    def f(a: Any, b: Any) -> Any:
+        def step(c: Any, k: Any) -> tuple[Any, Any]:
+            return c - (1.0 - bad) * xp.eye(2), OPS[name](c, b)
+
+        return ft.scan(step, a, xp.arange(4.0))
+
+    a, b = xp.eye(2) * 2.0 * (1.0 - bad), xp.ones((2, 1))
+    for run in (f, ft.jit(f)):
+        with pytest.raises(LinAlgError, match=r"test_matrices\.py"):
+            run(a, b)
+    if name in ("inv", "solve", "lower", "upper"):
+        nan = ft.jit(f)(a * xp.nan, b)[1]
+        np.testing.assert_array_equal(np.asarray(nan), np.asarray(f(a * xp.nan, b)[1]))
+
+
+def test_branches_and_while_loops_hold_matrices() -> None:
+    """What a Newton iteration and a choice need."""
+
+    def f(x: Any) -> Any:
+        residual = lambda x: xp.stack([x[0] ** 2 + x[1] - 3.0, x[0] - x[1] ** 2 + 1.0])  # noqa: E731
+        jacobian = ft.jacfwd(residual)
+
+        def step(s: Any) -> Any:
+            x, k = s
+            j = jacobian(x)
+            near = lambda: x - linalg.solve(j, residual(x)[:, None])[:, 0]  # noqa: E731
+            return ft.cond(xp.abs(linalg.det(j)) > 1e-6, near, lambda: x + 0.1), k + 1
+
+        return ft.while_loop(lambda s: s[1] < 20, step, (x, 0))[0]
+
+    x = xp.asarray([0.7, 0.2])
+    assert all(c.native() is not None for c in controls(ft.make_graph(f)(x)))
+    np.testing.assert_allclose(np.asarray(ft.jit(f)(x)), np.asarray(f(x)), rtol=1e-14)
