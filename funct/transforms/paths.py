@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
+import numpy as np
 
 from funct import tree as pytree
 from funct.array import Array, Tensor
@@ -256,8 +257,7 @@ def first_difference(new: Graph, old: Graph) -> str:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    same = a == b
-    return bool(same) if isinstance(same, bool) else bool(same.all()) if same.shape else bool(same)
+    return bool(np.array_equal(a, b))
 
 
 def _guard_text(g: Guard) -> str:

@@ -245,3 +245,19 @@ def test_a_path_for_some_axes_serves_no_other_length_of_the_rest(mode: Any) -> N
         assert mean.tolist() == [1.0] * shape[1]
         laws.same(twice, x * 2.0)
     assert f.cache_info().misses <= 4
+
+
+@pytest.mark.parametrize("selects", [
+    lambda x: x[x > 0] * 2.0,
+    lambda x: xp.nonzero(x > 0)[0],
+    lambda x: xp.unique_values(xp.round(x)),
+    lambda x: x.at[x > 0].set(0.0),
+])  # fmt: skip
+def test_masks_of_varying_length(selects: Any) -> None:
+    """A decision on an array is compared with one on an array of another length."""
+    f = ft.jit(selects)
+    rng = np.random.default_rng(0)
+    for n in (5, 9, 5, 7, 0, 1, 6, 5, 9, 7, 8):
+        x = xp.asarray(rng.normal(size=n))
+        laws.same(f(x), selects(x))
+    assert "compilations" in f.explain()
