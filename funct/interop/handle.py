@@ -1,12 +1,13 @@
 """`Array`: a handle on an immutable Tensor. Writing through it makes it hold another value.
 
-No two handles share a cell: `x[i] = v` is `x.value = x.value.at[i].set(v)`, so a view taken before
-keeps what it showed, and every other handle keeps its value. The payload may be a tracer; a write
-is then an op like any other, and every transform sees through it.
+`x[i] = v` is `x.value = x.value.at[i].set(v)`. The payload may be a tracer; a write is then an op
+like any other, and every transform sees through it.
 
-What NumPy's code writes into `np.asarray(x)` the handle holds, too, as clients expect who give it
-as `output=`. That ndarray is a copy of the Tensor; until `x[i] = v` the handle takes it for its
-value in turn: as it is once nobody can write into it any more, and a copy of it before.
+What NumPy gives as a view is one here: a handle that holds no Tensor, but knows another handle and
+a look at it (`looks.py`). It shows what the look shows of the other's value now, and a write into
+it is one into the other. Nobody else shares a value.
+
+What NumPy's code writes into `np.asarray(x)` the handle holds, too (`memory.py`).
 
 `lift` is the one way in and out: it makes of a function on Tensors the same function on handles.
 """
@@ -17,7 +18,6 @@ import functools
 import operator
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -29,6 +29,8 @@ from funct import tree
 from funct.array import Tensor
 from funct.array.methods import Methods
 from funct.errors import DTypeError, ShapeError
+from funct.interop.looks import ITSELF, LOOKS, Key, Look, Order, View, is_basic
+from funct.interop.memory import give
 
 __all__ = ["Array", "lift", "unwrapped", "wrap", "wrapped"]
 
@@ -62,14 +64,27 @@ def wrapped(x: Any) -> Any:
 def lift(fun: Callable[..., Any], module: str, name: str) -> Callable[..., Any]:
     """fun on handles: its Tensors in, handles of its Tensors out; signature and text as before.
 
+    Where NumPy's function gives views, so does this one.
+
     Args: module, name: where the new function is found, so that it pickles.
     """
+    looked = LOOKS.get(name)
 
     @functools.wraps(fun, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             kwargs = {k: unwrapped(v) for k, v in kwargs.items()}
-        return wrapped(fun(*[unwrapped(a) for a in args], **kwargs))
+        given = [unwrapped(a) for a in args]
+        result = fun(*given, **kwargs)
+        if looked is None or not args or args[0].__class__ is not Array:
+            return wrapped(result)
+        whole, *rest = given
+
+        def again(x: Any) -> Any:
+            return fun(x, *rest, **kwargs)
+
+        base = args[0]
+        return _viewed(base, looked(whole, result, again, kwargs, base._source), whole, result)
 
     call.__module__ = module
     call.__name__, call.__qualname__ = name.rpartition(".")[2], name
@@ -84,10 +99,10 @@ def wrap(x: Any, /) -> Array:
         >>> from funct.interop import rebind
         >>> x = xp.zeros(3)
         >>> y = rebind.wrap(x)
-        >>> row = y[:2]
-        >>> y[1] = 5.0
-        >>> y.unwrap().tolist(), row.unwrap().tolist(), x.tolist()
-        ([0.0, 5.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0])
+        >>> part = y[:2]
+        >>> part[1] = 5.0
+        >>> y.unwrap().tolist(), part.unwrap().tolist(), x.tolist()
+        ([0.0, 5.0, 0.0], [0.0, 5.0], [0.0, 0.0, 0.0])
     """
     x = unwrapped(x)
     return _handle(x if isinstance(x, Tensor) else plain.asarray(x))
@@ -95,8 +110,26 @@ def wrap(x: Any, /) -> Array:
 
 def _handle(value: Any) -> Array:
     r = new(Array)
-    r._value, r._given = value, None
+    r._value, r._source = value, None
     return r
+
+
+def _view(base: Array, look: Look, whole: Any, part: Any) -> Array:
+    """A handle on part, which look shows of the base's value whole."""
+    r = new(Array)
+    r._value, r._source = None, View(base, look, whole, part)
+    return r
+
+
+def _viewed(base: Array, look: Any, whole: Any, part: Any) -> Any:
+    """What a function gave of a handle, as look says: a view, several, itself, or none."""
+    if look is None:
+        return wrapped(part)
+    if look is ITSELF:
+        return base
+    if look.__class__ is tuple:
+        return tuple([_view(base, k, whole, p) for k, p in zip(look, part, strict=True)])
+    return _view(base, look, whole, part)
 
 
 def _unary(op: Callable[[Any], Any]) -> Any:
@@ -127,6 +160,9 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Any:
     return _comparison(op), reflected, in_place
 
 
+_matrix_transpose = operator.attrgetter("mT")
+
+
 def _attribute(of: Any) -> Any:
     """An attribute of the Tensor that is no array."""
     get = operator.attrgetter(f"value.{of.fget.__name__}")
@@ -152,36 +188,19 @@ def _rebind(handle: Array, update: Callable[[Any], Any]) -> None:
 
     Threads that fill one array part by part lose nothing: who comes second updates again.
     """
+    source = handle._source
+    if source.__class__ is View:  # and always will be
+        look = source.look
+        _rebind(source.base, lambda whole: look.put(whole, update(look.get(whole))))
+        return
     while True:
         old = handle.value
-        before = handle._value, handle._given
+        before = handle._value, handle._source
         value = update(old)
         with _lock:
-            if handle._value is before[0] and handle._given is before[1]:
-                handle._value, handle._given = value, None
+            if handle._value is before[0] and handle._source is before[1]:
+                handle._value, handle._source = value, None
                 return
-
-
-def _give(handle: Array) -> Any:
-    """An ndarray of the elements; the handle will hold what is written into it."""
-    seen = handle._given and handle._given[1]()
-    if seen is not None:
-        return seen
-    value = handle.value
-    data = value.__array__(None, True)
-    if data.dtype.kind == "V":  # a dtype of ml_dtypes: no buffer format, and no code that writes
-        return data
-    seen = np.asarray(memoryview(data))  # the base of every view of it, for it is no view itself
-    handle._value, handle._given = value, (data, weakref.ref(seen))
-    return seen
-
-
-def _read(handle: Array, data: Any, seen: Any) -> Any:
-    """What a handle holds that gave data away."""
-    if seen() is not None:
-        return plain.asarray(data)
-    handle._value, handle._given = plain.asarray(data, copy=False), None
-    return handle._value
 
 
 class Array:
@@ -191,11 +210,11 @@ class Array:
     every transform takes functions of handles.
     """
 
-    __slots__ = ("_given", "_value")
+    __slots__ = ("_source", "_value")
     __hash__ = None  # type: ignore[assignment]  # == is elementwise
 
     _value: Any
-    _given: tuple[Any, Any] | None  # memory that NumPy may write into, and who still sees it
+    _source: Any  # None, or where the value comes from: View or Given
 
     def __new__(cls, x: Any, /) -> Array:
         """The same as `wrap`."""
@@ -204,8 +223,8 @@ class Array:
     @property
     def value(self) -> Any:
         """The Tensor that the handle holds now."""
-        given = self._given
-        return self._value if given is None else _read(self, *given)
+        source = self._source
+        return self._value if source is None else source.value(self)
 
     def unwrap(self) -> Any:
         """The Tensor that the handle holds now."""
@@ -219,7 +238,11 @@ class Array:
         return sys.modules["funct.interop.rebind"]
 
     def __getitem__(self, key: Any, /) -> Array:
-        return _handle(self.value[key if key.__class__ is int else unwrapped(key)])
+        if key.__class__ is not int:
+            key = unwrapped(key)
+        whole = self.value
+        part = whole[key]
+        return _view(self, Key(key), whole, part) if is_basic(key, part) else _handle(part)
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         key, value = unwrapped(key), unwrapped(value)
@@ -268,7 +291,11 @@ class Array:
         return len(self.value)
 
     def __iter__(self, /) -> Iterator[Array]:
-        return map(_handle, iter(self.value))
+        whole = self.value
+        parts = iter(whole)
+        if whole.ndim == 1:
+            return map(_handle, parts)
+        return (_view(self, Key(i), whole, part) for i, part in enumerate(parts))
 
     def __repr__(self) -> str:
         return f"rebind.wrap({self.value!r})"
@@ -285,7 +312,7 @@ class Array:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if copy is None and (dtype is None or np.dtype(dtype) == self.dtype):
-            return _give(self)
+            return give(self)
         return self.value.__array__(dtype, copy)
 
     def __dlpack__(
@@ -317,16 +344,14 @@ class Array:
     @property
     def T(self) -> Array:
         """Transpose of a 2-D array."""
-        return _handle(self.value.T)
+        whole = self.value
+        return _view(self, Order(_matrix_transpose), whole, whole.T)
 
     @property
     def mT(self) -> Array:
         """The last two axes exchanged."""
-        return _handle(self.value.mT)
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Array:
-        """A handle on the array on another device."""
-        return _handle(self.value.to_device(device, stream=stream))
+        whole = self.value
+        return _view(self, Order(_matrix_transpose), whole, whole.mT)
 
     def item(self) -> bool | int | float | complex:
         """The only element as a Python number."""
@@ -337,7 +362,8 @@ class Array:
         return self.value.tolist()
 
 
-for _name, _member in vars(Methods).items():  # sum, reshape, real, __array_ufunc__, ...
+_MEMBERS = {"to_device": Tensor.to_device, **vars(Methods)}
+for _name, _member in _MEMBERS.items():  # sum, reshape, real, __array_ufunc__, ...
     if _name in vars(Array):
         continue
     if isinstance(_member, FunctionType):

@@ -2,8 +2,10 @@
 
 Client libraries (SciPy, scikit-learn, array-api-extra) take an array they do not know for writable
 and write `x[mask] = 0`. Arrays of this namespace allow that: each is a handle on an immutable
-Tensor, and a write makes the handle hold a new one. `grad`, `vmap` and `jit` see the Tensors, so
-client code runs under them unchanged.
+Tensor, and a write makes the handle hold a new one. What NumPy gives as a view (slices, transposed
+and reshaped arrays) sees what is written into its base, and the base what is written into it.
+`grad`, `vmap` and `jit` see the Tensors, so client code runs under them unchanged; what a
+transformed function writes into its arguments, the caller's arrays do not see.
 
 Every name of `funct.array`, its extensions included, is here, lifted to handles when it is first
 asked for.
@@ -18,9 +20,7 @@ from typing import Any
 from funct import array as _plain
 from funct.interop.handle import Array as Array
 from funct.interop.handle import lift as _lift
-from funct.interop.handle import unwrapped as _unwrapped
 from funct.interop.handle import wrap as wrap
-from funct.interop.handle import wrapped as _wrapped
 
 __all__ = sorted({*_plain.__all__, "wrap"} - {"Tensor", "At", "Ground"})  # noqa: PLE0605
 
@@ -58,21 +58,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """obj as an array. With copy=False a handle comes back itself, as nothing else shares its cell.
-
-    Source: Array API 2025.12 `asarray`.
-    """
-    value = _plain.asarray(_unwrapped(obj), dtype=dtype, device=device, copy=copy)
-    return obj if copy is False and isinstance(obj, Array) else _wrapped(value)
-
-
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """x in another dtype; x itself where it has that dtype and copy is False.
-
-    Source: Array API 2025.12 `astype`.
-    """
-    value = _plain.astype(_unwrapped(x), dtype, copy=copy, device=device)
-    return x if not copy and value is _unwrapped(x) else _wrapped(value)
