@@ -2,8 +2,11 @@
 
 from funct.compile.control import made as made
 from funct.compile.entry import Reuse as Reuse
+from funct.compile.entry import Whole as Whole
 from funct.compile.entry import at_hand as at_hand
 from funct.compile.entry import calls_of as calls_of
+from funct.compile.entry import faster as faster
+from funct.compile.entry import has_faster as has_faster
 from funct.compile.entry import serving as serving
 from funct.compile.entry import unwrapping as unwrapping
 from funct.compile.entry import whole_of as whole_of
@@ -24,7 +27,7 @@ from funct.compile.repeat import Refused as Refused
 from funct.compile.worth import worth_looping as worth_looping
 
 __all__ = [
-    "Choice", "Loop", "MISS", "Plan", "Refused", "Repeat", "Reuse", "Step", "at_hand", "build",
-    "calls_of", "made", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source",
-    "unwrapping", "whole_of", "why_not_fused", "worth_looping",
+    "Choice", "Loop", "MISS", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole", "at_hand",
+    "build", "calls_of", "faster", "has_faster", "made", "plan", "serving", "show_assembly",
+    "show_llvm", "show_loops", "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

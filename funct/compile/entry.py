@@ -40,6 +40,7 @@ from funct.compile.entry_text import (
     SPARE,
     SPECS_OUT,
     WALK,
+    WARNS,
     WHENCE,
     entry_text,
 )
@@ -48,10 +49,11 @@ from funct.device import Code, assemble
 from funct.device.llvm import loaded
 from funct.device.machine_code import kept
 from funct.graph import Var
-from funct.kernels.cpu.calls import builtin, slot
+from funct.kernels.cpu.calls import builtin, slot, warning_flags
 
 __all__ = [
-    "Whole", "Reuse", "at_hand", "calls_of", "note_whole", "whole_of", "serving", "unwrapping",
+    "Whole", "Reuse", "at_hand", "calls_of", "faster", "has_faster", "note_faster", "note_whole",
+    "whole_of", "serving", "unwrapping",
 ]  # fmt: skip
 
 _MOST = 4096  # arrays of a call: their addresses lie on the stack
@@ -88,17 +90,36 @@ class Reuse:
     spare: bool = False
 
 
-_wholes: WeakKeyDictionary[Callable[..., Any], Whole] = WeakKeyDictionary()
+Run = Callable[..., Any]
+
+_wholes: WeakKeyDictionary[Run, Whole] = WeakKeyDictionary()
+_faster: WeakKeyDictionary[Run, Callable[[], Run]] = WeakKeyDictionary()
 
 
-def note_whole(run: Callable[..., Any], whole: Whole) -> None:
+def note_whole(run: Run, whole: Whole) -> None:
     """Say that a function is one program."""
     _wholes[run] = whole
 
 
-def whole_of(run: Callable[..., Any]) -> Whole | None:
+def whole_of(run: Run) -> Whole | None:
     """How a function is one program, if it is."""
     return _wholes.get(run)
+
+
+def note_faster(run: Run, make: Callable[[], Run]) -> None:
+    """Say how a function of NumPy calls is made as machine code that gives the same bits."""
+    _faster[run] = make
+
+
+def has_faster(run: Run) -> bool:
+    """Whether `faster` may give something."""
+    return run in _faster
+
+
+def faster(run: Run) -> Whole | None:
+    """A program with the bits of a function of NumPy calls, made now; None where there is none."""
+    make = _faster.pop(run, None)
+    return None if make is None else whole_of(make())
 
 
 def unwrapping(inputs: Sequence[Var]) -> Callable[..., Any] | None:
@@ -109,14 +130,19 @@ def unwrapping(inputs: Sequence[Var]) -> Callable[..., Any] | None:
     return builtin("unwrap", _code().address("unwrap"), table, tuple(inputs))
 
 
-def serving(whole: Whole, single: bool, reuse: Reuse = Reuse()) -> Callable[..., Any] | None:
-    """`serve(*arrays)`: the result as an Array if it is a single one, a list of Arrays, or None."""
+def serving(
+    whole: Whole, single: bool, reuse: Reuse = Reuse(), *, warns: bool = False
+) -> Callable[..., Any] | None:
+    """`serve(*arrays)`: the result as an Array if it is a single one, a list of Arrays, or None.
+
+    warns: None also where NumPy would warn, so that it does.
+    """
     if not _fits((*whole.inputs, *whole.results)):
         return None
     table = _table(whole.inputs)
     held: list[Any] = [whole, table]
     words = []
-    taken = _taken(whole, reuse.donated)
+    taken = {} if warns else _taken(whole, reuse.donated)
     for k, v in enumerate(whole.results):
         shape = np.asarray(v.shape, np.int64)
         held.append(shape)
@@ -132,6 +158,7 @@ def serving(whole: Whole, single: bool, reuse: Reuse = Reuse()) -> Callable[...,
     full[PROGRAM], full[WALK] = id(whole.table), walker()
     full[BYTES], full[BYTE] = whole.workspace, id(np.dtype(np.uint8))
     full[ROOM], full[SINGLE] = id(room) if room is not None else 0, int(single)
+    full[WARNS] = int(warns)
     full[SPECS_OUT], full[WHENCE] = len(table), len(table) + len(words)
     return builtin("serve", _code().address("serve"), full, held)
 
@@ -152,7 +179,7 @@ def calls_of(entry: Any) -> int:
 
 def _fits(arrays: Sequence[Var]) -> bool:
     numbers = all(isinstance(n, int) for v in arrays for n in v.shape)
-    return numbers and len(arrays) <= _MOST and _buffer() is not None
+    return numbers and len(arrays) <= _MOST and _text() is not None
 
 
 def _table(inputs: Sequence[Var]) -> np.ndarray[Any, Any]:
@@ -165,15 +192,9 @@ def _table(inputs: Sequence[Var]) -> np.ndarray[Any, Any]:
 
 
 @functools.cache
-def _buffer() -> int | None:
-    """Where in an Array its buffer stands."""
-    return slot(Array, "data")
-
-
-@functools.cache
 def _text() -> str | None:
-    at = _buffer()
-    return None if at is None else entry_text(at)
+    at, flags = slot(Array, "data"), warning_flags()  # where in an Array its buffer stands
+    return None if at is None or flags is None else entry_text(at, flags)
 
 
 @functools.cache

@@ -10,12 +10,13 @@ from funct.kernels.cpu.calls import BASE, DATA, DENSE, DTYPE, FLAGS, RANK, SHAPE
 
 __all__ = [
     "ARRAY", "BYTE", "BYTES", "CALLS", "GIVEN", "HEAD", "INPUTS", "NDARRAY", "NONE", "PROGRAM",
-    "RESULTS", "ROOM", "SINGLE", "SPARE", "SPECS_OUT", "WALK", "WHENCE", "entry_text",
+    "RESULTS", "ROOM", "SINGLE", "SPARE", "SPECS_OUT", "WALK", "WARNS", "WHENCE",
+    "entry_text",
 ]  # fmt: skip
 
 INPUTS, RESULTS, GIVEN, CALLS, ARRAY, NDARRAY, NONE = range(7)
-PROGRAM, WALK, BYTES, BYTE, ROOM, SINGLE, SPECS_OUT, WHENCE = range(7, 15)
-HEAD = 15
+PROGRAM, WALK, BYTES, BYTE, ROOM, SINGLE, SPECS_OUT, WHENCE, WARNS = range(7, 16)
+HEAD = 16
 SPARE = 2  # kept buffers for each result
 
 _OUT = 5 + SPARE  # words of a result's spec: dtype, rank, shape, input, spare buffers, how many
@@ -23,10 +24,15 @@ _SMALL = 1 << 13  # bytes of a workspace that lies on the stack
 _OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
 
 
-def entry_text(slot: int) -> str:
-    """The LLVM text of `unwrap` and `serve`. slot: where in an Array its buffer stands."""
+def entry_text(slot: int, flags: int) -> str:
+    """The LLVM text of `unwrap` and `serve`.
+
+    slot: where in an Array its buffer stands. flags: of <fenv.h>, at which NumPy warns.
+    """
     type_at = DATA - 8
     return f"""
+declare i32 @fetestexcept(i32)
+declare i32 @feclearexcept(i32)
 declare ptr @PyList_New(i64)
 declare i32 @PyList_SetItem(ptr, i64, ptr)
 declare ptr @PyTuple_New(i64)
@@ -309,6 +315,17 @@ pass:
   br label %argument
 run:
   call void @hold(ptr %buffers, i64 %count)
+{word("warns", "%table", WARNS)}
+  %looks = icmp ne i64 %warns, 0
+  br i1 %looks, label %before, label %walk.it
+before:
+  %left.over = call i32 @fetestexcept(i32 {flags})
+  %is.clear = icmp eq i32 %left.over, 0
+  br i1 %is.clear, label %walk.it, label %clear
+clear:
+  %ignored.flags = call i32 @feclearexcept(i32 {flags})
+  br label %walk.it
+walk.it:
   %work.at = getelementptr ptr, ptr %given.arrays, i64 %given
   store ptr %work, ptr %work.at
 {word("program", "%table", PROGRAM, "ptr")}
@@ -329,7 +346,16 @@ free:
 
 answer:
   %stopped = icmp eq ptr %told, null
-  br i1 %stopped, label %undo, label %count.it
+  br i1 %stopped, label %undo, label %warned
+warned:
+  br i1 %looks, label %after, label %count.it
+after:
+  %raised = call i32 @fetestexcept(i32 {flags})
+  %quiet = icmp eq i32 %raised, 0
+  br i1 %quiet, label %count.it, label %decline
+decline:
+  %ignored.too = call i32 @feclearexcept(i32 {flags})
+  br label %undo
 count.it:
 {word("calls", "%table", CALLS)}
   %calls.next = add i64 %calls, 1
@@ -362,7 +388,9 @@ undo.buffer:
   br label %undo
 undo:
   %made.so.far = phi i64 [ %r, %result ], [ %r, %undo.buffer ], [ %results, %heap ],
-                         [ %results, %many ], [ %results, %answer ]
+                         [ %results, %many ], [ %results, %answer ], [ %results, %decline ]
+  %declined = phi i1 [ 0, %result ], [ 0, %undo.buffer ], [ 0, %heap ], [ 0, %many ],
+                     [ 0, %answer ], [ 1, %decline ]
   br label %drop
 drop:
   %m = phi i64 [ 0, %undo ], [ %m.next, %dropping ]
@@ -375,6 +403,8 @@ dropping:
   %m.next = add i64 %m, 1
   br label %drop
 fail:
+  br i1 %declined, label %none, label %error
+error:
   ret ptr null
 none:
 {word("nothing", "%table", NONE, "ptr")}

@@ -2,6 +2,7 @@
 
 Small graphs are printed as one Python function of NumPy calls, with results written into buffers
 that nobody reads any more: such a function is there within a millisecond and has NumPy's bits.
+Where it is called often, machine code that has these bits too takes its place (`entry.py`).
 Where there is work for more than that, the graph is made machine code (`native.py`). Which of the
 two follows from shapes alone, and code that is kept on disk is found before any pass. A graph with
 symbolic sizes is made code for each size it meets; its kernels are the same for all of them.
@@ -15,13 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from funct.compile.entry import note_faster
 from funct.compile.native import native
 from funct.compile.plan import Plan, plan
 from funct.compile.sizes import at_sizes
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.compile.tuned import tuned
-from funct.compile.worth import worth
+from funct.compile.worth import has_numpys_bits, worth
 from funct.graph import (
     Call,
     Graph,
@@ -55,7 +57,11 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     """The function for a graph whose sizes are numbers. whole: gives it after all passes."""
 
     def numpy_calls() -> Callable[..., Any]:
-        return _printed(plan(whole(), guards=guards))
+        simple = whole()
+        run = _printed(plan(simple, guards=guards))
+        if mode == "default" and has_numpys_bits(simple):
+            note_faster(run, machine_code)
+        return run
 
     def machine_code() -> Callable[..., Any]:
         return stored(given, lambda: native(whole()), guards=guards)

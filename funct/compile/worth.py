@@ -1,17 +1,36 @@
-"""What is worth machine code: a function of shapes and numbers of steps alone."""
+"""What is worth machine code, and when: a function of shapes and numbers of steps alone."""
 
 from __future__ import annotations
 
 import math
 
 from funct.compile.groups import why_not
+from funct.compile.scalars import ELEMENTS
 from funct.compile.views import VIEWS
 from funct.graph import Graph, Node, Var
 
-__all__ = ["worth", "worth_looping"]
+__all__ = ["has_numpys_bits", "worth", "worth_looping"]
 
 _ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
 _NODE_STEPS = 1 << 8  # from which a loop of known length becomes a program
+
+# Ops whose result is one number, whoever computes it; of extremes the zero's sign is not.
+_SAME = frozenset({
+    "abs", "add", "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor", "copysign",
+    "divide", "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "multiply",
+    "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract", "where",
+})  # fmt: skip
+
+
+def has_numpys_bits(graph: Graph) -> bool:
+    """Whether machine code gives what NumPy gives, to the last bit, so that it may come later."""
+    return all(
+        isinstance(e, Node)
+        and (e.name in VIEWS or (e.name in _SAME and not why_not(e)))
+        and all(v.dtype in ELEMENTS for v in e.results)
+        for e in graph.nodes
+    )
 
 
 def worth(graph: Graph) -> bool:

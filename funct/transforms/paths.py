@@ -11,7 +11,17 @@ import numpy as np
 
 from funct import tree as pytree
 from funct.array import Array, Tensor
-from funct.compile import Reuse, at_hand, calls_of, serving, unwrapping, whole_of
+from funct.compile import (
+    Reuse,
+    Whole,
+    at_hand,
+    calls_of,
+    faster,
+    has_faster,
+    serving,
+    unwrapping,
+    whole_of,
+)
 from funct.core import Size
 from funct.graph import Graph, Guard, Var
 from funct.graph.capture import capture
@@ -115,6 +125,7 @@ def _looking(inputs: Sequence[Var], often: Callable[[], bool]) -> Callable[..., 
 
 _OFTEN = 2000  # calls after which it pays to load LLVM (40 ms) for what each call is looked at
 
+
 class Path:
     """One compiled path: the graph, the structure of its result, and what it assumes.
 
@@ -139,20 +150,25 @@ class Path:
 
     def front(self) -> Front:
         """What answers calls: machine code when the path serves for the second time; where that
-        needs LLVM and nothing else does, when it serves often.
+        needs LLVM and nothing else does, and where a program may take the place of NumPy calls,
+        when it serves often.
         """
-        if self._front is None and not at_hand() and not self._is_often():
-            return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
         if self._front is None:
             whole = whole_of(self.raw)
-            serve = None if whole is None else serving(whole, self.single, self.reuse)
-            if serve is not None:
-                self._front = Front(serve, None, self)
-            else:
-                unwrap = unwrapping(self.exe.captured.inputs)
-                look = _looking(self.exe.captured.inputs, lambda: False)
-                self._front = Front(unwrap or look, self.raw, self)
+            waits = not at_hand() or (whole is None and has_faster(self.raw))
+            if waits and not self._is_often():
+                return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
+            self._front = self._machine_code(whole)
         return self._front
+
+    def _machine_code(self, whole: Whole | None) -> Front:
+        """The front that does as much as can be done before Python goes on."""
+        made = faster(self.raw) if whole is None else whole
+        serve = serving(made, self.single, self.reuse, warns=whole is None) if made else None
+        if serve is not None:
+            return Front(serve, None, self)
+        inputs = self.exe.captured.inputs
+        return Front(unwrapping(inputs) or _looking(inputs, lambda: False), self.raw, self)
 
     def _is_often(self) -> bool:
         self._served += 1

@@ -8,11 +8,8 @@ is loaded when tapes are used so often that it pays.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import inspect
 import operator
-import platform
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -25,8 +22,7 @@ from funct.core import Primitive
 from funct.device import Code, assemble
 from funct.device.fork import whole
 from funct.device.llvm import loaded
-from funct.device.machine_code import offer
-from funct.kernels.cpu.calls import builtin, slot
+from funct.kernels.cpu.calls import builtin, slot, warning_flags
 from funct.kernels.cpu.ufunc_loops import loop_of
 from funct.ops.broadcasting import match_operand
 from funct.transforms.pulls import written
@@ -79,24 +75,6 @@ declare i32 @feclearexcept(i32)
 @shape.name = private constant [6 x i8] c"shape\\00"
 @dtype.name = private constant [6 x i8] c"dtype\\00"
 """
-
-# invalid, divide by zero, overflow, underflow, as <fenv.h> has them
-_FLAGS = {"x86_64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
-_OF_FLAGS = ("fetestexcept", "feclearexcept")
-
-
-def _of_libm(name: str) -> int:
-    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
-
-
-for _name in _OF_FLAGS:
-    offer(_name, functools.partial(_of_libm, _name))
-
-
-def _flags() -> int | None:
-    """The flags at which NumPy warns; None where they cannot be asked for."""
-    found = _FLAGS.get(platform.machine())
-    return found if found and all(hasattr(ctypes.CDLL(None), n) for n in _OF_FLAGS) else None
 
 
 class TapeCode:
@@ -242,7 +220,7 @@ def load() -> TapeCode | None:
     """Let tapes have the machine code from now on; None where there is none for this machine."""
     with _lock:
         if not _loading.tried:
-            slots, flags = _slots(_loading.level), _flags()
+            slots, flags = _slots(_loading.level), warning_flags()
             if slots is not None and flags is not None:
                 _loading.code = TapeCode(slots, flags, _loading.level)
                 ReverseTracer.ways.clear()  # they are made again, by `recorder`

@@ -5,6 +5,7 @@ take memory that nobody holds.
 import gc
 import sys
 import threading
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from funct.compile import Reuse, build, serving, unwrapping, whole_of
 from funct.errors import DonatedError
 from funct.graph import Graph
 from funct.ops.fast import wrap
+from funct.transforms import paths
 from tests import laws
 
 
@@ -292,3 +294,67 @@ def test_donation_of_random_programs() -> None:
             laws.same(f(*[x + 0 for x in xs]), expected)
 
     run()
+
+
+def three(x: Any, y: Any) -> Any:
+    """Ops that are one number whoever computes them, one of which may warn."""
+    return (x + y) / y - xp.sqrt(x)
+
+
+def told(run: Any, *args: Any) -> tuple[Any, list[str]]:
+    """The result's bytes, and what NumPy warned of."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        out = run(*args)
+    return np.asarray(out).tobytes(), [str(w.message) for w in seen]
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few calls are many."""
+    monkeypatch.setattr(paths, "_OFTEN", 4)
+
+
+def test_numpy_calls_become_machine_code_that_gives_and_warns_the_same(soon: None) -> None:
+    """At every call, the first and the last: bits, warnings and errors of NumPy."""
+    f = ft.jit(three)
+    good, zero = f32(16) ** 2 + 1.0, xp.zeros(16, dtype=xp.float32)
+    huge = good * 1e37
+    for _ in range(12):
+        for x, y in ((good, good), (good, zero), (-good, good), (huge, good * 1e-30)):
+            bits, warned = told(f, x, y)
+            assert (bits, len(warned) > 0) == (told(three, x, y)[0], y is zero or x is not good)
+        with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+            f(good, zero)
+    (path,) = f._table.all_paths()
+    assert path.answered() > 0, "machine code answers where nothing is to be said"
+    assert f.cache_info().misses == 1
+
+
+def test_what_is_declined_leaves_nothing_behind() -> None:
+    """Where NumPy would warn there is no result, and nothing is leaked; flags that others left do
+    not count.
+    """
+    x, zero = f32(16), xp.zeros(16, dtype=xp.float32)
+    _, w = whole(lambda x, y: (x / y, x + y), x, x)
+    serve, silent = serving(w, False, warns=True), serving(w, False)
+    assert serve is not None
+    assert silent is not None
+    assert serve(x, zero) is None
+    silent(x, zero)
+    assert serve(x, x) is not None
+    held = [x.data, zero.data, x.data.dtype, Array, np.ndarray]
+    before = [sys.getrefcount(o) for o in held]
+    for _ in range(5000):
+        serve(x, zero)
+    change = [sys.getrefcount(o) - before[k] for k, o in enumerate(held)]
+    assert max(map(abs, change)) < 2500, "others hold these too; a leak is one per call"
+
+
+def test_functions_of_their_own_bits_stay_numpy_calls(soon: None) -> None:
+    """A result that changes with the number of calls is no result."""
+    f = ft.jit(lambda x, y: xp.sin(x) * y + xp.sum(x))
+    x = f32(50)
+    found = {np.asarray(f(x, x)).tobytes() for _ in range(12)}
+    assert len(found) == 1
+    assert not f._table.all_paths()[0].answered()

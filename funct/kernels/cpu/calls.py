@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from funct.device.machine_code import offer
 
 __all__ = [
     "BASE", "DATA", "DENSE", "DTYPE", "Entries", "FLAGS", "RANK", "SHAPE", "STRIDES", "TYPE",
-    "address_in_python", "builtin", "field", "readable", "slot", "word",
+    "address_in_python", "builtin", "field", "readable", "slot", "warning_flags", "word",
 ]  # fmt: skip
 
 # Where the fields of an object and of an array stand: NumPy's ABI fixes what follows the head.
@@ -48,6 +49,9 @@ _API = (
     "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyType_GenericAlloc",
     "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
+# invalid, divide by zero, overflow, underflow, as <fenv.h> has them
+_FLAGS = {"x86_64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
+_OF_FLAGS = ("fetestexcept", "feclearexcept")
 _NEW_FROM_DESCR = 94  # in the table of NumPy's C API, which its ABI fixes
 
 
@@ -63,9 +67,22 @@ def _of_numpy() -> int:
     return ctypes.c_size_t.from_address(api + 8 * _NEW_FROM_DESCR).value
 
 
+def _of_libm(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
+
+
 for _name in _API:
     offer(_name, functools.partial(address_in_python, _name))
+for _name in _OF_FLAGS:
+    offer(_name, functools.partial(_of_libm, _name))
 offer("PyArray_NewFromDescr", _of_numpy)
+
+
+@functools.cache
+def warning_flags() -> int | None:
+    """The flags at which NumPy warns; None where they cannot be asked for."""
+    found = _FLAGS.get(platform.machine())
+    return found if found and all(hasattr(ctypes.CDLL(None), n) for n in _OF_FLAGS) else None
 
 
 @functools.cache
