@@ -16,7 +16,7 @@ users call is printed with the function's own parameters, at its first call. For
             except Exception as _error:
                 _d = declined(fun, _error)
             if _d is not None:
-                _r = new(Array)
+                _r = make(None)
                 _r.data = _d if _d.__class__ is ndarray else asarray(_d)
                 return _r
         return fun(x, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -35,6 +35,7 @@ import numpy as np
 
 from funct.array.tensor import Array
 from funct.kernels.special import find
+from funct.ops import fast
 from funct.ops.refusals import out_of_memory
 
 __all__ = ["DIRECT", "Direct", "direct"]
@@ -115,7 +116,7 @@ def _declined(fun: Any, error: Exception) -> Any:
 
 _NAMES = {
     "Array": Array, "DOUBLE": np.dtype(np.float64), "PLAIN": _PLAIN, "asarray": np.asarray,
-    "declined": _declined, "ndarray": np.ndarray, "new": object.__new__,
+    "declined": _declined, "make": fast.make, "ndarray": np.ndarray,
 }  # fmt: skip
 
 _CALL = """\
@@ -131,14 +132,14 @@ def call({signature}):
 """
 
 _ONE = """\
-            _r = new(Array)
+            _r = make(None)
             _r.data = _d if _d.__class__ is ndarray else asarray(_d)
             return _r"""
 
 _SEVERAL = """\
             _found = []
             for _v in _d:
-                _r = new(Array)
+                _r = make(None)
                 _r.data = _v if _v.__class__ is ndarray else asarray(_v)
                 _found.append(_r)
             return gives(_found)"""

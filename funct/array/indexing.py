@@ -35,48 +35,46 @@ def index(x: Any, key: Any) -> Any:
 
 
 def selected(data: Any, key: Any) -> Any:
-    """data[key] by NumPy, where it is laid out as `index` does it; else, or if it refuses, None.
+    """data[key] by NumPy, where it is laid out as `index` does it; else None. It may refuse.
 
     Basic keys give views. Index arrays give C order: one alone, or several that begin the key.
     """
-    try:
-        if key.__class__ is fast.Array:
-            at = key.data
-            if at.dtype.kind == "i":
-                return kernels.take(data, at, 0) if data.ndim == 1 else _in_order(data[at])
-            if at.dtype.kind != "b" or not at.ndim:
+    if key.__class__ is fast.Array:
+        at = key.data
+        kind = at.dtype.kind
+        if kind != "i" and (kind != "b" or not at.ndim):
+            return None
+        if data.ndim == 1 and at.size >= _MANY:  # else NumPy's own indexing costs least
+            if kind == "i":
+                return kernels.take(data, at, 0)
+            if at.shape == data.shape:
+                return data.compress(at)  # three times as fast where nothing is foreseen
+        return _in_order(data[at])
+    if key.__class__ is not tuple:
+        return data[key] if key.__class__ in BASIC else None
+    arrays, ints = 0, False
+    for k in key:
+        if k.__class__ is int:
+            ints = True
+        elif k.__class__ not in BASIC:
+            if k.__class__ is not fast.Array or k.data.dtype.kind != "i":
                 return None
-            if at.shape == data.shape and at.ndim == 1:
-                return data.compress(
-                    at
-                )  # three times as fast as data[at] where nothing is foreseen
-            return _in_order(data[at])
-        if key.__class__ is not tuple:
-            return data[key] if key.__class__ in BASIC else None
-        bare, arrays, ints = [], 0, False
-        for k in key:
-            if k.__class__ is fast.Array and k.data.dtype.kind == "i":
-                bare.append(k.data)
-                arrays += 1
-            elif k.__class__ in BASIC:
-                bare.append(k)
-                ints = ints or k.__class__ is int
-            else:
-                return None
-        if not arrays:
-            return data[key]
-        if len(bare) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
-            return data.take(bare[1], 1)  # in order, and cheaper than data[:, k]
-        first = key[0].__class__ is fast.Array or (arrays == 1 and not ints)
-        return _in_order(data[tuple(bare)]) if first else None
-    except (IndexError, TypeError, ValueError):
-        return None  # `index` refuses by name
+            arrays += 1
+    if not arrays:
+        found = data[key]
+        return found if found.__class__ is np.ndarray else data[(*key, ...)]
+    bare = tuple([k.data if k.__class__ is fast.Array else k for k in key])
+    if len(bare) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
+        return data.take(bare[1], 1)  # in order, and cheaper than data[:, k]
+    first = key[0].__class__ is fast.Array or (arrays == 1 and not ints)
+    return _in_order(data[bare]) if first else None
 
 
 def _in_order(found: Any) -> Any:
     return found if found.ndim < 2 or found.flags.c_contiguous else found.copy()
 
 
+_MANY = 256
 _WHOLE = slice(None)
 BASIC = frozenset({int, slice, type(None), EllipsisType})
 

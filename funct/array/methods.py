@@ -25,16 +25,8 @@ _UFUNCS = {
 }  # fmt: skip
 
 
-class _Namespace:
-    """`funct.array`, which stands above this file and is loaded by the time of a call."""
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(sys.modules["funct.array"], name)
-        setattr(self, name, found)  # the next call finds it at once
-        return found
-
-
-_xp = _Namespace()
+# The package that this file is a part of: its functions are there by the time of a call.
+_xp: Any = sys.modules["funct.array"]
 
 
 def _unused(method: str, argument: str, value: Any) -> ArgumentError:

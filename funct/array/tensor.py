@@ -19,10 +19,11 @@ from funct.array.exchange import Exchange
 from funct.array.indexing import index, selected
 from funct.array.methods import Methods
 from funct.array.operators import Operators
-from funct.array.updates import At
+from funct.array.updates import At, make_at
 from funct.core import (
     FLOATING,
     INEXACT,
+    NARROW,
     Level,
     Primitive,
     Region,
@@ -41,6 +42,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels.manipulation import reshape
+from funct.ops import fast
 from funct.ops.fast import adopt, wrap
 from funct.ops.refusals import explain
 
@@ -48,7 +50,6 @@ __all__ = ["Array", "Ground", "Tensor"]
 
 _VERSIONS = ("2023.12", "2024.12", "2025.12")
 
-new = object.__new__
 ndarray = np.ndarray
 _DOUBLE = np.dtype(np.float64)
 _FEW = 256  # elements that may all be made when the first is asked for
@@ -73,7 +74,7 @@ class Tensor(Operators, Methods):
     @property
     def at(self) -> At:
         """Functional updates: `x.at[key].set(v)`, add, multiply, divide, power, min, max, get."""
-        r = new(At)
+        r = make_at(None)
         r._x, r._key = self, None
         return r
 
@@ -290,16 +291,19 @@ class Array(Exchange, Tensor):
         return CPU
 
     def __getitem__(self, key: Any, /) -> Tensor:
-        if key.__class__ is int or key.__class__ is slice or key is None or key is Ellipsis:
-            try:
-                return wrap(self.data[key])  # a view; nothing is traced at level 0
-            except (IndexError, TypeError, ValueError):
-                pass  # for the typed error
-        found = selected(self.data, key)
-        if found is None:
-            return index(self, key)
-        r = new(Array)
-        r.data = found if found.__class__ is ndarray else np.asarray(found)
+        try:  # a view, if that is possible: nothing is traced at level 0
+            if key.__class__ is int:
+                d = self.data[key, ...]  # of no axes rather than a scalar
+            elif key.__class__ is slice:
+                d = self.data[key]
+            else:
+                d = selected(self.data, key)
+        except (IndexError, TypeError, ValueError):
+            d = None
+        if d is None:
+            return index(self, key)  # which refuses by name
+        r = fast.make(None)
+        r.data = d if d.__class__ is ndarray else np.asarray(d)
         return r
 
     def __iter__(self, /) -> Iterator[Tensor]:
@@ -313,7 +317,7 @@ class Array(Exchange, Tensor):
             except Exception:
                 d = None  # refused by name
             if d is not None:
-                r = new(Array)
+                r = fast.make(None)
                 r.data = d
                 return r
         return super().reshape(*shape, copy=copy)
@@ -339,6 +343,11 @@ class Array(Exchange, Tensor):
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
         return wrap(self.data.mT) if self.data.ndim > 1 else super().mT
+
+    def item(self) -> bool | int | float | complex:
+        """The only element as a Python number."""
+        d = self.data
+        return d.item() if d.size == 1 and d.dtype not in NARROW else super().item()
 
     def _number(self, name: str) -> Any:
         if self.data.size != 1:
@@ -399,9 +408,9 @@ def _each(data: Any) -> Iterator[Tensor]:
     rows: Any = np.nditer(data, ("zerosize_ok",), order="C") if data.ndim == 1 else data
     if len(data) > _FEW:
         return map(wrap, rows)
-    found = []
+    found, make = [], fast.make
     for d in rows:  # a list of them is made in less time than a generator takes
-        r = new(Array)
+        r = make(None)
         r.data = d
         found.append(r)
     return iter(found)

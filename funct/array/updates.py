@@ -11,16 +11,15 @@ from funct.array.indexing import BASIC, entry, is_mask
 from funct.core import INEXACT, Shape, Value, is_one
 from funct.errors import DTypeError, ShapeError, UnsupportedOperandError
 from funct.kernels import indexing as kernels
+from funct.kernels.cpu.calls import maker
 from funct.ops import fast
 from funct.ops.fast import wrap
 
-__all__ = ["At"]
+__all__ = ["At", "make_at"]
 
-new = object.__new__
 _ENDS = frozenset({int, type(None)})
 _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
-_FEW = 16  # positions that are compared in less time than `np.add.at` takes
 _BOOL, _INT64, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64)
 
 
@@ -35,7 +34,7 @@ class At:
         self._x, self._key = x, None
 
     def __getitem__(self, key: Any) -> At:
-        r = new(At)
+        r = make_at(None)
         r._x, r._key = self._x, key
         return r
 
@@ -145,6 +144,7 @@ class At:
         return self._write("max", v, "max") if known is None else known
 
 
+make_at = maker(At)
 _ONCE = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 _COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
 
@@ -184,7 +184,20 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
     a, kind, at = x.data, key.__class__, key
     if a.dtype is not _DOUBLE and a.dtype.kind != "f":
         return None
-    if kind is slice:
+    masked = listed = False
+    if kind is fast.Array:
+        at = key.data
+        if at.dtype is _BOOL:
+            masked = True
+            if at.shape != a.shape:
+                return None
+        else:
+            listed = True  # positions may repeat
+            if at.dtype is not _INT64:
+                return None
+            if change is not None and (change is not np.add or a.ndim != 1 or a.size >= _MANY):
+                return None
+    elif kind is slice:
         if key.start.__class__ not in _ENDS or key.stop.__class__ not in _ENDS or key.step:
             return None
     elif kind is tuple:
@@ -192,17 +205,6 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
             if k.__class__ is not int:
                 return None
     elif kind is not int:
-        if kind is not fast.Array:
-            return None
-        at = key.data
-        if at.dtype is _BOOL:
-            if at.shape != a.shape:
-                return None
-        elif at.dtype is not _INT64 or not (change is None or change is np.add):
-            return None
-    masked = kind is fast.Array and at.dtype is _BOOL
-    listed = kind is fast.Array and not masked  # positions may repeat
-    if listed and change is not None and (a.ndim != 1 or a.size >= _MANY):
         return None
     try:
         if change is None:
@@ -210,31 +212,23 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
             out[at] = v
         elif change is np.add and a.size < _MANY:
             out = np.zeros(a.shape, a.dtype)
-            if listed and not _distinct(at):
+            out[at] = v if masked else 0.0 + v  # which is never -0
+            if listed and np.count_nonzero(out) != at.size:
+                out[at] = 0.0
                 np.add.at(out, at, v)  # all that comes to one position is added up first
-            else:
-                out[at] = v if masked else 0.0 + v  # which is never -0
             np.add(a, out, out)
         else:
             out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0) if change is np.add else a.copy()
-            if kind is fast.Array:
+            if masked:
                 out[at] = change(a[at], v)
             else:
-                part = out[(*at, ...) if kind is tuple else (at, ...)]
+                part = out[at] if kind is slice else out[(*at, ...) if kind is tuple else (at, ...)]
                 change(part, v, out=part)
     except IndexError:
         return None  # refused by name
-    r = new(fast.Array)
+    r = fast.make(None)
     r.data = out
     return r
-
-
-def _distinct(at: Any) -> bool:
-    """Whether a few positions are known to be different ones."""
-    if at.ndim != 1 or not 0 < at.size <= _FEW:
-        return False
-    given = at.tolist()
-    return len({*given}) == len(given) and min(given) >= 0
 
 
 def _assigned(x: Any, key: Any, v: Any) -> Any:

@@ -7,6 +7,8 @@ also C99 Annex G.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from math import isfinite, isinf
 from typing import Any
 
@@ -39,12 +41,19 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
 
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
-    if x.__class__ is ndarray and out is None:
+    if x.__class__ is ndarray and out is None:  # is anything infinite? asked at the lowest cost
         if y.__class__ is ndarray:
-            if x.dtype is y.dtype is _DOUBLE and x.size == y.size and isfinite(vdot(x, y)):
-                return _floor_divide(x, y)  # nothing is infinite, as is known at the lowest cost
-        elif y.__class__ is int and x.dtype.kind in "iu":
-            return _floor_divide(x, y)
+            if x.dtype is y.dtype is _DOUBLE and (
+                isfinite(vdot(x, y)) if x.size == y.size
+                else isfinite(vdot(x, x)) and isfinite(vdot(y, y))
+            ):
+                return _floor_divide(x, y)
+        elif y.__class__ is float or y.__class__ is int:
+            if x.dtype is _DOUBLE:
+                if isfinite(y) and isfinite(vdot(x, x)):
+                    return _floor_divide(x, y)
+            elif y.__class__ is int and x.dtype.kind in "iu":
+                return _floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )
@@ -90,10 +99,23 @@ def rint(x: Any, /, out: Any = None) -> Any:
     return (np.positive if _kind(x) in "iu" else np.rint)(x, out)
 
 
-def tanh(x: Any, /, out: Any = None) -> Any:
+def _real_by(ufunc: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Real numbers take the ufunc; what is decorated is called with complex ones."""
+
+    def declare(edges: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(edges)
+        def call(x: Any, /, out: Any = None) -> Any:
+            kind = x.dtype.kind if x.__class__ is ndarray else _kind(x)
+            return edges(x, out) if kind == "c" else ufunc(x, out)
+
+        return call
+
+    return declare
+
+
+@_real_by(np.tanh)
+def tanh(x: Any, out: Any) -> Any:
     """Hyperbolic tangent; ±1 with the imaginary part's own zero where the real part is infinite."""
-    if _kind(x) != "c":
-        return np.tanh(x, out)
     edge = np.isinf(x.real)
     if not np.count_nonzero(edge):
         return np.tanh(x, out)
@@ -104,10 +126,9 @@ def tanh(x: Any, /, out: Any = None) -> Any:
     return y
 
 
-def expm1(x: Any, /, out: Any = None) -> Any:
+@_real_by(np.expm1)
+def expm1(x: Any, out: Any) -> Any:
     """exp(x) - 1, accurate near 0; where that overflows or is not a number, by way of exp."""
-    if _kind(x) != "c":
-        return np.expm1(x, out)
     with np.errstate(over="ignore", invalid="ignore"):
         y = np.asarray(np.expm1(x))
         edge = ~np.isfinite(y)
@@ -117,10 +138,9 @@ def expm1(x: Any, /, out: Any = None) -> Any:
     return y if out is None else _put(out, True, y)
 
 
-def log1p(x: Any, /, out: Any = None) -> Any:
+@_real_by(np.log1p)
+def log1p(x: Any, out: Any) -> Any:
     """log(1 + x), accurate near 0 too, where the length of 1 + x would be lost to rounding."""
-    if _kind(x) != "c":
-        return np.log1p(x, out)
     a, b = x.real, x.imag
     near = np.abs(x) < 0.5
     twice = np.log1p(np.where(near, a * (a + 2) + b * b, 0))

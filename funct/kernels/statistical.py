@@ -6,6 +6,7 @@ None where that takes more care: narrow dtypes, empty axes, arguments that are s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
 _SMALL = 256  # elements from which on scans are machine code
+_INTEGER = 10  # up to here NumPy's dtypes are of integers and booleans, then
+_DOUBLE = 12  # come float32 and float64
+_MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f4", "f8"))}
 _LONG_DOUBLE = 13  # up to here NumPy's dtypes are of real numbers (and float16 is 23)
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
@@ -163,26 +167,30 @@ def _counted(axis: int, rank: int) -> int:
     return range(rank)[axis]
 
 
-def cumulative_max(x: Any, axis: Any = None) -> Any:
-    """The largest element so far along axis."""
-    return _running(np.maximum, x, axis)
+def _running(ufunc: Any) -> Callable[..., Any]:
+    accumulate, largest = ufunc.accumulate, ufunc is np.maximum
+
+    def run(x: Any, axis: Any = None) -> Any:
+        rank = x.ndim
+        if axis is None and rank == 1:
+            axis = 0
+        number = x.dtype.num
+        if axis.__class__ is not int or number > _DOUBLE or not rank:
+            return None
+        n = x.size
+        if n >= _SMALL:
+            return scans.running_extremum(x, _counted(axis, rank), largest)
+        y = accumulate(x, axis)
+        # of 0 and -0 NumPy takes the later one, which is seen only if there is some -0
+        if number <= _INTEGER or count_nonzero(y) == n or _MINUS_ZERO[number] not in y.tobytes():
+            return y
+        return scans.running_extremum(x, _counted(axis, rank), largest)
+
+    return run
 
 
-def cumulative_min(x: Any, axis: Any = None) -> Any:
-    """The smallest element so far along axis."""
-    return _running(np.minimum, x, axis)
-
-
-def _running(ufunc: Any, x: Any, axis: Any) -> Any:
-    if axis is None and x.ndim == 1:
-        axis = 0
-    if axis.__class__ is not int or x.dtype.num > _LONG_DOUBLE or not x.ndim:
-        return None
-    n = x.size
-    if n >= _SMALL:
-        return scans.running_extremum(x, _counted(axis, x.ndim), ufunc is np.maximum)
-    y = ufunc.accumulate(x, axis)
-    return y if count_nonzero(y) == n else None  # of 0 and -0 NumPy takes the later one
+# The largest or smallest element so far along axis.
+cumulative_max, cumulative_min = _running(np.maximum), _running(np.minimum)
 
 
 def diff(x: Any, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:

@@ -18,21 +18,22 @@ from funct import core
 from funct.core import NARROW, Absent, Primitive, Value, narrow_of
 from funct.core.level import bind, bind1, bind2
 from funct.device.places import BUFFERS
+from funct.kernels.cpu.calls import maker
 from funct.ops.refusals import explain
 
 __all__ = ["adopt", "adopt_remote", "of_arrays", "of_elements", "wrap"]
 
-new = object.__new__
 asarray = np.asarray
 ndarray = np.ndarray
 Array: Any = None
+make: Callable[[None], Any]  # an Array that has no buffer yet
 remote: Callable[[Any], Any]
 
 
 def adopt(array_class: type, level: core.Level) -> None:
     """Called once by the array package: the class whose identity is the fast path, and level 0."""
-    global Array
-    Array = array_class
+    global Array, make
+    Array, make = array_class, maker(array_class)
     core.set_ground(level)
 
 
@@ -46,7 +47,7 @@ def wrap(raw: Any) -> Any:
     """A bare array as an Array, without a copy: results, and constants that a rule needs."""
     if raw.__class__ in BUFFERS:
         return remote(raw)
-    r = new(Array)
+    r = make(None)
     r.data = raw if raw.__class__ is ndarray else asarray(raw)
     return r
 
@@ -80,7 +81,7 @@ def _unary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
                 d = raw(x.data)
             except Exception as error:
                 raise explain(prim, (x,), (), error) from None
-            r = new(Array)
+            r = make(None)
             r.data = d if d.__class__ is ndarray else asarray(d)
             return r
         if isinstance(x, Value):
@@ -116,7 +117,7 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
                 return bind2(prim, x, y)
         except Exception as error:
             raise explain(prim, (x, y), (), error) from None
-        r = new(Array)
+        r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
@@ -136,7 +137,7 @@ def _ternary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
             d = raw(x.data, v, w)
         except Exception as error:
             raise explain(prim, (x, y, z), (), error) from None
-        r = new(Array)
+        r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
@@ -176,7 +177,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
             d = raw(*raws)
         except Exception as error:
             raise explain(prim, args[:n], args[n:], error) from None
-        r = new(Array)
+        r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
@@ -194,7 +195,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
             d = raw(v, w)
         except Exception as error:
             raise explain(prim, (x, y), (), error) from None
-        r = new(Array)
+        r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
@@ -215,7 +216,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
             d = raw(u, v, w)
         except Exception as error:
             raise explain(prim, (x, y, z), (), error) from None
-        r = new(Array)
+        r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
@@ -249,7 +250,7 @@ def _structural1(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]
             d = raw(x.data, *params)
         except Exception as error:
             raise explain(prim, (x,), params, error) from None
-        r = new(Array)
+        r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
@@ -268,7 +269,7 @@ def _structural2(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]
             d = raw(x.data, y.data, *params)
         except Exception as error:
             raise explain(prim, (x, y), params, error) from None
-        r = new(Array)
+        r = make(None)
         r.data = d if d.__class__ is ndarray else asarray(d)
         return r
 
@@ -285,7 +286,7 @@ def _several1(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
             raise explain(prim, (x,), params, error) from None
         out = []
         for d in found:
-            r = new(Array)
+            r = make(None)
             r.data = d if d.__class__ is ndarray else asarray(d)
             out.append(r)
         return tuple(out)

@@ -300,5 +300,15 @@ def _expm_pull(g: Value, x: Value) -> Value:
         lambda rng: Sample((rng.normal(size=(2, 2)).astype(np.float32),), smooth=False),
     ),
 )  # fmt: skip
-def expm(x: Value) -> Value:
-    """Matrix exponential."""
+def expm(x: Value, /) -> Value:
+    """Matrix exponential Σ xᵏ / k!.
+
+    Args: x: Shape (..., n, n), floating.
+    Notes: the derivative is the exponential of a block matrix of twice the size.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.expm(xp.asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
+        [[1.0, 1.0], [0.0, 1.0]]
+
+    Source: SciPy `scipy.linalg.expm`; Al-Mohy and Higham (2009).
+    """

@@ -23,7 +23,7 @@ from funct.array import Array
 from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, TransformError
 from funct.graph import Graph, optimize
-from funct.ops.fast import wrap
+from funct.ops.fast import make, wrap
 from funct.transforms.arguments import Split, is_array, positions, split, static
 from funct.transforms.backends import Backend, compiler
 from funct.transforms.compared import compare_nodes, compare_results
@@ -36,7 +36,6 @@ from funct.transforms.table import Groups, Table
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
-new = object.__new__
 
 
 class CacheInfo(NamedTuple):
@@ -138,7 +137,7 @@ class Compiled:
                     (d,) = out
                     if d.__class__ is not ndarray:
                         return wrap(d)
-                    r = new(Array)
+                    r = make(None)
                     r.data = d
                     return r
         if self._special:

@@ -23,6 +23,7 @@ import numpy as np
 
 from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
+from funct.ops.fast import make
 
 __all__ = ["Written", "on_arrays", "written"]
 
@@ -124,7 +125,7 @@ def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[.
         return rule
     names = {
         "rule": rule, "Array": Array, "ndarray": np.ndarray, "asarray": np.asarray,
-        "new": object.__new__, "__name__": __name__, **text.constants,
+        "make": make, "__name__": __name__, **text.constants,
     }  # fmt: skip
     names |= {f"f{k}": kernel for k, (kernel, _) in enumerate(text.steps)}
     call = ", ".join(text.given)
@@ -140,7 +141,7 @@ def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[.
         *[f"    {step}" for step in steps],
         "except Exception:",
         f"    return rule({call})  # which says by name what is wrong",
-        "r = new(Array)",
+        "r = make(None)",
         f"r.data = {text.out} if {text.out}.__class__ is ndarray else asarray({text.out})",
         "return r",
     ])  # fmt: skip

@@ -8,7 +8,7 @@ errors and for tracers below:
     self = x.level
     v, p = x.value, x.node
     d = raw(v.data)
-    ans = new(Array)
+    ans = make(None)
     ans.data = d
     node = new(Node)
     node.edges = ((p, pull0, (v,)),)
@@ -30,6 +30,7 @@ from funct.array import Array
 from funct.core import Diagonal, Linear, Primitive, bind1, bind2
 from funct.core.level import Ways, general
 from funct.ops.broadcasting import align
+from funct.ops.fast import make
 from funct.transforms.pulls import on_arrays
 from funct.transforms.tape import Node, ReverseTracer
 from funct.transforms.tape_code import adopt, recorder
@@ -71,7 +72,7 @@ if {known}:
         return {general}  # which says by name what is wrong
     if d.__class__ is not ndarray:
         d = asarray(d)
-    ans = new(Array)
+    ans = make(None)
     ans.data = d
 else:
     {below}
@@ -152,7 +153,7 @@ def _printed(prim: Primitive, kind: _Kind) -> Callable[..., Any]:
     if not kind.takes(prim):
         return general(prim)
     names: dict[str, Any] = {
-        "fn": prim.fn, "raw": prim.raw, "new": object.__new__, "asarray": np.asarray,
+        "fn": prim.fn, "raw": prim.raw, "new": object.__new__, "make": make, "asarray": np.asarray,
         "ndarray": np.ndarray, "Array": Array, "Node": Node, "ReverseTracer": ReverseTracer,
         "Tracer": kind.tracer, "Level": kind.level, "bind1": bind1, "bind2": bind2,
         "broadcast_to": ops.broadcast_to, "astype": ops.astype, "__name__": __name__,

@@ -29,7 +29,6 @@ from funct.array.linalg.solving import solve as solve
 from funct.array.linalg.solving import solve_triangular as solve_triangular
 from funct.array.linalg.structure import cross as cross
 from funct.array.linalg.structure import diagonal as diagonal
-from funct.array.linalg.structure import expm as expm
 from funct.array.linalg.structure import matrix_power as matrix_power
 from funct.array.linalg.structure import trace as trace
 from funct.array.manipulation import matrix_transpose as matrix_transpose
@@ -37,6 +36,7 @@ from funct.array.products import matmul as matmul
 from funct.array.products import outer as outer
 from funct.array.products import tensordot as tensordot
 from funct.array.products import vecdot as vecdot
+from funct.ops import expm as expm
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv",

@@ -1,4 +1,4 @@
-"""Parts, products and functions of matrices: diagonal, trace, cross, powers, exponential."""
+"""Parts, products and functions of matrices: diagonal, trace, cross, powers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from funct.core import is_one
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import linalg as kernels
 
-__all__ = ["cross", "diagonal", "expm", "matrix_power", "trace"]
+__all__ = ["cross", "diagonal", "matrix_power", "trace"]
 
 
 def _check_rank(name: str, x: Any) -> None:
@@ -116,18 +116,3 @@ def matrix_power(x: Any, n: int, /) -> Any:
         if n:
             square = ops.matmul(square, square)
     return out
-
-
-def expm(x: Any, /) -> Any:
-    """Matrix exponential Σ xᵏ / k!.
-
-    Args: x: Shape (..., n, n), floating.
-    Notes: the derivative is the exponential of a block matrix of twice the size.
-    Example:
-        >>> import funct.array as xp
-        >>> xp.linalg.expm(xp.asarray([[0.0, 1.0], [0.0, 0.0]])).tolist()
-        [[1.0, 1.0], [0.0, 1.0]]
-
-    Source: SciPy `scipy.linalg.expm`; Al-Mohy and Higham (2009).
-    """
-    return ops.expm(x)
