@@ -88,7 +88,7 @@ ROWS = (
     # work: elements
     Row("quantize", _CPU + "quantized:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized:plain_quantize"),
-    # work: elements of all parameters together, and 256 for each array
+    # work: elements of all parameters together, and 512 for each array
     Row("update", _CPU + "updates:update", _REAL, ("llvm",), 1 << 12),
     Row("update", "funct.kernels.updates:plain_update"),
     Row("sum_of_squares", _CPU + "updates:sum_of_squares", _REAL, ("llvm",), 1 << 12),

@@ -119,19 +119,16 @@ def _adam(
         t = xp.astype(count, xp.float64)
         size = rate / (1.0 - state.beta1**t)
         root = xp.sqrt(1.0 - state.beta2**t)
-        keep = 1.0 - rate * state.weight_decay
+        decay = 1.0 - rate * state.weight_decay if decoupled else state.weight_decay
         new1, new2 = 1.0 - state.beta1, 1.0 - state.beta2
 
-        numbers = (
-            size, root, keep if decoupled else state.weight_decay, new1, state.beta2, new2,
-            state.eps, smallest,
-        )  # fmt: skip
+        numbers = (size, root, decay, new1, state.beta2, new2, state.eps, smallest)
         slots = (state.exp_avg, state.exp_avg_sq, *([state.max_exp_avg_sq] if amsgrad else []))
         (new, m, v, *top), norm = update_leaves(rule, numbers, params, grads, *slots)
         info = Info(rate, norm, count)
-        state = attrs.evolve(
-            state, step=count, lr=rate, exp_avg=m, exp_avg_sq=v,
-            max_exp_avg_sq=top[0] if amsgrad else None,
+        state = AdamState(
+            count, rate, state.beta1, state.beta2, state.eps, state.weight_decay, m, v,
+            top[0] if amsgrad else None,
         )  # fmt: skip
         return new, state, info
 

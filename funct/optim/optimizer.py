@@ -185,7 +185,7 @@ def _in_one_pass(
 
 def _work(leaves: list[Any]) -> int:
     """What the table of kernels asks for."""
-    return sum([x.size for x in leaves]) + 256 * len(leaves)
+    return sum([x.size for x in leaves]) + 512 * len(leaves)
 
 
 def _plain(leaves: list[Any], dtype: Any) -> bool:

@@ -47,7 +47,7 @@ def sgd(
     Maths: g ← g + weight_decay · p; b ← momentum · b + (1 - dampening) g, but b = g in the first
     step; p ← p - lr · b, with nesterov p - lr (g + momentum · b).
     Args: lr: a number, or a schedule: step -> number. The rest: as in torch. Without momentum there
-    is no buffer, and the state's `momentum` is not used.
+    is no buffer, and the state's `momentum` is not used; nor is its `dampening` without dampening.
     Raises: ArgumentError: when a number is negative, or nesterov has no momentum or dampening.
     Source: torch.optim.SGD; Sutskever, Martens, Dahl, Hinton 2013.
     Example:
@@ -63,7 +63,7 @@ def sgd(
     if nesterov and (momentum == 0.0 or dampening != 0.0):
         raise ArgumentError("sgd: nesterov needs a momentum and no dampening")
     with_buffer = momentum != 0.0
-    decays = weight_decay != 0.0
+    decays, damps = weight_decay != 0.0, dampening != 0.0
 
     def init(params: Any) -> SGDState:
         buffer = tree.map(xp.zeros_like, params) if with_buffer else None
@@ -73,26 +73,29 @@ def sgd(
         )  # fmt: skip
 
     def update(_: Any, numbers: Sequence[Any], p: Any, g: Any, b: Any = None) -> tuple[Any, ...]:
-        rate, decay, momentum, share = numbers
+        rate, decay, momentum, *share = numbers
         if decays:
             g = g + decay * p
         if b is None:
             return (p - rate * g,)
-        b = momentum * b + share * g
+        b = momentum * b + (share[0] * g if damps else g)
         return p - rate * (g + momentum * b if nesterov else b), b
 
-    rule = LeafRule("sgd", update, (decays, with_buffer, nesterov))
+    rule = LeafRule("sgd", update, (decays, damps, with_buffer, nesterov))
 
     def step(params: Any, grads: Any, state: SGDState) -> tuple[Any, SGDState, Info]:
         rate = scalar(lr(state.step)) if callable(lr) else state.lr
-        share = 1.0 - xp.astype(state.step != 0, xp.float64) * state.dampening
-
-        numbers = (rate, state.weight_decay, state.momentum, share)
+        numbers = [rate, state.weight_decay, state.momentum]
+        if damps:
+            numbers.append(1.0 - xp.astype(state.step != 0, xp.float64) * state.dampening)
         slots = [state.momentum_buffer] if with_buffer else []
         (new, *buffer), norm = update_leaves(rule, numbers, params, grads, *slots)
         count = state.step + 1
         info = Info(rate, norm, count)
-        momentum_buffer = buffer[0] if with_buffer else None
-        return new, attrs.evolve(state, step=count, lr=rate, momentum_buffer=momentum_buffer), info
+        state = SGDState(
+            count, rate, state.momentum, state.dampening, state.weight_decay,
+            buffer[0] if with_buffer else None,
+        )  # fmt: skip
+        return new, state, info
 
     return Optimizer("sgd", init, step)
