@@ -13,7 +13,7 @@ from funct.compile.loops import Kernel, Op, Reduce
 
 __all__ = ["Pass", "Passes", "passes"]
 
-_KEPT_COST = 8  # what costs more is kept for the passes to come, not computed again
+_KEPT_COST = 8  # what costs that is kept for the passes to come, not computed again
 
 
 @attrs.frozen
@@ -91,11 +91,25 @@ class _Planning:
             found.add(n)
             if not isinstance(v, Op) or v.kind != "full":
                 continue
-            if n in held and n not in self.stored and v.printing.cost >= _KEPT_COST:
+            if n in held and n not in self.stored and self._is_costly(n):
                 self.kept.update([n] if self.k.kept else [])
             if n not in held or n not in self.stored | self.kept:
                 stack += v.operands
         return found
+
+    def _is_costly(self, n: int) -> bool:
+        """Whether computing a value again, from what lies in memory, costs more than reading it."""
+        cost, seen, stack = 0, set(), [n]
+        while stack and cost < _KEPT_COST:
+            m = stack.pop()
+            v = self.k.values[m]
+            if m in seen or m in self.stored | self.kept or not isinstance(v, Op):
+                continue
+            seen.add(m)
+            if v.kind == "full":
+                cost += v.printing.cost
+                stack += v.operands
+        return cost >= _KEPT_COST
 
 
 def _first_passes(kernel: Kernel) -> list[int]:

@@ -46,6 +46,7 @@ class _Printer:
         self.room: dict[int, Value] = {}  # rows of values that are kept
         self.streams = self._streams()
         self.passing: Value | None = None  # whether those of this row may and should
+        self.ahead: dict[int, Value] = {}  # where the next row's elements are
 
     # The whole
 
@@ -72,10 +73,11 @@ class _Printer:
         f.ret()
 
     def _row(self, row: Value, _: list[Value]) -> list[Value]:
+        f, k = self.f, self.k
         self.rows = {}
         self._place_accesses(row)
         self._place_partials(row)
-        f, k = self.f, self.k
+        self.ahead = {a: self._place(a, row + 1) for a in self._fetched()}
         for walk in self.passes.walks:
             self._pass(walk, f.constant(I64, 0), self.columns)
         for n, a in k.stores:
@@ -99,25 +101,29 @@ class _Printer:
 
     def _place_accesses(self, row: Value | None) -> None:
         f = self.f
-        for a, (access, slot) in enumerate(zip(self.k.accesses, self.access_slots, strict=True)):
-            pointer = self._pointer(slot)
-            slot += 1 + (access.inner == "some")
-            for divided, wrapped in access.terms:
-                assert row is not None, "a flat kernel has one row"
-                stride = self.word(slot)
-                index, slot = row, slot + 1
-                if divided:
-                    index, slot = f.div(index, self.word(slot)), slot + 1
-                if wrapped:
-                    index, slot = f.rem(index, self.word(slot)), slot + 1
-                pointer = f.at(pointer, index * stride, in_memory(access.element))
-            self.base[a] = pointer
+        self.base = {a: self._place(a, row) for a in range(len(self.k.accesses))}
         if self.streams:
             places = [self.base[self.stored[n]] for n in self.streams]
             pairs = itertools.product(places, [self.base[a] for a in self._full_loads()])
             # what was read where it is written is in a cache
             apart = [f.ne(p, q) for p, q in pairs]
             self.passing = functools.reduce(f.bitand, apart, f.aligned(places))
+
+    def _place(self, a: int, row: Value | None) -> Value:
+        """Where an access stands in a row."""
+        f, access, slot = self.f, self.k.accesses[a], self.access_slots[a]
+        pointer = self._pointer(slot)
+        slot += 1 + (access.inner == "some")
+        for divided, wrapped in access.terms:
+            assert row is not None, "a flat kernel has one row"
+            stride = self.word(slot)
+            index, slot = row, slot + 1
+            if divided:
+                index, slot = f.div(index, self.word(slot)), slot + 1
+            if wrapped:
+                index, slot = f.rem(index, self.word(slot)), slot + 1
+            pointer = f.at(pointer, index * stride, in_memory(access.element))
+        return pointer
 
     def _address(self, a: int, column: Value) -> Value:
         return self.f.at(self.base[a], column, in_memory(self.k.accesses[a].element))
@@ -195,6 +201,11 @@ class _Printer:
         assert isinstance(v, Reduce)
         return self.f.reduce(x, functools.partial(combine, self.f, v.how), lanes)
 
+    @functools.cached_property
+    def _busiest(self) -> Pass:
+        """The walk with the most to compute."""
+        return max(self.passes.walks, key=lambda w: sum(map(self._cost, set(w.needed) - w.known)))
+
     def _cost(self, n: int) -> int:
         v = self.k.values[n]
         return v.printing.cost if isinstance(v, Op) and v.kind == "full" else 0
@@ -202,6 +213,17 @@ class _Printer:
     def _accumulates(self, n: int) -> bool:
         v = self.k.values[n]
         return isinstance(v, Reduce) and v.over in ("row", "all")
+
+    def _fetched(self) -> list[int]:
+        """The accesses whose next row is brought near while this one is computed: a row is read
+        at once and computed for long, and processors look ahead within pages only.
+        """
+        first = self.passes.walks[0]
+        if self._busiest is first:
+            return []
+        loads = [v for n in first.needed if isinstance(v := self.k.values[n], Load)]
+        found = [v.access for v in loads if v.kind == "full"]
+        return [a for a in found if self.k.accesses[a].inner == "one"]
 
     def _step(
         self,
@@ -217,6 +239,9 @@ class _Printer:
         memo: dict[int, Value] = {}
         for n in walk.needed:  # operands stand before what is made of them
             memo[n] = self._full(n, n in walk.known, column, lanes, mask, memo)
+        if walk is self._busiest:
+            for a, row in self.ahead.items():
+                f.prefetch(f.at(row, column, in_memory(k.accesses[a].element)))
         running = dict(zip(sums, carried, strict=True))
         self._write([n for n in walk.roots if n in self.stored], memo, column, mask)
         for n in walk.roots:

@@ -1,10 +1,10 @@
 """Products of matrices inside of a program: BLAS, called by address on our own threads.
 
 Operands are read where they lie: a transpose, a head of attention and a matrix between others are
-strides to BLAS. Stacks are one task for each product; a large product is cut into panels of rows or
-columns, as many as its shape and the processor's cores say: each packs the other operand anew,
-which for panels of 128 costs a seventh. The library is NumPy's, so its numbers are those of eager
-execution but for the order in which panels add.
+strides to BLAS. Stacks are one task for each product; a product that BLAS would give to threads of
+its own is cut into panels of rows or columns, as many as its shape and the processor's cores say:
+each packs the other operand anew, which for panels of 128 costs a seventh. The library is NumPy's,
+so its numbers are those of eager execution but for the order in which panels add.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = [
     "lower_product", "print_product",
 ]  # fmt: skip
 
-_PANEL = 1 << 22  # multiplications from which a panel is worth a task of its own
-_NARROWEST, _WIDE = 128, 256  # rows or columns of a panel; of one that is worth being one of more
+_ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
+_NARROWEST, _WIDE = 32, 256  # rows or columns of a panel; of one that is worth being one of more
 ROWS, NO_TRANSPOSE, _TRANSPOSED = 101, 111, 112  # of CBLAS
 UPPER, LOWER, WITH_DIAGONAL, LEFT = 121, 122, 131, 141
 
@@ -154,10 +154,15 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
 
 
 def _panels(length: int, work: int) -> int:
-    """Into how many panels so many rows or columns are cut: one for each core, or two if wide."""
-    most = min(-(-length // _NARROWEST), work // _PANEL)
+    """Into how many panels so many rows or columns are cut: one for each core, or two if wide.
+
+    What is one panel would be on threads of BLAS, which ours would be in the way of.
+    """
+    if work <= _ALONE:
+        return 1
     cores = host().cores
-    return max(1, min(most, 2 * cores if length >= 2 * cores * _WIDE else cores))
+    most = 2 * cores if length >= 2 * cores * _WIDE else cores
+    return max(1, min(most, length // _NARROWEST))
 
 
 def _terms(stack: tuple[int, ...], matrix: _Matrix) -> list[int]:

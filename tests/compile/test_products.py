@@ -4,11 +4,14 @@ sums.
 
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.compile import products
+from funct.device import host
 from tests.compile.test_native import compiled, eager
 
 CASES: list[tuple[Any, list[tuple[int, ...]]]] = [
@@ -55,6 +58,21 @@ def test_products(case: Any, dtype: str) -> None:
     assert actual.shape == expected.shape
     scale = np.abs(expected).max() * float(np.finfo(dtype).eps)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * scale)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "tasks"),
+    [(64, 64, 64, 1), (128, 512, 10, 2), (10, 512, 128, 2), (512, 512, 512, 2), (1024, 64, 64, 4)],
+)
+def test_who_cuts_a_product(
+    m: int, k: int, n: int, tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What BLAS would compute on threads of its own is computed on ours, which wait for work."""
+    monkeypatch.setattr(products, "host", lambda: attrs.evolve(host(), cores=2))
+    x, y = (np.ones(s, np.float32) for s in ((m, k), (k, n)))
+    made = compiled(lambda x, y: x @ y, x, y)
+    assert [c.tasks for c in made.calls] == [tasks]
+    assert (made.run(x, y)[0] == k).all()
 
 
 def test_a_matrix_that_is_computed_for_one_column_is_never_written() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.compile import program
 from tests.compile.test_bounds import made_of
 
 AXES = [a for n in range(1, 5) for a in itertools.combinations(range(4), n)]
@@ -95,3 +96,28 @@ def test_the_place_of_an_extreme_is_found_in_the_loops_that_compute_it() -> None
     assert made.whole is not None
     assert len(made.calls) == 1
     np.testing.assert_array_equal(made.run(x)[0], (x * x - x).argmax(1))
+
+
+def _text(fun: Any, x: Any) -> str:
+    return program.kernels_text([c.kernel for c in made_of(fun, x).calls])
+
+
+def test_what_a_row_costs_is_computed_once() -> None:
+    """A later pass reads what many cheap ops, or a costly one, gave before it."""
+
+    def normal(x: Any, how: Any) -> Any:
+        h = how(x / xp.sum(x * x, axis=-1, keepdims=True))
+        return xp.exp(h - xp.max(h, axis=-1, keepdims=True))
+
+    def divisions(how: Any) -> int:
+        return _text(lambda x: normal(x, how), np.ones((64, 64), np.float32)).count("= fdiv <")
+
+    assert divisions(lambda h: h * 1.5 + 0.5) == divisions(lambda h: h) == 1
+
+
+def test_the_next_row_is_brought_near_while_one_is_computed() -> None:
+    x = np.random.default_rng(0).standard_normal((40, 64)).astype(np.float32)
+    (call,) = made_of(lambda x: xp.exp(x - xp.max(x, axis=1, keepdims=True)), x).calls
+    assert "call void @llvm.prefetch" in program.kernels_text([call.kernel])
+    assert "prefetch" not in _text(xp.exp, x)
+    assert "prefetch" not in _text(lambda x: xp.sum(xp.exp(x), axis=1), x)
