@@ -1,8 +1,9 @@
 """Bytes on disk by key, for what is costly to make and can always be made again.
 
-A file is written beside its place and renamed; it starts with a checksum of what follows. Whatever
-goes wrong – no directory, no right to write, a damaged file – means that the bytes are made again.
-`FUNCT_CACHE_DIR` says where ("" for nowhere); the oldest files go when all are over the bound.
+A file is written beside its place and renamed; it starts with a checksum of its key and of what
+follows, so that a file under another's name is a damaged one. Whatever goes wrong – no directory,
+no right to write, a damaged file – means that the bytes are made again. `FUNCT_CACHE_DIR` says
+where ("" for nowhere); the oldest files go when all are over the bound.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def read(key: str) -> bytes | None:
     except OSError:
         return None
     body = held[_SUM:]
-    return body if hashlib.sha256(body).digest() == held[:_SUM] else None
+    return body if _sum(key, body) == held[:_SUM] else None
 
 
 def write(key: str, body: bytes) -> None:
@@ -55,7 +56,7 @@ def write(key: str, body: bytes) -> None:
         beside = os.path.join(where, f".{key}.{os.getpid()}.{number}")
         try:
             with open(beside, "xb") as file:
-                file.write(hashlib.sha256(body).digest() + body)
+                file.write(_sum(key, body) + body)
             os.replace(beside, os.path.join(where, key))
         except OSError:
             os.unlink(beside)
@@ -64,6 +65,10 @@ def write(key: str, body: bytes) -> None:
             _shrink(where)
     except OSError:
         return
+
+
+def _sum(key: str, body: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + body).digest()
 
 
 def _shrink(where: str) -> None:

@@ -117,6 +117,16 @@ def test_a_damaged_file_is_made_again(cache, damage):
     assert kept.read_bytes() != damage
 
 
+def test_a_file_under_the_name_of_another_is_a_damaged_one(cache):
+    affine(8)
+    (first,) = cache.iterdir()
+    affine(12)
+    (second,) = set(cache.iterdir()) - {first}
+    second.write_bytes(first.read_bytes())
+    machine_code._loaded.clear()
+    assert affine(12)[1] == 27
+
+
 @pytest.mark.parametrize("error", [PermissionError, OSError])
 def test_a_folder_that_may_not_be_written_is_tolerated(cache, monkeypatch, error):
     affine(9)
