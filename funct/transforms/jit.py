@@ -12,6 +12,7 @@ it, unless the function itself fixes the length.
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -84,6 +85,8 @@ class Compiled:
         if both:
             raise ArgumentError(f"jit: argument {min(both)} cannot be static and donated")
         self.__name__ = getattr(fun, "__name__", "fun")
+        self.__module__ = getattr(fun, "__module__", None) or __name__
+        self.__qualname__ = getattr(fun, "__qualname__", self.__name__)
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__wrapped__ = fun
         self._compile_graph = compiler(mode, backend)
@@ -109,6 +112,8 @@ class Compiled:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
+        if _found(self.__module__, self.__qualname__) is self:
+            return self.__qualname__  # a decorated function has the name, not the function in it
         options = (
             self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
             self.fullgraph, self.mode, self.backend,
@@ -331,6 +336,14 @@ class Compiled:
 _FORMS: dict[str, Callable[[Graph], str]] = {
     "graph": str, "loops": show_loops, "llvm": show_llvm, "assembly": show_assembly,
 }  # fmt: skip
+
+
+def _found(module: str, name: str) -> Any:
+    """What stands in a module under that name, dots in it followed."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _as_tuple(what: str, x: Any, kind: type) -> tuple[Any, ...]:

@@ -1,5 +1,6 @@
 """jit: equal to eager, one path per decision, honest about what it compiled and why."""
 
+import copy
 import functools
 import pickle
 import warnings
@@ -201,6 +202,31 @@ def test_graph_and_show() -> None:
 def module_level(x: Any) -> Any:
     """A function that pickle can find."""
     return x * 2.0
+
+
+@ft.jit
+def decorated(x: Any) -> Any:
+    """Pickle finds what jit made, and not this, under the name."""
+    return x * 2.0
+
+
+class Model:
+    """A class with a compiled method."""
+
+    @ft.jit
+    def step(self: Any, x: Any) -> Any:
+        """Compiled."""
+        return x * 3.0
+
+
+def test_decorated_functions_pickle_by_their_names() -> None:
+    """As functions do: the same object here, and found in another process."""
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+    assert copy.deepcopy(decorated) is decorated
+    assert pickle.loads(pickle.dumps(Model.step)) is Model.step
+    other = ft.jit(decorated.__wrapped__)
+    with pytest.raises(pickle.PicklingError, match="not the same object"):
+        pickle.dumps(other)
 
 
 def test_compiled_functions_pickle() -> None:
