@@ -6,6 +6,8 @@ broadcast. `attention` and `attention_pull` take the best row of the kernel tabl
 
 from __future__ import annotations
 
+import functools
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -88,7 +90,12 @@ def _dropped(
 
 
 def _lead(*operands: NDArray[Any]) -> int:
-    return int(np.prod(np.broadcast_shapes(*[a.shape[:-2] for a in operands]), dtype=np.int64))
+    return _matrices(*[a.shape[:-2] for a in operands])
+
+
+@functools.lru_cache(256)
+def _matrices(*leads: tuple[int, ...]) -> int:
+    return prod(np.broadcast_shapes(*leads))
 
 
 def _scores(

@@ -45,7 +45,8 @@ def _code(element: str, name: str) -> Code:
 class _Plan:
     """What follows from shapes and strides alone.
 
-    heads: where the matrices of each head begin, those that share keys side by side.
+    heads: where the matrices of each head begin, those that share keys side by side. job: what is
+    filled in.
     """
 
     lead: Sizes
@@ -54,7 +55,7 @@ class _Plan:
     blocks: int
     wide: int
     heads: NDArray[np.int64]
-    sizes: dict[str, int]
+    job: NDArray[np.int64]
 
 
 @functools.lru_cache(256)
@@ -81,11 +82,12 @@ def _plan(
     }
     blocks = -(-q[-2] // wide)
     group = prod(lead) // prod(keys_lead)
-    sizes = {
-        "blocks": blocks, "queries": q[-2], "keys": k[-2], "depth": q[-1], "width": v[-1],
-        "group": group, **rows,
-    }  # fmt: skip
-    return _Plan(lead, keys_lead, group, blocks, wide, table, sizes)
+    job = np.zeros(len(strips.JOB), np.int64)
+    strips.JOB.put(
+        job, blocks=blocks, queries=q[-2], keys=k[-2], depth=q[-1], width=v[-1], group=group,
+        heads=address(table), **rows,
+    )  # fmt: skip
+    return _Plan(lead, keys_lead, group, blocks, wide, table, job)
 
 
 def _grouped(lead: Sizes, keys_lead: Sizes) -> NDArray[np.int64]:
@@ -135,20 +137,26 @@ def _passes(mask: Array) -> bool:
 
 def _rows(x: Array) -> Array:
     """x with the elements of a row side by side, and rows that do not overlap backwards."""
-    good = x.strides[-1] == x.itemsize or x.shape[-1] == 1
-    return x if good and all(s >= 0 for s in x.strides) else np.ascontiguousarray(x)
+    return x if _readable(x.shape, x.strides, x.itemsize) else np.ascontiguousarray(x)
 
 
-def _aligned(*arrays: Array) -> bool:
-    return all(s % a.itemsize == 0 for a in arrays for s in a.strides)
+@functools.lru_cache(256)
+def _readable(shape: Sizes, strides: Sizes, itemsize: int) -> bool:
+    return (strides[-1] == itemsize or shape[-1] == 1) and min(strides) >= 0
 
 
 def _fits(mask: Array, *operands: Array) -> bool:
-    return (
-        len({a.dtype for a in operands}) == 1
-        and all(a.size for a in (mask, *operands))
-        and _aligned(*operands)
-    )
+    return bool(mask.size) and _known(*[(a.dtype, a.shape, a.strides) for a in operands])
+
+
+@functools.lru_cache(256)
+def _known(*operands: tuple[np.dtype[Any], Sizes, Sizes]) -> bool:
+    """Whether all are of one dtype, hold something, and have whole elements between them."""
+    dtype = operands[0][0]
+    return all([
+        own == dtype and prod(shape) > 0 and not any([s % dtype.itemsize for s in strides])
+        for own, shape, strides in operands
+    ])  # fmt: skip
 
 
 def _prepare(mask: Array, seed: Array, *operands: Array) -> tuple[_Plan, tuple[Array, int, int]]:
@@ -170,11 +178,12 @@ def _run(
     seed = np.ascontiguousarray(seed)
     workers = min(items, 4 * host().cores)
     words = -(-words // 64) * 64
-    job = strips.JOB.fill(
-        **plan.sizes, workers=workers, items=items, causal=causal, mask_kind=kind, mask_row=row,
+    job = plan.job.copy()
+    strips.JOB.put(
+        job, workers=workers, items=items, causal=causal, mask_kind=kind, mask_row=row,
         q=address(q), k=address(k), v=address(v), mask=address(mask), scale=address(scales),
-        heads=address(plan.heads), scratch=memory.scratch(workers * words * q.itemsize),
-        scratch_step=words, seed=address(seed), threshold=threshold(rate), **fields,
+        scratch=memory.scratch(workers * words * q.itemsize), scratch_step=words,
+        seed=address(seed), threshold=threshold(rate), **fields,
     )  # fmt: skip
     _entry(_ELEMENT[q.dtype.name], name)(address(job))
 
@@ -195,7 +204,7 @@ def attention(
         "attend", plan, read, seed, causal, scale, rate, operands,
         items=len(plan.heads) * plan.blocks,
         words=(depth + width + 2) * plan.wide + (2 * strips.BLOCK + 1) * strip, o=address(out),
-        lse=address(lse), splits=1, g=0, delta=0, dq=0, dk=0, dv=0, depth_padded=0, width_padded=0,
+        lse=address(lse),
     )  # fmt: skip
     return out, lse
 
@@ -221,7 +230,7 @@ def attention_pull(
     dk, dv = (memory.fresh((groups, splits, keys, n), q.dtype) for n in wide)
     _run(
         "attend_back", plan, read, seed, causal, scale, rate, operands, items=groups * splits,
-        words=plan.wide * (2 * depth + width + sum(wide) + 3 * strips.BLOCK + 2), o=0,
+        words=plan.wide * (2 * depth + width + sum(wide) + 3 * strips.BLOCK + 2),
         lse=address(lse), splits=splits, g=address(g), delta=address(delta), dq=address(dq),
         dk=address(dk), dv=address(dv), depth_padded=wide[0], width_padded=wide[1],
     )  # fmt: skip

@@ -8,6 +8,7 @@ from funct.kernels.attention import KEY_STEP, LAST_SHIFT, MIXES, QUERY_STEP
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.turn import define_turn
 from funct.kernels.llvm import I64, PTR, Module, typed
+from funct.kernels.llvm.coefficients import EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
 from funct.kernels.llvm.scaling import BIAS, nearest, pow2, split_constant
 
@@ -209,11 +210,16 @@ class Strips:
         each(f, 0, rows, one)
 
     def power(self, f: Emitter, x: Value) -> Value:
-        """2^x for x <= 0 or a bit more; exactly 0 far below."""
-        n, bits = nearest(f, f.max(float(-BIAS[self.element]), x), 1, BIAS[self.element])
-        part = f.max(float(-BIAS[self.element]), x) - n
-        high, low = split_constant(LN2, self.element)
-        return (small(f, f.fma(part, low, part * high)) + 1) * pow2(f, bits, self.vector)
+        """2^x for x <= 0 or a bit more, at most 2 ulp off; exactly 0 far below."""
+        x = f.max(float(-BIAS[self.element]), x)
+        n, bits = nearest(f, x, 1, BIAS[self.element])
+        part = x - n
+        if self.element in EXP2_PART:
+            near = f.polynomial(part, (1.0, *EXP2_PART[self.element]))
+        else:
+            high, low = split_constant(LN2, self.element)
+            near = small(f, f.fma(part, low, part * high)) + 1
+        return near * pow2(f, bits, self.vector)
 
     # What both directions share
 

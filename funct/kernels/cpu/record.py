@@ -29,6 +29,11 @@ class Fields:
         assert len(values) == len(self.names), sorted(self._place.keys() ^ values.keys())
         return np.array([values[name] for name in self._place], np.int64)
 
+    def put(self, job: NDArray[np.int64], **values: int) -> None:
+        """Write some fields."""
+        for name, value in values.items():
+            job[self._place[name]] = value
+
     def place(self, name: str) -> int:
         """Where a field stands, in words."""
         return self._place[name]
