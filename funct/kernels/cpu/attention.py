@@ -152,11 +152,11 @@ def _fits(mask: Array, *operands: Array) -> bool:
 @functools.lru_cache(256)
 def _known(*operands: tuple[np.dtype[Any], Sizes, Sizes]) -> bool:
     """Whether all are of one dtype, hold something, and have whole elements between them."""
-    dtype = operands[0][0]
-    return all([
-        own == dtype and prod(shape) > 0 and not any([s % dtype.itemsize for s in strides])
+    dtype, step = operands[0][0], operands[0][0].itemsize
+    return all(
+        own == dtype and prod(shape) > 0 and not any(s % step for s in strides)
         for own, shape, strides in operands
-    ])  # fmt: skip
+    )
 
 
 def _prepare(mask: Array, seed: Array, *operands: Array) -> tuple[_Plan, tuple[Array, int, int]]:

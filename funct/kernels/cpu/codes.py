@@ -18,6 +18,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.slab import each
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm.scaling import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BYTE", "FARTHEST", "TO_CODES", "centred_planes", "differences", "fit", "of_columns",
-    "requantized", "rounded", "to_codes_fields",
+    "requantized", "rounded", "to_codes", "to_codes_fields",
 ]  # fmt: skip
 
 BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
@@ -136,15 +137,16 @@ def _planes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     return row
 
 
-def _to_codes(f: Emitter, job: Record, element: str) -> Callable[[Value], Value]:
+def to_codes(f: Emitter, job: Record, element: str) -> Callable[[Value], Value]:
     """Prints codes of numbers of steps: rounded to even, saturated; NaN is the lowest."""
     low, high = (_float(f, job, name) for name in ("low", "high"))
     zero = f.convert(job.zero_point, "i32")
 
     def codes(steps: Value) -> Value:
         lanes = steps.type.lanes
-        whole = f.min(f.max(f.round(steps), f.splat(low, lanes)), f.splat(high, lanes))
-        return f.convert(f.convert(whole, "i32") + f.splat(zero, lanes), element)
+        kept = f.min(f.max(steps, f.splat(low, lanes)), f.splat(high, lanes))
+        _, bits = nearest(f, kept)  # a code is their lowest byte
+        return f.convert(bits + f.splat(zero, lanes), element)
 
     return codes
 
@@ -154,7 +156,7 @@ def of_columns(
 ) -> None:
     """Codes of a row of sums, a channel each, from channel `first` on."""
     bias, multiplier = job.pointer("bias"), job.pointer("multiplier")
-    codes = _to_codes(f, job, element)
+    codes = to_codes(f, job, element)
 
     def some(i: Value, lanes: int) -> None:
         offset = f.load(typed("i32", lanes), f.at(bias, first + i, "i32"))
@@ -175,7 +177,7 @@ def _sums_row(element: str) -> Callable[[Emitter, Record, Value], None]:
         channel = f.rem(k, job.channels)
         bias = f.load(typed("i32"), f.at(job.pointer("bias"), channel, "i32"))
         multiplier = f.load(typed("f32"), f.at(job.pointer("multiplier"), channel, "f32"))
-        codes = _to_codes(f, job, element)
+        codes = to_codes(f, job, element)
 
         def some(i: Value, lanes: int) -> None:
             total = f.load(typed("i32", lanes), f.at(x, i, "i32")) + f.splat(bias, lanes)
@@ -193,7 +195,7 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     def row(f: Emitter, job: Record, k: Value) -> None:
         x = f.at(job.pointer("x"), k * job.columns, "f32")
         y = f.at(job.pointer("y"), k * job.columns, element)
-        codes, scale = _to_codes(f, job, element), _float(f, job, "scale")
+        codes, scale = to_codes(f, job, element), _float(f, job, "scale")
 
         def some(i: Value, lanes: int) -> None:
             steps = f.load(typed("f32", lanes), f.at(x, i, "f32")) / f.splat(scale, lanes)
@@ -245,11 +247,11 @@ def fit(terms: int, bias: NDArray[Any]) -> bool:
 
 
 def to_codes_fields(
-    bias: NDArray[Any], channels: int, to: Codes
+    offset: NDArray[Any], to: Codes
 ) -> tuple[dict[str, int], tuple[NDArray[Any], ...]]:
-    """The fields `TO_CODES`, and arrays that they point to."""
-    offset = np.array(bias, np.int32)
-    factor = np.array(np.broadcast_to(to.multiplier, (channels,)), np.float32)
+    """The fields `TO_CODES`, and arrays that they point to; offset: what a channel's sums lack."""
+    offset = np.array(offset)
+    factor = np.array(np.broadcast_to(to.multiplier, offset.shape), np.float32)
     fields = {
         "bias": address(offset), "multiplier": address(factor), "zero_point": to.zero_point,
         "low": _bits(to.low - to.zero_point), "high": _bits(to.high - to.zero_point),
@@ -262,7 +264,7 @@ def requantized(sums: NDArray[np.int32], bias: NDArray[np.int32], to: Codes) -> 
     y = memory.fresh(sums.shape, np.dtype(to.dtype))
     channels, columns = sums.shape[1], sums[0, 0].size
     rows = sums.size // columns if columns else 0
-    fields, _held = to_codes_fields(bias, channels, to)
+    fields, _held = to_codes_fields(bias.astype(np.int32, copy=False), to)
     job = SUMS.fill(
         tasks=_tasks(rows, sums.size), rows=rows, x=address(sums), y=address(y), columns=columns,
         channels=channels, **fields,

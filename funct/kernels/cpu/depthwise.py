@@ -16,6 +16,7 @@ import numpy as np
 from funct.device import Code, Host, assemble, host
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.axes import Axis, adjoint_axis, axis
+from funct.kernels.cpu.codes import BYTE, TO_CODES, to_codes_fields
 from funct.kernels.cpu.line_weights import WEIGHTS, weights_text
 from funct.kernels.cpu.lines import PLANES, Ends, Pattern, planes_text
 from funct.kernels.cpu.record import address
@@ -23,9 +24,12 @@ from funct.kernels.cpu.record import address
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from funct.kernels.quantized import Codes
     from funct.kernels.windows import Sizes, Sliding
 
-__all__ = ["convolution", "convolution_input", "convolution_weight"]
+__all__ = [
+    "convolution", "convolution_input", "convolution_of_codes", "convolution_weight",
+]  # fmt: skip
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _TASKS = 4  # per core
@@ -51,11 +55,24 @@ class Plan:
     tables: tuple[NDArray[Any], ...]
 
 
+@attrs.frozen(cache_hash=True)
+class Coded:
+    """What x and the result are where they are codes; the zero point is that of x."""
+
+    read: np.dtype[Any]
+    zero_point: int
+    written: np.dtype[Any]
+
+
 @functools.lru_cache(512)
 def _planes(
-    dtype: np.dtype[Any], x: Sizes, w: Sizes, slide: Sliding, size: Sizes | None
-) -> Plan | None:
-    """The plan of a convolution of x, or of its adjoint to images of that size."""
+    dtype: np.dtype[Any], x: Sizes, w: Sizes, slide: Sliding, size: Sizes | None,
+    coded: Coded | None = None,
+) -> Plan | None:  # fmt: skip
+    """The plan of a convolution of x, or of its adjoint to images of that size.
+
+    dtype: what is computed with.
+    """
     groups, adjoint = slide.groups, size is not None
     out = slide.size(x[2:], w[2:]) if size is None else size
     if len(out) > 3 or min(*x, *w, *out) < 1:
@@ -71,11 +88,16 @@ def _planes(
     given = {
         "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
         "terms": terms, "shared": shared, "row_unit": 1 if adjoint else terms,
-        "row_step": shared if adjoint else 1, "w": 0, "y": 0,
+        "row_step": shared if adjoint else 1, "w": 0, "y": 0, "x_zero": 0,
+        **dict.fromkeys(TO_CODES, 0),
     }  # fmt: skip
     axes, kernel = _axes(x[2:], out, w[2:], slide, adjoint)
     pattern = _pattern(dtype, axes, kernel, _ends(axes, _lanes(dtype)), terms > 1)
-    return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
+    if coded is None:
+        return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
+    pattern = attrs.evolve(pattern, codes=(BYTE[coded.read], BYTE[coded.written]))
+    given["x_zero"] = coded.zero_point
+    return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given, coded)
 
 
 @functools.lru_cache(512)
@@ -136,7 +158,7 @@ def _ends(axes: list[Axis], lanes: int) -> Ends:
 
 def _filled(
     dtype: np.dtype[Any], pattern: Pattern, axes: list[Axis], x: Sizes, shape: Sizes,
-    given: dict[str, int],
+    given: dict[str, int], coded: Coded | None = None,
 ) -> Plan:  # fmt: skip
     fields, name, arrays = (
         (WEIGHTS, "weights", ("g", "w")) if "g" in given else (PLANES, "planes", ("w", "y"))
@@ -156,7 +178,8 @@ def _filled(
     inside &= pixels * a.step < a.out
     room = max(0, -int(read.min(initial=0)), int(read.max(initial=0)) + beyond + 1 - a.size)
     masks = -inside.astype(f"i{dtype.itemsize}")
-    zeros = np.zeros(a.size + 2 * room, dtype)
+    read, zero = (coded.read, coded.zero_point) if coded else (dtype, 0)
+    zeros = np.full(a.size + 2 * room, zero, read)
     plane, planes = prod(x[2:]), x[0] * x[1]
     ends = min(-(-room // plane), planes)
     job = fields.fill(
@@ -190,13 +213,34 @@ def convolution_weight(
     return _run(_weights(x.dtype, x.shape, g.shape, slide, size), x, g)
 
 
-def _run(made: Plan | None, x: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+def convolution_of_codes(
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], to: Codes,
+    slide: Sliding,
+) -> NDArray[Any]:  # fmt: skip
+    """See `funct.kernels.quantized.convolution`; all sums must be exact in float32."""
+    if slide.stride[-1] > 2:
+        return NotImplemented  # there is no instruction that gathers bytes
+    number, written = np.dtype(np.float32), np.dtype(to.dtype)
+    made = _planes(number, x.shape, w.shape, slide, None, Coded(x.dtype, x_zero_point, written))
+    weights = w.astype(number)
+    offset = (bias - x_zero_point * weights.sum(tuple(range(1, w.ndim)))).astype(number)
+    fields, held = to_codes_fields(offset, to)
+    found = _run(made, x, weights, written, fields)
+    del held
+    return found
+
+
+def _run(
+    made: Plan | None, x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any] | None = None,
+    more: dict[str, int] | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """The result, from x, which is read by lines, and w or g."""
-    if made is None or x.dtype != other.dtype:
+    if made is None or (dtype is None and x.dtype != other.dtype):
         return NotImplemented
     x, other = np.ascontiguousarray(x), np.ascontiguousarray(other)
-    y = memory.fresh(made.shape, x.dtype)
+    y = memory.fresh(made.shape, dtype or x.dtype)
     job, room, kept = made.job.copy(), made.room, made.kept
+    PLANES.put(job, **more or {})
     copies = np.empty(2 * kept + 3 * room, x.dtype)  # room before, between and behind
     flat, behind = x.reshape(-1), 2 * room + 2 * kept
     copies[room : room + kept] = flat[:kept]

@@ -197,7 +197,7 @@ def layer(
         row = np.arange(unit_rows)[:, None]
         places = np.ascontiguousarray(row * [pitch // 2, unit_outputs], np.int64)
     tap = np.zeros(2, np.int64)
-    fields, kept = to_codes_fields(offsets, outputs, Codes(factors, *limits))
+    fields, kept = to_codes_fields(offsets, Codes(factors, *limits))
     scratch = -(-unit_rows * (2 * pitch + 4 * unit_outputs) // 64) * 64
     job = JOB.fill(
         tasks=tasks, rows=rows, outputs=outputs, depth=depth, unit_rows=unit_rows,

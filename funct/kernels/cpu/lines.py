@@ -19,11 +19,13 @@ Note [Edges]
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Literal
 
 import attrs
 
 from funct.device import PARALLEL, Host
+from funct.kernels.cpu.codes import TO_CODES, to_codes
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.cpu.slab import each
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
@@ -36,7 +38,7 @@ SIZES = (
 )  # fmt: skip
 PLANES = Fields((
     "tasks", "units", "outputs", "terms", "shared", "row_unit", "row_step", "inputs", "x", "w", "y",
-    *SIZES,
+    "x_zero", *SIZES, *TO_CODES,
 ))  # fmt: skip
 
 Taps = tuple[tuple[int, int], ...]
@@ -49,7 +51,9 @@ class Pattern:
 
     phases: for each axis, the taps (number, offset) of each class of pixels; see `axes.py`. steps:
     between pixels of a class, in the result; strides: the same in what is read. height: lines of
-    a strip. ends: what happens at the end of a line. several: whether planes are summed.
+    a strip. ends: what happens at the end of a line. several: whether planes are summed. codes:
+    the elements of x and of the result where these are codes; sums begin with an offset then, which
+    has the zero point in it, and what is outside of the image is the zero point.
     """
 
     element: str
@@ -60,6 +64,7 @@ class Pattern:
     height: int
     ends: Ends
     several: bool
+    codes: tuple[str, str] | None = None
 
 
 class Lines:
@@ -73,14 +78,23 @@ class Lines:
     ) -> None:  # fmt: skip
         self.f, self.job, self.pattern, self.lanes = f, job, pattern, lanes
         self.vector: Type = typed(pattern.element, lanes)
+        self.read, self.written = pattern.codes or (pattern.element, pattern.element)
         self.height, self.taps0, self.taps1 = height, taps0, taps1
         stride = pattern.strides[1]
         self.rows = sorted({i * stride + o for i in range(height) for _, o in taps1})
         self.columns = sorted({o for taps in pattern.phases[2] for _, o in taps})
 
     def at(self, pointer: Value, offset: Value | int) -> Value:
-        """The address of an element."""
+        """The address of an element of what is computed with."""
         return self.f.at(pointer, offset, self.pattern.element)
+
+    def of_x(self, pointer: Value, offset: Value | int) -> Value:
+        """The address of an element of x."""
+        return self.f.at(pointer, offset, self.read)
+
+    def of_y(self, pointer: Value, offset: Value | int) -> Value:
+        """The address of an element of the result."""
+        return self.f.at(pointer, offset, self.written)
 
     def pointers(self, plane: Value, i0: Value, i1: Value) -> list[tuple[int, int, Value]]:
         """The lines that the strip at (i0, i1) reads, by taps of the first axis and rows."""
@@ -91,11 +105,11 @@ class Lines:
         for tap0, offset in self.taps0:
             z = i0 * strides[0] + offset - job.low0
             y = i1 * strides[1] - job.low1
-            line = self.at(plane, (z * size1 + y) * job.size2)
+            line = self.of_x(plane, (z * size1 + y) * job.size2)
             y = f.select((z >= 0) & (z < job.size0), y, -(1 << 62))
             for row in self.rows:
                 inside = Value(f, (y + row).name, unsigned) < Value(f, size1.name, unsigned)
-                here = self.at(line, job.size2 * row)
+                here = self.of_x(line, job.size2 * row)
                 found.append((tap0, row, f.select(inside, here, zeros)))
         return found
 
@@ -104,27 +118,36 @@ class Lines:
         f, job = self.f, self.job
         size = job.size0 * job.size1 * job.size2
         back = job.planes - number  # from the end
-        plane = self.at(job.pointer("x"), number * size)
-        plane = f.select(back <= job.end_planes, self.at(job.pointer("tail"), -back * size), plane)
-        head = self.at(job.pointer("head"), number * size)
+        plane = self.of_x(job.pointer("x"), number * size)
+        tail = self.of_x(job.pointer("tail"), -back * size)
+        plane = f.select(back <= job.end_planes, tail, plane)
+        head = self.of_x(job.pointer("head"), number * size)
         return f.select(number < job.end_planes, head, plane)
 
     def load(self, line: Value, column: Value, mask: Value | None = None) -> Value:
-        """Every stride-th element from `column` on, and 0 where the mask is off."""
+        """Every stride-th element from `column` on, and what stands for 0 where the mask is off."""
         f, lanes, stride = self.f, self.lanes, self.pattern.strides[2]
-        first = self.at(line, column)
+        vector = typed(self.read, lanes)
+        first = self.of_x(line, column)
         if stride == 1:
-            x = f.load(self.vector, first)
+            x = f.load(vector, first)
         elif stride == 2:
-            low, high = (f.load(self.vector, self.at(first, k)) for k in (0, lanes))
+            low, high = (f.load(vector, self.of_x(first, k)) for k in (0, lanes))
             x = f.shuffle(low, high, list(range(0, 2 * lanes, 2)))
         else:
-            x = f.gather(self.vector, self.at(first, f.lanes(typed("i64", lanes)) * stride))
+            x = f.gather(vector, self.of_x(first, f.lanes(typed("i64", lanes)) * stride))
+        x = f.convert(x, self.pattern.element)
         if mask is None:
             return x
-        integers = self.vector.integer
-        bits = f.bitcast(x, integers) & mask
-        return f.bitcast(bits, self.vector)
+        if self.pattern.codes is None:
+            return self.masked(x, mask)
+        zero = f.splat(f.convert(self.job.x_zero, self.pattern.element), lanes)
+        return self.masked(x - zero, mask) + zero
+
+    def masked(self, x: Value, mask: Value) -> Value:
+        """0 where the mask is off."""
+        f = self.f
+        return f.bitcast(f.bitcast(x, self.vector.integer) & mask, self.vector)
 
     def inside(self, block: Value, offset: int) -> Value:
         """Ones in the lanes that count where the vector of a block is read at an offset."""
@@ -192,7 +215,8 @@ class _Strips(Lines):
         begin = group * job.shared
         self.row = begin * job.terms + (k - begin) * job.row_unit
         self.w = [] if self.pattern.several else self.weights(self.row)
-        y = self.at(job.pointer("y"), u * (job.out0 * job.out1 * job.out2))
+        self.zero, self.end = self.ends_of(k)
+        y = self.of_y(job.pointer("y"), u * (job.out0 * job.out1 * job.out2))
         count0 = f.div(job.out0 - self.phase[0] + step0 - 1, step0)
         count1 = f.div(job.out1 - self.phase[1] + step1 - 1, step1)
 
@@ -203,7 +227,7 @@ class _Strips(Lines):
                 last = count1 - self.height
                 i1 = f.select(i1 > last, last, i1)
                 places = [
-                    self.at(y, (line0 + (i1 + i) * step1 + self.phase[1]) * job.out2)
+                    self.of_y(y, (line0 + (i1 + i) * step1 + self.phase[1]) * job.out2)
                     for i in range(self.height)
                 ]
                 self.strip(i0, i1, places, f.eq(i1, last))
@@ -211,6 +235,18 @@ class _Strips(Lines):
             each(f, 0, count1, strip, self.height)
 
         each(f, 0, count0, plane)
+
+    def ends_of(self, channel: Value) -> tuple[Value, Callable[[Value], Value]]:
+        """What sums begin with, and what they become."""
+        f, job = self.f, self.job
+        if self.pattern.codes is None:
+            return f.constant(self.vector, 0), lambda sums: sums
+        offset, factor = (
+            f.splat(f.load(self.vector.scalar, self.at(job.pointer(name), channel)), self.lanes)
+            for name in ("bias", "multiplier")
+        )  # fmt: skip
+        codes = to_codes(f, job, self.written)
+        return offset, lambda sums: codes(sums * factor)
 
     def weights(self, number: Value) -> list[Value]:
         f = self.f
@@ -233,7 +269,7 @@ class _Strips(Lines):
                 q = f.select(q > final, final, q)
 
             def sums(block: Value | None) -> list[Value]:
-                zeros = [f.constant(self.vector, 0)] * (self.height * together)
+                zeros = [self.zero] * (self.height * together)
                 if not self.pattern.several:
                     return self.products(once, self.w, q, block, zeros)
 
@@ -296,7 +332,8 @@ class _Strips(Lines):
             for v, cell in enumerate(cells):
                 to = q * together + v * lanes
                 mask = f.first_lanes(lanes, f.max(self.job.out2 - to, 0)) if masked else None
-                self._store(cell, self.at(place, to), mask, last if i == self.height - 1 else None)
+                lowest = last if i == self.height - 1 else None
+                self._store(self.end(cell), self.of_y(place, to), mask, lowest)
 
     def _store(self, x: Value, to: Value, mask: Value | None, last: Value | None) -> None:
         f = self.f

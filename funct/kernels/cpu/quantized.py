@@ -19,6 +19,7 @@ from funct.kernels.convolution import convolution as convolve
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.codes import FARTHEST, centred_planes, fit, requantized, rounded
 from funct.kernels.cpu.convolution import convolver
+from funct.kernels.cpu.depthwise import convolution_of_codes
 from funct.kernels.cpu.layer import layer
 from funct.kernels.cpu.record import address
 
@@ -128,8 +129,12 @@ def _by_floats(
     slide: Sliding,
 ) -> NDArray[Any]:  # fmt: skip
     """The same for few outputs per group, where sums are exact in float32."""
-    if FARTHEST * prod(w.shape[1:]) >= _FLOAT32_EXACT:
+    farthest = 2 * FARTHEST * prod(w.shape[1:]) + max(int(bias.max()), -int(bias.min()))
+    if farthest >= _FLOAT32_EXACT:
         return NotImplemented
+    y = convolution_of_codes(x, int(x_zero_point), w, bias, codes, slide)
+    if y is not NotImplemented:
+        return y
     centred = x.astype(np.float32)
     centred -= np.float32(x_zero_point)
     sums = convolve(centred, w.astype(np.float32), *slide)
