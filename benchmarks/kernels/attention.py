@@ -1,4 +1,4 @@
-"""Attention of 8 heads of size 64, in G operations/s; of causal ones, those that count.
+"""Attention, heads x length x size, in G operations/s; of causal ones, those that count.
 
 funct/peer above 1 means that funct is faster. `backward` is forward and backward.
 """
@@ -24,6 +24,8 @@ def rows() -> Iterator[Row]:
     for length, heads in ((128, 8), (512, 4), (1024, 2), (4096, 1)):
         for causal in (False, True):
             yield from _of(length, heads, 64, causal)
+    for size in (32, 80, 128):
+        yield from _of(512, 4, size, False)
     yield from _of(777, 2, 40, False)
 
 

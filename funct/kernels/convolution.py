@@ -6,6 +6,7 @@ G groups. As in all of deep learning, "convolution" is cross-correlation: w is n
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@functools.lru_cache(512)
 def fitting_size(x: Sizes, w: Sizes, y: Sizes | None, slide: Sliding) -> Sizes:
     """The size *T of the result, for shapes that fit: machine code takes them at their word.
 

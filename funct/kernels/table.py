@@ -65,13 +65,16 @@ ROWS = (
     Row("attention", "funct.kernels.attention:plain_attention"),
     Row("attention_pull", _CPU + "attention:attention_pull", _REAL, _WIDE, 1 << 20),
     Row("attention_pull", "funct.kernels.attention:plain_attention_pull"),
-    # First what takes few channels per group alone.
+    # First what is a product as it stands, and what takes few channels per group alone.
+    Row("convolution", "funct.kernels.pointwise:convolution", _REAL),
     Row("convolution", _CPU + "depthwise:convolution", _REAL, _WIDE, 1 << 20),
     Row("convolution", _CPU + "convolution:convolution", _REAL, _WIDE, 1 << 20),
     Row("convolution", "funct.kernels.convolution_products:convolution"),
+    Row("convolution_input", "funct.kernels.pointwise:convolution_input", _REAL),
     Row("convolution_input", _CPU + "depthwise:convolution_input", _REAL, _WIDE, 1 << 20),
     Row("convolution_input", _CPU + "convolution:convolution_input", _REAL, _WIDE, 1 << 20),
     Row("convolution_input", "funct.kernels.convolution_products:convolution_input"),
+    Row("convolution_weight", "funct.kernels.pointwise:convolution_weight", _REAL),
     Row("convolution_weight", _CPU + "depthwise:convolution_weight", _REAL, _WIDE, 1 << 20),
     Row("convolution_weight", _CPU + "weight_gradient:convolution_weight", _REAL, _WIDE, 1 << 20),
     Row("convolution_weight", "funct.kernels.convolution_products:convolution_weight"),

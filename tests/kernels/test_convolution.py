@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from funct.kernels import convolution_products, pointwise
 from funct.kernels.convolution import (
     convolution,
     convolution_input,
     convolution_weight,
 )
-from funct.kernels.windows import output_size, windows, windows_adjoint
+from funct.kernels.windows import Sliding, output_size, windows, windows_adjoint
 
 Case = dict[str, Any]
 
@@ -252,6 +253,46 @@ def test_agrees_with_torch(case: Case) -> None:
     np.testing.assert_allclose(dx, tx.grad.numpy(), **close)
     dw = convolution_weight(x, g, *static, w.shape[2:])
     np.testing.assert_allclose(dw, tw.grad.numpy(), **close)
+
+
+@given(
+    st.integers(1, 3), st.integers(1, 9), st.integers(1, 9),
+    st.lists(st.integers(1, 6), min_size=1, max_size=3), st.sampled_from([np.float32, np.float64]),
+    st.booleans(),
+)  # fmt: skip
+def test_windows_of_one_element_are_products_of_matrices(
+    n: int, c: int, o: int, size: list[int], dtype: Any, strided: bool
+) -> None:
+    d = len(size)
+    slide = Sliding((1,) * d, ((0, 0),) * d, (2,) * d, 1)
+    x, g = integers((n, c, *size), 1, dtype), integers((n, o, *size), 2, dtype)
+    w = integers((o, c, *[1] * d), 3, dtype)
+    if strided:
+        w = np.repeat(w, 2, 1)[:, ::2]
+    one, whole = (1,) * d, tuple(size)
+    for name, *rest in (
+        ("convolution", x, w, slide), ("convolution_input", g, w, slide, whole),
+        ("convolution_weight", x, g, slide, one),
+    ):  # fmt: skip
+        found = getattr(pointwise, name)(*rest)
+        if np.prod(size) < 16:
+            assert found is NotImplemented
+        else:
+            expected = getattr(convolution_products, name)(*rest)
+            np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"stride": (1, 2)}, {"padding": ((0, 0), (1, 0))}, {"groups": 2}]
+)
+def test_what_is_no_product_of_matrices_is_left_to_others(change: Any) -> None:
+    x, w = np.ones((2, 4, 6, 6), np.float32), np.ones((4, 4, 1, 1), np.float32)
+    slide = Sliding((1, 1), ((0, 0), (0, 0)), (1, 1), 1)
+    assert pointwise.convolution(x, w, slide) is not NotImplemented
+    w = w[:, : 4 // change.get("groups", 1)]
+    assert pointwise.convolution(x, w, slide._replace(**change)) is NotImplemented
+    last = np.moveaxis(np.ones((2, 6, 6, 4), np.float32), -1, 1)
+    assert pointwise.convolution(last, w, slide) is NotImplemented
 
 
 def test_output_size_counts_positions() -> None:

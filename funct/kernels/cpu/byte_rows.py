@@ -40,9 +40,7 @@ def centre(f: Emitter, x: Value, y: Value, depth: Value, zero: Value, element: s
     differences(f, f.at(x, whole, element), tail, rest, rest, zero, element)
 
 
-def sums(
-    f: Emitter, x: Value, w: Value, depth: Value, start: Value, stop: Value, y: Value
-) -> None:
+def sums(f: Emitter, x: Value, w: Value, depth: Value, start: Value, stop: Value, y: Value) -> None:
     """Sums of a centred row times the weights of the outputs from start to stop."""
 
     def outputs(count: int) -> Any:

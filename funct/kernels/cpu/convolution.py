@@ -55,12 +55,6 @@ def convolution_input(
     return _run(g, w, slide, size, True)
 
 
-def _thin(w: NDArray[Any]) -> bool:
-    """Whether so few products are made of each number that turning it around costs too much."""
-    outputs, channels = w.shape[:2]
-    return 64 * (outputs + channels) > outputs * channels
-
-
 def _run(
     x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, adjoint: bool
 ) -> NDArray[Any]:
@@ -69,8 +63,6 @@ def _run(
         return NotImplemented
     seen = np.moveaxis(x, 1, -1)
     last = seen.flags.c_contiguous and not x.flags.c_contiguous
-    if prod(w.shape[2:]) == 1 and slide.pointwise and not last and _thin(w):
-        return NotImplemented  # a product of matrices as it stands, which BLAS takes without a copy
     made = convolver(_ELEMENT[x.dtype.name], x.shape, w.shape, size, slide, adjoint)
     panels = made.panels(np.ascontiguousarray(w))
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
