@@ -149,6 +149,9 @@ def arange(
     float64.
     """
     low, high = (0, start) if stop is None else (start, stop)
+    if isinstance(high, Size) and low.__class__ is int and step == 1:
+        out = _numbers(high - low) + low
+        return out if dtype is None else ops.astype(out, as_dtype("arange", dtype))
     low, high, step = _real("start", low), _real("stop", high), _real("step", step)
     if step == 0:
         raise ArgumentError("arange: step must not be 0")
@@ -169,6 +172,18 @@ def arange(
         raise RangeError(f"arange: {error}") from None
     except (TypeError, ValueError) as error:
         raise DTypeError(f"arange: {error}") from None
+
+
+def _numbers(n: Any) -> Any:
+    """0 … n - 1, of a symbolic length."""
+    one = lifted(wrap(np.ones((), np.int64)), (n,))
+    return ops.cumulative_sum(ops.broadcast_to(one, (max(n, 0),)), 0) - 1
+
+
+def _distance(shape: Any) -> Any:
+    """Column minus row, of each element of a matrix with a symbolic length."""
+    rows, columns = (_numbers(n) if isinstance(n, Size) else arange(n) for n in shape)
+    return ops.reshape(columns, (1, shape[1])) - ops.reshape(rows, (shape[0], 1))
 
 
 def _real(argument: str, v: Any) -> Any:
@@ -253,6 +268,8 @@ def eye(
     """Ones on the k-th diagonal, zeros elsewhere; float64 by default."""
     shape = normal_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
     dtype = np.dtype(np.float64) if dtype is None else as_dtype("eye", dtype)
+    if any(isinstance(n, Size) for n in shape):
+        return ops.astype(ops.equal(_distance(shape), count("eye", "k", k)), dtype)
     check_allocation("eye", shape, dtype)
     offset = max(min(count("eye", "k", k), shape[1]), -shape[0])
     return wrap(np.eye(shape[0], shape[1], k=offset, dtype=dtype))
@@ -279,7 +296,11 @@ def _triangle(name: str, x: Any, k: Any) -> Any:
     x, k = as_tensor(name, x), count(name, "k", k)
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: x must have at least 2 axes, got shape {x.shape}")
-    shape = (int(x.shape[-2]), int(x.shape[-1]))
+    if any(isinstance(n, Size) for n in x.shape[-2:]):
+        far = _distance(x.shape[-2:])
+        kept = ops.less_equal(far, k) if name == "tril" else ops.greater_equal(far, k)
+        return ops.where(kept, x, wrap(np.zeros((), x.dtype)))
+    shape = (x.shape[-2], x.shape[-1])
     check_allocation(name, x.shape, x.dtype)
     k = max(min(k, shape[1]), -shape[0] - 1)
     zero = wrap(np.zeros((), x.dtype))

@@ -24,18 +24,21 @@ class SizeScope:
 
     lift: gives a constant to the capture that the sizes belong to, so that an op on constants alone
     (zeros of a symbolic shape) is written down there. asked: told "expression == number" when code
-    needed the number itself, which binds the size; a comparison need not.
+    needed the number itself, which binds the size; a comparison need not. measure: gives a size as
+    a 0-d int64 array of the capture, so that arithmetic with arrays binds nothing; or None.
     """
 
-    __slots__ = ("asked", "lift", "record")
+    __slots__ = ("asked", "lift", "measure", "record")
 
     def __init__(
         self,
         record: Callable[[str, str, str, bool], None],
         lift: Callable[[Any], Any] | None = None,
         asked: Callable[[str], None] | None = None,
+        measure: Callable[[Size], Any] | None = None,
     ) -> None:
         self.asked = asked
+        self.measure = measure
         self.record = record
         self.lift = lift
 
@@ -172,6 +175,14 @@ class Size:
 
     def __bool__(self) -> bool:
         return self != 0
+
+    def measured(self) -> Any:
+        """The size as a 0-d int64 array; None where its capture has none."""
+        return None if self.scope.measure is None else self.scope.measure(self)
+
+    def __funct_array__(self) -> Any:
+        found = self.measured()
+        return int(self) if found is None else found
 
     def __index__(self) -> int:
         self.scope.record(repr(self), "==", repr(self.hint), True)

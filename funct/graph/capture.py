@@ -18,6 +18,7 @@ import numpy as np
 from funct.array import Array, Device, Tensor, asarray, zeros
 from funct.array.device import CPU
 from funct.core import (
+    INEXACT,
     Level,
     Number,
     Primitive,
@@ -25,6 +26,7 @@ from funct.core import (
     ShapeDtype,
     Size,
     SizeScope,
+    lookup,
     narrow_operands,
     open_shape,
     size_values,
@@ -136,7 +138,9 @@ class GraphTracer(Tensor):
 class Capture(Level):
     """The level that writes ops down."""
 
-    __slots__ = ("around", "constants", "count", "entries", "held", "inputs", "scope", "symbols")
+    __slots__ = (
+        "around", "constants", "count", "entries", "held", "hints", "inputs", "scope", "symbols",
+    )  # fmt: skip
 
     def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
         super().__init__(label, fun)
@@ -147,7 +151,8 @@ class Capture(Level):
         self.count = 0
         self.around = writing()
         self.held: list[Level] = []  # whose tracers are this level's business for now
-        self.scope = SizeScope(self._size_guard, self.constant, self._size_asked)
+        self.hints: dict[str, int] = {}
+        self.scope = SizeScope(self._size_guard, self.constant, self._size_asked, self._measure)
 
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
         """A new typed name."""
@@ -164,6 +169,7 @@ class Capture(Level):
         for axis, name in (names or {}).items():
             if not any(s.name == name for s in self.symbols):
                 self.symbols.append(Symbol(name, len(self.inputs), axis))
+                self.hints[name] = int(shape[axis])
             shape[axis] = Size.symbol(name, int(shape[axis]), self.scope)
         var = Var(f"x{len(self.inputs)}", tuple(shape), x.dtype)
         self.inputs.append(var)
@@ -188,6 +194,31 @@ class Capture(Level):
             if isinstance(e, Guard) and e.expected == expected:
                 self.entries[k] = attrs.evolve(e, asked=True)
 
+    def _measure(self, size: Size) -> Any:
+        read = {s.name: s for s in self.symbols if s.name in repr(size)}
+        if not self.open or not read:
+            return None
+        known: dict[str, Any] = {}
+        for name, s in read.items():
+            length = self.fresh((), np.dtype(np.int64))
+            prim, x = lookup("size_along"), self.inputs[s.input]
+            assert prim is not None
+            self.entries.append(Node(prim, (x,), ((s.axis,),), (length,), user_site()))
+            known[name] = GraphTracer(self, length, asarray(self.hints[name]), None, 0)
+        return eval(repr(size), {"__builtins__": {}}, known)
+
+    def _number(self, a: Any, prim: Primitive, args: Sequence[Any]) -> Any:
+        """An operand; a size as an array of the others' dtype, or as the number that it is now."""
+        if not isinstance(a, Size):
+            return a
+        kinds = {x.dtype for x in args if isinstance(x, Tensor)} - {np.dtype(bool)}
+        wide = all(d in INEXACT or d == np.dtype(np.int64) for d in kinds)
+        if prim.spread and prim.name != "pow" and len(kinds) == 1 and wide:
+            found = a.measured()
+            if found is not None:
+                return lookup("astype").fn(found, *kinds)  # type: ignore[union-attr]
+        return int(a)  # which guards the size
+
     def guard(self, kind: Any, var: Var, seen: Any) -> None:
         """Remember a decision."""
         if self.open:
@@ -209,7 +240,7 @@ class Capture(Level):
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Write the op down; its result has a shape and a dtype, no value yet."""
-        args = [int(a) if isinstance(a, Size) else a for a in args]  # guards the size
+        args = [self._number(a, prim, args) for a in args]
         args = narrow_operands(args)
         try:
             avals = prim.aval(args, params)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from funct.graph.capture import capture
 from funct.settings import config
 from funct.transforms.arguments import is_array
 from funct.transforms.executable import Executable
+from funct.transforms.watched import Watched, meant, watched
 
 __all__ = [
     "Captured",
@@ -37,7 +37,6 @@ __all__ = [
     "axes_text",
     "captured",
     "first_difference",
-    "meant",
 ]
 
 
@@ -46,14 +45,14 @@ class Captured:
     """One capture of a function: its graph, and how the results are put together again.
 
     outer: the tracers of outer transforms that it closes over, the graph's last inputs. watched:
-    what the function's own code names outside of itself, (cell, namespace, name, object) each.
+    what the function reads outside of itself (`watched.py`).
     """
 
     graph: Graph
     outer: tuple[Any, ...]
     rebuild: Callable[[list[Any]], Any]
     single: bool
-    watched: tuple[tuple[Any, Any, Any, Any], ...]
+    watched: tuple[Watched, ...]
 
 
 def captured(
@@ -72,9 +71,9 @@ def captured(
     with config.remembering() as fields:
         graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=fun)
     outs, structure, single = result
-    read = tuple([(None, config, f, config.get(f)) for f in sorted(fields)])
+    read = tuple([(config, f, config.get(f)) for f in sorted(fields)])
     rebuild = _first if single else _rebuild(outs, structure)
-    return Captured(graph, outer, rebuild, single, _watched(fun) + read)
+    return Captured(graph, outer, rebuild, single, watched(fun, graph) + read)
 
 
 def _first(values: list[Any]) -> Any:
@@ -185,43 +184,11 @@ class Path:
 
     def changed(self) -> str | None:
         """The first name that means something else now."""
-        for cell, namespace, name, seen in self.watched:
-            try:
-                now = cell.cell_contents if cell is not None else namespace.get(name)
-            except ValueError:
-                return name or "a closure cell"
+        for place, name, seen in self.watched:
+            now = place.get(name)
             if now is not seen and meant(now) is not seen:
-                return name or "a closure cell"
+                return name if isinstance(name, str) else f"element {name}"
         return None
-
-
-def meant(x: Any) -> Any:
-    """x, or the Tensor that it stands for now: an array that may be written into stays the same
-    object.
-    """
-    return x.__funct_array__() if hasattr(type(x), "__funct_array__") else x
-
-
-def _watched(fun: Any) -> tuple[tuple[Any, Any, Any, Any], ...]:
-    """(cell, namespace, name, object) for the closure cells and globals that fun's own code
-    names.
-    """
-    while hasattr(fun, "__wrapped__") or hasattr(fun, "func") or hasattr(fun, "__func__"):
-        fun = getattr(fun, "__wrapped__", None) or getattr(fun, "func", None) or fun.__func__
-    code = getattr(fun, "__code__", None)
-    if code is None:
-        return ()
-    out: list[Any] = []
-    for name, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
-        try:
-            out.append((cell, None, name, meant(cell.cell_contents)))
-        except ValueError:  # a cell that is filled later: the function's own name, say
-            continue
-    for name in code.co_names:
-        value = fun.__globals__.get(name)
-        if value is not None and not isinstance(value, types.ModuleType):
-            out.append((None, fun.__globals__, name, meant(value)))
-    return tuple(out)
 
 
 class Open:

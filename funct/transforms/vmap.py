@@ -12,7 +12,7 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
-from funct.core import Primitive, Region, bind_region
+from funct.core import Primitive, Region, Size, bind_region
 from funct.errors import ArgumentError, FunctError, ShapeError, TransformError
 from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
@@ -81,7 +81,7 @@ class Batch(Laned):
         batched = [a.__class__ is BatchTracer and a.level is self for a in args]
         vals = [a.value if b else a for a, b in zip(args, batched, strict=True)]
         for i, a in enumerate(vals):
-            if not isinstance(a, Tensor | bool | int | float | complex):
+            if not isinstance(a, Tensor | bool | int | float | complex | Size):
                 vals[i] = asarray(a)
         try:
             out = prim.batch(prim, vals, batched, params)

@@ -261,3 +261,36 @@ def test_masks_of_varying_length(selects: Any) -> None:
         x = xp.asarray(rng.normal(size=n))
         laws.same(f(x), selects(x))
     assert "compilations" in f.explain()
+
+
+@pytest.mark.parametrize("uses", [
+    lambda x: xp.sum(x, axis=0) / x.shape[0],
+    lambda x: x * x.shape[0] - x.size + (x.shape[0] - 1),
+    lambda x: x / max(x.shape[0], 1),
+    lambda x: xp.sum(x * xp.arange(x.shape[0], dtype=x.dtype)[:, None], axis=0),
+    lambda x: xp.arange(x.shape[0] * 2 + 1) * x.shape[1],
+    lambda x: xp.eye(x.shape[0], dtype=x.dtype) @ x,
+    lambda x: xp.tril(x @ x.mT) + xp.triu(x @ x.mT, k=1) * 2.0 + xp.eye(x.shape[0], k=-1),
+    lambda x: xp.one_hot(xp.arange(x.shape[0]) % 4, 4),
+    ft.grad(lambda y: xp.sum(y * y) / y.shape[0]),
+    lambda x: ft.vmap(lambda y: xp.sum(y) / x.shape[0])(x),
+    lambda x: ft.scan(lambda c, y: (c + y / x.shape[0], c), xp.zeros(3, dtype=x.dtype), x),
+    lambda x: ft.cond(xp.sum(x) > 0, lambda: x / x.shape[0], lambda: x * x.shape[0]),
+    lambda x: x * xp.asarray(x.shape[0], dtype=x.dtype) + xp.full((3,), x.shape[0], dtype=x.dtype),
+    lambda x: -xp.sum(xp.log(x * x + 1)[xp.arange(x.shape[0]), xp.zeros(x.shape[0], dtype=int)]),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arithmetic_with_a_size_binds_none(uses: Any, dtype: str) -> None:
+    """A loss divided by the number of examples, positions, masks: one path for all lengths."""
+    f = ft.jit(uses)
+    for n in (3, *range(2, 40), 1, 0):
+        x = np.random.default_rng(n).normal(size=(n, 3)).astype(dtype)
+        with np.errstate(all="ignore"):
+            found, expected = (ft.tree.leaves(g(xp.asarray(x))) for g in (f, uses))
+        for a, b in zip(found, expected, strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(
+                np.asarray(a), np.asarray(b), rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-5
+            )
+        if n > 1:
+            assert f.cache_info().misses <= 2

@@ -1,0 +1,186 @@
+"""What a jitted function reads outside of itself may change: its result is that of eager execution.
+
+Each case gives a function and what changes the world that it reads.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
+
+import funct as ft
+import funct.array as xp
+
+X = xp.asarray([1.0, 2.0])
+W = xp.asarray([3.0, 5.0])
+SCALE = 2.0
+
+
+class Layer:
+    """An object that holds arrays, numbers and others of its kind."""
+
+    shared: ClassVar[Any] = xp.asarray([1.0, 1.0])
+
+    def __init__(self) -> None:
+        self.w = xp.asarray([1.0, 4.0])
+        self.gain = 3.0
+        self.inner: Any = None
+        self.parts = {"a": xp.asarray([2.0, 2.0]), "list": [xp.asarray([1.0, 0.0])]}
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.w * self.gain
+
+    def both(self, x: Any) -> Any:
+        """Own and inner arrays."""
+        return self(x) + (0.0 if self.inner is None else self.inner(x))
+
+    @classmethod
+    def common(cls, x: Any) -> Any:
+        """What all of them share."""
+        return x + cls.shared
+
+
+def helper(x: Any) -> Any:
+    """Reads a global."""
+    return x * W + SCALE
+
+
+def _globals(name: str, value: Any) -> Callable[[], None]:
+    return lambda: globals().__setitem__(name, value)
+
+
+def attribute() -> Any:
+    h = Layer()
+    return lambda x: x * h.w, lambda: setattr(h, "w", X * 7.0)
+
+
+def number() -> Any:
+    h = Layer()
+    return lambda x: x * h.gain, lambda: setattr(h, "gain", 4.0)
+
+
+def deep() -> Any:
+    h = Layer()
+    h.inner = Layer()
+    return lambda x: x * h.inner.w, lambda: setattr(h.inner, "w", X * 9.0)
+
+
+def another_object() -> Any:
+    h = Layer()
+    h.inner = Layer()
+    new = Layer()
+    new.w = X * 3.0
+    return lambda x: x * h.inner.w, lambda: setattr(h, "inner", new)
+
+
+def key() -> Any:
+    d = {"a": X, "b": X * 2.0}
+    return lambda x: x * d["a"], lambda: d.update(a=X * 5.0)
+
+
+def numbers_by_key() -> Any:
+    d = {"n": 3}
+    return lambda x: x * d["n"], lambda: d.update(n=4)
+
+
+def element() -> Any:
+    held = [X, X * 2.0]
+    return lambda x: sum((x * v for v in held), xp.zeros(2)), lambda: held.__setitem__(1, X * 9.0)
+
+
+def longer() -> Any:
+    held = [X, X * 2.0]
+    return lambda x: sum((x * v for v in held), xp.zeros(2)), lambda: held.append(X)
+
+
+def shorter() -> Any:
+    held = [X, X * 2.0]
+    return lambda x: sum((x * v for v in held), xp.zeros(2)), held.pop
+
+
+def in_a_part() -> Any:
+    h = Layer()
+    return lambda x: x * h.parts["list"][0], lambda: h.parts["list"].__setitem__(0, X * 2.0)
+
+
+def method() -> Any:
+    h = Layer()
+    return h.both, lambda: setattr(h, "inner", Layer())
+
+
+def object_that_is_called() -> Any:
+    h = Layer()
+    return h, lambda: setattr(h, "w", X)
+
+
+def class_attribute() -> Any:
+    new = type("New", (Layer,), {"shared": X})
+    return new.common, lambda: setattr(new, "shared", X * 3.0)
+
+
+def partial() -> Any:
+    h = Layer()
+    run = functools.partial(lambda layer, x: x * layer.w, h)
+    return run, lambda: setattr(h, "w", X * 6.0)
+
+
+def of_a_helper() -> Any:
+    return lambda x: helper(x) * 2.0, _globals("W", X * 8.0)
+
+
+def number_of_a_helper() -> Any:
+    return lambda x: helper(x) * 2.0, _globals("SCALE", 6.0)
+
+
+def of_a_jitted_helper() -> Any:
+    inner = ft.jit(helper)
+    return lambda x: inner(x) * 2.0, _globals("W", X * 4.0)
+
+
+def in_a_function_inside() -> Any:
+    h = Layer()
+    loss = ft.grad(lambda y: xp.sum(y * y * h.w * W))
+    return loss, lambda: setattr(h, "w", X * 11.0)
+
+
+def in_a_branch() -> Any:
+    h = Layer()
+    f = lambda x: ft.cond(xp.sum(x) > 0, lambda: x * h.w, lambda: x)  # noqa: E731
+    return f, lambda: setattr(h, "w", X * 13.0)
+
+
+CASES = [
+    attribute, number, deep, another_object, key, numbers_by_key, element, longer, shorter,
+    in_a_part, method, object_that_is_called, class_attribute, partial, of_a_helper,
+    number_of_a_helper, of_a_jitted_helper, in_a_function_inside, in_a_branch,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_a_function_reads_may_change(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compiled again, once, and told so."""
+    monkeypatch.setitem(globals(), "W", W)
+    monkeypatch.setitem(globals(), "SCALE", SCALE)
+    fun, change = case()
+    run = ft.jit(fun)
+    before = fun(X).tolist()
+    assert run(X).tolist() == before == run(X).tolist()
+    change()
+    after = fun(X).tolist()
+    assert after != before
+    assert run(X).tolist() == after == run(X).tolist()
+    assert run.cache_info().misses == 2
+    assert "another object now" in run.explain()
+
+
+def test_what_a_function_does_not_read_costs_no_compilation() -> None:
+    """An attribute that its code does not name, an array that its graph does not hold."""
+    h = Layer()
+    run = ft.jit(lambda x: x * h.w)
+    run(X)
+    h.inner, h.parts["a"] = Layer(), X
+    assert run(X).tolist() == [1.0, 8.0]
+    assert run.cache_info().misses == 1
