@@ -16,10 +16,11 @@ def run() -> str:
 
     plus = ft.jit(lambda x, y: x + y)
     plain, native = ft.jit(three), ft.jit(three, mode="reduce-overhead")
+    sine = ft.jit(lambda x, y: xp.sin(x) * y + x)
     many = [x + k for k in range(200)]
     named = {f"w{k}": v for k, v in enumerate(many)}
     of_list, of_dict = ft.jit(lambda t: t[0] + t[-1]), ft.jit(lambda t: t["w0"] + t["w199"])
-    spec = ft.tree.structure(many)
+    spec, keys = ft.tree.structure(many), ft.tree.structure(named)
     a = np.asarray(x)
     cases = {
         "NumPy: x + y": lambda: a + a,
@@ -27,8 +28,11 @@ def run() -> str:
         "NumPy: three ops": lambda: (a + a) * a - a,
         "three ops": lambda: plain(x, x),
         "three ops, reduce-overhead": lambda: native(x, x),
+        "NumPy: sin(x) * y + x": lambda: np.sin(a) * a + a,
+        "sin(x) * y + x": lambda: sine(x, x),
         "flattening a list of 200": lambda: spec.flatten_up_to(many),
         "list of 200": lambda: of_list(many),
+        "flattening a dict of 200": lambda: keys.flatten_up_to(named),
         "dict of 200": lambda: of_dict(named),
     }
     for case in cases.values():
