@@ -71,7 +71,7 @@ def _ordered(n: int) -> Iterator[Row]:
             f"argsort, {label}", (x,), xp.argsort, numpy=lambda a: np.argsort(a, stable=True),
             torch=lambda t, a: t.sort(a, stable=True)[1], jax=lambda j, a: j.numpy.argsort(a),
         )  # fmt: skip
-    for k in (10, n // 10):
+    for k in (10, n // 10, n // 2):
         yield _row(
             f"top_k {k:,}, float64, {n:,}", (reals,), lambda a, k=k: xp.top_k(a, k),
             numpy=partial(_largest, k=k),
@@ -82,6 +82,11 @@ def _ordered(n: int) -> Iterator[Row]:
             f"unique_values, {x.dtype}, {n:,}", (x,), xp.unique_values, numpy=np.unique,
             torch=lambda t, a: t.unique(a),
         )  # fmt: skip
+    yield _row(
+        f"unique_counts, float64, {n:,}", (reals,), xp.unique_counts,
+        numpy=lambda a: np.unique(a, return_counts=True),
+        torch=lambda t, a: t.unique(a, return_counts=True),
+    )  # fmt: skip
     yield _row(
         f"unique_inverse, int64, {n:,}", (few,), xp.unique_inverse,
         numpy=lambda a: np.unique(a, return_inverse=True),
@@ -158,6 +163,14 @@ def _indexed(n: int) -> Iterator[Row]:
         jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 0),
     )  # fmt: skip
     yield _row(
+        f"x.at[i].set(v), {n:,}", (x, x, at), lambda a, v, i: a.at[i].set(v), numpy=_replaced,
+        torch=lambda t, a, v, i: a.index_copy(0, i, v), jax=lambda j, a, v, i: a.at[i].set(v),
+    )  # fmt: skip
+    yield _row(
+        f"x[mask], {n:,}", (x, x > 0), lambda a, m: a[m], numpy=lambda a, m: a[m],
+        torch=lambda t, a, m: a[m],
+    )  # fmt: skip
+    yield _row(
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,
         torch=lambda t, i: t.bincount(i), jax=lambda j, i: j.numpy.bincount(i, length=SEGMENTS),
     )  # fmt: skip
@@ -189,6 +202,12 @@ def _sparse(n: int) -> Iterator[Row]:
 def _added(x: Any, v: Any, i: Any) -> Any:
     y = x.copy()
     np.add.at(y, i, v)
+    return y
+
+
+def _replaced(x: Any, v: Any, i: Any) -> Any:
+    y = x.copy()
+    y[i] = v
     return y
 
 

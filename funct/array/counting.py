@@ -12,7 +12,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axis
-from funct.array.conversion import as_tensor
+from funct.array.conversion import as_tensor, check_allocation
 from funct.array.creation import arange, asarray, count, full
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
@@ -56,11 +56,11 @@ def bincount(
     if length is None:
         length = max(_groups("bincount", x), count("bincount", "minlength", minlength))
     if weights is None:
-        return _sum_by(full(x.shape, 1), x, length)
+        return _sum_by("bincount", full(x.shape, 1), x, length)
     weights = asarray(weights)
     if weights.shape != x.shape:
         raise ShapeError(f"bincount: weights must have x's shape {x.shape}, got {weights.shape}")
-    return _sum_by(weights, x, length)
+    return _sum_by("bincount", weights, x, length)
 
 
 @direct(kernels.segment_sum, arrays=2)
@@ -81,7 +81,8 @@ def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None)
         raise ShapeError(
             f"segment_sum: ids must be one per slice, got data {data.shape} and ids {ids.shape}"
         )
-    return _sum_by(data, ids, _groups("segment_sum", ids) if num_segments is None else num_segments)
+    n = _groups("segment_sum", ids) if num_segments is None else num_segments
+    return _sum_by("segment_sum", data, ids, n)
 
 
 @direct(kernels.one_hot)
@@ -158,7 +159,7 @@ def histogram(
         w = reshape(asarray(weights), (-1,))
         if w.shape != x.shape:
             raise ShapeError(f"histogram: weights must be one per element, got {w.shape[0]}")
-    counts = _sum_by(w, at, n)
+    counts = _sum_by("histogram", w, at, n)
     if density:
         counts = counts / ops.reduce_sum(counts, (0,), False) / (edges[1:] - edges[:-1])
     return counts, edges
@@ -205,8 +206,10 @@ def _groups(name: str, ids: Any) -> int:
     return int(greatest(ids)) + 1
 
 
-def _sum_by(data: Any, ids: Any, n: Any) -> Any:
+def _sum_by(name: str, data: Any, ids: Any, n: Any) -> Any:
     """Rows of data added up by id; one row more takes what belongs to none of n."""
+    if n.__class__ is int:
+        check_allocation(name, (n, *[k for k in data.shape[1:] if k.__class__ is int]), data.dtype)
     if data.__class__ is Array and ids.__class__ is Array and n.__class__ is int and n >= 0:
         return wrap(indexing.segment_sum(data.data, ids.data, n))
     ids = ops.astype(ids, _INT64)

@@ -14,6 +14,7 @@ from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
 from funct.ops import fast
 from funct.ops.fast import wrap
+from funct.ops.refusals import out_of_memory
 
 __all__ = ["At", "make_at"]
 
@@ -226,6 +227,8 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
                 change(part, v, out=part)
     except IndexError:
         return None  # refused by name
+    except MemoryError as error:
+        raise out_of_memory("x.at[...]", error) from None
     r = fast.make(None)
     r.data = out
     return r
@@ -234,7 +237,7 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
 def _assigned(x: Any, key: Any, v: Any) -> Any:
     """NumPy's own assignment, in a copy, where all is concrete; else, or if NumPy refuses, None."""
     if x.__class__ is fast.Array and _is_listed(x.data, key, v):
-        out = x.data.copy()
+        out = _copy(x.data)
         try:
             kernels.combine_into(out, v.data, key.data, "set")
         except IndexError:
@@ -243,7 +246,7 @@ def _assigned(x: Any, key: Any, v: Any) -> Any:
     keys = key if isinstance(key, tuple) else (key,)
     if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
         return None
-    raw, out = _bare(v), np.array(x.concrete())
+    raw, out = _bare(v), _copy(np.asarray(x.concrete()))
     if raw.__class__ is not float:
         if np.ndim(raw) and all(isinstance(k, int) for k in keys):
             return None  # an array for one element, which NumPy is about to refuse
@@ -265,7 +268,7 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
         return None
     a = x.data
     if _is_listed(a, key, v):
-        out = np.zeros(a.shape, a.dtype) if into is None else into.data.copy()
+        out = _zeros(a) if into is None else _copy(into.data)
         try:
             kernels.combine_into(out, v.data, key.data, mode)
         except IndexError:
@@ -283,7 +286,7 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     bare = tuple([_bare(k) for k in keys])
     if "b" in [k.dtype.kind for k in bare if k.__class__ is np.ndarray]:
         return None
-    out = np.zeros(a.shape, a.dtype) if into is None else np.array(into.data, order="C")
+    out = _zeros(a) if into is None else _copy(into.data)
     try:
         if mode in _ONCE and BASIC.issuperset(map(type, bare)):
             part = out[bare if Ellipsis in bare else (*bare, Ellipsis)]
@@ -298,6 +301,20 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
     except (IndexError, TypeError, ValueError):
         return None
     return out
+
+
+def _copy(a: Any) -> Any:
+    try:
+        return a.copy()
+    except MemoryError as error:
+        raise out_of_memory("x.at[...]", error) from None
+
+
+def _zeros(a: Any) -> Any:
+    try:
+        return np.zeros(a.shape, a.dtype)
+    except MemoryError as error:
+        raise out_of_memory("x.at[...]", error) from None
 
 
 def _is_listed(a: Any, key: Any, v: Any) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort"]
 
+_MOST = (1 << 63) - 1
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most
@@ -38,8 +39,10 @@ def _parts(n: int, bins: int) -> tuple[int, int]:
 
 
 def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
-    """As `numpy.bincount(x, None, least)`."""
+    """As `numpy.bincount(x, None, least)`, which for 2**63 bins writes where it has none."""
     if x.size < _LEAST or not pays(x) or x.dtype.kind not in "iu" or x.dtype == np.uint64:
+        if x.dtype == np.int64 and x.size and np.maximum.reduce(x) == _MOST:
+            raise ValueError("there cannot be 2**63 bins")
         return np.bincount(x, None, least)
     low, high = bounds(x)
     if low < 0:

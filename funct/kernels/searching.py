@@ -21,6 +21,7 @@ _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 _SMALL = 256  # elements from which on machine code may pay
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _DOUBLE = np.dtype(np.float64)
+_EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
 
 
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -160,7 +161,10 @@ def one_hot(x: Any, num_classes: int, dtype: Any = None, axis: int = -1) -> Any:
         return None
     if x.dtype.kind not in "iu":
         return None
-    return (x[..., None] == np.arange(num_classes)).astype(np.float64)
+    classes = np.arange(num_classes)
+    if classes.size != num_classes:  # negative, or more than there can be
+        return None
+    return (x[..., None] == classes).astype(np.float64)
 
 
 def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
@@ -212,7 +216,7 @@ def histogram(
     """How many elements fall into each of some bins of one width, and their edges."""
     if bins.__class__ is not int or bins < 1 or density or weights is not None:
         return None
-    if range is not None or not x.size or x.dtype != np.float64:
+    if range is not None or not x.size or x.dtype not in _EXACT:
         return None
     x = x.reshape(-1)
     low, high = x.min(), x.max()

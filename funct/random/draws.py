@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array import argsort, asarray, iinfo
+from funct.array import arange, argsort, asarray, iinfo
 from funct.array.axes import normal_axis, normal_shape
 from funct.array.creation import lifted, served
 from funct.core import Value
@@ -153,7 +153,7 @@ def _word(n: int) -> Any:
 
 
 def _population(name: str, x: Any) -> Any:
-    x = wrap(np.arange(x)) if isinstance(x, int | np.integer) else asarray(x)
+    x = arange(int(x)) if isinstance(x, int | np.integer) else asarray(x)
     if not x.shape:
         raise ShapeError(f"random.{name}: x must have an axis, got a 0-d array")
     return x

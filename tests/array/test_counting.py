@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.errors import ArgumentError, DTypeError, FunctError, ShapeError
 from tests import laws
 from tests.strategies import arrays
 
@@ -157,3 +157,20 @@ def test_errors(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error) as caught:
         call()
     assert caught.value.what == text
+
+
+@pytest.mark.parametrize("n", [1 << 40, 1 << 62, (1 << 63) - 1, 1 << 70])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda n: xp.segment_sum(xp.ones(3), xp.arange(3), n),
+        lambda n: xp.bincount(xp.arange(3), minlength=n),
+        lambda n: xp.bincount(xp.arange(3), length=n),
+        lambda n: xp.bincount(xp.asarray([min(n, (1 << 63) - 1)])),
+        lambda n: xp.histogram(xp.ones(3), n),
+        lambda n: xp.one_hot(xp.arange(3), n),
+    ],
+)
+def test_more_groups_than_the_machine_has_room_for_are_refused(call, n):
+    with pytest.raises(FunctError):
+        call(n)

@@ -343,6 +343,21 @@ def test_functions_of_one_kernel_refuse_by_name_too(name, call):
         call(petabytes)
 
 
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda x: x.at[0].set(1.0),
+        lambda x: x.at[0].add(1.0),
+        lambda x: x.at[xp.asarray([0, 1])].add(xp.ones(2)),
+        lambda x: x.at[xp.asarray([0, 1])].set(xp.ones(2)),
+        lambda x: x.at[:2].multiply(xp.ones(2)),
+    ],
+)
+def test_updates_that_find_no_room_are_refused_with_a_report(update):
+    with pytest.raises(AllocationError, match=r"x\.at"):
+        update(xp.broadcast_to(xp.ones(1), (1 << 50,)))
+
+
 def test_without_a_recording_the_error_says_how_much_of_which_size():
     ft.device.empty_cache()
     x = xp.ones((3, MIB)) + 1

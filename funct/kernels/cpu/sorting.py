@@ -164,8 +164,12 @@ def _above(v: Any, least: Any) -> Any:
 
 
 @kernel
-def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> None:
-    """The k >= 1 largest of each row in descending order, equal ones by index; NaN is largest."""
+def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> int:
+    """The k >= 1 largest of each row in descending order, equal ones by index; NaN is largest.
+
+    The answer is 1 where insertion takes too long, as in a row that ascends.
+    """
+    tries = rows * ((n >> 3) + 32 * k)
     for r in range(rows):
         start = r * n
         first = r * k
@@ -188,6 +192,7 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> None:
                     else:
                         filled += 1
                     if at < k:
+                        tries -= 1
                         while at > 0 and _above(v, values[first + at - 1]):
                             values[first + at] = values[first + at - 1]
                             places[first + at] = places[first + at - 1]
@@ -195,6 +200,9 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> None:
                         values[first + at] = v
                         places[first + at] = i
                     i += 1
+                if tries < 0:
+                    return 1
+    return 0
 
 
 @kernel

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from funct.array.conversion import check_allocation
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional import resampling
 from funct.nn.functional.adaptive_pooling import adaptive_mean
@@ -120,4 +123,5 @@ def _sizes(
         sizes = [math.floor(int(n) * f) for n, f in zip(shape, factors, strict=True)]
     if any(n < 1 for n in sizes):
         raise ArgumentError(f"{name}: the result must not be empty, got the size {tuple(sizes)}")
+    check_allocation(name, tuple(sizes), np.dtype(np.float64))
     return tuple(sizes), factors
