@@ -35,6 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NUMBERS = (bool, int, float, complex)
+_NUMBER = frozenset(_NUMBERS)
 _HOST = frozenset({1, 3, 11, 13})  # DLPack's devices whose memory the host reads (`DLDeviceType`)
 _REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)  # of other libraries
 
@@ -66,10 +67,12 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return obj
     if obj.__class__ in _NUMBERS and copy is not False:
         return wrap(number("asarray", obj, dtype))
-    if dtype is None and copy is None:
-        known = _plain(obj)
-        if known is not None:
-            return wrap(known)
+    if copy is None:
+        if obj.__class__ is list or obj.__class__ is tuple:
+            if _holds_numbers(obj):
+                return wrap(_converted("asarray", obj, dtype))
+        elif dtype is None and obj.__class__ is np.ndarray and obj.dtype in DTYPES:
+            return wrap(_copied(obj))
     if hasattr(obj, "__funct_array__"):
         obj = obj.__funct_array__()
     if isinstance(obj, Tensor):
@@ -86,21 +89,21 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return wrap(_converted("asarray", obj, dtype))
 
 
-def _plain(obj: Any) -> Any:
-    """A copy of an ndarray of a dtype that arrays have, or of a list of floats; else None."""
-    if obj.__class__ is np.ndarray:
-        if obj.nbytes >= LARGE:
-            serve(obj.nbytes)
-        return obj.copy("K") if obj.dtype in DTYPES else None
-    if obj.__class__ is not list:
-        return None
-    for v in obj:
-        if v.__class__ is not float:
-            return None
-    data = np.array(obj)
+def _copied(data: Any) -> Any:
     if data.nbytes >= LARGE:
         serve(data.nbytes)
-    return data
+    return data.copy("K")
+
+
+def _holds_numbers(obj: Any) -> bool:
+    """Whether a list or tuple holds Python's numbers, or lists and tuples of them: no arrays."""
+    if _NUMBER.issuperset(map(type, obj)):
+        return True
+    for row in obj:
+        known = row.__class__ is list or row.__class__ is tuple
+        if not known or not _NUMBER.issuperset(map(type, row)):
+            return False
+    return True
 
 
 def _lies_elsewhere(obj: Any) -> bool:
@@ -288,7 +291,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             raise ExchangeError(f"from_dlpack: copy=False, but x is on {found.device}")
         return found.to_device(target)
     if x.__class__ is np.ndarray and copy is not False and x.dtype in DTYPES:
-        return wrap(_plain(x))  # what DLPack would give
+        return wrap(_copied(x))  # what DLPack would give
     if isinstance(x, Tensor):
         return x
     if not hasattr(x, "__dlpack__"):

@@ -39,8 +39,8 @@ def selected(data: Any, key: Any) -> Any:
 
     Basic keys give views. Index arrays give C order: one alone, or several that begin the key.
     """
-    if key.__class__ is fast.Array:
-        at = key.data
+    if key.__class__ is fast.Array or key.__class__ is np.ndarray:
+        at = key.data if key.__class__ is fast.Array else key
         kind = at.dtype.kind
         if kind != "i" and (kind != "b" or not at.ndim):
             return None
@@ -52,11 +52,13 @@ def selected(data: Any, key: Any) -> Any:
         return _in_order(data[at])
     if key.__class__ is not tuple:
         return data[key] if key.__class__ in BASIC else None
-    arrays, ints = 0, False
+    arrays, ints, others = 0, False, False
     for k in key:
         if k.__class__ is int:
             ints = True
-        elif k.__class__ not in BASIC:
+        elif k.__class__ in BASIC:
+            others = True
+        else:
             if k.__class__ is not fast.Array or k.data.dtype.kind != "i":
                 return None
             arrays += 1
@@ -66,7 +68,7 @@ def selected(data: Any, key: Any) -> Any:
     bare = tuple([k.data if k.__class__ is fast.Array else k for k in key])
     if len(bare) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
         return data.take(bare[1], 1)  # in order, and cheaper than data[:, k]
-    first = key[0].__class__ is fast.Array or (arrays == 1 and not ints)
+    first = key[0].__class__ is fast.Array or not others or (arrays == 1 and not ints)
     return _in_order(data[bare]) if first else None
 
 

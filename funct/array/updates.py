@@ -21,6 +21,8 @@ __all__ = ["At", "make_at"]
 _ENDS = frozenset({int, type(None)})
 _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
+_BY_FACTORS = {np.divide, np.power}  # what comes to one position is multiplied up first
+_EXACT = 1 << 53  # integers below are doubles
 _BOOL, _INT64, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64)
 
 
@@ -177,14 +179,24 @@ def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
 def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
     """x with change(x[key], v) at key, or v itself, where key selects no element twice.
 
-    None where something is traced, is not floating, or has another form. At other elements the
-    composition computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x is -0.
+    None where something is traced, is no number of x's dtype, or has another form. At other
+    elements the composition computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x
+    is -0.
     """
-    if v.__class__ is not float or x.__class__ is not fast.Array:
+    if x.__class__ is not fast.Array:
         return None
     a, kind, at = x.data, key.__class__, key
-    if a.dtype is not _DOUBLE and a.dtype.kind != "f":
+    floating = a.dtype is _DOUBLE or a.dtype.kind == "f"
+    if not floating and (a.dtype.kind not in "iu" or change is np.power):
         return None
+    if v.__class__ is fast.Array:
+        v = v.data
+        if v.dtype != a.dtype or (v.ndim and kind is fast.Array and key.data.dtype is _BOOL):
+            return None
+    elif v.__class__ is not float if floating else v.__class__ is not int:
+        if v.__class__ is not int or not -_EXACT < v < _EXACT:
+            return None
+        v = float(v)
     masked = listed = False
     if kind is fast.Array:
         at = key.data
@@ -196,14 +208,14 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
             listed = True  # positions may repeat
             if at.dtype is not _INT64:
                 return None
-            if change is not None and (change is not np.add or a.ndim != 1 or a.size >= _MANY):
+            if change in _BY_FACTORS or (change is not None and a.size >= _MANY):
                 return None
     elif kind is slice:
-        if key.start.__class__ not in _ENDS or key.stop.__class__ not in _ENDS or key.step:
+        if not _is_plain(key):
             return None
     elif kind is tuple:
         for k in key:
-            if k.__class__ is not int:
+            if k.__class__ is not int and not (k.__class__ in BASIC and _is_plain(k)):
                 return None
     elif kind is not int:
         return None
@@ -211,27 +223,43 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
         if change is None:
             out = a.copy()
             out[at] = v
-        elif change is np.add and a.size < _MANY:
+        elif change is np.add and a.size < _MANY and (floating or listed):
             out = np.zeros(a.shape, a.dtype)
-            out[at] = v if masked else 0.0 + v  # which is never -0
-            if listed and np.count_nonzero(out) != at.size:
-                out[at] = 0.0
-                np.add.at(out, at, v)  # all that comes to one position is added up first
+            out[at] = v if masked or not floating else 0.0 + v  # which is never -0
+            if listed and np.count_nonzero(out) * a.shape[0] != at.size * a.size:
+                out[at] = 0
+                # all that comes to one position is added up first
+                np.add.at(out, at, np.asarray(v, a.dtype))
             np.add(a, out, out)
         else:
-            out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0) if change is np.add else a.copy()
+            zero = floating and change is np.add
+            out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0) if zero else a.copy()
             if masked:
                 out[at] = change(a[at], v)
+            elif listed:
+                change.at(out, at, np.asarray(v, a.dtype))  # a bare number is taken as a double
             else:
-                part = out[at] if kind is slice else out[(*at, ...) if kind is tuple else (at, ...)]
+                if kind is int:
+                    at = at, ...
+                elif kind is tuple and Ellipsis not in at:
+                    at = (*at, ...)
+                part = out[at]
                 change(part, v, out=part)
-    except IndexError:
+    except (IndexError, OverflowError, TypeError, ValueError):
         return None  # refused by name
     except MemoryError as error:
         raise out_of_memory("x.at[...]", error) from None
     r = fast.make(None)
     r.data = out
     return r
+
+
+def _is_plain(k: Any) -> bool:
+    """Whether a slice has Python's integers for ends; others have none."""
+    if k.__class__ is not slice:
+        return True
+    ends = k.start.__class__, k.stop.__class__, k.step.__class__
+    return ends[0] in _ENDS and ends[1] in _ENDS and ends[2] in _ENDS
 
 
 def _assigned(x: Any, key: Any, v: Any) -> Any:

@@ -15,35 +15,55 @@ __all__ = [
 ndarray = np.ndarray
 _DOUBLE = np.dtype(np.float64)
 _ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
+_FLOATING, _NATIVE = (11, 12), 16  # numbers of float32 and float64; of NumPy's dtypes up to here
+
+
+def _of_dtypes(value: int) -> dict[Any, Any]:
+    """A 0-d buffer by dtype, and by the scalar types that name it."""
+    found: dict[Any, Any] = {}
+    for char in "?bhlqiBHLQIefdFD":
+        dtype = np.dtype(char)
+        found[dtype] = found[dtype.type] = np.asarray(value, dtype)
+    return found | {kind: np.asarray(value, kind) for kind in (bool, int, float, complex)}
+
+
+_ZEROS, _ONES = _of_dtypes(0), _of_dtypes(1)
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 _FAR = 1 << 62  # from here on integers do not fit
 _SMALL = 32  # triangles up to here are kept
 
 
 def zeros(shape: Any, dtype: Any = None, device: Any = None) -> Any:
-    """Zeros of float64."""
-    return _repeated(_ZERO, shape) if dtype is None and device is None else None
+    """Zeros of float64 or another dtype."""
+    one = _ZERO if dtype is None else _ZEROS.get(dtype)
+    return _repeated(one, shape) if one is not None and device is None else None
 
 
 def ones(shape: Any, dtype: Any = None, device: Any = None) -> Any:
-    """Ones of float64."""
-    return _repeated(_ONE, shape) if dtype is None and device is None else None
+    """Ones of float64 or another dtype."""
+    one = _ONE if dtype is None else _ONES.get(dtype)
+    return _repeated(one, shape) if one is not None and device is None else None
 
 
 empty = zeros
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:
-    """An array whose elements are all one float."""
-    if fill_value.__class__ is not float or dtype is not None or device is not None:
+    """An array whose elements are all one number."""
+    if dtype is not None or device is not None:
         return None
-    return _repeated(np.asarray(fill_value), shape)
+    known = fill_value.__class__ is float or (
+        fill_value.__class__ is int and -_FAR < fill_value < _FAR
+    )
+    return _repeated(np.asarray(fill_value), shape) if known else None
 
 
 def _repeated(one: Any, shape: Any) -> Any:
     """A 0-d buffer seen as often as shape says."""
     if shape.__class__ is int:
         shape = (shape,)
+    elif shape.__class__ is list:
+        shape = tuple(shape)
     if shape.__class__ is not tuple:
         return None
     for n in shape:
@@ -78,12 +98,15 @@ empty_like = zeros_like
 
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:
-    """An array of x's shape whose elements are all one float."""
-    if fill_value.__class__ is not float or x.dtype is not _DOUBLE:
-        return None
+    """An array of x's shape whose elements are all one number."""
     if dtype is not None or device is not None:
         return None
-    return _seen(np.asarray(fill_value), x.shape)
+    if fill_value.__class__ is float:
+        if x.dtype.num not in _FLOATING:
+            return None
+    elif fill_value.__class__ is not int or x.dtype.num > _NATIVE:
+        return None
+    return _seen(np.asarray(fill_value, x.dtype), x.shape)
 
 
 def arange(

@@ -21,6 +21,7 @@ __all__ = ["clip", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
 ndarray = np.ndarray
 
 _DOUBLE = np.dtype(np.float64)
+_VECTORS = frozenset({np.dtype(np.float32), _DOUBLE})  # what `vdot` is quick for
 _floor_divide = np.floor_divide
 
 
@@ -43,17 +44,21 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
     """
     if x.__class__ is ndarray and out is None:  # is anything infinite? asked at the lowest cost
         if y.__class__ is ndarray:
-            if x.dtype is y.dtype is _DOUBLE and (
+            if x.dtype is y.dtype in _VECTORS and (
                 isfinite(vdot(x, y)) if x.size == y.size
                 else isfinite(vdot(x, x)) and isfinite(vdot(y, y))
             ):
                 return _floor_divide(x, y)
         elif y.__class__ is float or y.__class__ is int:
-            if x.dtype is _DOUBLE:
+            if x.dtype in _VECTORS:
                 if isfinite(y) and isfinite(vdot(x, x)):
                     return _floor_divide(x, y)
             elif y.__class__ is int and x.dtype.kind in "iu":
                 return _floor_divide(x, y)
+    elif (x.__class__ is float or x.__class__ is int) and y.__class__ is ndarray and out is None:
+        finite = y.dtype in _VECTORS and isfinite(x) and isfinite(vdot(y, y))
+        if finite:
+            return _floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )

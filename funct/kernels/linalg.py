@@ -19,6 +19,7 @@ __all__ = [
 
 _add: Any = np.add.reduce
 _DOUBLE = np.dtype(np.float64)
+_REAL = frozenset({np.dtype(np.float32), _DOUBLE})
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
@@ -36,10 +37,12 @@ def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
 
 def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norm of a positive, finite order over axis."""
-    if x.dtype is not _DOUBLE or not x.size or not x.ndim:
+    if x.dtype not in _REAL or not x.size or not x.ndim:
         return None
     if ord == 2:
         return np.sqrt(_add(np.square(x), axis, None, None, keepdims))
+    if x.dtype is not _DOUBLE:
+        return None
     if ord.__class__ is not int or ord < 3:
         return None
     return np.power(_add(np.power(np.abs(x), float(ord)), axis, None, None, keepdims), 1.0 / ord)

@@ -24,6 +24,7 @@ Raw = Callable[..., Any]
 
 ndarray = np.ndarray
 
+_SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
 
@@ -89,13 +90,23 @@ def keep_dtype(f: Raw) -> Raw:
 
 
 def _in_one_precision(f: Raw, args: tuple[Any, ...]) -> Any:
+    for a in args:
+        if a.__class__ is not ndarray or a.dtype is not _SINGLE:
+            break
+    else:
+        return _narrowed(f(*args), _SINGLE)
     kind = _result_dtype(args)
     wide = np.dtype(np.float32) if kind.itemsize <= 2 else kind
     real = np.empty(0, wide).real.dtype
     y = f(*[np.asarray(a, wide if np.iscomplexobj(a) else real) for a in args])
     if kind.itemsize <= 2 and y.dtype.kind != "c":
         return y.astype(kind)
-    if y.real.dtype == real:
+    return _narrowed(y, real)
+
+
+def _narrowed(y: Any, real: np.dtype[Any]) -> Any:
+    """y, real or complex, in the precision of real."""
+    if y.dtype is real or y.real.dtype == real:
         return y
     return y.astype(np.result_type(real, np.complex64) if y.dtype.kind == "c" else real)
 
