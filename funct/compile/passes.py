@@ -3,6 +3,9 @@
 A reduction along the row ends a pass, because only then does its value exist. A later pass computes
 again what it needs of the values before, unless it finds them in memory: stored for the caller, or,
 where they are costly, kept in a row of their own.
+
+A long flat body is walked in stages, strip by strip: a processor looks a few hundred instructions
+ahead, and finds work that does not wait only where the next elements are that near.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ import attrs
 
 from funct.compile.loops import Kernel, Op, Reduce
 
-__all__ = ["Pass", "Passes", "passes"]
+__all__ = ["STRIP", "Pass", "Passes", "passes"]
 
+STRIP = 512  # elements: what stages keep of them stays in the first cache
+_STAGE = 48  # cost of a stage; of less than two of them no stages are made
 _KEPT_COST = 8  # what costs that is kept for the passes to come, not computed again
 
 
@@ -30,10 +35,13 @@ class Pass:
 
 @attrs.frozen
 class Passes:
-    """All walks along a row, in order. kept: the values that have a row of their own."""
+    """All walks along a row, in order. kept: the values that have a row of their own. staged:
+    whether the walks are stages, along one strip after the other.
+    """
 
     walks: tuple[Pass, ...]
     kept: frozenset[int]
+    staged: bool
 
 
 def passes(kernel: Kernel) -> Passes:
@@ -47,8 +55,16 @@ class _Planning:
     def __init__(self, kernel: Kernel) -> None:
         self.k = kernel
         self.stored = {n for n, _ in kernel.stores}
-        self.first = _first_passes(kernel)
         self.kept: set[int] = set()
+        self.first = _first_passes(kernel)
+        stages = _stages(kernel)
+        self.staged = max(stages, default=0) > 0
+        self.handed: set[int] = set()  # from one stage to later ones
+        if self.staged:
+            self.first = stages
+            ops = [(n, v) for n, v in enumerate(kernel.values) if isinstance(v, Op)]
+            later = {o for n, v in ops for o in v.operands if stages[o] < stages[n]}
+            self.handed = set(filter(self._is_costly, later))
 
     def run(self) -> Passes:
         """Find all passes that have roots."""
@@ -62,7 +78,7 @@ class _Planning:
             known = needed & held & (self.stored | self.kept)
             held |= needed
             found.append(Pass(tuple(roots), tuple(sorted(needed)), frozenset(known)))
-        return Passes(tuple(found), frozenset(self.kept))
+        return Passes(tuple(found), frozenset(self.kept), self.staged)
 
     def _roots(self, p: int) -> list[int]:
         """What pass p is there for."""
@@ -73,7 +89,8 @@ class _Planning:
                 once = v.over == "all" and self.k.values[v.operand].kind == "row"
                 here = self.first[n] - (v.over == "row") == p and not once
             else:
-                here = v.kind == "full" and n in self.stored and self.first[n] == p
+                wanted = n in self.stored or n in self.handed
+                here = v.kind == "full" and wanted and self.first[n] == p
             if here:
                 found.append(n)
         return found
@@ -92,7 +109,7 @@ class _Planning:
             if not isinstance(v, Op) or v.kind != "full":
                 continue
             if n in held and n not in self.stored and self._is_costly(n):
-                self.kept.update([n] if self.k.kept else [])
+                self.kept.update([n] if self.k.kept or self.staged else [])
             if n not in held or n not in self.stored | self.kept:
                 stack += v.operands
         return found
@@ -124,3 +141,17 @@ def _first_passes(kernel: Kernel) -> list[int]:
             case _:
                 first.append(0)
     return first
+
+
+def _stages(kernel: Kernel) -> list[int]:
+    """The stage of each value; all 0 where the body is short, not flat, or reduces something."""
+    ops = [v for v in kernel.values if isinstance(v, Op) and v.kind == "full"]
+    total = sum([v.printing.cost for v in ops])
+    if not kernel.flat or total < 2 * _STAGE or any(isinstance(v, Reduce) for v in kernel.values):
+        return [0] * len(kernel.values)
+    found, cost = [], 0
+    for v in kernel.values:
+        found.append(cost // _STAGE)
+        if isinstance(v, Op) and v.kind == "full":
+            cost += v.printing.cost
+    return found

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from funct.compile.loops import Constant, Expression, Kernel, Load, Op, Over, Reduce
-from funct.compile.passes import Pass, passes
+from funct.compile.passes import STRIP, Pass, passes
 from funct.compile.reductions import combine, in_memory, neutral, read, write
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
@@ -44,6 +44,7 @@ class _Printer:
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
         self.room: dict[int, Value] = {}  # rows of values that are kept
+        self.strip: Value | None = None  # the column at which they begin, if not the first
         self.streams = self._streams()
         self.passing: Value | None = None  # whether those of this row may and should
         self.ahead: dict[int, Value] = {}  # where the next row's elements are
@@ -57,15 +58,19 @@ class _Printer:
         start = self.task * block
         total = self.columns if self.k.flat else rows
         stop = f.intrinsic("smin", start + block, total)
+        length = f.constant(I64, STRIP) if self.passes.staged else self.columns
         for n in sorted(self.passes.kept):
             text = typed(in_memory(self.k.values[n].element)).text
-            self.room[n] = f.emit(PTR, f"alloca {text}, {self.columns!r}, align 64", pure=False)
+            self.room[n] = f.emit(PTR, f"alloca {text}, {length!r}, align 64", pure=False)
         self._open_barriers()
         self.start = start
         if self.k.flat:
             self._place_accesses(None)
-            for walk in self.passes.walks:
-                self._pass(walk, start, stop)
+            if self.passes.staged:
+                f.loop(start, stop, STRIP, functools.partial(self._strip, stop))
+            else:
+                for walk in self.passes.walks:
+                    self._pass(walk, start, stop)
         else:
             f.loop(start, stop, 1, self._row)
         if self.streams:
@@ -88,6 +93,14 @@ class _Printer:
             assert isinstance(v, Reduce)
             if v.over == "all" and k.values[v.operand].kind == "row":
                 self._add_to_partial(n, v, self.f.convert(self.row(v.operand), v.element))
+        return []
+
+    def _strip(self, stop: Value, start: Value, _: list[Value]) -> list[Value]:
+        """All stages of a few elements of a flat row."""
+        end = self.f.intrinsic("smin", start + STRIP, stop)
+        self.strip = start
+        for walk in self.passes.walks:
+            self._pass(walk, start, end)
         return []
 
     def word(self, slot: int) -> Value:
@@ -165,7 +178,7 @@ class _Printer:
         roots, needed = walk.roots, walk.needed
         sums = [n for n in roots if self._accumulates(n)]
         cost = sum(self._cost(n) for n in needed)
-        wide = self.lanes * (4 if sums and cost < _CHEAP else 2)
+        wide = self.lanes * (4 if self.passes.staged or (sums and cost < _CHEAP) else 2)
         for n in needed:  # before the loops: these are the row's
             if k.values[n].kind == "row":
                 for lanes in (self.lanes, wide):
@@ -316,14 +329,18 @@ class _Printer:
         assert isinstance(v, Op), "reductions are row values"
         if known:
             if n in self.room:
-                address = f.at(self.room[n], column, in_memory(v.element))
+                address = self._kept_at(n, column)
             else:
                 address = self._address(self.stored[n], column)
             return read(f, v.element, address, lanes, mask)
         x = v.of(self.f, [memo[o] for o in v.operands])
         if n in self.room:
-            write(f, x, f.at(self.room[n], column, in_memory(v.element)), mask)
+            write(f, x, self._kept_at(n, column), mask)
         return x
+
+    def _kept_at(self, n: int, column: Value) -> Value:
+        column = column if self.strip is None else column - self.strip
+        return self.f.at(self.room[n], column, in_memory(self.k.values[n].element))
 
     def _strided(self, v: Load, column: Value, lanes: int, mask: Value | None) -> Value:
         f = self.f

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.compile import passes, program
 from funct.compile.native import native
 from funct.compile.scalars import ELEMENTS, NARROW, PRINTINGS
 from funct.core import lookup
@@ -364,3 +365,27 @@ def test_checkpoints_keep_their_arguments_alone() -> None:
     layer = n * 64 * 4
     assert space(9) - space(3) < 6 * 2.5 * layer
     assert space(3) > 10 * layer, "one block needs more than that while it runs"
+
+
+@pytest.mark.parametrize("n", [1, 31, 512, 513, 5000, 70_000])
+def test_stages_do_not_show(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long flat body goes over strips, one part of it after the other: with the bits of one."""
+
+    def long(x: Any, y: Any) -> Any:
+        a = xp.exp(x) / y
+        b = xp.where(a > 1, xp.log(a), xp.astype(xp.sin(a), "float64"))
+        c = xp.erf(b * x) / (1 + xp.sqrt(y))
+        return a + 1, xp.tanh(c) * b - xp.cos(x / y), a > c
+
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=n).astype(np.float32), rng.uniform(1, 2, n)
+    made = compiled(long, x, y)
+    (call,) = made.calls
+    assert passes.passes(call.kernel).staged
+    found = made.run(x, y)
+    monkeypatch.setattr(passes, "_STAGE", 10_000)
+    monkeypatch.setattr(program, "_codes", {})
+    made = compiled(long, x, y)
+    assert not passes.passes(made.calls[0].kernel).staged
+    for actual, expected in zip(found, made.run(x, y), strict=True):
+        np.testing.assert_array_equal(actual, expected)
