@@ -251,6 +251,7 @@ xp.linalg.cholesky(h)
 xp.linalg.cross(t, t)
 xp.linalg.det(h)
 xp.linalg.diagonal(m)
+xp.diag(x)
 xp.linalg.eig(m)
 xp.linalg.eigh(h)
 xp.linalg.eigvals(m)
@@ -388,6 +389,7 @@ x.device
 x.dot(y)
 x.dtype
 m.flatten()
+x.view(xp.complex128)
 c.imag
 x.is_contiguous()                => x.flags.c_contiguous
 z.item()

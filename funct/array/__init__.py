@@ -57,6 +57,7 @@ from funct.array.elementwise import clip as clip
 from funct.array.elementwise import positive as positive
 from funct.array.elementwise import select as select
 from funct.array.inspection import namespace_info as __array_namespace_info__
+from funct.array.linalg.structure import diag as diag
 from funct.array.manipulation import astype as astype
 from funct.array.manipulation import broadcast_arrays as broadcast_arrays
 from funct.array.manipulation import broadcast_shapes as broadcast_shapes
@@ -214,10 +215,10 @@ __all__ = [
     "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
     "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj",
     "convolve", "copysign", "corrcoef", "cos", "cosh", "count_nonzero", "cov", "cumulative_max",
-    "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "digitize", "divide", "e",
-    "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1", "eye", "fft",
-    "finfo", "flip", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "floor",
-    "floor_divide", "fmod", "from_dlpack", "full", "full_like", "greater", "greater_equal",
+    "cumulative_min", "cumulative_prod", "cumulative_sum", "diag", "diff", "digitize", "divide",
+    "e", "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1", "eye",
+    "fft", "finfo", "flip", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2",
+    "floor", "floor_divide", "fmod", "from_dlpack", "full", "full_like", "greater", "greater_equal",
     "histogram", "histogram_bin_edges", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int4",
     "int64", "int8", "interp", "isdtype", "isfinite", "isin", "isinf", "isnan", "kron", "less",
     "less_equal", "linalg", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",

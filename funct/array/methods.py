@@ -13,7 +13,8 @@ import numpy as np
 from funct import ops
 from funct.array.dtypes import as_dtype
 from funct.core import Value
-from funct.errors import ArgumentError
+from funct.errors import ArgumentError, DTypeError
+from funct.ops import fast
 
 __all__ = ["Methods"]
 
@@ -69,6 +70,27 @@ class Methods(Value):
         if copy and device is None:
             return ops.astype(self, as_dtype("astype", dtype))
         return _xp.astype(self, dtype, copy=copy, device=device)
+
+    def view(self, dtype: Any = None) -> Any:
+        """x as an array of complex numbers' parts, each pair along the last axis, or the reverse.
+
+        Raises: DTypeError: for any other dtype than x's own; the bits of a number are no number.
+        """
+        x: Any = self
+        to = x.dtype if dtype is None else as_dtype("view", dtype)
+        if to == x.dtype:
+            return x
+        apart = x.dtype.kind == "c" and to == np.empty(0, x.dtype).real.dtype
+        paired = to.kind == "c" and x.dtype == np.empty(0, to).real.dtype
+        if not x.shape or not (apart or (paired and x.shape[-1] % 2 == 0)):
+            raise DTypeError(f"view: {x.dtype} of shape {x.shape} cannot be seen as {to}")
+        if x.__class__ is fast.Array:
+            return fast.wrap(np.ascontiguousarray(x.data).view(to))
+        if apart:
+            pairs = _xp.stack([x.real, x.imag], axis=-1)
+            return pairs.reshape((*x.shape[:-1], 2 * x.shape[-1]))
+        pairs = x.reshape((*x.shape[:-1], x.shape[-1] // 2, 2))
+        return ops.complex_of(pairs[..., 0], pairs[..., 1])
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
         """The elements in another shape, given as one tuple or as several ints."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from funct import array as plain
+from funct import ops
 from funct.array.axes import normal_axes, normal_axis
 from funct.core import Size
 from funct.errors import ArgumentError
@@ -95,6 +96,41 @@ class Order(Look):
         return part.transpose(self.axes(whole)[1])
 
 
+class Half(Look):
+    """The real or the imaginary parts of complex numbers."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def get(self, whole: Any) -> Any:
+        """The parts."""
+        return getattr(whole, self._name)
+
+    def put(self, whole: Any, part: Any) -> Any:
+        """Complex numbers of part and of whole's other parts."""
+        halves = (part, whole.imag) if self._name == "real" else (whole.real, part)
+        return ops.complex_of(*halves)
+
+
+class Reading(Look):
+    """Complex numbers as their parts side by side, or the reverse."""
+
+    __slots__ = ("_dtype",)
+
+    def __init__(self, dtype: Any) -> None:
+        self._dtype = dtype
+
+    def get(self, whole: Any) -> Any:
+        """whole, read as the dtype."""
+        return whole.view(self._dtype)
+
+    def put(self, whole: Any, part: Any) -> Any:
+        """part, read as whole's dtype."""
+        return part.view(whole.dtype)
+
+
 class View:
     """Where a handle gets its value from that is a view of another."""
 
@@ -114,9 +150,9 @@ class View:
 
     def layout(self) -> Any:
         """An ndarray laid out as the view would be, where what is no view lies in C order."""
-        source = self.base._source
+        base, source = self.base, self.base._source
         view = source.__class__ is View
-        return self.look.get(source.layout() if view else np.empty(self.base.shape, bool))
+        return self.look.get(source.layout() if view else np.empty(base.shape, base.dtype))
 
 
 ITSELF = Look()  # of a function that gives the array it was given
@@ -147,8 +183,16 @@ def _itself_if_asked(whole: Any, part: Any, call: Any, options: dict[str, Any], 
     return ITSELF if part is whole and options.get("copy") is False else None
 
 
+def _read(whole: Any, part: Any, call: Any, options: Any, source: Any) -> Any:
+    return Reading(part.dtype)
+
+
 def _real(whole: Any, part: Any, call: Any, options: Any, source: Any) -> Any:
-    return ITSELF if part.dtype == whole.dtype else None
+    return ITSELF if part.dtype == whole.dtype else Half("real")
+
+
+def _imag(whole: Any, part: Any, call: Any, options: Any, source: Any) -> Any:
+    return None if part.dtype == whole.dtype else Half("imag")  # zeros are nobody's
 
 
 def _taken(whole: Any, part: Any, call: Any, options: dict[str, Any], source: Any) -> Any:
@@ -204,5 +248,5 @@ LOOKS: dict[str, Looked] = {
     "matrix_transpose": _ordered, "moveaxis": _ordered, "permute_dims": _ordered,
     "transpose": _ordered, "Array.transpose": _ordered,
     "flip": _flipped, "unstack": _unstacked,
-    "real": _real, "Array.real": _real,
+    "real": _real, "Array.real": _real, "imag": _imag, "Array.imag": _imag, "Array.view": _read,
 }  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 
 from funct.kernels.quiet import vdot
 
-__all__ = ["clip", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
+__all__ = ["clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
 
 ndarray = np.ndarray
 
@@ -35,6 +35,13 @@ def _kind(x: Any) -> Any:
         return x.dtype.kind
     except AttributeError:
         return np.asarray(x).dtype.kind  # a Python number
+
+
+def complex_of(re: Any, im: Any, /) -> Any:
+    """re + i im; NumPy's `re + 1j * im` is NaN in the real part where im is infinite."""
+    z = np.empty_like(re, np.result_type(re, im, np.complex64), shape=np.broadcast(re, im).shape)
+    z.real, z.imag = re, im
+    return z
 
 
 def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:

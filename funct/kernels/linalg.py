@@ -13,14 +13,27 @@ from funct.kernels import matrices
 from funct.kernels.products import matmul
 
 __all__ = [
-    "diagonal", "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "outer", "solve",
+    "diag", "diagonal", "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "outer", "solve",
     "solve_triangular", "tensordot", "trace", "vector_norm",
 ]  # fmt: skip
 
 _add: Any = np.add.reduce
 _DOUBLE = np.dtype(np.float64)
 _REAL = frozenset({np.dtype(np.float32), _DOUBLE})
+_SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
 _NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
+
+
+def diag(x: Any, k: int = 0) -> Any:
+    """The matrix with a short x on its diagonal, or the diagonal of one."""
+    if k.__class__ is not int or k != 0 or x.ndim not in (1, 2) or x.size > _SHORT:
+        return None
+    if x.ndim == 2:
+        return x.diagonal()
+    n = x.shape[0]
+    out = np.zeros(n * n, x.dtype)
+    out[:: n + 1] = x
+    return out.reshape(n, n)
 
 
 def diagonal(x: Any, offset: int = 0) -> Any:

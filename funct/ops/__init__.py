@@ -27,6 +27,7 @@ from funct.ops.decompositions import qr as qr
 from funct.ops.elementwise import abs as abs
 from funct.ops.elementwise import add as add
 from funct.ops.elementwise import ceil as ceil
+from funct.ops.elementwise import complex_of as complex_of
 from funct.ops.elementwise import conj as conj
 from funct.ops.elementwise import copysign as copysign
 from funct.ops.elementwise import divide as divide
@@ -186,8 +187,9 @@ __all__ = [
     "argmin", "argsort", "asin", "asinh", "astype", "atan", "atan2", "atanh", "attention",
     "attention_keep", "attention_pull", "avg_pool", "axis_count", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "broadcast_to",
-    "ceil", "checkpoint_name", "cholesky", "cofactor", "concat", "conj", "contract", "convolution",
-    "convolution_input", "convolution_weight", "convolve", "copysign", "cos", "cosh", "count_along",
+    "ceil", "checkpoint_name", "cholesky", "cofactor", "complex_of", "concat", "conj",
+    "contract", "convolution", "convolution_input", "convolution_weight", "convolve", "copysign",
+    "cos", "cosh", "count_along",
     "cumulative_prod", "cumulative_sum", "dequantize", "det", "divide", "eig", "eigh", "eigvals",
     "eigvalsh", "embed", "equal", "erf", "exp", "expm", "expm1", "fft", "finite", "first_axis",
     "flip", "floor", "floor_divide", "fmod", "fold_windows", "greater", "greater_equal",

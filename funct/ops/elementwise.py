@@ -20,9 +20,9 @@ from funct.ops.families import elementwise
 from funct.ops.samples import edges, integers, kinks, pairs, reals, several
 
 __all__ = [
-    "abs", "add", "ceil", "conj", "copysign", "divide", "floor", "floor_divide", "fmod", "hypot",
-    "imag", "multiply", "negative", "nextafter", "pow", "real", "reciprocal", "relu", "remainder",
-    "round", "sign", "sqrt", "square", "subtract", "trunc",
+    "abs", "add", "ceil", "complex_of", "conj", "copysign", "divide", "floor", "floor_divide",
+    "fmod", "hypot", "imag", "multiply", "negative", "nextafter", "pow", "real", "reciprocal",
+    "relu", "remainder", "round", "sign", "sqrt", "square", "subtract", "trunc",
 ]  # fmt: skip
 
 _ANY = reals(complex_too=True)
@@ -358,6 +358,18 @@ def _imag_pull(g: Value, x: Value) -> Value:
 )  # fmt: skip
 def imag(x: Operand, /) -> Value:
     """Imaginary part."""
+
+
+def _complex_of_rule_im(g: Value) -> Value:
+    return g * 1j
+
+
+@elementwise(
+    kernels.complex_of, _same, _complex_of_rule_im,
+    onnx=Absent("ONNX operators take no complex numbers"), samples=pairs(), typed=True,
+)  # fmt: skip
+def complex_of(re: Operand, im: Operand, /) -> Value:
+    """re + i im, also where im is infinite or NaN: `1j * im` has a NaN beside it there."""
 
 
 def onnx_signbit(w: Any, x: str) -> str:

@@ -389,6 +389,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "linalg.solving.lstsq": lambda: _systems({"rcond": 0.1}),
     "linalg.solving.solve": _systems,
     "linalg.solving.solve_triangular": lambda: _systems({"lower": True}),
+    "linalg.structure.diag": lambda: _by_matrix({"k": 1}, {"k": -2}),
     "linalg.structure.diagonal": lambda: _by_matrix({"offset": 1}, {"offset": -2}, {"offset": 0.5}),
     "linalg.structure.matrix_power": _powers,
     "linalg.structure.trace": lambda: _by_matrix({"offset": 1}, {"dtype": np.float32}),

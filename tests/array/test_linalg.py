@@ -208,6 +208,20 @@ def test_diagonal_and_trace_equal_numpy(
         agree(la.trace(x, offset=offset, dtype=xp.complex128), np.asarray(expected, complex), kind)
 
 
+@given(SEEDS, st.sampled_from(["bool", "int8", "float64"]), SIDES, st.integers(-4, 4))
+def test_diag_equals_numpy(seed: int, kind: str, n: int, k: int) -> None:
+    """A vector on a diagonal, and the diagonal of that; linear, batched and compiled too."""
+    a = (10 * draw(seed, "float64", n)).astype(kind)
+    laws.same(xp.diag(xp.asarray(a)), np.diag(a))
+    laws.same(xp.diag(xp.asarray(a), k), np.diag(a, k))
+    laws.same(xp.diag(xp.asarray(np.diag(a, k)), k=k), np.diag(np.diag(a, k), k))
+    if kind == "float64":
+        fun = lambda v: xp.diag(xp.diag(v, k) ** 2, k)  # noqa: E731
+        laws.check_derivatives(fun, [xp.asarray(a)], np.random.default_rng(0), order=1)
+        laws.check_batch(fun, [xp.asarray(a)], np.random.default_rng(0))
+        laws.check_jit(fun, [xp.asarray(a)])
+
+
 @given(SEEDS, st.sampled_from(["int64", "float32", "complex128"]))
 def test_cross_equals_numpy(seed: int, kind: str) -> None:
     """Any axis; the other axes broadcast."""
@@ -332,6 +346,7 @@ def test_floating_matrices_are_asked_for(name: str) -> None:
         (lambda: la.cross(xp.ones(2), xp.ones(3)), ShapeError, "cross: axis -1 must have length 3"),
         (lambda: la.cross(xp.ones(1), xp.ones(3)), ShapeError, "cross: axis -1 must have length 3"),
         (lambda: la.diagonal(xp.ones(3)), ShapeError, "diagonal: x must have rank >= 2"),
+        (lambda: xp.diag(xp.ones((1, 1, 1))), ShapeError, "diag: x must have rank 1 or 2"),
         (lambda: la.trace(xp.ones(3)), ShapeError, "trace: x must have rank >= 2"),
         (lambda: la.matrix_power(xp.ones((2, 3)), 2), ShapeError, "matrix_power: x must be square"),
         (lambda: la.matrix_power(xp.eye(2), 0.5), ArgumentError, "matrix_power: n must be an int"),

@@ -316,3 +316,26 @@ def test_buffer_is_read_only() -> None:
     assert (view.readonly, view.format, view.tolist()) == (True, "d", [1.0, 2.0])
     with pytest.raises(ExchangeError, match="__buffer__: "):
         xp.asarray([1.0], dtype=xp.bfloat16).__buffer__(0)
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_view_of_complex_numbers_as_pairs(kind: str) -> None:
+    """There and back it is NumPy's, also traced and where a part is infinite; else refused."""
+    z = np.asarray([[1 + 2j, complex(3, np.inf)], [complex(np.nan, 0), 5]], kind)
+    x, to = xp.asarray(z), z.real.dtype
+    pairs, back = (lambda v: v.view(to)), (lambda v: v.view(to).view(kind))
+    for fun in (pairs, back):
+        laws.same(fun(x), fun(z))
+        laws.same(ft.jit(fun)(x), fun(z))
+    assert x.view() is x
+    rng = np.random.default_rng(0)
+    laws.check_derivatives(lambda v: xp.abs(v.view("complex128")), [xp.asarray([1.0, 2.0])], rng)
+    laws.check_batch(lambda v: v.view("complex128"), [xp.asarray([1.0, 2.0])], rng)
+    for refused in (
+        lambda: x.view("int64"),
+        lambda: x[0, 0].view(to),
+        lambda: x.real.view("int8"),
+        lambda: x.real[:, 0:1].view(kind),
+    ):
+        with pytest.raises(DTypeError, match=r"view: .* cannot be seen as"):
+            refused()

@@ -209,6 +209,22 @@ def test_a_view_keeps_its_base_and_sees_what_it_becomes() -> None:
     assert element.tolist() == [[4.0]]
 
 
+@pytest.mark.parametrize("name", ["real", "imag"])
+def test_halves_and_readings_of_complex_numbers(name: str) -> None:
+    """What is written into the parts, or into the numbers read as pairs, with infinities beside."""
+    x = np.asarray([[1 + 2j, complex(3, np.inf)], [complex(-np.inf, 0), complex(np.nan, 5)]])
+    z, y = x.copy(), rebind.wrap(x)
+    for array in (z, y):
+        getattr(array, name)[:, 1] = 7.0
+        array.view("float64")[1, :3] *= 2.0
+        array.view("float64").reshape(-1)[1] = 3.0
+        getattr(array, name).reshape(4)[2] = 8.0
+        array.view("float64")[0].view("complex128")[0] = 4j
+    laws.same(y.unwrap(), z)
+    np.asarray(getattr(y, name))[0, 0] = getattr(z, name)[0, 0] = -1.0
+    laws.same(y.unwrap(), z)
+
+
 def test_what_is_no_view() -> None:
     """Elements by themselves, index arrays, copies, broadcasts, results of arithmetic."""
     x = rebind.asarray([[1.0, 2.0], [3.0, 4.0]])

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axis
+from funct.array.axes import integers, normal_axis
+from funct.array.conversion import check_allocation
 from funct.array.creation import asarray, eye
 from funct.array.direct import direct
 from funct.array.statistical import sum as sum_
 from funct.core import is_one
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import linalg as kernels
+from funct.ops.fast import wrap
 
-__all__ = ["cross", "diagonal", "matrix_power", "trace"]
+__all__ = ["cross", "diag", "diagonal", "matrix_power", "trace"]
 
 
 def _check_rank(name: str, x: Any) -> None:
@@ -43,6 +45,32 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     flat = ops.reshape(x, (*lead, m * n))
     ends = (start, start + (count - 1) * (n + 1) + 1, n + 1) if count else (0, 0, 1)
     return ops.slice_(flat, (*((None, None, 1),) * len(lead), ends))
+
+
+@direct(kernels.diag)
+def diag(x: Any, /, k: int = 0) -> Any:
+    """The matrix with x on its k-th diagonal, else zeros; of a matrix, its k-th diagonal.
+
+    Raises: ShapeError: when x is neither a vector nor a matrix.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.diag(xp.asarray([1, 2]), k=1).tolist()
+        [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+
+    Source: NumPy `diag`.
+    """
+    x = asarray(x)
+    (k,) = integers("diag", "k", (k,))
+    if len(x.shape) == 2:
+        return diagonal(x, offset=k)
+    if len(x.shape) != 1:
+        raise ShapeError(f"diag: x must have rank 1 or 2, got shape {x.shape}")
+    n = int(x.shape[0])
+    m = n + abs(k)
+    check_allocation("diag", (m, m), x.dtype)
+    start = k if k >= 0 else -k * m
+    flat = wrap(np.zeros(m * m, x.dtype)).at[start : start + n * (m + 1) : m + 1].set(x)
+    return ops.reshape(flat, (m, m))
 
 
 @direct(kernels.trace)
