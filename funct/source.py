@@ -14,11 +14,18 @@ from types import CodeType, FrameType
 from typing import Any
 
 import attrs
+import numpy as np
 
-__all__ = ["SITES", "Site", "active_levels", "active_transforms", "follow", "user_site"]
+__all__ = [
+    "SITES", "Site", "active_levels", "active_transforms", "follow", "raised_by_user", "user_site",
+]  # fmt: skip
 
 SITES = "__sites__"  # global of a function that we printed: line number -> Site or None
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PYTHON = os.path.dirname(os.__file__) + os.sep
+_NUMPY = os.path.dirname(np.__file__)
+_SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
+_CALLED = (_PACKAGE, _NUMPY + os.sep, _SCIPY + os.sep, "<funct", "<frozen")
 
 
 @attrs.frozen
@@ -79,6 +86,21 @@ def user_site(depth: int = 1) -> Site | None:
                 return attrs.evolve(site, of=entry.name) if backward else site
         frame = frame.f_back
     return None
+
+
+def raised_by_user(error: BaseException) -> bool:
+    """Whether code of the user's, that we called, stands between where error was raised and here.
+
+    Python's own library and that of NumPy and SciPy are called on behalf of both.
+    """
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        known = name.startswith(_PYTHON) and "site-packages" not in name
+        if not known and not name.startswith(_CALLED):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def active_levels() -> list[Any]:

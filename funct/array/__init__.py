@@ -29,6 +29,7 @@ from funct.array.creation import triu as triu
 from funct.array.creation import zeros as zeros
 from funct.array.creation import zeros_like as zeros_like
 from funct.array.device import Device as Device
+from funct.array.direct import entrances as _entrances
 from funct.array.dtypes import bfloat16 as bfloat16
 from funct.array.dtypes import bool as bool
 from funct.array.dtypes import can_cast as can_cast
@@ -243,3 +244,5 @@ inf = _math.inf
 nan = _math.nan
 newaxis = None
 pi = _math.pi
+
+_entrances(globals())

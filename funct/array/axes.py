@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from funct.core import Shape, Size, Value
-from funct.errors import AxisError, ShapeError, UnsupportedOperandError
+from funct.errors import AllocationError, AxisError, ShapeError, UnsupportedOperandError
 
 __all__ = ["integers", "normal_axes", "normal_axis", "normal_shape", "real_number"]
 
+_LONGEST = 2**63
 _EVERY = tuple([tuple(range(n)) for n in range(9)])
 
 
@@ -69,12 +70,12 @@ def normal_axes(name: str, axis: Any, ndim: int) -> Shape:
 
 def normal_shape(name: str, shape: Any) -> Shape:
     """A tuple of axis lengths from an int, a tuple or a list; symbolic sizes pass."""
-    if shape.__class__ is int and shape >= 0:
+    if shape.__class__ is int and 0 <= shape < _LONGEST:
         return (shape,)
     dims = shape if isinstance(shape, tuple | list) else (shape,)
     out: list[Any] = []
     for n in dims:
-        if n.__class__ is int and n >= 0:
+        if n.__class__ is int and 0 <= n < _LONGEST:
             out.append(n)
             continue
         if isinstance(n, Size):
@@ -86,5 +87,7 @@ def normal_shape(name: str, shape: Any) -> Shape:
             raise ShapeError(f"{name}: shape must hold ints, got {n!r} in {shape!r}") from None
         if k < 0 and not (name == "reshape" and k == -1):
             raise ShapeError(f"{name}: shape must not be negative, got {shape}")
+        if k >= _LONGEST:
+            raise AllocationError(f"{name}: no axis is as long as the shape says, got {shape}")
         out.append(k)
     return tuple(out)

@@ -12,8 +12,9 @@ import numpy as np
 
 from funct import ops
 from funct.array.device import CPU, as_device
-from funct.array.dtypes import DTYPES, as_dtype, result_type
+from funct.array.dtypes import DTYPES, as_dtype, in_native, result_type
 from funct.array.tensor import Array, Tensor
+from funct.core import NARROW, narrow_of
 from funct.device.memory import LARGE, serve
 from funct.device.places import place_at
 from funct.errors import (
@@ -173,7 +174,8 @@ def _converted(name: str, obj: Any, dtype: Any) -> Any:
         raise (DTypeError if "string" in text else ArgumentError)(text) from None
     except Exception as error:  # sequences of the user's own classes raise what they like
         raise DTypeError(f"{name}: {error}") from None
-    if data.dtype == object and all(v.__class__ is int for v in data.flat):
+    listed = data.dtype == object and not isinstance(obj, np.ndarray)
+    if listed and all(v.__class__ is int for v in data.flat):
         raise RangeError(f"{name}: a Python integer does not fit int64")
     return _known(name, data)
 
@@ -182,11 +184,7 @@ def _known(name: str, data: Any) -> Any:
     """Data of a dtype that arrays have, in native byte order."""
     if data.nbytes >= LARGE:
         serve(data.nbytes)
-    if data.dtype not in DTYPES:
-        native = data.dtype.newbyteorder("=")
-        if native not in DTYPES:
-            raise DTypeError(f"{name}: elements must be numbers, got dtype {data.dtype}")
-        data = data.astype(native)
+    data = in_native(name, data)
     return data if data.__class__ is np.ndarray else np.asarray(data)
 
 
@@ -197,6 +195,8 @@ def number(name: str, value: Any, dtype: Any = None) -> Any:
     if value.__class__ is complex and dtype is not None and dtype.kind not in "cb":
         raise DTypeError(f"{name}: {value} has no {dtype} value")
     try:
+        if dtype in NARROW:
+            value = narrow_of(value, dtype)
         return np.asarray(value, dtype=dtype)
     except OverflowError as error:
         raise RangeError(f"{name}: {error}") from None

@@ -20,6 +20,7 @@ from funct.array.manipulation import reshape
 from funct.array.statistical import max as greatest
 from funct.array.statistical import min as least
 from funct.array.tensor import Array
+from funct.core import INEXACT
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import indexing
 from funct.kernels import searching as kernels
@@ -183,7 +184,7 @@ def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
     elif x.shape == (0,):
         low, high = wrap(np.asarray(0.0)), wrap(np.asarray(1.0))
     else:
-        x = ops.astype(x, _FLOAT64) if x.dtype.kind in "biu" else x
+        x = ops.astype(x, _FLOAT64) if x.dtype not in INEXACT else x
         low, high = least(x), greatest(x)
     flat = ops.equal(low, high)
     low, high = ops.where(flat, low - 0.5, low), ops.where(flat, high + 0.5, high)

@@ -42,13 +42,15 @@ def devices() -> tuple[Device, ...]:
 
 def as_device(function: str, device: Any) -> Device:
     """The device that `device` names, None for the default one; else an error."""
-    if device is None or device == "cpu":
+    if device is None:
         return CPU
     name = device.name if isinstance(device, Device) else device
     if not isinstance(name, str):
         raise UnsupportedOperandError(
             f"{function}: device must be a Device, its name or None, got {device!r}"
         )
+    if name == "cpu":
+        return CPU
     try:
         place = find_place(name)
     except MissingExtraError as error:

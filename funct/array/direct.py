@@ -19,7 +19,14 @@ users call is printed with the function's own parameters, at its first call. For
                 _r = make(None)
                 _r.data = _d if _d.__class__ is ndarray else asarray(_d)
                 return _r
-        return fun(x, axis=axis, dtype=dtype, keepdims=keepdims)
+        try:
+            return fun(x, axis=axis, dtype=dtype, keepdims=keepdims)
+        except Exception as _error:
+            refuse(fun, _error, {"x": x, "axis": axis, …})
+            raise
+
+`entrances` prints the other functions of a package in the same way, with the last part alone: what
+goes wrong behind any public function comes out as a typed error, which costs nothing before.
 """
 
 from __future__ import annotations
@@ -36,9 +43,9 @@ import numpy as np
 from funct.array.tensor import Array
 from funct.kernels.special import find
 from funct.ops import fast
-from funct.ops.refusals import out_of_memory
+from funct.ops.refusals import out_of_memory, refuse
 
-__all__ = ["DIRECT", "Direct", "direct"]
+__all__ = ["DIRECT", "Direct", "direct", "entrances"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,20 +84,46 @@ def direct(
     """
 
     def declare(fun: Callable[P, R]) -> Callable[P, R]:
-        name = fun.__name__
-        names = dict(_NAMES, fun=fun, gives=gives, kernel=kernel)
-        written: Any = inspect.unwrap(fun)
-        public = FunctionType(_at_first.__code__, names, name, written.__defaults__)
-        public.__kwdefaults__ = written.__kwdefaults__
-        functools.update_wrapper(public, fun)
         how = "doubles" if isinstance(kernel, str) else arrays
-        names["printed"] = functools.partial(_become, public, how)
+        public = _public(fun, how, gives=gives, kernel=kernel)
         if isinstance(kernel, str):
+            names = public.__globals__
             names["kernel"] = functools.partial(_load, kernel, names)
-        DIRECT[f"{fun.__module__}.{name}"] = Direct(fun, public, how)
+        DIRECT[f"{fun.__module__}.{fun.__name__}"] = Direct(fun, public, how)
         return cast("Callable[P, R]", public)
 
     return declare
+
+
+def entrances(package: dict[str, Any]) -> None:
+    """Let the functions that a package names in `__all__` refuse what they cannot serve by name.
+
+    Inside of the package they are called as they are written.
+    """
+    for name in package["__all__"]:
+        fun = package[name]
+        if not inspect.isfunction(fun) or hasattr(fun, "primitive") or _OWN in fun.__globals__:
+            continue  # a class, an op, which refuses by itself, or printed already
+        if fun not in _ENTRANCES:  # another package may name it too
+            public = _ENTRANCES[fun] = _public(fun, None)
+            public.__module__ = package["__name__"]  # where pickle finds it
+        package[name] = _ENTRANCES[fun]
+
+
+_ENTRANCES: dict[Any, FunctionType] = {}
+_OWN = "printed"
+
+
+def _public(fun: Any, how: int | str | None, **names: Any) -> FunctionType:
+    """A function whose body is printed at its first call."""
+    names.update(_NAMES, fun=fun)
+    written: Any = inspect.unwrap(fun)
+    public = FunctionType(_at_first.__code__, names, fun.__name__, written.__defaults__)
+    public.__kwdefaults__ = written.__kwdefaults__
+    functools.update_wrapper(public, fun)
+    public.__wrapped__ = written  # type: ignore[attr-defined]
+    names[_OWN] = functools.partial(_become, public, how)
+    return public
 
 
 def _load(name: str, names: dict[str, Any], *args: Any) -> Any:
@@ -116,11 +149,10 @@ def _declined(fun: Any, error: Exception) -> Any:
 
 _NAMES = {
     "Array": Array, "DOUBLE": np.dtype(np.float64), "PLAIN": _PLAIN, "asarray": np.asarray,
-    "declined": _declined, "make": fast.make, "ndarray": np.ndarray,
+    "declined": _declined, "make": fast.make, "ndarray": np.ndarray, "refuse": refuse,
 }  # fmt: skip
 
-_CALL = """\
-def call({signature}):
+_KERNEL = """\
 {found}    if {known}:
         try:
             _d = kernel({buffers})
@@ -128,7 +160,14 @@ def call({signature}):
             _d = declined(fun, _error)
         if _d is not None:
 {result}
-    return fun({passed})
+"""
+
+_COMPOSED = """\
+    try:
+        return fun({passed})
+    except Exception as _error:
+        refuse(fun, _error, {{{given}}})
+        raise
 """
 
 _ONE = """\
@@ -159,33 +198,44 @@ def _at_first(*args: Any, **options: Any) -> Any:
     return printed()(*args, **options)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _become(public: FunctionType, arrays: int | str) -> FunctionType:
+def _become(public: FunctionType, arrays: int | str | None) -> FunctionType:
     """What is called from now on has the parameters of the function, and a printed body."""
     names = public.__globals__
     signature = inspect.signature(names["fun"])
-    public.__code__ = _printed(signature, arrays, names["gives"] is not None)
+    public.__code__ = _printed(signature, arrays, names.get("gives") is not None)
     return public
 
 
 @functools.cache
-def _printed(signature: inspect.Signature, arrays: int | str, several: bool) -> CodeType:
+def _printed(signature: inspect.Signature, arrays: int | str | None, several: bool) -> CodeType:
     parameters = list(signature.parameters.values())
     bare = [p.replace(annotation=p.empty) for p in parameters]
     # the defaults themselves are the function's; here it only matters that there are some
     bare = [p if p.default is p.empty else p.replace(default=None) for p in bare]
     shown = str(inspect.Signature(bare)).removeprefix("(").removesuffix(")")
     names = [p.name for p in parameters]
-    keyed = [f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name for p in parameters]
-    form: Callable[..., Any] = _FORMS.get(arrays, _leading)
-    found, known, buffers = form(names, arrays)
-    text = _CALL.format(
-        signature=shown, found=found, known=" and ".join(known) or "True",
-        buffers=", ".join(buffers), result=_SEVERAL if several else _ONE, passed=", ".join(keyed),
-    )  # fmt: skip
+    text = f"def call({shown}):\n"
+    if arrays is not None:
+        form: Callable[..., Any] = _FORMS.get(arrays, _leading)
+        found, known, buffers = form(names, arrays)
+        text += _KERNEL.format(
+            found=found, known=" and ".join(known) or "True", buffers=", ".join(buffers),
+            result=_SEVERAL if several else _ONE,
+        )  # fmt: skip
+    passed = [_PASSED.get(p.kind, "{0}").format(p.name) for p in parameters]
+    given = [f"{n!r}: {n}" for n in names]
+    text += _COMPOSED.format(passed=", ".join(passed), given=", ".join(given))
     made: dict[str, Any] = {}
     exec(compile(text, "<funct direct>", "exec"), made)
     code: CodeType = made["call"].__code__
     return code
+
+
+_PASSED: dict[Any, str] = {
+    inspect.Parameter.KEYWORD_ONLY: "{0}={0}",
+    inspect.Parameter.VAR_POSITIONAL: "*{0}",
+    inspect.Parameter.VAR_KEYWORD: "**{0}",
+}
 
 
 def _plain(names: Names) -> list[str]:

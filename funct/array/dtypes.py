@@ -68,6 +68,16 @@ DTYPES = _KINDS["bool"] | _KINDS["numeric"]
 _SPELLED: dict[Any, DType] = {s: d for d in DTYPES for s in (d, d.type, d.name)}
 
 
+def in_native(name: str, raw: Any) -> Any:
+    """NumPy's array or scalar in the machine's byte order; DTypeError if Tensors lack its dtype."""
+    if raw.dtype in DTYPES:
+        return raw
+    native = raw.dtype.newbyteorder("=")
+    if native not in DTYPES:
+        raise DTypeError(f"{name}: elements must be numbers, got dtype {raw.dtype}")
+    return raw.astype(native)
+
+
 def as_dtype(name: str, dtype: Any) -> DType:
     """A dtype of arrays from what NumPy takes for one; DTypeError names the function."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.errors import ArgumentError, ExchangeError
+from funct.errors import ArgumentError, DTypeError, ExchangeError
 from funct.kernels import dlpack
 from funct.ops.fast import wrap
 
@@ -33,10 +33,10 @@ class Exchange:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if dtype is None and not copy and self.data.dtype.num < _NATIVE:
             return asarray(memoryview(self.data).toreadonly())
-        if dtype is not None and np.dtype(dtype) != self.data.dtype:
+        if dtype is not None and (wanted := _numpy_dtype(dtype)) != self.data.dtype:
             if copy is False:
                 raise ArgumentError(f"__array__: copy=False, but {self.dtype} is cast to {dtype}")
-            return self.data.astype(dtype)
+            return self.data.astype(wanted)
         if copy:
             return self.data.copy("K")
         return _read_only(self.data)
@@ -66,8 +66,10 @@ class Exchange:
         """
         if stream is not None:
             raise ArgumentError(f"__dlpack__: stream must be None on the CPU, got {stream!r}")
-        if dl_device is not None and (int(dl_device[0]), dl_device[1]) != (1, 0):
+        if dl_device is not None and _pair("dl_device", dl_device) != (1, 0):
             raise ExchangeError(f"__dlpack__: dl_device must be (1, 0), the CPU, got {dl_device}")
+        if max_version is not None:
+            max_version = _pair("max_version", max_version)
         share = copy is False and max_version is not None and max_version[0] >= 1
         data = self.__array__() if share else self.data.copy("K")
         try:
@@ -87,6 +89,21 @@ class Exchange:
     def _repr_html_(self) -> str:
         head = f"<strong>Array</strong> {self.data.shape} {self.data.dtype}"
         return f"<div>{head}<pre>{html.escape(np.array2string(self.data))}</pre></div>"
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    try:
+        return np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"__array__: dtype must be one of NumPy's, got {dtype!r}") from error
+
+
+def _pair(argument: str, value: Any) -> tuple[int, int]:
+    try:
+        first, second = value
+        return int(first), int(second)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"__dlpack__: {argument} must be two ints, got {value!r}") from None
 
 
 def _read_only(data: Any) -> Any:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axes, normal_axis
+from funct.array.axes import normal_axes, normal_axis, real_number
+from funct.array.conversion import check_allocation
 from funct.array.device import placed
-from funct.array.direct import direct
+from funct.array.direct import direct, entrances
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import roll
-from funct.core import Shape
+from funct.core import FLOATING, INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import fft as kernels
 from funct.ops.fast import wrap
@@ -158,6 +159,7 @@ def _length(name: str, n: Any) -> int:
         raise ShapeError(f"{name}: n must be an int, got {n!r}") from None
     if n < 1:
         raise ShapeError(f"{name}: n must be at least 1, got {n}")
+    check_allocation(name, (n,), np.float64)
     return int(n)
 
 
@@ -176,7 +178,7 @@ def _real(name: str, x: Any) -> Any:
 
 
 def _single(dtype: Any) -> bool:
-    return dtype.kind not in "biu" and dtype.itemsize < 8
+    return dtype in INEXACT and dtype.itemsize < 8
 
 
 def _resized(name: str, x: Any, axis: int, n: Any) -> Any:
@@ -234,8 +236,11 @@ def _axes_and_lengths(name: str, x: Any, s: Ints, axes: Ints) -> tuple[Shape, li
     return at, [None if n == -1 else n for n in lengths]
 
 
-def _frequencies(name: str, k: Any, n: int, d: float, dtype: Any) -> Any:
+def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any) -> Any:
     dtype = np.dtype(np.float64) if dtype is None else as_dtype(name, dtype)
-    if dtype.kind not in "fV":
+    d = real_number(name, "d", d)
+    if dtype not in FLOATING:
         raise DTypeError(f"{name}: dtype must be floating, got {dtype}")
     return wrap((k / (n * d)).astype(dtype))
+
+entrances(globals())

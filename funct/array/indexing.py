@@ -112,7 +112,11 @@ def _expand(x: Any, key: tuple[Any, ...]) -> list[Any]:
 def entry(k: Any) -> Any:
     """One entry of a key, with everything that is an array as a Tensor."""
     if isinstance(k, bool | np.bool_ | list | np.ndarray):
-        k = wrap(np.asarray(k, None if np.size(k) else np.int64))
+        try:
+            raw = np.asarray(k)
+        except ValueError:
+            raise IndexOutOfBoundsError(f"x[...]: an index must not be ragged, got {k}") from None
+        k = wrap(raw if raw.size else raw.astype(np.int64))
     if isinstance(k, Value) and k.dtype.kind not in "biu":
         raise IndexOutOfBoundsError(f"x[...]: an index must be of integers, got {k.dtype}")
     return k

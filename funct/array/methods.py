@@ -67,7 +67,7 @@ class Methods(Value):
 
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
         """x in another dtype."""
-        if copy and device is None:
+        if copy is True and device is None:
             return ops.astype(self, as_dtype("astype", dtype))
         return _xp.astype(self, dtype, copy=copy, device=device)
 
@@ -133,7 +133,7 @@ class Methods(Value):
         """Sum over axes."""
         if out is not None:
             raise _unused("sum", "out", out)
-        if dtype is None and not keepdims:
+        if dtype is None and keepdims is False:
             return _xp.sum(self) if axis is None else _xp.sum(self, axis=axis)
         return _xp.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -143,7 +143,7 @@ class Methods(Value):
         """Product over axes."""
         if out is not None:
             raise _unused("prod", "out", out)
-        if dtype is None and not keepdims:
+        if dtype is None and keepdims is False:
             return _xp.prod(self) if axis is None else _xp.prod(self, axis=axis)
         return _xp.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
@@ -155,7 +155,7 @@ class Methods(Value):
             raise _unused("mean", "dtype", dtype)
         if out is not None:
             raise _unused("mean", "out", out)
-        if axis is None and not keepdims:
+        if axis is None and keepdims is False:
             return _xp.mean(self)
         return _xp.mean(self, axis=axis, keepdims=keepdims)
 
@@ -174,7 +174,7 @@ class Methods(Value):
         """The largest element over axes."""
         if out is not None:
             raise _unused("max", "out", out)
-        if axis is None and not keepdims:
+        if axis is None and keepdims is False:
             return _xp.max(self)
         return _xp.max(self, axis=axis, keepdims=keepdims)
 
@@ -182,7 +182,7 @@ class Methods(Value):
         """The smallest element over axes."""
         if out is not None:
             raise _unused("min", "out", out)
-        if axis is None and not keepdims:
+        if axis is None and keepdims is False:
             return _xp.min(self)
         return _xp.min(self, axis=axis, keepdims=keepdims)
 
@@ -190,7 +190,7 @@ class Methods(Value):
         """Position of the largest element."""
         if out is not None:
             raise _unused("argmax", "out", out)
-        if axis is None and not keepdims:
+        if axis is None and keepdims is False:
             return _xp.argmax(self)
         return _xp.argmax(self, axis=axis, keepdims=keepdims)
 
@@ -198,7 +198,7 @@ class Methods(Value):
         """Position of the smallest element."""
         if out is not None:
             raise _unused("argmin", "out", out)
-        if axis is None and not keepdims:
+        if axis is None and keepdims is False:
             return _xp.argmin(self)
         return _xp.argmin(self, axis=axis, keepdims=keepdims)
 
@@ -206,7 +206,7 @@ class Methods(Value):
         """Whether all elements over axes are true."""
         if out is not None:
             raise _unused("all", "out", out)
-        if axis is None and not keepdims:
+        if axis is None and keepdims is False:
             return _xp.all(self)
         return _xp.all(self, axis=axis, keepdims=keepdims)
 
@@ -214,7 +214,7 @@ class Methods(Value):
         """Whether any element over axes is true."""
         if out is not None:
             raise _unused("any", "out", out)
-        if axis is None and not keepdims:
+        if axis is None and keepdims is False:
             return _xp.any(self)
         return _xp.any(self, axis=axis, keepdims=keepdims)
 
@@ -229,7 +229,9 @@ class Methods(Value):
 
     def argsort(self, axis: int = -1) -> Any:
         """Positions of the elements in rising order."""
-        return _xp.argsort(self) if axis == -1 else _xp.argsort(self, axis=axis)
+        if axis.__class__ is int and axis == -1:
+            return _xp.argsort(self)
+        return _xp.argsort(self, axis=axis)
 
     def nonzero(self) -> Any:
         """Positions of the elements that are not 0, one array per axis."""
@@ -237,6 +239,6 @@ class Methods(Value):
 
     def dot(self, other: Any, /) -> Any:
         """Product with another array: the last axis with the next to last, or the only one."""
-        if self.shape and (other.shape if isinstance(other, Value) else np.shape(other)):
+        if self.shape and getattr(other, "shape", ()):
             return _xp.matmul(self, other)
         return _xp.multiply(self, other)

@@ -18,6 +18,7 @@ from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
 from funct.array.roots import power
+from funct.core import INEXACT
 from funct.kernels import statistical as kernels
 from funct.ops.fast import wrap
 
@@ -28,7 +29,7 @@ __all__ = [
 
 
 def _filled(x: Any, value: float) -> Any:
-    return x if x.dtype.kind in "biu" else ops.where(ops.isnan(x), _as(value, x), x)
+    return x if x.dtype not in INEXACT else ops.where(ops.isnan(x), _as(value, x), x)
 
 
 def _as(value: float, x: Any) -> Any:
@@ -40,7 +41,7 @@ def _count(x: Any, axes: Any, keepdims: bool) -> Any:
     """How many elements are not NaN, in the dtype of x's real part."""
     numbers = ops.logical_not(ops.isnan(x))
     real = np.empty(0, x.dtype).real.dtype if x.dtype.kind == "c" else x.dtype
-    dtype = np.dtype(np.float64) if real.kind in "biu" else real
+    dtype = np.dtype(np.float64) if real not in INEXACT else real
     return ops.reduce_sum(ops.astype(numbers, dtype), axes, keepdims)
 
 
@@ -141,7 +142,7 @@ def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 def _extremum(name: str, find: Any, worst: float, x: Any, axis: Any, keepdims: bool) -> Any:
     axes = normal_axes(name, axis, len(x.shape))
     best = find(_filled(x, worst), axis=axes, keepdims=keepdims)
-    if x.dtype.kind in "biu":
+    if x.dtype not in INEXACT:
         return best
     return ops.where(ops.all(ops.isnan(x), axes, keepdims), _as(np.nan, best), best)
 

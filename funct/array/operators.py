@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from funct import ops
+from funct.array.dtypes import in_native
 from funct.core import Operand, Value
 from funct.errors import ShapeError, UnsupportedOperandError
 from funct.kernels.products import matmul as matrix_product
@@ -193,7 +194,7 @@ def matmul(x: Any, y: Any, /) -> Any:
 
 def _matrix(x: Any) -> Any:
     if isinstance(x, np.ndarray):
-        return wrap(x)
+        return wrap(in_native("matmul", x))
     if not isinstance(x, Value):
         raise UnsupportedOperandError(
             f"matmul: both operands must be Tensors, got {type(x).__name__}"

@@ -10,6 +10,7 @@ from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.creation import asarray
 from funct.array.direct import direct
+from funct.core import INEXACT
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import sampled as kernels
 
@@ -83,7 +84,7 @@ def interp(
 
 def _floating(v: Any) -> Any:
     v = asarray(v)
-    return ops.astype(v, np.dtype(np.float64)) if v.dtype.kind in "biu" else v
+    return ops.astype(v, np.dtype(np.float64)) if v.dtype not in INEXACT else v
 
 
 def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:

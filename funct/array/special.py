@@ -18,7 +18,7 @@ from typing import Any
 
 from funct import ops
 from funct.array.axes import normal_axes
-from funct.array.direct import direct
+from funct.array.direct import direct, entrances
 from funct.array.statistical import logsumexp as _logsumexp
 from funct.kernels import special as kernels
 from funct.ops import expm1 as expm1
@@ -303,3 +303,5 @@ def _top(x: Any, axes: Any) -> Any:
     """The greatest element, a constant to derivatives; 0 where it is infinite."""
     top = ops.stop_gradient(ops.reduce_max(ops.real(x) if x.dtype.kind == "c" else x, axes, True))
     return ops.where(ops.isfinite(top), top, 0.0)
+
+entrances(globals())

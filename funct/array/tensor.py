@@ -15,6 +15,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.device import CPU, Device, as_device
+from funct.array.dtypes import in_native
 from funct.array.exchange import Exchange
 from funct.array.indexing import index, selected
 from funct.array.methods import Methods
@@ -231,7 +232,7 @@ class Ground(Level):
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Compute the op on buffers."""
         try:
-            raws = [a.data if a.__class__ is Array else _raw(a) for a in args]
+            raws = [a.data if a.__class__ is Array else _raw(prim.name, a) for a in args]
             d = prim.raw(*narrow_operands(raws), *params)
         except Exception as error:
             raise explain(prim, args, params, error) from None
@@ -244,9 +245,13 @@ class Ground(Level):
         return region.run(*args)
 
 
-def _raw(a: Any) -> Any:
-    if isinstance(a, bool | int | float | complex | np.generic | ndarray):
+def _raw(name: str, a: Any) -> Any:
+    """An operand that is no Array."""
+    if isinstance(a, bool | int | float | complex):
         return a
+    if isinstance(a, np.generic | ndarray):
+        a = in_native(name, a)
+        return np.asarray(a) if isinstance(a, ndarray) else a
     if isinstance(a, Size):
         return a.__index__()
     raise TypeError("not an operand")
@@ -298,7 +303,7 @@ class Array(Exchange, Tensor):
                 d = self.data[key]
             else:
                 d = selected(self.data, key)
-        except (IndexError, TypeError, ValueError):
+        except (IndexError, TypeError, ValueError, OverflowError):
             d = None
         if d is None:
             return index(self, key)  # which refuses by name

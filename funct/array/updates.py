@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from funct import ops
+from funct.array.dtypes import DTYPES, in_native
 from funct.array.indexing import BASIC, entry, is_mask
 from funct.core import INEXACT, Shape, Value, is_one
-from funct.errors import DTypeError, ShapeError, UnsupportedOperandError
+from funct.errors import DTypeError, ShapeError
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
 from funct.ops import fast
@@ -326,7 +327,7 @@ def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
             raw = np.broadcast_to(raw, at.shape)
         raw = raw.reshape(-1) if raw.ndim else raw
         kernels.combine_into(out.reshape(-1), raw, at.reshape(-1), mode)
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, TypeError, ValueError, OverflowError):
         return None
     return out
 
@@ -362,7 +363,8 @@ def _is_known(x: Any) -> bool:
         return True
     if isinstance(x, Value):
         return not x.level.transforms
-    return isinstance(x, bool | int | float | complex | np.number | np.bool_)
+    known = isinstance(x, np.generic) and x.dtype in DTYPES
+    return known or isinstance(x, bool | int | float | complex)
 
 
 def _is_key(k: Any) -> bool:
@@ -377,10 +379,13 @@ def _is_key(k: Any) -> bool:
 
 
 def _operand(name: str, v: Any) -> Any:
-    v = v if isinstance(v, Value) else wrap(np.asarray(v))
-    if v.dtype.kind not in "biufcV":
-        raise UnsupportedOperandError(f"x.at[...].{name}: v must hold numbers, got {v.dtype}")
-    return v
+    if isinstance(v, Value):
+        return v
+    try:
+        raw = np.asarray(v)
+    except ValueError:
+        raise ShapeError(f"x.at[...].{name}: v must not be ragged, got {v!r}") from None
+    return wrap(in_native(f"x.at[...].{name}", raw))
 
 
 def _fitted(name: str, v: Any, shape: Shape, dtype: Any) -> Any:

@@ -144,7 +144,10 @@ def operand_dtype(node: Node, found: Printing) -> np.dtype[Any] | None:
         return dtypes[0]
     if {d.kind for d in dtypes} == {"i", "u"}:
         return None  # NumPy compares them exactly, which no common dtype does
-    return np.result_type(*dtypes)
+    try:
+        return np.result_type(*dtypes)
+    except TypeError:  # a comparison of dtypes that have no common one
+        return None
 
 
 def met(e: Node) -> tuple[Printing, tuple[str | None, ...], tuple[Any, ...]]:

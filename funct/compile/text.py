@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from funct.core import NARROW, Size
-from funct.graph import Graph, Guard, Node, Var
+from funct.graph import Graph, Guard, Node, Var, same
 
 __all__ = ["MISS", "call_text", "guard_text", "literal", "scope"]
 
@@ -17,7 +17,7 @@ MISS = object()
 def scope(graph: Graph) -> dict[str, Any]:
     """What the names in such lines mean: constants of the graph, and what literals are made of."""
     names: dict[str, Any] = {
-        "MISS": MISS, "dtype": np.dtype, "inf": float("inf"), "nan": float("nan"), "same": _same,
+        "MISS": MISS, "dtype": np.dtype, "inf": float("inf"), "nan": float("nan"), "same": same,
     }  # fmt: skip
     return names | {v.name: x.data for v, x in graph.constants}
 
@@ -46,14 +46,11 @@ def guard_text(guard: Guard, names: dict[str, Any]) -> str:
     expected = literal(guard.expected, names)
     if guard.kind == "array":
         return f"    if not same({guard.operand.name}, {expected}): return MISS"
-    kind = "int" if guard.kind == "index" else guard.kind
-    if guard.expected != guard.expected:
-        return f"    if {guard.operand.name} == {guard.operand.name}: return MISS"
-    return f"    if {kind}({guard.operand.name}) != {expected}: return MISS"
-
-
-def _same(found: Any, expected: Any) -> bool:
-    return found.shape == expected.shape and bool(np.array_equal(found, expected))
+    seen = f"{'int' if guard.kind == 'index' else guard.kind}({guard.operand.name}.item())"
+    if guard.kind == "complex" or (guard.kind == "float" and not abs(guard.expected) > 0.0):
+        # NaN is as NaN, and -0 not as 0
+        return f"    if repr({seen}) != {repr(guard.expected)!r}: return MISS"
+    return f"    if {seen} != {expected}: return MISS"
 
 
 def literal(p: Any, names: dict[str, Any]) -> str:

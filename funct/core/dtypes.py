@@ -44,6 +44,7 @@ def in_wide(reduction: Callable[..., Any], x: Any, *params: Any) -> Any:
 
 
 _NUMBERS = (bool, int, float)
+_WORD = 2**63
 
 
 def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -56,6 +57,8 @@ def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
         fits = x.__class__ is int and limits.min <= x <= limits.max
     else:
         fits = x.__class__ in (int, float)
+    if x.__class__ is int and fits and not -_WORD <= x < _WORD:
+        x = float(x)  # ml_dtypes takes no longer ones
     return np.asarray(x, dtype) if fits or x.__class__ is bool else x
 
 

@@ -40,6 +40,7 @@ from funct.graph.run import Interpreter as Interpreter
 from funct.graph.run import Transformer as Transformer
 from funct.graph.run import holds as holds
 from funct.graph.run import propagate as propagate
+from funct.graph.run import same as same
 from funct.graph.show import show as show
 
 __all__ = [
@@ -47,6 +48,6 @@ __all__ = [
     "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "acting", "acts", "capture",
     "check", "compose_views", "decompose", "digest", "eliminate_dead", "exact", "extract", "find",
     "fold_constants", "holds", "inline_calls", "insert_after", "leaf", "optimize", "propagate",
-    "replace", "rewrite", "share_common", "show", "simplify", "sink_views", "then",
+    "replace", "rewrite", "same", "share_common", "show", "simplify", "sink_views", "then",
     "writing", "written",
 ]  # fmt: skip

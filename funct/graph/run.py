@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from funct.array import Tensor, asarray
-from funct.core import ShapeDtype, bind_region, size_values
+from funct.core import INEXACT, ShapeDtype, bind_region, size_values
 from funct.errors import GraphError, GuardError, TransformError
 from funct.graph.capture import GraphTracer, capture
 from funct.graph.ir import Call, Graph, Guard, Node, Var
 from funct.ops.fast import wrap
 from funct.source import follow
 
-__all__ = ["Interpreter", "Transformer", "holds", "propagate"]
+__all__ = ["Interpreter", "Transformer", "holds", "propagate", "same"]
 
 
 def holds(guard: Guard, value: Any, sizes: dict[str, int]) -> bool:
@@ -27,11 +27,19 @@ def holds(guard: Guard, value: Any, sizes: dict[str, int]) -> bool:
     if guard.kind == "size":
         return bool(eval(guard.expected, {}, dict(sizes)))
     if guard.kind == "array":
-        found = value.concrete()
-        return found.shape == guard.expected.shape and np.array_equal(found, guard.expected)
+        return same(value.concrete(), guard.expected)
     ask = {"bool": bool, "int": int, "float": float, "complex": complex, "index": int}[guard.kind]
-    seen = ask(value)
-    return bool(seen == guard.expected or (seen != seen and guard.expected != guard.expected))
+    return repr(ask(value)) == repr(guard.expected)  # NaN is as NaN, and -0 not as 0
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether two arrays are equal in all that can be seen of them: NaN is as NaN, -0 not as 0."""
+    if found.dtype not in INEXACT:
+        return bool(np.array_equal(found, expected))
+    if found.dtype.kind == "c":
+        return same(found.real, expected.real) and same(found.imag, expected.imag)
+    signs = [np.signbit(x) & ~np.isnan(x) for x in (found, expected)]
+    return np.array_equal(found, expected, equal_nan=True) and np.array_equal(*signs)
 
 
 class Interpreter:

@@ -65,9 +65,12 @@ def expand_dims(x: Any, axis: Any) -> Any:
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:])) if 0 <= axis <= n else None
 
 
+_COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
+
+
 def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
     """Each element as often."""
-    if repeats.__class__ is not int or repeats < 0:
+    if repeats.__class__ is not int or not 0 <= repeats < _COUNTED:
         return None
     if axis is None:
         return x.repeat(repeats)

@@ -94,7 +94,7 @@ def _square(x: NDArray[Any]) -> None:
 def _finite(x: NDArray[Any]) -> None:
     """Raise where LAPACK would not come to an end."""
     size = np.vdot(x, x)  # cheaper than looking at each, but large elements overflow
-    if size - size != 0 and not np.isfinite(x).all():
+    if not abs(size) < np.inf and not np.isfinite(x).all():
         raise np.linalg.LinAlgError
 
 
@@ -203,6 +203,7 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float, /) -> tuple[NDArray[Any
     _matrix(b)
     if a.shape[-2] != b.shape[-2]:
         raise ValueError("lengths")
+    _finite(a)
     fits = a.size and b.size and a.dtype == b.dtype
     x, _, rank, s = (_lstsq if fits else _by_pseudo_inverse)(a, b, np.asarray(rtol))
     return x, np.asarray(rank, np.int64), s
@@ -277,6 +278,7 @@ def eigvals(x: NDArray[Any], /) -> NDArray[Any]:
 def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """U, descending singular values, Vᴴ."""
     _matrix(x)
+    _finite(x)
     u, s, vh = (_svd_full if full else _svd)(x)
     if x.dtype.kind != "c" or 0 in x.shape:
         return u, s, vh

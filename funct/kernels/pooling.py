@@ -57,7 +57,10 @@ def _pool_axis(
 ) -> NDArray[Any]:  # fmt: skip
     """Fold the windows of one axis into one element each; `empty` is what padding counts as."""
     before = (slice(None),) * axis
-    taps = [_meeting(t, x.shape[axis], count, stride, dilation, low) for t in range(window)]
+    size = x.shape[axis]
+    start = max(0, -(((count - 1) * stride - low) // dilation))  # others meet padding alone
+    stop = min(window, (size - 1 + low) // dilation + 1)
+    taps = [_meeting(t, size, count, stride, dilation, low) for t in range(start, stop)]
     whole = [i for i, (to, _) in enumerate(taps) if to == slice(0, count)]
     if whole:  # a tap that meets an element for each output saves the pass that fills y
         y = x[(*before, taps.pop(whole[0])[1])].copy()

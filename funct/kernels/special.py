@@ -27,6 +27,7 @@ ndarray = np.ndarray
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
+_NARROW_INTEGERS = ("int4", "uint4")  # whose kind is that of the narrow floats
 
 
 @functools.cache
@@ -68,7 +69,7 @@ def spherical(name: str) -> Raw:
 def _result_dtype(args: tuple[Any, ...]) -> np.dtype[Any]:
     """The floating dtype of a result; Python numbers are weak."""
     kind = np.result_type(*args)
-    return _DOUBLE if kind.kind in "biu" else kind
+    return _DOUBLE if kind.kind in "biu" or kind.name in _NARROW_INTEGERS else kind
 
 
 def keep_dtype(f: Raw) -> Raw:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from funct import core
-from funct.core import NARROW, Absent, Primitive, Value, narrow_of
+from funct.core import INEXACT, NARROW, Absent, Primitive, Value, narrow_of
 from funct.core.level import bind, bind1, bind2
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
@@ -221,19 +221,26 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
         return r
 
     def general(args: tuple[Any, ...]) -> Any:
-        operands = list(args[:n])
+        try:
+            operands = typed(args[:n])
+        except (TypeError, OverflowError):  # no common dtype, or a number that it has not
+            operands = list(args[:n])
+        return bind(prim, operands, args[n:])
+
+    def typed(args: tuple[Any, ...]) -> list[Any]:
+        operands = list(args)
         dtypes = [a.dtype for a in operands if isinstance(a, Value)]
         if dtypes and len(dtypes) < n:
             kind = np.result_type(*dtypes)
-            kind = _DOUBLE if kind.kind in "biu" else kind
+            kind = kind if kind in INEXACT else _DOUBLE
             real = np.empty(0, kind).real.dtype if kind.kind == "c" else kind
             for i in weak:
                 a = operands[i]
                 if isinstance(a, bool | int | float):
-                    operands[i] = wrap(np.asarray(a, real))
+                    operands[i] = wrap(np.asarray(narrow_of(a, real), real))
                 elif isinstance(a, complex):
                     operands[i] = wrap(np.asarray(a, np.result_type(kind, np.complex64)))
-        return bind(prim, operands, args[n:])
+        return operands
 
     if prim.params or n > 3:
         return op

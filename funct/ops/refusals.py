@@ -1,8 +1,12 @@
-"""Why a call of an op failed: the typed error for what NumPy or a kernel raised."""
+"""Why a call failed: the typed error for what NumPy, a kernel or Python raised.
+
+`explain` is for ops, `refuse` for functions that are composed of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,13 +23,24 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.source import raised_by_user
 
-__all__ = ["explain", "out_of_memory"]
+__all__ = ["explain", "out_of_memory", "refuse", "retold"]
 
 
 def out_of_memory(name: str, error: MemoryError) -> AllocationError:
     """What is said where an array finds no room, with who has the memory."""
     return AllocationError("\n    ".join([f"{name}: {error}", failure()]).rstrip())
+
+
+def _is_too_large(error: Exception) -> bool:
+    """Whether NumPy refused a size that no array can have."""
+    text = str(error)
+    return isinstance(error, ValueError) and text.startswith(("Maximum allowed", "array is too"))
+
+
+def _too_large(name: str, error: Exception, given: Mapping[str, Any]) -> AllocationError:
+    return AllocationError(f"{name}: no array is as large as {_listed(given)} asks for: {error}")
 
 
 def explain(
@@ -36,6 +51,9 @@ def explain(
         return error
     if isinstance(error, MemoryError):
         return out_of_memory(prim.name, error)
+    if _is_too_large(error):
+        names = (*prim.operands, *prim.params)
+        return _too_large(prim.name, error, dict(zip(names, (*args, *params), strict=False)))
     if isinstance(error, OverflowError):
         return RangeError(f"{prim.name}: {error}")
     for name, a in zip(prim.operands, args, strict=False):
@@ -44,20 +62,74 @@ def explain(
                 f"{prim.name}: {name} must be a Tensor or a Python number, got {type(a).__name__}",
                 fix=f"funct.array.asarray({name})" if isinstance(a, list | tuple) else None,
             )
-    try:
-        prim.aval(args, params)
-    except FunctError as better:
+    better = retold(prim, args, params)
+    if better is not None:
         return better
-    except Exception:
-        pass
     if "::" in prim.name:  # a user's op: the error is the user's own
         return error
     if isinstance(error, IndexError):
         return IndexOutOfBoundsError(f"{prim.name}: {error}")
-    if isinstance(error, TypeError):
+    if isinstance(error, TypeError | AttributeError):
         dtypes = ", ".join(str(getattr(a, "dtype", type(a).__name__)) for a in args)
         return DTypeError(f"{prim.name}: not defined for {dtypes}")
     if isinstance(error, ValueError):
         kind = ShapeError if prim.spread is None else ArgumentError  # the aval knows its shapes
         return kind(f"{prim.name}: {error}")
     return error
+
+
+def retold(prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> FunctError | None:
+    """What the abstract rule says of a failed call: it speaks of the shapes that the user wrote."""
+    try:
+        prim.aval(args, params)
+    except FunctError as error:
+        return error
+    except Exception:
+        pass
+    return None
+
+
+# By the class of what Python or NumPy raised; other classes are faults of ours and stay as they are
+_KINDS: dict[type[Exception], type[FunctError]] = {
+    OverflowError: RangeError,
+    IndexError: IndexOutOfBoundsError,
+    AttributeError: UnsupportedOperandError,
+    TypeError: UnsupportedOperandError,
+    ValueError: ArgumentError,
+    ZeroDivisionError: ArgumentError,
+    LookupError: ArgumentError,
+}
+
+
+def refuse(fun: Any, error: Exception, given: Mapping[str, Any]) -> None:
+    """Raise the typed error for what came out of fun, called with the arguments given.
+
+    Where the error is typed already, or raised by the user's own code, nothing is done.
+    """
+    if isinstance(error, FunctError | Warning) or raised_by_user(error):
+        return
+    name = fun.__name__
+    if isinstance(error, MemoryError):
+        raise out_of_memory(name, error) from None
+    if isinstance(error, AttributeError):
+        taken = [argument for argument, v in given.items() if v is error.obj]
+        if len(taken) == 1:  # what was asked for is what a Tensor has
+            raise UnsupportedOperandError(
+                f"{name}: {taken[0]} must be a Tensor, got {type(error.obj).__name__}",
+                fix=f"funct.array.asarray({taken[0]})"
+                if isinstance(error.obj, list | tuple | int | float | complex)
+                else None,
+            ) from error
+    if _is_too_large(error):
+        raise _too_large(name, error, given) from error
+    for known, kind in _KINDS.items():
+        if isinstance(error, known):
+            raise kind(f"{name}: not defined for {_listed(given)}: {error}") from error
+
+
+def _listed(given: Mapping[str, Any]) -> str:
+    return ", ".join(f"{a}={_short(v)}" for a, v in given.items() if v is not None)
+
+
+def _short(v: Any) -> str:
+    return f"{v.dtype} {v.shape}" if isinstance(v, Value) else reprlib.repr(v)

@@ -7,6 +7,7 @@
 Reads best: `optimizer.py` (what an optimizer is), `sgd.py` (the shortest one), `schedule.py`.
 """
 
+from funct.array.direct import entrances as _entrances
 from funct.optim import schedule as schedule
 from funct.optim.adam import AdamState as AdamState
 from funct.optim.adam import adam as adam
@@ -25,3 +26,5 @@ __all__ = [
     "AdamState", "ClipState", "GradientTransform", "Info", "Optimizer", "SGDState", "adam", "adamw",
     "chain", "clip_by_global_norm", "global_norm", "schedule", "sgd",
 ]  # fmt: skip
+
+_entrances(globals())

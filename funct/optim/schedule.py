@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import funct.array as xp
+from funct.array.direct import entrances
 from funct.errors import ArgumentError
 
 __all__ = ["Schedule", "constant", "cosine", "linear", "one_cycle", "warmup_cosine"]
@@ -154,3 +155,5 @@ def _annealed(strategy: str, t: Any, begin: float, end: float, low: float, high:
     if strategy == "linear":
         return low + (high - low) * done
     return high + (low - high) / 2.0 * (1.0 + xp.cos(math.pi * done))
+
+entrances(globals())

@@ -4,6 +4,7 @@ A key is a uint32 array of shape (..., 2) that can be indexed, iterated, stacked
 vmap and jit too. The same key gives the same bits on every device, in every batch.
 """
 
+from funct.array.direct import entrances as _entrances
 from funct.random.draws import bernoulli as bernoulli
 from funct.random.draws import bits as bits
 from funct.random.draws import categorical as categorical
@@ -31,3 +32,5 @@ __all__ = [
     "gamma", "gumbel", "key", "laplace", "multivariate_normal", "normal", "orthogonal",
     "permutation", "poisson", "randint", "split", "truncated_normal", "uniform",
 ]  # fmt: skip
+
+_entrances(globals())

@@ -12,6 +12,7 @@ from funct import ops
 from funct.array import arange, argsort, asarray, iinfo
 from funct.array.axes import normal_axis, normal_shape
 from funct.array.creation import lifted, served
+from funct.array.dtypes import as_dtype
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import random_bits as kernels
@@ -65,8 +66,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """The dtype of floating draws, float64 by default."""
-    dtype = np.dtype(np.float64 if dtype is None else dtype)
-    if dtype.kind != "f" or dtype.itemsize < 4:
+    dtype = as_dtype(f"random.{name}", np.float64 if dtype is None else dtype)
+    if dtype not in (np.float64, np.float32):
         raise DTypeError(f"random.{name}: dtype must be float32 or float64, got {dtype}")
     return dtype
 

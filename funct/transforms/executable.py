@@ -17,6 +17,7 @@ from funct.events import tell
 from funct.graph import Graph, optimize
 from funct.graph.capture import capture
 from funct.ops.fast import wrap
+from funct.ops.refusals import out_of_memory
 from funct.settings import config
 from funct.transforms.backends import Compile, compiler
 from funct.transforms.partition import Halves, partition
@@ -48,7 +49,10 @@ class Executable:
     def raw(self) -> Callable[..., Any]:
         """What runs on buffers: made when it is asked for, since derivatives only run halves."""
         if self._raw is None:
-            self._raw = self.compile(self.captured, self.guards)
+            try:
+                self._raw = self.compile(self.captured, self.guards)
+            except MemoryError as error:  # a constant that is laid out
+                raise out_of_memory("jit", error) from None
         return self._raw
 
     def ready(self) -> Self:

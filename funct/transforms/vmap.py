@@ -14,6 +14,7 @@ from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
 from funct.core import Primitive, Region, Size, bind_region
 from funct.errors import ArgumentError, FunctError, ShapeError, TransformError
+from funct.ops.refusals import retold
 from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
 from funct.transforms.ways import batching
@@ -85,9 +86,8 @@ class Batch(Laned):
                 vals[i] = asarray(a)
         try:
             out = prim.batch(prim, vals, batched, params)
-        except FunctError:
-            prim.aval(args, params)  # says it in the shapes of one lane, which the user wrote
-            raise
+        except FunctError as error:
+            raise retold(prim, args, params) or error from None
         if prim.results == 1:
             return BatchTracer(out, self)
         return tuple([BatchTracer(o, self) for o in out])

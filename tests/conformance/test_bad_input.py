@@ -8,6 +8,7 @@ import contextlib
 import inspect
 import random
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,45 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import funct as ft
 import funct.array as xp
-from funct.errors import FunctError
-
-# Called with what they are for: einsum's first operand is a text, these classes are no functions.
-NOT_CALLED = {"Array", "At", "Device", "Ground", "Tensor", "__array_namespace_info__"}
-FUNCTIONS = sorted(
-    name for name in xp.__all__ if name not in NOT_CALLED and inspect.isroutine(getattr(xp, name))
+from funct import optim
+from funct.array.dtypes import DTYPES as KNOWN
+from funct.errors import (
+    AllocationError,
+    DTypeError,
+    FunctError,
+    LinAlgError,
+    UnsupportedOperandError,
 )
+from funct.interop import rebind
+from funct.nn import functional
+
+PACKAGES: dict[str, Any] = {
+    "xp": xp, "xp.linalg": xp.linalg, "xp.fft": xp.fft, "xp.special": xp.special,
+    "functional": functional, "random": ft.random, "optim": optim, "schedule": optim.schedule,
+    "rebind": rebind,
+}  # fmt: skip
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f"{package}.{name}": fun
+    for package, module in PACKAGES.items()
+    for name in module.__all__
+    if inspect.isroutine(fun := getattr(module, name)) and name != "__array_namespace_info__"
+}
+FUNCTIONS |= {
+    f"x.{name}": getattr(xp.Array, name) for name in dir(xp.Array)
+    if not name.startswith("_") and inspect.isroutine(getattr(xp.Array, name))
+}  # fmt: skip
 
 HUGE = (2**40, 2**62, 2**70, -(2**70))
 DTYPES = ["bool", "int8", "uint64", "int64", "float32", "float64", "complex128", "bfloat16"]
 SHAPES: list[Any] = [(), (0,), (1,), (3,), (2, 3), (3, 3), (2, 0, 1), (1, 2, 3)]
-STRANGE: list[Any] = [None, "abc", "", [], [1, 2], [[1], [2, 3]], {}, object, 1.5, b"ab", ()]
+STRANGE: list[Any] = [
+    None, "abc", "", [], [1, 2], [[1], [2, 3]], {}, object, 1.5, b"ab", (), {1}, slice(None),
+    [None], np.array([None, 1], object), np.array(["a"]), np.array(["2020"], "M8[D]"),
+    np.longdouble(2), np.zeros(2, [("a", int)]), np.ma.array([1.0, 2.0], mask=[True, False]),
+    np.arange(3.0), memoryview(b"ab"), lambda x: x, 2**70,
+]  # fmt: skip
 NUMBERS: list[Any] = [True, 0, 1, -1, 7, 0.5, float("nan"), float("inf"), 1j]
 
 
@@ -56,6 +83,8 @@ def _argument(name: str, rng: random.Random) -> Any:
         return rng.choice(STRANGE)
     if name in ("dtype", "type", "from_", "to", "kind"):
         return rng.choice([*map(np.dtype, ["f4", "i8", "c16"]), xp.bool, "U3", "nope", int, None])
+    if name == "key":
+        return ft.random.key(1) if rng.random() < 0.8 else _array(rng)
     if name == "device":
         return rng.choice(["cpu", None, "gpu", "cuda:0", 3])
     if name in ("arrays", "condlist", "choicelist"):
@@ -70,51 +99,194 @@ def _argument(name: str, rng: random.Random) -> Any:
 _INTEGERS = {
     "axis", "axes", "shape", "num", "n_rows", "n_cols", "k", "repetitions", "repeats", "shift", "n",
     "start", "stop", "step", "source", "destination", "minlength", "num_classes", "num_segments",
-    "bins", "pad_width", "offset",
+    "bins", "pad_width", "offset", "dim", "kernel_size", "stride", "padding", "dilation", "groups",
+    "output_size", "size", "s", "pad", "normalized_shape", "upscale_factor", "seed", "data",
 }  # fmt: skip
 
 
 def _call(name: str, rng: random.Random) -> tuple[list[Any], dict[str, Any]]:
     args: list[Any] = []
     options: dict[str, Any] = {}
-    for p in inspect.signature(getattr(xp, name)).parameters.values():
+    parameters = inspect.signature(FUNCTIONS[name]).parameters.values()
+    for p in parameters:
         if p.kind is p.VAR_POSITIONAL:
             args += [_argument(p.name, rng) for _ in range(rng.randrange(4))]
         elif p.kind is p.VAR_KEYWORD:
             continue
         elif p.default is p.empty:
-            args.append(_argument(p.name, rng))
+            args.append(_array(rng) if p.name == "self" else _argument(p.name, rng))
         elif rng.random() < 0.4:
             options[p.name] = _argument(p.name, rng)
-    if any(n in options for n in _positional(name)):  # a gap among those would shift the rest
-        options = {n: v for n, v in options.items() if n not in _positional(name)}
+    positional = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    if any(n in options for n in positional):  # a gap among those would shift the rest
+        options = {n: v for n, v in options.items() if n not in positional}
     return args, options
 
 
-def _positional(name: str) -> list[str]:
-    parameters = inspect.signature(getattr(xp, name)).parameters.values()
-    return [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
-
-
 def _bytes(v: Any) -> Any:
-    if isinstance(v, xp.Array):
+    if isinstance(v, xp.Array | np.ndarray) and v.dtype != object:
         return np.array(v).tobytes()
     return [_bytes(w) for w in v] if isinstance(v, list | tuple) else None
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+def _dtypes(v: Any) -> set[Any]:
+    return {x.dtype for x in ft.tree.leaves(v) if isinstance(x, xp.Tensor)}
+
+
+def _check(name: str, seed: int) -> None:
+    """A FunctError, or a result that holds numbers; the arguments are what they were."""
+    args, options = _call(name, random.Random(seed))
+    before = _bytes([*args, *options.values()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.suppress(FunctError):
+            out = FUNCTIONS[name](*args, **options)
+            assert _dtypes(out) <= KNOWN
+    assert _bytes([*args, *options.values()]) == before
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n.startswith("xp.")])
 def test_bad_input(name: str) -> None:
-    """Forty calls with arguments of every kind."""
+    """Calls with arguments of every kind."""
+    settings(max_examples=25)(given(st.integers(0, 2**32 - 1))(lambda seed: _check(name, seed)))()
 
-    @settings(max_examples=40)
-    @given(st.integers(0, 2**32 - 1))
-    def check(seed: int) -> None:
-        args, options = _call(name, random.Random(seed))
-        before = _bytes([*args, *options.values()])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with contextlib.suppress(FunctError):
-                getattr(xp, name)(*args, **options)
-        assert _bytes([*args, *options.values()]) == before
 
-    check()
+@pytest.mark.parametrize("package", [p for p in (*PACKAGES, "x") if not p.startswith("xp")])
+def test_bad_input_elsewhere(package: str) -> None:
+    """The same for all functions of a package, and for the methods of arrays."""
+    for name in [n for n in FUNCTIONS if n.startswith(f"{package}.")]:
+        for seed in range(15):
+            _check(name, seed)
+
+
+def _traced(way: str, fun: Callable[..., Any], args: list[Any]) -> Any:
+    """fun, whose Tensors go through a transform."""
+    arrays = [a for a in args if isinstance(a, xp.Array)]
+
+    def call(*traced: Any) -> Any:
+        left = iter(traced)
+        return fun(*[next(left) if isinstance(a, xp.Array) else a for a in args])
+
+    if way == "jit":
+        return ft.jit(call)(*arrays)
+    if way == "vmap":
+        return ft.vmap(call)(*[xp.stack([a, a]) for a in arrays])
+    return ft.jvp(call, tuple(arrays), tuple([xp.zeros_like(a) for a in arrays]))
+
+
+@pytest.mark.parametrize("way", ["jit", "vmap", "jvp"])
+def test_bad_input_inside_transforms(way: str) -> None:
+    """What is refused by name eagerly is refused by name inside, with the user's line."""
+    rng = random.Random(5)
+    for name in [n for n in FUNCTIONS if n.startswith(("xp.", "functional."))]:
+        for _ in range(3 if way == "jit" else 8):
+            args, _ = _call(name, rng)
+            if not any(isinstance(a, xp.Array) for a in args):
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    assert _dtypes(_traced(way, FUNCTIONS[name], args)) <= KNOWN
+                except FunctError as error:
+                    refused = error
+                else:
+                    continue
+            assert refused.site is not None, name
+
+
+@pytest.mark.parametrize("huge", [2**40, 2**63, 2**70])
+def test_sizes_that_no_array_has(huge: int) -> None:
+    """They are refused at once, for what they are."""
+    x, image, key = xp.ones(3), xp.ones((1, 1, 4, 4)), ft.random.key(0)
+    calls: list[Callable[[], Any]] = [
+        lambda: xp.repeat(xp.ones(4, dtype=xp.int4), huge) + 1,
+        lambda: xp.tile(x, (huge,)) + 1,
+        lambda: xp.pad(x, huge),
+        lambda: xp.bincount(xp.asarray([1]), minlength=huge),
+        lambda: xp.segment_sum(x, xp.asarray([0, 1, 2]), huge),
+        lambda: xp.arange(huge),
+        lambda: xp.linspace(0, 1, huge),
+        lambda: xp.fft.fft(x, n=huge),
+        lambda: xp.fft.fftfreq(huge),
+        lambda: ft.random.uniform(key, (huge,)),
+        lambda: ft.random.permutation(key, huge),
+        lambda: functional.interpolate(image, huge, mode="bilinear"),
+        lambda: functional.interpolate(image, scale_factor=float(huge)),
+        lambda: functional.adaptive_avg_pool2d(image, huge),
+        lambda: functional.pad(image, (huge, huge)),
+    ]
+    for call in calls:
+        with pytest.raises(AllocationError):
+            call()
+
+
+def test_a_window_far_longer_than_the_signal() -> None:
+    """It costs no more than the elements that it meets."""
+    x, pool = xp.asarray([[[4.0, 1.0, 3.0, 2.0]]]), functional.max_pool1d
+    assert pool(x, 2**40).shape == (1, 1, 0)
+    assert pool(x, 2**40, 2**40, 2**39).tolist() == [[[4.0]]]
+    assert pool(x, 2**40, 1, 2**39).tolist() == [[[4.0] * 5]]
+
+
+FOREIGN = [
+    np.array([1, 2], object), np.array([1, 2], np.longdouble), np.array([1, 2], np.clongdouble),
+    np.array([1, 2], "m8[D]"), np.array(["a", "b"]), np.longdouble(1), np.timedelta64(1, "D"),
+]  # fmt: skip
+BINARY: list[Callable[[Any, Any], Any]] = [
+    lambda x, v: x + v, lambda x, v: v * x, xp.maximum, lambda x, v: xp.where(x > 0, x, v),
+    lambda x, v: x @ v, lambda x, v: v @ x, lambda x, v: x.at[0].set(v), xp.equal,
+    lambda x, v: xp.concat([x, v]), lambda x, v: x**v,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda v: str(v.dtype))
+@pytest.mark.parametrize("way", ["eager", "jit", "vmap", "jvp"])
+def test_foreign_dtypes_are_refused(foreign: Any, way: str) -> None:
+    """NumPy's arrays of dtypes that Tensors have not are no operands, wherever they are met."""
+    x = xp.asarray([1.0, 2.0])
+    for fun in BINARY:
+        with pytest.raises((DTypeError, UnsupportedOperandError)):
+            _ = fun(x, foreign) if way == "eager" else _traced(way, fun, [x, foreign])
+
+
+def test_the_other_byte_order_is_an_operand() -> None:
+    """As everywhere in NumPy."""
+    swapped = np.array([1.0, 2.0], ">f8")
+    for fun in (lambda x: x + swapped, lambda x: swapped * x, lambda x: x @ swapped):
+        out = fun(xp.asarray([3.0, 4.0]))
+        assert out.dtype == np.float64
+        np.testing.assert_array_equal(out, fun(np.array([3.0, 4.0])))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_matrices_that_are_not_finite(dtype: str, bad: float) -> None:
+    """LAPACK's iterations would run without end on some of them."""
+    a = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(dtype)
+    a[1, 0, 0] = bad
+    x = xp.asarray(a)
+    solve = xp.linalg.lstsq
+    for fun in (xp.linalg.svd, xp.linalg.pinv, xp.linalg.eig, lambda x: solve(x[1], x[1])):
+        with pytest.raises(LinAlgError, match="finite"):
+            fun(x)
+
+
+def test_a_refusal_names_the_argument() -> None:
+    """Function, argument, what was expected, what came, the line and the transform."""
+    with pytest.raises(UnsupportedOperandError) as caught:
+        ft.grad(lambda x: xp.sum(functional.glu("abc") * x))(1.0)
+    what, where, context = str(caught.value).splitlines()[:3]
+    assert what == "glu: input must be a Tensor, got str"
+    assert "test_bad_input.py" in where
+    assert context == "  under grad"
+
+
+def test_errors_of_the_users_own_code_stay_as_they_are() -> None:
+    """What a callback raises is not for us to name."""
+
+    def distance(x: Any, y: Any) -> Any:
+        raise ValueError("mine")
+
+    x = xp.ones((2, 3))
+    with pytest.raises(ValueError, match=r"^mine$"):
+        functional.triplet_margin_with_distance_loss(x, x, x, distance_function=distance)

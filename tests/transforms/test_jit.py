@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 import pickle
 import warnings
 from typing import Any
@@ -322,3 +323,23 @@ def test_compiled_code_fails_as_eager_code_does(name: str) -> None:
     assert outcome(lambda x: ft.vmap(f)(xp.stack([x, x]))) == outcome(
         lambda x: ft.vmap(fun)(xp.stack([x, x]))
     )
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.tolist()[0], lambda x: float(x[0]), xp.Tensor.item])
+def test_decisions_know_nan_and_the_sign_of_zero(ask: Any) -> None:
+    """What Python was told is seen again only where it would be told the same."""
+    fun = ft.jit(lambda x: x * 0.0 + math.copysign(1.0, ask(x)))
+    for v in (0.0, -0.0, math.nan, 0.0, -0.0):
+        assert float(fun(xp.asarray([v]))[0]) == math.copysign(1.0, v) or v != v
+    assert fun.cache_info().misses == 3
+
+
+def test_decisions_on_one_element_of_any_rank() -> None:
+    """As eagerly, an array of one element is a number."""
+    assert float(ft.jit(lambda x: x if float(x) > 0.0 else -x)(xp.asarray([[-2.0]]))[0, 0]) == 2.0
+
+
+def test_dtypes_without_a_common_one_are_compared() -> None:
+    """As eagerly."""
+    x, y = xp.asarray([1.0], dtype=xp.bfloat16), xp.asarray([0, 1])
+    assert ft.jit(xp.equal)(x, y).tolist() == xp.equal(x, y).tolist() == [False, True]

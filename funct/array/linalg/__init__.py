@@ -8,6 +8,7 @@ Every function has derivatives of every order. Where there is none - equal eigen
 0 - the result is finite: conventions stand with the functions, reasons in funct/ops/matrices.py.
 """
 
+from funct.array.direct import entrances as _entrances
 from funct.array.linalg.decompositions import cholesky as cholesky
 from funct.array.linalg.decompositions import eig as eig
 from funct.array.linalg.decompositions import eigh as eigh
@@ -44,3 +45,5 @@ __all__ = [
     "outer", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "tensordot",
     "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+_entrances(globals())

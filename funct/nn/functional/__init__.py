@@ -6,6 +6,7 @@ from a keyword-only `key`. `size_average` and `reduce`, which torch has retired,
 and must be None. `softmax` and its kin need `dim`.
 """
 
+from funct.array.direct import entrances as _entrances
 from funct.nn.functional.activation import celu as celu
 from funct.nn.functional.activation import elu as elu
 from funct.nn.functional.activation import gelu as gelu
@@ -148,3 +149,5 @@ __all__ = [
     "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
     "triplet_margin_with_distance_loss", "unfold", "upsample",
 ]  # fmt: skip
+
+_entrances(globals())

@@ -11,6 +11,7 @@ import numpy as np
 
 import funct.array as xp
 from funct import ops
+from funct.array.conversion import check_allocation
 from funct.errors import ArgumentError
 from funct.nn.functional.arguments import batched, unbatched
 from funct.nn.functional.resampling import area_taps, resampled
@@ -132,6 +133,7 @@ def _sizes(name: str, x: Any, rank: int, output_size: OutputSize) -> tuple[int, 
     ):
         count = "a positive int" if rank == 1 else f"a positive int, None, or {rank} of these"
         raise ArgumentError(f"{name}: output_size must be {count}, got {output_size!r}")
+    check_allocation(name, tuple([n for n in given if n is not None]), np.float64)
     return tuple([m if n is None else n for n, m in zip(given, x.shape[2:], strict=True)])
 
 
