@@ -26,16 +26,17 @@ from funct.graph import Control, Graph, Guard, Interpreter
 from funct.graph.controls import Written, agree, remakes
 from funct.graph.digest import digest
 from funct.ops.fast import wrap
-from funct.transforms import bodies, checkpoint_policies
-from funct.transforms.bodies import Flags, Flat
+from funct.transforms import checkpoint_policies
 from funct.transforms.checkpoint_policies import OFFLOAD, Policy
+from funct.transforms.control import bodies
+from funct.transforms.control.bodies import Flags, Flat
+from funct.transforms.control.staged import Staged, plainly_transformed
 from funct.transforms.forward import jvp
-from funct.transforms.packing import Packing, host_copy, put_away
-from funct.transforms.staged import Staged, plainly_transformed
-from funct.transforms.tape import Packed
+from funct.transforms.tape.nodes import Packed
+from funct.transforms.tape.packing import Packing, host_copy, put_away
 from funct.transforms.vjp import Zero, vjp
 from funct.transforms.vmap import BatchTracer
-from funct.transforms.watch import chain
+from funct.transforms.watching.watch import chain
 
 __all__ = ["Checkpoint", "as_node", "checkpoint", "checkpoint_name", "kept_small"]
 

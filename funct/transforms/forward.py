@@ -12,7 +12,7 @@ from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region
 from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph.capture import capture
 from funct.transforms.reverse import transpose, zero_like
-from funct.transforms.ways import pushing
+from funct.transforms.tape.ways import pushing
 
 __all__ = [
     "Forward", "ForwardTracer", "as_tuple", "jvp", "linearize", "push_forward", "push_region",

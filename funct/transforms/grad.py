@@ -16,8 +16,8 @@ from funct.core import FLOATING
 from funct.errors import DTypeError, TransformError
 from funct.graph import Capture
 from funct.ops.fast import wrap
-from funct.transforms.backward import backward
 from funct.transforms.reverse import Reverse, ReverseTracer, lower, open_tape, sink, zero_of
+from funct.transforms.tape.backward import backward
 from funct.transforms.vjp import (
     Zero,
     aux_below,

@@ -30,10 +30,10 @@ from funct.core import (
 from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.broadcasting import match_operand
-from funct.transforms.backward import backward
-from funct.transforms.tape import Node, ReverseTracer, Slots, Types, sink
-from funct.transforms.watch import SITES, Watch, watches
-from funct.transforms.ways import recording
+from funct.transforms.tape.backward import backward
+from funct.transforms.tape.nodes import Node, ReverseTracer, Slots, Types, sink
+from funct.transforms.tape.ways import recording
+from funct.transforms.watching.watch import SITES, Watch, watches
 
 __all__ = [
     "Node", "Reverse", "ReverseTracer", "Slots", "Watched", "lower", "open_tape", "pull_back",

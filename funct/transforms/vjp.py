@@ -32,7 +32,7 @@ from funct.transforms.reverse import (
     sink,
     zero_of,
 )
-from funct.transforms.tape import Node, walk
+from funct.transforms.tape.nodes import Node, walk
 
 __all__ = [
     "Pullback", "Zero", "aux_below", "cotangent_of", "in_convention", "leaves_on_tape",

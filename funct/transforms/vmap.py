@@ -17,7 +17,7 @@ from funct.errors import ArgumentError, FunctError, ShapeError, TransformError
 from funct.ops.refusals import retold
 from funct.transforms.collectives import named_axis
 from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
-from funct.transforms.ways import batching
+from funct.transforms.tape.ways import batching
 
 __all__ = ["Batch", "BatchTracer", "differs", "lift", "vmap", "whole"]
 

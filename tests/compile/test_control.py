@@ -11,7 +11,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import why_not_fused
-from funct.transforms.staged import Staged
+from funct.transforms.control.staged import Staged
 from tests import laws
 
 X = xp.asarray([0.3, -0.7, 1.2])

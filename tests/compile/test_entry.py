@@ -20,7 +20,7 @@ from funct.compile import Reuse, build, serving, unwrapping, whole_of
 from funct.errors import DonatedError
 from funct.graph import Graph
 from funct.ops.fast import wrap
-from funct.transforms import paths
+from funct.transforms.compiled import paths
 from tests import laws
 
 

@@ -9,8 +9,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import worth_looping
-from funct.transforms import scan_loop
-from funct.transforms.scan_loop import Scan
+from funct.transforms.control import scan_loop
+from funct.transforms.control.scan_loop import Scan
 
 OUTER = xp.asarray(np.linspace(-0.3, 0.3, 16).reshape(4, 4))
 

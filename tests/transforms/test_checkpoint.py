@@ -10,7 +10,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError
 from funct.graph import Control, Graph, Node
-from funct.transforms import bodies
+from funct.transforms.control import bodies
 from tests import laws
 from tests.transforms.test_control_flow import W, X, controls
 

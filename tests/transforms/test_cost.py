@@ -17,8 +17,8 @@ import funct as ft
 import funct.array as xp
 from funct.graph import Call, Control, Graph, Guard, Node
 from funct.nn import functional
-from funct.transforms.scan_loop import Scan
-from funct.transforms.sweeps import Sweeps
+from funct.transforms.control.scan_loop import Scan
+from funct.transforms.control.sweeps import Sweeps
 from tests.strategies import Program
 from tests.transforms.test_random_programs import SEEDS, SMOOTH, arrays
 

@@ -11,7 +11,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import AnomalyError, FunctError, TransformError
 from funct.source import user_site
-from funct.transforms import anomaly
+from funct.transforms.watching import anomaly
 from tests import laws
 from tests.transforms.test_grad import arr
 

@@ -12,7 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct import errors
 from funct import graph as g
-from funct.transforms.backends import register_backend
+from funct.transforms.compiled.backends import register_backend
 from tests import laws
 from tests.strategies import inputs, programs
 from tests.transforms.test_grad import arr

@@ -10,7 +10,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.graph import Control, Node
-from funct.transforms.trail import Stepwise, run_sweeps
+from funct.transforms.control.trail import Stepwise, run_sweeps
 
 SIZE = 1 << 13  # elements of a carry
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError
-from funct.transforms.partition import _Flow
+from funct.transforms.compiled.partition import _Flow
 from funct.transforms.vjp import recorded
 from tests import laws
 from tests.strategies import inputs, programs

@@ -16,9 +16,9 @@ import funct as ft
 import funct.array as xp
 from funct.core import level as levels
 from funct.errors import EscapedTracerError, ShapeError
-from funct.transforms import tape_code
 from funct.transforms.reverse import ReverseTracer
-from funct.transforms.tape import Node
+from funct.transforms.tape import code as tape_code
+from funct.transforms.tape.nodes import Node
 
 pytestmark = pytest.mark.skipif(tape_code.load() is None, reason="no machine code for this machine")
 

@@ -18,9 +18,9 @@ from funct.core.level import general
 from funct.errors import EscapedTracerError, ShapeError, UnsupportedOperandError
 from funct.ops.fast import wrap
 from funct.transforms.forward import Forward, ForwardTracer
-from funct.transforms.pulls import on_arrays
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
-from funct.transforms.tape import sink
+from funct.transforms.tape.nodes import sink
+from funct.transforms.tape.pulls import on_arrays
 from funct.transforms.vmap import Batch, BatchTracer
 
 KINDS: dict[Any, Callable[[], Any]] = {

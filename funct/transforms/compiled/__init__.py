@@ -1,0 +1,1 @@
+"""jit: what is compiled, for which arguments and paths, and what runs it."""

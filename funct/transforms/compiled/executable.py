@@ -1,0 +1,196 @@
+"""`Executable`: a graph compiled for buffers, and what it is at each level of tracers.
+
+On the tape it is one call: value and pull are captured as one joint graph, which is cut where the
+cotangents come in; both halves are executables again, so every order of derivative is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from funct.array import zeros
+from funct.compile import MISS
+from funct.core import INEXACT, ShapeDtype, size_values, top_level, usable
+from funct.errors import GuardError
+from funct.events import tell
+from funct.graph import Graph, optimize
+from funct.graph.capture import capture
+from funct.ops.fast import wrap
+from funct.ops.refusals import out_of_memory
+from funct.settings import config
+from funct.transforms.compiled.backends import Compile, compiler
+from funct.transforms.compiled.partition import Halves, partition
+from funct.transforms.reverse import Reverse, ReverseTracer
+from funct.transforms.vjp import vjp
+from funct.transforms.watching.watch import Watch
+
+__all__ = ["Executable"]
+
+_FIXED = object()  # a derivative that needs to know its sizes
+
+_default = compiler("default", None)
+
+
+class Executable:
+    """A graph compiled for buffers, and for each level of tracers. captured: before all passes."""
+
+    __slots__ = ("_raw", "captured", "compile", "guards", "half", "halves")
+
+    def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
+        self.captured = graph
+        self.guards = guards
+        self.compile = compile
+        self._raw: Callable[..., Any] | None = None
+        self.halves: dict[Any, Any] = {}
+        self.half = False  # of another: its tape puts away what is saved
+
+    @property
+    def raw(self) -> Callable[..., Any]:
+        """What runs on buffers: made when it is asked for, since derivatives only run halves."""
+        if self._raw is None:
+            try:
+                self._raw = self.compile(self.captured, self.guards)
+            except MemoryError as error:  # a constant that is laid out
+                raise out_of_memory("jit", error) from None
+        return self._raw
+
+    def ready(self) -> Self:
+        """Itself, with what runs on buffers made."""
+        self._raw = self.raw
+        return self
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that is compiled. A call of code that was kept on disk needs it nowhere."""
+        return optimize(self.captured, guards=self.guards)
+
+    def __call__(self, *leaves: Any) -> Any:
+        """Results on arrays or tracers, or MISS."""
+        level = usable("jit", top_level(leaves))
+        if not level.transforms:
+            try:
+                out = self.raw(*[x.data for x in leaves])
+            except Exception as error:
+                raise self.located(error, leaves) from None
+            return out if out is MISS else tuple([wrap(d) for d in out])
+        if not self.captured.takes([x.shape for x in leaves]):
+            return MISS
+        if isinstance(level, Reverse):
+            return self._reverse(level, leaves)
+        try:
+            if isinstance(level, Watch) and not self.half:
+                return level.replay(self.graph, leaves)
+            return self.graph(*leaves)
+        except GuardError:
+            return MISS
+
+    def located(self, error: Exception, leaves: Sequence[Any]) -> Exception:
+        """The error that eager execution raises, with the user's line: found by interpreting."""
+        try:
+            self.graph(*leaves)
+        except Exception as better:
+            return better
+        return error
+
+    def _reverse(self, level: Reverse, leaves: Sequence[Any]) -> Any:
+        """The forward half gives results and residuals; the backward half is the pull."""
+        mine = tuple([x.__class__ is ReverseTracer and x.level is level for x in leaves])
+        vals = [x.value if m else x for x, m in zip(leaves, mine, strict=True)]
+        found = self._halves(mine, vals)
+        if found is MISS:
+            return MISS
+        if found is None:  # a decision on a cotangent: op by op
+            try:
+                return self.graph(*leaves)
+            except GuardError:
+                return MISS
+        forward, backward = found
+        both = forward(*vals)
+        if both is MISS:
+            return MISS
+        n = len(self.captured.outputs)
+        outs, residuals = both[:n], both[n:]
+        varying = [_varies(o) for o in outs]
+
+        def pull(residuals: Any, cts: Any) -> list[Any]:
+            given = iter(backward(*residuals, *[c for c, v in zip(cts, varying, strict=True) if v]))
+            return [next(given) if m else None for m in mine]
+
+        nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
+        return level.record_call(outs, nodes, pull, "jit", residuals)
+
+    def _halves(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
+        """Both halves for any size; for one size, where the derivative needs to know it."""
+        budget = config.memory_budget
+        key = (mine, budget)
+        found = self.halves.get(key)
+        if found is None and key not in self.halves:
+            found = self.halves[key] = self._split(mine, vals, budget, bool(self.graph.symbols))
+        if found is not _FIXED:
+            return found
+        key += tuple([int(vals[s.input].shape[s.axis]) for s in self.graph.symbols])  # type: ignore[assignment]
+        if key not in self.halves:
+            self.halves[key] = self._split(mine, vals, budget, False)
+        return self.halves[key]
+
+    def _split(
+        self, mine: tuple[bool, ...], vals: Sequence[Any], budget: float, symbolic: bool
+    ) -> Any:
+        """Capture value and pull as one graph, and cut it where the cotangents come in.
+
+        MISS where a decision leads another way, None where one depends on a cotangent, _FIXED where
+        sizes cannot stay symbolic.
+        """
+        graph, n_out = self.graph, len(self.graph.outputs)
+        symbols = {s.name for s in graph.symbols} if symbolic else set()
+        names: list[dict[int, str] | None] = [
+            {axis: str(n) for axis, n in enumerate(v.shape) if str(n) in symbols}
+            for v in graph.inputs
+        ]
+
+        def joint(*xs: Any) -> tuple[Any, ...]:
+            sizes = {s.name: xs[s.input].shape[s.axis] for s in graph.symbols}
+            types = [
+                ShapeDtype(size_values(v.shape, sizes), v.dtype)
+                for v in graph.outputs
+                if _varies(v)
+            ]
+            cts = iter([xs[0].level.further(a) for a in types] if xs else ())
+
+            def free(*fs: Any) -> tuple[Any, ...]:
+                given = iter(fs)
+                return graph(*[next(given) if m else x for x, m in zip(xs, mine, strict=True)])
+
+            outs, pull = vjp(free, *[x for x, m in zip(xs, mine, strict=True) if m])
+            full = tuple([next(cts) if _varies(o) else zeros(o.shape, dtype=o.dtype) for o in outs])
+            return (*outs, *pull.adjoint(full))  # the engine's convention, whatever the user's
+
+        try:
+            both, outer = capture(joint, vals, label="jit", names=names)
+        except GuardError:
+            return MISS
+        except Exception:
+            if not symbolic:
+                raise
+            return _FIXED
+        assert not outer, "a compiled graph is closed"
+        if symbolic and both.fixed_sizes():
+            return _FIXED
+        cut = partition(both, len(vals), n_out, budget=budget)
+        if cut.undecided:
+            return None
+        tell("graph", lambda: _told(cut))
+        forward = Executable(cut.forward, compile=self.compile)
+        backward = Executable(cut.backward, guards=False, compile=self.compile)
+        forward.half = backward.half = True
+        return forward, backward
+
+
+def _varies(x: Any) -> bool:
+    return x.dtype in INEXACT
+
+
+def _told(cut: Halves) -> str:
+    kept = ", ".join(f"{v.name}: {v.dtype}{list(v.shape)}" for v in cut.residuals)
+    return f"halves keep {kept or 'nothing'}\n{cut.forward}\n{cut.backward}"

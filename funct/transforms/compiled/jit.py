@@ -1,0 +1,400 @@
+"""jit: capture once per signature and path, then run the compiled graph.
+
+Every result, the first one too, comes from the compiled graph. A decision that Python takes on a
+value is a guard; a run in which it does not hold compiles that path as well; when a signature has
+too many paths the function is called in compiled segments, or as it is: slower and never wrong. A
+compiled graph is an op of its own: its derivative is two compiled graphs, and theirs are four.
+
+Python numbers, strings and other leaves that are no arrays are part of the signature, and so are
+sizes at first; an axis whose length changes becomes symbolic, and one path serves every length of
+it, unless the function itself fixes the length.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from numpy import ndarray
+
+from funct import tree as pytree
+from funct.array import Array
+from funct.compile import MISS, show_assembly, show_llvm, show_loops
+from funct.errors import ArgumentError, TransformError
+from funct.graph import Graph, optimize
+from funct.ops.fast import make, wrap
+from funct.transforms.compiled.arguments import Split, is_array, positions, split, static
+from funct.transforms.compiled.backends import Backend, compiler
+from funct.transforms.compiled.compared import compare_nodes, compare_results
+from funct.transforms.compiled.donation import check_donation, give_away
+from funct.transforms.compiled.executable import Executable
+from funct.transforms.compiled.lowered import Lowered, Ready
+from funct.transforms.compiled.paths import Front
+from funct.transforms.compiled.purity import check_pure
+from funct.transforms.compiled.table import Groups, Table
+
+__all__ = ["CacheInfo", "Compiled", "jit"]
+
+
+
+class CacheInfo(NamedTuple):
+    """hits: calls served by a compiled path; misses: compilations; paths: kept now."""
+
+    hits: int
+    misses: int
+    paths: int
+
+
+class _Before(NamedTuple):
+    """The structure of the last call of pytrees, its static values, and what it went through."""
+
+    spec: pytree.Structure
+    held: Any
+    front: Front
+
+
+class Compiled:
+    """What `jit` returns: the function, compiled by signature and path."""
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        static_argnums: Any = (),
+        static_argnames: Any = (),
+        donate_argnums: Any = (),
+        dynamic: Any = "auto",
+        fullgraph: bool = False,
+        mode: str = "default",
+        backend: str | Backend | None = None,
+    ) -> None:
+        if not callable(fun):
+            raise TransformError(f"jit: expected a function, got {type(fun).__name__}")
+        if dynamic not in ("auto", True, False):
+            raise ArgumentError(f"jit: dynamic must be 'auto', True or False, got {dynamic!r}")
+        self.fun = fun
+        self.dynamic = dynamic
+        self.fullgraph = fullgraph
+        self.mode = mode
+        self.backend = backend
+        self.static_argnums = _as_tuple("static_argnums", static_argnums, int)
+        self.static_argnames = _as_tuple("static_argnames", static_argnames, str)
+        self.donate_argnums = _as_tuple("donate_argnums", donate_argnums, int)
+        both = set(self.static_argnums) & set(self.donate_argnums)
+        if both:
+            raise ArgumentError(f"jit: argument {min(both)} cannot be static and donated")
+        self.__name__ = getattr(fun, "__name__", "fun")
+        self.__module__ = getattr(fun, "__module__", None) or __name__
+        self.__qualname__ = getattr(fun, "__qualname__", self.__name__)
+        self.__doc__ = getattr(fun, "__doc__", None)
+        self.__wrapped__ = fun
+        self._compile_graph = compiler(mode, backend)
+        self._static = bool(self.static_argnums or self.static_argnames)
+        self._special = self._static or bool(self.donate_argnums) or mode == "check"
+        self.clear_cache()
+
+    def clear_cache(self) -> None:
+        """Forget every compiled path."""
+        self._table = Table(
+            self.fun, self.__name__, self._compile_graph, self.dynamic, self.fullgraph,
+            self.donate_argnums, self.mode == "reduce-overhead",
+        )  # fmt: skip
+        self._front: Front | None = None  # of the last call of arrays alone
+        self._before: _Before | None = None
+
+    def cache_info(self) -> CacheInfo:
+        """Hits, misses (compilations) and paths kept."""
+        table = self._table
+        return CacheInfo(table.calls(), table.misses, len(table.all_paths()))
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        if _found(self.__module__, self.__qualname__) is self:
+            return self.__qualname__  # a decorated function has the name, not the function in it
+        options = (
+            self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
+            self.fullgraph, self.mode, self.backend,
+        )  # fmt: skip
+        return Compiled, (self.fun, *options)
+
+    # calls ----------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        front = self._front
+        if front is not None and not kwargs:  # arrays alone, as before: no pytree work
+            entry, raw, path = front
+            if not path.watched or path.current():
+                try:
+                    out = entry(*args)
+                    if raw is not None and out is not None:
+                        out = raw(*out)
+                except Exception as error:
+                    raise path.exe.located(error, args) from None
+                if out is not None and out is not MISS:
+                    if raw is None:
+                        return out if path.single else path.rebuild(out)
+                    self._table.hits += 1
+                    if not path.single:
+                        return path.rebuild([wrap(d) for d in out])
+                    (d,) = out
+                    if d.__class__ is not ndarray:
+                        return wrap(d)
+                    r = make(None)
+                    r.data = d
+                    return r
+        if self._special:
+            if self.mode == "check":
+                return self._checked(args, kwargs)
+            if self.donate_argnums:
+                return self._donating(args, kwargs)
+            return self._mixed(args, kwargs)
+        if kwargs:
+            return self._trees((args, kwargs), (), args, kwargs)
+        if not all([a.__class__ is Array for a in args]):  # noqa: C419  a list is faster here
+            return self._trees(args, (), args, kwargs)
+        raws = [a.data for a in args]
+        key = tuple([(d.shape, d.dtype) for d in raws])
+        served = self._served(self._table.exact.get(key), raws)
+        if served is None:
+            return self._general(args, kwargs, key)
+        self._front, out = served
+        return out
+
+    def _served(self, groups: Groups | None, raws: Sequence[Any]) -> tuple[Front, Any] | None:
+        """The result from the first path that holds, and what the next such call goes through."""
+        for group in groups or ():
+            for path in group:
+                if path.watched and not path.current():
+                    continue
+                try:
+                    out = path.raw(*raws)
+                except Exception as error:
+                    raise path.exe.located(error, [wrap(r) for r in raws]) from None
+                if out is not MISS:
+                    self._table.hits += 1
+                    whole = wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
+                    return path.front(), whole
+        return None
+
+    def _mixed(self, args: Any, kwargs: Any) -> Any:
+        """A call with keywords or static arguments."""
+        if not self._static:
+            return self._trees((args, kwargs), (), args, kwargs)
+        fixed = positions(self.static_argnums, len(args))
+        named = [k for k in sorted(kwargs) if k in self.static_argnames]
+        held = tuple(
+            [(i, static(args[i])) for i in fixed] + [(k, static(kwargs[k])) for k in named]
+        )
+        free = [None if i in fixed else a for i, a in enumerate(args)]
+        rest = {k: v for k, v in kwargs.items() if k not in named}
+        return self._trees((free, rest), held, args, kwargs)
+
+    def _trees(self, free: Any, held: Any, args: Any, kwargs: Any) -> Any:
+        """A call of pytrees. Most calls have the structure of the call before, and to follow a
+        structure that is known costs a fraction of finding it.
+        """
+        before, leaves = self._before, None
+        if before is not None:
+            try:
+                leaves = before.spec.flatten_up_to(free)
+            except (ValueError, TypeError, RecursionError):
+                before = None
+        if leaves is None:
+            leaves, spec = pytree.flatten(free)
+        else:
+            assert before is not None
+            spec = before.spec
+            if held == before.held:
+                out = self._again(before.front, leaves)
+                if out is not MISS:
+                    return out
+        raws = [x.data for x in leaves if x.__class__ is Array]
+        if any([x.__class__ is not Array and is_array(x) for x in leaves]):  # noqa: C419
+            return self._general(args, kwargs, None)
+        types = [
+            (x.data.shape, x.data.dtype) if x.__class__ is Array else static(x) for x in leaves
+        ]
+        key = (spec, held, *types)
+        try:
+            groups = self._table.exact.get(key)
+        except TypeError:
+            self._split(args, kwargs)  # says which argument does not hash
+            raise
+        served = self._served(groups, raws)
+        if served is None:
+            return self._general(args, kwargs, key)
+        front, out = served
+        self._before = _Before(spec, held, front)
+        return out
+
+    def _again(self, front: Front, leaves: Sequence[Any]) -> Any:
+        """The result, if the leaves are arrays of the types of the call before; else MISS."""
+        entry, raw, path = front
+        if path.watched and not path.current():
+            return MISS
+        try:
+            out = entry(*leaves)
+            if raw is not None and out is not None:
+                out = raw(*out)
+        except Exception as error:
+            raise path.exe.located(error, leaves) from None
+        if out is None or out is MISS:
+            return MISS
+        if raw is None:
+            return out if path.single else path.rebuild(out)
+        self._table.hits += 1
+        return wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
+
+    def _donating(self, args: Any, kwargs: Any) -> Any:
+        """The result; then the arrays of donated arguments are gone."""
+        at = positions(self.donate_argnums, len(args))
+        leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
+        others = pytree.leaves(([a for i, a in enumerate(args) if i not in at], kwargs))
+        given = [True] * len(leaves) + [False] * len(others)
+        check_donation(f"jit({self.__name__})", [*leaves, *others], given)
+        out = self._mixed(args, kwargs)
+        kept = {id(x) for x in pytree.leaves(out)}
+        give_away(f"jit({self.__name__})", leaves, [id(x) not in kept for x in leaves])
+        return out
+
+    def _checked(self, args: Any, kwargs: Any) -> Any:
+        """The compiled result, after it was compared with eager execution."""
+        given = self._split(args, kwargs)
+        known = self._table.misses
+        out = self._general(args, kwargs, None)
+        path = self._table.serving(given)
+        if all(x.__class__ is Array for x in given.arrays):
+            if self._table.misses > known:
+                given.call.__wrapped__ = self.fun  # type: ignore[attr-defined]
+                given.call.__name__ = self.__name__
+                check_pure(given.call, *given.arrays)
+            if path is not None:
+                graph, buffers = path.exe.graph, [x.data for x in given.arrays]
+                compare_nodes(self.__name__, graph, buffers, self._compile_graph)
+                eager = [x for x in pytree.leaves(given.call(*given.arrays)) if is_array(x)]
+                ours = [x for x in pytree.leaves(out) if is_array(x)]
+                compare_results(self.__name__, graph, ours, eager)
+        if self.donate_argnums:
+            at = positions(self.donate_argnums, len(args))
+            leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
+            give_away(f"jit({self.__name__})", leaves, [True] * len(leaves))
+        return out
+
+    # compilation ----------------------------------------------------------------------------------
+
+    def _split(self, args: Any, kwargs: Any) -> Split:
+        return split(self.fun, self.static_argnums, self.static_argnames, args, kwargs)
+
+    def _general(self, args: Any, kwargs: Any, exact: Any) -> Any:
+        return self._table.call(self._split(args, kwargs), args, kwargs, exact)
+
+    # looking at it --------------------------------------------------------------------------------
+
+    def explain(self) -> str:
+        """Why each compilation happened, one line each: which argument was new, or which decision
+        of the function went another way, with the line it stands on.
+        """
+        return self._table.explain()
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function captured for these arguments: `.graph`, `.as_text()`, `.compile()`.
+
+        Raises: TransformError: for a function that closes over values of an outer transform.
+        """
+        given = self._split(args, kwargs)
+        found = self._table.capture(given)
+        if found.outer:
+            raise TransformError(
+                "jit: graph() needs a function that closes over no outer transform"
+            )
+        graph = optimize(found.graph)
+
+        def make() -> Ready:
+            exe = Executable(found.graph, compile=self._compile_graph).ready()
+            return Ready(self.__name__, exe, given.key, found.rebuild, self._split)
+
+        return Lowered(self.__name__, graph, make)
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """The graph that serves these arguments."""
+        return self.lower(*args, **kwargs).graph
+
+    def show(self, *args: Any, form: str = "graph", **kwargs: Any) -> str:
+        """What serves these arguments, for people.
+
+        Args: form: "graph": readable Python; "loops": the function that a call runs and the loops
+        of its kernels, as readable Python; "llvm" and "assembly": the kernels' code.
+        """
+        if form not in _FORMS:
+            raise ArgumentError(f"show: form must be one of {', '.join(_FORMS)}, got {form!r}")
+        return _FORMS[form](self.graph(*args, **kwargs))
+
+
+_FORMS: dict[str, Callable[[Graph], str]] = {
+    "graph": str, "loops": show_loops, "llvm": show_llvm, "assembly": show_assembly,
+}  # fmt: skip
+
+
+def _found(module: str, name: str) -> Any:
+    """What stands in a module under that name, dots in it followed."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _as_tuple(what: str, x: Any, kind: type) -> tuple[Any, ...]:
+    given = (x,) if isinstance(x, kind) else x
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or not all(isinstance(v, kind) for v in given)
+    ):
+        raise ArgumentError(f"jit: {what} must be {kind.__name__}s, got {x!r}")
+    return tuple(given)
+
+
+def jit(
+    fun: Callable[..., Any],
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    dynamic: Literal["auto", True, False] = "auto",
+    fullgraph: bool = False,
+    mode: Literal["default", "reduce-overhead", "max-autotune", "check"] = "default",
+    backend: str | Backend | None = None,
+) -> Compiled:
+    """fun, captured to a graph and compiled; the same results as fun, faster.
+
+    Args: fun: a pure function of pytrees. Python `if`, `while`, `int()`, `float()` on values work:
+    each decision is remembered, and another decision compiles another path. static_argnums,
+    static_argnames: arguments that are part of the signature whole; they must hash. donate_argnums:
+    arguments whose memory the results may use; their arrays cannot be used again. dynamic: "auto"
+    makes an axis symbolic once its length has changed, True from the start, False compiles for
+    every length. fullgraph: more than 8 paths for one signature are an error; otherwise the
+    function is called in compiled segments then, or as it is. mode: "reduce-overhead" makes
+    machine code of everything, and keeps scratch memory and spare results between calls;
+    "max-autotune" measures machine code and NumPy calls on the arrays of the first call and keeps
+    the faster, on disk as well (with `config.deterministic`: machine code); "check" compares every
+    result with eager execution, node by node, and looks for side effects. backend: a function
+    from `Graph` to a function of arrays, or to a graph that is compiled as usual, as passes give
+    it; or the name of a registered one.
+    Returns: a callable with `.graph(*args)`, `.show(*args)`, `.lower(*args)`, `.explain()`,
+    `.cache_info()`, `.clear_cache()`.
+    Raises: MismatchError: with mode="check", naming the first node that differs. PurityError: with
+    mode="check", for a function with side effects. DonatedError: for a donated array used again.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> f = ft.jit(lambda x: x * 2.0 if xp.sum(x) > 0 else -x)
+        >>> f(xp.asarray([1.0])).tolist(), f(xp.asarray([-1.0])).tolist()
+        ([2.0], [1.0])
+        >>> f.cache_info().misses
+        2
+    """
+    return Compiled(
+        fun, static_argnums, static_argnames, donate_argnums, dynamic, fullgraph, mode, backend
+    )

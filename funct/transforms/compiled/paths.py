@@ -1,0 +1,248 @@
+"""Compiled paths: what one capture gave, what it takes for granted, and which sizes vary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import attrs
+import numpy as np
+
+from funct import tree as pytree
+from funct.array import Array, Tensor
+from funct.compile import (
+    Reuse,
+    Whole,
+    at_hand,
+    calls_of,
+    faster,
+    has_faster,
+    serving,
+    unwrapping,
+    whole_of,
+)
+from funct.core import Size
+from funct.graph import Graph, Guard, Var
+from funct.graph.capture import capture
+from funct.settings import config
+from funct.transforms.compiled.arguments import is_array
+from funct.transforms.compiled.executable import Executable
+from funct.transforms.compiled.watched import Watched, meant, watched
+
+__all__ = [
+    "Captured",
+    "Front",
+    "Open",
+    "Path",
+    "axes_text",
+    "captured",
+    "first_difference",
+]
+
+
+@attrs.frozen(eq=False)
+class Captured:
+    """One capture of a function: its graph, and how the results are put together again.
+
+    outer: the tracers of outer transforms that it closes over, the graph's last inputs. watched:
+    what the function reads outside of itself (`watched.py`).
+    """
+
+    graph: Graph
+    outer: tuple[Any, ...]
+    rebuild: Callable[[list[Any]], Any]
+    single: bool
+    watched: tuple[Watched, ...]
+
+
+def captured(
+    fun: Callable[..., Any], arrays: list[Any], call: Callable[..., Any], names: Any = None
+) -> Captured:
+    """Capture `call`, which is fun on arrays. names: per array, axis -> symbol."""
+    result: list[Any] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        out = call(*xs)
+        outs, structure = pytree.flatten(out)
+        outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
+        result[:] = [outs, structure, isinstance(out, Tensor)]
+        return [o for o in outs if is_array(o)]
+
+    with config.remembering() as fields:
+        graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=fun)
+    outs, structure, single = result
+    read = tuple([(config, f, config.get(f)) for f in sorted(fields)])
+    rebuild = _first if single else _rebuild(outs, structure)
+    return Captured(graph, outer, rebuild, single, watched(fun, graph) + read)
+
+
+def _first(values: list[Any]) -> Any:
+    return values[0]
+
+
+def _rebuild(outs: list[Any], structure: Any) -> Callable[[list[Any]], Any]:
+    moving = [is_array(o) for o in outs]
+    if all(moving):
+        return structure.unflatten
+
+    def rebuild(values: list[Any]) -> Any:  # numbers and strings come back as they are
+        given = iter(values)
+        return structure.unflatten(
+            [next(given) if m else o for o, m in zip(outs, moving, strict=True)]
+        )
+
+    return rebuild
+
+
+class Front(NamedTuple):
+    """What a call goes through first: machine code that looks at its arrays.
+
+    entry: gives the results if raw is None, else the buffers that raw takes; None for other arrays.
+    """
+
+    entry: Callable[..., Any]
+    raw: Callable[..., Any] | None
+    path: Path
+
+
+def _looking(inputs: Sequence[Var], often: Callable[[], bool]) -> Callable[..., Any]:
+    """The buffers of arrays like those of before, as machine code would give them; None for other
+    arrays, and when the function is called often enough for that code.
+    """
+    kinds = [(tuple(v.shape), v.dtype) for v in inputs]
+    if not all(isinstance(n, int) for shape, _ in kinds for n in shape):
+        return lambda *args: None
+
+    def look(*args: Any) -> Any:
+        raws = [a.data for a in args if a.__class__ is Array]
+        if len(raws) != len(args) or [(d.shape, d.dtype) for d in raws] != kinds or often():
+            return None
+        return raws
+
+    return look
+
+
+_OFTEN = 2000  # calls after which it pays to load LLVM (40 ms) for what each call is looked at
+
+
+class Path:
+    """One compiled path: the graph, the structure of its result, and what it assumes.
+
+    reuse: memory that its results may take.
+    """
+
+    __slots__ = ("_front", "_served", "exe", "rebuild", "reuse", "single", "watched")
+
+    def __init__(self, found: Captured, exe: Executable, reuse: Reuse) -> None:
+        self._front: Front | None = None
+        self._served = 0
+        self.exe = exe
+        self.reuse = reuse
+        self.rebuild = found.rebuild
+        self.single = found.single
+        self.watched = found.watched
+
+    @property
+    def raw(self) -> Callable[..., Any]:
+        """The function of buffers."""
+        return self.exe.raw
+
+    def front(self) -> Front:
+        """What answers calls: machine code when the path serves for the second time; where that
+        needs LLVM and nothing else does, and where a program may take the place of NumPy calls,
+        when it serves often.
+        """
+        if self._front is None:
+            whole = whole_of(self.raw)
+            waits = not at_hand() or (whole is None and has_faster(self.raw))
+            if waits and not self._is_often():
+                return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
+            self._front = self._machine_code(whole)
+        return self._front
+
+    def _machine_code(self, whole: Whole | None) -> Front:
+        """The front that does as much as can be done before Python goes on."""
+        made = faster(self.raw) if whole is None else whole
+        serve = serving(made, self.single, self.reuse, warns=whole is None) if made else None
+        if serve is not None:
+            return Front(serve, None, self)
+        inputs = self.exe.captured.inputs
+        return Front(unwrapping(inputs) or _looking(inputs, lambda: False), self.raw, self)
+
+    def _is_often(self) -> bool:
+        self._served += 1
+        return self._served > _OFTEN
+
+    def answered(self) -> int:
+        """How many calls the machine code has answered by itself."""
+        front = self._front
+        return 0 if front is None or front.raw is not None else calls_of(front.entry)
+
+    def current(self) -> bool:
+        """Whether the names the function reads still mean the same objects."""
+        return self.changed() is None
+
+    def changed(self) -> str | None:
+        """The first name that means something else now."""
+        for place, name, seen in self.watched:
+            now = place.get(name)
+            if now is not seen and meant(now) is not seen:
+                return name if isinstance(name, str) else f"element {name}"
+        return None
+
+
+class Open:
+    """Signatures that differ in sizes alone: which axes have varied, and the paths for any size."""
+
+    __slots__ = ("first", "fixed", "paths", "varying", "whole")
+
+    def __init__(self, shapes: tuple[tuple[int, ...], ...], whole: bool = False) -> None:
+        self.first = shapes
+        self.varying: set[tuple[int, int]] = set()
+        self.paths: list[Path] = []
+        self.fixed = False  # the function needs to know its sizes
+        if whole:  # every axis from the start
+            self.varying = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n > 1}
+
+    def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
+        """Symbols for the axes that vary; None while none does, and for lengths 0 and 1."""
+        self.varying |= {
+            (i, axis)
+            for i, (old, new) in enumerate(zip(self.first, shapes, strict=True))
+            for axis, (n, m) in enumerate(zip(old, new, strict=True))
+            if n != m
+        }
+        if self.fixed or not self.varying or any(shapes[i][a] < 2 for i, a in self.varying):
+            return None
+        return [
+            {axis: f"s{i}_{axis}" for axis in range(len(shape)) if (i, axis) in self.varying}
+            for i, shape in enumerate(shapes)
+        ]
+
+
+def axes_text(varying: set[tuple[int, int]], names: list[str]) -> str:
+    """`axis 0 of x` for each axis that varies."""
+    return ", ".join(f"axis {a} of {names[i]}" for i, a in sorted(varying))
+
+
+def first_difference(new: Graph, old: Graph) -> str:
+    """The decision at which two paths part, with the user's line."""
+    ours = [e for e in new.nodes if isinstance(e, Guard) and e.kind != "size"]
+    theirs = [e for e in old.nodes if isinstance(e, Guard) and e.kind != "size"]
+    for a, b in zip(ours, theirs, strict=False):
+        if a.kind != b.kind or not _equal(a.expected, b.expected):
+            seen = a.expected if a.kind != "array" else "other elements"
+            return f"{_guard_text(b)}, was {seen!s} this time"
+    sizes = [e for e in old.nodes if isinstance(e, Guard) and e.kind == "size"]
+    if sizes:
+        return f"{_guard_text(sizes[-1])}, did not hold"
+    return "it reads something else that changed"
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b))
+
+
+def _guard_text(g: Guard) -> str:
+    text = f"{g.kind}() == ..." if g.kind == "array" else g.text
+    return f"{text} at {g.site}" if g.site else text

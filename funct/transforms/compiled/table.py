@@ -1,0 +1,217 @@
+"""All that one jitted function has compiled: its paths by signature, and how new ones come about.
+
+A call that no kept path serves is captured and compiled here; so are the reasons for that, in
+words. `jit.py` asks only when it has no entry for the arguments at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from funct.array import Array
+from funct.array.remote import is_remote
+from funct.compile import MISS, Reuse
+from funct.errors import RecursionLimitError, TransformError
+from funct.events import tell
+from funct.graph import Graph
+from funct.transforms.compiled.arguments import Key, Split, difference, positions
+from funct.transforms.compiled.backends import Compile
+from funct.transforms.compiled.executable import Executable
+from funct.transforms.compiled.paths import (
+    Captured,
+    Open,
+    Path,
+    axes_text,
+    captured,
+    first_difference,
+)
+from funct.transforms.compiled.segments import run_in_segments, worth_segments
+
+__all__ = ["Groups", "Table"]
+
+Groups = tuple[list[Path], list[Path]]  # for one length of every axis, and for any
+
+_MAX_PATHS = 8
+
+
+class Table:
+    """The paths of one function, and why each was compiled.
+
+    exact: what a call found them by, as `jit.py` spells it. hits, misses: as in `CacheInfo`.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], name: str, compile: Compile, dynamic: Any, fullgraph: bool,
+        donate: tuple[int, ...], spare: bool,
+    ) -> None:  # fmt: skip
+        self.fun = fun
+        self.name = name
+        self.compile = compile
+        self.dynamic = dynamic
+        self.fullgraph = fullgraph
+        self.donate = donate
+        self.spare = spare
+        self.exact: dict[Any, Groups] = {}
+        self.paths: dict[Key, list[Path]] = {}
+        self.open: dict[Any, Open] = {}
+        self.segments: dict[Any, Executable] = {}
+        self.reasons: list[str] = []
+        self.misses = 0
+        self.hits = 0
+        self._capturing: set[int] = set()  # threads in which fun is being captured
+
+    def all_paths(self) -> list[Path]:
+        """Every path that is kept."""
+        groups = [*self.paths.values(), *[o.paths for o in self.open.values()]]
+        return [p for paths in groups for p in paths]
+
+    def calls(self) -> int:
+        """How many calls were served by a path that was there."""
+        return self.hits + sum([p.answered() for p in self.all_paths()])
+
+    def call(self, given: Split, args: Any, kwargs: Any, exact: Any) -> Any:
+        """The result of a call, for which a path is compiled where none serves."""
+        key, arrays = given.key, given.arrays
+        if any(map(is_remote, arrays)):  # devices have no compiler yet: op by op
+            return self.fun(*args, **kwargs)
+        paths = self.paths.setdefault(key, [])
+        shapes = tuple([s for s, _ in key.types])
+        open_ = self.open.get(key.ranks)
+        if open_ is None:
+            open_ = self.open.setdefault(key.ranks, Open(shapes, self.dynamic is True))
+        groups = paths, open_.paths
+        if exact is not None:
+            self.exact[exact] = groups  # the same lists: what is added to them is found
+        changed: str | None = None
+        for group in groups:
+            for path in list(group):
+                name = path.changed() if path.watched else None
+                if name is not None:
+                    changed = name
+                    group.remove(path)
+                    self.hits += path.answered()
+                    continue
+                out = path.exe(*arrays)
+                if out is not MISS:
+                    self.hits += 1
+                    return path.rebuild(list(out))
+        if get_ident() in self._capturing:  # fun calls itself: what it does is captured already
+            return self.fun(*args, **kwargs)
+        if len(paths) >= _MAX_PATHS:
+            return self._wide(args, kwargs, given)
+        before = [p.exe.captured for p in groups[0] + groups[1]]
+        self.misses += 1
+        n = self.misses
+        path, outer, reason = self._new_path(open_, paths, given)
+        if reason is None:
+            reason = self._reason(given, before, path, changed)
+        self.reasons.append(reason)
+        tell("cache", lambda: f"jit({self.name}): compilation {n}: {reason}")
+        out = path.exe(*arrays, *outer)
+        assert out is not MISS, "the call that was captured follows its own path"
+        return path.rebuild(list(out))
+
+    def _wide(self, args: Any, kwargs: Any, given: Split) -> Any:
+        """A call of a function that decides in more ways than paths are kept."""
+        if self.fullgraph:
+            raise TransformError(
+                f"jit: {self.name} took {_MAX_PATHS} paths for one signature, the limit",
+                fix="write where(condition, a, b) instead of if, or leave fullgraph out",
+            )
+        ground = all(x.__class__ is Array for x in given.arrays)
+        pays = ground and worth_segments(given.arrays)
+        note = f"{_MAX_PATHS} paths are the limit; from then on "
+        note += "segments between decisions are compiled" if pays else "the function is called"
+        if note not in self.reasons:
+            self.reasons.append(note)
+        if pays:
+            return run_in_segments(given.call, given.arrays, self.segments, self.compile)
+        return self.fun(*args, **kwargs)
+
+    def _new_path(
+        self, open_: Open, paths: list[Path], given: Split
+    ) -> tuple[Path, tuple[Any, ...], str | None]:
+        """A path that serves this call, kept where it serves others; tracers that it closes over;
+        and why, where sizes are the reason.
+        """
+        first = not open_.paths
+        path = self._open_path(open_, given)
+        if path is not None:
+            axes = axes_text(open_.varying, given.names())
+            return path, (), f"sizes vary: one path for any {axes}" if first else None
+        found = self.capture(given)
+        path = self._path(found, given)
+        if not found.outer:  # a graph that closes over tracers serves this call only
+            paths.append(path)
+        return path, found.outer, None
+
+    def _open_path(self, open_: Open, given: Split) -> Path | None:
+        """A path for every size of the axes that vary; None where the function fixes one."""
+        shapes = tuple([s for s, _ in given.key.types])
+        names = open_.names(shapes) if self.dynamic else None
+        if names is None or len(open_.paths) >= _MAX_PATHS:
+            return None
+        try:
+            found = self.capture(given, names)
+            if found.outer or found.graph.fixed_sizes():
+                open_.fixed = True
+                return None
+            path = self._path(found, given)
+        except Exception:  # whatever code does that insists on ints: it stays specialised
+            open_.fixed = True
+            return None
+        open_.paths.append(path)
+        return path
+
+    def capture(self, given: Split, names: Any = None) -> Captured:
+        """The function captured for a call. names: of the sizes that are symbols."""
+        thread = get_ident()
+        self._capturing.add(thread)
+        try:
+            return captured(self.fun, given.arrays, given.call, names)
+        except RecursionError as error:
+            if isinstance(error, RecursionLimitError):
+                raise
+            raise RecursionLimitError(
+                f"jit: {self.name} calls itself, or something else calls itself, without end "
+                "while it is captured",
+                fix="a recursion needs a case that ends it; write loops as while_loop or scan",
+            ) from None
+        finally:
+            self._capturing.discard(thread)
+
+    def _path(self, found: Captured, given: Split) -> Path:
+        exe = Executable(found.graph, compile=self.compile)
+        if found.graph.symbols or all(x.__class__ is Array for x in given.arrays):
+            exe.ready()  # a failure belongs here; a derivative may never need it
+        tell("graph", lambda: f"jit({self.name}):\n{exe.graph}")
+        at = positions(self.donate, given.count)
+        donated = frozenset([k for k, owner in enumerate(given.owners) if owner in at])
+        return Path(found, exe, Reuse(donated, self.spare))
+
+    def _reason(self, given: Split, before: list[Graph], path: Path, changed: str | None) -> str:
+        if before:
+            where = first_difference(path.exe.captured, before[-1])
+            return f"another path: none of {len(before)} held ({where})"
+        if changed is not None:
+            return f"{changed} is another object now"
+        known = [k for k, paths in self.paths.items() if paths and k != given.key]
+        if not known:
+            return "first call"
+        return f"new signature: {difference(given.key, known, given.names())}"
+
+    def serving(self, given: Split) -> Path | None:
+        """The path that a call took."""
+        for path in [*self.paths[given.key], *self.open[given.key.ranks].paths]:
+            if path.current() and path.exe(*given.arrays) is not MISS:
+                return path
+        return None
+
+    def explain(self) -> str:
+        """Why each compilation happened, one line each: which argument was new, or which decision
+        of the function went another way, with the line it stands on.
+        """
+        lines = [f"{k}. {r}" for k, r in enumerate(self.reasons, 1)]
+        return "\n".join([f"jit({self.name}): {self.misses} compilations", *lines])

@@ -1,0 +1,400 @@
+"""What the rules of branches and loops do to the graphs inside them.
+
+Note [Halves]: the reverse rule captures a body together with its pull as one graph, and cuts it
+where the cotangents come in (`partition`). What the backward half can have from values that it is
+given anyway is computed again, and so is what is cheap; of the rest the fewest bytes are kept.
+
+Note [Sizes in bodies]: under jit a body may have symbolic sizes, those of the capture around it,
+which is asked when a decision is taken on one. Once made, a body reads the symbols off its own
+inputs; where it cannot (an input has n + 1 elements, none has n) the body is made for numbers, and
+so is everything around it. Values of other sizes, or a capture of its own, take a copy of the body
+made for them (`at`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from funct import ops
+from funct.array import zeros
+from funct.core import INEXACT, ShapeDtype, Size, size_values
+from funct.graph import (
+    Call,
+    Control,
+    Graph,
+    Guard,
+    Node,
+    Symbol,
+    Var,
+    check,
+    eliminate_dead,
+    share_common,
+)  # fmt: skip
+from funct.graph.capture import capture
+from funct.transforms.compiled.partition import partition
+from funct.transforms.control.closures import hoisted
+from funct.transforms.forward import jvp
+from funct.transforms.reverse import zero_like
+from funct.transforms.vjp import vjp
+from funct.transforms.vmap import Batch, BatchTracer, whole
+
+__all__ = [
+    "Avals", "Flags", "Flat", "Halves", "SizeError", "at_sizes", "aval_of", "avals_of", "batched",
+    "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
+    "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated", "repeated_where",
+    "symbols_of", "tangents_of", "trace", "unpicked", "with_symbols", "zeros_of",
+]  # fmt: skip
+
+Flags = tuple[bool, ...]
+Flat = tuple[Any, ...]
+Avals = tuple[ShapeDtype, ...]
+
+_NAMES = re.compile(r"[A-Za-z_]\w*")
+
+
+def aval_of(x: Any) -> ShapeDtype:
+    """Shape and dtype."""
+    return ShapeDtype(x.shape, x.dtype)
+
+
+def avals_of(values: Sequence[Any]) -> Avals:
+    """`aval_of` each."""
+    return tuple([aval_of(v) for v in values])
+
+
+def fixed_avals_of(values: Sequence[Any]) -> Avals:
+    """`aval_of` each; a symbolic size is asked for its number."""
+    return tuple([ShapeDtype([int(n) for n in v.shape], v.dtype) for v in values])
+
+
+def trace(
+    name: str,
+    fun: Callable[..., Sequence[Any]],
+    avals: Sequence[Any],
+    user: Any = None,
+    hoist: Callable[[Node | Call], bool] | None = None,
+) -> tuple[Graph, Flat]:
+    """The graph of a flat function, and the traced values it closes over: its last inputs.
+
+    hoist: which entries are computed here instead, where they need nothing else than such values.
+    """
+    while True:
+        graph, outer = capture(_owning(fun, avals), avals, label=name, user_fun=user, body=True)
+        graph = eliminate_dead(share_common(graph), guards=False)
+        if hoist is not None and outer:
+            graph, outer = hoisted(graph, outer, hoist)
+        try:
+            return check(with_symbols(graph)), outer
+        except SizeError as error:
+            for n in error.sizes:
+                int(n)  # a guard of the capture around
+            avals = fixed_avals_of(avals)
+            fixed_avals_of(outer)
+
+
+def _owning(fun: Callable[..., Any], avals: Sequence[Any]) -> Callable[..., Any]:
+    """fun, during which what is made from symbolic sizes alone belongs to its own capture."""
+    scopes = {n.scope for a in avals for n in a.shape if isinstance(n, Size)}
+    if not scopes:
+        return fun
+
+    def run(*xs: Any) -> Any:
+        before = {s: s.lift for s in scopes}
+        for s in scopes:
+            s.lift = xs[0].level.constant
+        try:
+            return fun(*xs)
+        finally:
+            for s, lift in before.items():
+                s.lift = lift
+
+    return run
+
+
+class SizeError(Exception):
+    """A body needs symbols that are lengths of none of its inputs."""
+
+    def __init__(self, sizes: Sequence[Size]) -> None:
+        super().__init__("sizes that cannot be read off")
+        self.sizes = tuple(sizes)
+
+
+def symbols_of(shapes: Sequence[Sequence[Any]]) -> tuple[Symbol, ...]:
+    """The symbols that are lengths, and where they are read off."""
+    found: dict[str, Symbol] = {}
+    for k, shape in enumerate(shapes):
+        for axis, n in enumerate(shape):
+            if isinstance(n, Size) and repr(n).isidentifier():
+                found.setdefault(repr(n), Symbol(repr(n), k, axis))
+    return tuple(found.values())
+
+
+def with_symbols(graph: Graph) -> Graph:
+    """The graph, which reads the symbols of its sizes off its inputs. Raises SizeError."""
+    sizes = {repr(n): n for n in _sizes(graph)}
+    if not sizes:
+        return graph
+    symbols = symbols_of([v.shape for v in graph.inputs])
+    known = {s.name for s in symbols}
+    unknown = [n for text, n in sizes.items() if not known.issuperset(_NAMES.findall(text))]
+    if unknown:
+        raise SizeError(unknown)
+    return attrs.evolve(graph, symbols=symbols)
+
+
+def _sizes(tree: Any) -> Iterator[Size]:
+    """Every Size that a graph mentions."""
+    if isinstance(tree, Size):
+        yield tree
+    elif isinstance(tree, tuple):
+        for t in tree:
+            yield from _sizes(t)
+    elif isinstance(tree, Graph):
+        yield from _sizes(tuple([v.shape for v in tree.inputs]))
+        for e in tree.nodes:
+            if not isinstance(e, Guard):
+                yield from _sizes(tuple([v.shape for v in e.results]))
+                yield from _sizes(e.params if isinstance(e, Node) else e.body)
+
+
+def at_sizes(graph: Graph, sizes: Mapping[str, Any]) -> Graph:
+    """The graph for these values of its symbols: numbers, or sizes of another capture."""
+    return regraph(graph, [ShapeDtype(size_values(v.shape, sizes), v.dtype) for v in graph.inputs])
+
+
+def regraph(fun: Callable[..., Sequence[Any]], avals: Sequence[ShapeDtype]) -> Graph:
+    """The graph of a flat function that closes over nothing traced. Raises SizeError."""
+    graph, outer = capture(_owning(fun, avals), avals, label="graph")
+    assert not outer, "a transformed graph is closed"
+    return check(with_symbols(eliminate_dead(share_common(graph), guards=False)))
+
+
+def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """The values that are flagged."""
+    return [v for v, f in zip(values, flags, strict=True) if f]
+
+
+def zeros_of(avals: Sequence[Any]) -> list[Any]:
+    """A zero of each type."""
+    return [zeros(a.shape, dtype=a.dtype) for a in avals]
+
+
+def _reads(e: Node | Call) -> list[Var]:
+    """The Vars that an entry needs, those that a call's body takes from outside included."""
+    held = [a for a in e.operands if isinstance(a, Var)]
+    return [*held, *e.body.inputs] if isinstance(e, Call) else held
+
+
+def _varying_reads(e: Node | Call) -> list[Var]:
+    """Those through which derivatives flow."""
+    if isinstance(e, Call) or isinstance(e.primitive, Control):
+        return _reads(e)
+    pairs = zip(e.operands, e.primitive.rules, strict=True)
+    return [a for a, rule in pairs if isinstance(a, Var) and rule is not None]
+
+
+def reached(graph: Graph, flags: Sequence[bool], *, derivative: bool) -> Flags:
+    """Which outputs depend on a flagged input; for a derivative, which vary with one."""
+    live = set(chosen(graph.inputs, flags))
+    for e in graph.nodes:
+        if isinstance(e, Guard):
+            continue
+        if not live.isdisjoint(_varying_reads(e) if derivative else _reads(e)):
+            live.update(v for v in e.results if not derivative or v.dtype in INEXACT)
+    return tuple([v in live for v in graph.outputs])
+
+
+def lanes(graph: Graph, flags: Flags, out_flags: Flags, size: Any) -> Callable[..., list[Any]]:
+    """The graph on batched values: flagged outputs are batched, the others do not depend on any."""
+
+    def run(*vals: Any) -> list[Any]:
+        level = Batch(graph, size)
+        ins = [BatchTracer(v, level) if f else v for v, f in zip(vals, flags, strict=True)]
+        try:
+            outs = graph(*ins)
+        finally:
+            level.open = False
+        return [whole(o, level) if f else o for o, f in zip(outs, out_flags, strict=True)]
+
+    return run
+
+
+def batched(aval: ShapeDtype, size: Any, axis: int = 0) -> ShapeDtype:
+    """The type with one more axis."""
+    return ShapeDtype((*aval.shape[:axis], size, *aval.shape[axis:]), aval.dtype)
+
+
+def lifted(graph: Graph, flags: Flags, out_flags: Flags, size: Any) -> Graph:
+    """`lanes` as a graph."""
+    avals = [v.aval for v in graph.inputs]
+    types = [batched(a, size) if f else a for a, f in zip(avals, flags, strict=True)]
+    return regraph(lanes(graph, flags, out_flags, size), types)
+
+
+def repeated(x: Any, aval: ShapeDtype, size: Any) -> Any:
+    """x with the batch on axis 0, repeated where it has none."""
+    return x if len(x.shape) > aval.ndim else ops.broadcast_to(x, (size, *aval.shape))
+
+
+def repeated_where(
+    flags: Sequence[bool], values: Sequence[Any], avals: Sequence[ShapeDtype], size: Any
+) -> list[Any]:
+    """`repeated` each value that is flagged."""
+    each = zip(values, avals, flags, strict=True)
+    return [repeated(v, a, size) if f else v for v, a, f in each]
+
+
+def tangents_of(mine: Flags, primals: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
+    """A tangent for each primal: zero for those that are not mine."""
+    return [t if m else zero_like(p) for p, t, m in zip(primals, tangents, mine, strict=True)]
+
+
+def or_zero(pushed: Sequence[Any], flags: Sequence[bool], values: Sequence[Any]) -> Flat:
+    """The tangents of the flagged values, and zeros for the others."""
+    given = iter(pushed)
+    return tuple([next(given) if f else zero_like(v) for v, f in zip(values, flags, strict=True)])
+
+
+def or_none(found: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """The cotangents of what is flagged, None for the rest."""
+    given = iter(found)
+    return [next(given) if f else None for f in flags]
+
+
+def ordered(graph: Graph, ins: Sequence[int], outs: Sequence[int]) -> Graph:
+    """The graph with its inputs and outputs in another order."""
+    inputs, outputs = tuple(picked(graph.inputs, ins)), tuple(picked(graph.outputs, outs))
+    return with_symbols(attrs.evolve(graph, inputs=inputs, outputs=outputs))
+
+
+def paired(flags: Sequence[bool], *sizes: int) -> list[int]:
+    """An order for values followed by one more for each that is flagged: group by group, first the
+    group's values and then those that belong to its flagged ones.
+    """
+    second, order, start = iter(range(len(flags), len(flags) + sum(flags))), [], 0
+    for n in sizes:
+        group = range(start, start + n)
+        order += [*group, *[next(second) for k in group if flags[k]]]
+        start += n
+    return order
+
+
+def picked(values: Sequence[Any], order: Sequence[int]) -> list[Any]:
+    """The values in that order."""
+    return [values[k] for k in order]
+
+
+def unpicked(values: Sequence[Any], order: Sequence[int]) -> list[Any]:
+    """The values that `picked` put into that order, in their own again."""
+    found = dict(zip(order, values, strict=True))
+    return [found[k] for k in range(len(order))]
+
+
+def dual(graph: Graph, mine: Flags, out_flags: Flags) -> Graph:
+    """(*inputs, *tangents of mine) -> (*outputs, *tangents of the flagged outputs)."""
+    avals = [v.aval for v in graph.inputs]
+
+    def both(*xs: Any) -> list[Any]:
+        vals, ts = xs[: len(mine)], xs[len(mine) :]
+        outs, pushed = jvp(_freed(graph, mine, vals), tuple(chosen(vals, mine)), tuple(ts))
+        return [*outs, *chosen(pushed, out_flags)]
+
+    return regraph(both, [*avals, *chosen(avals, mine)])
+
+
+def _freed(graph: Graph, mine: Flags, vals: Sequence[Any]) -> Callable[..., Flat]:
+    """The graph as a function of the inputs that are mine."""
+
+    def free(*fs: Any) -> Flat:
+        given = iter(fs)
+        return graph(*[next(given) if m else v for v, m in zip(vals, mine, strict=True)])
+
+    return free
+
+
+@attrs.frozen(eq=False)
+class Halves:
+    """A body cut in two, see Note [Halves].
+
+    forward: inputs -> (*outputs, *residuals). backward: (*inputs[uses], *residuals, *cotangents of
+    the flagged outputs) -> cotangents of the flagged inputs. makers: what made each residual, None
+    for an input.
+    """
+
+    forward: Graph
+    backward: Graph
+    uses: tuple[int, ...]
+    residuals: Avals
+    makers: tuple[Node | Call | None, ...]
+
+
+def halves(
+    graph: Graph,
+    mine: Flags,
+    out_flags: Flags,
+    ready: Flags,
+    again: Callable[[Node | Call], Any] | None = None,
+    fixed: Flags | None = None,
+) -> Halves:
+    """Both halves of a body's reverse rule.
+
+    ready: the inputs that the backward half is given. fixed: those that are equal in every step;
+    what depends on them alone is computed again, and so is what `again` says; where that is not
+    given, what is kept are the fewest bytes.
+    """
+    n_in, n_out = len(graph.inputs), len(graph.outputs)
+    avals = [v.aval for v in graph.inputs]
+    outs = [v.aval for v in graph.outputs]
+
+    def joint(*xs: Any) -> list[Any]:
+        vals, cts = xs[:n_in], iter(xs[n_in:])
+        found, pull = vjp(_freed(graph, mine, vals), *chosen(vals, mine))
+        full = [next(cts) if f else zeros_of([o])[0] for f, o in zip(out_flags, outs, strict=True)]
+        return [*found, *pull.adjoint(full)]  # the engine's convention, whatever the user's
+
+    both = regraph(joint, [*avals, *chosen(outs, out_flags)])
+    entries = [e for e in both.nodes if not isinstance(e, Guard)]
+    inputs = both.inputs[:n_in]
+    varying = _dependents(entries, chosen(inputs, [not f for f in fixed or (False,) * n_in]))
+
+    def decided(e: Node | Call) -> bool | None:
+        if varying.isdisjoint(e.results):
+            return True
+        return None if again is None else bool(again(e))
+
+    cut = partition(both, n_in, n_out, given=ready, again=decided)
+    uses = tuple([k for k, v in enumerate(inputs) if ready[k] and v in cut.residuals])
+    there = [inputs[k] for k in uses]
+    residuals = [v for v in cut.residuals if v not in there]
+    made = {v: e for e in entries for v in e.results}
+    forward = attrs.evolve(cut.forward, outputs=(*cut.forward.outputs[:n_out], *residuals))
+    place = {v: k for k, e in enumerate(entries) for v in e.results}
+
+    def order(e: Any) -> int:
+        """That of the user's program: its own op is the first to fail, not a derivative of it."""
+        return max([place.get(v, -1) for v in e.results or e.reads], default=-1)
+
+    backward = attrs.evolve(
+        cut.backward,
+        nodes=tuple(sorted(cut.backward.nodes, key=order)),
+        inputs=(*there, *residuals, *both.inputs[n_in:]),
+    )
+    return Halves(
+        check(with_symbols(eliminate_dead(forward))),
+        check(with_symbols(eliminate_dead(backward))),
+        uses,
+        tuple([v.aval for v in residuals]),
+        tuple([made.get(v) for v in residuals]),
+    )
+
+
+def _dependents(entries: Sequence[Node | Call], roots: Sequence[Var]) -> set[Var]:
+    live = set(roots)
+    for e in entries:
+        if not live.isdisjoint(_reads(e)):
+            live.update(e.results)
+    return live

@@ -1,0 +1,241 @@
+"""Branches and loops as single nodes: `Staged`, and what their rules do to the graphs inside.
+
+Nothing is special about such a node: it is a primitive, made on the spot, whose implementation is
+compiled graphs. So the checker, the passes, the compiler and the interpreter know it already. Its
+rules make other staged functions from transformed bodies: the derivative of a loop is a loop. What
+they make is kept, so that it is captured and compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from funct.array import Tensor, asarray
+from funct.compile import Choice, Repeat, build, made
+from funct.core import INEXACT, Absent, Level, Region, Size, join, top_level, usable
+from funct.errors import FunctError
+from funct.graph import Control, Graph, Interpreter, acting, acts
+from funct.graph.controls import Written
+from funct.ops.fast import wrap
+from funct.transforms.control.bodies import Avals, Flags, Flat, SizeError, at_sizes, symbols_of
+from funct.transforms.forward import Forward, ForwardTracer
+from funct.transforms.jet import Jet, JetTracer
+from funct.transforms.reverse import Reverse, ReverseTracer, Watched
+from funct.transforms.vmap import BatchTracer
+
+__all__ = ["MANY", "Staged", "plainly_transformed"]
+
+MANY = 256  # steps of a loop that are worth capturing its body
+
+
+class _Carried(Exception):  # noqa: N818
+    """Carries an exception of the user's own past those who explain errors of ops."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class Staged:
+    """A branch, a loop or a checkpoint: a flat function made of graphs, with every rule.
+
+    Subclasses give `run` on buffers, `push`, `forward`, `backward` and `batch` on values. In these
+    `mine` says which operands vary, and cotangents of the others are None.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, bodies: Sequence[tuple[str, Graph]], ins: Avals, outs: Avals) -> None:
+        self.ins = ins
+        self.outs = outs
+        self.symbols = symbols_of([a.shape for a in ins])
+        self._made: dict[Any, Any] = {}
+        self.primitive = Control(
+            name=self.name,
+            raw=self._raw,
+            operands=tuple([f"x{k}" for k in range(len(ins))]),
+            params=(),
+            rules=(Absent("a region has rules for all operands at once"),) * len(ins),
+            batch=self._batched,
+            aval=self._aval,
+            code=Absent("a function of its own"),
+            onnx=Absent("control flow has no ONNX form yet"),
+            samples=_no_samples,
+            masks=False,
+            spread=None,
+            results=len(outs),
+            effect=any(acts(g) for _, g in bodies),
+            bodies=tuple(bodies),
+            kind=self,
+        )
+        join(self.primitive, self._fn)
+
+    def run(self, *buffers: Any) -> Flat:
+        """The results on bare buffers."""
+        raise NotImplementedError
+
+    def mapped(self, change: Callable[[Graph], Graph]) -> Staged:
+        """The same with other bodies."""
+        raise NotImplementedError
+
+    def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
+        """Results and their tangents; the tangents of operands that are not mine are ignored."""
+        raise NotImplementedError
+
+    def forward(self, mine: Flags, *vals: Any) -> tuple[Flat, Flat]:
+        """Results and residuals."""
+        raise NotImplementedError
+
+    def backward(self, mine: Flags, residuals: Flat, cts: Flat) -> Flat:
+        """One cotangent per operand."""
+        raise NotImplementedError
+
+    def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
+        """The results for a batch, which is on axis 0 of the flagged values and of all results."""
+        raise NotImplementedError
+
+    def written(self) -> Written | None:
+        """It taken apart, for files and hashes; None where something in it is no data."""
+        return None
+
+    def form(self) -> Repeat | Choice | None:
+        """What it is to the compiler; None: calls of its bodies, as Python says."""
+        return None
+
+    def native(self) -> Any:
+        """Its blocks in a program; None if it cannot be part of one."""
+
+        def make() -> tuple[Any]:
+            form = self.form()
+            return (None if form is None else made(form),)
+
+        return self.once("native", make)[0]
+
+    def __call__(self, *args: Any) -> Flat:
+        """On arrays or tracers of any levels."""
+        if not self.outs and not self.primitive.effect:
+            return ()
+        args = tuple([a if isinstance(a, Tensor) else asarray(a) for a in args])
+        level = usable(self.name, top_level(args))
+        level = acting(level) if self.primitive.effect else level
+        if not self.symbols or not level.transforms:
+            return self._bound(level, args)
+        now = {s.name: args[s.input].shape[s.axis] for s in self.symbols}
+        own = [self.ins[s.input].shape[s.axis] for s in self.symbols]
+        if not all(_same(n, o) for n, o in zip(now.values(), own, strict=True)):
+            return self.at(now)(*args)
+        try:
+            return self._bound(level, args)
+        except SizeError:
+            return self.at({k: int(n) for k, n in now.items()})(*args)
+
+    def at(self, sizes: dict[str, Any]) -> Staged:
+        """The same for these values of the symbols."""
+        if all(isinstance(n, int) for n in sizes.values()):
+            return self.once(("at", *sizes.values()), lambda: self.made_for(sizes))
+        return self.made_for(sizes)
+
+    def made_for(self, sizes: dict[str, Any]) -> Staged:
+        """`at`, made now."""
+        return self.mapped(lambda g: at_sizes(g, sizes))
+
+    def _bound(self, level: Level, args: Flat) -> Flat:
+        if isinstance(level, Reverse | Forward | Jet):
+            return level.region(self._region(level, args), args)
+        try:
+            out = level.run(self.primitive, args, ())
+        except _Carried as carried:
+            raise carried.error from None
+        return out if len(self.outs) != 1 else (out,)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made once per key."""
+        found = self._made.get(key)
+        if found is None:
+            found = self._made.setdefault(key, make())
+        return found
+
+    def compiled(self, graph: Graph) -> Callable[..., Flat]:
+        """A body as a function of buffers; an error in it is the one that eager execution gives."""
+
+        def make() -> Callable[..., Flat]:
+            raw = build(graph, guards=False)
+
+            def run(*buffers: Any) -> Flat:
+                try:
+                    return raw(*buffers)
+                except Exception as error:
+                    raise _located(graph, buffers, error) from None
+
+            return run
+
+        return self.once(("compiled", graph), make)
+
+    def _fn(self, *args: Any) -> Any:
+        out = self(*args)
+        return out if len(self.outs) != 1 else out[0]
+
+    def _raw(self, *buffers: Any) -> Any:
+        out = self.run(*buffers)
+        return out if len(self.outs) != 1 else out[0]
+
+    def _aval(self, args: Sequence[Any], params: Flat) -> Any:
+        return self.outs if len(self.outs) != 1 else self.outs[0]
+
+    def _batched(self, prim: Any, vals: Sequence[Any], flags: Sequence[bool], params: Flat) -> Any:
+        vals = [asarray(v) for v in vals]
+        size = next(v.shape[0] for v, f in zip(vals, flags, strict=True) if f)
+        out = self.batch(size, tuple(flags), tuple(vals))
+        return out if len(self.outs) != 1 else out[0]
+
+    def _region(self, level: Reverse | Forward | Jet, args: Flat) -> Region:
+        mine = tuple(
+            [
+                a.__class__ in (ReverseTracer, ForwardTracer, JetTracer)
+                and a.level is level
+                and a.dtype in INEXACT
+                for a in args
+            ]
+        )
+        return Region(
+            self.name, self.__call__, partial(self.push, mine),
+            partial(self.forward, mine), partial(self.backward, mine),
+        )  # fmt: skip
+
+
+def plainly_transformed(values: Sequence[Any]) -> bool:
+    """Whether no one looks at single ops of these values: they are arrays, or only derivatives and
+    batches of arrays are taken.
+    """
+    for x in values:
+        while x.level.transforms:
+            if x.__class__ not in (ReverseTracer, ForwardTracer, JetTracer, BatchTracer):
+                return False
+            if isinstance(x.level, Watched):
+                return False
+            x = x.value
+    return True
+
+
+def _same(n: Any, own: Any) -> bool:
+    """Whether a length is the very size that a body was made for."""
+    return isinstance(n, Size) and n.scope is own.scope and n.terms == own.terms
+
+
+def _no_samples(rng: Any) -> Sequence[Any]:
+    return ()
+
+
+def _located(graph: Graph, buffers: Sequence[Any], error: Exception) -> Exception:
+    """The error with the user's line: found by interpreting."""
+    if isinstance(error, FunctError):
+        return error
+    try:
+        Interpreter(graph).run(*[wrap(b) for b in buffers])
+    except FunctError as better:
+        return better
+    except Exception as own:
+        return _Carried(own)
+    return error

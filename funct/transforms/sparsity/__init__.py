@@ -1,0 +1,1 @@
+"""Sparse Jacobians: which element depends on which, and what that saves."""

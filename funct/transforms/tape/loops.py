@@ -1,0 +1,406 @@
+"""The LLVM text that calls NumPy's loops: for an op on small arrays, or one after another.
+
+Note [Loops]: `direct` calls NumPy's loop as NumPy would: same function, count and strides, so the
+bits are NumPy's. It takes only what that is simple for: few elements, one dtype, one shape beside
+single elements. Where the loop raises a flag of floating point NumPy does it again, and warns.
+"""
+
+from __future__ import annotations
+
+from funct.kernels.cpu.calls import (
+    DATA,
+    DENSE,
+    DTYPE,
+    FLAGS,
+    RANK,
+    SHAPE,
+    STRIDES,
+    TYPE,
+    field,
+    word,
+)
+from funct.transforms.tape.words import HELD, KINDS, STEP, Slots, wrapped
+
+__all__ = ["loops_text", "pulls_text"]
+
+_MOST = 4096  # elements of an array for which NumPy is not asked
+_EXACT = 1 << 24  # integers that both floating dtypes hold
+
+
+def loops_text(flags: int) -> str:
+    """The text of `direct`. flags: those at which NumPy warns, as this processor has them."""
+    return f"""
+; Whether an array that is not dense repeats one element along all axes.
+define internal i1 @still(ptr %x) {{
+entry:
+{field("rank", "%x", RANK, "i32")}
+{field("strides", "%x", STRIDES, "ptr")}
+{field("flags", "%x", FLAGS, "i32")}
+  %aligned = and i32 %flags, {DENSE & 0x0100}
+  %right = icmp ne i32 %aligned, 0
+  br i1 %right, label %next, label %no
+next:
+  %k = phi i32 [ 0, %entry ], [ %k.next, %look ]
+  %more = icmp slt i32 %k, %rank
+  br i1 %more, label %look, label %yes
+look:
+  %stride.at = getelementptr i64, ptr %strides, i32 %k
+  %stride = load i64, ptr %stride.at
+  %zero = icmp eq i64 %stride, 0
+  %k.next = add i32 %k, 1
+  br i1 %zero, label %next, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+define internal i1 @same.shape(ptr %x, ptr %y) {{
+entry:
+{field("rank", "%x", RANK, "i32")}
+{field("other", "%y", RANK, "i32")}
+{field("ours", "%x", SHAPE, "ptr")}
+{field("theirs", "%y", SHAPE, "ptr")}
+  %right = icmp eq i32 %rank, %other
+  br i1 %right, label %next, label %no
+next:
+  %k = phi i32 [ 0, %entry ], [ %k.next, %look ]
+  %more = icmp slt i32 %k, %rank
+  br i1 %more, label %look, label %yes
+look:
+  %a.at = getelementptr i64, ptr %ours, i32 %k
+  %a = load i64, ptr %a.at
+  %b.at = getelementptr i64, ptr %theirs, i32 %k
+  %b = load i64, ptr %b.at
+  %same = icmp eq i64 %a, %b
+  %k.next = add i32 %k, 1
+  br i1 %same, label %next, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+; Note [Loops]: a new ndarray of a loop on arrays and Python's numbers, or null without an error.
+define internal ptr @direct(ptr %kinds, ptr %loops, i64 %n, ptr %operands) {{
+entry:
+  %places = alloca [4 x ptr]
+  %steps = alloca [4 x i64]
+  %numbers = alloca [4 x double]
+  %size.at = alloca i64
+{word("ndarray", "%kinds", KINDS["ndarray"], "ptr")}
+{word("float", "%kinds", KINDS["float"], "ptr")}
+{word("int", "%kinds", KINDS["int"], "ptr")}
+{word("f4", "%kinds", KINDS["f4"], "ptr")}
+{word("f8", "%kinds", KINDS["f8"], "ptr")}
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %fits ]
+  %dtype = phi ptr [ null, %entry ], [ %dtype.next, %fits ]
+  %lead = phi ptr [ null, %entry ], [ %lead.next, %fits ]
+  %all = icmp eq i64 %k, %n
+  br i1 %all, label %chosen, label %look
+look:
+  %x.at = getelementptr ptr, ptr %operands, i64 %k
+  %x = load ptr, ptr %x.at
+  %gone = icmp eq ptr %x, null  ; a donated buffer
+  br i1 %gone, label %no, label %there
+there:
+{field("type", "%x", TYPE, "ptr")}
+  %is.array = icmp eq ptr %type, %ndarray
+  br i1 %is.array, label %array, label %number
+number:
+  %is.float = icmp eq ptr %type, %float
+  %is.int = icmp eq ptr %type, %int
+  %is.number = or i1 %is.float, %is.int
+  br i1 %is.number, label %fits, label %no
+array:
+{field("d", "%x", DTYPE, "ptr")}
+  %first = icmp eq ptr %dtype, null
+  %alike = icmp eq ptr %d, %dtype
+  %right = or i1 %first, %alike
+{field("rank", "%x", RANK, "i32")}
+{field("flags", "%x", FLAGS, "i32")}
+  %masked = and i32 %flags, {DENSE}
+  %dense = icmp eq i32 %masked, {DENSE}
+  br i1 %right, label %laid, label %no
+laid:
+  br i1 %dense, label %ranked, label %strided
+strided:
+  %still = call i1 @still(ptr %x)
+  br i1 %still, label %ranked, label %no
+ranked:
+  %point = icmp eq i32 %rank, 0
+  br i1 %point, label %fits, label %axes
+axes:
+  %none = icmp eq ptr %lead, null
+  br i1 %none, label %fits, label %compare
+compare:
+  %same = call i1 @same.shape(ptr %lead, ptr %x)
+  br i1 %same, label %fits, label %no
+fits:
+  %dtype.next = phi ptr [ %dtype, %number ], [ %d, %ranked ], [ %d, %axes ], [ %d, %compare ]
+  %lead.next = phi ptr [ %lead, %number ], [ %lead, %ranked ], [ %x, %axes ], [ %lead, %compare ]
+  %k.next = add i64 %k, 1
+  br label %next
+
+chosen:
+  %single = icmp eq ptr %dtype, %f4
+  %double = icmp eq ptr %dtype, %f8
+  %known = or i1 %single, %double
+  %from = select i1 %single, i64 0, i64 2
+  %bytes = select i1 %single, i64 4, i64 8
+  %loop.at = getelementptr ptr, ptr %loops, i64 %from
+  %loop = load ptr, ptr %loop.at
+  %data.at = getelementptr ptr, ptr %loop.at, i64 1
+  %data = load ptr, ptr %data.at
+  %some = icmp ne ptr %loop, null
+  %good = and i1 %known, %some
+  br i1 %good, label %measure, label %no
+measure:
+  %is.point = icmp eq ptr %lead, null
+  br i1 %is.point, label %sized, label %lengths
+lengths:
+{field("axes.count", "%lead", RANK, "i32")}
+{field("shape", "%lead", SHAPE, "ptr")}
+  br label %axis
+axis:
+  %a = phi i32 [ 0, %lengths ], [ %a.next, %times ]
+  %product = phi i64 [ 1, %lengths ], [ %product.next, %times ]
+  %more = icmp slt i32 %a, %axes.count
+  br i1 %more, label %times, label %sized
+times:
+  %length.at = getelementptr i64, ptr %shape, i32 %a
+  %length = load i64, ptr %length.at
+  %product.next = mul i64 %product, %length
+  %a.next = add i32 %a, 1
+  br label %axis
+sized:
+  %size = phi i64 [ 1, %measure ], [ %product, %axis ]
+  %given.rank = phi i32 [ 0, %measure ], [ %axes.count, %axis ]
+  %given.shape = phi ptr [ null, %measure ], [ %shape, %axis ]
+  store i64 %size, ptr %size.at
+  %below = sub i64 %size, 1
+  %few = icmp ult i64 %below, {_MOST}
+  %one = icmp eq i64 %size, 1
+  %step = select i1 %one, i64 0, i64 %bytes
+  br i1 %few, label %before, label %no
+before:
+  %left.over = call i32 @fetestexcept(i32 {flags})
+  %is.clear = icmp eq i32 %left.over, 0
+  br i1 %is.clear, label %fill, label %clear
+clear:
+  %ignored = call i32 @feclearexcept(i32 {flags})
+  br label %fill
+
+fill:
+  %j = phi i64 [ 0, %before ], [ 0, %clear ], [ %j.next, %filled ]
+  %full = icmp eq i64 %j, %n
+  br i1 %full, label %make, label %put
+put:
+  %y.at = getelementptr ptr, ptr %operands, i64 %j
+  %y = load ptr, ptr %y.at
+  %place.at = getelementptr ptr, ptr %places, i64 %j
+  %step.at = getelementptr i64, ptr %steps, i64 %j
+  %number.at = getelementptr double, ptr %numbers, i64 %j
+{field("y.type", "%y", TYPE, "ptr")}
+  %y.array = icmp eq ptr %y.type, %ndarray
+  br i1 %y.array, label %elements, label %convert
+elements:
+{field("y.data", "%y", DATA, "ptr")}
+{field("y.rank", "%y", RANK, "i32")}
+{field("y.flags", "%y", FLAGS, "i32")}
+  store ptr %y.data, ptr %place.at
+  %y.dense = and i32 %y.flags, {DENSE & ~0x0100}
+  %y.still = icmp eq i32 %y.dense, 0
+  %y.point = icmp eq i32 %y.rank, 0
+  %y.stays = or i1 %y.still, %y.point
+  %y.step = select i1 %y.stays, i64 0, i64 %step
+  store i64 %y.step, ptr %step.at
+  br label %filled
+convert:
+  store ptr %number.at, ptr %place.at
+  store i64 0, ptr %step.at
+  %y.float = icmp eq ptr %y.type, %float
+  br i1 %y.float, label %real, label %integer
+real:
+{field("real.number", "%y", DATA, "double")}
+  br label %converted
+integer:
+  %whole = call i64 @PyLong_AsLongLong(ptr %y)
+  %moved = add i64 %whole, {_EXACT}
+  %exact = icmp ule i64 %moved, {2 * _EXACT}
+  %whole.number = sitofp i64 %whole to double
+  %odd = icmp eq i64 %whole, -1
+  br i1 %odd, label %suspect, label %proper
+suspect:
+  %error = call ptr @PyErr_Occurred()
+  %fine = icmp eq ptr %error, null
+  br i1 %fine, label %converted, label %forget
+proper:
+  br i1 %exact, label %converted, label %no
+converted:
+  %value = phi double [ %real.number, %real ], [ %whole.number, %suspect ],
+                      [ %whole.number, %proper ]
+  br i1 %single, label %narrow, label %wide
+narrow:
+  %short = fptrunc double %value to float
+  store float %short, ptr %number.at
+  %cast = call i32 @fetestexcept(i32 {flags})  ; which some loops clear
+  %is.good = icmp eq i32 %cast, 0
+  br i1 %is.good, label %filled, label %no
+wide:
+  store double %value, ptr %number.at
+  br label %filled
+filled:
+  %j.next = add i64 %j, 1
+  br label %fill
+
+make:
+  call void @Py_IncRef(ptr %dtype)
+  %out = call ptr @PyArray_NewFromDescr(ptr %ndarray, ptr %dtype, i32 %given.rank,
+    ptr %given.shape, ptr null, ptr null, i32 0, ptr null)
+  %failed = icmp eq ptr %out, null
+  br i1 %failed, label %forget, label %run
+run:
+{field("out.data", "%out", DATA, "ptr")}
+  %out.place = getelementptr ptr, ptr %places, i64 %n
+  store ptr %out.data, ptr %out.place
+  %out.step = getelementptr i64, ptr %steps, i64 %n
+  store i64 %step, ptr %out.step
+  call void %loop(ptr %places, ptr %size.at, ptr %steps, ptr %data)
+  %raised = call i32 @fetestexcept(i32 {flags})
+  %quiet = icmp eq i32 %raised, 0
+  br i1 %quiet, label %give, label %again
+give:
+  ret ptr %out
+again:
+  %ignored.too = call i32 @feclearexcept(i32 {flags})
+  call void @Py_DecRef(ptr %out)
+  ret ptr null
+forget:
+  call void @PyErr_Clear()
+  ret ptr null
+no:
+  ret ptr null
+}}
+"""
+
+
+def pulls_text(at: Slots) -> str:
+    """The text of `pulled`."""
+    return f"""
+; What a pull gives on arrays, as a list of loops; null, without an error, where that is not simple.
+define internal ptr @pulled(ptr %kinds, ptr %steps, ptr %g, ptr %kept) {{
+entry:
+  %held = alloca [{HELD} x ptr]
+  %operands = alloca [3 x ptr]
+{word("count", "%steps", 0)}
+{word("keeps", "%steps", 1)}
+{word("constants", "%steps", 2)}
+{word("array", "%kinds", KINDS["array"], "ptr")}
+  %identity = icmp eq i64 %count, 0
+  br i1 %identity, label %same, label %sized
+same:
+  call void @Py_IncRef(ptr %g)
+  ret ptr %g
+sized:
+  %size = call i64 @PyTuple_Size(ptr %kept)
+  %right = icmp eq i64 %size, %keeps
+  br i1 %right, label %next, label %no
+next:
+  %k = phi i64 [ 0, %sized ], [ %k.next, %have ]
+  %x = phi ptr [ %g, %sized ], [ %x.next, %have ]
+{field("type", "%x", TYPE, "ptr")}
+  %is.array = icmp eq ptr %type, %array
+  br i1 %is.array, label %buffer, label %no
+buffer:
+{field("raw", "%x", at.array, "ptr")}
+  %held.at = getelementptr ptr, ptr %held, i64 %k
+  store ptr %raw, ptr %held.at
+  %all = icmp eq i64 %k, %keeps
+  br i1 %all, label %constant, label %have
+have:
+  %x.next = call ptr @PyTuple_GetItem(ptr %kept, i64 %k)
+  %k.next = add i64 %k, 1
+  br label %next
+
+constant:
+  %c = phi i64 [ 0, %buffer ], [ %c.next, %constant.put ]
+  %c.done = icmp eq i64 %c, %constants
+  br i1 %c.done, label %begin, label %constant.put
+constant.put:
+  %c.word = add i64 %c, 3
+  %c.from = getelementptr ptr, ptr %steps, i64 %c.word
+  %c.object = load ptr, ptr %c.from
+  %c.place = add i64 %c, %keeps
+  %c.after = add i64 %c.place, 1
+  %c.to = getelementptr ptr, ptr %held, i64 %c.after
+  store ptr %c.object, ptr %c.to
+  %c.next = add i64 %c, 1
+  br label %constant
+
+begin:
+  %first.place = add i64 %keeps, %constants
+  %first = add i64 %first.place, 1
+  %head = add i64 %constants, 3
+  %first.step = getelementptr i64, ptr %steps, i64 %head
+  br label %step
+step:
+  %s = phi i64 [ 0, %begin ], [ %s.next, %stepped ]
+  %spec = phi ptr [ %first.step, %begin ], [ %spec.next, %stepped ]
+  %n.at = getelementptr i64, ptr %spec, i64 4
+  %n = load i64, ptr %n.at
+  %which.at = getelementptr i64, ptr %spec, i64 5
+  br label %operand
+operand:
+  %o = phi i64 [ 0, %step ], [ %o.next, %take ]
+  %o.done = icmp eq i64 %o, %n
+  br i1 %o.done, label %run, label %take
+take:
+  %o.at = getelementptr i64, ptr %which.at, i64 %o
+  %which = load i64, ptr %o.at
+  %from = getelementptr ptr, ptr %held, i64 %which
+  %value = load ptr, ptr %from
+  %to = getelementptr ptr, ptr %operands, i64 %o
+  store ptr %value, ptr %to
+  %o.next = add i64 %o, 1
+  br label %operand
+run:
+  %made = call ptr @direct(ptr %kinds, ptr %spec, i64 %n, ptr %operands)
+  %refused = icmp eq ptr %made, null
+  br i1 %refused, label %drop, label %stepped
+stepped:
+  %place = add i64 %first, %s
+  %made.at = getelementptr ptr, ptr %held, i64 %place
+  store ptr %made, ptr %made.at
+  %spec.next = getelementptr i64, ptr %spec, i64 {STEP}
+  %s.next = add i64 %s, 1
+  %last = icmp eq i64 %s.next, %count
+  br i1 %last, label %drop, label %step
+
+drop:
+  %some = phi i64 [ %s, %run ], [ %s, %stepped ]
+  %out = phi ptr [ null, %run ], [ %made, %stepped ]
+  br label %dropping
+dropping:
+  %d = phi i64 [ 0, %drop ], [ %d.next, %dropped ]
+  %d.done = icmp eq i64 %d, %some
+  br i1 %d.done, label %answer, label %dropped
+dropped:
+  %d.place = add i64 %first, %d
+  %d.at = getelementptr ptr, ptr %held, i64 %d.place
+  %d.object = load ptr, ptr %d.at
+  call void @Py_DecRef(ptr %d.object)
+  %d.next = add i64 %d, 1
+  br label %dropping
+answer:
+  %failed = icmp eq ptr %out, null
+  br i1 %failed, label %no, label %wrap
+wrap:
+{wrapped("result", "%out", at)}
+  ret ptr %result
+no:
+  ret ptr null
+}}
+"""

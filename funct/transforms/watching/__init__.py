@@ -1,0 +1,1 @@
+"""Levels that let every op pass: intercepting, hooks, saved values, anomalies, pictures."""
