@@ -1,4 +1,8 @@
-"""Function transforms, one file each. They compose in any order."""
+"""Function transforms, one file each. They compose in any order.
+
+What stands behind several of them lies in folders: `tape`, `control`, `compiled`, `watching`,
+`sparsity`.
+"""
 
 from funct.transforms import checkpoint_policies as checkpoint_policies
 from funct.transforms.abstract import eval_shape as eval_shape
