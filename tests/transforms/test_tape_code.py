@@ -256,7 +256,7 @@ def test_the_walk_stops_before_what_is_not_plain() -> None:
         code = tape_code.load()
         assert code is not None
         level = ft.transforms.reverse.Reverse("test", None)
-        x = level.record(xp.ones(3), ft.transforms.tape.sink, ())
+        x = level.record(xp.ones(3), ft.transforms.tape.nodes.sink, ())
         masked = xp.where(xp.asarray([True, False, True]), xp.sin(x), 0.0)
         y = xp.exp(masked) * 2.0
         due: list[Any] = [None] * y.node.serial + [(y.node, xp.ones(3))]
