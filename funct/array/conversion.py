@@ -162,7 +162,7 @@ def _array_of(obj: Any) -> Any:
 
 def _converted(name: str, obj: Any, dtype: Any) -> Any:
     try:
-        data = np.array(obj, dtype=dtype, order="K")
+        data = np.array(obj, dtype)
     except OverflowError as error:
         raise RangeError(f"{name}: {error}") from None
     except MemoryError as error:
@@ -174,17 +174,21 @@ def _converted(name: str, obj: Any, dtype: Any) -> Any:
         raise (DTypeError if "string" in text else ArgumentError)(text) from None
     except Exception as error:  # sequences of the user's own classes raise what they like
         raise DTypeError(f"{name}: {error}") from None
-    listed = data.dtype == object and not isinstance(obj, np.ndarray)
-    if listed and all(v.__class__ is int for v in data.flat):
+    if data.dtype.hasobject and not isinstance(obj, np.ndarray) and _all_integers(data):
         raise RangeError(f"{name}: a Python integer does not fit int64")
     return _known(name, data)
+
+
+def _all_integers(data: Any) -> bool:
+    return all(v.__class__ is int for v in data.flat)
 
 
 def _known(name: str, data: Any) -> Any:
     """Data of a dtype that arrays have, in native byte order."""
     if data.nbytes >= LARGE:
         serve(data.nbytes)
-    data = in_native(name, data)
+    if data.dtype not in DTYPES:
+        data = in_native(name, data)
     return data if data.__class__ is np.ndarray else np.asarray(data)
 
 

@@ -52,24 +52,27 @@ def selected(data: Any, key: Any) -> Any:
         return _in_order(data[at])
     if key.__class__ is not tuple:
         return data[key] if key.__class__ in BASIC else None
+    bare: list[Any] = []
     arrays, ints, others = 0, False, False
     for k in key:
+        if k.__class__ is fast.Array and k.data.dtype.kind == "i":
+            arrays += 1
+            bare.append(k.data)
+            continue
         if k.__class__ is int:
             ints = True
         elif k.__class__ in BASIC:
             others = True
         else:
-            if k.__class__ is not fast.Array or k.data.dtype.kind != "i":
-                return None
-            arrays += 1
+            return None
+        bare.append(k)
     if not arrays:
         found = data[key]
         return found if found.__class__ is np.ndarray else data[(*key, ...)]
-    bare = tuple([k.data if k.__class__ is fast.Array else k for k in key])
     if len(bare) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
         return data.take(bare[1], 1)  # in order, and cheaper than data[:, k]
     first = key[0].__class__ is fast.Array or not others or (arrays == 1 and not ints)
-    return _in_order(data[bare]) if first else None
+    return _in_order(data[tuple(bare)]) if first else None
 
 
 def _in_order(found: Any) -> Any:

@@ -29,6 +29,10 @@ _UFUNCS = {
 # The package that this file is a part of: its functions are there by the time of a call.
 _xp: Any = sys.modules["funct.array"]
 
+# complex dtypes and those of their parts, either seen as the other
+_PARTS = {np.complex64: np.float32, np.complex128: np.float64}
+_SEEN = {(np.dtype(a), np.dtype(b)) for z, r in _PARTS.items() for a, b in ((z, r), (r, z))}
+
 
 def _unused(method: str, argument: str, value: Any) -> ArgumentError:
     """What is raised for an argument of NumPy's that a Tensor has no use for."""
@@ -80,13 +84,12 @@ class Methods(Value):
         to = x.dtype if dtype is None else as_dtype("view", dtype)
         if to == x.dtype:
             return x
-        apart = x.dtype.kind == "c" and to == np.empty(0, x.dtype).real.dtype
-        paired = to.kind == "c" and x.dtype == np.empty(0, to).real.dtype
-        if not x.shape or not (apart or (paired and x.shape[-1] % 2 == 0)):
+        paired = to.kind == "c"
+        if (x.dtype, to) not in _SEEN or not x.shape or (paired and x.shape[-1] % 2):
             raise DTypeError(f"view: {x.dtype} of shape {x.shape} cannot be seen as {to}")
         if x.__class__ is fast.Array:
-            return fast.wrap(np.ascontiguousarray(x.data).view(to))
-        if apart:
+            return fast.wrap((x.data if x.data.flags.c_contiguous else x.data.copy()).view(to))
+        if not paired:
             pairs = _xp.stack([x.real, x.imag], axis=-1)
             return pairs.reshape((*x.shape[:-1], 2 * x.shape[-1]))
         pairs = x.reshape((*x.shape[:-1], x.shape[-1] // 2, 2))

@@ -178,7 +178,7 @@ class _Printer:
         roots, needed = walk.roots, walk.needed
         sums = [n for n in roots if self._accumulates(n)]
         cost = sum(self._cost(n) for n in needed)
-        wide = self.lanes * (4 if self.passes.staged or (sums and cost < _CHEAP) else 2)
+        wide = self.lanes * (4 if sums and cost < _CHEAP else 2)
         for n in needed:  # before the loops: these are the row's
             if k.values[n].kind == "row":
                 for lanes in (self.lanes, wide):

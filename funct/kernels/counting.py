@@ -41,7 +41,7 @@ def _parts(n: int, bins: int) -> tuple[int, int]:
 def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
     """As `numpy.bincount(x, None, least)`, which for 2**63 bins writes where it has none."""
     if x.size < _LEAST or not pays(x) or x.dtype.kind not in "iu" or x.dtype == np.uint64:
-        if x.dtype == np.int64 and x.size and np.maximum.reduce(x) == _MOST:
+        if x.dtype == np.int64 and x.size and x.item(x.argmax()) == _MOST:
             raise ValueError("there cannot be 2**63 bins")
         return np.bincount(x, None, least)
     low, high = bounds(x)
