@@ -4,6 +4,7 @@
     python -m benchmarks.compile mlp_step gpt_step                some
     python -m benchmarks.compile gpt_checkpoint --of funct,jax    the step that keeps less
     python -m benchmarks.compile --of funct,jax --rounds 3 --threads 1
+    python -m benchmarks.compile --of funct --cache FOLDER        twice: cold and warm first calls
 
 Each framework and workload runs in a process of its own, in turn, so drift of the machine falls on
 all. Printed are the least milliseconds of a call, the seconds of the first one (trace and compile),
@@ -48,10 +49,10 @@ def one(framework: str, work: str) -> dict[str, float]:
     return {"ms": min(times) * 1e3, "first": first, "mb": peak}
 
 
-def measure(framework: str, work: str, threads: int | None) -> dict[str, float] | None:
+def measure(framework: str, work: str, threads: int | None, cache: str) -> dict[str, float] | None:
     """The same in a process of its own; None where it fails."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
-    kept |= {"JAX_PLATFORMS": "cpu", "FUNCT_CACHE_DIR": ""}
+    kept |= {"JAX_PLATFORMS": "cpu", "FUNCT_CACHE_DIR": cache}
     command = [sys.executable, "-m", "benchmarks.compile", "--one", framework, work]
     if threads is not None:
         kept["OMP_NUM_THREADS"] = str(threads)  # funct counts the cores that taskset leaves
@@ -64,7 +65,9 @@ def measure(framework: str, work: str, threads: int | None) -> dict[str, float] 
     return found
 
 
-def compare(works: list[str], frameworks: list[str], rounds: int, threads: int | None) -> str:
+def compare(
+    works: list[str], frameworks: list[str], rounds: int, threads: int | None, cache: str
+) -> str:
     """The table of all of them."""
     lines = [
         f"{'':20s}" + "".join(f"{f + ' ms':>12s}{'first s':>9s}{'MB':>7s}" for f in frameworks)
@@ -74,7 +77,7 @@ def compare(works: list[str], frameworks: list[str], rounds: int, threads: int |
         best: dict[str, dict[str, float]] = {}
         for _ in range(rounds):
             for framework in frameworks:
-                found = measure(framework, work, threads)
+                found = measure(framework, work, threads, cache)
                 if found is not None:
                     held = best.setdefault(framework, found)
                     best[framework] = {k: min(held[k], v) for k, v in found.items()}
@@ -106,12 +109,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--of", default=",".join(FRAMEWORKS), help="frameworks, with commas")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=None, help="processors to run on")
+    parser.add_argument("--cache", default="", help="where funct keeps code; nowhere without")
     given: Any = parser.parse_args(arguments)
     here = importlib.util.find_spec("funct")
     for folder in (here and here.submodule_search_locations) or ():
         compileall.compile_dir(folder, quiet=1)  # as the peers were when they were installed
     there = [f for f in given.of.split(",") if importlib.util.find_spec(f) is not None]
-    print("\n" + compare(given.works, there, given.rounds, given.threads))
+    print("\n" + compare(given.works, there, given.rounds, given.threads, given.cache))
 
 
 if __name__ == "__main__":
