@@ -243,4 +243,5 @@ def _frequencies(name: str, k: Any, n: int, d: Any, dtype: Any) -> Any:
         raise DTypeError(f"{name}: dtype must be floating, got {dtype}")
     return wrap((k / (n * d)).astype(dtype))
 
+
 entrances(globals())

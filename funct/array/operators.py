@@ -135,6 +135,7 @@ class Operators(Value):
 
     __hash__ = None  # type: ignore[assignment]  # == is elementwise
 
+
 # A method that is the op itself costs no call of its own.
 if not TYPE_CHECKING:
     for _method, _op in {

@@ -304,4 +304,5 @@ def _top(x: Any, axes: Any) -> Any:
     top = ops.stop_gradient(ops.reduce_max(ops.real(x) if x.dtype.kind == "c" else x, axes, True))
     return ops.where(ops.isfinite(top), top, 0.0)
 
+
 entrances(globals())

@@ -33,7 +33,6 @@ FLOATING = _NARROW_FLOATING | _dtypes(np.float16, np.float32, np.float64)
 INEXACT = FLOATING | _dtypes(np.complex64, np.complex128)  # what derivatives are for
 
 
-
 def in_wide(reduction: Callable[..., Any], x: Any, *params: Any) -> Any:
     """A reduction of a narrow array, taken in its wide dtype.
 

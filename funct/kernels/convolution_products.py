@@ -116,8 +116,7 @@ def _columns(x: NDArray[Any], geo: _Geometry, merged: bool) -> NDArray[Any]:
 
 
 def _positions(g: NDArray[Any], groups: int, merged: bool) -> NDArray[Any]:
-    """Lay g (n, O, *T) out as `_columns` does: a view (n, G, o, T), or (1, G, o, nT) if `merged`.
-    """
+    """g (n, O, *T) laid out as `_columns` does: a view (n, G, o, T), or (1, G, o, nT) if merged."""
     n, out = g.shape[:2]
     positions = prod(g.shape[2:])
     if merged:

@@ -52,7 +52,8 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
     if x.__class__ is ndarray and out is None:  # is anything infinite? asked at the lowest cost
         if y.__class__ is ndarray:
             if x.dtype is y.dtype in _VECTORS and (
-                isfinite(vdot(x, y)) if x.size == y.size
+                isfinite(vdot(x, y))
+                if x.size == y.size
                 else isfinite(vdot(x, x)) and isfinite(vdot(y, y))
             ):
                 return _floor_divide(x, y)

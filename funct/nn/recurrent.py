@@ -222,9 +222,7 @@ class LSTM(_Recurrent):
             proj_size, "tanh", key, dtype,
         )  # fmt: skip
 
-    def __call__(
-        self, x: Any, hx: Any = None, *, key: Any = None
-    ) -> tuple[Any, tuple[Any, Any]]:
+    def __call__(self, x: Any, hx: Any = None, *, key: Any = None) -> tuple[Any, tuple[Any, Any]]:
         """(outputs, (last h, last c)), as `RNN`; hx: (h, c)."""
         ys, (h, c) = self._sequence(x, None if hx is None else tuple(hx), key)
         return ys, (h, c)

@@ -98,9 +98,7 @@ class TransformerEncoderLayer(_Layer):
         wide = Linear(d_model, dim_feedforward, bias=bias, key=keys[1], dtype=dtype)
         back = Linear(dim_feedforward, d_model, bias=bias, key=keys[2], dtype=dtype)
         drops = [Dropout(dropout) for _ in range(3)]  # type: ignore[call-arg]
-        self.__attrs_init__(
-            norm_first, function, attend, wide, drops[0], back, *norms, *drops[1:]
-        )
+        self.__attrs_init__(norm_first, function, attend, wide, drops[0], back, *norms, *drops[1:])
 
     def __call__(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None,
@@ -160,9 +158,7 @@ class TransformerDecoderLayer(_Layer):
         wide = Linear(d_model, dim_feedforward, bias=bias, key=keys[2], dtype=dtype)
         back = Linear(dim_feedforward, d_model, bias=bias, key=keys[3], dtype=dtype)
         drops = [Dropout(dropout) for _ in range(4)]  # type: ignore[call-arg]
-        self.__attrs_init__(
-            norm_first, function, *attend, wide, drops[0], back, *norms, *drops[1:]
-        )
+        self.__attrs_init__(norm_first, function, *attend, wide, drops[0], back, *norms, *drops[1:])
 
     def __call__(
         self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None,

@@ -35,6 +35,7 @@ Samples = Callable[["np.random.Generator"], Sequence[Sample]]
 _NO_SCALAR_FORM = Absent("no scalar form")
 _NOT_ELEMENTWISE = Absent("moves or combines elements")
 
+
 def _record(
     stub: Callable[..., Any],
     raw: Callable[..., Any],

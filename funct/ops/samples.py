@@ -81,9 +81,7 @@ def pairs(
     return make
 
 
-def ranges(
-    *bounds: tuple[float, float], params: tuple[Any, ...] = (), smooth: bool = True
-) -> Make:
+def ranges(*bounds: tuple[float, float], params: tuple[Any, ...] = (), smooth: bool = True) -> Make:
     """Floating operands, each in its range, that broadcast; mixed precision; static parameters."""
 
     def make(rng: Generator) -> list[Sample]:

@@ -147,9 +147,7 @@ def _sigmoid_rule(g: Value, ans: Value, x: Value) -> Value:
     return g * (ans * ops.sigmoid(-x))  # 1 − ans loses its digits where ans is near 1
 
 
-@elementwise(
-    _sigmoid, _sigmoid_rule, code="1 / (1 + exp(-{0}))", onnx="Sigmoid", samples=reals()
-)
+@elementwise(_sigmoid, _sigmoid_rule, code="1 / (1 + exp(-{0}))", onnx="Sigmoid", samples=reals())
 def sigmoid(x: Operand, /) -> Value:
     """1 / (1 + exp(-x)), without overflow."""
 

@@ -156,4 +156,5 @@ def _annealed(strategy: str, t: Any, begin: float, end: float, low: float, high:
         return low + (high - low) * done
     return high + (low - high) / 2.0 * (1.0 + xp.cos(math.pi * done))
 
+
 entrances(globals())

@@ -177,9 +177,7 @@ def test_a_watched_tape_shows_every_node() -> None:
         own = tape("test", None)
         if tape is Watched:
             seen: list[Any] = []
-            own.watches = (
-                type("Seen", (), {"born": lambda self, nodes: seen.extend(nodes)})(),
-            )
+            own.watches = (type("Seen", (), {"born": lambda self, nodes: seen.extend(nodes)})(),)
         x = own.record(xp.asarray([1.0, 2.0]), sink, ())
         y = xp.sin(x) * x
         return [y.node, *y.node.next] if tape is Reverse else seen

@@ -137,9 +137,7 @@ def pdtri(k: Operand, y: Operand, /) -> Value:
     """The m with pdtr(k, m) = y."""
 
 
-@room(
-    kernels.poisson_quantile, None, None, samples=ranges((0.05, 0.95), (0.3, 9.0), smooth=False)
-)
+@room(kernels.poisson_quantile, None, None, samples=ranges((0.05, 0.95), (0.3, 9.0), smooth=False))
 def poisson_quantile(p: Operand, m: Operand, /) -> Value:
     """The least whole number k with P(X ≤ k) ≥ p, where X is Poisson with mean m."""
 

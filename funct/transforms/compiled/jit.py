@@ -38,7 +38,6 @@ from funct.transforms.compiled.table import Groups, Table
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
 
-
 class CacheInfo(NamedTuple):
     """hits: calls served by a compiled path; misses: compilations; paths: kept now."""
 

@@ -105,9 +105,8 @@ class _Places:
             place = _Cell(cell)
             if place.get(name) is not None:  # else it is filled later: the function's own name, say
                 read.append((place, name, place.get(name)))
-        if not (fun.__module__ or "").startswith(
-            "funct."
-        ):  # else a transform of what it closes over
+        of_ours = (fun.__module__ or "").startswith("funct.")
+        if not of_ours:  # else a transform of what it closes over
             codes = list(_codes(fun.__code__))
             for c in codes:
                 self.names |= {*c.co_names, *[k for k in c.co_consts if isinstance(k, str | int)]}

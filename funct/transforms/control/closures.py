@@ -77,7 +77,8 @@ def safely(e: Node | Call) -> bool:
     return always(e) and all(isinstance(n, Guard) or safely(n) for n in inner)
 
 
-def hoisted(graph: Graph, outer: tuple[Any, ...], hoist: Callable[[Node | Call], bool]
+def hoisted(
+    graph: Graph, outer: tuple[Any, ...], hoist: Callable[[Node | Call], bool]
 ) -> tuple[Graph, tuple[Any, ...]]:
     """The graph and what it closes over, after entries were computed that need nothing else."""
     own = len(graph.inputs) - len(outer)

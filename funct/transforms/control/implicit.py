@@ -313,9 +313,7 @@ def custom_root(
 
     values, held = bodies.trace("custom_root", value, avals, f, always)
     roots, used = bodies.trace("custom_root", root, avals, solve, always)
-    tangents, kept = bodies.trace(
-        "custom_root", tangent, [*avals, *avals], tangent_solve, safely
-    )
+    tangents, kept = bodies.trace("custom_root", tangent, [*avals, *avals], tangent_solve, safely)
     node = Root(values, roots, tangents)
     return spec.unflatten(node(*held, *used, *kept, *leaves))
 
