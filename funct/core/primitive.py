@@ -116,6 +116,7 @@ class Primitive:
     masks: its pull makes structural zeros. spread: its operands broadcast (None: not elementwise).
     results: 1 for a single value; n for a tuple of n.
     effect: it does something besides its results, so it is neither shared nor dropped.
+    raises: for values that it is not defined for, so it runs only where its result is asked for.
     fn: the public fast function.
     """
 
@@ -133,6 +134,7 @@ class Primitive:
     spread: bool | None
     results: int
     effect: bool = attrs.field(default=False, kw_only=True)
+    raises: bool = attrs.field(default=False, kw_only=True)
     fn: Callable[..., Any] = attrs.field(init=False)
 
     def __call__(self, *operands: Any, **params: Any) -> Any:

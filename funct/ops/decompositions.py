@@ -69,7 +69,7 @@ def _cholesky_pull(g: Value, ans: Value) -> Value:
         lambda rng: Sample((regular(rng, 2, 2, 2),)),
         lambda rng: Sample((regular(rng, 3, 3, unit=1j),)),
         lambda rng: Sample((regular(rng, 2, 2).astype(np.float32),), smooth=False),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def cholesky(x: Value) -> Value:
     """Lower L with L Lᴴ = (x + xᴴ) / 2, which must be positive definite."""

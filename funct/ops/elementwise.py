@@ -244,7 +244,7 @@ def _pow_rule_x2(g: Value, ans: Value, x1: Operand, x2: Value) -> Value:
 
 @elementwise(
     np.power, _pow_rule_x1, _pow_rule_x2, code="pow({0}, {1})", onnx="Pow",
-    samples=pairs(x=(0.4, 2.0), complex_too=True),
+    samples=pairs(x=(0.4, 2.0), complex_too=True), raises=True,
 )  # fmt: skip
 def pow(x1: Operand, x2: Operand, /) -> Value:
     """x1 to the power x2. Where x1 is 0, the derivative in x2 is 0."""

@@ -74,6 +74,7 @@ def elementwise(
     code: str | Absent = _NO_SCALAR_FORM,
     masks: bool = False,
     typed: bool = False,
+    raises: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An op that acts on each element, one rule per operand; operands broadcast.
 
@@ -88,7 +89,7 @@ def elementwise(
         prim = _record(
             stub, raw, rules, Diagonal, names, batch=align,
             aval=_elementwise_aval(raw, stub.__name__), code=code, onnx=onnx, samples=samples,
-            masks=masks, spread=n > 1, results=1,
+            masks=masks, spread=n > 1, results=1, raises=raises,
         )  # fmt: skip
         return _enter(stub, of_elements(prim, typed), prim)
 
@@ -108,6 +109,7 @@ def structural(
     results: int = 1,
     code: str | Absent = _NOT_ELEMENTWISE,
     moves: bool = False,
+    raises: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """An op on whole arrays; a plain function as rule is the transpose of a linear operand.
 
@@ -122,7 +124,7 @@ def structural(
         abstract = aval if aval is not None else _shape_aval(cast("Callable[..., Any]", shape))
         prim = _record(
             stub, raw, rules, Linear, names, batch=batch, aval=abstract, code=code, onnx=onnx,
-            samples=samples, masks=masks, spread=spread, results=results,
+            samples=samples, masks=masks, spread=spread, results=results, raises=raises,
         )  # fmt: skip
         return _enter(stub, of_arrays(prim, moves), prim)
 

@@ -70,6 +70,7 @@ def _finite_onnx(w: Any, x: str, *params: Any) -> str:
         lambda rng: Sample((rng.normal(size=3) * 1j,), ("sqrt", "backward", "", 0)),
         lambda rng: Sample((rng.normal(size=(2, 1)),), ("sqrt", "pull", "", 0)),
     ),
+    raises=True,
 )
 def finite(x: Value, op: str, phase: str, file: str, line: int, /) -> Value:
     """x itself; AnomalyError where an element is infinite or NaN, naming op and the line.

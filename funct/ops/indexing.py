@@ -113,7 +113,7 @@ def _onnx_take(w: Any, x: str, i: str, axis: int) -> str:
         lambda rng: Sample((rng.normal(size=(4, 3)), np.asarray([[0, 3], [-1, 0]])), (0,)),
         lambda rng: Sample((rng.normal(size=(2, 3)), np.asarray([2, 2, 0])), (1,)),
         lambda rng: Sample((rng.normal(size=(2, 3)), np.asarray(1)), (1,)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def take(x: Value, i: Value, axis: int) -> Value:
     """Slices of x along axis at the indices i; i's axes stand where axis stood."""
@@ -171,7 +171,7 @@ def _onnx_put(w: Any, g: str, i: str, axis: int, n: int) -> str:
     samples=calls(
         lambda rng: Sample((rng.normal(size=(2, 2, 3)), np.asarray([[0, 3], [-1, 0]])), (0, 4)),
         lambda rng: Sample((rng.normal(size=(2, 3)), np.asarray([2, 2, 0])), (1, 3)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def put(g: Value, i: Value, axis: int, n: int) -> Value:
     """Adjoint of `take`: zeros of length n along axis, with g added at the indices i."""
@@ -215,7 +215,7 @@ def _along_samples(rng: np.random.Generator) -> list[Sample]:
 
 @structural(
     _take_along_raw, _take_along_rule, None, shape=_take_along_shape, batch=_along_batch,
-    onnx=_onnx_take_along, masks=True, samples=_along_samples,
+    onnx=_onnx_take_along, masks=True, samples=_along_samples, raises=True,
 )  # fmt: skip
 def take_along_axis(x: Value, i: Value, axis: int) -> Value:
     """x[..., i[..., k], ...]: one element per index; shapes agree except on axis."""
@@ -247,7 +247,7 @@ def _onnx_put_along(w: Any, g: str, i: str, axis: int, n: int) -> str:
     samples=calls(
         lambda rng: Sample((rng.normal(size=(2, 3)), rng.integers(-4, 4, (2, 3))), (1, 4)),
         lambda rng: Sample((rng.normal(size=(2,)), np.asarray([1, 1])), (0, 3)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def put_along_axis(g: Value, i: Value, axis: int, n: int) -> Value:
     """Adjoint of `take_along_axis`: zeros of length n along axis, with g added at i."""
@@ -275,7 +275,7 @@ def _onnx_wrap(w: Any, i: str, n: int) -> str:
 @structural(
     _wrap_raw, None, batch=_wrap_batch, onnx=_onnx_wrap,
     aval=lambda args, params: ShapeDtype(args[0].shape, np.dtype(np.int64)),
-    samples=calls(lambda rng: Sample((rng.integers(-3, 3, (2, 2)),), (3,))),
+    samples=calls(lambda rng: Sample((rng.integers(-3, 3, (2, 2)),), (3,))), raises=True,
 )  # fmt: skip
 def wrap_index(i: Value, n: int) -> Value:
     """Indices from [-n, n) to [0, n); anything outside raises IndexOutOfBoundsError."""

@@ -82,7 +82,7 @@ def _pinv_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
         lambda rng: Sample((regular(rng, 2, 3, unit=1j), np.asarray(1e-12))),
         lambda rng: Sample((deficient(rng, 3, 4, 2), np.asarray(1e-9)), smooth=False),
         lambda rng: Sample((np.zeros((0, 2)), np.asarray(1e-12))),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def pinv(x: Value, rtol: Operand) -> Value:
     """Moore-Penrose inverse; singular values up to rtol · the largest count as 0.
@@ -131,7 +131,7 @@ def _lstsq_push_b(
         lambda rng: Sample((regular(rng, 2, 3, unit=1j), regular(rng, 2, 1, unit=1j)), (1e-12,)),
         lambda rng: Sample((deficient(rng, 3, 4, 2), regular(rng, 3, 1)), (1e-9,), smooth=False),
         lambda rng: Sample((np.zeros((0, 2)), np.zeros((0, 1))), (1e-12,)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def lstsq(a: Value, b: Value, rtol: float) -> tuple[Value, Value, Value]:
     """The x of least norm that makes |b - a x| least, the rank of a, and its singular values.

@@ -164,7 +164,7 @@ def _reals(rng: np.random.Generator) -> Any:
             (_CODES[1], 1),
             False,
         ),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def quantize(x: Value, scale: Value, zero_point: Value, dtype: DType, axis: int) -> Value:
     """Codes of real numbers: saturate(rint(x / scale) + zero_point), ties to even."""
@@ -335,7 +335,7 @@ def _onnx_convolution(w: Any, *given: Any) -> str:
             ((1, 2), ((1, 1), (0, 1)), (2, 1), 2, True),
             False,
         ),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def quantized_convolution(
     x: Value, w: Value, bias: Value, x_scale: Value, x_zero_point: Value, w_scale: Value,
@@ -385,7 +385,7 @@ def _onnx_linear(w: Any, *given: Any) -> str:
     samples=calls(
         lambda rng: Sample(_layer_operands(rng, (2, 4), (3, 4)), (False,), False),
         lambda rng: Sample(_layer_operands(rng, (2, 1, 4), (3, 4)), (True,), False),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def quantized_linear(
     x: Value, w: Value, bias: Value, x_scale: Value, x_zero_point: Value, w_scale: Value,

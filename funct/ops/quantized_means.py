@@ -176,7 +176,7 @@ def _add_operands(rng: np.random.Generator, x: Shape, y: Shape) -> tuple[Any, ..
     samples=calls(
         lambda rng: Sample(_add_operands(rng, (2, 3), (2, 3)), (False,), False),
         lambda rng: Sample(_add_operands(rng, (2, 3), (3,)), (True,), False),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def quantized_add(
     x: Value, y: Value, x_scale: Value, x_zero_point: Value, y_scale: Value, y_zero_point: Value,

@@ -72,7 +72,7 @@ _SYSTEM = ["a", "b"]
         lambda rng: Sample((regular(rng, 2, 2), rng.normal(size=(2, 2, 1)))),
         lambda rng: Sample((regular(rng, 2, 2, unit=1j), rng.normal(size=(2, 1)) + 1j)),
         lambda rng: Sample((regular(rng, 0, 0), np.zeros((0, 2)))),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def solve(a: Value, b: Value) -> Value:
     """The x with a x = b; leading axes broadcast. A singular a raises LinAlgError."""
@@ -111,7 +111,7 @@ def _triangle_pull_b(g: Value, a: Value, lower: bool, b_shape: Shape) -> Value:
         lambda rng: Sample((regular(rng, 3, 3), rng.normal(size=(3, 2))), (True,)),
         lambda rng: Sample((regular(rng, 2, 2, 2), rng.normal(size=(2, 1))), (False,)),
         lambda rng: Sample((regular(rng, 2, 2, unit=1j), rng.normal(size=(2, 2, 1))), (True,)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def triangular_solve(a: Value, b: Value, lower: bool) -> Value:
     """The x with tri(a) x = b, where tri is the lower or the upper triangle."""
@@ -145,7 +145,7 @@ _REGULAR = calls(
 
 @structural(
     kernels.inv, Pair(_inv_push, _inv_pull, ["x"]), aval=_square_aval("inv"), batch=batch_first,
-    onnx=NO_OPERATOR, samples=_REGULAR,
+    onnx=NO_OPERATOR, samples=_REGULAR, raises=True,
 )  # fmt: skip
 def inv(x: Value) -> Value:
     """Inverse; a singular x raises LinAlgError."""
@@ -228,7 +228,7 @@ def _cofactor_push(t: Value, ans: Value, x: Value) -> Value:
 
 @structural(
     kernels.cofactor, Derived(_cofactor_push), aval=_square_aval("cofactor"), batch=batch_first,
-    onnx=NO_OPERATOR, samples=_DETERMINANTS,
+    onnx=NO_OPERATOR, samples=_DETERMINANTS, raises=True,
 )  # fmt: skip
 def cofactor(x: Value) -> Value:
     """The derivative of det x in each element: det(x) x⁻ᵀ, continued to singular matrices."""

@@ -91,7 +91,7 @@ def _sample(rng: Any, transposed: bool) -> Sample:
 @structural(
     partial(product_in_wide, kernels.matmul), _matmul_data, _matmul_x, None, None,
     aval=_matmul_aval, batch=_matmul_batch, onnx=_NO_ONNX,
-    samples=calls(lambda rng: _sample(rng, False), lambda rng: _sample(rng, True)),
+    samples=calls(lambda rng: _sample(rng, False), lambda rng: _sample(rng, True)), raises=True,
 )  # fmt: skip
 def sparse_matmul(
     data: Value, x: Value, indices: Value, indptr: Value, n: Any, transposed: bool
@@ -123,7 +123,7 @@ def _sampled_batch(prim: Primitive, args: Args, batched: Flags, params: Params) 
     partial(product_in_wide, kernels.sampled), _sampled_g, _sampled_x, None, None,
     aval=_sampled_aval, batch=_sampled_batch, onnx=_NO_ONNX, samples=calls(
         lambda rng: Sample((rng.normal(size=(3, 2)), rng.normal(size=(4, 2)), _INDICES, _INDPTR)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def sampled_matmul(g: Value, x: Value, indices: Value, indptr: Value) -> Value:
     """g (m, k) times x (n, k) transposed, at the entries of a sparse matrix (m, n) alone."""

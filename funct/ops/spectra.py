@@ -86,7 +86,7 @@ _SPECTRA = calls(
 
 @structural(
     kernels.eigh, Pair(_eigh_push, _eigh_pull, ["x"]), aval=_eigh_aval, results=2,
-    batch=batch_first, onnx=NO_OPERATOR, samples=_SPECTRA,
+    batch=batch_first, onnx=NO_OPERATOR, samples=_SPECTRA, raises=True,
 )  # fmt: skip
 def eigh(x: Value) -> tuple[Value, Value]:
     """Ascending eigenvalues and orthonormal eigenvectors of (x + xᴴ) / 2."""
@@ -109,7 +109,7 @@ def _eigvalsh_pull(g: Value, x: Value) -> Value:
 
 @structural(
     kernels.eigvalsh, Pair(_eigvalsh_push, _eigvalsh_pull, ["x"]), aval=_eigvalsh_aval,
-    batch=batch_first, onnx=NO_OPERATOR, samples=_SPECTRA,
+    batch=batch_first, onnx=NO_OPERATOR, samples=_SPECTRA, raises=True,
 )  # fmt: skip
 def eigvalsh(x: Value) -> Value:
     """Ascending eigenvalues of (x + xᴴ) / 2."""
@@ -138,7 +138,7 @@ def _eig_push(t: Value, ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
 
 @structural(
     kernels.eig, Derived(_eig_push), aval=_eig_aval, results=2, batch=batch_first,
-    onnx=NO_OPERATOR, samples=_SPECTRA,
+    onnx=NO_OPERATOR, samples=_SPECTRA, raises=True,
 )  # fmt: skip
 def eig(x: Value) -> tuple[Value, Value]:
     """Eigenvalues and eigenvectors of length 1, complex always; the order is LAPACK's."""
@@ -161,7 +161,7 @@ def _eigvals_pull(g: Value, x: Value) -> Value:
 
 @structural(
     kernels.eigvals, Pair(_eigvals_push, _eigvals_pull, ["x"]), aval=_eigvals_aval,
-    batch=batch_first, onnx=NO_OPERATOR, samples=_SPECTRA,
+    batch=batch_first, onnx=NO_OPERATOR, samples=_SPECTRA, raises=True,
 )  # fmt: skip
 def eigvals(x: Value) -> Value:
     """Eigenvalues, complex always; the order is LAPACK's."""
@@ -256,7 +256,7 @@ def _svd_pull(
         lambda rng: Sample((regular(rng, 4, 2),), (True,), smooth=False),  # a free basis in U
         lambda rng: Sample((regular(rng, 2, 3).astype(np.float32),), (True,), smooth=False),
         lambda rng: Sample((np.zeros((0, 2)),), (True,)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def svd(x: Value, full: bool) -> tuple[Value, Value, Value]:
     """U, descending singular values S, Vh with U diag(S) Vh = x; full: U and Vh are square."""
@@ -287,7 +287,7 @@ def _svdvals_pull(g: Value, x: Value) -> Value:
         lambda rng: Sample((regular(rng, 2, 3, 2),)),
         lambda rng: Sample((regular(rng, 2, 3, unit=1j),)),
         lambda rng: Sample((np.zeros((2, 0)),)),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def svdvals(x: Value) -> Value:
     """Singular values, descending."""

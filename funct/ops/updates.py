@@ -85,7 +85,7 @@ _SCATTER = ["x", "v", "i"]
     samples=calls(
         lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0]))),
         lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1]))),
-    ),
+    ), raises=True,
 )  # fmt: skip
 def scatter(x: Value, v: Value, i: Value) -> Value:
     """1-D x with v written at the positions i; of several writes to one the last stands."""
@@ -180,7 +180,7 @@ def _combine_samples(rng: np.random.Generator) -> list[Sample]:
     _combine_raw, Pair(_combine_push_x, _combine_rule_x, _COMBINE),
     Pair(_combine_push_v, _combine_pull_v, _COMBINE), None,
     shape=lambda x, v, i, mode: x, batch=_scatter_batch, onnx=_onnx_scatter,
-    samples=_combine_samples,
+    samples=_combine_samples, raises=True,
 )  # fmt: skip
 def scatter_combine(x: Value, v: Value, i: Value, mode: str) -> Value:
     """1-D x combined with v at the positions i: "add", "multiply", "min" or "max".

@@ -1,6 +1,7 @@
 """Every primitive of the catalogue, on its own samples, against every law."""
 
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct import ops
 from funct.core import Absent, Primitive, Sample, catalogue
-from funct.errors import UndefinedDerivativeError
+from funct.errors import FunctError, UndefinedDerivativeError
 from tests import laws
 
 # collectives make sense inside vmap alone: tests/transforms/test_collectives.py
@@ -105,3 +107,24 @@ def test_absent_rules_raise_by_name(prim: Primitive) -> None:
             assert caught.value.what.startswith(f"{prim.name}: no derivative: {rule.reason}")
             with pytest.raises(UndefinedDerivativeError):
                 ft.jvp(one, (args[i],), (ones,))
+
+
+def _filled(a: Any) -> list[Any]:
+    """Arrays of the same shape and dtype, of numbers that an op may have no result for."""
+    kinds = {"i": (0, -1, 100, -(10**6)), "f": (np.nan, np.inf, 0.0, -1.5)}
+    kinds |= {"u": kinds["i"], "c": kinds["f"], "V": kinds["f"]}
+    a = np.asarray(a)
+    return [np.full(a.shape, v).astype(a.dtype) for v in kinds.get(a.dtype.kind, ())]
+
+
+@each
+@pytest.mark.filterwarnings("ignore")
+def test_what_raises_says_so(prim: Primitive, sample: Sample) -> None:
+    """An op that refuses values is declared as one, so that no transform runs it needlessly."""
+    if prim.name in xp.special.__all__ or prim.name in ops.special.__all__:
+        return  # SciPy's: they give NaN, some of them after hours
+    for k, a in enumerate(sample.args):
+        for other in _filled(a):
+            given = [xp.asarray(other if i == k else b) for i, b in enumerate(sample.args)]
+            with nullcontext() if not prim.raises else suppress(FunctError):
+                prim.fn(*given, *sample.params)

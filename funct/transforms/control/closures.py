@@ -30,12 +30,6 @@ from funct.graph import (
 
 __all__ = ["always", "captured", "hoisted", "reaches_out", "safely"]
 
-_RAISING = frozenset({  # for values that they are not defined for
-    "cholesky", "cofactor", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq", "pinv",
-    "pow", "put", "put_along_axis", "scatter", "scatter_combine", "solve", "svd", "svdvals", "take",
-    "take_along_axis", "triangular_solve", "wrap_index",
-})  # fmt: skip
-
 
 def captured(x: Any) -> bool:
     """Whether x stands, at some level, for a value that is written down."""
@@ -73,7 +67,7 @@ def safely(e: Node | Call) -> bool:
         inner = tuple([n for _, g in e.primitive.bodies for n in g.nodes])
     else:
         known = lookup(e.name) is e.primitive and "::" not in e.name  # no function of the user's
-        return always(e) and known and e.name not in _RAISING
+        return always(e) and known and not e.primitive.raises
     return always(e) and all(isinstance(n, Guard) or safely(n) for n in inner)
 
 
