@@ -29,6 +29,7 @@ from funct.graph import (
     Graph,
     Guard,
     Node,
+    acts,
     eliminate_dead,
     inline_calls,
     optimize,
@@ -66,15 +67,10 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     def machine_code() -> Callable[..., Any]:
         return stored(given, lambda: native(whole()), guards=guards)
 
-    if mode == "max-autotune" and not config.deterministic and not _acts(given):
+    if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": machine_code, "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
     return machine_code() if mode != "default" or worth(given) else numpy_calls()
-
-
-def _acts(graph: Graph) -> bool:
-    """Whether a run does something besides its results, so that it must not run for measuring."""
-    return any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes)
 
 
 def _whole(graph: Graph, guards: bool) -> Graph:

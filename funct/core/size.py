@@ -9,6 +9,7 @@ scope.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from funct.core.value import Value
 
 __all__ = ["OpenShape", "Size", "SizeScope", "is_one", "open_shape", "size_values"]
 
+_NAMES = re.compile(r"[A-Za-z_]\w*")
 _Terms = dict[tuple[str, ...], int]  # monomial (sorted atoms) -> coefficient; () is the constant
 
 
@@ -175,6 +177,11 @@ class Size:
 
     def __bool__(self) -> bool:
         return self != 0
+
+    @property
+    def names(self) -> set[str]:
+        """The symbols in it."""
+        return set(_NAMES.findall(repr(self)))
 
     def measured(self) -> Any:
         """The size as a 0-d int64 array; None where its capture has none."""

@@ -21,8 +21,8 @@ from funct.graph.ir import Guard as Guard
 from funct.graph.ir import Node as Node
 from funct.graph.ir import Symbol as Symbol
 from funct.graph.ir import Var as Var
+from funct.graph.ir import acts as acts
 from funct.graph.leaf import leaf as leaf
-from funct.graph.passes import acts as acts
 from funct.graph.passes import compose_views as compose_views
 from funct.graph.passes import eliminate_dead as eliminate_dead
 from funct.graph.passes import exact as exact

@@ -31,8 +31,9 @@ from funct.core import (
     open_shape,
     size_values,
 )
+from funct.core.effects import act
 from funct.errors import FunctError, TransformError
-from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
+from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var, acts
 from funct.ops.refusals import explain
 from funct.source import active_levels, user_site
 
@@ -56,9 +57,16 @@ class _Pending:
         self.params = params
         self.values: tuple[Any, ...] | None = None
 
+    def needs(self, level: Capture) -> list[_Pending]:
+        """The calls of that level whose values it waits for."""
+        mine = [a for a in self.args if a.__class__ is GraphTracer and a.level is level]
+        calls = [a.call() for a in mine if a.have is UNKNOWN]
+        return [c for c in calls if c.values is None]
+
     def compute(self, level: Capture) -> None:
         """Compute the values one level down; operands of that level must be known."""
-        args = [a.have if a.__class__ is GraphTracer and a.level is level else a for a in self.args]
+        mine = [a.__class__ is GraphTracer and a.level is level for a in self.args]
+        args = [a.settled() if m else a for a, m in zip(self.args, mine, strict=True)]
         out = self.run(*args, *size_values(self.params))
         self.values = out if isinstance(out, tuple) else (out,)
 
@@ -107,6 +115,24 @@ class GraphTracer(Tensor):
         """The concrete value one level down, computed now if it was not yet known."""
         return self.have if self.have is not UNKNOWN else self.level.value_of(self)
 
+    def call(self) -> _Pending:
+        """The call that it waits for."""
+        if self.pending is None:
+            raise TransformError(
+                f"{self.level.label}: the result depends on a value, and only shapes are known",
+                fix="choose by where or cond, loop by while_loop or scan",
+            )
+        return self.pending
+
+    def settled(self) -> Any:
+        """The value, whose call has been computed."""
+        if self.have is UNKNOWN:
+            values = self.call().values
+            assert values is not None
+            self.have = values[self.index]
+            self.pending = None
+        return self.have
+
     def _decide(self, kind: Any, ask: Callable[[Any], Any]) -> Any:
         seen = ask(self.value)  # the value decides, the graph remembers
         self.level.guard(kind, self.var, seen)
@@ -139,7 +165,8 @@ class Capture(Level):
     """The level that writes ops down."""
 
     __slots__ = (
-        "around", "constants", "count", "entries", "held", "hints", "inputs", "scope", "symbols",
+        "acts", "around", "constants", "count", "entries", "held", "hints", "inputs", "scope",
+        "symbols",
     )  # fmt: skip
 
     def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
@@ -149,6 +176,7 @@ class Capture(Level):
         self.inputs: list[Var] = []
         self.symbols: list[Symbol] = []
         self.count = 0
+        self.acts: list[_Pending] = []  # that do something besides their results, not computed yet
         self.around = writing()
         self.held: list[Level] = []  # whose tracers are this level's business for now
         self.hints: dict[str, int] = {}
@@ -195,7 +223,7 @@ class Capture(Level):
                 self.entries[k] = attrs.evolve(e, asked=True)
 
     def _measure(self, size: Size) -> Any:
-        read = {s.name: s for s in self.symbols if s.name in repr(size)}
+        read = {s.name: s for s in self.symbols if s.name in size.names}
         if not self.open or not read:
             return None
         known: dict[str, Any] = {}
@@ -240,6 +268,11 @@ class Capture(Level):
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Write the op down; its result has a shape and a dtype, no value yet."""
+        if prim.effect:
+            return act(self, prim.name, lambda: self._write(prim, args, params))
+        return self._write(prim, args, params)
+
+    def _write(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         args = [self._number(a, prim, args) for a in args]
         args = narrow_operands(args)
         try:
@@ -256,7 +289,10 @@ class Capture(Level):
                 raise explain(prim, args, params, TypeError("operand"))
         node = Node(prim, tuple([self.operand(a) for a in args]), params, results, user_site())
         self.entries.append(node)
-        out = self._tracers(results, _Pending(prim.fn, args, params))
+        pending = _Pending(prim.fn, args, params)
+        if prim.effect:
+            self.acts.append(pending)
+        out = self._tracers(results, pending)
         return out if many else out[0]
 
     def _tracers(self, results: tuple[Var, ...], pending: _Pending) -> tuple[GraphTracer, ...]:
@@ -270,46 +306,49 @@ class Capture(Level):
             a if a.__class__ is GraphTracer and a.level is self else self.constant(a) for a in args
         ]
         before, self.entries = self.entries, []
+        waiting, self.acts = self.acts, []
         try:
             outs = region.run(*inner)
             entries = self.entries
         finally:
             self.entries = before
+            self.acts = waiting
         outputs = tuple([self.operand(o if isinstance(o, Tensor) else asarray(o)) for o in outs])
         names: Any = operands
         body = Graph((*names, *_free(entries, outputs, names)), (), tuple(entries), outputs)  # type: ignore[arg-type]
         results = tuple([self.fresh(v.shape, v.dtype) for v in body.outputs])
-        self.entries.append(Call(region, names, results, body, user_site()))
-        return self._tracers(results, _Pending(region.run, args, ()))
+        call = Call(region, names, results, body, user_site())
+        pending = _Pending(region.run, args, ())
+
+        def write() -> tuple[GraphTracer, ...]:
+            self.entries.append(call)
+            return self._tracers(results, pending)
+
+        if not acts(call):
+            return write()
+        self.acts.append(pending)
+        out: tuple[GraphTracer, ...] = act(self, call.name, write)
+        return out
 
     def value_of(self, tracer: GraphTracer) -> Any:
         """The value of a tracer, with whatever it needs."""
-        todo = [tracer]
+        todo = [tracer.call()]
         while todo:  # no recursion: a long chain may be pending
-            t = todo[-1]
-            if t.have is not UNKNOWN:
+            p = todo[-1]
+            if p.values is not None:
                 todo.pop()
                 continue
-            pending = t.pending
-            if pending is None:
-                raise TransformError(
-                    f"{self.label}: the result depends on a value, and only shapes are known",
-                    fix="choose by where or cond, loop by while_loop or scan",
-                )
-            if pending.values is None:
-                wait = [
-                    a for a in pending.args
-                    if a.__class__ is GraphTracer and a.level is self and a.have is UNKNOWN
-                ]  # fmt: skip
-                if wait:
-                    todo += wait
-                    continue
-                with self.before():
-                    pending.compute(self)
-            assert pending.values is not None
-            t.have = pending.values[t.index]
-            t.pending = None
-        return tracer.have
+            needs = p.needs(self)
+            if p in self.acts[1:]:  # what acts does so in the order of the program
+                needs.append(self.acts[self.acts.index(p) - 1])
+            if needs:
+                todo += needs
+                continue
+            with self.before():
+                p.compute(self)
+            if p in self.acts:
+                self.acts.remove(p)
+        return tracer.settled()
 
     @contextmanager
     def before(self) -> Iterator[None]:

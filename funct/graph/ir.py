@@ -29,7 +29,7 @@ from funct.source import Site
 if TYPE_CHECKING:
     from funct.graph.draw import Drawing
 
-__all__ = ["Call", "Control", "Entry", "Graph", "Guard", "Node", "Symbol", "Var"]
+__all__ = ["Call", "Control", "Entry", "Graph", "Guard", "Node", "Symbol", "Var", "acts"]
 
 
 @attrs.frozen(eq=False)
@@ -211,3 +211,12 @@ class Graph:
     def __repr__(self) -> str:
         counts = f"{len(self.inputs)} inputs, {len(self.nodes)} nodes, {len(self.outputs)} outputs"
         return f"<Graph: {counts}>"
+
+
+def acts(what: Graph | Entry) -> bool:
+    """Whether it does something besides its results."""
+    if isinstance(what, Graph):
+        return any(acts(e) for e in what.nodes)
+    if isinstance(what, Call):
+        return acts(what.body)
+    return isinstance(what, Node) and what.primitive.effect

@@ -15,6 +15,7 @@ import numpy as np
 from funct import tree as pytree
 from funct.array import asarray
 from funct.core import INEXACT, Absent, Primitive, Rule, ShapeDtype, bind, top_level, usable
+from funct.core.effects import Carried, act
 from funct.errors import ShapeError, TransformError
 from funct.graph import acting
 
@@ -24,74 +25,70 @@ _OPAQUE = Absent("a callback is a function that cannot be looked into; use custo
 _NO_FORM = Absent("calls back into Python")
 
 
-class _CallbackError(Exception):
-    """Carries an exception of the user's function past those who explain errors of ops."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 def _primitive(
     name: str,
-    fun: Callable[..., Sequence[Any]],
+    fun: Callable[[Sequence[Any], Any], Sequence[Any]],
     count: int,
-    avals: tuple[ShapeDtype, ...],
+    dtypes: tuple[Any, ...],
     rule: Rule | Absent | None,
     effect: bool,
 ) -> Primitive:
-    """A primitive of `count` operands that calls fun with NumPy arrays."""
+    """A primitive of `count` operands that calls fun with NumPy arrays and the results' shapes.
 
-    def raw(*arrays: Any) -> Any:
+    The shapes are its parameter, for they may have symbolic sizes.
+    """
+
+    def raw(*given: Any) -> Any:
+        *arrays, shapes = given
         try:
-            found = fun(*[_shown(a) for a in arrays])
+            shown = [_shown(a) for a in arrays]
+            found = act(None, name, lambda: fun(shown, shapes)) if effect else fun(shown, shapes)
         except Exception as error:
-            raise _CallbackError(error) from error
-        given = tuple([_checked(name, g, v) for g, v in zip(found, avals, strict=True)])
-        return given[0] if len(avals) == 1 else given
+            raise Carried(error) from error
+        outs = [_checked(name, *v) for v in zip(found, shapes, dtypes, strict=True)]
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    def aval(args: Any, params: Any) -> Any:
+        avals = [ShapeDtype(s, d) for s, d in zip(*params, dtypes, strict=True)]
+        return avals[0] if len(avals) == 1 else tuple(avals)
 
     def batch(prim: Any, args: Any, batched: Any, params: Any) -> Any:
-        size = next(int(a.shape[0]) for a, b in zip(args, batched, strict=True) if b)
-        wide = tuple([ShapeDtype((size, *v.shape), v.dtype) for v in avals])
+        size = next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
 
-        def lanes(*arrays: Any) -> list[Any]:
+        def lanes(arrays: Sequence[Any], wide: Any) -> list[Any]:
+            each = [s[1:] for s in wide]
             rows = [
-                fun(*[a[k] if b else a for a, b in zip(arrays, batched, strict=True)])
-                for k in range(size)
+                fun([a[k] if b else a for a, b in zip(arrays, batched, strict=True)], each)
+                for k in range(next(len(a) for a, b in zip(arrays, batched, strict=True) if b))
             ]
             return [
-                np.stack([_checked(name, row[i], v) for row in rows])
+                np.stack([_checked(name, row[i], s, d) for row in rows])
                 if rows
-                else np.zeros((0, *v.shape), v.dtype)
-                for i, v in enumerate(avals)
+                else np.zeros((0, *s), d)
+                for i, (s, d) in enumerate(zip(each, dtypes, strict=True))
             ]
 
-        return _primitive(name, lanes, count, wide, rule, effect).fn(*args)
+        wide = tuple([(size, *s) for s in params[0]])
+        return _primitive(name, lanes, count, dtypes, rule, effect).fn(*args, wide)
 
     prim = Primitive(
-        name=name, raw=raw, operands=tuple([f"x{k}" for k in range(count)]), params=(),
-        rules=(rule,) * count, batch=batch,
-        aval=lambda args, params: avals[0] if len(avals) == 1 else avals,
-        code=_NO_FORM, onnx=_NO_FORM, samples=lambda rng: [], masks=False, spread=None,
-        results=len(avals), effect=effect,
+        name=name, raw=raw, operands=tuple([f"x{k}" for k in range(count)]), params=("shapes",),
+        rules=(rule,) * count, batch=batch, aval=aval, code=_NO_FORM, onnx=_NO_FORM,
+        samples=lambda rng: [], masks=False, spread=None, results=len(dtypes), effect=effect,
     )  # fmt: skip
 
-    def fn(*args: Any) -> Any:
+    def fn(*given: Any) -> Any:
+        *args, shapes = given
         try:
             if effect:
                 level = acting(usable(name, top_level(args)))
-                return level.run(prim, args, ())
-            return bind(prim, args)
-        except _CallbackError as raised:
+                return level.run(prim, args, (shapes,))
+            return bind(prim, args, (shapes,))
+        except Carried as raised:
             raise raised.error from None
 
     object.__setattr__(prim, "fn", fn)
     return prim
-
-
-def _call(prim: Primitive, args: Sequence[Any]) -> tuple[Any, ...]:
-    out = prim.fn(*args)
-    return out if prim.results != 1 else (out,)
 
 
 def _shown(x: Any) -> Any:
@@ -101,13 +98,11 @@ def _shown(x: Any) -> Any:
     return view
 
 
-def _checked(name: str, given: Any, aval: ShapeDtype) -> Any:
+def _checked(name: str, given: Any, shape: Any, dtype: Any) -> Any:
     x = np.asarray(given)
-    if x.shape != aval.shape:
-        raise ShapeError(
-            f"{name}: the function promised shape {aval.shape}, its result has {x.shape}"
-        )
-    return x.astype(aval.dtype) if x.dtype != aval.dtype else x
+    if x.shape != shape:
+        raise ShapeError(f"{name}: the function promised shape {shape}, its result has {x.shape}")
+    return x.astype(dtype) if x.dtype != dtype else x
 
 
 def _callback(
@@ -122,7 +117,7 @@ def _callback(
                 fix="funct.ShapeDtype(shape, dtype)",
             )
 
-    def flat(*arrays: Any) -> list[Any]:
+    def flat(arrays: Sequence[Any], shapes: Any) -> list[Any]:
         out = fun(*spec.unflatten(arrays))
         if not promised:
             return []
@@ -130,12 +125,10 @@ def _callback(
         return pytree.leaves(out)
 
     rule = _OPAQUE if any(v.dtype in INEXACT for v in promised) else None  # others have none
-    prim = _primitive(name, flat, len(leaves), tuple(promised), rule, effect)
-    return structure.unflatten(_callbacks(prim, leaves))
-
-
-def _callbacks(prim: Primitive, leaves: Sequence[Any]) -> tuple[Any, ...]:
-    return _call(prim, [asarray(x) for x in leaves])
+    dtypes = tuple([v.dtype for v in promised])
+    prim = _primitive(name, flat, len(leaves), dtypes, rule, effect)
+    out = prim.fn(*[asarray(x) for x in leaves], tuple([v.shape for v in promised]))
+    return structure.unflatten((out,) if len(promised) == 1 else out)
 
 
 def pure_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
@@ -180,12 +173,12 @@ def debug_print(fmt: str, *args: Any, **kwargs: Any) -> None:
     leaves, spec = pytree.flatten((args, kwargs))
     moving = [not isinstance(x, str | bool | int | float | complex) for x in leaves]
 
-    def show(*arrays: Any) -> tuple[()]:
+    def show(arrays: Sequence[Any], shapes: Any) -> tuple[()]:
         given = iter(arrays)
         full = [next(given) if m else x for x, m in zip(leaves, moving, strict=True)]
         places, names = spec.unflatten(full)
         print(fmt.format(*places, **names))  # noqa: T201 - what it is for
         return ()
 
-    arrays = [x for x, m in zip(leaves, moving, strict=True) if m]
-    _callbacks(_primitive("debug_print", show, len(arrays), (), None, True), arrays)
+    arrays = [asarray(x) for x, m in zip(leaves, moving, strict=True) if m]
+    _primitive("debug_print", show, len(arrays), (), None, True).fn(*arrays, ())

@@ -2,7 +2,6 @@
 
 from funct.graph.passes.compose_views import compose_views as compose_views
 from funct.graph.passes.compose_views import sink_views as sink_views
-from funct.graph.passes.eliminate_dead import acts as acts
 from funct.graph.passes.eliminate_dead import eliminate_dead as eliminate_dead
 from funct.graph.passes.fold_constants import fold_constants as fold_constants
 from funct.graph.passes.inline_calls import inline_calls as inline_calls
@@ -17,7 +16,7 @@ from funct.graph.passes.simplify import simplify as simplify
 from funct.graph.passes.then import then as then
 
 __all__ = [
-    "acts", "compose_views", "eliminate_dead", "exact", "fold_constants", "fresh_names",
+    "compose_views", "eliminate_dead", "exact", "fold_constants", "fresh_names",
     "inline_calls", "optimize", "peephole", "same_type", "share_common", "simplify", "sink_views",
     "substituted", "then",
 ]  # fmt: skip

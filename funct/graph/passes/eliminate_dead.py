@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from funct.graph.ir import Call, Entry, Graph, Guard, Node, Var
+from funct.graph.ir import Call, Entry, Graph, Guard, Var, acts
 
-__all__ = ["acts", "eliminate_dead"]
-
-
-def acts(what: Graph | Entry) -> bool:
-    """Whether it does something besides its results."""
-    if isinstance(what, Graph):
-        return any(acts(e) for e in what.nodes)
-    if isinstance(what, Call):
-        return acts(what.body)
-    return isinstance(what, Node) and what.primitive.effect
+__all__ = ["eliminate_dead"]
 
 
 def eliminate_dead(graph: Graph, *, guards: bool = True) -> Graph:

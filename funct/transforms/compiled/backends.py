@@ -14,8 +14,9 @@ import attrs
 
 from funct.compile import MISS, build
 from funct.core import size_values
+from funct.core.effects import once
 from funct.errors import ArgumentError, GraphError, TransformError
-from funct.graph import Graph, Guard, check, eliminate_dead, optimize
+from funct.graph import Entry, Graph, Guard, acts, check, eliminate_dead, optimize
 from funct.ops.fast import wrap
 
 __all__ = ["MODES", "Backend", "Compile", "compiler", "register_backend"]
@@ -93,17 +94,24 @@ def _foreign(backend: Backend, graph: Graph, guards: bool, mode: str) -> Callabl
     ask = build(_decisions(graph), mode=mode)
 
     def decided(*buffers: Any) -> Any:
-        return MISS if ask(*buffers) is MISS else run(*buffers)
+        with once() as again:
+            if ask(*buffers) is MISS:
+                return MISS
+            again()
+            return run(*buffers)
 
     return decided
 
 
 def _decisions(graph: Graph) -> Graph:
-    """The guards, and what they need; effects belong to the run that follows."""
+    """The guards, and what they need; other effects belong to the run that follows, but for those
+    that come before one which is needed.
+    """
     live: set[Any] = set()
-    kept = []
+    kept: list[Entry] = []
     for e in reversed(graph.nodes):
-        if isinstance(e, Guard) or not live.isdisjoint(e.results):
+        needed = isinstance(e, Guard) or not live.isdisjoint(e.results)
+        if needed or (acts(e) and any(map(acts, kept))):
             kept.append(e)
             live.update([e.operand] if isinstance(e, Guard) else e.operands)
     return attrs.evolve(graph, nodes=tuple(kept[::-1]), outputs=())

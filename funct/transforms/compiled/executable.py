@@ -12,13 +12,15 @@ from typing import Any, Self
 from funct.array import zeros
 from funct.compile import MISS
 from funct.core import INEXACT, ShapeDtype, size_values, top_level, usable
+from funct.core.effects import Carried, once
 from funct.errors import GuardError
 from funct.events import tell
-from funct.graph import Graph, optimize
+from funct.graph import Graph, acting, acts, optimize
 from funct.graph.capture import capture
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
 from funct.settings import config
+from funct.source import raised_by_user
 from funct.transforms.compiled.backends import Compile, compiler
 from funct.transforms.compiled.partition import Halves, partition
 from funct.transforms.reverse import Reverse, ReverseTracer
@@ -33,12 +35,16 @@ _default = compiler("default", None)
 
 
 class Executable:
-    """A graph compiled for buffers, and for each level of tracers. captured: before all passes."""
+    """A graph compiled for buffers, and for each level of tracers. captured: before all passes.
 
-    __slots__ = ("_raw", "captured", "compile", "guards", "half", "halves")
+    acts: whether a run does something besides its results; `raw` alone may do it twice then.
+    """
+
+    __slots__ = ("_raw", "acts", "captured", "compile", "guards", "half", "halves")
 
     def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
         self.captured = graph
+        self.acts = acts(graph)
         self.guards = guards
         self.compile = compile
         self._raw: Callable[..., Any] | None = None
@@ -68,11 +74,10 @@ class Executable:
     def __call__(self, *leaves: Any) -> Any:
         """Results on arrays or tracers, or MISS."""
         level = usable("jit", top_level(leaves))
+        if self.acts:
+            level = acting(level)
         if not level.transforms:
-            try:
-                out = self.raw(*[x.data for x in leaves])
-            except Exception as error:
-                raise self.located(error, leaves) from None
+            out = self._acting(leaves) if self.acts else self._computed(leaves)
             return out if out is MISS else tuple([wrap(d) for d in out])
         if not self.captured.takes([x.shape for x in leaves]):
             return MISS
@@ -85,8 +90,26 @@ class Executable:
         except GuardError:
             return MISS
 
+    def _computed(self, leaves: Sequence[Any]) -> Any:
+        try:
+            return self.raw(*[x.data for x in leaves])
+        except Exception as error:
+            raise self.located(error, leaves) from None
+
+    def _acting(self, leaves: Sequence[Any]) -> Any:
+        with once() as again:
+            try:
+                return self.raw(*[x.data for x in leaves])
+            except Exception as error:
+                again()
+                raise self.located(error, leaves) from None
+
     def located(self, error: Exception, leaves: Sequence[Any]) -> Exception:
         """The error that eager execution raises, with the user's line: found by interpreting."""
+        if isinstance(error, Carried):
+            return error.error
+        if raised_by_user(error):
+            return error
         try:
             self.graph(*leaves)
         except Exception as better:

@@ -166,6 +166,8 @@ class Compiled:
         """The result from the first path that holds, and what the next such call goes through."""
         for group in groups or ():
             for path in group:
+                if path.exe.acts:
+                    return None  # who else captures, and what was done already, matters
                 if path.watched and not path.current():
                     continue
                 try:
@@ -370,7 +372,9 @@ def jit(
     """fun, captured to a graph and compiled; the same results as fun, faster.
 
     Args: fun: a pure function of pytrees. Python `if`, `while`, `int()`, `float()` on values work:
-    each decision is remembered, and another decision compiles another path. static_argnums,
+    each decision is remembered, and another decision compiles another path. NumPy arrays that fun
+    reads without being given them are compared with what they held, at each call: a large one is
+    better made an array of funct's, which nobody can write into. static_argnums,
     static_argnames: arguments that are part of the signature whole; they must hash. donate_argnums:
     arguments whose memory the results may use; their arrays cannot be used again. dynamic: "auto"
     makes an axis symbolic once its length has changed, True from the start, False compiles for

@@ -27,7 +27,7 @@ from funct.graph.capture import capture
 from funct.settings import config
 from funct.transforms.compiled.arguments import is_array
 from funct.transforms.compiled.executable import Executable
-from funct.transforms.compiled.watched import Watched, meant, watched
+from funct.transforms.compiled.watched import Elements, Watched, meant, watched
 
 __all__ = [
     "Captured",
@@ -183,11 +183,13 @@ class Path:
         return self.changed() is None
 
     def changed(self) -> str | None:
-        """The first name that means something else now."""
+        """What means something else now, in words."""
         for place, name, seen in self.watched:
             now = place.get(name)
             if now is not seen and meant(now) is not seen:
-                return name if isinstance(name, str) else f"element {name}"
+                what = name if isinstance(name, str) else f"element {name}"
+                written = isinstance(place, Elements)
+                return f"{what} was written into" if written else f"{what} is another object now"
         return None
 
 

@@ -13,9 +13,10 @@ from typing import Any
 from funct.array import Array
 from funct.array.remote import is_remote
 from funct.compile import MISS, Reuse
+from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError
 from funct.events import tell
-from funct.graph import Graph
+from funct.graph import Graph, writing
 from funct.transforms.compiled.arguments import Key, Split, difference, positions
 from funct.transforms.compiled.backends import Compile
 from funct.transforms.compiled.executable import Executable
@@ -73,6 +74,13 @@ class Table:
 
     def call(self, given: Split, args: Any, kwargs: Any, exact: Any) -> Any:
         """The result of a call, for which a path is compiled where none serves."""
+        with once(writing()) as again:
+            return self._call(given, args, kwargs, exact, again)
+
+    def _call(
+        self, given: Split, args: Any, kwargs: Any, exact: Any, again: Callable[[], None]
+    ) -> Any:
+        """`call`. again: says that the function is run from its start again."""
         key, arrays = given.key, given.arrays
         if any(map(is_remote, arrays)):  # devices have no compiler yet: op by op
             return self.fun(*args, **kwargs)
@@ -97,6 +105,7 @@ class Table:
                 if out is not MISS:
                     self.hits += 1
                     return path.rebuild(list(out))
+                again()
         if get_ident() in self._capturing:  # fun calls itself: what it does is captured already
             return self.fun(*args, **kwargs)
         if len(paths) >= _MAX_PATHS:
@@ -104,11 +113,12 @@ class Table:
         before = [p.exe.captured for p in groups[0] + groups[1]]
         self.misses += 1
         n = self.misses
-        path, outer, reason = self._new_path(open_, paths, given)
+        path, outer, reason = self._new_path(open_, paths, given, again)
         if reason is None:
             reason = self._reason(given, before, path, changed)
         self.reasons.append(reason)
         tell("cache", lambda: f"jit({self.name}): compilation {n}: {reason}")
+        again()
         out = path.exe(*arrays, *outer)
         assert out is not MISS, "the call that was captured follows its own path"
         return path.rebuild(list(out))
@@ -131,7 +141,7 @@ class Table:
         return self.fun(*args, **kwargs)
 
     def _new_path(
-        self, open_: Open, paths: list[Path], given: Split
+        self, open_: Open, paths: list[Path], given: Split, again: Callable[[], None]
     ) -> tuple[Path, tuple[Any, ...], str | None]:
         """A path that serves this call, kept where it serves others; tracers that it closes over;
         and why, where sizes are the reason.
@@ -141,6 +151,7 @@ class Table:
         if path is not None:
             axes = axes_text(open_.varying, given.names())
             return path, (), f"sizes vary: one path for any {axes}" if first else None
+        again()
         found = self.capture(given)
         path = self._path(found, given)
         if not found.outer:  # a graph that closes over tracers serves this call only
@@ -196,7 +207,7 @@ class Table:
             where = first_difference(path.exe.captured, before[-1])
             return f"another path: none of {len(before)} held ({where})"
         if changed is not None:
-            return f"{changed} is another object now"
+            return changed
         known = [k for k, paths in self.paths.items() if paths and k != given.key]
         if not known:
             return "first call"

@@ -2,7 +2,8 @@
 
 The function's code says by name what it reads: closure cells, globals, attributes, keys. Each
 place where an array that the graph holds was found, or a number under such a name, is looked at
-before a call; where another object stands there now, the path does not serve.
+before a call; where another object stands there now, the path does not serve. NumPy's arrays may be
+written into: their elements are compared.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from funct.array import Tensor
 from funct.graph import Call, Control, Graph, Node
 
-__all__ = ["Watched", "meant", "watched"]
+__all__ = ["Elements", "Watched", "meant", "watched"]
 
 _DEEP = 4  # attributes and elements from a name to an array
 _MOST = 256  # places: what looks at more costs more than the call
@@ -57,6 +60,23 @@ class _Items:
         return self.items[name] if name < len(self.items) else None
 
 
+class Elements:
+    """An array of NumPy's as a place: itself under any name, while it has the elements it had."""
+
+    __slots__ = ("array", "seen")
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.seen = self._now()
+
+    def _now(self) -> Any:
+        return self.array.dtype, self.array.shape, self.array.tobytes()
+
+    def get(self, name: Any) -> Any:
+        """The array, or None when it was written into."""
+        return self.array if self._now() == self.seen else None
+
+
 def meant(x: Any) -> Any:
     """x, or the Tensor that it stands for now: an array that may be written into stays the same
     object.
@@ -66,18 +86,22 @@ def meant(x: Any) -> Any:
 
 def watched(fun: Any, graph: Graph) -> tuple[Watched, ...]:
     """The places that the code of fun names and that this graph depends on."""
-    found = _Places(graph)
-    found.called(fun, whole=True)
-    return tuple(found.places)
+    names: set[Any] = set()
+    while True:  # code that is found late may name what was passed by
+        found = _Places(graph, names)
+        found.called(fun, whole=True)
+        if found.names == names:
+            return tuple(found.places)
+        names = found.names
 
 
 class _Places:
     """The places, as they are found."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, names: set[Any]) -> None:
         self.places: list[Watched] = []
         self.held = set(_constants(graph))
-        self.names: set[Any] = set()
+        self.names = set(names)
         self.seen: set[int] = set()
 
     def called(self, fun: Any, *, whole: bool = False) -> None:
@@ -122,14 +146,17 @@ class _Places:
                 self.called(value)
             self.entry(place, name, value, _DEEP, known=whole)
 
-    def inside(self, x: Any, deep: int) -> None:
+    def inside(self, x: Any, deep: int, name: Any = "an array") -> None:
         """The attributes and elements of an object that the code may read."""
         if deep == 0 or id(x) in self.seen or len(self.places) > _MOST:
             return
         if isinstance(x, (Tensor, types.ModuleType, types.FunctionType, *_PLAIN)):
             return
         self.seen.add(id(x))
-        if isinstance(x, dict):
+        if isinstance(x, np.ndarray):
+            if x.flags.writeable or x.base is not None:
+                self.places.append((Elements(x), name, x))
+        elif isinstance(x, dict):
             for key, value in x.items():
                 self.entry(x, key, value, deep)
         elif isinstance(x, list):
@@ -140,8 +167,10 @@ class _Places:
                 self.places.append((items, "len", len(x)))
         elif isinstance(x, tuple):
             for value in x:
-                self.inside(value, deep - 1)
+                self.inside(value, deep - 1, name)
         elif isinstance(x, type) or _PUT is getattr(type(x), "__setattr__", None):
+            if callable(x) and not isinstance(x, type):
+                self.called(x)
             places: tuple[Any, ...] = getattr(x, "__dict__", {}), type(x).__dict__
             for own in places:
                 for name in [n for n in own if n in self.names]:
@@ -150,14 +179,16 @@ class _Places:
     def entry(self, place: Any, name: Any, value: Any, deep: int, *, known: bool = False) -> None:
         """A place, if something at it or below may be read. known: it is among them already."""
         value = meant(value)
+        if isinstance(value, types.FunctionType):  # a method
+            self.called(value)
         plain = isinstance(value, _PLAIN) and name in self.names
         if id(value) in self.held or plain or known:
             if not known:
                 self.places.append((place, name, value))
-            self.inside(value, deep)
+            self.inside(value, deep, name)
             return
         before = len(self.places)
-        self.inside(value, deep - 1)
+        self.inside(value, deep - 1, name)
         if len(self.places) > before:
             self.places.append((place, name, value))
 

@@ -13,7 +13,6 @@ made for them (`at`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -52,8 +51,6 @@ __all__ = [
 Flags = tuple[bool, ...]
 Flat = tuple[Any, ...]
 Avals = tuple[ShapeDtype, ...]
-
-_NAMES = re.compile(r"[A-Za-z_]\w*")
 
 
 def aval_of(x: Any) -> ShapeDtype:
@@ -140,7 +137,7 @@ def with_symbols(graph: Graph) -> Graph:
         return graph
     symbols = symbols_of([v.shape for v in graph.inputs])
     known = {s.name for s in symbols}
-    unknown = [n for text, n in sizes.items() if not known.issuperset(_NAMES.findall(text))]
+    unknown = [n for n in sizes.values() if not known >= n.names]
     if unknown:
         raise SizeError(unknown)
     return attrs.evolve(graph, symbols=symbols)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from funct.array import Tensor, asarray
 from funct.compile import Choice, Repeat, build, made
 from funct.core import INEXACT, Absent, Level, Region, Size, join, top_level, usable
+from funct.core.effects import Carried, once
 from funct.errors import FunctError
 from funct.graph import Control, Graph, Interpreter, acting, acts
 from funct.graph.controls import Written
@@ -28,14 +29,6 @@ from funct.transforms.vmap import BatchTracer
 __all__ = ["MANY", "Staged", "plainly_transformed"]
 
 MANY = 256  # steps of a loop that are worth capturing its body
-
-
-class _Carried(Exception):  # noqa: N818
-    """Carries an exception of the user's own past those who explain errors of ops."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 class Staged:
@@ -146,7 +139,7 @@ class Staged:
             return level.region(self._region(level, args), args)
         try:
             out = level.run(self.primitive, args, ())
-        except _Carried as carried:
+        except Carried as carried:
             raise carried.error from None
         return out if len(self.outs) != 1 else (out,)
 
@@ -169,7 +162,15 @@ class Staged:
                 except Exception as error:
                     raise _located(graph, buffers, error) from None
 
-            return run
+            def acting_run(*buffers: Any) -> Flat:
+                with once() as again:
+                    try:
+                        return raw(*buffers)
+                    except Exception as error:
+                        again()
+                        raise _located(graph, buffers, error) from None
+
+            return acting_run if acts(graph) else run
 
         return self.once(("compiled", graph), make)
 
@@ -230,12 +231,12 @@ def _no_samples(rng: Any) -> Sequence[Any]:
 
 def _located(graph: Graph, buffers: Sequence[Any], error: Exception) -> Exception:
     """The error with the user's line: found by interpreting."""
-    if isinstance(error, FunctError):
+    if isinstance(error, FunctError | Carried):
         return error
     try:
         Interpreter(graph).run(*[wrap(b) for b in buffers])
     except FunctError as better:
         return better
     except Exception as own:
-        return _Carried(own)
+        return Carried(own)
     return error
