@@ -1,6 +1,8 @@
 """NumPy's methods, for code that writes `x.sum()`; each calls the function of its name.
 
-Also NumPy's own functions: `np.sin(x)` and `np.sum(x)` give Tensors, so they are traced.
+Also NumPy's own functions: `np.sin(x)`, `np.sum(x)` and `scipy.special.erf(x)` give Tensors, so
+they are traced. Ufuncs that the namespace lacks, their other methods, and calls with further
+options take the elements and give ndarrays.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 from funct import ops
 from funct.array.dtypes import as_dtype
 from funct.core import Value
-from funct.errors import ArgumentError, DTypeError
+from funct.errors import ArgumentError, DTypeError, ImmutableError
 from funct.ops import fast
 
 __all__ = ["Methods"]
@@ -39,6 +41,10 @@ def _unused(method: str, argument: str, value: Any) -> ArgumentError:
     return ArgumentError(f"{method}: {argument} must be None, got {value!r}")
 
 
+def _elements(x: Any) -> Any:
+    return np.asarray(x) if isinstance(x, Value) else x
+
+
 def _one_or_many(given: tuple[Any, ...]) -> Any:
     return given[0] if len(given) == 1 and not isinstance(given[0], int) else given
 
@@ -49,11 +55,15 @@ class Methods(Value):
     __slots__ = ()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        function = getattr(_xp, name, None)
-        if method != "__call__" or kwargs or not callable(function):
-            return NotImplemented
-        return function(*inputs)
+        if method == "__call__" and not kwargs:
+            name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+            function = getattr(_xp, name, None) or getattr(_xp.special, name, None)
+            if callable(function):
+                return function(*inputs)
+        if any(isinstance(v, Value) for v in kwargs.get("out", ())):
+            raise ImmutableError(f"{ufunc.__name__}: out must be an ndarray: Tensors are immutable")
+        options = {k: _elements(v) for k, v in kwargs.items()}
+        return getattr(ufunc, method)(*map(_elements, inputs), **options)
 
     def __format__(self, spec: str, /) -> str:
         x: Any = self
@@ -106,6 +116,11 @@ class Methods(Value):
 
     flatten = ravel
 
+    @property
+    def flat(self) -> Any:
+        """The elements in one axis."""
+        return _xp.reshape(self, (-1,))
+
     def transpose(self, *axes: Any) -> Any:
         """The axes in another order; reversed where none is given."""
         return _xp.transpose(self, _one_or_many(axes)) if axes else _xp.transpose(self)
@@ -151,27 +166,36 @@ class Methods(Value):
         return _xp.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def mean(
-        self, axis: Any = None, dtype: None = None, out: None = None, keepdims: bool = False
+        self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False
     ) -> Any:
         """Mean over axes."""
-        if dtype is not None:
-            raise _unused("mean", "dtype", dtype)
         if out is not None:
             raise _unused("mean", "out", out)
+        if dtype is not None:
+            return _xp.mean(self.astype(dtype), axis=axis, keepdims=keepdims)
         if axis is None and keepdims is False:
             return _xp.mean(self)
         return _xp.mean(self, axis=axis, keepdims=keepdims)
 
     def std(
-        self, axis: Any = None, dtype: None = None, out: None = None, ddof: float = 0,
+        self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
         keepdims: bool = False,
     ) -> Any:  # fmt: skip
         """Standard deviation over axes, with n - ddof in the denominator."""
-        if dtype is not None:
-            raise _unused("std", "dtype", dtype)
         if out is not None:
             raise _unused("std", "out", out)
-        return _xp.std(self, axis=axis, correction=ddof, keepdims=keepdims)
+        x = self if dtype is None else self.astype(dtype)
+        return _xp.std(x, axis=axis, correction=ddof, keepdims=keepdims)
+
+    def var(
+        self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0,
+        keepdims: bool = False,
+    ) -> Any:  # fmt: skip
+        """Variance over axes, with n - ddof in the denominator."""
+        if out is not None:
+            raise _unused("var", "out", out)
+        x = self if dtype is None else self.astype(dtype)
+        return _xp.var(x, axis=axis, correction=ddof, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
         """The largest element over axes."""

@@ -17,7 +17,7 @@ from funct.array.conversion import as_tensor
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
-from funct.array.roots import power
+from funct.array.powers import power
 from funct.core import INEXACT
 from funct.kernels import statistical as kernels
 from funct.ops.fast import wrap

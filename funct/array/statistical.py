@@ -14,7 +14,7 @@ from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import concat, reshape
-from funct.array.roots import power
+from funct.array.powers import power
 from funct.array.tensor import Array
 from funct.core import INEXACT, NARROW
 from funct.errors import ShapeError
@@ -217,8 +217,10 @@ def cumulative_prod(
 
 
 @direct(kernels.diff)
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
-    """n-th differences along axis."""
+def diff(
+    x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
+) -> Any:  # fmt: skip
+    """n-th differences along axis. n and axis may be given by position, as clients of NumPy do."""
     x = as_tensor("diff", x)
     k = normal_axis("diff", axis, len(x.shape))
     (n,) = integers("diff", "n", (n,))

@@ -75,7 +75,7 @@ class GraphTracer(Tensor):
     """A value while it is captured."""
 
     __slots__ = (
-        "__weakref__", "_aval_dtype", "_aval_shape", "have", "index", "level", "pending", "var",
+        "__weakref__", "_aval_dtype", "_aval_shape", "have", "index", "level", "pending", "ref",
     )  # fmt: skip
     level: Capture
 
@@ -83,7 +83,7 @@ class GraphTracer(Tensor):
         self, level: Capture, var: Var, have: Any, pending: _Pending | None, index: int
     ) -> None:
         self.level = level
-        self.var = var
+        self.ref = var
         self.have = have
         self.pending = pending
         self.index = index
@@ -135,7 +135,7 @@ class GraphTracer(Tensor):
 
     def _decide(self, kind: Any, ask: Callable[[Any], Any]) -> Any:
         seen = ask(self.value)  # the value decides, the graph remembers
-        self.level.guard(kind, self.var, seen)
+        self.level.guard(kind, self.ref, seen)
         return seen
 
     def __bool__(self, /) -> bool:
@@ -158,7 +158,7 @@ class GraphTracer(Tensor):
         return self._decide("array", lambda v: v.concrete())
 
     def __repr__(self) -> str:
-        return f"GraphTracer({self.var.name}: {self.var.dtype}{list(self.var.shape)})"
+        return f"GraphTracer({self.ref.name}: {self.ref.dtype}{list(self.ref.shape)})"
 
 
 class Capture(Level):
@@ -255,7 +255,7 @@ class Capture(Level):
     def operand(self, a: Any) -> Var | Number:
         """The name of an operand; anything that is no tracer of this level becomes a constant."""
         if a.__class__ is GraphTracer and a.level is self:
-            return a.var
+            return a.ref
         if isinstance(a, np.generic | np.ndarray):
             a = asarray(a)
         if not isinstance(a, Tensor):

@@ -133,7 +133,7 @@ class Transformer(Interpreter):
             return
         value = self.values[guard.operand]
         if value.__class__ is GraphTracer:
-            value.level.guard(guard.kind, value.var, guard.expected)
+            value.level.guard(guard.kind, value.ref, guard.expected)
         else:
             super().guard(guard)
 

@@ -64,7 +64,7 @@ def wrapped(x: Any) -> Any:
 def lift(fun: Callable[..., Any], module: str, name: str) -> Callable[..., Any]:
     """fun on handles: its Tensors in, handles of its Tensors out; signature and text as before.
 
-    Where NumPy's function gives views, so does this one.
+    Where NumPy's function gives views, so does this one; `out` of a method may be a handle.
 
     Args: module, name: where the new function is found, so that it pickles.
     """
@@ -73,6 +73,9 @@ def lift(fun: Callable[..., Any], module: str, name: str) -> Callable[..., Any]:
     @functools.wraps(fun, updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
+            out = kwargs.get("out")
+            if out.__class__ is Array:
+                return _into(out, name, call(*args, **{**kwargs, "out": None}))
             kwargs = {k: unwrapped(v) for k, v in kwargs.items()}
         given = [unwrapped(a) for a in args]
         result = fun(*given, **kwargs)
@@ -178,6 +181,13 @@ def _held(name: str, x: Any, y: Any) -> Any:
     if not np.can_cast(y.dtype, x.dtype, "same_kind"):
         raise DTypeError(f"{name}: x of dtype {x.dtype} cannot hold {y.dtype}")
     return plain.astype(y, x.dtype)
+
+
+def _into(out: Any, name: str, result: Any) -> Any:
+    """out, a handle, which holds the result from now on."""
+    value = wrap(result).value
+    _rebind(out, lambda x: _held(name, x, value))
+    return out
 
 
 _lock = threading.Lock()
@@ -314,6 +324,24 @@ class Array:
         if copy is None and (dtype is None or np.dtype(dtype) == self.dtype):
             return give(self)
         return self.value.__array__(dtype, copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        outs = kwargs.pop("out", ())
+        if method == "at" and inputs[0].__class__ is Array:
+            inputs = (np.asarray(inputs[0]), *inputs[1:])  # written into
+        options = {k: unwrapped(v) for k, v in kwargs.items()}
+        into = any(o.__class__ is Array for o in outs)
+        if outs and not into:
+            options["out"] = outs
+        result = wrapped(getattr(ufunc, method)(*[unwrapped(x) for x in inputs], **options))
+        if not into:
+            return result
+        results = result if ufunc.nout > 1 else (result,)
+        held = [
+            r if o is None else _into(o, ufunc.__name__, r)
+            for o, r in zip(outs, results, strict=True)
+        ]
+        return tuple(held) if ufunc.nout > 1 else held[0]
 
     def __dlpack__(
         self,

@@ -242,7 +242,7 @@ def _unstacked(whole: Any, parts: Any, call: Any, options: dict[str, Any], sourc
 LOOKS: dict[str, Looked] = {
     "Array.astype": _itself_if_asked, "Array.conj": _itself, "Array.to_device": _itself,
     "asarray": _itself, "astype": _itself_if_asked, "from_dlpack": _taken,
-    "expand_dims": _formed, "squeeze": _formed, "Array.squeeze": _formed,
+    "expand_dims": _formed, "squeeze": _formed, "Array.squeeze": _formed, "Array.flat": _formed,
     "reshape": _reshaped, "Array.reshape": _reshaped,
     "ravel": _raveled, "Array.ravel": _raveled,
     "matrix_transpose": _ordered, "moveaxis": _ordered, "permute_dims": _ordered,

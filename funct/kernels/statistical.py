@@ -193,7 +193,7 @@ def _running(ufunc: Any) -> Callable[..., Any]:
 cumulative_max, cumulative_min = _running(np.maximum), _running(np.minimum)
 
 
-def diff(x: Any, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences along axis."""
     if n.__class__ is not int or n != 1 or prepend is not None or append is not None:
         return None

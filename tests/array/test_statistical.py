@@ -175,6 +175,7 @@ def test_diff(case: Any, n: int, bordered: bool) -> None:
     edge = {"prepend": x, "append": x} if bordered else {}
     mine = {k: xp.asarray(v) for k, v in edge.items()}
     laws.close(xp.diff(xp.asarray(x), axis=axis, n=n, **mine), np.diff(x, n, axis, **edge))
+    laws.close(xp.diff(xp.asarray(x), n, axis, **mine), np.diff(x, n, axis, **edge))
     check(lambda v: xp.diff(v, axis=axis, n=n), x)
 
 

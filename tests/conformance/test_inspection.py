@@ -1,7 +1,9 @@
 """What the namespace says about itself is true."""
 
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import funct as ft
@@ -51,6 +53,12 @@ def test_devices_can_be_used() -> None:
     assert isinstance(INFO.devices(), tuple)
     for device in (*INFO.devices(), INFO.default_device()):
         assert xp.empty(2, device=device).device == device
+
+
+def test_files_are_no_functions() -> None:
+    """Clients ask `hasattr(xp, name)` for functions beyond the standard, and call them."""
+    files = {name for name, value in vars(xp).items() if isinstance(value, ModuleType)}
+    assert not [name for name in files - {*xp.__all__} if callable(getattr(np, name, None))]
 
 
 def test_capabilities() -> None:

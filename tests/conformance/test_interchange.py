@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import funct as ft
 import funct.array as xp
@@ -15,10 +16,12 @@ from funct.errors import (
     ConcretizationError,
     DTypeError,
     ExchangeError,
+    ImmutableError,
     RangeError,
     ShapeError,
     UnsupportedOperandError,
 )
+from tests import laws
 
 KINDS = list(xp.__array_namespace_info__().dtypes())
 VERSIONS = [None, (0, 0), (0, 5), (1, 0), (1, 1), (2, 0)]
@@ -280,14 +283,32 @@ def test_narrow_floats_of_torch(name: str) -> None:
 
 
 def test_numpy_functions() -> None:
-    """Ufuncs and reductions give Tensors, other functions take the elements."""
+    """Ufuncs and reductions give Tensors, other functions and calls take the elements."""
     x = xp.asarray([1.0, 4.0])
     for out in (np.sqrt(x), np.ones(2) * x, np.float64(2) * x, x - np.ones(2), np.sum(x), -x):  # type: ignore[call-overload]
         assert isinstance(out, xp.Array)
     assert np.arcsin(x / 4).tolist() == np.arcsin([0.25, 1.0]).tolist()  # type: ignore[call-overload]
     assert isinstance(np.concatenate([x, x]), np.ndarray)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="__array_ufunc__"):
-        np.add(x, 1.0, out=np.zeros(2))  # type: ignore[call-overload]
+    assert np.mean(x, dtype=np.float32).dtype == np.std(x, dtype=np.float32).dtype == np.float32  # type: ignore[call-overload]
+    assert np.var(x, ddof=1) == xp.asarray(4.5)  # type: ignore[call-overload]
+    out = np.zeros(2)
+    assert np.add(x, 1.0, out=out) is out  # type: ignore[call-overload]
+    np.add.at(out, [0, 0], x)
+    assert out.tolist() == [7.0, 5.0]
+    for taken in (np.add.reduce(x), np.spacing(x), np.multiply.outer(x, x)):  # type: ignore[call-overload]
+        assert isinstance(taken, np.ndarray | np.generic)
+    with pytest.raises(ImmutableError, match="add: out must be an ndarray"):
+        np.add(out, 1.0, out=x)  # type: ignore[call-overload]
+    with pytest.raises(ConcretizationError):
+        ft.jit(np.spacing)(x)
+
+
+def test_functions_of_scipy_special() -> None:
+    """SciPy's own ufuncs are those of `special`, so they have derivatives."""
+    x = xp.asarray([0.5, 2.0])
+    for name in ("erf", "gammaln", "i0e"):
+        laws.same(getattr(special, name)(x), getattr(special, name)(np.asarray(x)))
+    laws.close(ft.grad(lambda x: xp.sum(special.gammaln(x)))(x), special.psi(np.asarray(x)))
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "float16", "bfloat16", "int4", "float8_e5m2"])

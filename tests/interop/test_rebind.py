@@ -303,6 +303,32 @@ def test_methods_are_lifted() -> None:
     laws.close(gradient.unwrap(), np.cos([0.0, 1.0]))
 
 
+def test_what_numpy_is_told_to_write_into() -> None:
+    """`out` of methods, functions and ufuncs, and the array of `ufunc.at`, under jit as well."""
+
+    def program(n: Any, x: Any) -> Any:
+        y, z = n.zeros(3), n.zeros((2, 3))
+        assert np.sum(x, axis=0, out=y) is y
+        assert np.clip(x, 1.0, None, out=z) is z
+        np.multiply(z, 2.0, out=z)
+        return n.concat([y, z.ravel()])
+
+    x = np.arange(6.0).reshape(2, 3)
+    laws.same(program(rebind, rebind.asarray(x)).value, program(np, x))
+    traced = ft.jit(lambda x: program(rebind, rebind.wrap(x)).value)(xp.asarray(x))
+    laws.same(traced, program(np, x))
+    whole, part = rebind.zeros(3), rebind.empty(3)
+    np.add.at(whole, [0, 0, 2], 1.5)
+    assert whole.tolist() == [3.0, 0.0, 1.5]
+    quotient, rest = np.divmod(whole, 2.0, out=(None, part))  # type: ignore[call-overload]
+    assert rest is part
+    assert (quotient.tolist(), rest.tolist()) == ([1.0, 0.0, 0.0], [1.0, 0.0, 1.5])
+    with pytest.raises(ShapeError, match=r"add: x of shape \(3,\) cannot hold"):
+        np.add(rebind.zeros((2, 3)), 1.0, out=part)  # type: ignore[call-overload]
+    with pytest.raises(DTypeError, match="cannot hold float64"):
+        np.clip(part, 0.0, 1.0, out=rebind.zeros(3, dtype=rebind.int64))  # type: ignore[call-overload]
+
+
 def test_numpy_operands() -> None:
     """NumPy arrays and scalars on either side of an operator give handles."""
     x = rebind.asarray([1.0, 2.0])

@@ -197,6 +197,18 @@ def test_a_view_given_to_a_transform_is_an_array_of_its_own() -> None:
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
+def test_flat_sees_every_element() -> None:
+    """Of an array and of a view with gaps; clients write diagonals by it."""
+    for path in (lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[::-1, 1:]):
+        x = np.arange(12.0).reshape(4, 3)
+        y = rebind.asarray(x, copy=True)
+        for a in (path(x), path(y)):
+            a.flat[:: a.shape[1] + 1] += 10.0
+            a.flat[1] = -1.0
+        laws.same(y.value, x)
+        laws.same(path(y).flat.value, path(x).ravel())
+
+
 def test_a_view_keeps_its_base_and_sees_what_it_becomes() -> None:
     """After the base's name is gone, and through a chain of views."""
     x = rebind.zeros((2, 3))

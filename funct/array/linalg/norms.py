@@ -10,7 +10,7 @@ from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.creation import zeros
 from funct.array.direct import direct
-from funct.array.roots import power
+from funct.array.powers import power
 from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError
 from funct.kernels import linalg as kernels

@@ -9,7 +9,7 @@ import numpy as np
 import funct.array as xp
 from funct import ops
 from funct.array.axes import normal_axes
-from funct.array.roots import power
+from funct.array.powers import power
 from funct.errors import ArgumentError, ShapeError
 from funct.ops.fast import wrap
 

@@ -70,8 +70,8 @@ class Segments(Capture):
         """The name of an operand; a value is an input of the segment."""
         if a.__class__ is GraphTracer and a.level is self:
             if a.have is not UNKNOWN:
-                self.given[a.var] = a.have
-            return a.var
+                self.given[a.ref] = a.have
+            return a.ref
         var = super().operand(a)
         if isinstance(var, Var):
             self.given[var] = self.constants[id(a)][1] if id(a) in self.constants else asarray(a)
@@ -113,10 +113,10 @@ class Segments(Capture):
         if not entries:
             return
         inputs = tuple(given)
-        key = _structure(inputs, entries, [t.var for t in wanted])
+        key = _structure(inputs, entries, [t.ref for t in wanted])
         exe = self.store.get(key)
         if exe is None:
-            graph = Graph(inputs, (), tuple(entries), tuple([t.var for t in wanted]))
+            graph = Graph(inputs, (), tuple(entries), tuple([t.ref for t in wanted]))
             exe = self.store[key] = Executable(graph, compile=self.compile)
         with self.before():
             found = exe(*given.values())
