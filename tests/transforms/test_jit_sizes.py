@@ -1,5 +1,7 @@
 """jit and sizes: an axis that varies costs two compilations, whatever lengths come."""
 
+import logging
+import math
 from typing import Any
 
 import numpy as np
@@ -109,6 +111,63 @@ def test_two_compilations_serve_all_sizes(name: str) -> None:
     for n in range(2, 52):
         g(data(n))
     assert g.cache_info().misses == 2, g.explain()
+
+
+NUMBERS: dict[str, Any] = {
+    "len": lambda x: xp.sum(x, axis=0) / len(x),
+    "float": lambda x: x * float(x.shape[0]),
+    "inverse": lambda x: xp.sum(x, axis=0) * (1 / x.shape[0]) + 1.0 / len(x),
+    "root": lambda x: x / x.shape[0] ** 0.5 - math.sqrt(x.shape[0]),
+    "numpy's root": lambda x: x * np.sqrt(x.shape[0]),
+    "half": lambda x: x * (x.shape[0] / 2) + len(x) // 2,
+    "every second": lambda x: x[::2] * 2,
+    "backwards": lambda x: x[::-2] * len(x),
+    "linspace": lambda x: x * xp.linspace(0, 1, x.shape[0])[:, None],
+    "fractions": lambda x: x * xp.arange(x.shape[0])[:, None] * (1 / x.shape[0]),
+    "numpy's arange": lambda x: x + np.arange(x.shape[0])[:, None],
+    "padded": lambda x: xp.concat([x, xp.zeros((len(x), 3), dtype=x.dtype)]),
+    "mesh": lambda x: xp.stack(xp.meshgrid(xp.arange(len(x)), xp.arange(3), indexing="ij")),
+    "frequencies": lambda x: x * xp.fft.fftfreq(x.shape[0])[:, None],
+    "put": lambda x: x.at[1:].add(x[:-1] * len(x)),
+    "permuted": lambda x: x[ft.random.permutation(ft.random.key(0), x.shape[0])],
+    "compared": lambda x: xp.where(x > len(x) / 20, x, len(x)),
+    "power": lambda x: x ** (len(x) % 3),
+    "remainder": lambda x: x * (len(x) // 8),
+    "grad": lambda x: ft.grad(lambda y: xp.sum(y * xp.astype(y, float)) / len(y))(x * 1.0),
+    "decided": lambda x: x * len(x) if xp.sum(x * 0) == 0 else -x,
+    "branch": lambda x: x * len(x) if len(x) < 20 else x - len(x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int64", "complex64", "bfloat16"])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_functions_that_know_their_size_as_a_number(name: str, dtype: str) -> None:
+    """Captured for each size, compiled for two, and once more where the program changes."""
+    fun = NUMBERS[name]
+    f = ft.jit(fun)
+    for n in (5, *range(2, 16), 30, 52, 5):
+        values = np.random.default_rng(n).integers(-5, 5, (n, 3))
+        x = xp.astype(xp.asarray(values), getattr(xp, dtype))
+        try:
+            expected = fun(x)
+        except ft.errors.DTypeError:
+            with pytest.raises(ft.errors.DTypeError):
+                f(x)
+            return
+        laws.same(f(x), expected)
+    assert f.cache_info().misses <= {"branch": 4, "power": 4}.get(name, 2), f.explain()
+
+
+def test_sizes_as_numbers_share_machine_code(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is assembled from the third size on."""
+    f = ft.jit(lambda x: xp.exp(x[::2] - xp.max(x)) / float(x.shape[0]) + 1 / len(x))
+    for n in (500, 600, 700, 701, 900):
+        with caplog.at_level(logging.DEBUG, "funct.code"):
+            caplog.clear()
+            x = xp.asarray(np.random.default_rng(n).normal(size=(n, 500)))
+            laws.close(f(x), f.fun(x), 1e-12, 1e-12)
+        assert n < 700 or not caplog.records
+    assert f.cache_info().misses == 2
 
 
 @pytest.mark.parametrize("name", FIXED)

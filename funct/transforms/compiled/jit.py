@@ -7,7 +7,7 @@ compiled graph is an op of its own: its derivative is two compiled graphs, and t
 
 Python numbers, strings and other leaves that are no arrays are part of the signature, and so are
 sizes at first; an axis whose length changes becomes symbolic, and one path serves every length of
-it, unless the function itself fixes the length.
+it, unless the function itself makes a number of the length (`resized.py`).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Compiled:
         """Forget every compiled path."""
         self._table = Table(
             self.fun, self.__name__, self._compile_graph, self.dynamic, self.fullgraph,
-            self.donate_argnums, self.mode == "reduce-overhead",
+            self.donate_argnums, self.mode == "reduce-overhead", self.backend is None,
         )  # fmt: skip
         self._front: Front | None = None  # of the last call of arrays alone
         self._before: _Before | None = None

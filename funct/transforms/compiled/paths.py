@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import attrs
@@ -27,6 +27,7 @@ from funct.graph.capture import capture
 from funct.settings import config
 from funct.transforms.compiled.arguments import is_array
 from funct.transforms.compiled.executable import Executable
+from funct.transforms.compiled.resized import Alike, outline
 from funct.transforms.compiled.watched import Elements, Watched, meant, watched
 
 __all__ = [
@@ -196,15 +197,28 @@ class Path:
 class Open:
     """Signatures that differ in sizes alone: which axes have varied, and the paths for any size."""
 
-    __slots__ = ("first", "fixed", "paths", "varying", "whole")
+    __slots__ = ("alike", "first", "fixed", "paths", "varying")
 
     def __init__(self, shapes: tuple[tuple[int, ...], ...], whole: bool = False) -> None:
         self.first = shapes
         self.varying: set[tuple[int, int]] = set()
         self.paths: list[Path] = []
         self.fixed = False  # the function needs to know its sizes
+        self.alike: dict[Hashable, Alike] = {}  # then: what its graphs have in common
         if whole:  # every axis from the start
             self.varying = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n > 1}
+
+    def like(self, graph: Graph) -> tuple[Alike, bool] | None:
+        """The graphs that this one is like, and whether their code serves it; None for no others.
+        """
+        known = outline(graph) if self.fixed or not self.varying else None
+        if known is None:
+            return None
+        found = self.alike.get(known)
+        if found is None:
+            self.alike[known] = Alike(graph)
+            return None
+        return found, found.takes(graph)
 
     def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
         """Symbols for the axes that vary; None while none does, and for lengths 0 and 1."""

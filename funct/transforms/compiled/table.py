@@ -41,11 +41,12 @@ class Table:
     """The paths of one function, and why each was compiled.
 
     exact: what a call found them by, as `jit.py` spells it. hits, misses: as in `CacheInfo`.
+    spare: whether results take memory that was kept. shares: whether sizes share machine code.
     """
 
     def __init__(
         self, fun: Callable[..., Any], name: str, compile: Compile, dynamic: Any, fullgraph: bool,
-        donate: tuple[int, ...], spare: bool,
+        donate: tuple[int, ...], spare: bool, shares: bool,
     ) -> None:  # fmt: skip
         self.fun = fun
         self.name = name
@@ -54,6 +55,7 @@ class Table:
         self.fullgraph = fullgraph
         self.donate = donate
         self.spare = spare
+        self.shares = shares
         self.exact: dict[Any, Groups] = {}
         self.paths: dict[Key, list[Path]] = {}
         self.open: dict[Any, Open] = {}
@@ -111,13 +113,16 @@ class Table:
         if len(paths) >= _MAX_PATHS:
             return self._wide(args, kwargs, given)
         before = [p.exe.captured for p in groups[0] + groups[1]]
-        self.misses += 1
-        n = self.misses
-        path, outer, reason = self._new_path(open_, paths, given, again)
+        path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
         if reason is None:
             reason = self._reason(given, before, path, changed)
-        self.reasons.append(reason)
-        tell("cache", lambda: f"jit({self.name}): compilation {n}: {reason}")
+        if reason:
+            self.misses += 1
+            self.reasons.append(reason)
+            n = self.misses
+            tell("cache", lambda: f"jit({self.name}): compilation {n}: {reason}")
+        else:
+            self.hits += 1
         again()
         out = path.exe(*arrays, *outer)
         if out is MISS:  # machine code rounds otherwise, and a decision hangs on the last bits
@@ -142,10 +147,17 @@ class Table:
         return self.fun(*args, **kwargs)
 
     def _new_path(
-        self, open_: Open, paths: list[Path], given: Split, again: Callable[[], None]
+        self,
+        open_: Open,
+        paths: list[Path],
+        given: Split,
+        again: Callable[[], None],
+        sharing: bool,
     ) -> tuple[Path, tuple[Any, ...], str | None]:
         """A path that serves this call, kept where it serves others; tracers that it closes over;
-        and why, where sizes are the reason.
+        and why, where sizes are the reason: empty where no code had to be made.
+
+        sharing: whether code of other sizes may serve.
         """
         first = not open_.paths
         path = self._open_path(open_, given)
@@ -154,10 +166,16 @@ class Table:
             return path, (), f"sizes vary: one path for any {axes}" if first else None
         again()
         found = self.capture(given)
-        path = self._path(found, given)
-        if not found.outer:  # a graph that closes over tracers serves this call only
-            paths.append(path)
-        return path, found.outer, None
+        if found.outer:  # it serves this call only
+            return self._path(found, given, self.compile), found.outer, None
+        like = open_.like(found.graph) if sharing and self.dynamic and self.shares else None
+        if like is None:
+            paths.append(self._path(found, given, self.compile))
+            return paths[-1], (), None
+        alike, known = like
+        compile = alike.compiling(self.compile, found.graph)
+        paths.append(self._path(found, given, compile))
+        return paths[-1], (), "" if known else "sizes vary, as numbers: they are handed over"
 
     def _open_path(self, open_: Open, given: Split) -> Path | None:
         """A path for every size of the axes that vary; None where the function fixes one."""
@@ -170,7 +188,7 @@ class Table:
             if found.outer or found.graph.fixed_sizes():
                 open_.fixed = True
                 return None
-            path = self._path(found, given)
+            path = self._path(found, given, self.compile)
         except Exception:  # whatever code does that insists on ints: it stays specialised
             open_.fixed = True
             return None
@@ -194,8 +212,8 @@ class Table:
         finally:
             self._capturing.discard(thread)
 
-    def _path(self, found: Captured, given: Split) -> Path:
-        exe = Executable(found.graph, compile=self.compile)
+    def _path(self, found: Captured, given: Split, compile: Compile) -> Path:
+        exe = Executable(found.graph, compile=compile)
         if found.graph.symbols or all(x.__class__ is Array for x in given.arrays):
             exe.ready()  # a failure belongs here; a derivative may never need it
         tell("graph", lambda: f"jit({self.name}):\n{exe.graph}")
