@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort"]
 
 _MOST = (1 << 63) - 1
+_COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most
@@ -40,10 +41,17 @@ def _parts(n: int, bins: int) -> tuple[int, int]:
 
 def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
     """As `numpy.bincount(x, None, least)`, which for 2**63 bins writes where it has none."""
-    if x.size < _LEAST or not pays(x) or x.dtype.kind not in "iu" or x.dtype == np.uint64:
+    n = x.size
+    if x.dtype.char not in _COUNTED or least < 0 or not pays(x):
         if x.dtype == np.int64 and x.size and x.item(x.argmax()) == _MOST:
             raise ValueError("there cannot be 2**63 bins")
         return np.bincount(x, None, least)
+    if n < _PART and least <= _DENSE * n:
+        bins = max(_DENSE * n, cpu.LANES)
+        counts = np.empty(bins, np.int64)
+        used = cpu.tally(x, counts, n, bins, least)
+        if used >= 0:
+            return counts[:used].copy()
     low, high = bounds(x)
     if low < 0:
         raise ValueError("there are negative ones")
@@ -80,7 +88,7 @@ def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
 def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     """1-D integers sorted by counting, where many lie close together; None for all others."""
     n = x.size
-    if n < _LEAST or x.dtype.kind not in "iu" or x.dtype == np.uint64 or not pays(x):
+    if n < _LEAST or x.dtype.char not in _COUNTED or not pays(x):
         return None
     low, high = bounds(x)
     if high - low >= n:
@@ -93,7 +101,7 @@ def sort(x: NDArray[Any]) -> NDArray[Any] | None:
 
 def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None:
     """As `sorting.distinct`, for integers that lie close together; None for all others."""
-    if x.dtype.kind not in "iu" or x.dtype == np.uint64 or not pays(x):
+    if x.dtype.char not in _COUNTED or not pays(x):
         return None
     low, high = bounds(x)
     span = high - low + 1

@@ -67,7 +67,7 @@ def matmul(
 
 
 def _check(indices: Index, indptr: Index, n: int) -> None:
-    most = min(n - 1, int(np.iinfo(indices.dtype).max))
+    most = min(n - 1, (1 << (8 * indices.dtype.itemsize - 1)) - 1)
     if n == 0 and indices.size:
         raise IndexError("there are no columns")
     if not cpu.fits(indices, indptr, indices.size, len(indptr) - 1, max(most, 0)):

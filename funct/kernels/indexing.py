@@ -40,7 +40,7 @@ def _index(i: Index) -> Any:
 
 def _fits(x: NDArray[Any], i: Index) -> bool:
     """Whether a kernel is to be preferred for values x at i."""
-    return pays(x) and x.dtype.kind != "b" and i.dtype != np.uint64
+    return pays(x) and x.dtype.kind != "b" and (i.dtype is _INT64 or i.dtype != np.uint64)
 
 
 def _inside(found: int) -> None:

@@ -27,6 +27,7 @@ __all__ = [
 
 _SHORT = 32  # rows up to here are sorted quicker by insertion
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `cpu.SEARCHED`
+_BY_DIGITS = ((1 << 15, 3), (1 << 13, 2))  # from so many words on, up to so many digits
 _FEW = 32  # of so few the largest are found by insertion
 _NONE = np.empty(0, np.int64)
 
@@ -57,11 +58,28 @@ def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) ->
             words.partition(count)
         words = words[..., :given].copy()
         y = np.empty((*rows.shape[:-1], count), np.int64)
-    if state & 1:
-        words.sort()
+        if state & 1:
+            words.sort()
+    elif state & 1:
+        words = _in_order(words, low)
     if cpu.unpack(rows, words, y, lead, n, given, count, low, descending, state > 1):
         return None
     return y if last else y.swapaxes(axis, -1)
+
+
+def _in_order(words: NDArray[Any], low: int) -> NDArray[Any]:
+    """Words sorted along the last axis, in their own memory or elsewhere; their bits below `low`
+    ascend as they stand.
+    """
+    n = words.size
+    digits = next((most for least, most in _BY_DIGITS if n >= least), 0)
+    if digits and words.ndim == 1:
+        other, counts = np.empty_like(words), np.empty(1 << cpu.DIGIT, np.int64)
+        where = cpu.by_digits(words, other, counts, n, low, digits)
+        if where >= 0:
+            return other if where else words
+    words.sort()
+    return words
 
 
 def plain_argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
@@ -78,14 +96,15 @@ def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
 
 def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
-    if x.dtype.itemsize < 4 or x.dtype.kind == "c":  # counted by NumPy, or of two keys
+    kind = x.dtype.kind
+    if x.dtype.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
         return plain_sort(x, axis, descending)
-    out = counting.sort(x) if x.ndim == 1 else None
+    out = counting.sort(x) if kind != "f" and x.ndim == 1 else None
     if out is None:
         out = x.copy("K")
         out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
-    if x.dtype.kind == "f" and _has_negative_zero(x):
+    if kind == "f" and _has_negative_zero(x):
         if x.ndim > 1:
             return plain_sort(x, axis, descending)
         zeros = x[x == 0]
@@ -139,7 +158,7 @@ def distinct_values(x: NDArray[Any]) -> NDArray[Any]:
     if not pays(y):
         return y[_first(y)]
     found = np.empty_like(y)
-    return found[: cpu.distinct(y, found, _NONE, len(y), False)].copy()
+    return _cut(found, cpu.distinct(y, found, _NONE, len(y), False))
 
 
 def distinct_counts(x: NDArray[Any]) -> tuple[NDArray[Any], Index]:
@@ -151,10 +170,14 @@ def distinct_counts(x: NDArray[Any]) -> tuple[NDArray[Any], Index]:
     if not pays(y):
         starts = np.flatnonzero(_first(y))
         return y[starts], np.diff(starts, append=len(y))
-    found, starts = np.empty_like(y), np.empty(len(y) + 1, np.int64)
-    many = cpu.distinct(y, found, starts, len(y), True)
-    starts[many] = len(y)
-    return found[:many].copy(), starts[1 : many + 1] - starts[:many]
+    found, counts = np.empty_like(y), np.empty(len(y), np.int64)
+    many = cpu.distinct(y, found, counts, len(y), True)
+    return _cut(found, many), _cut(counts, many)
+
+
+def _cut(x: NDArray[Any], count: int) -> NDArray[Any]:
+    """The first elements; a copy where most of x would be held in vain."""
+    return x[:count] if 2 * count > len(x) else x[:count].copy()
 
 
 def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
@@ -166,12 +189,11 @@ def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index]:
     if not pays(x):
         return _plain_distinct(x, at, inverse, counts)
     n = len(x)
-    places, starts, back = np.empty(n, np.int64), np.empty(n + 1, np.int64), np.empty(n, np.int64)
-    many = cpu.numbered(x, at, places, starts, back, n)
-    starts[many] = n
-    found = [places[:many].copy()]
+    places, often, back = (np.empty(n, np.int64) for _ in range(3))
+    many = cpu.numbered(x, at, places, often, back, n)
+    found = [_cut(places, many)]
     found += [back] if inverse else []
-    found += [starts[1 : many + 1] - starts[:many]] if counts else []
+    found += [_cut(often, many)] if counts else []
     return found
 
 

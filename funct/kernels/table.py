@@ -26,7 +26,9 @@ import numpy as np
 
 from funct.device import host
 
-__all__ = ["ROWS", "Row", "available", "call", "find", "permitted", "restricted"]
+__all__ = [
+    "ROWS", "Row", "available", "call", "find", "permitted", "restricted", "unrestricted",
+]  # fmt: skip
 
 Implementation = Callable[..., Any]
 DType = np.dtype[Any]
@@ -122,6 +124,11 @@ def restricted(*have: str) -> Iterator[None]:
         yield
     finally:
         _only.reset(token)
+
+
+def unrestricted() -> bool:
+    """Whether all is left: no block of `restricted` is around."""
+    return _only.get() is None
 
 
 def permitted(need: str) -> bool:

@@ -89,6 +89,8 @@ def test_no_index_leaves_its_array(n: int, bins: int, part: int, seed: int) -> N
     x = rng.integers(-3, 9, n).astype(np.int32)
     tasks = -(-n // part)
     agree(cpu.bounds, x, np.zeros(2 + 2 * cpu.LANES, np.int32), n)
+    for values in (x, x + 3, x.astype(np.int8), (x + 3).astype(np.uint16)):
+        agree(cpu.tally, values, np.zeros(16 + bins, np.int64), n, 16 + bins, bins)
     agree(cpu.count, x, np.zeros((tasks, bins), np.int64), n, bins, part, tasks)
     edges = np.linspace(-1.0, 1.0, bins + 1)
     counts = np.zeros((tasks, bins), np.int64)

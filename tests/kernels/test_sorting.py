@@ -24,6 +24,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too."""
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
+    monkeypatch.setattr(sorting, "_BY_DIGITS", ((100, 3), (1, 2)))
 
 
 def _same(a: Any, b: Any) -> None:
@@ -132,6 +133,8 @@ def test_no_index_leaves_its_array(
     words, y = np.zeros(x.shape, np.uint64), np.zeros(x.shape, np.int64)
     agree(cpu.pack, x, words, rows, n, low, descending)
     cut = cpu.pack(x, words, rows, n, low, descending) > 1
+    other, counts = np.zeros(n, np.uint64), np.zeros(1 << cpu.DIGIT, np.int64)
+    agree(cpu.by_digits, words[0].copy(), other, counts, n, low, 1 + seed % 6)
     words.sort(-1)
     for count in (n, max(n // 2, 1)):
         sizes = rows, n, n, count, low, descending, cut
@@ -141,8 +144,8 @@ def test_no_index_leaves_its_array(
     agree(cpu.top_k, x, *found, rows, n, k)
     table = np.sort(x[0])
     for counted in (False, True):
-        starts = np.zeros(n if counted else 0, np.int64)
-        agree(cpu.distinct, table, np.zeros_like(table), starts, n, counted)
+        often = np.zeros(n if counted else 0, np.int64)
+        agree(cpu.distinct, table, np.zeros_like(table), often, n, counted)
     order = np.argsort(x[0], stable=True)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)
     agree(cpu.negative_zero, x, x.size)

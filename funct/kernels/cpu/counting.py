@@ -12,9 +12,13 @@ import numpy as np
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
-__all__ = ["LANES", "bounds", "count", "count_bins", "first_places", "numbered", "ranks", "sort"]
+__all__ = [
+    "LANES", "bounds", "count", "count_bins", "first_places", "numbered", "ranks", "sort",
+    "tally",
+]  # fmt: skip
 
 LANES = 16
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 @kernel
@@ -50,6 +54,37 @@ def count(x: Any, counts: Any, n: int, bins: int, part: int, task: int) -> None:
         at = x[i].astype(np.int64)
         if at.astype(np.uint64) < np.uint64(bins):
             counts[row + at] = counts[row + at] + 1
+
+
+@kernel
+def tally(x: Any, counts: Any, n: int, bins: int, least: int) -> int:
+    """counts (bins,): how often each of 0, 1, ... stands in x; how many there are, or `least`.
+
+    bins is at least LANES. The answer is -1 where an element is no bin; nothing is then counted.
+    """
+    unsigned = _UNSIGNED[x.dtype.itemsize]  # in which what is negative is beyond all bins
+    greatest = spread(unsigned(0), LANES)
+    whole = n & -LANES
+    for i in range(0, whole, LANES):
+        v = loaded(x, i, LANES).view(unsigned)
+        greatest = np.where(v > greatest, v, greatest)
+    stored(counts, 0, greatest.astype(np.int64))
+    most: Any = np.uint64(0)
+    for k in range(LANES):
+        most = max(most, counts[k].astype(np.uint64))
+    for i in range(whole, n):
+        most = max(most, x[i].view(unsigned).astype(np.uint64))
+    if x.dtype.kind == "i":
+        bins = min(bins, (1 << (8 * x.dtype.itemsize - 1)) - 1)
+    if most >= np.uint64(bins):
+        return -1
+    used = max(most.astype(np.int64) + 1, least)
+    for k in range(used):
+        counts[k] = 0
+    for i in range(n):
+        at = x[i].astype(np.int64)
+        counts[at] = counts[at] + 1
+    return used
 
 
 @parallel

@@ -30,7 +30,7 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
             at = i[k]
             if not drop and at < 0:
                 at += n
-            if at >= 0 and at < n:
+            if at.astype(np.uint64) < np.uint64(n):
                 at += o * n
                 if at != last:
                     y[last] = total
@@ -117,7 +117,7 @@ def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, ta
                 at = i[each]
                 if at < 0:
                     at += n
-                if at < 0 or at >= n:
+                if at.astype(np.uint64) >= np.uint64(n):
                     return each + 1
                 at = (o * n + at) * inner + j
                 if taken:
@@ -135,7 +135,7 @@ def combine(y: Any, v: Any, i: Any, count: int, n: int, mode: str) -> int:
         at = i[k]
         if at < 0:
             at += n
-        if at < 0 or at >= n:
+        if at.astype(np.uint64) >= np.uint64(n):
             return k + 1
         y[at] = _combined(y[at], v[k], mode)
     return 0

@@ -30,7 +30,7 @@ from funct.device.machine_code import assemble
 from funct.kernels.cpu.calls import Entries, readable
 from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, INT, Pointer, Type, element
-from funct.kernels.table import permitted
+from funct.kernels.table import permitted, unrestricted
 
 __all__ = ["Kernel", "available", "kernel", "parallel", "pays", "ready"]
 
@@ -42,6 +42,7 @@ KNOWN = frozenset([d.char for d in (*ELEMENTS, np.dtype(bool))] + ["l", "q", "L"
 _making = whole(threading.RLock())  # a table of code grows by one thread at a time
 _OWN = {c: np.dtype(np.dtype(c).str) for c in KNOWN}
 _loaded = False
+_compiles = False  # known to be available
 _cost = 0
 
 ndarray = np.ndarray
@@ -50,29 +51,30 @@ ndarray = np.ndarray
 @functools.cache
 def available() -> bool:
     """Whether there is a compiler: without LLVM the plain implementations run."""
-    global _loaded
+    global _loaded, _compiles
     try:
         host()
     except (ImportError, OSError):
         return False
     _loaded = True
-    return sys.byteorder == "little" and readable()
+    _compiles = sys.byteorder == "little" and readable()
+    return _compiles
 
 
 def pays(x: Any) -> bool:
     """Whether a kernel is to be preferred for an array like x."""
     n = x.size
-    return (
-        n >= _LEAST
-        and x.dtype.char in KNOWN
-        and (_loaded or _loads(n, n >> 3))
-        and permitted("llvm")
-        and available()
-    )
+    if n < _LEAST or x.dtype.char not in KNOWN:
+        return False
+    if _compiles and unrestricted():
+        return True  # what is asked most
+    return (_loaded or _loads(n, n >> 3)) and permitted("llvm") and available()
 
 
 def ready(n: int) -> bool:
     """Whether a kernel is to be preferred for n elements where plain code is slow at any size."""
+    if _compiles and unrestricted():
+        return True
     return (_loaded or _loads(n, n + 1000)) and permitted("llvm") and available()
 
 

@@ -10,10 +10,12 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 
 __all__ = [
-    "SEARCHED", "distinct", "negative_zero", "numbered", "pack", "search", "top_k", "unpack",
+    "DIGIT", "SEARCHED", "by_digits", "distinct", "negative_zero", "numbered", "pack", "search",
+    "top_k", "unpack",
 ]  # fmt: skip
 
 LANES = 16
+DIGIT = 11  # bits
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -112,6 +114,65 @@ def _word(key: Any, end: Any, low: int, drop: int, descending: bool) -> Any:
 
 
 @kernel
+def by_digits(words: Any, other: Any, counts: Any, n: int, low: int, passes: int) -> int:
+    """Sort words by their bits from `low` on, equal ones as they stand, by a digit in each pass.
+
+    The answer is 0 where words has them, 1 where other has them, and -1 where the bits that differ
+    are more than so many digits; nothing is then done. counts: 2 ** DIGIT.
+    """
+    first = words[0]
+    some = spread(first, LANES)
+    varies = some ^ some
+    whole = n & -LANES
+    for i in range(0, whole, LANES):
+        varies = varies | (loaded(words, i, LANES) ^ some)
+    stored(counts, 0, varies.astype(np.int64))
+    bits: Any = np.int64(0)
+    for k in range(LANES):
+        bits = bits | counts[k]
+    rest = bits.astype(np.uint64)
+    for i in range(whole, n):
+        rest = rest | (words[i] ^ first)
+    rest = rest >> np.uint64(low)
+    many = 0
+    while rest > 0:
+        rest = rest >> DIGIT
+        many += 1
+    if many > passes:
+        return -1
+    shift = low
+    for k in range(many):
+        if k & 1 == 0:
+            _by_digit(words, other, counts, n, shift)
+        else:
+            _by_digit(other, words, counts, n, shift)
+        shift += DIGIT
+    return many & 1
+
+
+def _by_digit(words: Any, other: Any, counts: Any, n: int, shift: int) -> None:
+    """other: the words in the order of one digit."""
+    at = np.uint64(shift)
+    mask = np.uint64((1 << DIGIT) - 1)
+    for d in range(1 << DIGIT):
+        counts[d] = 0
+    for i in range(n):
+        digit = ((words[i] >> at) & mask).astype(np.int64)
+        counts[digit] = counts[digit] + 1
+    place = np.int64(0)
+    for d in range(1 << DIGIT):
+        many = counts[d]
+        counts[d] = place
+        place += many
+    for i in range(n):
+        v = words[i]
+        digit = ((v >> at) & mask).astype(np.int64)
+        place = counts[digit]
+        counts[digit] = place + 1
+        other[place] = v
+
+
+@kernel
 def unpack(
     x: Any, words: Any, y: Any, rows: int, n: int, given: int, count: int, low: int,
     descending: bool, cut: bool,
@@ -206,45 +267,49 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> int:
 
 
 @kernel
-def distinct(x: Any, y: Any, starts: Any, n: int, counted: bool) -> int:
+def distinct(x: Any, y: Any, counts: Any, n: int, counted: bool) -> int:
     """y: the elements of sorted x that are not equal to the one before; how many there are.
 
-    counted: starts says where they stand.
+    counted: counts says how often each occurs.
     """
     last = x[0]
     y[0] = last
     if counted:
-        starts[0] = 0
+        counts[0] = 1
+    start: Any = 0
     found: Any = 1
     for i in range(1, n):
         v = x[i]
         y[found] = v
-        if counted:
-            starts[found] = i
         found += np.where(v != last, 1, 0)
+        if counted:
+            start = np.where(v != last, i, start)
+            counts[found - 1] = i + 1 - start
         last = v
     return found
 
 
 @kernel
-def numbered(x: Any, at: Any, places: Any, starts: Any, back: Any, n: int) -> int:
+def numbered(x: Any, at: Any, places: Any, counts: Any, back: Any, n: int) -> int:
     """How many distinct elements x has, which the permutation `at` sorts stably.
 
-    places, starts: where in x and in its order each stands first. back: of each of x the number.
+    places, counts: where each stands first, and how often. back: of each of x the number.
     """
     last = x[at[0]]
     places[0] = at[0]
-    starts[0] = 0
+    start = 0
     found = 0
     for i in range(n):
         place = at[i]
         v = x[place]
         if i > 0 and v != last:
+            counts[found] = i - start
             found += 1
             places[found] = place
-            starts[found] = i
+            start = i
             last = v
         back[place] = found
+    counts[found] = n - start
     return found + 1
 
 
