@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+import keyword
+import math
+from collections.abc import Iterable
 from typing import Any
+from weakref import WeakSet
 
-from funct.core import ShapeDtype
+import numpy as np
+
+from funct.array import Array
+from funct.core import ShapeDtype, Size
 from funct.errors import FunctError, GraphError
-from funct.graph.ir import Call, Entry, Graph, Guard, Node, Symbol, Var
+from funct.graph.ir import Call, Control, Entry, Graph, Guard, Node, Symbol, Var
 
 __all__ = ["check"]
 
@@ -18,48 +25,65 @@ _ARITHMETIC = (
     ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
 )  # fmt: skip
 
+# What Python got that asked for a value, by the kind of the guard.
+_ANSWERS: dict[str, type] = {
+    "bool": bool, "int": int, "float": float, "complex": complex, "index": int, "array": np.ndarray,
+}  # fmt: skip
+
+_sound: WeakSet[Graph] = WeakSet()  # bodies of branches and loops that were checked
+
 
 def check(graph: Graph) -> Graph:
     """The graph itself, or GraphError naming the entry that breaks a rule.
 
-    Rules: every Var is defined once, before it is used; names are unique; operands and parameters
-    are as many as the primitive takes; the shapes and dtypes written on results are those that its
-    abstract rule gives; symbols are read off axes that exist, and size guards are arithmetic on
-    them.
+    Rules: every Var is defined once, before it is used; names are unique and Python's; operands and
+    parameters are as many as the primitive takes; the shapes and dtypes written on results are
+    those that its abstract rule gives; bodies keep the rules too; guards ask for what they expect;
+    lengths are not negative, their symbols are read off axes that have them, and size guards
+    compare arithmetic on them.
     """
-    scope = _Scope()
+    return _check(graph, {s.name for s in graph.symbols})
+
+
+def _check(graph: Graph, symbols: set[str]) -> Graph:
+    """symbols: those that lengths may be made of."""
+    scope = _Scope(symbols)
     for v in graph.inputs:
         scope.define(v, "an input")
     for v, x in graph.constants:
         scope.define(v, "a constant")
+        if not isinstance(x, Array):
+            raise GraphError(f"graph: constant {v.name} is no array: {type(x).__name__}")
         if tuple(x.shape) != v.shape or x.dtype != v.dtype:
             raise GraphError(
                 f"graph: constant {v.name} is {x.dtype}{list(x.shape)}, typed {v.aval}"
             )
+    if len({s.name for s in graph.symbols}) < len(graph.symbols):
+        raise GraphError("graph: a symbol is read off two axes")
     for s in graph.symbols:
         _check_symbol(s, graph)
     for e in graph.nodes:
         scope.use(e)
         if isinstance(e, Guard):
-            _check_guard(e, {s.name for s in graph.symbols})
+            _check_guard(e, symbols)
             continue
         if isinstance(e, Node):
             _check_node(e)
-        elif len(e.results) != len(e.body.outputs):
-            counts = f"{len(e.results)} results, its body {len(e.body.outputs)}"
-            raise GraphError(f"graph: {e.name} has {counts}", site=e.site)
+        else:
+            _check_call(e, symbols)
         for v in e.results:
             scope.define(v, e.name)
     for v in graph.outputs:
         if v not in scope.known:
-            raise GraphError(f"graph: output {v.name} is not defined")
+            raise GraphError(f"graph: output {getattr(v, 'name', v)} is not defined")
     return graph
 
 
 class _Scope:
     """The Vars and names that are defined so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, symbols: set[str]) -> None:
+        self.symbols = symbols
         self.known: set[Var] = set()
         self.names: set[str] = set()
 
@@ -68,6 +92,11 @@ class _Scope:
             raise GraphError(f"graph: {v.name} is defined twice, again by {by}")
         if v.name in self.names:
             raise GraphError(f"graph: two values are named {v.name}")
+        if not v.name.isidentifier() or keyword.iskeyword(v.name):
+            raise GraphError(f"graph: {v.name!r} is no name")
+        for n in v.shape:
+            if not (n.names <= self.symbols if isinstance(n, Size) else type(n) is int and n >= 0):
+                raise GraphError(f"graph: {n} is no length of {v.name}")
         self.known.add(v)
         self.names.add(v.name)
 
@@ -82,23 +111,46 @@ class _Scope:
                     raise GraphError(f"graph: the body of {e.name} reads {v.name}", site=e.site)
 
 
+def _check_call(e: Call, symbols: set[str]) -> None:
+    body = e.body
+    if len(e.results) != len(body.outputs):
+        counts = f"{len(e.results)} results, its body {len(body.outputs)}"
+        raise GraphError(f"graph: {e.name} has {counts}", site=e.site)
+    for a in e.operands:
+        if not isinstance(a, Var):
+            raise GraphError(f"graph: operand {a!r} of {e.name} is no Var", site=e.site)
+    _check(body, symbols)
+    _agree(e, [v.aval for v in e.results], [v.aval for v in body.outputs])
+
+
 def _check_symbol(s: Symbol, graph: Graph) -> None:
     if not 0 <= s.input < len(graph.inputs):
         raise GraphError(f"graph: symbol {s.name} is read off input {s.input}, which is not there")
     if not 0 <= s.axis < len(graph.inputs[s.input].shape):
         raise GraphError(f"graph: symbol {s.name} is read off axis {s.axis}, which is not there")
+    length = graph.inputs[s.input].shape[s.axis]
+    if repr(length) != s.name:
+        raise GraphError(f"graph: symbol {s.name} is read off an axis of length {length!r}")
 
 
 def _check_guard(guard: Guard, symbols: set[str]) -> None:
     if guard.kind != "size":
         if guard.operand is None:
             raise GraphError(f"graph: a {guard.kind} guard needs an operand", site=guard.site)
+        answer = _ANSWERS.get(guard.kind)
+        if answer is None or not isinstance(guard.expected, answer):
+            text = f"a {guard.kind} guard expects {type(guard.expected).__name__}"
+            raise GraphError(f"graph: {text}", site=guard.site)
+        shape = guard.operand.shape
+        if guard.kind != "array" and all(type(n) is int for n in shape) and math.prod(shape) != 1:
+            raise GraphError(f"graph: a {guard.kind} guard on {list(shape)}", site=guard.site)
         return
     try:
         parts = list(ast.walk(ast.parse(guard.expected, mode="eval")))
     except (SyntaxError, TypeError, ValueError):
         parts = [ast.Pass()]
-    if not all(isinstance(n, _ARITHMETIC) for n in parts):
+    compared = [len(n.ops) for n in parts if isinstance(n, ast.Compare)]
+    if not all(isinstance(n, _ARITHMETIC) for n in parts) or compared != [1]:
         raise GraphError(f"graph: size guard {guard.expected!r} is no arithmetic", site=guard.site)
     for name in [n.id for n in parts if isinstance(n, ast.Name) and n.id not in symbols]:
         raise GraphError(f"graph: size {name} names no symbol", site=guard.site)
@@ -122,6 +174,10 @@ def _check_node(node: Node) -> None:
                 f"graph: operand {a!r} of {node.name} is neither a Var nor a number", site=node.site
             )
     _check_types(node)
+    if isinstance(prim, Control):
+        for _, body in prim.bodies:
+            if body not in _sound:
+                _sound.add(check(body))
 
 
 def _check_types(node: Node) -> None:
@@ -132,11 +188,15 @@ def _check_types(node: Node) -> None:
     except Exception as error:
         raise GraphError(f"graph: {node.name} cannot be typed: {error}", site=node.site) from None
     expected = avals if isinstance(avals, tuple) else (avals,)
-    got = tuple([v.aval for v in node.results])
+    _agree(node, [v.aval for v in node.results], expected)
+
+
+def _agree(e: Node | Call, got: Iterable[ShapeDtype], expected: Iterable[ShapeDtype]) -> None:
+    """The types written on results are those that are computed."""
     if not all(_same(a, b) for a, b in zip(got, expected, strict=True)):
         raise GraphError(
-            f"graph: {node.name} gives {_plain(expected)}, its results are typed {_plain(got)}",
-            site=node.site,
+            f"graph: {e.name} gives {_plain(expected)}, its results are typed {_plain(got)}",
+            site=e.site,
         )
 
 
@@ -144,5 +204,5 @@ def _same(a: ShapeDtype, b: ShapeDtype) -> bool:
     return repr(a.shape) == repr(b.shape) and a.dtype == b.dtype  # by text: no size guard
 
 
-def _plain(avals: tuple[ShapeDtype, ...]) -> str:
+def _plain(avals: Iterable[ShapeDtype]) -> str:
     return ", ".join(f"{a.dtype}{list(a.shape)}" for a in avals)

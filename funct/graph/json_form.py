@@ -142,7 +142,10 @@ def _encode_entry(e: Any, names: Mapping[Var, str], tensors: Tensors) -> dict[st
     if isinstance(e.primitive, Control):
         return _encode_control(e, operands, names, tensors)
     prim = lookup(e.name)
-    if prim is None or prim is not e.primitive or not params_fit(prim, e.params):
+    if prim is None or prim is not e.primitive:
+        text = f"save: {e.name} is not in the catalogue, so it has no form in a file"
+        raise ExportError(text, site=e.site)
+    if not params_fit(prim, e.params):
         raise ExportError(f"save: {e.name} with parameters {e.params} has no form", site=e.site)
     results = [_encode_var(v, names) for v in e.results]
     return {"op": e.name, "in": operands, "params": params, "out": results, "at": _at(e.site)}

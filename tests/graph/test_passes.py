@@ -332,7 +332,7 @@ def test_json_of_sizes_guards_and_narrow_constants() -> None:
     again = ft.Graph.from_json(g.eliminate_dead(graph).to_json())
     assert str(again.inputs[0].shape[0]) == "n"
     laws.same(again(xp.ones((3, 2)))[0], xp.asarray([[1.0, 2.0]] * 3))
-    with pytest.raises(ExportError, match=r"pure_callback with parameters .* has no form"):
+    with pytest.raises(ExportError, match="pure_callback is not in the catalogue"):
         ft.make_graph(lambda x: ft.pure_callback(np.negative, ft.ShapeDtype((3,), np.float64), x))(
             xp.ones(3)
         ).to_json()

@@ -196,6 +196,10 @@ def test_backends_see_no_decisions_and_may_be_wrong() -> None:
         ft.jit(xp.sin, backend=lambda graph: 3)(arr(1.0))
     with pytest.raises(errors.TransformError, match=r"must be float64\[2\], got float64\[3\]"):
         ft.jit(xp.sin, backend=lambda graph: lambda x: (xp.zeros(3),))(arr([1.0, 2.0]))
+    with pytest.raises(errors.TransformError, match=r"result 0 .* must be an array, got float"):
+        ft.jit(xp.sin, backend=lambda graph: lambda x: (1.0,))(arr(1.0))
+    numpys = ft.jit(xp.sin, backend=lambda graph: lambda x: [np.sin(np.asarray(x))])
+    laws.same(numpys(arr([1.0, 2.0])) * 1.0, xp.sin(arr([1.0, 2.0])))
     with pytest.raises(errors.TransformError, match="must return 1 arrays in a tuple"):
         ft.jit(xp.sin, backend=lambda graph: lambda x: ())(arr(1.0))
     with pytest.raises(errors.GraphError, match="must have the same outputs"):

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
+from funct.array import Array, asarray
 from funct.compile import MISS, build
 from funct.core import size_values
 from funct.core.effects import once
@@ -144,12 +146,17 @@ def _on_buffers(graph: Graph, run: Callable[..., Sequence[Any]]) -> Callable[...
         found = []
         for k, (v, o) in enumerate(zip(graph.outputs, outs, strict=True)):
             wanted = size_values(v.shape, sizes)
+            if not isinstance(o, Array | np.ndarray | np.generic):
+                raise TransformError(
+                    f"jit: result {k} of the backend's function must be an array, got "
+                    f"{type(o).__name__}"
+                )
             if tuple(o.shape) != wanted or o.dtype != v.dtype:
                 raise TransformError(
                     f"jit: result {k} of the backend's function must be {v.dtype}{list(wanted)}, "
                     f"got {o.dtype}{list(o.shape)}"
                 )
-            found.append(o.data)
+            found.append(asarray(o).data)
         return tuple(found)
 
     return on_buffers

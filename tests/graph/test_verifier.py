@@ -1,0 +1,146 @@
+"""The verifier sees whatever is broken: each part of each entry is broken in each way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.errors import FunctError
+from funct.graph import Call, Control, Graph, Guard, Node, Var, check
+from funct.graph.capture import capture
+
+X = xp.asarray(np.random.default_rng(0).normal(size=(4, 4)))
+STRANGE = Var("strange", (), np.dtype(np.float64))
+
+Broken = Iterator[tuple[str, Graph]]
+
+
+@ft.custom_vjp
+def _sine(x: Any) -> Any:
+    return xp.sin(x)
+
+
+_sine.defvjp(lambda x: (_sine(x), x), lambda x, ct: (ct * xp.cos(x),))
+
+
+def _all_kinds(x: Any) -> Any:
+    """A call, a loop, an op of two results, a decision, a branch, a constant."""
+    y = _sine(x) + xp.asarray(np.arange(4.0))
+    y, _ = ft.scan(lambda c, _: (c * 1.1, None), y, None, 3)
+    q, r = xp.linalg.qr(y)
+    if xp.sum(x) > -1e9:
+        q = q + 1.0
+    return xp.sum(q @ r, axis=0), ft.cond(xp.sum(x) > 0, lambda v: v * 2, lambda v: -v, x)
+
+
+def _of_sizes(x: Any, y: Any) -> Any:
+    return [xp.reshape(x, (-1,)) * 2.0 if x.shape[0] > 2 else x, y @ xp.permute_dims(y, (1, 0))]
+
+
+GRAPHS = {
+    "all kinds": ft.make_graph(_all_kinds)(X),
+    "sizes": capture(_of_sizes, [X, X], names=[{0: "n"}, {0: "m"}])[0],
+}
+
+
+def _without(items: Any, k: int) -> Any:
+    return items[:k] + items[k + 1 :]
+
+
+def _put(items: Any, k: int, new: Any) -> Any:
+    return items[:k] + (new,) + items[k + 1 :]
+
+
+def _ends(graph: Graph) -> Broken:
+    for k, o in enumerate(graph.outputs):
+        for what in (STRANGE, 1.0, o.name):
+            yield "output", attrs.evolve(graph, outputs=_put(graph.outputs, k, what))
+    for k, v in enumerate(graph.inputs):
+        yield "input left out", attrs.evolve(graph, inputs=_without(graph.inputs, k))
+        yield "input twice", attrs.evolve(graph, inputs=(*graph.inputs, v))
+    for name, shape in (("def x", ()), ("def", ()), ("y", (-1,)), ("y", ("n",)), ("y", (2.0,))):
+        more = Var(name, shape, np.dtype(float))
+        yield f"input {name} {shape}", attrs.evolve(graph, inputs=(*graph.inputs, more))
+    for k, (v, x) in enumerate(graph.constants):
+        for other in (xp.astype(x, xp.float32), np.asarray(x), x[:1], 1.0):
+            constants = _put(graph.constants, k, (v, other))
+            yield "constant", attrs.evolve(graph, constants=constants)
+        yield "no constant", attrs.evolve(graph, constants=_without(graph.constants, k))
+    for k, s in enumerate(graph.symbols):
+        for change in ({"input": 9}, {"axis": 1}, {"axis": 5}, {"name": "other"}):
+            symbols = _put(graph.symbols, k, attrs.evolve(s, **change))
+            yield f"symbol {change}", attrs.evolve(graph, symbols=symbols)
+        yield "symbol twice", attrs.evolve(graph, symbols=(*graph.symbols, s))
+        yield "no symbol", attrs.evolve(graph, symbols=_without(graph.symbols, k))
+
+
+def _guards(guard: Guard, of: Var, put: Callable[[Any], Graph]) -> Broken:
+    if guard.kind == "size":
+        for text in ("__import__('os')", "other > 2", "n + 1", "n >", "1 < n < 3", "n.real > 1"):
+            yield text, put(attrs.evolve(guard, expected=text))
+        return
+    for change in ({"kind": "other"}, {"operand": None}, {"operand": STRANGE}, {"expected": "what"},
+                   {"operand": of}):  # fmt: skip
+        yield f"guard {change}", put(attrs.evolve(guard, **change))
+
+
+def _results(e: Node | Call, taken: str, put: Callable[[Any], Graph]) -> Broken:
+    for k, v in enumerate(e.results):
+        for change in ({"shape": (*v.shape, 1)}, {"dtype": np.dtype(np.int8)}, {"name": taken}):
+            yield (
+                f"result {change}",
+                put(attrs.evolve(e, results=_put(e.results, k, attrs.evolve(v, **change)))),
+            )
+    yield "result missing", put(attrs.evolve(e, results=e.results[:-1]))
+    yield "result more", put(attrs.evolve(e, results=(*e.results, STRANGE)))
+    for k in range(len(e.operands)):
+        for what in (STRANGE, "text", X, None, e.results[0]):
+            yield f"operand {what}", put(attrs.evolve(e, operands=_put(e.operands, k, what)))
+
+
+def broken(graph: Graph) -> Broken:
+    """Graphs with one thing wrong."""
+    yield from _ends(graph)
+    for k, e in enumerate(graph.nodes):
+
+        def put(new: Any, k: int = k) -> Graph:
+            return attrs.evolve(graph, nodes=_put(graph.nodes, k, new))
+
+        if isinstance(e, Guard):
+            yield from _guards(e, graph.inputs[0], put)
+            continue
+        yield "entry left out", attrs.evolve(graph, nodes=_without(graph.nodes, k))
+        yield "entry twice", attrs.evolve(graph, nodes=graph.nodes[: k + 1] + graph.nodes[k:])
+        yield from _results(e, graph.inputs[0].name, put)
+        if isinstance(e, Call):
+            for what, body in broken(e.body):
+                yield f"call: {what}", put(attrs.evolve(e, body=body))
+            continue
+        yield "operand missing", put(attrs.evolve(e, operands=e.operands[:-1]))
+        yield "operand more", put(attrs.evolve(e, operands=(*e.operands, graph.inputs[0])))
+        yield "parameter more", put(attrs.evolve(e, params=(*e.params, 1)))
+        bodies = e.primitive.bodies if isinstance(e.primitive, Control) else ()
+        for i, (name, inner) in enumerate(bodies):
+            for what, body in broken(inner):
+                primitive = attrs.evolve(e.primitive, bodies=_put(bodies, i, (name, body)))
+                yield f"{name}: {what}", put(attrs.evolve(e, primitive=primitive))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_verifier_sees_what_is_broken(name: str) -> None:
+    """Sound graphs pass, and each broken one is an error of ours."""
+    graph = check(GRAPHS[name])
+    unseen = []
+    for what, wrong in broken(graph):
+        try:
+            check(wrong)
+        except FunctError:
+            continue
+        unseen.append(what)
+    assert not unseen
