@@ -113,6 +113,7 @@ from funct.array.searching import sort as sort
 from funct.array.searching import take as take
 from funct.array.searching import take_along_axis as take_along_axis
 from funct.array.searching import top_k as top_k
+from funct.array.searching import where as where
 from funct.array.sets import isin as isin
 from funct.array.sets import unique_all as unique_all
 from funct.array.sets import unique_counts as unique_counts
@@ -206,7 +207,6 @@ from funct.ops import subtract as subtract
 from funct.ops import tan as tan
 from funct.ops import tanh as tanh
 from funct.ops import trunc as trunc
-from funct.ops import where as where
 
 __all__ = [
     "Array", "At", "Device", "Ground", "Tensor", "__array_api_version__",

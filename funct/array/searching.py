@@ -20,7 +20,7 @@ from funct.ops.fast import wrap
 
 __all__ = [
     "argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "sort", "take",
-    "take_along_axis", "top_k",
+    "take_along_axis", "top_k", "where",
 ]  # fmt: skip
 
 
@@ -54,6 +54,14 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     if not x.shape:
         raise ShapeError("nonzero: a 0-d array has no indices")
     return tuple(nonzero_axes(x))
+
+
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+    """x1 where condition holds, else x2; without them `nonzero(condition)`, as clients of NumPy ask.
+
+    What is not chosen has derivative 0, even were it NaN.
+    """
+    return nonzero(condition) if x1 is None and x2 is None else ops.where(condition, x1, x2)
 
 
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:

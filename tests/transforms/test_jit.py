@@ -84,6 +84,16 @@ def test_decisions_that_hang_on_the_last_bits() -> None:
     for _ in range(2):
         laws.same(f(x), fun(x))
     laws.same(ft.grad(lambda x: xp.sum(f(x)))(x), xp.full_like(x, 2.0))
+    told: list[float] = []
+
+    def tells(x: Any) -> Any:
+        ft.io_callback(lambda v: told.append(float(v)), None, x[0, 0])
+        return fun(x)
+
+    f = ft.jit(tells, mode="reduce-overhead")
+    for calls in (1, 2):
+        laws.same(f(x), fun(x))
+        assert told == [float(x[0, 0])] * calls
 
 
 def test_masks_and_data_dependent_shapes() -> None:

@@ -126,6 +126,7 @@ class Table:
         again()
         out = path.exe(*arrays, *outer)
         if out is MISS:  # machine code rounds otherwise, and a decision hangs on the last bits
+            again()
             out = path.exe.captured(*arrays, *outer)
         return path.rebuild(list(out))
 
