@@ -76,7 +76,7 @@ def _common_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, 
     try:
         return ops.broadcasting.broadcast_shapes(*shapes)
     except ValueError as error:
-        raise ShapeError(f"{name}: shapes must broadcast, got {shapes}: {error}") from None
+        raise ShapeError(f"{name}: shapes {shapes} cannot be broadcast: {error}") from None
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:

@@ -52,8 +52,8 @@ def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 @direct(kernels.quantile)
 def quantile(
     x: Any,
-    q: Any,
     /,
+    q: Any,
     axis: Any = None,
     *,
     method: str = "linear",
@@ -80,8 +80,8 @@ def quantile(
 @direct(kernels.nanquantile)
 def nanquantile(
     x: Any,
-    q: Any,
     /,
+    q: Any,
     axis: Any = None,
     *,
     method: str = "linear",

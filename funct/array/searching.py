@@ -57,7 +57,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
-    """x1 where condition holds, else x2; without them `nonzero(condition)`, as clients of NumPy ask.
+    """x1 where condition holds, else x2; without either `nonzero(condition)`, as NumPy has it.
 
     What is not chosen has derivative 0, even were it NaN.
     """

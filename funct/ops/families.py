@@ -150,7 +150,7 @@ def _elementwise_aval(
             return ShapeDtype(broadcast_shapes(*shapes), dtype)
         except ValueError as error:
             got = " and ".join(str(s) for s in shapes)
-            raise ShapeError(f"{name}: shapes must broadcast, got {got}: {error}") from None
+            raise ShapeError(f"{name}: shapes {got} cannot be broadcast: {error}") from None
 
     return aval
 

@@ -214,7 +214,7 @@ def test_nothing_changes_place_in_silence(device: str) -> None:
         _ = y * x
     with pytest.raises(UnsupportedOperandError, match="not copied in silence"):
         np.asarray(x)
-    with pytest.raises(ShapeError, match="shapes must broadcast"):
+    with pytest.raises(ShapeError, match="cannot be broadcast"):
         _ = x + xp.zeros((4, 5), device=device)
     np.testing.assert_array_equal(near(x + xp.asarray(1.0)), X + 1)  # one number has no place
     np.testing.assert_array_equal(near(x[xp.asarray([1, 0])]), X[[1, 0]])  # nor have indices

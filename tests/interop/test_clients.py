@@ -16,7 +16,7 @@ from funct.interop import rebind
 from tests import laws
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-from tests.interop import scipy_calls, sklearn_calls  # noqa: E402
+from tests.interop import scipy_calls, scipy_numeric_calls, sklearn_calls  # noqa: E402
 
 # Clients silence 0/0 around their own lines; a pull and a compiled function run later.
 pytestmark = [
@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 X = np.random.default_rng(0).uniform(0.2, 2.0, (6, 3))
-TABLES = {"scipy": scipy_calls, "sklearn": sklearn_calls}
+TABLES = {"scipy": scipy_calls, "numeric": scipy_numeric_calls, "sklearn": sklearn_calls}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def dispatch() -> Any:
 
 
 def calls(*tables: str) -> list[Any]:
-    """(call, whether a Tensor refuses it) of the tables with these names, from both libraries."""
+    """(call, whether a Tensor refuses it) of the tables with these names, from all files."""
     return [
         pytest.param(call, name in module.REFUSED, id=f"{label}-{name}")
         for label, module in TABLES.items()
@@ -67,15 +67,18 @@ def test_values_are_numpys(call: Any, refused: bool) -> None:
 
 @pytest.mark.parametrize(("call", "refused"), calls("DIFFERENTIABLE"))
 def test_transforms_pass_through(call: Any, refused: bool, rng: np.random.Generator) -> None:
-    """Derivatives equal central differences, vmap equals a loop, jit equals the plain call."""
+    """Derivatives equal central differences, vmap equals a loop, jit equals the plain call; on
+    handles and, where nothing is written, on Tensors.
+    """
 
-    def fun(x: Any) -> Any:
+    def handled(x: Any) -> Any:
         return call(rebind.wrap(x)).unwrap()
 
     x = xp.asarray(X)
-    laws.check_derivatives(fun, [x], rng, order=1)
-    laws.check_batch(fun, [x], rng)
-    laws.close(ft.jit(fun)(x), fun(x))
+    for fun in [handled] if refused else [handled, call]:
+        laws.check_derivatives(fun, [x], rng, order=1)
+        laws.check_batch(fun, [x], rng)
+        laws.close(ft.jit(fun)(x), fun(x))
 
 
 def test_tables_are_large_enough() -> None:
@@ -84,6 +87,6 @@ def test_tables_are_large_enough() -> None:
         label: (len(module.DIFFERENTIABLE), len(module.VALUES), len(module.REFUSED))
         for label, module in TABLES.items()
     }
-    assert counts == {"scipy": (73, 16, 20), "sklearn": (19, 32, 26)}
+    assert counts == {"scipy": (145, 40, 36), "numeric": (93, 52, 49), "sklearn": (63, 80, 56)}
     for module in TABLES.values():
         assert {*module.DIFFERENTIABLE, *module.VALUES} >= module.REFUSED
