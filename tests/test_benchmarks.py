@@ -1,5 +1,9 @@
-"""The benchmark of the namespace leaves nothing out and compares equals. Nothing is timed here."""
+"""The benchmarks of the namespace and of kernels leave nothing out and compare equals. Nothing is
+timed here.
+"""
 
+import importlib
+import pkgutil
 import re
 import types
 from collections.abc import Iterator
@@ -12,7 +16,10 @@ import funct as ft
 import funct.array as xp
 from benchmarks import kernels
 from benchmarks.namespace import call, rows, scope
+from benchmarks.peers import optional
 from funct.core import Value
+from funct.kernels import cpu, table
+from funct.kernels.cpu.loops import Kernel, available
 from funct.tree import leaves
 
 ROWS = [pair for pairs in rows().values() for pair in pairs]
@@ -97,6 +104,46 @@ def _compare(a: Any, b: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
     else:
         assert a == b
+
+
+SIZES = (100_000, 1_000)  # reach each way through the irregular kernels
+HEAVY = 1.5e8  # operations or bytes: what rows beyond that call, smaller ones call too
+
+
+def _kernels() -> Iterator[tuple[str, Kernel]]:
+    for place in pkgutil.iter_modules(cpu.__path__, f"{cpu.__name__}."):
+        for v in vars(importlib.import_module(place.name)).values():
+            if isinstance(v, Kernel) and v.fn.__module__ == place.name:
+                yield f"{place.name}.{v.fn.__name__}", v
+
+
+@pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+def test_every_kernel_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of the table, and functions that are compiled: some row of the benchmark calls each."""
+    wanted = {r.place for r in table.ROWS if r.needs and table.available().issuperset(r.needs)}
+    called: set[str] = set()
+
+    def watched(name: str, call: Any) -> Any:
+        def seen(*args: Any) -> Any:
+            called.add(name)
+            return call(*args)
+
+        return seen
+
+    for name, k in _kernels():
+        wanted.add(name)
+        monkeypatch.setattr(k, "__call__", watched(name, k.__call__))
+    load = table._load
+    monkeypatch.setattr(table, "_load", lambda place: called.add(place) or load(place))
+    for file in kernels.FILES:
+        if hasattr(file, "optional"):  # no peers; SciPy makes the sparse matrices
+            alone = {"scipy.sparse": optional("scipy.sparse")}.get
+            monkeypatch.setattr(file, "optional", alone)
+        irregular = file is kernels.irregular
+        for row in file.rows(SIZES) if irregular else file.rows():
+            if irregular or row.work <= HEAVY:
+                row.call()
+    assert sorted(wanted - called) == []
 
 
 @pytest.mark.slow

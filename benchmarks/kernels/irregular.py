@@ -1,7 +1,8 @@
 """Sorting, searching, scans, gather, scatter, random numbers and pooling, in GB/s.
 
 Bytes are those of what goes in and what comes out, so the share of a copy's speed is what one pass
-over memory would reach. JAX takes all the cores that the process has.
+over memory would reach. JAX takes all the cores that the process has, and to sort ten million
+elements 20 s, so it is left out there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import partial
 from operator import matmul
 from typing import Any
 
+import attrs
 import numpy as np
 
 import funct as ft
@@ -23,18 +25,19 @@ from funct.nn import functional
 from funct.tree import leaves
 
 TITLE = "irregular kernels, one thread [GB/s]"
-SIZES = (1_000_000, 100_000, 10_000, 1_000)  # the large ones first: they load LLVM
+SIZES = (10_000_000, 1_000_000, 100_000, 10_000, 1_000)  # the large ones first: they load LLVM
+LONG = 10_000_000  # elements from which on a call takes so long that two turns are enough
 SEGMENTS = 1_000
+IMAGES = ((8, 64, 56, 56), (8, 256, 14, 14))
+WINDOWS = ((2, 2, 0), (3, 2, 1), (3, 1, 1))
 
 
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        yield from _ordered(n)
-        yield from _scanned(n)
-        yield from _indexed(n)
-        yield from _random(n)
-        yield from _sparse(n)
+        for kind in (_ordered, _scanned, _indexed, _random, _sparse):
+            for row in kind(n):
+                yield row if n < LONG else attrs.evolve(row, rounds=2)
     yield from _pooled()
 
 
@@ -50,7 +53,7 @@ def _row(name: str, arrays: tuple[Any, ...], ours: Any, **theirs: Any) -> Row:
     if "torch" in theirs and torch is not None:
         tensors = [torch.from_numpy(a) for a in arrays]
         peers["torch"] = lambda: theirs["torch"](torch, *tensors)
-    if "jax" in theirs and jax is not None:
+    if "jax" in theirs and jax is not None and max(a.size for a in arrays) < LONG:
         jax.config.update("jax_enable_x64", True)
         compiled = jax.jit(lambda *a: theirs["jax"](jax, *a))
         known = [jax.numpy.asarray(a) for a in arrays]
@@ -87,11 +90,12 @@ def _ordered(n: int) -> Iterator[Row]:
         numpy=lambda a: np.unique(a, return_counts=True),
         torch=lambda t, a: t.unique(a, return_counts=True),
     )  # fmt: skip
-    yield _row(
-        f"unique_inverse, int64, {n:,}", (few,), xp.unique_inverse,
-        numpy=lambda a: np.unique(a, return_inverse=True),
-        torch=lambda t, a: t.unique(a, return_inverse=True),
-    )  # fmt: skip
+    for x in (reals, few):
+        yield _row(
+            f"unique_inverse, {x.dtype}, {n:,}", (x,), xp.unique_inverse,
+            numpy=lambda a: np.unique(a, return_inverse=True),
+            torch=lambda t, a: t.unique(a, return_inverse=True),
+        )  # fmt: skip
     yield _row(
         f"searchsorted, float64, {n:,} in {n:,}", (np.sort(reals), reals), xp.searchsorted,
         numpy=np.searchsorted, torch=lambda t, a, v: t.searchsorted(a, v),
@@ -121,10 +125,13 @@ def _scanned(n: int) -> Iterator[Row]:
         f"cumulative_prod, {n:,}", (x,), xp.cumulative_prod, numpy=np.cumprod,
         torch=lambda t, v: t.cumprod(v, 0), jax=lambda j, v: j.numpy.cumprod(v),
     )  # fmt: skip
-    yield _row(
-        f"cumulative_max, {n:,}", (x,), xp.cumulative_max, numpy=np.maximum.accumulate,
-        torch=lambda t, v: t.cummax(v, 0)[0], jax=lambda j, v: j.lax.cummax(v),
-    )  # fmt: skip
+    yield _row(f"cumulative_prod, {n:,}, pull", (x,), lambda v: _pull(xp.cumulative_prod, v))
+    for a in (x, x.reshape(-1, 4), wide):
+        yield _row(
+            f"cumulative_max, {a.shape}, axis 0", (a,), lambda v: xp.cumulative_max(v, axis=0),
+            numpy=np.maximum.accumulate, torch=lambda t, v: t.cummax(v, 0)[0],
+            jax=lambda j, v: j.lax.cummax(v),
+        )  # fmt: skip
     yield _row(
         f"histogram, 100 bins, {n:,}", (x,), lambda v: xp.histogram(v, 100),
         numpy=lambda v: np.histogram(v, 100), torch=lambda t, v: t.histogram(v, 100),
@@ -162,6 +169,13 @@ def _indexed(n: int) -> Iterator[Row]:
         numpy=lambda a, i: np.take_along_axis(a, i, 0), torch=lambda t, a, i: t.gather(a, 0, i),
         jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 0),
     )  # fmt: skip
+    rows, inside = x.reshape(-1, 10), at.reshape(-1, 10) % 10
+    yield _row(
+        f"take_along_axis, {rows.shape}, axis 1", (rows, inside),
+        lambda a, i: xp.take_along_axis(a, i, axis=1),
+        numpy=lambda a, i: np.take_along_axis(a, i, 1), torch=lambda t, a, i: t.gather(a, 1, i),
+        jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 1),
+    )  # fmt: skip
     yield _row(
         f"x.at[i].set(v), {n:,}", (x, x, at), lambda a, v, i: a.at[i].set(v), numpy=_replaced,
         torch=lambda t, a, v, i: a.index_copy(0, i, v), jax=lambda j, a, v, i: a.at[i].set(v),
@@ -198,6 +212,14 @@ def _sparse(n: int) -> Iterator[Row]:
                 peers["torch"] = partial(matmul, b, torch.from_numpy(x))
             yield Row(f"{name}, {n:,} entries, {k}", moved, partial(matmul, left, given), peers)
 
+        def entries(data: Any, x: Any = given) -> Any:
+            return attrs.evolve(ours, data=data) @ x
+
+        def pull(f: Any = entries) -> Any:
+            return _pull(f, ours.data)
+
+        yield Row(f"CSR @ x, {n:,} entries, {k}, pull in the entries", 2 * moved, pull, {})
+
 
 def _added(x: Any, v: Any, i: Any) -> Any:
     y = x.copy()
@@ -229,16 +251,27 @@ def _random(n: int) -> Iterator[Row]:
             yield Row(f"random.{name}, {dtype}, {n:,}", n * dtype.itemsize, ours, peers)
 
 
+    numbers = xp.arange(n)
+    folded: dict[str, Callable[[], object]] = {}
+    if jax is not None:
+        many = jax.vmap(jax.random.fold_in, (None, 0))
+        fold = jax.jit(lambda key: many(key, np.arange(n)))
+        folded["jax"] = partial(_finished, jax, fold, jax.random.key(1))
+    ours = partial(ft.random.fold_in, ft.random.key(1), numbers)
+    yield Row(f"random.fold_in, {n:,}", 16 * n, ours, folded)
+
+
 def _finished(jax: Any, f: Any, key: Any) -> Any:
     return jax.block_until_ready(f(key))
 
 
 def _pooled() -> Iterator[Row]:
-    x = np.random.default_rng(3).normal(size=(8, 64, 56, 56)).astype(np.float32)
+    rng = np.random.default_rng(3)
+    large, small = (rng.normal(size=s).astype(np.float32) for s in IMAGES)
     for name in ("max_pool2d", "avg_pool2d"):
         ours = getattr(functional, name)
-        for k, step, pad in ((2, 2, 0), (3, 2, 1), (3, 1, 1)):
-            label = f"{name} {k}x{k}, stride {step}"
+        for x, k, step, pad in [(large, *s) for s in WINDOWS] + [(small, 3, 2, 1)]:
+            label = f"{name} {k}x{k}, stride {step}, {x.shape[-1]}"
 
             def theirs(t: Any, a: Any, name: str = name, sizes: Any = (k, step, pad)) -> Any:
                 return getattr(t.nn.functional, name)(a, *sizes)

@@ -24,7 +24,7 @@ __all__ = ["Row", "table"]
 class Row:
     """work: operations (with `dot`, the product they are made of) or bytes that must move.
 
-    peers: by name, what computes the same.
+    peers: by name, what computes the same. rounds: how often each has its turn.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Row:
     call: Callable[[], object]
     peers: Mapping[str, Callable[[], object]]
     dot: str | None = None
+    rounds: int = 8
 
 
 @functools.cache
@@ -61,7 +62,7 @@ def bytes_per_us() -> float:
     return 2 * x.nbytes / minima({"copy": lambda: np.copyto(y, x)}, rounds=5)["copy"]
 
 
-def table(title: str, rows: Iterable[Row], rounds: int = 8) -> str:
+def table(title: str, rows: Iterable[Row]) -> str:
     """Figures in GB/s or G operations/s, the share of the limit, and the best peer."""
     torch: Any = optional("torch")
     if torch is not None:
@@ -70,7 +71,7 @@ def table(title: str, rows: Iterable[Row], rounds: int = 8) -> str:
     lines = [head, "-" * len(head)]
     with ft.config.using(threads=1):
         for row in rows:
-            took = minima({"funct": row.call, **row.peers}, rounds=rounds, round_s=0.005)
+            took = minima({"funct": row.call, **row.peers}, rounds=row.rounds, round_s=0.005)
             ours = took.pop("funct")
             limit = operations_per_us(row.dot) if row.dot else bytes_per_us()
             line = f"{row.name:44s}{row.work / ours / 1e3:10.1f}{row.work / ours / limit:8.0%}"
