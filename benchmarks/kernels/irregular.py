@@ -26,7 +26,7 @@ from funct.tree import leaves
 
 TITLE = "irregular kernels, one thread [GB/s]"
 SIZES = (10_000_000, 1_000_000, 100_000, 10_000, 1_000)  # the large ones first: they load LLVM
-LONG = 10_000_000  # elements from which on a call takes so long that two turns are enough
+LONG = 10_000_000  # elements from which on three turns are enough
 SEGMENTS = 1_000
 IMAGES = ((8, 64, 56, 56), (8, 256, 14, 14))
 WINDOWS = ((2, 2, 0), (3, 2, 1), (3, 1, 1))
@@ -37,7 +37,7 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     for n in sizes:
         for kind in (_ordered, _scanned, _indexed, _random, _sparse):
             for row in kind(n):
-                yield row if n < LONG else attrs.evolve(row, rounds=2)
+                yield row if n < LONG else attrs.evolve(row, rounds=3)
     yield from _pooled()
 
 

@@ -11,6 +11,7 @@ like any pytree. Hyper-parameters are leaves of it: `attrs.evolve(state, lr=…)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -21,12 +22,15 @@ from funct import tree
 from funct.core import INEXACT, Value
 from funct.errors import ArgumentError, DTypeError
 from funct.kernels.table import call
+from funct.ops import fast
 from funct.ops.fast import wrap
 
 __all__ = [
     "Info", "LeafRule", "LearningRate", "Optimizer", "cast", "check_rate", "first_rate",
     "global_norm", "scalar", "smallest", "step_count", "update_leaves",
 ]  # fmt: skip
+
+_KNOWN = [{np.dtype(np.float32)}, {np.dtype(np.float64)}]
 
 LearningRate = float | Value | Callable[[Any], Any]
 
@@ -108,10 +112,10 @@ def _root(total: Any) -> Any:
 
 
 def _sum_of_squares(leaves: list[Any]) -> Any:
-    dtype = leaves[0].dtype
-    if _plain(leaves, dtype):
-        found = call("sum_of_squares", dtype, _work(leaves), [g.data for g in leaves])
-        return wrap(np.asarray(found, dtype))
+    raw = _buffers(leaves)
+    if raw is not None:
+        dtype = raw[0].dtype
+        return wrap(np.asarray(call("sum_of_squares", dtype, _work(raw), raw), dtype))
     return sum([xp.sum(xp.square(xp.abs(g))) for g in leaves])
 
 
@@ -164,35 +168,42 @@ def _in_one_pass(
     rule: LeafRule, numbers: Sequence[Any], columns: list[list[Any]]
 ) -> tuple[list[list[Any]], Any] | None:
     """What a kernel makes of it; None where something is traced, or of a dtype of its own."""
-    params = columns[0]
-    dtype: Any = params[0].dtype if params else None
-    given = [x for x in numbers if not callable(x)]
-    if not all(_plain(column, dtype) for column in columns):
+    many, given = len(columns[0]), [x for x in numbers if not callable(x)]
+    arrays = list(chain(*columns))
+    raw = _buffers(arrays)
+    if raw is None or not all(x.__class__ is xp.Array and not x.data.ndim for x in given):
         return None
-    if not all(x.__class__ is xp.Array and not x.data.ndim for x in given):
+    shapes = [x.shape for x in raw]
+    if shapes != shapes[:many] * len(columns):
         return None
+    dtype = raw[0].dtype
     values = np.array([x(dtype) if callable(x) else x.data.item() for x in numbers], dtype)
-    raw = [[x.data for x in column] for column in columns]
-    shapes = [x.shape for x in raw[0]]
-    if any([x.shape for x in column] != shapes for column in raw[1:]):
-        return None
+    rows = [raw[k : k + many] for k in range(0, len(raw), many)]
     key, results = (rule.name, rule.key), len(columns) - 1
-    work = _work(raw[0])
-    found, squares = call("update", dtype, work, rule.update, key, values, raw, results)
-    new = [[wrap(x) for x in column] for column in found]
+    work = _work(rows[0])
+    found, squares = call("update", dtype, work, rule.update, key, values, rows, results)
+    new = [[_array(x) for x in column] for column in found]
     return new, wrap(np.asarray(np.sqrt(dtype.type(squares))))
+
+
+def _array(raw: Any) -> Any:
+    r = fast.make(None)
+    r.data = raw
+    return r
+
+
+def _buffers(leaves: list[Any]) -> list[Any] | None:
+    """What arrays hold, if all are arrays of one dtype that kernels know."""
+    if {x.__class__ for x in leaves} != {xp.Array}:
+        return None
+    raw = [x.data for x in leaves]
+    dtypes = {x.dtype for x in raw}
+    return raw if dtypes in _KNOWN else None
 
 
 def _work(leaves: list[Any]) -> int:
     """What the table of kernels asks for."""
     return sum([x.size for x in leaves]) + 512 * len(leaves)
-
-
-def _plain(leaves: list[Any], dtype: Any) -> bool:
-    """Whether all are arrays of that dtype, and it is one that kernels know."""
-    if dtype not in (xp.float32, xp.float64) or {x.__class__ for x in leaves} != {xp.Array}:
-        return False
-    return {x.data.dtype for x in leaves} == {dtype}
 
 
 def _check_floating(name: str, leaves: list[Any], params: Any) -> None:

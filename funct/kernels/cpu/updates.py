@@ -78,12 +78,11 @@ def update(
     sum of the squares of the second operand, in float64.
 
     rule(e, numbers, *operands) gives `results` values and depends on key alone. columns: for each
-    operand its arrays, equal in shape from operand to operand. Returns NotImplemented unless all
-    are float32 or all float64.
+    operand its arrays, equal in shape from operand to operand, all float32 or all float64.
     """
-    element = _element(columns)
-    if element is None:
+    if not readable():
         return NotImplemented
+    element = _ELEMENTS[columns[0][0].dtype]
     loop = _updating(rule, key, len(columns), len(numbers), results, element)
     columns = [_in_place(column) for column in columns]
     first, dtype = columns[0], columns[0][0].dtype
@@ -95,20 +94,12 @@ def update(
 
 
 def sum_of_squares(leaves: list[Any]) -> Any:
-    """Of all elements together, in float64 and in an order that is always the same.
-
-    Returns NotImplemented unless all leaves are float32 or all float64.
+    """Of all elements together, in float64 and in an order that is always the same; the leaves are
+    all float32 or all float64.
     """
-    element = _element([leaves])
-    if element is None:
+    if not readable():
         return NotImplemented
-    return _squaring(element)([_in_place(leaves)], np.zeros(0), False)
-
-
-def _element(columns: list[list[Any]]) -> str | None:
-    """The element that all arrays have, if there is code for it."""
-    dtypes = {a.dtype for a in chain(*columns)}
-    return _ELEMENTS.get(dtypes.pop()) if len(dtypes) == 1 and readable() else None
+    return _squaring(_ELEMENTS[leaves[0].dtype])([_in_place(leaves)], np.zeros(0), False)
 
 
 def _in_place(column: list[Any]) -> list[Any]:
