@@ -388,6 +388,7 @@ x.data                           => x
 x.device
 x.dot(y)
 x.dtype
+m.flat                           => m.reshape(-1)
 m.flatten()
 x.view(xp.complex128)
 c.imag
