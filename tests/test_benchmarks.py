@@ -130,20 +130,30 @@ def test_every_kernel_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return seen
 
-    for name, k in _kernels():
-        wanted.add(name)
-        monkeypatch.setattr(k, "__call__", watched(name, k.__call__))
+    found = dict(_kernels())
+    wanted |= found.keys()
+    for name, k in found.items():
+        k.__call__ = watched(name, k.__call__)
     load = table._load
     monkeypatch.setattr(table, "_load", lambda place: called.add(place) or load(place))
+    try:
+        _run_all(monkeypatch)
+    finally:
+        for k in found.values():  # what it was before does not know the code that has come since
+            k.__call__ = k._entries.call if k._entries else k._miss
+    assert sorted(wanted - called) == []
+
+
+def _run_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row of the kernels but the heaviest, without peers."""
     for file in kernels.FILES:
-        if hasattr(file, "optional"):  # no peers; SciPy makes the sparse matrices
+        if hasattr(file, "optional"):  # SciPy makes the sparse matrices
             alone = {"scipy.sparse": optional("scipy.sparse")}.get
             monkeypatch.setattr(file, "optional", alone)
         irregular = file is kernels.irregular
         for row in file.rows(SIZES) if irregular else file.rows():
             if irregular or row.work <= HEAVY:
                 row.call()
-    assert sorted(wanted - called) == []
 
 
 @pytest.mark.slow

@@ -91,9 +91,9 @@ def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     if n < _LEAST or x.dtype.char not in _COUNTED or not pays(x):
         return None
     low, high = bounds(x)
-    if high - low >= n:
+    if high - low >= n * x.dtype.itemsize // 8:  # half of the words are sorted in half the time
         return None
-    counts = np.zeros(high - low + 1, np.int64)
+    counts = np.zeros(high - low + 1, np.int32 if n < 1 << 31 else np.int64)
     y = np.empty(n, x.dtype)
     cpu.sort(x, counts, y, low, n, len(counts))
     return y

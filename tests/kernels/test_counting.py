@@ -96,7 +96,8 @@ def test_no_index_leaves_its_array(n: int, bins: int, part: int, seed: int) -> N
     counts = np.zeros((tasks, bins), np.int64)
     agree(cpu.count_bins, x / 3, edges, counts, n, bins, -1.0, bins / 2.0, part, tasks)
     low, span = int(x.min()), int(np.ptp(x)) + 1
-    agree(cpu.sort, x, np.zeros(span, np.int64), np.zeros_like(x), low, n, span)
+    for wide in (np.int32, np.int64):
+        agree(cpu.sort, x, np.zeros(span, wide), np.zeros_like(x), low, n, span)
     first, places = np.full(span, n), np.zeros(min(span, n), np.int64)
     agree(cpu.first_places, x, first, low, n)
     cpu.first_places(x, first, low, n)

@@ -119,7 +119,7 @@ def sort(x: Any, counts: Any, y: Any, low: int, n: int, span: int) -> None:
     out = 0
     for k in range(span):
         v = y.dtype.type(low + k)
-        for _ in range(counts[k]):
+        for _ in range(counts[k].astype(np.int64)):
             y[out] = v
             out += 1
 
