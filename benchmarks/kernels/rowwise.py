@@ -65,7 +65,8 @@ def _both(
     rest = arrays[len(floats) :]
     ours, held = [xp.asarray(a) for a in floats], [xp.asarray(a) for a in rest]
     out = call(F, *ours, *held)
-    g = xp.ones_like(out)
+    ct = np.ones(out.shape, np.float32)  # in memory, as what comes from the next layer
+    g = xp.asarray(ct)
 
     def both() -> Any:
         return ft.vjp(lambda *xs: call(F, *xs, *held), *ours)[1](g)
@@ -77,9 +78,11 @@ def _both(
         theirs = torch.nn.functional
         plain, fixed = [torch.from_numpy(a) for a in floats], [torch.from_numpy(a) for a in rest]
         leaves = [t.clone().requires_grad_() for t in plain]
-        ct = torch.ones(out.shape)
+        last = torch.from_numpy(ct)
         forward_peers["torch"] = lambda: call(theirs, *plain, *fixed)
-        both_peers["torch"] = lambda: torch.autograd.grad(call(theirs, *leaves, *fixed), leaves, ct)
+        both_peers["torch"] = lambda: torch.autograd.grad(
+            call(theirs, *leaves, *fixed), leaves, last
+        )
     label = f"{name} {' x '.join(map(str, arrays[0].shape))}"
     size = arrays[0].nbytes + np.asarray(out).nbytes
     yield Row(label, work[0] or size, lambda: call(F, *ours, *held), forward_peers)

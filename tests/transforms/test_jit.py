@@ -369,3 +369,37 @@ def test_dtypes_without_a_common_one_are_compared() -> None:
     """As eagerly."""
     x, y = xp.asarray([1.0], dtype=xp.bfloat16), xp.asarray([0, 1])
     assert ft.jit(xp.equal)(x, y).tolist() == xp.equal(x, y).tolist() == [False, True]
+
+
+def test_other_structures_cost_no_printing(monkeypatch):
+    """optree prints the arrays of a tree that is not what it follows; that happens once at most."""
+    printed = []
+    monkeypatch.setattr(xp.asarray(0.0).__class__, "__repr__", lambda x: printed.append(x) or "")
+    f = ft.jit(lambda tree: sum(tree.values()))
+    x = xp.ones(3)
+    for _ in range(20):
+        assert f({"a": x}).tolist() == [1.0] * 3
+        assert f({"a": x, "b": x}).tolist() == [2.0] * 3
+    assert len(printed) <= 2
+
+
+def test_a_tape_finds_its_path_as_arrays_do(monkeypatch):
+    """By shapes and dtypes, also beside constants: the call is taken apart the first time only."""
+    f = ft.jit(lambda x, n, y: xp.sum(x**n * y))
+    x, y = xp.asarray([1.0, 2.0]), xp.asarray([3.0, 4.0])
+    first = ft.grad(f, argnums=(0, 2))(x, 2, y)
+    monkeypatch.setattr(type(f), "_split", None)
+    for given in (x, x + 1.0):
+        again = ft.grad(f, argnums=(0, 2))(given, 2, y)
+        assert again[0].tolist() == (2 * given * y).tolist()
+        assert again[1].tolist() == (given**2).tolist()
+    assert first[0].tolist() == (2 * x * y).tolist()
+    assert f.cache_info().misses == 1
+
+
+def test_a_tape_follows_the_decisions_of_its_values():
+    """A path whose guards do not hold for a tape's values is not taken."""
+    f = ft.jit(lambda x: x * x if x > 0 else -3.0 * x)
+    for value, slope in ((2.0, 4.0), (-2.0, -3.0), (3.0, 6.0), (-1.0, -3.0)):
+        assert float(ft.grad(f)(xp.asarray(value))) == slope
+    assert f.cache_info().misses == 2

@@ -34,6 +34,7 @@ from funct.transforms.compiled.lowered import Lowered, Ready
 from funct.transforms.compiled.paths import Front
 from funct.transforms.compiled.purity import check_pure
 from funct.transforms.compiled.table import Groups, Table
+from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
@@ -101,6 +102,7 @@ class Compiled:
         )  # fmt: skip
         self._front: Front | None = None  # of the last call of arrays alone
         self._before: _Before | None = None
+        self._follows = True  # whether structures have been like the one before so far
 
     def cache_info(self) -> CacheInfo:
         """Hits, misses (compilations) and paths kept."""
@@ -202,7 +204,8 @@ class Compiled:
             try:
                 leaves = before.spec.flatten_up_to(free)
             except (ValueError, TypeError, RecursionError):
-                before = None
+                before = self._before = None  # optree prints the arrays of what does not fit,
+                self._follows = False  # which costs milliseconds
         if leaves is None:
             leaves, spec = pytree.flatten(free)
         else:
@@ -212,24 +215,49 @@ class Compiled:
                 out = self._again(before.front, leaves)
                 if out is not MISS:
                     return out
-        raws = [x.data for x in leaves if x.__class__ is Array]
-        if any([x.__class__ is not Array and is_array(x) for x in leaves]):  # noqa: C419
-            return self._general(args, kwargs, None)
-        types = [
-            (x.data.shape, x.data.dtype) if x.__class__ is Array else static(x) for x in leaves
-        ]
+        raws, types, taped = [], [], False
+        for x in leaves:
+            kind = x.__class__
+            if kind is Array:
+                raws.append(x.data)
+                types.append((x.data.shape, x.data.dtype))
+            elif kind is ReverseTracer and x.value.__class__ is Array:
+                taped = True
+                types.append((x.node.shape, x.node.dtype))
+            elif is_array(x):
+                return self._general(args, kwargs, None)
+            else:
+                types.append(static(x))
         key = (spec, held, *types)
         try:
             groups = self._table.exact.get(key)
         except TypeError:
             self._split(args, kwargs)  # says which argument does not hash
             raise
+        if taped:
+            out = self._recorded(groups, [x for x in leaves if is_array(x)])
+            return self._general(args, kwargs, key) if out is MISS else out
         served = self._served(groups, raws)
         if served is None:
             return self._general(args, kwargs, key)
         front, out = served
-        self._before = _Before(spec, held, front)
+        if self._follows:
+            self._before = _Before(spec, held, front)
         return out
+
+    def _recorded(self, groups: Groups | None, arrays: Sequence[Any]) -> Any:
+        """The result on a tape, from the first path that holds; MISS where none does."""
+        for group in groups or ():
+            for path in group:
+                if path.exe.acts:
+                    return MISS  # as in `_served`
+                if path.watched and not path.current():
+                    continue
+                out = path.exe(*arrays)
+                if out is not MISS:
+                    self._table.hits += 1
+                    return path.rebuild(list(out))
+        return MISS
 
     def _again(self, front: Front, leaves: Sequence[Any]) -> Any:
         """The result, if the leaves are arrays of the types of the call before; else MISS."""
