@@ -14,23 +14,28 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows import Sizes, Sliding
 
-__all__ = ["convolution", "convolution_input", "convolution_weight"]
+__all__ = ["convolution", "convolution_input", "convolution_weight", "summed"]
 
 _FEW = 16  # pixels of an image; with fewer, products of matrices are hardly any
 _MANY = 1 << 18  # weights of all images together, which are added up behind
+_LONG = 1 << 10  # pixels of several images that make one product of many weights
+
+
+def _single(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
+    """Whether windows are single elements."""
+    alone = prod(kernel) == 1 and slide.groups == 1 and slide.pointwise
+    return alone and x.dtype == other.dtype and x.size > 0
 
 
 def _fits(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
     """Whether x is a stack of matrices, channels by pixels, as it stands."""
-    return (
-        prod(kernel) == 1
-        and slide.groups == 1
-        and slide.pointwise
-        and x.dtype == other.dtype
-        and x.flags.c_contiguous
-        and x.size > 0
-        and prod(x.shape[2:]) >= _FEW
-    )
+    dense = x.flags.c_contiguous and prod(x.shape[2:]) >= _FEW
+    return dense and _single(x, other, kernel, slide)
+
+
+def _last(x: NDArray[Any]) -> bool:
+    """Whether the channels are last in memory."""
+    return bool(np.moveaxis(x, 1, -1).flags.c_contiguous)
 
 
 def _thin(w: NDArray[Any]) -> bool:
@@ -69,8 +74,32 @@ def convolution_weight(
 ) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution_weight`."""
     (n, channels), outputs = x.shape[:2], g.shape[1]
-    if not (_fits(x, g, size, slide) and n * channels * outputs <= _MANY):
+    if not _single(x, g, size, slide):
         return NotImplemented
-    each = g.reshape(n, outputs, -1) @ x.reshape(n, channels, -1).swapaxes(1, 2)
-    w: NDArray[Any] = np.add.reduce(each, 0)
+    if _last(x) and _last(g):
+        rows = [np.moveaxis(v, 1, -1).reshape(-1, v.shape[1]) for v in (g, x)]
+        w = rows[0].T @ rows[1]
+    else:
+        w = summed(g.reshape(n, outputs, -1), x.reshape(n, channels, -1))
     return w.reshape(outputs, channels, *size)
+
+
+def summed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Σ_n a[n] b[n]ᵀ. Large products are few and long, so that sums are not written often."""
+    n, rows, depth = a.shape
+    if depth >= _FEW and n * rows * b.shape[1] <= _MANY:
+        found: NDArray[Any] = np.add.reduce(a @ b.swapaxes(1, 2), 0)
+        return found
+    step = -(-_LONG // depth)
+    parts = (
+        [
+            np.ascontiguousarray(v[k : k + step].swapaxes(0, 1)).reshape(v.shape[1], -1)
+            for v in (a, b)
+        ]
+        for k in range(0, n, step)
+    )
+    products = (one @ other.T for one, other in parts)
+    total: NDArray[Any] = next(products)
+    for p in products:
+        total += p
+    return total

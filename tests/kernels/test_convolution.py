@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funct.kernels import convolution_products, pointwise
+from funct.kernels import convolution_products, patches, pointwise
 from funct.kernels.convolution import (
     convolution,
     convolution_input,
@@ -275,8 +275,8 @@ def test_windows_of_one_element_are_products_of_matrices(
         ("convolution_weight", x, g, slide, one),
     ):  # fmt: skip
         found = getattr(pointwise, name)(*rest)
-        if np.prod(size) < 16:
-            assert found is NotImplemented
+        if found is NotImplemented:
+            assert np.prod(size) < 16
         else:
             expected = getattr(convolution_products, name)(*rest)
             np.testing.assert_array_equal(found, expected, strict=True)
@@ -293,6 +293,59 @@ def test_what_is_no_product_of_matrices_is_left_to_others(change: Any) -> None:
     assert pointwise.convolution(x, w, slide._replace(**change)) is NotImplemented
     last = np.moveaxis(np.ones((2, 6, 6, 4), np.float32), -1, 1)
     assert pointwise.convolution(last, w, slide) is NotImplemented
+
+
+@pytest.mark.parametrize(("n", "c", "o"), [(7, 3, 4), (9, 200, 160)])
+@pytest.mark.parametrize("last", [False, True])
+def test_products_of_pixels_are_summed_over_images(n: int, c: int, o: int, last: bool) -> None:
+    """Image by image, several images at once, or all at once where channels are last in memory."""
+    slide = Sliding((1, 1), ((0, 0),) * 2, (1, 1), 1)
+    x, g = integers((n, c, 15, 16), 1, np.float32), integers((n, o, 15, 16), 2, np.float32)
+    expected = convolution_products.convolution_weight(x, g, slide, (1, 1))
+    if last:
+        x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
+    found = pointwise.convolution_weight(x, g, slide, (1, 1))
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@given(
+    st.integers(1, 3), st.sampled_from([1, 3, 16, 17, 130]), st.integers(1, 9),
+    st.lists(st.tuples(st.integers(1, 5), st.integers(1, 6), st.integers(0, 2)), min_size=1,
+             max_size=3),
+    st.sampled_from([np.float32, np.float64]), st.booleans(),
+)  # fmt: skip
+def test_windows_side_by_side_are_rows_of_a_matrix(
+    n: int, c: int, o: int, axes: list[tuple[int, int, int]], dtype: Any, strided: bool
+) -> None:
+    """Also where the image goes on behind the last one; for operands with any strides."""
+    kernel, places, _ = zip(*axes)
+    size = tuple([k * t + min(m, k - 1) for k, t, m in axes])
+    slide = Sliding(kernel, ((0, 0),) * len(axes), (1,) * len(axes), 1)
+    x, w = integers((n, c, *size), 1, dtype), integers((o, c, *kernel), 2, dtype)
+    g = integers((n, o, *places), 3, dtype)
+    if strided:
+        x, w, g = [np.repeat(v, 2, 1)[:, ::2] for v in (x, w, g)]
+    for name, *rest in (
+        ("convolution", x, w, slide), ("convolution_input", g, w, slide, size),
+        ("convolution_weight", x, g, slide, kernel),
+    ):  # fmt: skip
+        found = getattr(patches, name)(*rest)
+        long = c * np.prod(kernel) >= 512
+        taken = np.prod(kernel) > 1 and (long or (name == "convolution_input" and c <= 16))
+        assert (found is not NotImplemented) == taken
+        if taken:
+            expected = getattr(convolution_products, name)(*rest)
+            np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize(
+    "change", [{"stride": (8, 7)}, {"padding": ((0, 0), (1, 0))}, {"dilation": (1, 2)}]
+)
+def test_windows_that_are_not_side_by_side_are_left_to_others(change: Any) -> None:
+    x, w = np.ones((2, 9, 32, 32), np.float32), np.ones((4, 9, 8, 8), np.float32)
+    slide = Sliding((8, 8), ((0, 0), (0, 0)), (1, 1), 1)
+    assert patches.convolution(x, w, slide) is not NotImplemented
+    assert patches.convolution(x, w, slide._replace(**change)) is NotImplemented
 
 
 def test_output_size_counts_positions() -> None:

@@ -83,6 +83,8 @@ def _planes(
     few = shared < lanes or terms <= lanes == shared
     if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
         return None
+    if not adjoint and _gathers(groups, slide):
+        return None
     outputs = shared * groups
     units = x[0] * outputs
     given = {
@@ -104,7 +106,7 @@ def _planes(
 def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Sizes) -> Plan | None:
     """The plan of the adjoint in w."""
     outputs, groups = g[1], slide.groups
-    if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1:
+    if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1 or _gathers(groups, slide):
         return None
     given = {
         "tasks": min(outputs, _TASKS * host().cores), "outputs": outputs,
@@ -114,6 +116,11 @@ def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Siz
     pattern = _pattern(dtype, axes, kernel, "mask", False)
     pattern = attrs.evolve(pattern, height=min(2, pattern.height))
     return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given)
+
+
+def _gathers(groups: int, slide: Sliding) -> bool:
+    """Whether pixels of one channel lie so far apart that lines are gathered for every output."""
+    return groups == 1 and slide.stride[-1] > 2
 
 
 def _axes(

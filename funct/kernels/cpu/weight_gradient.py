@@ -52,7 +52,6 @@ _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs 
 _SLAB_BYTES = 160 << 10
 _SLABS_BYTES = 2 << 20
 _SETS_BYTES = 256
-_MANY_WEIGHTS = 512  # of an output, in windows apart: BLAS is quicker, the copy included
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 JOB = Fields((
@@ -321,8 +320,6 @@ def convolution_weight(
     out, c = g.shape[1], x.shape[1] // slide.groups
     if x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
         return NotImplemented
-    if _of_matrices(c, slide, size):
-        return NotImplemented
     made = _plan(x.shape, g.shape, slide, size, x.dtype.name)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
@@ -331,14 +328,6 @@ def convolution_weight(
     job[_PLACES] = address(x), address(g), address(w), partial, partial + made.partial_bytes
     _entry(_ELEMENT[x.dtype.name])(address(job))
     return w
-
-
-def _of_matrices(channels: int, slide: Sliding, size: Sizes) -> bool:
-    """Whether it is BLAS's: windows that do not overlap are matrices, and a copy makes them so."""
-    if prod(size) == 1 and slide.pointwise:
-        return True
-    apart = slide.stride == size and set(slide.dilation) == {1} and not any(map(any, slide.padding))
-    return apart and channels * prod(size) >= _MANY_WEIGHTS
 
 
 @functools.cache

@@ -137,6 +137,20 @@ def test_depthwise_convolution_and_its_adjoints_are_the_plain_ones(case: Case, d
         np.testing.assert_array_equal(y, expected, strict=True)
 
 
+@pytest.mark.parametrize("stride", [2, 3])
+def test_one_channel_with_long_strides_is_left_to_tiles(stride: int) -> None:
+    """Lines would be gathered for each output; the adjoint in x gathers none."""
+    x, w = numbers((2, 1, 90), 1, np.float32), numbers((9, 1, 5), 2, np.float32)
+    slide = Sliding((stride,), ((0, 0),), (1,), 1)
+    g = numbers((2, 9, *slide.size((90,), (5,))), 3, np.float32)
+    left = [
+        depthwise.convolution(x, w, slide) is NotImplemented,
+        depthwise.convolution_weight(x, g, slide, (5,)) is NotImplemented,
+        depthwise.convolution_input(g, w, slide, (90,)) is NotImplemented,
+    ]
+    assert left == [stride == 3, stride == 3, False]
+
+
 @pytest.mark.parametrize("kernel", [(3, 3), (5, 5), (3, 1), (1, 3), (3, 3, 3)], ids=str)
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("width", [5, 8, 15, 16, 17, 40])
