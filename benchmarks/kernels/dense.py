@@ -21,7 +21,7 @@ from funct.kernels.windows import Sliding
 
 TITLE = "dense kernels, one thread [G/s]"
 
-# x, w, stride, padding, groups
+# x, w, stride, padding, groups, and perhaps dilation
 CONVOLUTIONS = {
     "3x3, 64 to 64, 56x56": ((8, 64, 56, 56), (64, 64, 3, 3), 1, 1, 1),
     "3x3, 256 to 256, 14x14": ((8, 256, 14, 14), (256, 256, 3, 3), 1, 1, 1),
@@ -39,7 +39,16 @@ CONVOLUTIONS = {
     "3x3, 32 groups, 128, 28x28": ((8, 128, 28, 28), (128, 4, 3, 3), 1, 1, 32),
     "5, 64 to 64, 1024": ((8, 64, 1024), (64, 64, 5), 1, 2, 1),
     "3x3x3, 32 to 32, 16x28x28": ((1, 32, 16, 28, 28), (32, 32, 3, 3, 3), 1, 1, 1),
+    "3x3x3, stride 2, 16 to 32, 16x32x32": ((2, 16, 16, 32, 32), (32, 16, 3, 3, 3), 2, 1, 1),
+    "3x3, dilation 2, 64, 28x28": ((8, 64, 28, 28), (64, 64, 3, 3), 1, 2, 1, 2),
+    "3x3, stride 2, 8 groups, 256, 28x28": ((8, 256, 28, 28), (256, 32, 3, 3), 2, 1, 8),
+    "4x4, stride 2, 64 to 128, 32x32": ((8, 64, 32, 32), (128, 64, 4, 4), 2, 1, 1),
+    "2x2 patches, 96 to 192, 56x56": ((8, 96, 56, 56), (192, 96, 2, 2), 2, 0, 1),
+    "10, stride 5, 1 to 512, 16000": ((1, 1, 16000), (512, 1, 10), 5, 0, 1),
+    "3, dilation 8, 64, 4096": ((2, 64, 4096), (64, 64, 3), 1, 8, 1, 8),
+    "3x3, 8 to 8, 8x8, one image": ((1, 8, 8, 8), (8, 8, 3, 3), 1, 1, 1),
 }
+LAST = ("3x3, 64 to 64, 56x56", "1x1, 256 to 128, 28x28")  # also with channels last in memory
 DEPTHWISE = {
     "3x3, 64, 56x56": ((8, 64, 56, 56), (64, 1, 3, 3), 1, 1, 64),
     "3x3, 256, 14x14": ((8, 256, 14, 14), (256, 1, 3, 3), 1, 1, 256),
@@ -48,6 +57,8 @@ DEPTHWISE = {
     "5x5, 64, 56x56": ((8, 64, 56, 56), (64, 1, 5, 5), 1, 2, 64),
     "9, 64, 1024": ((8, 64, 1024), (64, 1, 9), 1, 4, 64),
     "3x3, stride 2, 96, 56x56": ((8, 96, 56, 56), (96, 1, 3, 3), 2, 1, 96),
+    "7x7, 96, 56x56": ((2, 96, 56, 56), (96, 1, 7, 7), 1, 3, 96),
+    "3x3, dilation 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 3, 3), 1, 2, 64, 2),
 }
 MATRICES = ("float16", "int8", "int32", "int64")
 PRODUCTS = (
@@ -64,10 +75,11 @@ LAYERS = (
 def rows() -> Iterator[Row]:
     """Every row."""
     for name, case in CONVOLUTIONS.items():
-        yield from _convolutions("conv " + name, *case, dense=True)
+        yield from _convolutions("conv " + name, *case)
     for name, case in DEPTHWISE.items():
         yield from _convolutions("depthwise " + name, *case, dense=False)
-    yield _channels_last()
+    for name in LAST:
+        yield from _convolutions(f"conv {name}, last", *CONVOLUTIONS[name], last=True)
     yield from _products()
     yield from _quantized()
 
@@ -77,28 +89,34 @@ def _normal(shape: Any, seed: int) -> Any:
 
 
 def _convolutions(
-    name: str, x_shape: Any, w_shape: Any, stride: int, padding: int, groups: int, *, dense: bool
-) -> Iterator[Row]:
+    name: str, x_shape: Any, w_shape: Any, stride: int, padding: int, groups: int,
+    dilation: int = 1, *, dense: bool = True, last: bool = False,
+) -> Iterator[Row]:  # fmt: skip
     torch: Any = optional("torch")
     d = len(x_shape) - 2
     x, w = _normal(x_shape, 0), _normal(w_shape, 1)
-    static = ((stride,) * d, ((padding, padding),) * d, (1,) * d, groups)
+    static = ((stride,) * d, ((padding, padding),) * d, (dilation,) * d, groups)
     y = convolution(x, w, *static)
     g = _normal(y.shape, 2)
+    if last:
+        x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
     work: float = 2 * y.size * w[0].size if dense else 4 * (x.size + y.size)
     dot = "f32" if dense else None
     peers: list[dict[str, Any]] = [{}, {}, {}]
     if torch is not None:
         tx, tw, tg = (torch.from_numpy(v) for v in (x, w, g))
+        if last:
+            tw = tw.contiguous(memory_format=torch.channels_last)
         f = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1]
+        how = [stride] * d, [padding] * d, [dilation] * d
 
         def backward(mask: list[bool]) -> Any:
             return lambda: torch.ops.aten.convolution_backward(
-                tg, tx, tw, None, [stride] * d, [padding] * d, [1] * d, False, [0] * d, groups, mask
+                tg, tx, tw, None, *how, False, [0] * d, groups, mask
             )
 
         peers = [
-            {"torch": lambda: f(tx, tw, None, stride, padding, 1, groups)},
+            {"torch": lambda: f(tx, tw, None, *how, groups)},
             {"torch": backward([True, False, False])},
             {"torch": backward([False, True, False])},
         ]
@@ -129,22 +147,6 @@ def _products() -> Iterator[Row]:
             peers["torch"] = lambda both=both: both[0] @ both[1]
         work = 2 * x.size * b[-1]
         yield Row(f"matmul {a} {b}", work, lambda x=x, y=y: matmul(x, y), peers, "f32")
-
-
-def _channels_last() -> Row:
-    torch: Any = optional("torch")
-    x, w = _normal((8, 56, 56, 64), 0), _normal((64, 64, 3, 3), 1)
-    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
-    seen = np.moveaxis(x, -1, 1)
-    peers: dict[str, Any] = {}
-    if torch is not None:
-        both = [
-            torch.from_numpy(v).contiguous(memory_format=torch.channels_last) for v in (seen, w)
-        ]
-        peers = {"torch": lambda: torch.conv2d(*both, None, 1, 1)}
-    name = "conv 3x3, 64 to 64, 56x56, channels last"
-    work = 2 * x.size * w[0].size
-    return Row(name, work, lambda: convolution(seen, w, *static), peers, "f32")
 
 
 def _quantized() -> Iterator[Row]:
