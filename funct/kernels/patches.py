@@ -17,7 +17,7 @@ from funct.kernels.pointwise import summed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from funct.kernels.windows import Sizes, Sliding
+    from funct.kernels.windows import Index, Sizes, Sliding
 
 __all__ = ["convolution", "convolution_input", "convolution_weight"]
 
@@ -36,9 +36,9 @@ def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few
 
 def _split(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:
     """A view of x as (n, *T, c, *K)."""
-    inside = x[(..., *[slice(t * k) for t, k in zip(size, kernel)])]
+    inside: Index = (..., *[slice(t * k) for t, k in zip(size, kernel)])
     both = [m for pair in zip(size, kernel) for m in pair]
-    split = inside.reshape(*x.shape[:2], *both)
+    split = x[inside].reshape(*x.shape[:2], *both)
     return split.transpose(0, *range(2, split.ndim, 2), 1, *range(3, split.ndim, 2))
 
 
