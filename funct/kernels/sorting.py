@@ -49,19 +49,20 @@ def _first_of_order(x: NDArray[Any], axis: int, count: int, descending: bool) ->
     n, last = x.shape[axis], axis == x.ndim - 1
     rows = x if last else np.ascontiguousarray(x.swapaxes(axis, -1))
     lead, low = x.size // n, (n - 1).bit_length()
-    y = np.empty(rows.shape, np.int64)
-    words = y.view(np.uint64)
+    words = np.empty(rows.shape, np.uint64)
     state = cpu.pack(rows, words, lead, n, low, descending)
     given = min(count + 1, n)  # one more tells whether the last is a tie
     if count < n:
         if state & 1:
             words.partition(count)
-        words = words[..., :given].copy()
+        words = words[:given] if words.ndim == 1 else words[..., :given].copy()
         y = np.empty((*rows.shape[:-1], count), np.int64)
         if state & 1:
             words.sort()
-    elif state & 1:
-        words = _in_order(words, low)
+    else:
+        y = words.view(np.int64)
+        if state & 1:
+            words = _in_order(words, low)
     if cpu.unpack(rows, words, y, lead, n, given, count, low, descending, state > 1):
         return None
     return y if last else y.swapaxes(axis, -1)
