@@ -252,6 +252,7 @@ xp.linalg.cross(t, t)
 xp.linalg.det(h)
 xp.linalg.diagonal(m)
 xp.diag(x)
+xp.roots(x)
 xp.linalg.eig(m)
 xp.linalg.eigh(h)
 xp.linalg.eigvals(m)
@@ -410,6 +411,8 @@ x.shape
 x.size
 row.squeeze()
 x.std()
+x.var()
+x.flat
 x.strides
 x.sum()
 m.sum(axis=0)

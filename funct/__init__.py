@@ -1,9 +1,9 @@
 """funct: immutable Array-API arrays under function transforms that compose in any order.
 
-    import funct as ft
-    import funct.array as xp
+import funct as ft
+import funct.array as xp
 
-    ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
+ft.grad(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
 """
 
 from funct import array as array

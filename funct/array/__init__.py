@@ -91,6 +91,7 @@ from funct.array.nan_statistical import nanprod as nanprod
 from funct.array.nan_statistical import nanstd as nanstd
 from funct.array.nan_statistical import nansum as nansum
 from funct.array.nan_statistical import nanvar as nanvar
+from funct.array.polynomials import roots as roots
 from funct.array.products import einsum as einsum
 from funct.array.products import matmul as matmul
 from funct.array.products import outer as outer
@@ -229,12 +230,12 @@ __all__ = [
     "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter",
     "nonzero", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims", "pi",
     "positive", "pow", "prod", "quantile", "ravel", "real", "reciprocal", "remainder", "repeat",
-    "reshape", "result_type", "roll", "round", "searchsorted", "segment_sum", "select", "sign",
-    "signbit", "sin", "sinh", "sort", "special", "sqrt", "square", "squeeze", "stack", "std",
-    "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k",
-    "transpose", "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64",
-    "uint8", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var",
-    "vecdot", "where", "zeros", "zeros_like",
+    "reshape", "result_type", "roll", "roots", "round", "searchsorted", "segment_sum", "select",
+    "sign", "signbit", "sin", "sinh", "sort", "special", "sqrt", "square", "squeeze", "stack",
+    "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
+    "top_k", "transpose", "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4",
+    "uint64", "uint8", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
+    "var", "vecdot", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"

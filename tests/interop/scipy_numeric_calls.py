@@ -288,6 +288,6 @@ REFUSED = {
     "rotation.as_quat", "rotation.from_davenport", "rotation.from_matrix", "rotation.product",
     "rotation.slerp", "signal.deconvolve", "signal.envelope", "signal.hilbert", "signal.hilbert2",
     "signal.lp2bp", "signal.lp2bs", "signal.lp2hp", "signal.oaconvolve",
-    "signal.resample", "signal.savgol", "signal.tf2zpk", "signal.windows.chebwin",
+    "signal.resample", "signal.savgol", "signal.windows.chebwin",
     "signal.windows.taylor",
 }  # fmt: skip
