@@ -209,7 +209,7 @@ class Open:
             self.varying = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n > 1}
 
     def like(self, graph: Graph) -> tuple[Alike, bool] | None:
-        """The graphs that this one is like, and whether their code serves it; None for no others."""
+        """The graphs that this one is like, and whether their code serves it; None without any."""
         known = outline(graph) if self.fixed or not self.varying else None
         if known is None:
             return None
