@@ -11,6 +11,7 @@ from funct.array.conversion import as_tensor
 from funct.array.creation import eye, zeros
 from funct.array.linalg.decompositions import eigvals
 from funct.array.manipulation import concat
+from funct.core import INEXACT
 from funct.errors import ConcretizationError, ShapeError
 
 __all__ = ["roots"]
@@ -34,7 +35,7 @@ def roots(p: Any, /) -> Any:
     p = as_tensor("roots", p)
     if len(p.shape) != 1:
         raise ShapeError(f"roots: p must have rank 1, got shape {p.shape}")
-    if p.dtype.kind not in "fc":
+    if p.dtype not in INEXACT:
         p = ops.astype(p, np.dtype(np.float64))
     while p.shape[0] and _is_zero(p[0]):
         p = p[1:]
