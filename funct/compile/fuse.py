@@ -15,6 +15,7 @@ from typing import Any
 
 import attrs
 
+from funct.compile.again import computed_again
 from funct.compile.groups import MOST_COST, Group, along, ends_loops, outside, reduction, why_not
 from funct.compile.merge import merged
 from funct.compile.scalars import is_exact
@@ -241,6 +242,16 @@ def _decisive(graph: Graph) -> set[Node]:
 
 def fuse(graph: Graph) -> Fused:
     """Put the nodes of a graph without calls into steps. Its sizes are numbers."""
+    found = _fused(graph)
+    more = computed_again(graph, found.steps)
+    return found if more is graph else min(_fused(more), found, key=_kept_bytes)
+
+
+def _kept_bytes(fused: Fused) -> int:
+    return sum([math.prod(v.shape) * v.dtype.itemsize for v in fused.kept])
+
+
+def _fused(graph: Graph) -> Fused:
     walk = _Walk(graph)
     walk.run()
     steps = list(reversed(walk.places))

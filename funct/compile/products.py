@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
-_NARROWEST, _WIDE = 32, 256  # rows or columns of a panel; of one that is worth being one of more
+_NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
 ROWS, NO_TRANSPOSE, _TRANSPOSED = 101, 111, 112  # of CBLAS
 UPPER, LOWER, WITH_DIAGONAL, LEFT = 121, 122, 131, 141
 

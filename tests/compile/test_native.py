@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.compile import passes, program
+from funct.compile import again, passes, program
 from funct.compile.native import native
 from funct.compile.scalars import ELEMENTS, NARROW, PRINTINGS
 from funct.core import lookup
@@ -271,12 +271,16 @@ def test_views_and_layouts(fun: Any, layout: str) -> None:
 
 
 @settings(max_examples=100)
-@given(programs(), st.booleans())
-def test_random_programs(program: Program, fortran: bool) -> None:
-    """A random program gives eager's numbers, but for the last places of functions and sums."""
+@given(programs(), st.booleans(), st.sampled_from([0, again._LEAST_BYTES]))
+def test_random_programs(program: Program, fortran: bool, least: int) -> None:
+    """A random program gives eager's numbers, but for the last places of functions and sums;
+    least: bytes of what is computed again.
+    """
     xs = inputs(1, fortran)
     graph = ft.make_graph(program)(*map(xp.asarray, xs))
-    made = native(eliminate_dead(share_common(inline_calls(graph)), guards=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(again, "_LEAST_BYTES", least)
+        made = native(eliminate_dead(share_common(inline_calls(graph)), guards=True))
     kept = [x.copy() for x in xs]
     for _ in range(2):
         for actual, expected in zip(made.run(*xs), graph(*xs), strict=True):

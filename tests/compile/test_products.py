@@ -62,7 +62,7 @@ def test_products(case: Any, dtype: str) -> None:
 
 @pytest.mark.parametrize(
     ("m", "k", "n", "tasks"),
-    [(64, 64, 64, 1), (128, 512, 10, 2), (10, 512, 128, 2), (512, 512, 512, 2), (1024, 64, 64, 4)],
+    [(64, 64, 64, 1), (128, 512, 10, 2), (10, 512, 128, 2), (1024, 512, 512, 2), (2048, 64, 64, 4)],
 )
 def test_who_cuts_a_product(
     m: int, k: int, n: int, tasks: int, monkeypatch: pytest.MonkeyPatch

@@ -272,13 +272,22 @@ class Arithmetic:
         return self.select(self.isnan(x), x, smaller) if x.type.is_float else smaller
 
     def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
-        """c0 + c1 x + c2 x² + …: pairs, then pairs of pairs, so that products do not wait."""
-        terms: list[Value] = [self.constant(x.type, c) for c in coefficients]
-        while len(terms) > 1:
-            paired = [self.fma(b, x, a) for a, b in zip(terms[::2], terms[1::2])]
-            terms = paired + terms[2 * len(paired) :]
-            x = x * x if len(terms) > 1 else x
-        return terms[0]
+        """c0 + c1 x + c2 x² + …: even and odd powers apart, so that products do not wait; a
+        constant is read by the instruction that adds it.
+        """
+        terms = [self.constant(x.type, c) for c in coefficients]
+        if len(terms) < 4:
+            return self._chain(x, terms)
+        square = x * x
+        even, odd = self._chain(square, terms[::2]), self._chain(square, terms[1::2])
+        return self.fma(odd, x, even)
+
+    def _chain(self, x: Value, terms: Sequence[Value]) -> Value:
+        """The polynomial from its last term down."""
+        total = terms[-1]
+        for c in terms[-2::-1]:
+            total = self.fma(total, x, c)
+        return total
 
     # Comparisons and conversions
 

@@ -1,0 +1,61 @@
+"""What loops compute again instead of reading it: the same numbers, with less in memory."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.compile.loops import Kernel, Load, Op
+from funct.nn import functional
+from tests.compile.test_native import compiled
+
+
+def kernels(made: Any) -> list[Kernel]:
+    return [c.kernel for c in made.calls if isinstance(c.kernel, Kernel)]
+
+
+def step(x: Any, w: Any, v: Any) -> Any:
+    """A layer, an activation and a layer, with their gradients."""
+
+    def loss(w: Any, v: Any) -> Any:
+        return xp.sum(functional.gelu(x @ w, "tanh") @ v)
+
+    return ft.value_and_grad(loss, argnums=(0, 1))(w, v)
+
+
+@pytest.mark.parametrize("rows", [512, 16])
+def test_a_gradient_reads_what_is_costly_alone(rows: int) -> None:
+    """Of gelu's forward pass the backward one reads x and tanh; of few, all there is."""
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.normal(size=s).astype("f") for s in ((rows, 32), (32, 64), (64, 48)))
+    made = compiled(step, x, w, v)
+    elements = [k for k in kernels(made) if any(isinstance(e, Op) for e in k.values)]
+    back = max(elements, key=lambda k: len(k.values))
+    read = sum([isinstance(e, Load) and e.kind == "full" for e in back.values])
+    assert (read == 3) is (rows == 512)
+    names = [e.name for k in elements for e in k.values if isinstance(e, Op)]
+    assert names.count("tanh") == 1
+    expected = ft.tree.leaves(step(*map(xp.asarray, (x, w, v))))
+    for a, e in zip(made.run(x, w, v), expected, strict=True):
+        np.testing.assert_allclose(a, e, rtol=2e-4, atol=2e-4)
+
+
+def test_what_the_caller_gets_is_written_once() -> None:
+    """An array that is a result, and that later loops compute again, has one home."""
+    x = np.linspace(-2, 2, 1 << 15).astype("f").reshape(256, 128)
+
+    def f(x: Any) -> Any:
+        y = xp.tanh(x)
+        z = y + 1.0
+        return z, (z @ x.mT) @ x * z * y
+
+    made = compiled(f, x)
+    first, last = kernels(made)
+    assert len(first.stores) == 2
+    assert len(last.stores) == 1
+    assert [e.name for e in last.values if isinstance(e, Op)].count("add") == 1
+    assert len(last.accesses) == 3
+    for actual, expected in zip(made.run(x), f(xp.asarray(x)), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
