@@ -173,7 +173,8 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     def array(ref: Any) -> Any:
         return constants[ref[1]] if ref[0] == "constant" else arrays[ref[1]]
 
-    codes = {k: load_object(blobs[k]) for _, kernels, *_ in head["programs"] for _, k, _ in kernels}
+    used = {k for _, kernels, *_ in head["programs"] for _, k, _ in kernels}
+    codes = {k: load_object(blobs[k]) for k in used}
     programs, tables = [], []
     kept: list[Any] = [codes, arrays, constants]
     for k, kernels, held in head["programs"]:
