@@ -83,7 +83,7 @@ def user_site(depth: int = 1) -> Site | None:
             entry: Any = frame.f_locals.get(local)
             site = getattr(entry, "site", None)
             if isinstance(site, Site):
-                return attrs.evolve(site, of=entry.name) if backward else site
+                return Site(site.file, site.line, entry.name) if backward else site
         frame = frame.f_back
     return None
 

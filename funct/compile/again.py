@@ -15,7 +15,7 @@ import attrs
 from funct.compile.groups import Group, outside
 from funct.compile.scalars import printing
 from funct.compile.views import VIEWS
-from funct.graph import Graph, Guard, Node, Var
+from funct.graph import Entry, Graph, Guard, Node, Var
 
 __all__ = ["computed_again"]
 
@@ -41,10 +41,12 @@ def computed_again(graph: Graph, steps: Sequence[Group | Node | Guard]) -> Graph
                 copies.setdefault(e, []).append(copy)
     if not copies:
         return graph
-    nodes = []
-    for e in graph.nodes:
-        nodes.append(_renamed(e, names[e]) if isinstance(e, Node) and e in names else e)
-        nodes += copies.get(e, ()) if isinstance(e, Node) else ()
+    nodes: list[Entry] = []
+    for entry in graph.nodes:
+        if isinstance(entry, Node):
+            nodes += [_renamed(entry, names.get(entry, {})), *copies.get(entry, ())]
+        else:
+            nodes.append(entry)
     return attrs.evolve(graph, nodes=tuple(nodes))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from typing import Any
 
@@ -15,6 +16,13 @@ from funct.graph.passes.inline_calls import inline_calls
 __all__ = ["digest"]
 
 _MOST = 64 << 20  # bytes of constants that are worth reading
+_PLAIN = (bool, int, float, complex, str, np.dtype, Size, type(None))  # what `repr` tells apart
+
+
+@functools.cache
+def _name(dtype: np.dtype[Any]) -> str:
+    """NumPy puts names together anew each time."""
+    return dtype.name
 
 
 def digest(graph: Graph) -> str | None:
@@ -30,7 +38,7 @@ def digest(graph: Graph) -> str | None:
 
     def define(v: Var) -> str:
         number[v] = len(number)
-        return f"{v.dtype.name}{tuple(v.shape)!r}"
+        return f"{_name(v.dtype)}{tuple(v.shape)!r}"
 
     found = hashlib.sha256()
     parts.append(" ".join([define(v) for v in graph.inputs]))
@@ -70,7 +78,7 @@ def _applied(node: Node) -> str | None:
 
 def _text(p: Any) -> str | None:
     """A parameter as text that tells it apart; None for objects."""
-    if p is None or isinstance(p, bool | int | float | complex | str | np.dtype | Size):
+    if isinstance(p, _PLAIN):
         return f"{type(p).__name__} {p!r}"
     if isinstance(p, np.ndarray):
         return f"{p.dtype}{p.shape} {hashlib.sha256(np.ascontiguousarray(p).tobytes()).hexdigest()}"
