@@ -1,16 +1,20 @@
 """Transposing copies: the change between channels first and channels last.
 
 Square tiles of one vector's width are transposed in registers; a tile at the edge overlaps the one
-before it. A side that is shorter than a vector is copied element by element.
+before it. So are a few rows, as of the colours of an image, with zeros for those that lack. Any
+other side that is shorter than a vector is copied element by element.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["define_turn"]
 
 _LANE = 16  # bytes within which x86 interleaves in one instruction
+_FEW = (2, 3, 4)  # rows
 
 
 def define_turn(module: Module, element: str, width: int) -> str:
@@ -65,7 +69,20 @@ def define_turn(module: Module, element: str, width: int) -> str:
         f.loop(0, rows, 1, one, maybe_empty=True)
         return []
 
-    wide = (rows >= lanes) & (columns >= lanes)
+    def few(count: int) -> Callable[[Value, list[Value]], list[Value]]:
+        """Some columns of so many rows."""
+
+        def some(j: Value, _: list[Value]) -> list[Value]:
+            j0 = edge(j, columns)
+            first = f.at(source, j0, element)
+            held = [f.load(vector, f.at(first, row * i, element)) for i in range(count)]
+            held += [f.constant(vector, 0)] * (lanes - count)
+            begin = f.at(to, j0 * to_row, element)
+            for k, v in enumerate(transposed(f, held)):
+                f.store(f.shuffle(v, v, range(count)), f.at(begin, to_row * k, element))
+            return []
+
+        return some
 
     def tiles() -> list[Value]:
         f.loop(0, columns, lanes, down)
@@ -75,7 +92,24 @@ def define_turn(module: Module, element: str, width: int) -> str:
         f.loop(0, columns, 1, each, maybe_empty=True)
         return []
 
-    f.branch(wide, tiles, elements)
+    def narrow(counts: Sequence[int]) -> Callable[[], list[Value]]:
+        """For these numbers of rows in tiles, for others element by element."""
+        if not counts:
+            return elements
+
+        def these() -> list[Value]:
+            f.loop(0, columns, lanes, few(counts[0]))
+            return []
+
+        def choose() -> list[Value]:
+            return f.branch(f.eq(rows, counts[0]), these, narrow(counts[1:]))
+
+        return choose
+
+    def lines() -> list[Value]:
+        return f.branch(rows >= lanes, tiles, narrow([n for n in _FEW if n < lanes]))
+
+    f.branch(columns >= lanes, lines, elements)
     f.ret()
     return name
 
