@@ -19,6 +19,10 @@ from funct.compile.explain import show_loops as show_loops
 from funct.compile.explain import why_not_fused as why_not_fused
 from funct.compile.forms import Choice as Choice
 from funct.compile.forms import Repeat as Repeat
+from funct.compile.numbers import Place as Place
+from funct.compile.numbers import can_be_handed as can_be_handed
+from funct.compile.numbers import handed_over as handed_over
+from funct.compile.numbers import numbers as numbers
 from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
@@ -27,7 +31,8 @@ from funct.compile.repeat import Refused as Refused
 from funct.compile.worth import worth_looping as worth_looping
 
 __all__ = [
-    "Choice", "Loop", "MISS", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole", "at_hand",
-    "build", "calls_of", "faster", "has_faster", "made", "plan", "serving", "show_assembly",
-    "show_llvm", "show_loops", "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
+    "Choice", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
+    "at_hand", "build", "calls_of", "can_be_handed", "faster", "handed_over", "has_faster", "made",
+    "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source",
+    "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from typing import Any
 
 from funct.compile.entry import note_faster
 from funct.compile.native import native
+from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
 from funct.compile.sizes import at_sizes
 from funct.compile.stored import kept_as, stored
@@ -29,6 +30,7 @@ from funct.graph import (
     Graph,
     Guard,
     Node,
+    Var,
     acts,
     eliminate_dead,
     inline_calls,
@@ -41,6 +43,7 @@ from funct.source import SITES
 __all__ = ["MISS", "build", "source"]
 
 _SIZES = 64  # functions that a graph with symbolic sizes keeps
+_MANY = 64  # different numbers: loops that are alike but for theirs are better compiled once
 
 
 def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
@@ -65,7 +68,12 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
         return run
 
     def machine_code() -> Callable[..., Any]:
-        return stored(given, lambda: native(whole()), guards=guards)
+        nodes = [e for e in given.nodes if isinstance(e, Node)]
+        if len({a for e in nodes for a in e.operands if not isinstance(a, Var)}) <= _MANY:
+            return stored(given, lambda: native(whole()), guards=guards)
+        open_, values = handed_over(given, numbers(given))
+        run = stored(open_, lambda: native(_whole(open_, guards)), guards=guards)
+        return lambda *buffers: run(*buffers, *values)
 
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": machine_code, "NumPy": numpy_calls}

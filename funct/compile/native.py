@@ -6,6 +6,7 @@ no loops is called as before, between them. Arrays that only one program sees li
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -83,6 +84,9 @@ class _Writer:
         self.names["constants"] = self.constants  # programs hold their addresses
         self.made_by = {v: e for e in self.graph.nodes if isinstance(e, Node) for v in e.results}
         self.printed = {*self.graph.inputs, *self.constants}
+        self.outputs = set(self.graph.outputs)
+        self.last = self._last_reads()
+        self.waiting: list[tuple[int, str, Var]] = []  # made here: last read, name, itself
         self.arrays = {v for v in self.graph.inputs if v.shape}  # surely ndarrays, not scalars
         self.calls: list[Call] = []
         self.programs: list[Program] = []
@@ -91,7 +95,7 @@ class _Writer:
 
     def write(self) -> Native:
         """Print all steps in order."""
-        steps, needed = self.fused.steps, self._needed_later()
+        steps = self.fused.steps
         k = 0
         while k < len(steps):
             step = steps[k]
@@ -99,7 +103,7 @@ class _Writer:
                 end = k
                 while end < len(steps) and is_lowered(steps[end]):
                     end += 1
-                self._program(steps[k:end], needed[end])
+                self._program(steps[k:end], end)
                 k = end
                 continue
             assert not isinstance(step, Group)
@@ -111,9 +115,10 @@ class _Writer:
                 self.lines.append(guard_text(step, self.names))
             else:
                 self.lines.append(call_text(step, None, self.names))
-                self.printed.update(step.results)
+                for v in step.results:
+                    self._made(v)
             k += 1
-            self._forget(needed[k])
+            self._forget(k)
         for v in self.graph.outputs:
             self._view(v)
         results = "".join([v.name + ", " for v in self.graph.outputs])
@@ -148,12 +153,11 @@ class _Writer:
         owner = p.code, self.constants
         return Whole(tuple(graph.inputs), outputs, arguments, p.table, p.workspace, owner, right)
 
-    def _needed_later(self) -> list[set[Var]]:
-        """For each place between steps, the dense buffers that a later step or the caller reads."""
+    def _last_reads(self) -> dict[Var, int]:
+        """For each dense buffer that is read, the last step that does; the caller comes last."""
         views = self.fused.views
-        need = {views[v].root for v in self.graph.outputs}
-        found = [set(need)]
-        for step in reversed(self.fused.steps):
+        found: dict[Var, int] = {}
+        for k, step in enumerate(self.fused.steps):
             match step:
                 case Group():
                     read = [v for e in step.nodes for v in e.operands if isinstance(v, Var)]
@@ -161,18 +165,24 @@ class _Writer:
                     read = [step.operand] if step.operand is not None else []
                 case _:
                     read = [v for v in step.operands if isinstance(v, Var)]
-            need |= {views[v].root for v in read}
-            found.append(set(need))
-        return found[::-1]
+            found |= {views[v].root: k for v in read}
+        return found | {views[v].root: len(self.fused.steps) for v in self.graph.outputs}
 
-    def _forget(self, needed: set[Var]) -> None:
-        """Let go of arrays made here that nobody reads any more."""
-        own = self.printed - needed - set(self.graph.inputs) - set(self.constants)
-        own -= set(self.graph.outputs)
-        roots = {v for v in own if self.fused.views[v].root not in needed}
-        if roots:
-            self.lines.append(f"    del {', '.join(sorted(v.name for v in roots))}")
-            self.printed -= roots
+    def _made(self, v: Var) -> None:
+        """An array has a name now, until nobody reads it any more."""
+        self.printed.add(v)
+        if v not in self.outputs:
+            last = self.last.get(self.fused.views[v].root, -1)
+            heapq.heappush(self.waiting, (last, v.name, v))
+
+    def _forget(self, place: int) -> None:
+        """Let go of arrays made here that no step from this place on reads."""
+        gone = []
+        while self.waiting and self.waiting[0][0] < place:
+            gone.append(heapq.heappop(self.waiting)[2])
+        if gone:
+            self.lines.append(f"    del {', '.join(sorted([v.name for v in gone]))}")
+            self.printed.difference_update(gone)
 
     def _view(self, v: Any) -> None:
         """Print the views that lead to v from arrays that are there."""
@@ -182,9 +192,9 @@ class _Writer:
         assert e.name in VIEWS, "arrays are there before they are read"
         self._view(e.operands[0])
         self.lines.append(call_text(e, None, self.names))
-        self.printed.add(v)
+        self._made(v)
 
-    def _program(self, steps: Sequence[Any], needed: set[Var]) -> None:
+    def _program(self, steps: Sequence[Any], end: int) -> None:
         calls = [c for s in steps for c in lower_step(s, self.fused)]
         for s in steps:
             self.constants |= constants_of(s)
@@ -194,7 +204,7 @@ class _Writer:
         made = dict.fromkeys([v for c in every for v in c.writes])
         held = {v: x.ctypes.data for v, x in self.constants.items() if v in read}
         given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
-        results = [v for v in made if isinstance(v, Var) and v in needed]
+        results = [v for v in made if isinstance(v, Var) and self.last.get(v, -1) >= end]
         program = link(calls, [*given, *results], held)
         self.linked = [*given, *results]
         name = f"program{len(self.programs)}"
@@ -211,7 +221,7 @@ class _Writer:
             self.names[f"d_{v.dtype.name}"] = v.dtype
             shape = f"({''.join(f'{n}, ' for n in v.shape)})"
             self.lines.append(f"    {v.name} = empty({shape}, d_{v.dtype.name})")
-            self.printed.add(v)
+            self._made(v)
             self.arrays.add(v)
         out = "".join([f"{v.name}, " for v in results])
         into = "".join([f"{v.name}, " for v in given])
@@ -219,7 +229,7 @@ class _Writer:
         self.lines.append(f"    if not {name}({into}{out}{work}):")
         again = "".join([f"dense({v.name}), " for v in given])
         self.lines.append(f"        {name}({again}{out}{work})")
-        self._forget(needed)
+        self._forget(end)
 
 
 def base_names() -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Code of whole graphs on disk: the same bits, nothing made twice, nothing that can go wrong."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -218,6 +219,26 @@ def test_long_chains_compile() -> None:
 
     x = data(300)
     laws.close(ft.jit(f)(x), f(x), 1e-5, 1e-5)
+
+
+def test_loops_that_differ_in_numbers_are_compiled_once(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Hundreds of terms, each with a number of its own: a handful of kernels."""
+
+    def f(x: Any) -> Any:
+        terms = [xp.sin(x * (0.01 * k)) for k in range(300)]
+        while len(terms) > 1:
+            terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)] + (
+                terms[-1:] if len(terms) % 2 else []
+            )
+        return terms[0]
+
+    x = data(300)
+    with caplog.at_level(logging.DEBUG, "funct.code"):
+        found = ft.jit(f)(x)
+    laws.close(found, f(x), 1e-4, 1e-4)
+    assert 0 < len(caplog.records) <= 5
 
 
 def test_loops_are_kept(folder: Path) -> None:

@@ -131,6 +131,7 @@ NUMBERS: dict[str, Any] = {
     "put": lambda x: x.at[1:].add(x[:-1] * len(x)),
     "permuted": lambda x: x[ft.random.permutation(ft.random.key(0), x.shape[0])],
     "compared": lambda x: xp.where(x > len(x) / 20, x, len(x)),
+    "beyond": lambda x: xp.where(x > len(x) * 100, x, -x),
     "power": lambda x: x ** (len(x) % 3),
     "remainder": lambda x: x * (len(x) // 8),
     "grad": lambda x: ft.grad(lambda y: xp.sum(y * xp.astype(y, float)) / len(y))(x * 1.0),
@@ -155,7 +156,9 @@ def test_functions_that_know_their_size_as_a_number(name: str, dtype: str) -> No
                 f(x)
             return
         laws.same(f(x), expected)
-    assert f.cache_info().misses <= {"branch": 4, "power": 4}.get(name, 2), f.explain()
+    no_int8 = name == "beyond" and dtype == "int8"  # its numbers have no array of that dtype
+    most = 16 if no_int8 else {"branch": 4, "power": 4}.get(name, 2)
+    assert f.cache_info().misses <= most, f.explain()
 
 
 def test_sizes_as_numbers_share_machine_code(caplog: pytest.LogCaptureFixture) -> None:

@@ -197,7 +197,7 @@ class Path:
 class Open:
     """Signatures that differ in sizes alone: which axes have varied, and the paths for any size."""
 
-    __slots__ = ("alike", "first", "fixed", "paths", "varying")
+    __slots__ = ("alike", "first", "fixed", "fresh", "paths", "varying")
 
     def __init__(self, shapes: tuple[tuple[int, ...], ...], whole: bool = False) -> None:
         self.first = shapes
@@ -205,19 +205,22 @@ class Open:
         self.paths: list[Path] = []
         self.fixed = False  # the function needs to know its sizes
         self.alike: dict[Hashable, Alike] = {}  # then: what its graphs have in common
+        self.fresh: list[Graph] = []  # that were not looked at so far
         if whole:  # every axis from the start
             self.varying = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n > 1}
 
     def like(self, graph: Graph) -> tuple[Alike, bool] | None:
         """The graphs that this one is like, and whether their code serves it; None without any."""
-        known = outline(graph) if self.fixed or not self.varying else None
-        if known is None:
-            return None
-        found = self.alike.get(known)
-        if found is None:
-            self.alike[known] = Alike(graph)
-            return None
-        return found, found.takes(graph)
+        self.fresh.append(graph)
+        found: tuple[Alike, bool] | None = None
+        while self.fixed and self.fresh:
+            g = self.fresh.pop(0)
+            known = outline(g)
+            alike = self.alike.get(known)
+            if alike is None and known is not None:
+                self.alike[known] = Alike(g)
+            found = None if alike is None else (alike, alike.takes(g))
+        return found
 
     def names(self, shapes: tuple[tuple[int, ...], ...]) -> list[dict[int, str] | None] | None:
         """Symbols for the axes that vary; None while none does, and for lengths 0 and 1."""
