@@ -8,6 +8,7 @@ where ("" for nowhere); the oldest files go when all are over the bound.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -38,9 +39,10 @@ def read(key: str) -> bytes | None:
     try:
         with open(place, "rb") as file:
             held = file.read()
-        os.utime(place)  # used now: the oldest go first
     except OSError:
         return None
+    with contextlib.suppress(OSError):  # whose folder nobody may write into has no oldest
+        os.utime(place)  # used now: the oldest go first
     body = held[_SUM:]
     return body if _sum(key, body) == held[:_SUM] else None
 
@@ -73,7 +75,7 @@ def _sum(key: str, body: bytes) -> bytes:
 
 def _shrink(where: str) -> None:
     """Remove the files that were used longest ago, until all are within the bound."""
-    held = [(e.stat(), e.path) for e in os.scandir(where)]
+    held = [(e.stat(), e.path) for e in os.scandir(where) if e.is_file()]
     found = sorted([(s.st_mtime, s.st_size, p) for s, p in held])
     total = sum(size for _, size, _ in found)
     for _, size, path in found:

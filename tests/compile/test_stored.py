@@ -135,6 +135,26 @@ def test_no_folder_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         laws.same(stored(graph, lambda: native(graph))(x.data), expected)
 
 
+def test_a_folder_that_nobody_may_write_into_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept there serves, though it cannot be marked as used; nothing is added."""
+    graph = graph_of(step, data())
+    stored(graph, lambda: native(graph))
+    before = kept(folder)
+    assert before
+
+    def refuses(*args: Any, **kwargs: Any) -> None:
+        raise PermissionError("read-only")
+
+    for name in ("utime", "replace", "makedirs"):
+        monkeypatch.setattr(disk_cache.os, name, refuses)
+    run = stored(graph, never)
+    laws.close(run(data().data)[0], graph(data())[0], 1e-5, 1e-6)
+    disk_cache.write("another", b"body")
+    assert kept(folder) == before
+
+
 def test_the_oldest_go_when_it_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound holds, and what was used last stays."""
     for k in range(20):
