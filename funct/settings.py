@@ -74,6 +74,10 @@ class Settings:
     complex_convention: "torch": the gradient of a real function of z is the direction of steepest
     ascent, df/d(Re z) + i df/d(Im z). "jax": its conjugate; pullbacks are plain transposes.
 
+    memory_budget: the part of the bytes that a compiled function keeps for its derivative, of those
+    that it keeps at 1. What is not kept is made again in the backward pass, where it stands in
+    memory together: the peak of a whole program may rise. `checkpoint` makes it again in parts.
+
     threads: how many threads compute, BLAS included; all cores of the process by default. Results
     of funct's own kernels have the same bits for any number.
 
