@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@direct(kernels.full, arrays=0)
+@direct(kernels.full, arrays=0, maybe=("fill_value",))
 @placed
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
@@ -107,7 +107,7 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return _constant("empty", shape, 0, np.float64 if dtype is None else dtype)
 
 
-@direct(kernels.full_like)
+@direct(kernels.full_like, maybe=("fill_value",))
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """fill_value with x's shape and, unless given, dtype."""
     return _like("full_like", x, fill_value, dtype, device)

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -50,7 +50,7 @@ __all__ = ["DIRECT", "Direct", "direct", "entrances"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Names = Sequence[str]
+Names = tuple[str, ...]
 
 
 @attrs.frozen(eq=False)
@@ -62,7 +62,7 @@ class Direct:
 
     composed: Callable[..., Any]
     public: Callable[..., Any]
-    arrays: int | str
+    arrays: int | str | Names
 
 
 DIRECT: dict[str, Direct] = {}
@@ -71,21 +71,23 @@ DIRECT: dict[str, Direct] = {}
 def direct(
     kernel: Callable[..., Any] | str,
     *,
-    arrays: int | str = 1,
+    arrays: int | str | Names = 1,
+    maybe: Names = (),
     gives: Callable[[Any], Any] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let kernel answer calls of the decorated function in which every array is concrete.
 
     Args: kernel: takes the function's arguments by position, buffers in place of arrays; or the
     name of a function of scipy.special. arrays: how many arguments are arrays, the first ones; or
-    "doubles" (any, at least one, all of float64 or Python's numbers), or "sequence" (the first
-    argument is a tuple or list of them). Other arguments are plain Python, which a kernel without
-    arrays finds out by itself. gives: what makes the result where there are several.
+    their names; or "doubles" (any, at least one, all of float64 or Python's numbers), or "sequence"
+    (the first argument is a tuple or list of them). maybe: names of arguments that are arrays or
+    plain Python. Other arguments are plain Python, which a kernel without arrays finds out by
+    itself. gives: what makes the result where there are several.
     """
 
     def declare(fun: Callable[P, R]) -> Callable[P, R]:
         how = "doubles" if isinstance(kernel, str) else arrays
-        public = _public(fun, how, gives=gives, kernel=kernel)
+        public = _public(fun, how, maybe, gives=gives, kernel=kernel)
         if isinstance(kernel, str):
             names = public.__globals__
             names["kernel"] = functools.partial(_load, kernel, names)
@@ -114,7 +116,9 @@ _ENTRANCES: dict[Any, FunctionType] = {}
 _OWN = "printed"
 
 
-def _public(fun: Any, how: int | str | None, **names: Any) -> FunctionType:
+def _public(
+    fun: Any, how: int | str | Names | None, maybe: Names = (), **names: Any
+) -> FunctionType:
     """A function whose body is printed at its first call."""
     names.update(_NAMES, fun=fun)
     written: Any = inspect.unwrap(fun)
@@ -122,7 +126,7 @@ def _public(fun: Any, how: int | str | None, **names: Any) -> FunctionType:
     public.__kwdefaults__ = written.__kwdefaults__
     functools.update_wrapper(public, fun)
     public.__wrapped__ = written  # type: ignore[attr-defined]
-    names[_OWN] = functools.partial(_become, public, how)
+    names[_OWN] = functools.partial(_become, public, how, maybe)
     return public
 
 
@@ -135,7 +139,9 @@ def _load(name: str, names: dict[str, Any], *args: Any) -> Any:
 # Printing -----------------------------------------------------------------------------------------
 
 # Classes of arguments that kernels know: what is a tracer, or may be an array, goes by primitives.
-_PLAIN = frozenset({bool, int, float, str, tuple, type(None)})
+# `type`, and the classes of dtypes, are those of what names a dtype.
+_PLAIN = frozenset({bool, int, float, str, tuple, list, type(None), type})
+_PLAIN |= {np.dtype(char).__class__ for char in "?bhiqlBHIQLefdFD"}
 
 
 def _declined(fun: Any, error: Exception) -> Any:
@@ -148,8 +154,9 @@ def _declined(fun: Any, error: Exception) -> Any:
 
 
 _NAMES = {
-    "Array": Array, "DOUBLE": np.dtype(np.float64), "PLAIN": _PLAIN, "asarray": np.asarray,
-    "declined": _declined, "make": fast.make, "ndarray": np.ndarray, "refuse": refuse,
+    "Array": Array, "DOUBLE": np.dtype(np.float64), "KNOWN": _PLAIN | {Array}, "PLAIN": _PLAIN,
+    "asarray": np.asarray, "declined": _declined, "make": fast.make, "ndarray": np.ndarray,
+    "refuse": refuse,
 }  # fmt: skip
 
 _KERNEL = """\
@@ -198,26 +205,30 @@ def _at_first(*args: Any, **options: Any) -> Any:
     return printed()(*args, **options)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _become(public: FunctionType, arrays: int | str | None) -> FunctionType:
+def _become(
+    public: FunctionType, arrays: int | str | Names | None, maybe: Names
+) -> FunctionType:
     """What is called from now on has the parameters of the function, and a printed body."""
     names = public.__globals__
     signature = inspect.signature(names["fun"])
-    public.__code__ = _printed(signature, arrays, names.get("gives") is not None)
+    public.__code__ = _printed(signature, arrays, maybe, names.get("gives") is not None)
     return public
 
 
 @functools.cache
-def _printed(signature: inspect.Signature, arrays: int | str | None, several: bool) -> CodeType:
+def _printed(
+    signature: inspect.Signature, arrays: int | str | Names | None, maybe: Names, several: bool
+) -> CodeType:
     parameters = list(signature.parameters.values())
     bare = [p.replace(annotation=p.empty) for p in parameters]
     # the defaults themselves are the function's; here it only matters that there are some
     bare = [p if p.default is p.empty else p.replace(default=None) for p in bare]
     shown = str(inspect.Signature(bare)).removeprefix("(").removesuffix(")")
-    names = [p.name for p in parameters]
+    names = tuple([p.name for p in parameters])
     text = f"def call({shown}):\n"
     if arrays is not None:
-        form: Callable[..., Any] = _FORMS.get(arrays, _leading)
-        found, known, buffers = form(names, arrays)
+        form: Callable[..., Any] = _FORMS.get(arrays, _named)
+        found, known, buffers = form(names, arrays, maybe)
         text += _KERNEL.format(
             found=found, known=" and ".join(known) or "True", buffers=", ".join(buffers),
             result=_SEVERAL if several else _ONE,
@@ -242,19 +253,23 @@ def _plain(names: Names) -> list[str]:
     return [f"({n} is None or {n}.__class__ in PLAIN)" for n in names]
 
 
-def _leading(names: Names, count: Any) -> tuple[str, list[str], list[str]]:
-    """The first ones are arrays."""
-    first, rest = names[:count], names[count:]
-    known = [f"{n}.__class__ is Array" for n in first]
-    return "", [*known, *(_plain(rest) if count else [])], [*[f"{n}.data" for n in first], *rest]
+def _named(names: Names, arrays: Any, maybe: Names) -> tuple[str, list[str], list[str]]:
+    """Some are arrays, others may be."""
+    some = names[:arrays] if isinstance(arrays, int) else arrays
+    known = [f"{n}.__class__ is Array" for n in some]
+    known += [f"({n} is None or {n}.__class__ in KNOWN)" for n in maybe]
+    known += _plain([n for n in names if n not in some and n not in maybe]) if known else []
+    buffers = {n: f"{n}.data" for n in some}
+    buffers |= {n: f"{n}.data if {n}.__class__ is Array else {n}" for n in maybe}
+    return "", known, [buffers.get(n, n) for n in names]
 
 
-def _sequence(names: Names, _: Any) -> tuple[str, list[str], list[str]]:
+def _sequence(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
     first, *rest = names
     return _SEQUENCE.format(first), ["_raws", *_plain(rest)], ["_raws", *rest]
 
 
-def _doubles(names: Names, _: Any) -> tuple[str, list[str], list[str]]:
+def _doubles(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
     """Each is an array of doubles or a number; some one is an array."""
     lines = [f"    {n}_ = {n}.data if {n}.__class__ is Array else {n}\n" for n in names]
     known = [
@@ -266,4 +281,4 @@ def _doubles(names: Names, _: Any) -> tuple[str, list[str], list[str]]:
     return "".join(lines), [*known, f"({some})"], [f"{n}_" for n in names]
 
 
-_FORMS: dict[int | str, Callable[..., Any]] = {"doubles": _doubles, "sequence": _sequence}
+_FORMS: dict[Any, Callable[..., Any]] = {"doubles": _doubles, "sequence": _sequence}

@@ -134,12 +134,14 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 
 
+@direct(kernels.fftshift)
 def fftshift(x: Any, /, *, axes: Ints = None) -> Any:
     """x with frequency 0 moved to the middle of axes, all of them for None."""
     at = normal_axes("fftshift", axes, len(x.shape))
     return roll(x, tuple([x.shape[a] // 2 for a in at]), axis=at)
 
 
+@direct(kernels.ifftshift)
 def ifftshift(x: Any, /, *, axes: Ints = None) -> Any:
     """Inverse of `fftshift`; the two differ where a length is odd."""
     at = normal_axes("ifftshift", axes, len(x.shape))

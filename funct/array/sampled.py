@@ -45,7 +45,7 @@ def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
     return z[before : before + x.shape[0]]
 
 
-@direct(kernels.interp, arrays=3)
+@direct(kernels.interp, arrays=("xp", "fp"), maybe=("x",))
 def interp(
     x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
@@ -99,7 +99,7 @@ def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:
     return x, at, ops.concat(ops.concat(f[-1:], f, 0), f[:1], 0)
 
 
-@direct(kernels.trapezoid)
+@direct(kernels.trapezoid, maybe=("x",))
 def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of y along axis by the trapezoidal rule, over the points x or over steps of dx.
 

@@ -64,11 +64,10 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     return nonzero(condition) if x1 is None and x2 is None else ops.where(condition, x1, x2)
 
 
+@direct(statistical.count_nonzero)
 def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of non-zero elements along axis."""
     x = as_tensor("count_nonzero", x)
-    if x.__class__ is Array and axis is None and not keepdims:
-        return wrap(np.asarray(np.count_nonzero(x.data)))
     hits = ops.astype(ops.not_equal(x, 0), np.dtype(np.int64))
     return ops.reduce_sum(hits, normal_axes("count_nonzero", axis, len(x.shape)), keepdims)
 

@@ -216,7 +216,7 @@ def cumulative_prod(
     )
 
 
-@direct(kernels.diff)
+@direct(kernels.diff, maybe=("prepend", "append"))
 def diff(
     x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
 ) -> Any:  # fmt: skip

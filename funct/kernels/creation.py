@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import FLOATING, NAMED
+from funct.kernels.statistical import cast
+
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
     "tril", "triu", "zeros", "zeros_like",
@@ -15,22 +18,14 @@ __all__ = [
 ndarray = np.ndarray
 _DOUBLE = np.dtype(np.float64)
 _ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
-_FLOATING, _NATIVE = (11, 12), 16  # numbers of float32 and float64; of NumPy's dtypes up to here
-
-
-def _of_dtypes(value: int) -> dict[Any, Any]:
-    """A 0-d buffer by dtype, and by the scalar types that name it."""
-    found: dict[Any, Any] = {}
-    for char in "?bhlqiBHLQIefdFD":
-        dtype = np.dtype(char)
-        found[dtype] = found[dtype.type] = np.asarray(value, dtype)
-    return found | {kind: np.asarray(value, kind) for kind in (bool, int, float, complex)}
-
-
-_ZEROS, _ONES = _of_dtypes(0), _of_dtypes(1)
+# A 0-d buffer by the names of its dtype.
+_ZEROS = {name: np.zeros((), dtype) for name, dtype in NAMED.items()}
+_ONES = {name: np.ones((), dtype) for name, dtype in NAMED.items()}
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
+_GREAT = 1e38
 _FAR = 1 << 62  # from here on integers do not fit
 _SMALL = 32  # triangles up to here are kept
+_REALS = {int, float}
 
 
 def zeros(shape: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -50,12 +45,28 @@ empty = zeros
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:
     """An array whose elements are all one number."""
-    if dtype is not None or device is not None:
+    if device is not None:
         return None
-    known = fill_value.__class__ is float or (
-        fill_value.__class__ is int and -_FAR < fill_value < _FAR
-    )
-    return _repeated(np.asarray(fill_value), shape) if known else None
+    one = _one(fill_value, None if dtype is None else NAMED.get(dtype, _DOUBLE.type))
+    return None if one is None else _repeated(one, shape)
+
+
+def _one(value: Any, dtype: Any) -> Any:
+    """A 0-d buffer of a number, or of an array without axes, in a dtype or its own."""
+    kind = value.__class__
+    if kind is ndarray:
+        if value.ndim or dtype.__class__ is type:
+            return None
+        return value if dtype is None else cast(value, dtype)
+    if dtype is None:
+        known = kind is float or kind is bool or (kind is int and -_FAR < value < _FAR)
+        return np.asarray(value) if known else None
+    if dtype.__class__ is type:  # no dtype that is known here
+        return None
+    if kind is float:
+        single = dtype.num == FLOATING - 1 and -_GREAT < value < _GREAT  # what overflows warns
+        return np.asarray(value, dtype) if single or dtype is _DOUBLE else None
+    return np.asarray(value, dtype) if kind is int and -_FAR < value < _FAR else None
 
 
 def _repeated(one: Any, shape: Any) -> Any:
@@ -79,19 +90,15 @@ def _seen(one: Any, shape: Any) -> Any:
 
 
 def zeros_like(x: Any, dtype: Any = None, device: Any = None) -> Any:
-    """Zeros of x's shape and dtype."""
-    if dtype is not None or device is not None:
-        return None
-    one = _ZERO if x.dtype is _DOUBLE else np.zeros((), x.dtype)
-    return _seen(one, x.shape)
+    """Zeros of x's shape and, unless given, dtype."""
+    one = _ZEROS.get(x.dtype if dtype is None else dtype)
+    return _seen(one, x.shape) if one is not None and device is None else None
 
 
 def ones_like(x: Any, dtype: Any = None, device: Any = None) -> Any:
-    """Ones of x's shape and dtype."""
-    if dtype is not None or device is not None:
-        return None
-    one = _ONE if x.dtype is _DOUBLE else np.ones((), x.dtype)
-    return _seen(one, x.shape)
+    """Ones of x's shape and, unless given, dtype."""
+    one = _ONES.get(x.dtype if dtype is None else dtype)
+    return _seen(one, x.shape) if one is not None and device is None else None
 
 
 empty_like = zeros_like
@@ -99,30 +106,31 @@ empty_like = zeros_like
 
 def full_like(x: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> Any:
     """An array of x's shape whose elements are all one number."""
-    if dtype is not None or device is not None:
+    named = NAMED.get(x.dtype if dtype is None else dtype)
+    if named is None or device is not None:
         return None
-    if fill_value.__class__ is float:
-        if x.dtype.num not in _FLOATING:
-            return None
-    elif fill_value.__class__ is not int or x.dtype.num > _NATIVE:
-        return None
-    return _seen(np.asarray(fill_value, x.dtype), x.shape)
+    one = _one(fill_value, named)
+    return None if one is None else _seen(one, x.shape)
 
 
 def arange(
     start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, device: Any = None
 ) -> Any:
     """start, start + step, … before stop."""
-    if dtype is not None or device is not None:
+    if stop is None:
+        start, stop = 0, start
+    if device is not None or not {start.__class__, stop.__class__, step.__class__} <= _REALS:
         return None
-    if start.__class__ is int and step.__class__ is int and (stop is None or stop.__class__ is int):
-        if stop is None:
-            return np.arange(0, start, step) if -_MANY < start < _MANY else None
+    if dtype is not None:
+        dtype = NAMED.get(dtype)
+        if dtype is None:
+            return None
+    if start.__class__ is stop.__class__ is step.__class__ is int:
         near = -_FAR < start < _FAR and -_MANY < stop - start < _MANY
-        return np.arange(start, stop, step) if near else None
-    if start.__class__ is float and stop.__class__ is float and step.__class__ is float:
-        return np.arange(start, stop, step) if -_MANY < (stop - start) / step < _MANY else None
-    return None
+        return np.arange(start, stop, step, dtype) if near else None
+    if not (-_MANY < (stop - start) / step < _MANY and -_FAR < step < _FAR):
+        return None
+    return np.arange(start, stop, step, _DOUBLE if dtype is None else dtype)
 
 
 def linspace(
@@ -134,22 +142,29 @@ def linspace(
     endpoint: bool = True,
 ) -> Any:
     """num evenly spaced values from start to stop."""
-    if start.__class__ is not float or stop.__class__ is not float or num.__class__ is not int:
+    if not {start.__class__, stop.__class__} <= _REALS or num.__class__ is not int:
         return None
-    if dtype is not None or device is not None or not 0 <= num < _MANY:
+    if device is not None or not 0 <= num < _MANY:
         return None
-    return np.linspace(start, stop, num, bool(endpoint))
+    if dtype is not None:
+        dtype = NAMED.get(dtype)
+        if dtype is None:
+            return None
+    return np.linspace(start, stop, num, bool(endpoint), dtype=dtype)
 
 
 def eye(
     n_rows: int, n_cols: int | None = None, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Any:
     """Ones on the diagonal."""
-    if n_rows.__class__ is not int or n_cols is not None or not 0 <= n_rows * n_rows < _MANY:
+    if n_cols is None:
+        n_cols = n_rows
+    if not n_rows.__class__ is n_cols.__class__ is k.__class__ is int or device is not None:
         return None
-    if k.__class__ is not int or k != 0 or dtype is not None or device is not None:
+    if n_rows < 0 or n_cols < 0 or n_rows * n_cols >= _MANY:
         return None
-    return np.eye(n_rows)
+    named = _DOUBLE if dtype is None else NAMED.get(dtype)
+    return None if named is None else np.eye(n_rows, n_cols, max(min(k, n_cols), -n_rows), named)
 
 
 def tril(x: Any, k: int = 0) -> Any:

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import INTEGER
 from funct.kernels.special import Raw, find, in_double, keep_dtype
 
 __all__ = ["of_trials", "poisson_quantile"]
 
 ndarray = np.ndarray
 
+_SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _LARGE = 2.0**31  # from here on a number of trials is none to SciPy, and the answer NaN
 
@@ -31,12 +33,20 @@ def of_trials(name: str) -> Raw:
 
     def raw(k: Any, n: Any, p: Any) -> Any:
         nonlocal f
-        double = p.__class__ is ndarray and p.dtype is _DOUBLE and p.size
-        if not double or n.__class__ is not int or (k.__class__ is ndarray and k.dtype != _DOUBLE):
+        if n.__class__ is not int or not -_LARGE < n < _LARGE or p.__class__ is not ndarray:
+            return general(k, n, p)
+        kind = p.dtype
+        if kind is not _DOUBLE and kind is not _SINGLE:
+            if kind.num > INTEGER:
+                return general(k, n, p)
+            p = p.astype(_DOUBLE)
+        if not p.size or (k.__class__ is ndarray and k.dtype is not kind):
             return general(k, n, p)
         if f is None:
             f = find(name)
-        return f(k, n, p)
+        if p.dtype is _DOUBLE:
+            return f(k if k.__class__ is not ndarray or kind is _DOUBLE else k.astype(_DOUBLE), n, p)
+        return f(k, np.asarray(n, np.int64), p).astype(_SINGLE)
 
     return raw
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import NATIVE
 from funct.kernels import matrices
 from funct.kernels.products import matmul
 
@@ -21,7 +22,6 @@ _add: Any = np.add.reduce
 _DOUBLE = np.dtype(np.float64)
 _REAL = frozenset({np.dtype(np.float32), _DOUBLE})
 _SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
-_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
 def diag(x: Any, k: int = 0) -> Any:
@@ -43,7 +43,7 @@ def diagonal(x: Any, offset: int = 0) -> Any:
 
 def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
     """Sum of the diagonal."""
-    if offset.__class__ is not int or offset != 0 or dtype is not None or x.dtype.num >= _NATIVE:
+    if offset.__class__ is not int or offset != 0 or dtype is not None or x.dtype.num >= NATIVE:
         return None
     return _add(x.diagonal(0, -2, -1), -1)
 
@@ -120,7 +120,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
 
 def outer(x: Any, y: Any) -> Any:
     """Products of all pairs of elements of two vectors."""
-    if x.ndim != 1 or y.ndim != 1 or x.dtype.num >= _NATIVE or y.dtype.num >= _NATIVE:
+    if x.ndim != 1 or y.ndim != 1 or x.dtype.num >= NATIVE or y.dtype.num >= NATIVE:
         return None
     return x[:, None] * y
 

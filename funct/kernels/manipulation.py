@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import NATIVE
+
 __all__ = [
     "concat", "expand_dims", "flip", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll",
     "squeeze", "stack", "tile", "transpose",
 ]  # fmt: skip
 
 _concatenate: Any = np.concatenate
-_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:

@@ -7,42 +7,92 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
 from funct.kernels.quiet import vdot
 
 __all__ = ["convolve", "interp", "trapezoid"]
 
+ndarray = np.ndarray
+
 _DOUBLE = np.dtype(np.float64)
-_WIDE = {_DOUBLE, np.dtype(np.float32)}  # narrower ones are summed in float32
+_WIDE = {np.dtype(char) for char in "fdFD"}  # narrower ones are summed in float32
+_MODES = ("full", "same", "valid")
+_REALS = {float, int}
 
 _core: Any = getattr(np, "_core", None)
 _interp: Any = getattr(getattr(_core, "multiarray", None), "interp", np.interp)  # what that calls
 
 
 def convolve(x: Any, y: Any, mode: str = "full") -> Any:
-    """Convolution of two sequences, at all places where they overlap."""
-    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size or mode != "full":
+    """Convolution of two sequences."""
+    if x.ndim != 1 or y.ndim != 1 or not x.size or not y.size or mode not in _MODES:
         return None
-    if x.dtype is not _DOUBLE or y.dtype is not _DOUBLE:
+    if x.dtype.num >= NATIVE or y.dtype.num >= NATIVE:
         return None
-    return np.convolve(x, y)
+    if x.size < y.size:
+        x, y = y, x
+    z = np.convolve(x, y, "valid" if mode == "valid" else "full")
+    before = (y.size - 1) // 2
+    return z if mode != "same" else z[before : before + x.size]
 
 
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
     """The piecewise linear function through points that are finite, at x."""
-    if x.dtype is not _DOUBLE or xp.dtype is not _DOUBLE or fp.dtype is not _DOUBLE:
-        return None
-    if period is not None or xp.size < 2 or fp.ndim != 1:
+    if x.__class__ is not ndarray:
+        if x.__class__ is not float and x.__class__ is not int:
+            return None
+        x = np.asarray(x, _DOUBLE)
+    if _DOUBLE is not x.dtype or _DOUBLE is not xp.dtype or _DOUBLE is not fp.dtype:
+        if _DOUBLE not in (x.dtype, xp.dtype, fp.dtype):
+            return None
+        x, xp, fp = _double(x), _double(xp), _double(fp)
+        if x is None or xp is None or fp is None:
+            return None
+    if xp.size < 2 or fp.ndim != 1 or xp.shape != fp.shape:
         return None
     if not isfinite(vdot(xp, fp)):  # as is where all are finite and not large
         return None
+    if period is not None:
+        if period.__class__ not in _REALS or not isfinite(period) or not period:
+            return None
+        x, xp, fp = _unrolled(x, xp, fp, abs(period))
+        left = right = None
     return _interp(x, xp, fp, left, right)
 
 
+def _double(x: Any) -> Any:
+    return x.astype(_DOUBLE, copy=False) if x.dtype.num <= FLOATING else None
+
+
+def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:
+    """Points of one period in order, with the neighbours from the periods beside it."""
+    x, at = x % period, at % period
+    order = at.argsort(kind="stable")
+    at, f = at[order], f[order]
+    at = np.concatenate((at[-1:] - period, at, at[:1] + period))
+    return x, at, np.concatenate((f[-1:], f, f[:1]))
+
+
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """Integral along the last axis over steps of dx."""
-    if x is not None or dx.__class__ is not float or axis != -1 or y.dtype not in _WIDE:
+    """Integral along an axis over the points x, or over steps of dx."""
+    if axis.__class__ is not int or not y.ndim or dx.__class__ not in _REALS:
         return None
-    pairs = y[1:] + y[:-1] if y.ndim == 1 else y[..., 1:] + y[..., :-1]
-    return np.add.reduce(dx * pairs, -1) / 2
+    if y.dtype not in _WIDE:
+        if y.dtype.num > INTEGER:
+            return None
+        y = y.astype(_DOUBLE)
+    before = (slice(None),) * range(y.ndim)[axis]
+    late, early = (*before, slice(1, None)), (*before, slice(None, -1))
+    step = dx
+    if x is not None:
+        if x.__class__ is not ndarray or x.dtype is not y.dtype:
+            return None
+        if x.shape == y.shape:
+            step = x[late] - x[early]
+        elif x.ndim == 1:
+            step = (x[1:] - x[:-1]).reshape(-1, *(1,) * (y.ndim - len(before) - 1))
+        else:
+            return None
+    return np.add.reduce(step * (y[late] + y[early]), axis) / 2

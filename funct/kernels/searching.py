@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import NATIVE
 from funct.kernels import counting, indexing, sorting
 
 __all__ = [
@@ -17,7 +18,6 @@ __all__ = [
     "unique_inverse", "unique_values",
 ]  # fmt: skip
 
-_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 _SMALL = 256  # elements from which on machine code may pay
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
 _DOUBLE = np.dtype(np.float64)
@@ -26,7 +26,7 @@ _EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
 
 def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along axis."""
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE:
+    if axis.__class__ is not int or x.dtype.num >= NATIVE:
         return None
     if x.size >= _SMALL:
         return sorting.sort(x, range(x.ndim)[axis], bool(descending))
@@ -47,7 +47,7 @@ def _turned(x: Any, axis: int) -> Any:
 
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
-    if axis.__class__ is not int or x.dtype.num >= _NATIVE or not x.size or not x.ndim:
+    if axis.__class__ is not int or x.dtype.num >= NATIVE or not x.size or not x.ndim:
         return None
     if x.size >= _SMALL:
         return sorting.argsort(x, range(x.ndim)[axis], bool(descending))
@@ -67,7 +67,7 @@ def nonzero(x: Any) -> Any:
 def top_k(x: Any, k: int, axis: int = -1) -> Any:
     """The k largest elements of a vector in descending order, and their indices."""
     n = x.size
-    if x.ndim != 1 or k.__class__ is not int or not 0 <= k <= n or x.dtype.num >= _NATIVE:
+    if x.ndim != 1 or k.__class__ is not int or not 0 <= k <= n or x.dtype.num >= NATIVE:
         return None
     if axis != -1 and axis != 0:
         return None
@@ -79,7 +79,7 @@ def top_k(x: Any, k: int, axis: int = -1) -> Any:
 
 def unique_all(x: Any) -> Any:
     """Distinct elements, where each stands first, what gives x from them, how often each occurs."""
-    if x.dtype.num >= _NATIVE:
+    if x.dtype.num >= NATIVE:
         return None
     values, at, back, counts = _distinct(x, True, True)
     return values, at, back.reshape(x.shape), counts
@@ -113,7 +113,7 @@ def _distinct(x: Any, inverse: bool, counts: bool) -> list[Any]:
 
 def unique_counts(x: Any) -> Any:
     """Distinct elements, and how often each occurs."""
-    if x.dtype.num >= _NATIVE:
+    if x.dtype.num >= NATIVE:
         return None
     if x.size >= _SMALL:
         return sorting.distinct_counts(x.reshape(-1))
@@ -123,7 +123,7 @@ def unique_counts(x: Any) -> Any:
 
 def unique_inverse(x: Any) -> Any:
     """Distinct elements, and the indices that give x from them."""
-    if x.dtype.num >= _NATIVE:
+    if x.dtype.num >= NATIVE:
         return None
     values, _, back = _distinct(x, True, False)
     return values, back.reshape(x.shape)
@@ -133,14 +133,14 @@ def unique_values(x: Any) -> Any:
     """Distinct elements."""
     if x.dtype.kind in "iu" and x.size < _SMALL:
         return np.unique(x)
-    if x.dtype.num >= _NATIVE or x.size < _SMALL:
+    if x.dtype.num >= NATIVE or x.size < _SMALL:
         return None
     return sorting.distinct_values(x.reshape(-1))
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """The bin of each element."""
-    if bins.ndim != 1 or x.dtype.num >= _NATIVE or bins.dtype.num >= _NATIVE:
+    if bins.ndim != 1 or x.dtype.num >= NATIVE or bins.dtype.num >= NATIVE:
         return None
     side = "left" if right else "right"
     if bins[0] <= bins[-1]:
@@ -176,7 +176,7 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
         out = np.bincount(ids, data, n)
         if out.size == n:
             return out
-    if data.dtype.num >= _NATIVE or data.shape[:1] != ids.shape:
+    if data.dtype.num >= NATIVE or data.shape[:1] != ids.shape:
         return None
     return indexing.segment_sum(data, ids, n)
 
@@ -205,7 +205,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Where each of v goes in the sorted x."""
     if sorter is not None or x.ndim != 1 or side not in ("left", "right"):
         return None
-    if x.dtype.num >= _NATIVE or v.dtype is not x.dtype:
+    if x.dtype.num >= NATIVE or v.dtype is not x.dtype:
         return None
     return sorting.searchsorted(x, v, side)
 

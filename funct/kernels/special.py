@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.dtypes import INTEGER
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -27,6 +29,7 @@ ndarray = np.ndarray
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 _COMPLEX = np.dtype(np.complex128)
+_SINGLES = {_SINGLE, np.dtype(np.complex64)}
 _NARROW_INTEGERS = ("int4", "uint4")  # whose kind is that of the narrow floats
 
 
@@ -90,11 +93,27 @@ def keep_dtype(f: Raw) -> Raw:
     return raw
 
 
+def _of_kind(f: Raw, kind: np.dtype[Any], args: tuple[Any, ...]) -> Any:
+    """f of arrays that have one dtype."""
+    if kind.num <= INTEGER:
+        return f(*[a.astype(_DOUBLE) for a in args])
+    if kind in _SINGLES:
+        return _narrowed(f(*args), _SINGLE)
+    return f(*args) if kind is _COMPLEX else _in_one_precision(f, args)
+
+
 def _in_one_precision(f: Raw, args: tuple[Any, ...]) -> Any:
+    doubles = []
     for a in args:
-        if a.__class__ is not ndarray or a.dtype is not _SINGLE:
+        if a.__class__ is ndarray and (a.dtype is _DOUBLE or a.dtype.num <= INTEGER):
+            doubles.append(a.astype(_DOUBLE, copy=False))
+        elif a.__class__ is float or a.__class__ is int:
+            doubles.append(np.asarray(a, _DOUBLE))
+        else:
             break
     else:
+        return f(*doubles)
+    if all([a.__class__ is ndarray and a.dtype is _SINGLE for a in args]):  # noqa: C419
         return _narrowed(f(*args), _SINGLE)
     kind = _result_dtype(args)
     wide = np.dtype(np.float32) if kind.itemsize <= 2 else kind
@@ -107,7 +126,7 @@ def _in_one_precision(f: Raw, args: tuple[Any, ...]) -> Any:
 
 def _narrowed(y: Any, real: np.dtype[Any]) -> Any:
     """y, real or complex, in the precision of real."""
-    if y.dtype is real or y.real.dtype == real:
+    if y.dtype is real or (real is _SINGLE and y.dtype in _SINGLES) or y.real.dtype == real:
         return y
     return y.astype(np.result_type(real, np.complex64) if y.dtype.kind == "c" else real)
 
@@ -139,24 +158,34 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
     f: Raw | None = None
 
     def one(x: Any) -> Any:
-        known = f is not None and x.__class__ is ndarray and x.dtype is _DOUBLE
-        return f(x) if known else general(x)  # type: ignore[misc]
+        if f is None or x.__class__ is not ndarray:
+            return general(x)
+        kind = x.dtype
+        return f(x) if kind is _DOUBLE else _of_kind(f, kind, (x,))
 
     def two(x: Any, y: Any) -> Any:
         if f is None or x.__class__ is not ndarray or y.__class__ is not ndarray:
             return general(x, y)
-        return f(x, y) if x.dtype is y.dtype is _DOUBLE else general(x, y)
+        kind = x.dtype
+        if kind is not y.dtype:
+            return general(x, y)
+        return f(x, y) if kind is _DOUBLE else _of_kind(f, kind, (x, y))
 
     def three(x: Any, y: Any, z: Any) -> Any:
         if f is None or not x.__class__ is y.__class__ is z.__class__ is ndarray:
             return general(x, y, z)
-        return f(x, y, z) if x.dtype is y.dtype is z.dtype is _DOUBLE else general(x, y, z)
+        kind = x.dtype
+        if not kind is y.dtype is z.dtype:
+            return general(x, y, z)
+        return f(x, y, z) if kind is _DOUBLE else _of_kind(f, kind, (x, y, z))
 
     def four(w: Any, x: Any, y: Any, z: Any) -> Any:
         if f is None or not w.__class__ is x.__class__ is y.__class__ is z.__class__ is ndarray:
             return general(w, x, y, z)
-        doubles = w.dtype is x.dtype is y.dtype is z.dtype is _DOUBLE
-        return f(w, x, y, z) if doubles else general(w, x, y, z)
+        kind = w.dtype
+        if not kind is x.dtype is y.dtype is z.dtype:
+            return general(w, x, y, z)
+        return f(w, x, y, z) if kind is _DOUBLE else _of_kind(f, kind, (w, x, y, z))
 
     def general(*args: Any) -> Any:
         nonlocal f

@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import scans
+from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "cumulative_max", "cumulative_min", "cumulative_prod",
-    "cumulative_sum", "diff", "max", "mean", "min", "nanargmax", "nanargmin", "nancumprod",
-    "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "prod",
-    "std", "sum", "var",
+    "all", "any", "argmax", "argmin", "cast", "count_nonzero", "cumulative_max", "cumulative_min",
+    "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 _core: Any = getattr(np, "_core", None)
-count_nonzero: Any = getattr(getattr(_core, "multiarray", None), "count_nonzero", np.count_nonzero)
+_counted_all: Any = getattr(getattr(_core, "multiarray", None), "count_nonzero", np.count_nonzero)
 
 # The ufuncs' own reductions, called by position: np.sum costs twice as much.
 _add: Any = np.add.reduce
@@ -32,25 +33,36 @@ _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
 _SMALL = 256  # elements from which on scans are machine code
-_INTEGER = 10  # up to here NumPy's dtypes are of integers and booleans, then
-_DOUBLE = 12  # come float32 and float64
 _MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f4", "f8"))}
 _LONG_DOUBLE = 13  # up to here NumPy's dtypes are of real numbers (and float16 is 23)
-_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """x in the dtype that goes by that name; None where it is real and x complex, or not NumPy's."""
+    found = NAMED.get(dtype)
+    if found is None or x.dtype.num >= NATIVE or (x.dtype.kind == "c" and found.kind != "c"):
+        return None
+    return x if x.dtype is found else x.astype(found)
 
 
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over axis."""
-    if dtype is None and x.dtype.num < _NATIVE and (axis is None or x.ndim):
-        return _add(x, axis, None, None, keepdims)
-    return None
+    if axis is not None and not x.ndim:
+        return None
+    if dtype is None:
+        return _add(x, axis, None, None, keepdims) if x.dtype.num < NATIVE else None
+    x = cast(x, dtype)
+    return None if x is None else _add(x, axis, x.dtype, None, keepdims)
 
 
 def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product over axis."""
-    if dtype is None and x.dtype.num < _NATIVE and (axis is None or x.ndim):
-        return _multiply(x, axis, None, None, keepdims)
-    return None
+    if axis is not None and not x.ndim:
+        return None
+    if dtype is None:
+        return _multiply(x, axis, None, None, keepdims) if x.dtype.num < NATIVE else None
+    x = cast(x, dtype)
+    return None if x is None else _multiply(x, axis, x.dtype, None, keepdims)
 
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -87,6 +99,15 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return x.argmin(axis, keepdims=True) if keepdims else x.argmin(axis)
 
 
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Number of elements over axis that are not 0."""
+    if axis is None and not keepdims:
+        return _counted_all(x)
+    if x.dtype.num >= NATIVE or (axis is not None and not x.ndim):
+        return None
+    return _add(np.not_equal(x, 0), axis, None, None, keepdims)
+
+
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis."""
     n = _count(x, axis)
@@ -95,7 +116,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _count(x: Any, axis: Any) -> int:
     """How many elements are reduced; 0 where this is not for us."""
-    if x.dtype.num >= _NATIVE:
+    if x.dtype.num >= NATIVE:
         return 0
     if axis is None:
         return x.size
@@ -141,24 +162,32 @@ def cumulative_prod(
 
 
 def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any:
-    if dtype is not None or x.dtype.num >= _NATIVE:
-        return None
-    if axis is None and x.ndim == 1:
+    rank = x.ndim
+    if axis is None and rank == 1:
         axis = 0
-    if axis.__class__ is not int or not x.ndim:
+    if axis.__class__ is not int or not rank or x.dtype.num >= NATIVE:
         return None
+    if dtype is not None:
+        x = cast(x, dtype)
+        if x is None:
+            return None
     if x.size < _SMALL:
         y = ufunc.accumulate(x, axis)
     else:
         run = scans.running_sum if ufunc is np.add else scans.running_product
-        y = run(x, _counted(axis, x.ndim))
-    if initial is None:
-        return y
-    if x.ndim > 1:
-        return None
-    out = np.empty(y.size + 1, y.dtype)
-    out[0] = initial
-    out[1:] = y
+        y = run(x, _counted(axis, rank))
+    if dtype is not None and y.dtype is not x.dtype:
+        y = y.astype(x.dtype)
+    return y if initial is None else _begun(y, _counted(axis, rank), initial)
+
+
+def _begun(y: Any, axis: int, initial: int) -> Any:
+    """y behind one more element along axis."""
+    shape = y.shape
+    before = (slice(None),) * axis
+    out = np.empty((*shape[:axis], shape[axis] + 1, *shape[axis + 1 :]), y.dtype)
+    out[(*before, 0)] = initial
+    out[(*before, slice(1, None))] = y
     return out
 
 
@@ -175,14 +204,14 @@ def _running(ufunc: Any) -> Callable[..., Any]:
         if axis is None and rank == 1:
             axis = 0
         number = x.dtype.num
-        if axis.__class__ is not int or number > _DOUBLE or not rank:
+        if axis.__class__ is not int or number > FLOATING or not rank:
             return None
         n = x.size
         if n >= _SMALL:
             return scans.running_extremum(x, _counted(axis, rank), largest)
         y = accumulate(x, axis)
         # of 0 and -0 NumPy takes the later one, which is seen only if there is some -0
-        if number <= _INTEGER or count_nonzero(y) == n or _MINUS_ZERO[number] not in y.tobytes():
+        if number <= INTEGER or _counted_all(y) == n or _MINUS_ZERO[number] not in y.tobytes():
             return y
         return scans.running_extremum(x, _counted(axis, rank), largest)
 
@@ -195,11 +224,19 @@ cumulative_max, cumulative_min = _running(np.maximum), _running(np.minimum)
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences along axis."""
-    if n.__class__ is not int or n != 1 or prepend is not None or append is not None:
+    if n.__class__ is not int or not 0 < n < 9 or axis.__class__ is not int or not x.ndim:
         return None
-    if x.ndim == 1 and (axis == -1 or axis == 0):
-        return x[1:] - x[:-1]
-    return x[..., 1:] - x[..., :-1] if axis == -1 and x.ndim else None
+    parts = [p for p in (prepend, x, append) if p is not None]
+    if len(parts) > 1:
+        for p in parts:
+            if p.__class__ is not np.ndarray or p.dtype is not x.dtype:
+                return None
+        x = np.concatenate(parts, axis)
+    before: Any = (slice(None),) * _counted(axis, x.ndim)
+    late, early = (*before, slice(1, None)), (*before, slice(None, -1))
+    for _ in range(n):
+        x = x[late] - x[early]
+    return x
 
 
 # Without NaN --------------------------------------------------------------------------------------
@@ -215,12 +252,12 @@ def _clean(y: Any) -> Any:
 
 def nansum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum of what is not NaN."""
-    return _clean(sum(x, axis, dtype, keepdims))
+    return None if dtype is not None else _clean(sum(x, axis, None, keepdims))
 
 
 def nanprod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Product of what is not NaN."""
-    return _clean(prod(x, axis, dtype, keepdims))
+    return None if dtype is not None else _clean(prod(x, axis, None, keepdims))
 
 
 def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -297,7 +334,7 @@ def nancumprod(x: Any, axis: Any = None, dtype: Any = None) -> Any:
 def _without(ufunc: Any, x: Any, axis: Any, dtype: Any) -> Any:
     if axis is None:
         x, axis = x.reshape(-1), 0
-    y = _scan(ufunc, x, axis, dtype, None)
+    y = None if dtype is not None else _scan(ufunc, x, axis, None, None)
     if y is None or y.ndim != 1 or not y.size:
         return None
     last = y.item(-1)

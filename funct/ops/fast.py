@@ -54,6 +54,8 @@ def wrap(raw: Any) -> Any:
 
 _DOUBLE = np.dtype(np.float64)
 _DOUBLES = {_DOUBLE}
+# What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
+_WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}
 
 
 def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
@@ -171,8 +173,13 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
                 break
         if len(raws) < n:
             return general(args)
-        if numbers and {a.dtype for a in raws if a.__class__ is ndarray} != _DOUBLES:
-            return general(args)
+        if numbers and (kinds := {a.dtype for a in raws if a.__class__ is ndarray}) != _DOUBLES:
+            real = _WEAK.get(kinds.pop()) if len(kinds) == 1 else None
+            if real is None:
+                return general(args)
+            for i in weak:
+                if raws[i].__class__ is not ndarray:
+                    raws[i] = asarray(raws[i], real)
         try:
             d = raw(*raws)
         except Exception as error:
@@ -190,7 +197,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
         elif k is Array and (c is float or c is int) and y.data.dtype is _DOUBLE:
             v, w = x, y.data
         else:
-            return general((x, y))
+            return op(x, y)
         try:
             d = raw(v, w)
         except Exception as error:

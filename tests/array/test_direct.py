@@ -196,13 +196,22 @@ def _curves() -> Iterator[Call]:
 _SHAPES: tuple[Any, ...] = (
     3, (), (2, 0), (2, 3), [2, 3], -1, (2, -1), (2.0,), True, None, np.int64(2), (np.int8(1),)
 )  # fmt: skip
-_KINDS = ({}, {"dtype": np.int8}, {"dtype": "x"}, {"device": "cpu"}, {"device": "cuda"})
+_KINDS = (
+    {}, {"dtype": np.int8}, {"dtype": np.dtype(np.float32)}, {"dtype": complex}, {"dtype": "x"},
+    {"device": "cpu"}, {"device": "cuda"},
+)  # fmt: skip
 
 
 def _made(*values: Any) -> Iterator[Call]:
     for shape in _SHAPES:
         for option in _KINDS:
             yield (shape, *values), option
+
+
+_FILLS: tuple[Any, ...] = (
+    2.5, 3, -1, 300, True, np.nan, 2**70, 1e300, 1j, "a", xp.asarray(2.5), xp.asarray(1j),
+    xp.asarray(-3), xp.asarray([1.0]),
+)  # fmt: skip
 
 
 def _likes(*values: Any) -> Iterator[Call]:
@@ -217,7 +226,10 @@ def _ranges() -> Iterator[Call]:
             yield (start, stop), {}
             for step in (1, -1, 0, 0.5, 3):
                 yield (start, stop, step), {}
-    yield (3,), {"dtype": np.float32}
+    for dtype in (np.float32, np.uint8, complex, bool):
+        for args in ((3,), (3.0,), (1, 2.0, 0.25), (300,)):
+            yield args, {"dtype": dtype}
+    yield (0.0, 1.0, np.inf), {}
     yield (xp.asarray(3),), {}
 
 
@@ -230,9 +242,10 @@ def _spaced() -> Iterator[Call]:
 
 def _eyes() -> Iterator[Call]:
     for n in (0, 1, 3, -1, 2.0):
-        for option in (*_KINDS, {"k": 1}, {"k": 1.5}):
+        for option in (*_KINDS, {"k": 1}, {"k": -7}, {"k": 1.5}):
             yield (n,), option
             yield (n, 2), option
+            yield (n, -2), option
 
 
 def _reshapes() -> Iterator[Call]:
@@ -271,6 +284,7 @@ def _sequences() -> Iterator[Call]:
 def _spectra() -> Iterator[Call]:
     arrays = [_plain(d, *s) for d in (np.float64, np.float32, np.int64) for s in ((6,), (2, 3))]
     arrays += [a + 1j for a in arrays[:2]] + [_plain(np.complex64, 5), _plain(np.float64, 1)]
+    arrays += [_plain(np.complex64, 2, 3), _plain(np.uint8, 6), _plain(np.bool_, 2, 3)]
     arrays += [xp.asarray(1.0), xp.zeros(0), xp.zeros((0, 2)), xp.ones((2, 1, 3)) * 1j]
     for x in arrays:
         yield (x,), {}
@@ -281,15 +295,20 @@ def _spectra() -> Iterator[Call]:
 def _spectra_along() -> Iterator[Call]:
     for (x,), option in _spectra():
         yield (x,), option
-        for more in ({"axis": 0}, {"axis": 1}, {"axis": 1.0}, {"n": 4}, {"n": 0}):
+        for more in ({"axis": 0}, {"axis": 1}, {"axis": 1.0}, {"n": 4}, {"n": 9}, {"n": 0}):
             yield (x,), option | more
 
 
 def _spectra_over() -> Iterator[Call]:
+    several = {"axes": (0, 1), "s": (3, 4)}, {"axes": (-1, 0)}, {"axes": (0, -2)}, {"s": (2, -1)}
     for (x,), option in _spectra():
         yield (x,), option
-        for more in ({"axes": (0,)}, {"axes": 1.0}, {"s": (4,)}):
+        for more in ({"axes": (0,)}, {"axes": 1.0}, {"s": (4,)}, *several):
             yield (x,), option | more
+
+
+def _shifts() -> Iterator[Call]:
+    return _scans({"axis": None}, {"axes": 0}, {"axes": (0,)}, {"axes": [1, 0]}, {"axes": (0, 0)})
 
 
 def _frequencies() -> Iterator[Call]:
@@ -337,9 +356,10 @@ def _systems(*options: dict[str, Any]) -> Iterator[Call]:
 
 _ORDERS = ({"axis": 0}, {"descending": True}, {"axis": 0, "descending": True}, {"axis": 7})
 _DDOF = ({"correction": 1}, {"correction": 0.5}, {"correction": 9}, {"correction": "a"})
-_DTYPE = ({"dtype": np.float32}, {"dtype": "none"})
 _NAN_DDOF = ({"ddof": 1}, {"correction": 9}, {"dtype": np.float32})
-_DIFF = ({"n": 2}, {"n": 0}, {"n": -1}, {"prepend": xp.asarray([1.0])}, {"n": 1.5})
+_DTYPES_OF_SUMS = ({"dtype": np.int8}, {"dtype": "complex64"}, {"dtype": bool})
+_DTYPE = ({"dtype": np.float32}, {"dtype": "none"}, *_DTYPES_OF_SUMS)
+_DIFF = ({"n": 2}, {"n": 0}, {"n": -1}, {"prepend": xp.asarray([1.0])}, {"n": 1.5}, {"n": 3})
 
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "elementwise.clip": lambda: _one_by(
@@ -358,8 +378,8 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "creation.empty": _made,
     "creation.empty_like": _likes,
     "creation.eye": _eyes,
-    "creation.full": lambda: itertools.chain(_made(2.5), _made(3), _made("a")),
-    "creation.full_like": lambda: itertools.chain(_likes(2.5), _likes(1)),
+    "creation.full": lambda: itertools.chain(*map(_made, _FILLS)),
+    "creation.full_like": lambda: itertools.chain(*map(_likes, _FILLS)),
     "creation.linspace": _spaced,
     "creation.ones": _made,
     "creation.ones_like": _likes,
@@ -370,9 +390,11 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "fft.fft": _spectra_along,
     "fft.fftfreq": _frequencies,
     "fft.fftn": _spectra_over,
+    "fft.fftshift": _shifts,
     "fft.hfft": _spectra_along,
     "fft.ifft": _spectra_along,
     "fft.ifftn": _spectra_over,
+    "fft.ifftshift": _shifts,
     "fft.ihfft": _spectra_along,
     "fft.irfft": _spectra_along,
     "fft.irfftn": _spectra_over,
@@ -428,6 +450,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "searching.argmax": _reductions,
     "searching.argmin": _reductions,
     "searching.argsort": lambda: _one_by(*_ORDERS),
+    "searching.count_nonzero": _reductions,
     "searching.sort": lambda: _one_by(*_ORDERS),
     "searching.top_k": lambda: _one_by({"axis": 0}, {"axis": 5}, rest=(2,)),
     "sets.unique_all": _one_by,

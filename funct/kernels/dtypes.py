@@ -1,0 +1,24 @@
+"""NumPy's own dtypes by the names that users have for them, and bounds of their numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["FLOATING", "INTEGER", "NAMED", "NATIVE"]
+
+# Numbers of dtypes: up to INTEGER they are of integers and booleans, then come float32 and float64;
+# all of NumPy's own are below NATIVE, those of ml_dtypes above.
+INTEGER, FLOATING, NATIVE = 10, 12, 24
+
+
+def _named() -> dict[Any, np.dtype[Any]]:
+    found: dict[Any, np.dtype[Any]] = {t: np.dtype(t) for t in (bool, int, float, complex)}
+    for char in "?bhiqlBHIQLefdFD":
+        dtype = np.dtype(char)
+        found |= dict.fromkeys((dtype, dtype.type, dtype.name), dtype)
+    return found
+
+
+NAMED = _named()
