@@ -34,7 +34,7 @@ _INT64 = np.dtype(np.int64)
 _FLOAT64 = np.dtype(np.float64)
 
 
-@direct(kernels.bincount)
+@direct(kernels.bincount, maybe=("weights",))
 def bincount(
     x: Any, /, weights: Any = None, minlength: int = 0, *, length: int | None = None
 ) -> Any:
@@ -126,7 +126,7 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
     return ops.where(ops.less_equal(bins[0], bins[-1]), up, down)
 
 
-@direct(kernels.histogram, gives=tuple)
+@direct(kernels.histogram, maybe=("bins",), gives=tuple)
 def histogram(
     x: Any,
     /,

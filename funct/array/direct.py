@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -41,6 +41,7 @@ import attrs
 import numpy as np
 
 from funct.array.tensor import Array
+from funct.kernels.dtypes import INTEGER
 from funct.kernels.special import find
 from funct.ops import fast
 from funct.ops.refusals import out_of_memory, refuse
@@ -79,10 +80,10 @@ def direct(
 
     Args: kernel: takes the function's arguments by position, buffers in place of arrays; or the
     name of a function of scipy.special. arrays: how many arguments are arrays, the first ones; or
-    their names; or "doubles" (any, at least one, all of float64 or Python's numbers), or "sequence"
-    (the first argument is a tuple or list of them). maybe: names of arguments that are arrays or
-    plain Python. Other arguments are plain Python, which a kernel without arrays finds out by
-    itself. gives: what makes the result where there are several.
+    their names; or "doubles" (any, at least one, all of float64 or integers, which become float64,
+    or Python's numbers), or "sequence" (the first argument is a tuple or list of them). maybe:
+    names of arguments that are arrays or plain Python. Other arguments are plain Python, which a
+    kernel without arrays finds out by itself. gives: what makes the result where there are several.
     """
 
     def declare(fun: Callable[P, R]) -> Callable[P, R]:
@@ -155,8 +156,8 @@ def _declined(fun: Any, error: Exception) -> Any:
 
 _NAMES = {
     "Array": Array, "DOUBLE": np.dtype(np.float64), "KNOWN": _PLAIN | {Array}, "PLAIN": _PLAIN,
-    "asarray": np.asarray, "declined": _declined, "make": fast.make, "ndarray": np.ndarray,
-    "refuse": refuse,
+    "INTEGER": INTEGER, "asarray": np.asarray, "declined": _declined, "make": fast.make,
+    "ndarray": np.ndarray, "refuse": refuse,
 }  # fmt: skip
 
 _KERNEL = """\
@@ -189,6 +190,15 @@ _SEVERAL = """\
                 _r.data = _v if _v.__class__ is ndarray else asarray(_v)
                 _found.append(_r)
             return gives(_found)"""
+
+_DOUBLED = """\
+    if {0}.__class__ is Array:
+        {0}_ = {0}.data
+        if {0}_.dtype is not DOUBLE and {0}_.dtype.num <= INTEGER:
+            {0}_ = {0}_.astype(DOUBLE)
+    else:
+        {0}_ = {0}
+"""
 
 _SEQUENCE = """\
     _raws = []
@@ -249,7 +259,7 @@ _PASSED: dict[Any, str] = {
 }
 
 
-def _plain(names: Names) -> list[str]:
+def _plain(names: Iterable[str]) -> list[str]:
     return [f"({n} is None or {n}.__class__ in PLAIN)" for n in names]
 
 
@@ -270,8 +280,8 @@ def _sequence(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
 
 
 def _doubles(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
-    """Each is an array of doubles or a number; some one is an array."""
-    lines = [f"    {n}_ = {n}.data if {n}.__class__ is Array else {n}\n" for n in names]
+    """Each is an array of doubles or a number; some one is an array. Integers become doubles."""
+    lines = [_DOUBLED.format(n) for n in names]
     known = [
         f"({n}_.__class__ is float or {n}_.__class__ is int if {n}_ is {n} "
         f"else {n}_.dtype is DOUBLE)"

@@ -21,7 +21,7 @@ def positive(x: Any, /) -> Any:
     return x
 
 
-@direct(kernels.clip)
+@direct(kernels.clip, maybe=("min", "max"))
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """x limited to [min, max], in x's dtype; None leaves a side open.
 

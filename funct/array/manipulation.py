@@ -20,11 +20,10 @@ from funct.array.conversion import (
 from funct.array.creation import lifted
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
-from funct.array.tensor import Array, Tensor
+from funct.array.tensor import Tensor
 from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import manipulation as kernels
-from funct.ops.fast import wrap
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
@@ -234,7 +233,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
     return x
 
 
-@direct(kernels.repeat)
+@direct(kernels.repeat, maybe=("repeats",))
 def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
     """Each element repeats times along axis; None flattens."""
     x = as_tensor("repeat", x)
@@ -309,6 +308,7 @@ def kron(x1: Any, x2: Any, /) -> Any:
     return ops.reshape(outer * inner, tuple([n * m for n, m in zip(a, b, strict=True)]))
 
 
+@direct(kernels.pad)
 def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: Any = 0) -> Any:
     """x with elements around it.
 
@@ -325,11 +325,6 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     x = as_tensor("pad", x)
     pairs = _pairs(x, pad_width)
     if mode in ("edge", "reflect", "symmetric", "wrap"):
-        if x.__class__ is Array:
-            try:
-                return wrap(kernels.pad(x.data, pairs, mode))
-            except (TypeError, ValueError):
-                pass  # of rank 0, or refused by name below
         for axis, pair in enumerate(pairs):
             if pair != (0, 0):
                 x = _extended(x, axis, pair, mode)

@@ -38,6 +38,10 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
         raise UnsupportedOperandError(
             f"einsum: subscripts must be a text, got {type(subscripts).__name__}"
         )
+    if len(operands) == 1 and operands[0].__class__ is Array:
+        found = kernels.einsum(operands[0].data, subscripts)
+        if found is not None:
+            return wrap(found)
     if len(operands) == 2:
         x, y = operands
         if x.__class__ is Array and y.__class__ is Array:
@@ -136,10 +140,16 @@ def _diagonal(x: Any, t: str) -> tuple[Any, str]:
 def _order(terms: list[str], out: str, operands: tuple[Any, ...]) -> list[tuple[int, ...]]:
     if len(operands) < 3:
         return [tuple(range(len(operands)))]
-    shown = [np.broadcast_to(np.zeros(()), [int(n) for n in x.shape]) for x in operands]
-    path = np.einsum_path(",".join(terms) + "->" + out, *shown, optimize="greedy")[0][1:]
+    shapes = tuple([tuple([int(n) for n in x.shape]) for x in operands])
+    return _path(",".join(terms) + "->" + out, shapes)
+
+
+@functools.lru_cache(512)
+def _path(spec: str, shapes: tuple[Shape, ...]) -> list[tuple[int, ...]]:
+    shown = [np.broadcast_to(np.zeros(()), shape) for shape in shapes]
     steps: list[tuple[int, ...]] = []
-    for step in path:  # NumPy may join more than two at a time
+    for step in np.einsum_path(spec, *shown, optimize="greedy")[0][1:]:
+        # NumPy may join more than two at a time
         steps += [tuple(step)] if len(step) == 2 else [(0, 1)] * (len(step) - 1)
     return steps
 
@@ -211,10 +221,11 @@ def _summed_axes(axes: Any, x1: Shape, x2: Shape) -> tuple[list[int], list[int]]
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Sum of conj(x1) * x2 along axis, counted in both from the end; other axes broadcast."""
-    known = axis == -1 and x1.__class__ is Array and x2.__class__ is Array
-    if known and x1.data.dtype.kind in "fiu":
+    if x1.__class__ is Array and x2.__class__ is Array and axis.__class__ is int:
         try:
-            return wrap(np.vecdot(x1.data, x2.data))
+            found = kernels.vecdot(x1.data, x2.data, axis)
+            if found is not None:
+                return wrap(found)
         except (TypeError, ValueError):
             pass  # refused by name below
     x1, x2 = as_tensor("vecdot", x1), as_tensor("vecdot", x2)

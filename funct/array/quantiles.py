@@ -49,7 +49,7 @@ def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims, None, True)
 
 
-@direct(kernels.quantile)
+@direct(kernels.quantile, maybe=("q",))
 def quantile(
     x: Any,
     /,

@@ -12,11 +12,10 @@ from funct.array.conversion import as_tensor, asarray
 from funct.array.direct import direct
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape
-from funct.array.tensor import Array, Tensor
+from funct.array.tensor import Tensor
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import searching as kernels
 from funct.kernels import statistical
-from funct.ops.fast import wrap
 
 __all__ = [
     "argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "sort", "take",
@@ -72,7 +71,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
     return ops.reduce_sum(hits, normal_axes("count_nonzero", axis, len(x.shape)), keepdims)
 
 
-@direct(kernels.searchsorted, arrays=2)
+@direct(kernels.searchsorted, maybe=("x2",))
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     """Where each of x2 would be inserted into the sorted 1-D x1."""
     if side not in ("left", "right"):

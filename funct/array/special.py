@@ -16,10 +16,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from funct import ops
 from funct.array.axes import normal_axes
 from funct.array.direct import direct, entrances
 from funct.array.statistical import logsumexp as _logsumexp
+from funct.array.tensor import Tensor
+from funct.core import INEXACT
 from funct.kernels import special as kernels
 from funct.ops import expm1 as expm1
 from funct.ops import log1p as log1p
@@ -166,25 +170,25 @@ def zeta(x: Any, q: Any = None, /) -> Any:
     return ops.special.riemann_zeta(x) if q is None else ops.special.zeta(x, q)
 
 
-@direct("fresnel", gives=tuple)
+@direct(kernels.several("fresnel"), gives=tuple)
 def fresnel(z: Any, /) -> tuple[Any, Any]:
     """Fresnel integrals S and C: those of sin and cos of pi t**2 / 2 from 0 to z."""
     return ops.special.fresnel_s(z), ops.special.fresnel_c(z)
 
 
-@direct("sici", gives=tuple)
+@direct(kernels.several("sici"), gives=tuple)
 def sici(x: Any, /) -> tuple[Any, Any]:
     """Sine and cosine integrals."""
     return ops.special.sici_s(x), ops.special.sici_c(x)
 
 
-@direct("shichi", gives=tuple)
+@direct(kernels.several("shichi"), gives=tuple)
 def shichi(x: Any, /) -> tuple[Any, Any]:
     """Hyperbolic sine and cosine integrals."""
     return ops.special.shichi_s(x), ops.special.shichi_c(x)
 
 
-@direct("airy", gives=tuple)
+@direct(kernels.several("airy"), gives=tuple)
 def airy(z: Any, /) -> tuple[Any, Any, Any, Any]:
     """Airy functions and their derivatives: Ai, Ai', Bi, Bi'."""
     s = ops.special
@@ -205,6 +209,8 @@ def jn(n: Any, x: Any, /) -> Any:
 
 def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     """n-th derivative of a Bessel function: DLMF 10.6.7 and 10.29.5."""
+    if isinstance(v, Tensor) and v.dtype not in INEXACT:
+        v = ops.astype(v, np.dtype(np.float64))  # unsigned orders would not go below 0
     y = f(v - n, z)
     for k in range(1, n + 1):
         y = y + sign**k * math.comb(n, k) * f(v - n + 2 * k, z)

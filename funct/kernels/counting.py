@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort"]
 
-_MOST = (1 << 63) - 1
+_LARGEST = (1 << 63) - 1
+_MOST = _LARGEST.to_bytes(8, sys.byteorder)
+# What `np.bincount` calls.
+_bincount: Any = getattr(
+    getattr(getattr(np, "_core", None), "_multiarray_umath", None), "bincount", np.bincount
+)
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _PART = 1 << 16  # elements of a task
@@ -43,9 +49,10 @@ def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
     """As `numpy.bincount(x, None, least)`, which for 2**63 bins writes where it has none."""
     n = x.size
     if x.dtype.char not in _COUNTED or least < 0 or not pays(x):
-        if x.dtype == np.int64 and x.size and x.item(x.argmax()) == _MOST:
+        few = n < _LEAST  # then what looks like the number among their bytes is found sooner
+        if x.itemsize == 8 and (_MOST in x.tobytes() if few else x.item(x.argmax()) == _LARGEST):
             raise ValueError("there cannot be 2**63 bins")
-        return np.bincount(x, None, least)
+        return _bincount(x, None, least)
     if n < _PART and least <= _DENSE * n:
         bins = max(_DENSE * n, cpu.LANES)
         counts = np.empty(bins, np.int64)

@@ -16,6 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 ndarray = np.ndarray
+_arange: Any = np.arange
 _DOUBLE = np.dtype(np.float64)
 _ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
 # A 0-d buffer by the names of its dtype.
@@ -127,10 +128,10 @@ def arange(
             return None
     if start.__class__ is stop.__class__ is step.__class__ is int:
         near = -_FAR < start < _FAR and -_MANY < stop - start < _MANY
-        return np.arange(start, stop, step, dtype) if near else None
+        return _arange(start, stop, step, dtype) if near else None
     if not (-_MANY < (stop - start) / step < _MANY and -_FAR < step < _FAR):
         return None
-    return np.arange(start, stop, step, _DOUBLE if dtype is None else dtype)
+    return _arange(start, stop, step, _DOUBLE if dtype is None else dtype)
 
 
 def linspace(

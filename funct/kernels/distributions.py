@@ -44,9 +44,9 @@ def of_trials(name: str) -> Raw:
             return general(k, n, p)
         if f is None:
             f = find(name)
-        if p.dtype is _DOUBLE:
-            return f(k if k.__class__ is not ndarray or kind is _DOUBLE else k.astype(_DOUBLE), n, p)
-        return f(k, np.asarray(n, np.int64), p).astype(_SINGLE)
+        if kind is _SINGLE:
+            return f(k, np.asarray(n, np.int64), p).astype(_SINGLE)
+        return f(k if kind is _DOUBLE else np.asarray(k, _DOUBLE), n, p)
 
     return raw
 

@@ -21,6 +21,7 @@ __all__ = ["clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "
 ndarray = np.ndarray
 
 _DOUBLE = np.dtype(np.float64)
+_SINGLE = 11  # the number of float32; below are those of integers
 _VECTORS = frozenset({np.dtype(np.float32), _DOUBLE})  # what `vdot` is quick for
 _floor_divide = np.floor_divide
 
@@ -92,19 +93,28 @@ def _put(y: Any, where: Any, values: Any) -> Any:
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:
-    """x of floats limited by floats; None for others."""
-    if x.dtype is not _DOUBLE and (x.dtype.kind != "f" or x.dtype.itemsize == 1):
-        return None  # float8_e5m2 calls itself "f"
+    """x limited by numbers of its kind, or by arrays of its dtype; None for others."""
+    kind = x.dtype
+    plain = float if kind is _DOUBLE or kind.num == _SINGLE else int
+    if kind.num > _SINGLE + 1 or not kind.num:
+        return None
     y = x
     if min is not None:
-        if min.__class__ is not float:
+        if min.__class__ is not plain and not _limits(min, x, plain):
             return None
         y = np.maximum(y, min)
     if max is not None:
-        if max.__class__ is not float:
+        if max.__class__ is not plain and not _limits(max, x, plain):
             return None
         y = np.minimum(y, max)
     return y if y is not x else None
+
+
+def _limits(limit: Any, x: Any, plain: type) -> bool:
+    """Whether limit, which is no number of x's kind, leaves x its dtype nevertheless."""
+    if limit.__class__ is ndarray:
+        return limit.dtype is x.dtype
+    return limit.__class__ is int and plain is float
 
 
 def rint(x: Any, /, out: Any = None) -> Any:

@@ -19,7 +19,7 @@ _DOUBLE = np.dtype(np.float64)
 _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 _MANY = 1 << 13  # what is larger is announced to the allocator
 _NORMS: Any = ("backward", "ortho", "forward")
-_REALS = {float, int}
+_REALS: Any = {float, int}
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """LAPACK on stacks of matrices: the loops that np.linalg calls, without its checks around them.
 
 np.linalg converts, compares and copies for longer than LAPACK works on a small matrix. Operands
-here are stacks of matrices whose shapes `funct.kernels.matrices` has checked. np.linalg is called
-for single precision, which it computes in double, for buffers of other devices, whose libraries
+here are stacks of matrices whose shapes `funct.kernels.matrices` has checked. Single precision is
+computed in double, as np.linalg does. That is called for buffers of other devices, whose libraries
 know its functions and not these loops, and should NumPy not have a loop any more.
 """
 
@@ -18,6 +18,8 @@ from funct.kernels.quiet import asking
 
 __all__ = ["address", "loop"]
 
+_WIDE = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
+_NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
 _LOOPS: Any = getattr(np.linalg, "_umath_linalg", None)
 
 
@@ -54,6 +56,23 @@ def _fail(error: str, flag: int) -> None:
 _careful = asking(_fail)
 
 
+def _in_double(run: Any, otherwise: Any, operands: tuple[Any, ...]) -> Any:
+    """run of matrices in single precision: of another pair of precisions NumPy has to know."""
+    if otherwise is None or operands[0].dtype.char not in "fF":
+        return otherwise(*operands)
+    if {o.dtype.char for o in operands} - {"f", "F"} and operands[-1].ndim:
+        return otherwise(*operands)
+    found = run(*[o.astype(_WIDE.get(o.dtype.char, o.dtype)) for o in operands])
+    if found.__class__ is tuple:
+        return tuple([_narrowed(v) for v in found])
+    return _narrowed(found)
+
+
+def _narrowed(v: Any) -> Any:
+    kind = _NARROW.get(v.dtype.char)
+    return v if kind is None else v.astype(kind)
+
+
 def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     """NumPy's loop of that name, which raises LinAlgError where LAPACK reports a failure."""
     found = getattr(_LOOPS, name, None)
@@ -63,9 +82,10 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
 
     def run(*operands: Any) -> Any:
         first, last = operands[0], operands[-1]
-        double = first.dtype.char in "dD" and last.dtype.char in "dD"
-        if not double or first.__class__ is not host:
+        if first.__class__ is not host:
             return otherwise(*operands)
+        if first.dtype.char not in "dD" or last.dtype.char not in "dD":
+            return _in_double(run, otherwise, operands)
         if not fails:
             return found(*operands)
         return _careful().run(found, *operands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ __all__ = [
 ]  # fmt: skip
 
 _concatenate: Any = np.concatenate
+_MODES: Any = ("edge", "reflect", "symmetric", "wrap")
+_ALL, _BACK = slice(None), slice(None, None, -1)
+_MIXED = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
@@ -35,7 +40,7 @@ def ravel(x: Any) -> Any:
 
 def permute_dims(x: Any, axes: Any) -> Any:
     """Axes in another order."""
-    if axes.__class__ is not tuple:
+    if axes.__class__ is not tuple and axes.__class__ is not list:
         return None
     for a in axes:
         if a.__class__ is not int:
@@ -67,65 +72,132 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
+_MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 
 
 def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
-    """Each element as often."""
+    """Each element as often, or as often as is said of it."""
+    if axis is not None and (axis.__class__ is not int or not x.ndim):
+        return None
+    if repeats.__class__ is np.ndarray:
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        if repeats.shape != (x.shape[axis],) or repeats.dtype.kind not in "iu":
+            return None
+        counts = repeats.tolist() if 1 < repeats.size < _MANY else [-1]
+        return x.repeat(repeats, axis) if min(counts) >= 0 and sum(counts) < _MANY else None
     if repeats.__class__ is not int or not 0 <= repeats < _COUNTED:
         return None
-    if axis is None:
-        return x.repeat(repeats)
-    return x.repeat(repeats, axis) if axis.__class__ is int and x.ndim else None
+    return x.repeat(repeats, axis)
 
 
 def tile(x: Any, repetitions: Any) -> Any:
-    """A vector repeated as a whole."""
-    if x.ndim != 1 or repetitions.__class__ is not tuple or len(repetitions) != 1:
+    """x repeated as a whole along each axis."""
+    if repetitions.__class__ is not tuple:
         return None
-    (n,) = repetitions
-    return np.concatenate((x,) * n) if n.__class__ is int and 0 < n < 100 else None
+    for n in repetitions:
+        if n.__class__ is not int or not 0 <= n < _MANY:
+            return None
+    if x.ndim == 1 == len(repetitions) and 0 < n < 100:
+        return _concatenate((x,) * n)
+    if not x.flags.c_contiguous:
+        x = x.copy()
+    missing = len(repetitions) - x.ndim
+    shape, strides = (1,) * missing + x.shape, (0,) * missing + x.strides
+    repetitions = (1,) * -missing + repetitions
+    wide = [k for pair in zip(repetitions, shape) for k in pair]
+    steps = [k for stride in strides for k in (0, stride)]
+    size = [n * r for n, r in zip(shape, repetitions)]
+    if prod(size) > _MANY or not x.size:
+        return None
+    return np.ndarray(wide, x.dtype, x, 0, steps).reshape(size)
 
 
 def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
+    if not _join(arrays):
+        return None
+    return _concatenate(arrays) if axis == 0 else _concatenate(arrays, axis)
+
+
+def _join(arrays: Any) -> bool:
+    """Whether NumPy joins them as is wanted: of one dtype, or some float32 and float64."""
     dtype = arrays[0].dtype
     for a in arrays:
-        if a.dtype is not dtype:
-            return None
-    return _concatenate(arrays) if axis == 0 else _concatenate(arrays, axis)
+        if a.dtype is not dtype and (a.dtype not in _MIXED or dtype not in _MIXED):
+            return False
+    return True
 
 
 def stack(arrays: Any, axis: int = 0) -> Any:
     """Arrays joined along a new axis."""
-    dtype, n = arrays[0].dtype, arrays[0].ndim
-    if axis.__class__ is not int or not -n - 1 <= axis <= n:
+    n = arrays[0].ndim
+    if axis.__class__ is not int or not -n - 1 <= axis <= n or not _join(arrays):
         return None
     at = (slice(None),) * (axis if axis >= 0 else axis + n + 1) + (None,)
     new = []
     for a in arrays:
-        if a.dtype is not dtype or a.ndim != n:
+        if a.ndim != n:
             return None
         new.append(a[at])
     return _concatenate(new, axis)
 
 
 def flip(x: Any, axis: Any = None) -> Any:
-    """The first axis in reverse order."""
+    """Axes in reverse order: all, or one."""
     if axis is None:
-        return x[::-1] if x.ndim == 1 else None
-    return x[::-1] if axis.__class__ is int and axis == 0 and x.ndim else None
+        return x[(_BACK,) * x.ndim] if x.ndim else None
+    if axis.__class__ is not int or not x.ndim:
+        return None
+    return x[_BACK] if axis == 0 else x[(_ALL,) * range(x.ndim)[axis] + (_BACK,)]
 
 
-def pad(x: Any, pairs: Any, mode: Any) -> Any:
-    """x with elements of its own before and behind each axis."""
-    if mode != "edge" or x.ndim != 1 or not x.size:
-        return np.pad(x, pairs, mode)
-    ((low, high),) = pairs
-    y = np.empty(low + x.size + high, x.dtype)
-    y[:low] = x[0]
-    y[low : low + x.size] = x
-    y[low + x.size :] = x[-1]
+def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0) -> Any:
+    """x with elements around it: of its own, or a number."""
+    pairs = _pairs(pad_width, x.ndim)
+    if pairs is None or not x.size:
+        return None
+    if x.size > _MANY:
+        return np.pad(x, pairs, mode) if mode in _MODES else None
+    size = [n + low + high for n, (low, high) in zip(x.shape, pairs)]
+    if prod(size) > _MANY:
+        return None
+    if mode in _MODES:
+        for axis, (low, high) in enumerate(pairs):
+            if low or high:
+                x = x.take(_places(x.shape[axis], low, high, mode), axis)
+        return x
+    if mode != "constant" or constant_values.__class__ not in (float, int):
+        return None
+    if x.dtype.num >= NATIVE or (constant_values != 0 and x.dtype.kind not in "fc"):
+        return None
+    y = np.full(size, constant_values, x.dtype) if constant_values else np.zeros(size, x.dtype)
+    y[tuple([slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)])] = x
     return y
+
+
+def _pairs(width: Any, rank: int) -> Any:
+    """A pair of numbers for each axis, from one number, one pair, or as many pairs."""
+    if width.__class__ is int:
+        width = (width, width)
+    if width.__class__ is not tuple or not rank:
+        return None
+    pairs = (width,) * rank if len(width) == 2 and width[0].__class__ is int else width
+    if len(pairs) != rank:
+        return None
+    for pair in pairs:
+        if pair.__class__ is not tuple or len(pair) != 2:
+            return None
+        for n in pair:
+            if n.__class__ is not int or not 0 <= n <= _MANY:
+                return None
+    return pairs
+
+
+@functools.lru_cache(1024)
+def _places(n: int, low: int, high: int, mode: Any) -> Any:
+    """Which of n elements stand in the padded axis."""
+    return np.pad(np.arange(n), (low, high), mode)
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Any:

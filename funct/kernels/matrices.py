@@ -313,8 +313,11 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Orthonormal Q and upper R with a real diagonal."""
     _matrix(x)
     n = x.shape[-1]
-    if x.size and x.dtype.char in "dD" and _qr_raw is not None and x.__class__ is np.ndarray:
-        q, r = _qr(x, complete and x.shape[-2] > n)
+    if x.size and _qr_raw is not None and x.__class__ is np.ndarray:
+        wide = x.astype({"f": "d", "F": "D"}.get(x.dtype.char, x.dtype), copy=False)
+        q, r = _qr(wide, complete and x.shape[-2] > n)
+        if wide is not x:
+            q, r = q.astype(x.dtype), r.astype(x.dtype)
     else:
         q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
     if x.dtype.kind == "c" and n < q.shape[-1]:  # the columns that x says nothing about

@@ -1,4 +1,4 @@
-"""One quantile by linear interpolation, along one axis or over all: sort, take two, go between."""
+"""Quantiles along one axis or over all: sort, take two, go between."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import INTEGER
+
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 
 _SMALL = 256  # elements from which on machine code sorts
+_FEW = 9  # fractions that are asked for one by one
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_NARROWER = _FLOATS[1:]
+# Which share of the next element a place between two has, by methods that agree on the place.
+_PARTS: dict[Any, Any] = {
+    "linear": lambda part, k: part,
+    "lower": lambda part, k: 0.0,
+    "higher": lambda part, k: float(part > 0),
+    "midpoint": lambda part, k: 0.5 if part > 0 else 0.0,
+    "nearest": lambda part, k: float(part >= 0.5 if k % 2 else part > 0.5),
+}
 
 
 def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -27,10 +39,17 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """The value below which a fraction q of x lies; None where an element is not finite."""
-    if q.__class__ is not float or not 0.0 <= q <= 1.0 or method != "linear" or weights is not None:
+    if q.__class__ is np.ndarray and q.ndim == 1 and 0 < q.size < _FEW and q.dtype is _FLOATS[0]:
+        each = [quantile(x, v, axis, method, keepdims, weights) for v in q.tolist()]
+        return None if any(y is None for y in each) or x.dtype in _NARROWER else np.stack(each)
+    if q.__class__ is not float or not 0.0 <= q <= 1.0 or weights is not None:
         return None
-    if x.dtype not in _FLOATS or not 0 < x.size < _SMALL:
+    if method not in _PARTS or not 0 < x.size < _SMALL:
         return None
+    if x.dtype not in _FLOATS:
+        if x.dtype.num > INTEGER:
+            return None
+        x = x.astype(np.float64)
     if axis is None:
         s = np.sort(x, None, "stable")
         shape: Any = (1,) * x.ndim if keepdims else ()
@@ -42,7 +61,7 @@ def quantile(
     n = s.shape[0]
     place = (n - 1) * q
     k = math.floor(place)
-    part = x.dtype.type(place - k) if place < n - 1 else x.dtype.type(0)
+    part = x.dtype.type(_PARTS[method](place - k, k) if place < n - 1 else 0)
     a, b = s[k], s[k + 1 if part > 0 else k]
     if shape is not None:
         if not (math.isfinite(s[0]) and math.isfinite(s[-1])):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ ndarray = np.ndarray
 _DOUBLE = np.dtype(np.float64)
 _WIDE = {np.dtype(char) for char in "fdFD"}  # narrower ones are summed in float32
 _MODES = ("full", "same", "valid")
-_REALS = {float, int}
+_REALS: Any = {float, int}
 
 _core: Any = getattr(np, "_core", None)
 _interp: Any = getattr(getattr(_core, "multiarray", None), "interp", np.interp)  # what that calls
@@ -55,7 +55,7 @@ def interp(
     if not isfinite(vdot(xp, fp)):  # as is where all are finite and not large
         return None
     if period is not None:
-        if period.__class__ not in _REALS or not isfinite(period) or not period:
+        if not (period.__class__ is float or period.__class__ is int) or not 0 < abs(period) < inf:
             return None
         x, xp, fp = _unrolled(x, xp, fp, abs(period))
         left = right = None

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.dtypes import NATIVE
 from funct.kernels import counting, indexing, sorting
+from funct.kernels.dtypes import NAMED, NATIVE
 
 __all__ = [
     "argsort", "bincount", "digitize", "histogram", "nonzero", "one_hot", "searchsorted",
@@ -42,7 +42,7 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
 def _turned(x: Any, axis: int) -> Any:
     if x.ndim == 1:
         return x[::-1]
-    return x[..., ::-1] if axis == -1 else None
+    return x[(slice(None),) * range(x.ndim)[axis] + (slice(None, None, -1),)]
 
 
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -53,8 +53,6 @@ def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = Tru
         return sorting.argsort(x, range(x.ndim)[axis], bool(descending))
     if not descending:
         return x.argsort(axis, "stable")
-    if x.ndim > 1 and axis != -1:
-        return None
     at = _turned(x, axis).argsort(axis, "stable")
     return x.shape[axis] - 1 - _turned(at, axis)
 
@@ -133,9 +131,18 @@ def unique_values(x: Any) -> Any:
     """Distinct elements."""
     if x.dtype.kind in "iu" and x.size < _SMALL:
         return np.unique(x)
-    if x.dtype.num >= NATIVE or x.size < _SMALL:
+    if x.dtype.num >= NATIVE:
         return None
-    return sorting.distinct_values(x.reshape(-1))
+    x = x.reshape(-1)
+    n = x.size
+    if n >= _SMALL:
+        return sorting.distinct_values(x)
+    y = x.copy()
+    y.sort(0, "stable")
+    new = np.empty(n, bool)
+    new[:1] = True
+    np.not_equal(y[1:], y[:-1], new[1:])
+    return y[new]
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
@@ -149,34 +156,59 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None) -> Any:
-    """How often each of 0, 1, 2, ... occurs."""
-    if x.ndim != 1 or x.dtype.kind not in "iu" or weights is not None or length is not None:
+    """How often each of 0, 1, 2, ... occurs, or the sum of the weights where it does."""
+    if x.ndim != 1 or x.dtype.kind not in "iu" or length is not None:
         return None
-    return counting.bincount(x, minlength) if minlength.__class__ is int else None
+    if minlength.__class__ is not int:
+        return None
+    if weights is None:
+        return counting.bincount(x, minlength)
+    if weights.__class__ is not np.ndarray or weights.shape != x.shape or not 0 < x.size < _FEW:
+        return None
+    low, high = x.item(x.argmin()), x.item(x.argmax())
+    if low < 0 or high >= _FEW or not 0 <= minlength < _FEW:
+        return None
+    return _summed(weights, x, max(high + 1, minlength))
+
+
+def _summed(data: Any, ids: Any, n: int) -> Any:
+    """Sums of 1-D data, of which there is little, by ids within n."""
+    if data.dtype is _DOUBLE:
+        return np.bincount(ids, data, n)
+    if data.dtype.num >= NATIVE:
+        return None
+    y = np.zeros(n, data.dtype)
+    np.add.at(y, ids, data)
+    return y
 
 
 def one_hot(x: Any, num_classes: int, dtype: Any = None, axis: int = -1) -> Any:
-    """1 at the index that x holds along a new last axis."""
-    if num_classes.__class__ is not int or dtype is not None or axis != -1:
+    """1 at the index that x holds along a new axis."""
+    if num_classes.__class__ is not int or axis.__class__ is not int or x.dtype.kind not in "iu":
         return None
-    if x.dtype.kind not in "iu":
-        return None
+    named = _DOUBLE if dtype is None else NAMED.get(dtype)
     classes = np.arange(num_classes)
-    if classes.size != num_classes:  # negative, or more than there can be
+    if classes.size != num_classes or named is None:  # negative, or more than there can be
         return None
-    return (x[..., None] == classes).astype(np.float64)
+    if axis == -1:
+        return (x[..., None] == classes).astype(named)
+    behind = x.ndim - range(x.ndim + 1)[axis]
+    x = x[(slice(None),) * (x.ndim - behind) + (None,)]
+    return (x == classes.reshape(-1, *(1,) * behind)).astype(named)
 
 
 def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     """Sums of the elements that have one id."""
     n = num_segments
-    if ids.dtype.kind not in "iu" or ids.ndim != 1 or n.__class__ is not int or n < 0:
+    if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
         return None
-    if data.dtype is _DOUBLE and data.ndim == 1 and 0 < data.size == ids.size < _FEW:
-        out = np.bincount(ids, data, n)
-        if out.size == n:
-            return out
-    if data.dtype.num >= NATIVE or data.shape[:1] != ids.shape:
+    if data.ndim == 1 and 0 < data.size < _FEW:
+        low, high = ids.item(ids.argmin()), ids.item(ids.argmax())
+        if n is None and low >= 0:
+            n = high + 1
+        if n.__class__ is int and low >= 0 and high < n < _FEW:
+            return _summed(data, ids, n)
+    if n.__class__ is not int or n < 0 or data.dtype.num >= NATIVE:
         return None
     return indexing.segment_sum(data, ids, n)
 
@@ -205,7 +237,11 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Where each of v goes in the sorted x."""
     if sorter is not None or x.ndim != 1 or side not in ("left", "right"):
         return None
-    if x.dtype.num >= NATIVE or v.dtype is not x.dtype:
+    if x.dtype.num >= NATIVE:
+        return None
+    if v.__class__ is int or (v.__class__ is float and x.dtype in _EXACT):
+        v = np.asarray(v, x.dtype)
+    elif v.__class__ is not np.ndarray or v.dtype is not x.dtype:
         return None
     return sorting.searchsorted(x, v, side)
 
@@ -213,12 +249,15 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
 def histogram(
     x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> Any:
-    """How many elements fall into each of some bins of one width, and their edges."""
-    if bins.__class__ is not int or bins < 1 or density or weights is not None:
-        return None
-    if range is not None or not x.size or x.dtype not in _EXACT:
+    """How many elements fall into each of some bins, and their edges."""
+    if density or weights is not None or range is not None or not x.size or x.dtype not in _EXACT:
         return None
     x = x.reshape(-1)
+    if bins.__class__ is np.ndarray:
+        known = bins.ndim == 1 and bins.size > 1 and bins.dtype is x.dtype
+        return (counting.plain_histogram(x, bins), bins) if known else None
+    if bins.__class__ is not int or bins < 1:
+        return None
     low, high = x.min(), x.max()
     if not low < high or not np.isfinite(high - low):
         return None

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.dtypes import INTEGER
+from funct.kernels.quiet import quiet
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
     "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn_slope", "find",
-    "gammaln", "in_double", "keep_dtype", "perm", "spherical",
+    "gammaln", "in_double", "keep_dtype", "perm", "several", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -131,18 +132,34 @@ def _narrowed(y: Any, real: np.dtype[Any]) -> Any:
     return y.astype(np.result_type(real, np.complex64) if y.dtype.kind == "c" else real)
 
 
+def several(name: str) -> Raw:
+    """SciPy's function of that name of one array, which has several results."""
+
+    def raw(x: Any) -> Any:
+        if x.dtype.num <= INTEGER:
+            x = x.astype(_DOUBLE)
+        known = x.dtype is _DOUBLE or x.dtype is _COMPLEX or x.dtype in _SINGLES
+        return find(name)(x) if known else None
+
+    return raw
+
+
 def in_double(operands: int) -> Callable[[Raw], Raw]:
     """f(*arrays, *static), called in float64 or complex128; the result is rounded."""
 
     def declare(f: Raw) -> Raw:
         @functools.wraps(f)
         def raw(*args: Any) -> Any:
-            kind = _result_dtype(args[:operands])
-            wide = np.dtype(np.complex128) if kind.kind == "c" else _DOUBLE
+            kinds = {a.dtype if a.__class__ is ndarray else None for a in args[:operands]}
+            kind = kinds.pop() if len(kinds) == 1 else None
+            if kind is not _DOUBLE and kind is not _SINGLE:
+                kind = _result_dtype(args[:operands])
+            wide = _COMPLEX if kind.kind == "c" else _DOUBLE
             doubles = [np.asarray(a, wide) for a in args[:operands]]
-            with np.errstate(all="ignore"):
-                y = f(*np.broadcast_arrays(*doubles), *args[operands:])
-            return np.asarray(y).astype(kind, copy=False)
+            if len({a.shape for a in doubles}) > 1:
+                doubles = list(np.broadcast_arrays(*doubles))
+            y = np.asarray(quiet().run(f, *doubles, *args[operands:]))
+            return y if y.dtype is kind else y.astype(kind)
 
         return raw
 

@@ -38,7 +38,7 @@ _LONG_DOUBLE = 13  # up to here NumPy's dtypes are of real numbers (and float16 
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """x in the dtype that goes by that name; None where it is real and x complex, or not NumPy's."""
+    """x in the dtype of that name; None where it is real and x complex, or not NumPy's."""
     found = NAMED.get(dtype)
     if found is None or x.dtype.num >= NATIVE or (x.dtype.kind == "c" and found.kind != "c"):
         return None
@@ -184,7 +184,7 @@ def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any
 def _begun(y: Any, axis: int, initial: int) -> Any:
     """y behind one more element along axis."""
     shape = y.shape
-    before = (slice(None),) * axis
+    before: Any = (slice(None),) * axis
     out = np.empty((*shape[:axis], shape[axis] + 1, *shape[axis + 1 :]), y.dtype)
     out[(*before, 0)] = initial
     out[(*before, slice(1, None))] = y

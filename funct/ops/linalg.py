@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, Sample, ShapeDtype, Value, product_in_wide
+from funct.core import Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels.products import matmul as matrix_product
 from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
@@ -111,21 +111,49 @@ def _is_product(spec: str) -> bool:
 def _contract_raw(x: Any, y: Any, spec: str) -> Any:
     if x.ndim == 2 and _is_product(spec) and x.shape[1] == y.shape[0]:
         return _product(x, y)
+    of_x, as_x, of_y, as_y, summed, as_out, to_out = _contraction(x.shape, y.shape, spec)
+    if of_x is not None:
+        x = x.transpose(of_x)
+    if as_x is not None:
+        x = x.reshape(as_x)
+    if of_y is not None:
+        y = y.transpose(of_y)
+    if as_y is not None:
+        y = y.reshape(as_y)
+    product = _product(x, y) if summed else x * y  # no sum, so no 0 to add: -0.0 stays
+    if as_out is not None:
+        product = product.reshape(as_out)
+    return product if to_out is None else product.transpose(to_out)
+
+
+@functools.lru_cache(1024)
+def _contraction(x: Shape, y: Shape, spec: str) -> tuple[Any, ...]:
+    """How a contraction is a product of matrices, or of elements: orders of axes and shapes of x,
+    y and the result, None for what is as it should be, and whether anything is summed.
+    """
     of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(spec)
-    xs, ys = x.transpose(of_x), y.transpose(of_y)
-    both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
-    inner, right = xs.shape[n_both + n_left :], ys.shape[n_both + n_inner :]
-    if ys.shape[: n_both + n_inner] != both + inner:
+    xs, ys = tuple([x[i] for i in of_x]), tuple([y[i] for i in of_y])
+    both, left = xs[:n_both], xs[n_both : n_both + n_left]
+    inner, right = xs[n_both + n_left :], ys[n_both + n_inner :]
+    if ys[: n_both + n_inner] != both + inner:
         raise ValueError("lengths")
-    if not inner:  # no sum, so no 0 to add: -0.0 stays
-        ones = (1,) * len(right), (1,) * n_left
-        product = xs.reshape(both + left + ones[0]) * ys.reshape(both + ones[1] + right)
-        return product.transpose(to_out)
-    summed = math.prod(inner)
-    product = _product(
-        xs.reshape((*both, math.prod(left), summed)), ys.reshape((*both, summed, math.prod(right)))
-    )
-    return product.reshape(both + left + right).transpose(to_out)
+    if inner:
+        rows, columns, summed = math.prod(left), math.prod(right), math.prod(inner)
+        as_x, as_y = (*both, rows, summed), (*both, summed, columns)
+        product = (*both, rows, columns)
+    else:
+        as_x, as_y = xs + (1,) * len(right), both + (1,) * n_left + right
+        product = (*both, *left, *right)
+    out = both + left + right
+    return (
+        _unless_sorted(of_x), None if as_x == xs else as_x,
+        _unless_sorted(of_y), None if as_y == ys else as_y,
+        bool(inner), None if out == product else out, _unless_sorted(to_out),
+    )  # fmt: skip
+
+
+def _unless_sorted(order: list[int]) -> list[int] | None:
+    return order if order != sorted(order) else None
 
 
 @functools.lru_cache(512)

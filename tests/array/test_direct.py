@@ -79,7 +79,9 @@ def _special(count: int) -> Callable[[], Iterator[Call]]:
         grid = np.stack([g.reshape(-1) for g in np.meshgrid(*[values] * count)])
         yield tuple(map(xp.asarray, grid)), {}
         yield tuple(map(xp.asarray, grid.astype(np.float32))), {}
-        yield tuple(map(xp.asarray, np.abs(np.nan_to_num(grid, posinf=3)).astype(np.int64))), {}
+        for dtype in (np.int64, np.uint8, np.bool_):
+            yield tuple(map(xp.asarray, np.abs(np.nan_to_num(grid, posinf=3)).astype(dtype))), {}
+        yield tuple(map(xp.asarray, (grid[:, :4] + 0.5j).astype(np.complex64))), {}
         rng = np.random.default_rng(3)
         for low, high in ((0.0, 1.0), (0.5, 20.0), (-4.0, 4.0)):
             drawn = rng.uniform(low, high, (count, 300))
@@ -117,8 +119,11 @@ def _quantiles(*firsts: Any) -> Iterator[Call]:
             yield (x, *rest), {"axis": -1}
             yield (x, *rest, 0), {"keepdims": True}
     if firsts[0]:
-        yield (_plain(np.float64, 6), 0.3), {"method": "lower"}
-        yield (_plain(np.float64, 6), 0.3), {"method": "least"}
+        for x in (_plain(np.float64, 6), _plain(np.float64, 3, 4), _plain(np.int8, 7)):
+            for method in ("lower", "higher", "nearest", "midpoint", "hazen", "least"):
+                for q in (0.0, 0.1, 0.3, 0.5, 0.7, 1.0):
+                    yield (x, q), {"method": method}
+            yield (x, xp.asarray([0.5, 0.1, 0.9]), 0), {"keepdims": True}
 
 
 def _indices() -> list[Any]:
@@ -135,7 +140,7 @@ def _segments() -> Iterator[Call]:
 
 def _hots() -> Iterator[Call]:
     for x in (*_indices(), xp.asarray([[0, 1], [2, 2]]), xp.asarray(1), xp.asarray([0.5])):
-        for option in ({}, {"axis": 0}, {"dtype": np.int8}):
+        for option in ({}, {"axis": 0}, {"axis": 1}, {"axis": -2}, {"dtype": np.int8, "axis": 0}):
             for n in (3, 0, -1, 2.0):
                 yield (x, n), option
 
@@ -161,7 +166,9 @@ def _occurring() -> Iterator[Call]:
     for x in [*_arrays(), *_indices(), xp.asarray(np.arange(400, dtype=np.uint64))]:
         for option in ({}, {"minlength": 7}, {"minlength": -1}, {"minlength": 2.0}, {"length": 3}):
             yield (x,), option
-        yield (x, x), {}
+        for w in (x, _plain(np.float64, *x.shape), _plain(np.float32, *x.shape), 2.0, [1.0]):
+            yield (x, w), {}
+            yield (x, w, 9), {}
 
 
 def _taken() -> Iterator[Call]:
@@ -176,6 +183,9 @@ def _sought() -> Iterator[Call]:
         for v in _arrays():
             for option in ({}, {"side": "right"}, {"side": "middle"}):
                 yield (xp.asarray(x), v), option
+        for n in (0.0, 1, -2.5, np.nan, 2**70, True, "a"):
+            yield (xp.asarray(x), n), {}
+            yield (xp.asarray([1, 2, 3]), n), {"side": "right"}
     order = xp.asarray([2, 0, 1])
     yield (xp.asarray([2.0, 3.0, 1.0]), xp.asarray([1.5])), {"sorter": order}
 
@@ -189,7 +199,11 @@ def _curves() -> Iterator[Call]:
                 yield args, {}
                 yield (*args, -7.0, 9), {}
                 yield args, {"right": 1.5}
-            yield args, {"period": 2.0}
+            for period in (2.0, -3, 0, np.inf):
+                yield args, {"period": period}
+            for v in (0.3, 1, True, np.nan, xp.asarray(np.float32(0.3)), xp.asarray([0, 1])):
+                yield (v, *args[1:]), {}
+                yield (v, *args[1:]), {"left": -7.0, "period": 2.0}
     yield (xp.asarray(0.5), xp.asarray([0.0, 1.0]), xp.asarray([1.0])), {}
 
 
@@ -263,9 +277,21 @@ def _turns() -> Iterator[Call]:
             yield (x, axes), {}
 
 
+def _padded() -> Iterator[Call]:
+    widths = (0, 1, 2, -1, 1.5, (1, 2), (0, 0), ((1, 0), (0, 2)), ((1, 2),), [1, 2], ((1, -1),))
+    for x in _arrays()[::3]:
+        for width in widths:
+            yield (x, width), {}
+            for mode in ("edge", "reflect", "symmetric", "wrap", "odd", 3):
+                yield (x, width, mode), {}
+            for v in (2.5, -0.0, 3, 1j, xp.asarray(2.0), np.nan):
+                yield (x, width), {"constant_values": v}
+
+
 def _copies(*options: dict[str, Any]) -> Iterator[Call]:
     for x in _arrays()[::3]:
-        for n in (0, 1, 3, -1, (2,), (2, 3), (1, -1), 1.5, xp.asarray([1, 2]), [1]):
+        counts = [xp.asarray(c) for c in ([1, 2], [2, 0, 1], [1, 2, 0, 1, 3], [1, -1, 1])]
+        for n in (0, 1, 3, -1, (2,), (2, 3), (1, -1), (2, 1, 2), (), 1.5, [1], *counts):
             for option in ({}, *options):
                 yield (x, n), option
 
@@ -275,7 +301,8 @@ def _sequences() -> Iterator[Call]:
     lists = [(a, b), [a, b, a], (a, _plain(np.float32, 2, 3)), (a, _plain(np.int8, 2, 3)), (a,), ()]
     lists += [(a, _plain(np.float64, 3, 2)), (a, a[0]), (xp.asarray(1.0), xp.asarray(2.0))]
     lists += [(_plain(d, 3),) * 2 for d in (ml_dtypes.bfloat16, np.int8)]
-    lists += [(a, 1.0), (a.mT, b.mT)]
+    lists += [(a, 1.0), (a.mT, b.mT), (a, _plain(np.float32, 2, 3), _plain(np.float16, 2, 3))]
+    lists += [(_plain(np.int64, 3), _plain(np.uint64, 3)), (a, a + 1j)]
     for arrays in lists:
         for axis in (0, 1, -1, 2, -3, None, 1.0, 7):
             yield (arrays,), {"axis": axis}
@@ -342,7 +369,7 @@ def _by_matrix(*options: dict[str, Any]) -> Iterator[Call]:
 
 def _powers() -> Iterator[Call]:
     for x in _matrices():
-        for n in (1, 2, 3, 7, 0, -2, 1.5):
+        for n in (1, 2, 3, 7, 0, -1, -2, 1.5):
             yield (x, n), {}
 
 
@@ -359,11 +386,16 @@ _DDOF = ({"correction": 1}, {"correction": 0.5}, {"correction": 9}, {"correction
 _NAN_DDOF = ({"ddof": 1}, {"correction": 9}, {"dtype": np.float32})
 _DTYPES_OF_SUMS = ({"dtype": np.int8}, {"dtype": "complex64"}, {"dtype": bool})
 _DTYPE = ({"dtype": np.float32}, {"dtype": "none"}, *_DTYPES_OF_SUMS)
-_DIFF = ({"n": 2}, {"n": 0}, {"n": -1}, {"prepend": xp.asarray([1.0])}, {"n": 1.5}, {"n": 3})
+_DIFF = (
+    {"n": 2}, {"n": 0}, {"n": -1}, {"n": 1.5}, {"n": 3}, {"prepend": xp.asarray([1.0])},
+    {"append": xp.asarray([[1.0, 2.0, 3.0, 4.0]]), "axis": 0},
+)  # fmt: skip
 
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "elementwise.clip": lambda: _one_by(
-        {"min": 0.0}, {"max": 1.5}, {"max": 1}, {"min": np.nan, "max": 0.0}, {"min": "a"}
+        {"min": 0.0}, {"max": 1.5}, {"max": 1}, {"min": np.nan, "max": 0.0}, {"min": "a"},
+        {"min": 2}, {"min": -300, "max": 300}, {"min": xp.asarray(0.5)}, {"max": xp.asarray(3)},
+        {"min": xp.asarray(np.float32(0.5)), "max": 2}, {"max": True},
     ),
     "searching.nonzero": _one_by,
     "searching.searchsorted": _sought,
@@ -402,11 +434,12 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "fft.rfftfreq": _frequencies,
     "fft.rfftn": _spectra_over,
     "linalg.norms.matrix_norm": lambda: _by_matrix(
-        {"keepdims": True}, {"ord": 2}, {"ord": 1}, {"ord": 7}
+        {"keepdims": True}, {"ord": 2}, {"ord": 1}, {"ord": -np.inf, "keepdims": True}, {"ord": 7}
     ),
     "linalg.norms.matrix_rank": lambda: _by_matrix({"rtol": 0.1}),
     "linalg.norms.vector_norm": lambda: itertools.chain(
-        _reductions({"ord": 3}, {"ord": 5}, {"ord": "a"}, {"ord": np.inf}), _by_matrix()
+        _reductions(*[{"ord": o} for o in (3, 5, "a", np.inf, -np.inf, 0, 1, -1, 2.5, True)]),
+        _by_matrix({"ord": 1}, {"ord": 0}, {"ord": 3, "axis": 0}),
     ),
     "linalg.solving.lstsq": lambda: _systems({"rcond": 0.1}),
     "linalg.solving.solve": _systems,
@@ -414,10 +447,13 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "linalg.structure.diag": lambda: _by_matrix({"k": 1}, {"k": -2}),
     "linalg.structure.diagonal": lambda: _by_matrix({"offset": 1}, {"offset": -2}, {"offset": 0.5}),
     "linalg.structure.matrix_power": _powers,
-    "linalg.structure.trace": lambda: _by_matrix({"offset": 1}, {"dtype": np.float32}),
+    "linalg.structure.trace": lambda: _by_matrix(
+        {"offset": 1}, {"dtype": np.float32}, {"offset": -9}
+    ),
     "manipulation.concat": _sequences,
     "manipulation.expand_dims": _turns,
     "manipulation.flip": lambda: _scans({"axis": (0,)}, {"axis": False}),
+    "manipulation.pad": _padded,
     "manipulation.permute_dims": _turns,
     "manipulation.ravel": _one_by,
     "manipulation.repeat": lambda: _copies({"axis": 0}, {"axis": -1}, {"axis": 4}),

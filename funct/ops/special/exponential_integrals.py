@@ -118,8 +118,10 @@ def spence(z: Operand, /) -> Value:
 
 
 def _lambertw(z: Any, branch: int = 0) -> Any:
+    z = np.asarray(z)
+    z = z.astype(np.float64) if z.dtype.kind in "biu" else z
     kind = np.result_type(z, np.complex64)
-    return np.asarray(kernels.find("lambertw")(np.asarray(z), branch)).astype(kind, copy=False)
+    return np.asarray(kernels.find("lambertw")(z, branch)).astype(kind, copy=False)
 
 
 def _lambertw_rule(g: Value, ans: Value, z: Value) -> Value:
