@@ -16,7 +16,10 @@ import numpy as np
 
 from funct.kernels.quiet import vdot
 
-__all__ = ["clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "tanh"]
+__all__ = [
+    "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "sigmoid",
+    "tanh",
+]  # fmt: skip
 
 ndarray = np.ndarray
 
@@ -170,6 +173,14 @@ def log1p(x: Any, out: Any) -> Any:
     y = np.asarray(np.log1p(x, out))
     _put(y.real, near, twice / 2)
     return y
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    if x.dtype.kind in "bu":
+        x = x.astype(_DOUBLE)  # which has negative numbers
+    e = np.exp(np.minimum(x, -x))  # at most 1: nothing overflows, small results keep their digits
+    return np.exp(np.minimum(x, 0)) / (1 + e)
 
 
 _LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, rint, tanh})

@@ -211,6 +211,8 @@ def split(key: Words, n: int) -> Words:
     """Make n keys from each key: (*b, 2) -> (*b, n, 2)."""
     if ready(n * key.size):
         words = cpu.numbers(key, (n,), np.uint64, "split")
+        if key.ndim == 1:
+            return words.view(np.uint32).reshape(n, 2)
         return words.reshape(-1).view(np.uint32).reshape(*key.shape[:-1], n, 2)
     return plain_split(key, n)
 
@@ -232,6 +234,8 @@ def fold_in(key: Words, data: int | NDArray[Any]) -> Words:
     Returns: (*b, 2), *b the common shape, uint32.
     """
     low = np.asarray(data & _WORD).astype(np.uint32)
+    if low.ndim == 0 and key.shape == (2,) and ready(1):
+        return cpu.hash_one(key, low.item())
     return np.stack(threefry2x32(key[..., 0], key[..., 1], np.uint32(0), low), axis=-1)
 
 

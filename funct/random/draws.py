@@ -12,9 +12,11 @@ from funct import ops
 from funct.array import arange, argsort, asarray, iinfo
 from funct.array.axes import normal_axis, normal_shape
 from funct.array.creation import lifted, served
+from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
+from funct.kernels import draws
 from funct.kernels import random_bits as kernels
 from funct.ops.fast import wrap
 
@@ -38,8 +40,10 @@ def key(seed: int) -> Any:
         raise DTypeError(f"random.key: seed must be an int, got {seed!r}") from None
 
 
+@direct(draws.split)
 def split(key: Any, n: int = 2) -> Any:
     """n independent keys, as a batch: shape (n, 2)."""
+    (n,) = normal_shape("random.split", (n,))
     return ops.random_split(asarray(key), n)
 
 
@@ -78,6 +82,7 @@ def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     return served(ops.random_unit(lifted(key, shape), shape, dtype))
 
 
+@direct(draws.uniform)
 def uniform(
     key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
 ) -> Any:
@@ -98,6 +103,7 @@ def open_unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     return 1.0 - ops.maximum(_unit(key, shape, dtype, name), least)
 
 
+@direct(draws.normal)
 def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard normal, by inversion of its distribution function: one word gives one number."""
     dtype = float_dtype("normal", dtype)
@@ -105,6 +111,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return served(ops.random_normal(lifted(key, shape), shape, dtype))
 
 
+@direct(draws.bernoulli)
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     """True with probability p; shape is p's by default."""
     p = asarray(p)
@@ -112,6 +119,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     return ops.less(_unit(key, shape, np.dtype(np.float64), "bernoulli"), p)
 
 
+@direct(draws.exponential)
 def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Exponential with rate 1."""
     return -ops.log(open_unit(key, shape, float_dtype("exponential", dtype), "exponential"))
@@ -130,6 +138,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return sign * exponential(second, shape, dtype)
 
 
+@direct(draws.randint)
 def randint(key: Any, shape: Any, minval: int, maxval: int, dtype: Any = None) -> Any:
     """Integers in [minval, maxval), int64 by default.
 
@@ -160,6 +169,7 @@ def _population(name: str, x: Any) -> Any:
     return x
 
 
+@direct(draws.permutation, maybe=("x",))
 def permutation(key: Any, x: Any) -> Any:
     """x shuffled along its first axis; an int n stands for arange(n)."""
     x = _population("permutation", x)

@@ -19,6 +19,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+import funct.nn.functional
 from funct.array.direct import DIRECT, Direct
 from funct.errors import FunctError
 
@@ -381,6 +382,69 @@ def _systems(*options: dict[str, Any]) -> Iterator[Call]:
     yield (_plain(np.float32, 3, 3), _plain(np.float64, 3)), {}
 
 
+def _rows() -> list[Any]:
+    shapes = ((4, 4), (3, 5), (6,), (1, 1), (2, 3, 4), (0, 3), (3, 0), ())
+    found = [_plain(d, *s) for d in (np.float32, np.float64) for s in shapes]
+    found += [_plain(d, 3, 4) for d in (np.int64, np.float16, ml_dtypes.bfloat16)]
+    return [*found, xp.asarray([_EDGES, _EDGES[::-1]]), _plain(np.float64, 5, 3).mT]
+
+
+def _activated(*options: dict[str, Any]) -> Iterator[Call]:
+    for x in _rows():
+        for option in ({}, *options):
+            yield (x,), option
+
+
+def _along_one_axis() -> Iterator[Call]:
+    for x in _rows():
+        for dim in (-1, 0, 1, 5, 0.5):
+            yield (x, dim), {}
+        yield (x, 0), {"dtype": np.float32}
+
+
+def _normalized() -> Iterator[Call]:
+    for x in _rows():
+        for shape in (x.shape[-1:], x.shape[-2:], list(x.shape), 4, (), (7,)):
+            yield (x, shape), {}
+            yield (x, shape), {"eps": 0.5, "weight": xp.ones(4, dtype=x.dtype)}
+            yield (x, shape, xp.arange(4.0), _plain(np.float64, 4)), {}
+
+
+def _labelled() -> Iterator[Call]:
+    for x in _rows():
+        for n in (1, 3, 4):
+            for labels in ([0] * n, [*range(n)], [n - 1] * (n - 1) + [-100], [-1] * n, [9] * n):
+                for kind in (np.int64, np.uint8, np.float64):
+                    target = xp.asarray(np.asarray(labels).astype(kind))
+                    for reduction in ("mean", "sum", "none", "all"):
+                        yield (x, target), {"reduction": reduction}
+            target = xp.asarray([*range(n)])
+            yield (x, target), {"ignore_index": 2}
+            yield (x, target), {"weight": _plain(np.float64, 4)}
+
+
+def _pooled() -> Iterator[Call]:
+    for x in (*_rows(), _plain(np.float64, 2, 3, 7, 5), _plain(np.float32, 1, 2, 4, 4, 3)):
+        for size in (1, 2, 3, (2,), 0, -1, 9):
+            for option in ({}, {"stride": 1}, {"stride": 3}, {"stride": 0}, {"stride": (2,)}):
+                yield (x, size), option
+            for option in ({"padding": 1}, {"ceil_mode": True}):
+                yield (x, size), option
+
+
+def _drawn(*rest: tuple[Any, ...]) -> Iterator[Call]:
+    keys = ft.random.key(5), ft.random.split(ft.random.key(1), 3), xp.asarray([1, 2])
+    for k in keys:
+        for args in rest:
+            yield (k, *args), {}
+
+
+def _drawn_floats() -> Iterator[Call]:
+    shapes = ((16,), (3, 5), (), 20, (0, 2), (-1,), (2.0,), [3], "a", (9000,))
+    dtypes = (np.float32, np.float64, "float32", np.float16, np.int64, "a")
+    return _drawn(*[(s,) for s in shapes], *[(17, d) for d in dtypes])
+
+
 _ORDERS = ({"axis": 0}, {"descending": True}, {"axis": 0, "descending": True}, {"axis": 7})
 _DDOF = ({"correction": 1}, {"correction": 0.5}, {"correction": 9}, {"correction": "a"})
 _NAN_DDOF = ({"ddof": 1}, {"correction": 9}, {"dtype": np.float32})
@@ -521,13 +585,42 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "statistical.var": lambda: _reductions(*_DDOF),
 }
 
+CALLS |= {
+    "nn.functional.activation.gelu": lambda: _activated({"approximate": "tanh"}),
+    "nn.functional.activation.silu": lambda: _activated({"inplace": True}),
+    "nn.functional.classification_loss.cross_entropy": _labelled,
+    "nn.functional.classification_loss.nll_loss": _labelled,
+    "nn.functional.normalization.layer_norm": _normalized,
+    "nn.functional.softmax.log_softmax": _along_one_axis,
+    "nn.functional.softmax.softmax": _along_one_axis,
+    "random.draws.bernoulli": lambda: _drawn((), (0.3,), (0.3, (2, 3)), (xp.asarray([0.5]),), (1,)),
+    "random.draws.exponential": _drawn_floats,
+    "random.draws.normal": _drawn_floats,
+    "random.draws.permutation": lambda: _drawn(
+        (5,), (0,), (-1,), (300,), (xp.eye(4),), (xp.asarray(1),), (2.0,)
+    ),
+    "random.draws.randint": lambda: _drawn(
+        ((16,), 0, 10), (3, 3, 7), ((), 5, 5), ((4,), -3, 4), (4, 0, 256, np.uint8),
+        (4, 0, 200, np.int8), (4, 0, 2**63), (4, 0, 2**70), (4, 0.5, 3), (4, 1, 9, np.float32),
+    ),
+    "random.draws.split": lambda: _drawn((), (3,), (40,), (0,), (-1,), (2.0,)),
+    "random.draws.uniform": lambda: itertools.chain(
+        _drawn_floats(), _drawn((4, np.float32, -1.0, 3.0), (4, None, 0.0, 1))
+    ),
+} | {
+    f"nn.functional.{kind}_pooling.{name}_pool{rank}d": _pooled
+    for kind, name in (("average", "avg"), ("max", "max")) for rank in (1, 2, 3)
+}  # fmt: skip
+
 # Functions of shapes alone, or of concrete values.
 CREATED = [
     "arange", "empty", "empty_like", "eye", "fftfreq", "full", "full_like", "linspace", "nonzero",
     "ones", "ones_like", "rfftfreq", "zeros", "zeros_like",
 ]  # fmt: skip
 
-WAYS = {name.removeprefix("funct.array."): way for name, way in DIRECT.items()}
+WAYS = {
+    name.removeprefix("funct.").removeprefix("array."): way for name, way in DIRECT.items()
+}
 
 
 def test_every_direct_way_is_compared() -> None:

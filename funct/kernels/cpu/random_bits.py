@@ -11,7 +11,7 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, stored
 from funct.kernels.normal import normal32, normal64, unit32, unit64
 
-__all__ = ["LANES", "draw", "hash_words", "hashed", "numbers"]
+__all__ = ["LANES", "draw", "hash_one", "hash_words", "hashed", "numbers"]
 
 LANES = 16
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -87,6 +87,11 @@ def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
     if keys.shape[-1:] != (2,):
         raise ValueError(f"keys are pairs of words, not {keys.shape}")
     n, rows = prod(shape), keys.size >> 1
+    if keys.ndim == 1 and 0 < n <= _PART:
+        wide = max(n, LANES)
+        y = np.empty(shape if n >= LANES else LANES, dtype)
+        draw(keys, y, 1, wide, 1, wide, kind, 1)
+        return y if n >= LANES else y[:n].reshape(shape)
     whole = (*keys.shape[:-1], *shape)
     if not n * rows:
         return np.empty(whole, dtype)
@@ -96,6 +101,14 @@ def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
     some = max(1, _PART // part)
     draw(keys, y, rows, wide, some, part, kind, -(-wide // part) * -(-rows // some))
     return y if n >= LANES else y[:, :n].copy().reshape(whole)
+
+
+def hash_one(key: Any, low: int) -> Any:
+    """The hash of one counter under one key, as a key."""
+    words = np.zeros((2, LANES), np.uint32)
+    words[1, 0] = low
+    hashed(key[:1], key[1:], words[0], words[1], LANES, True)
+    return words[:, 0].copy()
 
 
 def hash_words(k0: Any, k1: Any, x0: Any, x1: Any) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import funct.array as xp
 from funct import ops, random
 from funct.array.axes import normal_axis
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import needed_key, refuse_inplace
 from funct.nn.functional.compiled import compiled
 
@@ -182,6 +184,7 @@ def tanhshrink(input: Any) -> Any:
     return input - ops.tanh(input)
 
 
+@direct(kernels.silu)
 @compiled
 def silu(input: Any, inplace: bool = False) -> Any:
     """x sigmoid(x), also called swish. Source: Elfwing, Uchibe, Doya 2017, arXiv:1702.03118."""
@@ -196,6 +199,7 @@ def mish(input: Any, inplace: bool = False) -> Any:
     return input * ops.tanh(ops.logaddexp(input, 0.0))
 
 
+@direct(kernels.gelu)
 @compiled
 def gelu(input: Any, approximate: str = "none") -> Any:
     """Weigh each element by the normal distribution function: x Φ(x).

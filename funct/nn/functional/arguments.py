@@ -26,6 +26,8 @@ def spatial_letters(rank: int) -> str:
 
 def per_axis(name: str, argument: str, value: Ints, rank: int, least: int = 1) -> Sizes:
     """One int per spatial axis, each at least `least`, from an int or a sequence."""
+    if value.__class__ is int and value >= least:
+        return (value,) * rank
     given = tuple(value) if isinstance(value, tuple | list) else (value,) * rank
     if len(given) == 1:
         given = given * rank

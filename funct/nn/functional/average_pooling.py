@@ -6,13 +6,16 @@ import math
 from typing import Any
 
 from funct import ops
+from funct.array.direct import direct
 from funct.errors import ArgumentError
+from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import Ints, Pairs, unbatched
 from funct.nn.functional.windows import pooled_windows
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d"]
 
 
+@direct(kernels.avg_pool(1))
 def avg_pool1d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True,
@@ -31,6 +34,7 @@ def avg_pool1d(
     )
 
 
+@direct(kernels.avg_pool(2))
 def avg_pool2d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
@@ -54,6 +58,7 @@ def avg_pool2d(
     )  # fmt: skip
 
 
+@direct(kernels.avg_pool(3))
 def avg_pool3d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,

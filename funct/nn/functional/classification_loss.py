@@ -7,7 +7,9 @@ from typing import Any
 
 import funct.array as xp
 from funct import ops
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import neural as kernels
 from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
     check_floating,
@@ -26,6 +28,7 @@ __all__ = [
 _LEAST = 1e-12  # below this probability the loss goes on as a straight line, as in torch
 
 
+@direct(kernels.cross_entropy, arrays=2)
 @compiled
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
@@ -64,6 +67,7 @@ def cross_entropy(
     )
 
 
+@direct(kernels.nll_loss, arrays=2)
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
     ignore_index: int = -100, reduce: None = None, reduction: str = "mean",

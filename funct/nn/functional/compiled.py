@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from funct.array import Array, Tensor
+from funct.kernels.neural import FEW
 from funct.transforms import jit
 from funct.transforms.reverse import ReverseTracer
 
@@ -26,7 +27,7 @@ __all__ = ["COMPILED", "LEAST", "compiled"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-LEAST = 1 << 12  # elements from which on a call of compiled code costs less than what it saves
+LEAST = FEW  # elements from which on a call of compiled code costs less than what it saves
 
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import funct.array as xp
 from funct import ops
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import Ints, batched, per_axis, unbatched
 from funct.nn.functional.windows import pooled_windows
 
@@ -17,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@direct(kernels.max_pool(1))
 def max_pool1d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -42,6 +45,7 @@ def max_pool1d(
     )
 
 
+@direct(kernels.max_pool(2))
 def max_pool2d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -64,6 +68,7 @@ def max_pool2d(
     )
 
 
+@direct(kernels.max_pool(3))
 def max_pool3d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,

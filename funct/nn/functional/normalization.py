@@ -7,8 +7,10 @@ from typing import Any
 
 import funct.array as xp
 from funct import ops
+from funct.array.direct import direct
 from funct.core import Size
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import neural as kernels
 from funct.nn.functional.compiled import compiled
 
 __all__ = [
@@ -102,6 +104,7 @@ def instance_norm(
     return y, _moved(running_mean, batch_mean, momentum), _moved(running_var, unbiased, momentum)
 
 
+@direct(kernels.layer_norm, maybe=("weight", "bias"))
 @compiled
 def layer_norm(
     input: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None,

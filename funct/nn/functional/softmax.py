@@ -7,7 +7,9 @@ from typing import Any
 import funct.array as xp
 from funct import ops, random
 from funct.array.axes import normal_axes
+from funct.array.direct import direct
 from funct.errors import ArgumentError
+from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import needed_key
 from funct.nn.functional.compiled import compiled
 
@@ -27,6 +29,7 @@ def _shifted(name: str, x: Any, dim: int, dtype: Any) -> tuple[Any, tuple[int, .
     return x - ops.stop_gradient(ops.reduce_max(x, axes, True)), axes
 
 
+@direct(kernels.softmax)
 @compiled
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Compute exp(x_i) / Σ exp(x_j) along dim, without overflow.
@@ -54,6 +57,7 @@ def softmin(input: Any, dim: int, *, dtype: Any = None) -> Any:
     return softmax(-input, dim, dtype=dtype)
 
 
+@direct(kernels.log_softmax)
 @compiled
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Compute log(softmax(x)) along dim, exact where softmax underflows.
