@@ -88,9 +88,10 @@ def layer_norm(
     if k < 0 or not shape or x.shape[k:] != shape:
         return None
     for given in (weight, bias):
-        if given is not None:
-            if given.__class__ is not ndarray or given.shape != shape or given.dtype is not x.dtype:
-                return None
+        if given is not None and not (
+            given.__class__ is ndarray and given.shape == shape and given.dtype is x.dtype
+        ):
+            return None
     axes = tuple(range(k, x.ndim)) if len(shape) > 1 else -1
     n = math.prod(shape)
     y = x - _add(x, axes, None, None, True) / n
