@@ -19,6 +19,7 @@ _concatenate: Any = np.concatenate
 _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _ALL, _BACK = slice(None), slice(None, None, -1)
 _MIXED = {np.dtype(np.float32), np.dtype(np.float64)}
+_FILLED = _MIXED | {np.dtype(np.complex64), np.dtype(np.complex128)}  # every number has a value there
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
@@ -169,7 +170,7 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0
         return x
     if mode != "constant" or constant_values.__class__ not in (float, int):
         return None
-    if x.dtype.num >= NATIVE or (constant_values != 0 and x.dtype.kind not in "fc"):
+    if x.dtype.num >= NATIVE or (constant_values != 0 and x.dtype not in _FILLED):
         return None
     y = np.full(size, constant_values, x.dtype) if constant_values else np.zeros(size, x.dtype)
     y[tuple([slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)])] = x
