@@ -19,7 +19,7 @@ _concatenate: Any = np.concatenate
 _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _ALL, _BACK = slice(None), slice(None, None, -1)
 _MIXED = {np.dtype(np.float32), np.dtype(np.float64)}
-_FILLED = _MIXED | {np.dtype(np.complex64), np.dtype(np.complex128)}  # every number has a value there
+_FILLED = _MIXED | {np.dtype(np.complex64), np.dtype(np.complex128)}  # any number has a value there
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
