@@ -48,6 +48,14 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
             spec = _one_contraction(subscripts, x.data.shape, y.data.shape)
             if spec is not None:
                 return ops.contract(x, y, spec)
+    if len(operands) > 2 and {x.__class__ for x in operands} == {Array}:
+        steps = _contractions(subscripts, tuple([x.data.shape for x in operands]))
+        if steps is not None:
+            left = list(operands)
+            for i, j, spec in steps:
+                y = left.pop(j)
+                left.append(ops.contract(left.pop(i), y, spec))
+            return left[0]
     operands = tuple([as_tensor("einsum", x) for x in operands])
     terms, out = _parse(subscripts, tuple([len(x.shape) for x in operands]))
     _check_lengths(subscripts, terms, operands)
@@ -69,6 +77,31 @@ def _one_contraction(subscripts: str, shape_x: Shape, shape_y: Shape) -> str | N
     once = len(set(s)) == len(s) and len(set(t)) == len(t)
     joint = set(s) <= set(t + out) and set(t) <= set(s + out)
     return f"{s},{t}->{out}" if agree and once and joint else None
+
+
+@functools.lru_cache(512)
+def _contractions(subscripts: str, shapes: tuple[Shape, ...]) -> list[tuple[int, int, str]] | None:
+    """Pairs of operands to contract, i < j, and how; each result comes last. None unless each step
+    is a contraction at once.
+    """
+    terms, out = _parse(subscripts, tuple([len(shape) for shape in shapes]))
+    size: dict[str, int] = {}
+    for t, shape in zip(terms, shapes, strict=True):
+        if len(set(t)) < len(t) or any(
+            size.setdefault(c, n) != n for c, n in zip(t, shape, strict=True)
+        ):
+            return None
+    steps, work = [], list(terms)
+    for pair in _path(",".join(terms) + "->" + out, shapes):
+        i, j = sorted(pair)
+        t, s = work.pop(j), work.pop(i)
+        keep = set(out).union(*work)
+        if not set(s) <= keep | set(t) or not set(t) <= keep | set(s):
+            return None
+        left = out if not work else "".join(dict.fromkeys(c for c in s + t if c in keep))
+        steps.append((i, j, f"{s},{t}->{left}"))
+        work.append(left)
+    return steps
 
 
 @functools.lru_cache(512)

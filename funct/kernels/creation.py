@@ -151,7 +151,9 @@ def linspace(
         dtype = NAMED.get(dtype)
         if dtype is None:
             return None
-    return np.linspace(start, stop, num, bool(endpoint), dtype=dtype)
+    if dtype is None:
+        return np.linspace(start, stop, num, bool(endpoint))
+    return np.linspace(start, stop, num, bool(endpoint), dtype=dtype.type)
 
 
 def eye(

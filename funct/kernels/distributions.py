@@ -40,7 +40,7 @@ def of_trials(name: str) -> Raw:
             if kind.num > INTEGER:
                 return general(k, n, p)
             p = p.astype(_DOUBLE)
-        if not p.size or (k.__class__ is ndarray and k.dtype is not kind):
+        if not p.size or (k.__class__ is ndarray and k.dtype not in (kind, p.dtype)):
             return general(k, n, p)
         if f is None:
             f = find(name)

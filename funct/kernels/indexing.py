@@ -5,6 +5,7 @@ Indices count from the end where they are negative; one that is out of bounds ra
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,19 @@ def _along(i: Index, n: int, axis: int) -> tuple[int, int, int, int]:
 
 def plain_take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """`take_along` in NumPy."""
-    return x.take(i) if x.ndim == 1 else np.take_along_axis(x, i, axis)
+    if x.ndim == 1:
+        return x.take(i)
+    if i.size >= _MANY:
+        return np.take_along_axis(x, i, axis)
+    places = _places(i.shape)
+    found: NDArray[Any] = x[(*places[:axis], i, *places[axis + 1 :])]
+    return found
+
+
+@functools.lru_cache(256)
+def _places(shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The indices of all elements, as arrays that broadcast."""
+    return np.ix_(*map(range, shape))
 
 
 def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:

@@ -208,8 +208,10 @@ def _plan(subscripts: str, rank: int) -> Any:
     None where a label is more than a letter, or stands twice elsewhere than in "ii".
     """
     labels, arrow, out = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        out = "".join(sorted(c for c in labels if labels.count(c) == 1))
     letters = labels + out
-    if not arrow or len(labels) != rank or (letters and not letters.isalpha()):
+    if len(labels) != rank or (letters and not letters.isalpha()):
         return None
     if not labels.isascii() or len(set(out)) < len(out) or not set(out) <= set(labels):
         return None

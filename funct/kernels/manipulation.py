@@ -18,8 +18,8 @@ __all__ = [
 _concatenate: Any = np.concatenate
 _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
 _ALL, _BACK = slice(None), slice(None, None, -1)
-_MIXED = {np.dtype(np.float32), np.dtype(np.float64)}
-_FILLED = _MIXED | {np.dtype(np.complex64), np.dtype(np.complex128)}  # any number has a value there
+_FILLED = {np.dtype(char) for char in "fdFD"}  # any number has a value there
+_JOINED = _FILLED | {np.dtype(char) for char in "bhilBHI"}
 
 
 def reshape(x: Any, shape: Any, copy: Any = None) -> Any:
@@ -122,10 +122,10 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
 
 
 def _join(arrays: Any) -> bool:
-    """Whether NumPy joins them as is wanted: of one dtype, or some float32 and float64."""
+    """Whether NumPy joins them as is wanted: of one dtype, or of those that promote as there."""
     dtype = arrays[0].dtype
     for a in arrays:
-        if a.dtype is not dtype and (a.dtype not in _MIXED or dtype not in _MIXED):
+        if a.dtype is not dtype and (a.dtype not in _JOINED or dtype not in _JOINED):
             return False
     return True
 

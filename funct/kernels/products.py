@@ -41,6 +41,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     if x.dtype == _HALF and y.dtype == _HALF:
         wide = matmul(x.astype(np.float32), y.astype(np.float32))
         return wide.astype(np.float16)
+    if x.size * y.size <= _FEW:
+        return np.matmul(x, y)
     if x.ndim > 1 and y.ndim > 1 and x.dtype in _INTEGERS and y.dtype in _INTEGERS:
         dtype = np.result_type(x.dtype, y.dtype)
         work = prod(x.shape) * y.shape[-1]

@@ -45,7 +45,8 @@ def interp(
             return None
         x = np.asarray(x, _DOUBLE)
     if _DOUBLE is not x.dtype or _DOUBLE is not xp.dtype or _DOUBLE is not fp.dtype:
-        if _DOUBLE not in (x.dtype, xp.dtype, fp.dtype):
+        kinds = (x.dtype, xp.dtype, fp.dtype)
+        if _DOUBLE not in kinds and min([d.num for d in kinds]) > INTEGER:
             return None
         x, xp, fp = _double(x), _double(xp), _double(fp)
         if x is None or xp is None or fp is None:

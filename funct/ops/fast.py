@@ -19,6 +19,7 @@ from funct.core import INEXACT, NARROW, Absent, Primitive, Value, narrow_of
 from funct.core.level import bind, bind1, bind2
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
+from funct.kernels.dtypes import INTEGER
 from funct.ops.refusals import explain
 
 __all__ = ["adopt", "adopt_remote", "of_arrays", "of_elements", "wrap"]
@@ -178,7 +179,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
             if real is None:
                 return general(args)
             for i in weak:
-                if raws[i].__class__ is not ndarray:
+                if raws[i].__class__ is not ndarray or raws[i].dtype.num <= INTEGER:
                     raws[i] = asarray(raws[i], real)
         try:
             d = raw(*raws)
