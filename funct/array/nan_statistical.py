@@ -28,8 +28,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _filled(x: Any, value: float) -> Any:
-    return x if x.dtype not in INEXACT else ops.where(ops.isnan(x), _as(value, x), x)
+def _filled(x: Any, value: float, values: Any = None) -> Any:
+    """values, which are x's own unless given, with another value where x is NaN."""
+    given = x if values is None else values
+    return given if x.dtype not in INEXACT else ops.where(ops.isnan(x), _as(value, given), given)
 
 
 def _as(value: float, x: Any) -> Any:
@@ -103,7 +105,7 @@ def nanvar(
     x = x if dtype is None else ops.astype(x, as_dtype("nanvar", dtype))
     correction = real_number("nanvar", "correction", correction if ddof is None else ddof)
     axes = normal_axes("nanvar", axis, len(x.shape))
-    centred = _filled(x - nanmean(x, axes, keepdims=True), 0.0)
+    centred = _filled(x, 0.0, x - nanmean(x, axes, keepdims=True))  # inf - inf is a deviation, too
     square = ops.real(centred * ops.conj(centred)) if x.dtype.kind == "c" else centred * centred
     total = ops.reduce_sum(square, axes, keepdims)
     return _divided(total, _count(x, axes, keepdims) - correction)

@@ -294,6 +294,8 @@ def logsumexp(
 def softmax(x: Any, axis: Any = None) -> Any:
     """exp(x) / sum(exp(x)) over axis (None: all), without overflow."""
     axes = normal_axes("softmax", axis, len(x.shape))
+    if 0 in x.shape:
+        return x - 0.0
     y = ops.exp(x - _top(x, axes))
     return y / ops.reduce_sum(y, axes, True)
 
@@ -301,6 +303,8 @@ def softmax(x: Any, axis: Any = None) -> Any:
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """log(softmax(x)), accurate where softmax is near 0 or 1."""
     axes = normal_axes("log_softmax", axis, len(x.shape))
+    if 0 in x.shape:
+        return x - 0.0
     shifted = x - _top(x, axes)
     return shifted - ops.log(ops.reduce_sum(ops.exp(shifted), axes, True))
 

@@ -138,7 +138,7 @@ def logsumexp(
     b: Any = None,
     return_sign: bool = False,
 ) -> Any:
-    """log(sum(b * exp(x))) over axis, without overflow; x may be complex.
+    """log(sum(b * exp(x))) over axis, without overflow; x may be complex. -inf of nothing.
 
     b: weights, which broadcast with x and may be negative. return_sign: give the pair of the
     logarithm of the absolute value and the sign, instead of NaN where the sum is negative.
@@ -149,6 +149,9 @@ def logsumexp(
     if b is not None:
         real = ops.where(ops.equal(b, 0), -inf, real)
         axes = normal_axes("logsumexp", axis, len(real.shape))
+    if 0 in [real.shape[k] for k in axes]:
+        nothing = ops.reduce_sum((x if b is None else x * b) - 0.0, axes, keepdims)
+        return (nothing - inf, nothing) if return_sign else nothing - inf
     highest = ops.stop_gradient(ops.reduce_max(real, axes, True))
     top = ops.where(ops.isfinite(highest), highest, 0.0)
     shifted = x - top

@@ -1,15 +1,15 @@
 """Elementwise functions whose values at the edges NumPy gives otherwise than the standard.
 
 Each is called like a ufunc, `f(x, out)`, where out may be an operand; real numbers take the ufunc
-at once, but for `floor_divide`. Source: Array API 2025.12, "Special cases"; for complex functions
-also C99 Annex G.
+at once, but for `floor_divide` and `power`. Source: Array API 2025.12, "Special cases"; for
+complex functions also C99 Annex G.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from math import isfinite, isinf
+from math import inf, isfinite, isinf
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ import numpy as np
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "rint", "sigmoid",
-    "tanh",
+    "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "power", "real_ufunc",
+    "rint", "sigmoid", "tanh",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -27,6 +27,7 @@ _DOUBLE = np.dtype(np.float64)
 _SINGLE = 11  # the number of float32; below are those of integers
 _VECTORS = frozenset({np.dtype(np.float32), _DOUBLE})  # what `vdot` is quick for
 _floor_divide = np.floor_divide
+_power = np.power
 
 
 def is_ufunc(raw: Any) -> bool:
@@ -80,6 +81,28 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
     with np.errstate(invalid="ignore"):
         z = np.asarray(np.floor_divide(x, y))
         np.divide(x, y, out=z, where=edge)
+    return z if out is None else _put(out, True, z)
+
+
+def power(x: Any, y: Any, /, out: Any = None) -> Any:
+    """x to the power y. For a single exponent of 0.5 NumPy takes the square root.
+
+    That is NaN where x is -inf, and keeps the sign of 0.
+    """
+    if y.__class__ is ndarray and y.size == 1:
+        half = y.dtype.kind == "f" and y == 0.5
+    else:
+        half = y.__class__ is float and y == 0.5
+    if not half:
+        return _power(x, y, out)
+    if x.__class__ is ndarray and x.dtype in _VECTORS and isfinite(vdot(x, x)) and out is None:
+        return np.absolute(np.sqrt(x))
+    if _kind(x) not in "fiu":
+        return _power(x, y, out)
+    low = np.equal(x, -inf)
+    with np.errstate(invalid="ignore"):
+        z = np.asarray(np.absolute(_power(x, y)))
+    np.copyto(z, inf, where=low)
     return z if out is None else _put(out, True, z)
 
 
@@ -183,4 +206,10 @@ def sigmoid(x: Any) -> Any:
     return np.exp(np.minimum(x, 0)) / (1 + e)
 
 
-_LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, rint, tanh})
+_LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, power, rint, tanh})
+_OF_REALS = {expm1: np.expm1, log1p: np.log1p, power: np.power, tanh: np.tanh}
+
+
+def real_ufunc(raw: Any) -> np.ufunc | None:
+    """The ufunc that raw is on arrays of floating numbers; `power`: but for single exponents."""
+    return raw if isinstance(raw, np.ufunc) else _OF_REALS.get(raw)

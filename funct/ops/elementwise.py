@@ -243,7 +243,7 @@ def _pow_rule_x2(g: Value, ans: Value, x1: Operand, x2: Value) -> Value:
 
 
 @elementwise(
-    np.power, _pow_rule_x1, _pow_rule_x2, code="pow({0}, {1})", onnx="Pow",
+    kernels.power, _pow_rule_x1, _pow_rule_x2, code="pow({0}, {1})", onnx="Pow",
     samples=pairs(x=(0.4, 2.0), complex_too=True), raises=True,
 )  # fmt: skip
 def pow(x1: Operand, x2: Operand, /) -> Value:
@@ -379,8 +379,8 @@ def onnx_signbit(w: Any, x: str) -> str:
     return str(w.op("Where", w.op("Equal", x, zero), below, w.op("Less", x, zero)))
 
 
-def _copysign_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
-    return ops.where(ops.equal(ops.signbit(x1), ops.signbit(x2)), g, -g)
+def _copysign_rule_x1(g: Value, ans: Value, x1: Value) -> Value:
+    return ops.where(ops.equal(ops.signbit(x1), ops.signbit(ans)), g, -g)
 
 
 def _onnx_copysign(w: Any, x: str, y: str) -> str:

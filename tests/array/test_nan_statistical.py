@@ -86,6 +86,18 @@ def test_positions(name: str, case: Any, flat: bool, keepdims: bool) -> None:
     laws.check_batch(fun, [xp.asarray(y)], np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("name", ["nansum", "nanprod", "nanmean", "nanvar", "nanstd"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("v", [[np.inf, -np.inf, 1], [np.inf, np.nan, 1], [-np.inf], [np.inf, 0]])
+def test_infinite_elements(name: str, dtype: str, v: Any) -> None:
+    """What becomes NaN on the way is not left out: only what is NaN in x."""
+    with np.errstate(invalid="ignore"):
+        y = np.asarray([v], dtype)
+        for fun in (getattr(xp, name), ft.jit(getattr(xp, name)), ft.vmap(getattr(xp, name))):
+            found = np.asarray(fun(xp.asarray(y))).ravel()[0]
+            np.testing.assert_array_equal(found, reference(name, y))
+
+
 def test_an_infinite_element_is_an_element() -> None:
     """What replaces NaN is not mistaken for an element of the same value."""
     assert int(xp.nanargmax(xp.asarray([np.nan, -np.inf]))) == 1

@@ -472,6 +472,29 @@ def test_logsumexp(axis: Any, keepdims: bool, b: Any, sign: bool) -> None:
         laws.close(a, np.asarray(e), 1e-14, 1e-14)
 
 
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit, ft.vmap, ft.jacrev])
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "int64"])
+@pytest.mark.parametrize("name", ["logsumexp", "softmax", "log_softmax"])
+def test_sums_of_nothing(name: str, dtype: str, way: Any) -> None:
+    """Where there is nothing to sum, logsumexp is -inf, and softmax as empty as its operand."""
+    if way is ft.jacrev:
+        dtype = "float32"
+    x = np.zeros((2, 3, 0), dtype)
+    found = np.asarray(way(lambda v: getattr(S, name)(v, axis=-1))(xp.asarray(x)))
+    with np.errstate(invalid="ignore"):
+        value = scipy.special.logsumexp(x, axis=-1) if name == "logsumexp" else x
+    value = value.astype(np.result_type(dtype, "float32") if dtype != "int64" else "float64")
+    expected = np.zeros((*value.shape, *x.shape), value.dtype) if way is ft.jacrev else value
+    laws.same(found, expected)
+
+
+def test_logsumexp_of_nothing_with_weights() -> None:
+    """The weights' shape counts; the sign of 0 is 0."""
+    found, sign = S.logsumexp(xp.zeros((1, 0)), 1, xp.ones((2, 1)), return_sign=True)
+    assert found.tolist() == [-inf, -inf]
+    assert sign.tolist() == [0.0, 0.0]
+
+
 def test_logsumexp_of_complex_numbers(rng: np.random.Generator) -> None:
     """Of complex numbers the imaginary part lies in (−π, π], and derivatives exist."""
     z = rng.normal(size=(2, 3)) * 3 + 1j * rng.normal(size=(2, 3)) * 3

@@ -107,9 +107,9 @@ def test_truth(name: str, case: Any, keepdims: bool) -> None:
 def test_logsumexp(case: Any, keepdims: bool) -> None:
     """logsumexp is log(sum(exp(x))), and does not overflow."""
     x, axis = case
-    assume(x.size)
     fun = lambda v: xp.logsumexp(v, axis=axis, keepdims=keepdims)  # noqa: E731
-    expected = np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
+    with np.errstate(divide="ignore"):
+        expected = np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))  # -inf of nothing
     laws.close(fun(xp.asarray(x)), expected)
     laws.close(fun(xp.asarray(x) + 1e4), expected + 1e4, 1e-12)
     check(fun, x)

@@ -12,6 +12,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.transforms.tape import code
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -179,6 +180,99 @@ def test_complex(row: Any, kind: str) -> None:
 
 def _minus(word: str) -> str:
     return word[1:] if word.startswith("-") else f"-{word}"
+
+
+EDGES = (0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 3.0, -2.5, 7.25, math.inf, -math.inf, math.nan)
+
+
+def _pow(x: float, y: float) -> float:
+    try:
+        return math.pow(x, y)
+    except ValueError:  # a pole, or no real number
+        odd = y % 2 == 1
+        return math.copysign(math.inf, x if odd else 1.0) if x == 0 else math.nan
+
+
+def _signed(size: float, x: float, y: float) -> float:
+    return math.copysign(size, math.copysign(1, x) * math.copysign(1, y))
+
+
+def _floor_divide(x: float, y: float) -> float:
+    none = math.isnan(x) or math.isnan(y) or x == y == 0 or (math.isinf(x) and math.isinf(y))
+    if none:
+        return math.nan
+    if math.isinf(x) or y == 0:
+        return _signed(math.inf, x, y)
+    return _signed(0.0, x, y) if x == 0 or math.isinf(y) else float(math.floor(x / y))
+
+
+def _remainder(x: float, y: float) -> float:
+    if math.isnan(x) or math.isnan(y) or math.isinf(x) or y == 0:
+        return math.nan
+    if math.isinf(y):
+        alike = math.copysign(1, x) == math.copysign(1, y)
+        return math.copysign(0.0, y) if x == 0 else x if alike else y
+    return math.copysign(x - math.floor(x / y) * y, y)
+
+
+def _logaddexp(x: float, y: float) -> float:
+    if math.isnan(x) or math.isnan(y):
+        return math.nan
+    top = max(x, y)
+    return top if math.isinf(top) else top + math.log1p(math.exp(-abs(x - y)))
+
+
+MODELS = {
+    "pow": _pow, "floor_divide": _floor_divide, "remainder": _remainder, "atan2": math.atan2,
+    "hypot": math.hypot, "copysign": math.copysign, "logaddexp": _logaddexp,
+}  # fmt: skip
+
+
+def _each(f: Any, x: Any, y: Any, number: str) -> Any:
+    """f of one pair at a time, where one of the two may be a Python number or a 0-d array."""
+    out = []
+    for a, b in zip(x, y, strict=True):
+        left = float(a) if number == "left" else xp.asarray(a if number == "0-d" else [a] * 3)
+        right = float(b) if number == "right" else xp.asarray([b] * 3 if number == "left" else b)
+        out.append(np.asarray(f(left, right)).ravel()[0])
+    return np.asarray(out)
+
+
+def _taped(f: Any, x: Any, y: Any, hold: Any) -> Any:
+    """Where a tape records each call."""
+    out = []
+    for a, b in zip(x, y, strict=True):
+        run = ft.value_and_grad(lambda v, b=b: (0.0 * v[0], f(v, hold(b))), has_aux=True)
+        out.append(np.asarray(run(xp.asarray([a] * 3))[0][1])[0])
+    return np.asarray(out)
+
+
+WAYS = {
+    "arrays": lambda f, x, y: f(xp.asarray(x), xp.asarray(y)),
+    "vmap": lambda f, x, y: ft.vmap(f)(xp.asarray(x), xp.asarray(y)),
+    "machine code": lambda f, x, y: ft.jit(f, mode="reduce-overhead")(xp.asarray(x), xp.asarray(y)),
+    "0-d": lambda f, x, y: _each(f, x, y, "0-d"),
+    "one exponent": lambda f, x, y: _each(f, x, y, ""),
+    "number on the left": lambda f, x, y: _each(f, x, y, "left"),
+    "number on the right": lambda f, x, y: _each(f, x, y, "right"),
+    "tape": lambda f, x, y: _taped(f, x, y, lambda b: xp.asarray([b] * 3)),
+    "tape and 0-d": lambda f, x, y: _taped(f, x, y, xp.asarray),
+    "tape and number": lambda f, x, y: _taped(f, x, y, float),
+}
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_pair(name: str, way: str, kind: str, monkeypatch: Any) -> None:
+    """Each pair of awkward numbers, whatever holds them: the value and its sign of 0."""
+    monkeypatch.setattr(code, "_OFTEN", 0)
+    monkeypatch.setattr(code, "_LOADED", 0)
+    x, y = (v.ravel().astype(kind) for v in np.meshgrid(EDGES, EDGES))
+    found = np.asarray(WAYS[way](getattr(xp, name), x, y))
+    expected = np.asarray([*map(MODELS[name], x.tolist(), y.tolist())], kind)
+    np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[found == 0]))
+    np.testing.assert_allclose(found, expected, 4e-7 if kind == "float32" else 1e-15)
 
 
 def test_log1p_near_zero() -> None:

@@ -24,6 +24,7 @@ from funct.device.fork import whole
 from funct.device.llvm import loaded
 from funct.kernels.cpu.calls import builtin, slot, warning_flags
 from funct.kernels.cpu.ufunc_loops import loop_of
+from funct.kernels.elementwise import real_ufunc
 from funct.ops.broadcasting import match_operand
 from funct.transforms.tape.loops import loops_text, pulls_text
 from funct.transforms.tape.nodes import Node, ReverseTracer
@@ -103,6 +104,7 @@ class TapeCode:
         for name, x in objects.items():
             self._kinds[KINDS[name]] = id(x)
         self._kinds[KINDS["plus"] :][:4] = _loops(np.add)
+        self._kinds[KINDS["power.single"] :][:2] = _loops(np.power)[::2]
         self.walk = builtin("walk", self._code.address("walk"), self._kinds, (self, objects))
 
     def way(self, prim: Primitive, printed: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,8 +133,8 @@ class TapeCode:
         }  # fmt: skip
         for name, word in named.items():
             table[WAY[name]] = word
-        if isinstance(prim.raw, np.ufunc) and not prim.params:
-            table[WAY["loops"] :][:4] = _loops(prim.raw)
+        if (ufunc := real_ufunc(prim.raw)) is not None and not prim.params:
+            table[WAY["loops"] :][:4] = _loops(ufunc)
         return builtin("way", self._code.address("way"), table, (self, prim, printed))
 
     def _learn(
@@ -140,17 +142,20 @@ class TapeCode:
     ) -> None:
         """Take a pull for a list of loops, if it is one."""
         text = written(rule, prim.operands) if prim.spread is not None else None
-        if text is None or not all(isinstance(raw, np.ufunc) for raw, _ in text.steps):
+        if text is None:
+            return
+        steps = [(ufunc, names) for raw, names in text.steps if (ufunc := real_ufunc(raw))]
+        if len(steps) < len(text.steps):
             return
         given, constants = text.given, text.constants
         places = {f"{name}.data": k for k, name in enumerate(given)}
         places |= {name: len(places) + k for k, name in enumerate(constants)}
         places |= {f"t{k}": len(places) + k for k in range(len(text.steps))}
-        if len(places) > HELD or (not text.steps and text.out != f"{given[0]}.data"):
+        if len(places) > HELD or (not steps and text.out != f"{given[0]}.data"):
             return
-        words = [len(text.steps), len(given) - 1, len(constants), *map(id, constants.values())]
-        for raw, names in text.steps:
-            step = [*_loops(raw), len(names), *[places[n] for n in names]]
+        words = [len(steps), len(given) - 1, len(constants), *map(id, constants.values())]
+        for ufunc, names in steps:
+            step = [*_loops(ufunc), len(names), *[places[n] for n in names]]
             words += step + [0] * (STEP - len(step))
         self._pulls[rule] = self._pulls[printed] = np.asarray(words, np.int64)
 

@@ -3,6 +3,7 @@
 Note [Loops]: `direct` calls NumPy's loop as NumPy would: same function, count and strides, so the
 bits are NumPy's. It takes only what that is simple for: few elements, one dtype, one shape beside
 single elements. Where the loop raises a flag of floating point NumPy does it again, and warns.
+A single exponent of 0.5 is left to `kernels.power`.
 """
 
 from __future__ import annotations
@@ -148,6 +149,9 @@ chosen:
   %single = icmp eq ptr %dtype, %f4
   %double = icmp eq ptr %dtype, %f8
   %known = or i1 %single, %double
+{word("power.single", "%kinds", KINDS["power.single"], "ptr")}
+{word("power.double", "%kinds", KINDS["power.double"], "ptr")}
+  %power = select i1 %single, ptr %power.single, ptr %power.double
   %from = select i1 %single, i64 0, i64 2
   %bytes = select i1 %single, i64 4, i64 8
   %loop.at = getelementptr ptr, ptr %loops, i64 %from
@@ -203,6 +207,9 @@ put:
   %place.at = getelementptr ptr, ptr %places, i64 %j
   %step.at = getelementptr i64, ptr %steps, i64 %j
   %number.at = getelementptr double, ptr %numbers, i64 %j
+  %is.power = icmp eq ptr %loop, %power
+  %is.second = icmp eq i64 %j, 1
+  %exponent = and i1 %is.power, %is.second
 {field("y.type", "%y", TYPE, "ptr")}
   %y.array = icmp eq ptr %y.type, %ndarray
   br i1 %y.array, label %elements, label %convert
@@ -217,7 +224,9 @@ elements:
   %y.stays = or i1 %y.still, %y.point
   %y.step = select i1 %y.stays, i64 0, i64 %step
   store i64 %y.step, ptr %step.at
-  br label %filled
+  %y.single = icmp eq i64 %y.step, 0
+  %y.may.be.half = and i1 %y.single, %exponent
+  br i1 %y.may.be.half, label %no, label %filled
 convert:
   store ptr %number.at, ptr %place.at
   store i64 0, ptr %step.at
@@ -242,12 +251,16 @@ proper:
 converted:
   %value = phi double [ %real.number, %real ], [ %whole.number, %suspect ],
                       [ %whole.number, %proper ]
+  %half = fcmp oeq double %value, 0.5
+  %y.is.half = and i1 %half, %exponent
+  br i1 %y.is.half, label %no, label %cast
+cast:
   br i1 %single, label %narrow, label %wide
 narrow:
   %short = fptrunc double %value to float
   store float %short, ptr %number.at
-  %cast = call i32 @fetestexcept(i32 {flags})  ; which some loops clear
-  %is.good = icmp eq i32 %cast, 0
+  %lossy = call i32 @fetestexcept(i32 {flags})  ; which some loops clear
+  %is.good = icmp eq i32 %lossy, 0
   br i1 %is.good, label %filled, label %no
 wide:
   store double %value, ptr %number.at
