@@ -105,3 +105,24 @@ def test_derivatives_beside_the_domain(name: str) -> None:
         with np.errstate(all="ignore"):
             steps = ft.grad(lambda *c: xp.sum(f(*c, xp.asarray(x))), tuple(range(len(counts))))
             assert all(not np.any(np.asarray(s)) for s in steps(*fixed))
+
+
+ENDS = [  # and the derivative in the last operand; those in the parameters are 0
+    ("betaincinv", (2.0, 3.0, 0.0), inf), ("betaincinv", (2.0, 3.0, 1.0), inf),
+    ("betainccinv", (2.0, 3.0, 0.0), -inf), ("betainccinv", (2.0, 3.0, 1.0), -inf),
+    ("gammaincinv", (2.0, 0.0), inf), ("gammainccinv", (2.0, 1.0), -inf),
+    ("betainc", (2.0, 3.0, 0.0), 0.0), ("betainc", (1.0, 3.0, 0.0), 3.0),
+    ("betaincc", (2.0, 1.0, 1.0), -2.0), ("gammainc", (1.0, 0.0), 1.0),
+    ("gammainc", (2.0, inf), 0.0), ("fdtr", (2.0, 3.0, 0.0), 1.0), ("fdtr", (4.0, 2.0, 0.0), 0.0),
+    ("fdtrc", (2.0, 3.0, 0.0), -1.0),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+@pytest.mark.parametrize(("name", "point", "slope"), ENDS)
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit])
+def test_derivatives_at_the_ends(name: str, point: Any, slope: float, way: Any) -> None:
+    """Parameters move no end of a domain, and densities there are what they are."""
+    every = tuple(range(len(point)))
+    found = way(ft.grad(getattr(S, name), every))(*[xp.asarray(v) for v in point])
+    np.testing.assert_allclose([float(v) for v in found], [*[0.0] * every[-1], slope], 1e-14)

@@ -37,7 +37,7 @@ def gammaln(e: Emitter, x: Value) -> Value:
         wave = e.abs(sinpi(e, size) * size)
         other = -log(e, wave * (1 / math.pi)) - found
         there = e.select(e.eq(wave, 0), float("inf"), other)
-        there = e.select(e.eq(size, float("inf")), size, there)
+        there = e.select(e.eq(size, float("inf")), x, there)  # as in SciPy
         # gamma(x) is 1/x, and x sin(pi x) might be 0
         there = e.select(size < 2.0 ** -(MANTISSA[x.type.element] + 4), found, there)
         return [e.select(below, there, found)]

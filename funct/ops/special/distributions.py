@@ -252,7 +252,10 @@ def _fdtr_rule_d(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
 
 
 def _fdtr_rule_x(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
-    return g * (_f_density(dfn, dfd, x) / x)
+    small, _, high = _f_parts(dfn, dfd, x)
+    density = ops.special.beta_density(0.5 * dfn, 0.5 * dfd, high)
+    near = dfn / dfd * ops.square(1.0 - high) * density
+    return g * ops.where(small, near, _f_density(dfn, dfd, x) / ops.where(small, 1.0, x))
 
 
 _F = ranges((1.2, 6.0), (1.2, 6.0), (0.4, 3.0))

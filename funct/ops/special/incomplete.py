@@ -97,9 +97,15 @@ def gammaincc(a: Operand, x: Operand, /) -> Value:
     """Regularized upper incomplete gamma function, 1 - gammainc(a, x)."""
 
 
+def _moved(slope: Any, density: Any) -> Any:
+    """slope / density; 0 where the slope is: no parameter moves the ends of a domain."""
+    still = ops.equal(slope, 0)
+    return ops.where(still, 0.0, slope / ops.where(still, 1.0, density))
+
+
 def _gammaincinv_rule_a(g: Value, ans: Value, a: Value) -> Value:
     slope = ops.special.gammainc_slope(a, ans, 1)
-    return -g * (slope / ops.special.gamma_density(a, ans))
+    return -g * _moved(slope, ops.special.gamma_density(a, ans))
 
 
 def _gammaincinv_rule_p(g: Value, ans: Value, a: Value) -> Value:
@@ -232,11 +238,13 @@ def betaincc(a: Operand, b: Operand, x: Operand, /) -> Value:
 
 
 def _betaincinv_rule_a(g: Value, ans: Value, a: Value, b: Value) -> Value:
-    return -g * (ops.special.betainc_slope(a, b, ans, 1, 0) / ops.special.beta_density(a, b, ans))
+    slope = ops.special.betainc_slope(a, b, ans, 1, 0)
+    return -g * _moved(slope, ops.special.beta_density(a, b, ans))
 
 
 def _betaincinv_rule_b(g: Value, ans: Value, a: Value, b: Value) -> Value:
-    return -g * (ops.special.betainc_slope(a, b, ans, 0, 1) / ops.special.beta_density(a, b, ans))
+    slope = ops.special.betainc_slope(a, b, ans, 0, 1)
+    return -g * _moved(slope, ops.special.beta_density(a, b, ans))
 
 
 def _betaincinv_rule_p(g: Value, ans: Value, a: Value, b: Value) -> Value:
