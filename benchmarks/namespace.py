@@ -41,8 +41,14 @@ xp.arange(16)
 xp.arange(0.0, 4.0, 0.25)
 xp.asarray(x)
 xp.asarray(2.0)
+xp.asarray(2.0, dtype=xp.float32)
 xp.asarray([1.0, 2.0, 3.0])
+xp.asarray([1.0, 2.0, 3.0], dtype=xp.float32)
+xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+xp.asarray([z, z])
+xp.asarray([x, y])
 xp.asarray(raw)                  => np.array(raw)
+xp.asarray(raw, dtype=xp.float32) => np.array(raw, np.float32)
 xp.empty(16)
 xp.empty_like(x)
 xp.eye(4)
@@ -335,7 +341,18 @@ int(z)
 float(z)
 complex(z)
 operator.index(b)
+x + raw
+raw + x
+raw * x
+i // x
+x // 2.0
+i // 2
+m @ raw.reshape(4, 4)
+x + c
+x + np.float64(2.0)
+0.5 in x
 len(x)
+list(m)
 list(x)                          => [x[i, ...] for i in range(16)]
 np.asarray(x)
 x.__array_namespace__()
@@ -353,20 +370,54 @@ m[:, 1]
 m[1:3, ::2]
 m[..., 0]
 m[:, None]
+x[b]
+x[np.int64(3)]
 x[k]
 x[p]
+x[x > 0.5]
+x[[0, 1]]
+x[np.asarray([0, 1])]
+c[k]
+i[k]
+p[k]
+m[k]
+m[p[:4]]
+m[m > 0.5]
 m[k, k]
+m[k, 1]
+m[1, k]
+m[1:3, k]
 m[:, k]
+m[:, p[:4]]
+m[[0, 1], [1, 2]]
+m[:, [0, 1]]
 x.at[3].get()                    => x[3]
+x.at[k].get()                    => x[k]
 x.at[3].set(1.0)                 => written(x, 3, 1.0)
 x.at[2:5].set(1.0)               => written(x, slice(2, 5), 1.0)
 x.at[k].set(1.0)                 => written(x, k, 1.0)
 x.at[p].set(1.0)                 => written(x, p, 1.0)
 m.at[1, 2].set(1.0)              => written(m, (1, 2), 1.0)
+x.at[2:5].set(t)                 => written(x, slice(2, 5), t)
+x.at[2:5].set([1.0, 2.0, 3.0])   => written(x, slice(2, 5), [1.0, 2.0, 3.0])
+x.at[[0, 1]].set(1.0)            => written(x, [0, 1], 1.0)
+x.at[k].set(t)                   => written(x, k, t)
+m.at[k, k].set(1.0)              => written(m, (k, k), 1.0)
+m.at[:, 1].set(v)                => written(m, (slice(None), 1), v)
+c.at[2:5].set(1j)                => written(c, slice(2, 5), 1j)
+i.at[2:5].set(1)                 => written(i, slice(2, 5), 1)
+p.at[2:5].set(True)              => written(p, slice(2, 5), True)
 x.at[3].add(1.0)                 => combined(np.add, x, 3, 1.0)
 x.at[2:5].add(1.0)               => combined(np.add, x, slice(2, 5), 1.0)
 x.at[k].add(1.0)                 => scattered(np.add, x, k, 1.0)
 x.at[p].add(1.0)                 => combined(np.add, x, p, 1.0)
+x.at[k].add(t)                   => scattered(np.add, x, k, t)
+m.at[k, k].add(1.0)              => scattered(np.add, m, (k, k), 1.0)
+m.at[:, 1].add(v)                => combined(np.add, m, (slice(None), 1), v)
+i.at[k].add(1)                   => scattered(np.add, i, k, 1)
+c.at[k].add(1j)                  => scattered(np.add, c, k, 1j)
+x.at[k].multiply(2.0)            => scattered(np.multiply, x, k, 2.0)
+x.at[k].divide(2.0)              => scattered(np.divide, x, k, 2.0)
 x.at[2:5].multiply(2.0)          => combined(np.multiply, x, slice(2, 5), 2.0)
 x.at[2:5].divide(2.0)            => combined(np.divide, x, slice(2, 5), 2.0)
 x.at[2:5].power(2.0)             => combined(np.power, x, slice(2, 5), 2.0)
@@ -381,6 +432,8 @@ x.argmax()
 x.argmin()
 x.argsort()                      => x.argsort(stable=True)
 x.astype(xp.float32)
+x.astype(float)
+i.astype(xp.float64)
 x.clip(0.2, 0.8)
 x.concrete()                     => x
 x.conj()
@@ -389,10 +442,13 @@ x.cumsum()
 x.data                           => x
 x.device
 x.dot(y)
+m.dot(n)
+m.dot(v)
 x.dtype
 m.flat                           => m.reshape(-1)
 m.flatten()
 x.view(xp.complex128)
+c.view(xp.float64)
 c.imag
 x.is_contiguous()                => x.flags.c_contiguous
 z.item()

@@ -12,6 +12,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.device import CPU, as_device
+from funct.array.direct import direct
 from funct.array.dtypes import DTYPES, as_dtype, in_native, result_type
 from funct.array.tensor import Array, Tensor
 from funct.core import NARROW, narrow_of
@@ -28,7 +29,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import dlpack
-from funct.ops.fast import wrap
+from funct.ops.fast import BARE, OWN, wrap
 
 __all__ = [
     "as_tensor", "as_tensors", "asarray", "check_allocation", "from_dlpack", "joined", "number",
@@ -37,10 +38,69 @@ __all__ = [
 
 _NUMBERS = (bool, int, float, complex)
 _NUMBER = frozenset(_NUMBERS)
+_INT64 = np.dtype(np.int64)
+_DTYPE_OF: dict[Any, Any] = {kind: np.dtype(kind) for kind in BARE}
+_DEEP = 8  # lists in lists that are looked into
 _HOST = frozenset({1, 3, 11, 13})  # DLPack's devices whose memory the host reads (`DLDeviceType`)
 _REFUSALS = (AttributeError, BufferError, RuntimeError, TypeError, ValueError)  # of other libraries
 
 
+def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
+    """NumPy's own conversion of what it takes for the same: numbers, its arrays, lists of these."""
+    if device is not None or copy is False:
+        return None
+    c = obj.__class__
+    if c is list or c is tuple:
+        if not _NUMBER.issuperset(map(type, obj)):
+            dtypes: set[Any] = set()
+            obj = _bare_items(obj, _DEEP, dtypes)
+            if Array in dtypes and len(dtypes) > 2:
+                return None  # NumPy promotes in pairs
+    elif c is np.ndarray:
+        if obj.nbytes >= LARGE:
+            return None
+        if dtype is None:
+            return obj.copy("K") if obj.dtype in OWN else None
+    elif c not in BARE:
+        return None
+    if obj is None:
+        return None
+    data = np.array(obj, dtype if dtype is None else as_dtype("asarray", dtype))
+    if data.dtype not in OWN or (c is int and dtype is None and data.dtype is not _INT64):
+        return None  # refused, or another's affair
+    if data.nbytes >= LARGE:
+        serve(data.nbytes)
+    return data
+
+
+def _bare_items(obj: Any, deep: int, dtypes: set[Any]) -> Any:
+    """A list with buffers in place of arrays; None if it holds anything unknown.
+
+    Into dtypes go those of all that it holds, and Array if that holds one.
+    """
+    found: list[Any] = []
+    for v in obj:
+        c = v.__class__
+        if c is Array or c is np.ndarray:
+            if c is Array:
+                dtypes.add(c)
+                v = v.data
+            if v.dtype not in OWN:
+                return None
+            dtypes.add(v.dtype)
+        elif c is list or c is tuple:
+            v = _bare_items(v, deep - 1, dtypes) if deep else None
+            if v is None:
+                return None
+        elif c in _DTYPE_OF:
+            dtypes.add(_DTYPE_OF[c])
+        else:
+            return None
+        found.append(v)
+    return found
+
+
+@direct(_at_once, arrays=0)
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """Convert obj (Tensor, number, nested sequence, buffer, DLPack) to a Tensor.
 
@@ -68,12 +128,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         return obj
     if obj.__class__ in _NUMBERS and copy is not False:
         return wrap(number("asarray", obj, dtype))
-    if copy is None:
-        if obj.__class__ is list or obj.__class__ is tuple:
-            if _holds_numbers(obj):
-                return wrap(_converted("asarray", obj, dtype))
-        elif dtype is None and obj.__class__ is np.ndarray and obj.dtype in DTYPES:
-            return wrap(_copied(obj))
+    if copy is None and dtype is None and obj.__class__ is np.ndarray and obj.dtype in DTYPES:
+        return wrap(_copied(obj))
     if hasattr(obj, "__funct_array__"):
         obj = obj.__funct_array__()
     if isinstance(obj, Tensor):
@@ -94,17 +150,6 @@ def _copied(data: Any) -> Any:
     if data.nbytes >= LARGE:
         serve(data.nbytes)
     return data.copy("K")
-
-
-def _holds_numbers(obj: Any) -> bool:
-    """Whether a list or tuple holds Python's numbers, or lists and tuples of them: no arrays."""
-    if _NUMBER.issuperset(map(type, obj)):
-        return True
-    for row in obj:
-        known = row.__class__ is list or row.__class__ is tuple
-        if not known or not _NUMBER.issuperset(map(type, row)):
-            return False
-    return True
 
 
 def _lies_elsewhere(obj: Any) -> bool:

@@ -65,7 +65,10 @@ _KINDS["integral"] = _KINDS["signed integer"] | _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] | INEXACT
 
 DTYPES = _KINDS["bool"] | _KINDS["numeric"]
-_SPELLED: dict[Any, DType] = {s: d for d in DTYPES for s in (d, d.type, d.name)}
+_NUMBERS = (True.__class__, int, float, complex)
+_SPELLED: dict[Any, DType] = {s: d for d in DTYPES for s in (d, d.type, d.name)} | {
+    kind: np.dtype(kind) for kind in _NUMBERS
+}
 
 
 def in_native(name: str, raw: Any) -> Any:
@@ -148,9 +151,6 @@ def _promotable(a: Any) -> Any:
         return a.dtype
     # true subclasses of numbers, such as np.float64, are dealt with; these four are weak
     return a if a.__class__ in _NUMBERS else as_dtype("result_type", a)
-
-
-_NUMBERS = (True.__class__, int, float, complex)
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from funct import ops
+from funct.array.keys import BASIC, bare
 from funct.core import Shape, Size, Value
 from funct.errors import IndexOutOfBoundsError, UnsupportedOperandError
 from funct.kernels import indexing as kernels
@@ -17,7 +18,7 @@ from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap
 
-__all__ = ["BASIC", "entry", "index", "is_mask", "nonzero_axes", "selected"]
+__all__ = ["entry", "index", "is_mask", "nonzero_axes", "selected"]
 
 
 @attrs.frozen(eq=False)
@@ -35,53 +36,34 @@ def index(x: Any, key: Any) -> Any:
 
 
 def selected(data: Any, key: Any) -> Any:
-    """data[key] by NumPy, where it is laid out as `index` does it; else None. It may refuse.
-
-    Basic keys give views. Index arrays give C order: one alone, or several that begin the key.
-    """
-    if key.__class__ is fast.Array or key.__class__ is np.ndarray:
-        at = key.data if key.__class__ is fast.Array else key
-        kind = at.dtype.kind
-        if kind != "i" and (kind != "b" or not at.ndim):
-            return None
-        if data.ndim == 1 and at.size >= _MANY:  # else NumPy's own indexing costs least
-            if kind == "i":
-                return kernels.take(data, at, 0)
-            if at.shape == data.shape:
-                return data.compress(at)  # three times as fast where nothing is foreseen
-        return _in_order(data[at])
-    if key.__class__ is not tuple:
-        return data[key] if key.__class__ in BASIC else None
-    bare: list[Any] = []
-    arrays, ints, others = 0, False, False
-    for k in key:
-        if k.__class__ is fast.Array and k.data.dtype.kind == "i":
-            arrays += 1
-            bare.append(k.data)
-            continue
-        if k.__class__ is int:
-            ints = True
-        elif k.__class__ in BASIC:
-            others = True
+    """data[key] by NumPy, in C order where it is no view; None where that is left to `index`."""
+    if key.__class__ is tuple:
+        for k in key:
+            if k.__class__ not in BASIC:
+                break
         else:
-            return None
-        bare.append(k)
-    if not arrays:
-        found = data[key]
-        return found if found.__class__ is np.ndarray else data[(*key, ...)]
-    if len(bare) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
-        return data.take(bare[1], 1)  # in order, and cheaper than data[:, k]
-    first = key[0].__class__ is fast.Array or not others or (arrays == 1 and not ints)
-    return _in_order(data[tuple(bare)]) if first else None
-
-
-def _in_order(found: Any) -> Any:
+            found = data[key]
+            return found if found.__class__ is np.ndarray else data[(*key, ...)]
+        if len(key) == 2 and key[0].__class__ is slice and key[0] == _WHOLE:
+            at = key[1]
+            if at.__class__ is fast.Array and at.data.dtype.kind == "i" and data.ndim > 1:
+                return data.take(at.data, 1)  # in order, and cheaper than data[:, at]
+    elif key.__class__ in BASIC:
+        return data[key]
+    at = bare(key)
+    if at is NotImplemented:
+        return None
+    if data.ndim == 1 and at.__class__ is np.ndarray and at.size >= _MANY:
+        if at.dtype.kind == "i":
+            return kernels.take(data, at, 0)
+        if at.shape == data.shape and at.dtype.kind == "b":
+            return data.compress(at)  # three times as fast where nothing is foreseen
+    found = data[at]
     return found if found.ndim < 2 or found.flags.c_contiguous else found.copy()
 
 
 _MANY = 256
 _WHOLE = slice(None)
-BASIC = frozenset({int, slice, type(None), EllipsisType})
 
 
 def _is_array(item: Any) -> bool:

@@ -7,6 +7,7 @@ options take the elements and give ndarrays.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -33,7 +34,12 @@ _xp: Any = sys.modules["funct.array"]
 
 # complex dtypes and those of their parts, either seen as the other
 _PARTS = {np.complex64: np.float32, np.complex128: np.float64}
-_SEEN = {(np.dtype(a), np.dtype(b)) for z, r in _PARTS.items() for a, b in ((z, r), (r, z))}
+_SEEN = {
+    (np.dtype(a), spelled): np.dtype(b)
+    for z, r in _PARTS.items()
+    for a, b in ((z, r), (r, z))
+    for spelled in (b, np.dtype(b))
+}
 
 
 def _unused(method: str, argument: str, value: Any) -> ArgumentError:
@@ -49,6 +55,12 @@ def _one_or_many(given: tuple[Any, ...]) -> Any:
     return given[0] if len(given) == 1 and not isinstance(given[0], int) else given
 
 
+@functools.lru_cache(256)
+def _function_of(ufunc: Any) -> Any:
+    name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    return getattr(_xp, name, None) or getattr(_xp.special, name, None)
+
+
 class Methods(Value):
     """The methods of `Tensor` that are functions of the namespace under another spelling."""
 
@@ -56,14 +68,16 @@ class Methods(Value):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
-            name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-            function = getattr(_xp, name, None) or getattr(_xp.special, name, None)
+            function = _function_of(ufunc)
             if callable(function):
                 return function(*inputs)
         if any(isinstance(v, Value) for v in kwargs.get("out", ())):
             raise ImmutableError(f"{ufunc.__name__}: out must be an ndarray: Tensors are immutable")
         options = {k: _elements(v) for k, v in kwargs.items()}
         return getattr(ufunc, method)(*map(_elements, inputs), **options)
+
+    def __contains__(self, v: Any, /) -> bool:
+        return bool(_xp.any(ops.equal(self, v)))
 
     def __format__(self, spec: str, /) -> str:
         x: Any = self
@@ -91,6 +105,11 @@ class Methods(Value):
         Raises: DTypeError: for any other dtype than x's own; the bits of a number are no number.
         """
         x: Any = self
+        if x.__class__ is fast.Array:
+            try:
+                return fast.wrap(x.data.view(_SEEN[x.data.dtype, dtype]))
+            except (KeyError, TypeError, ValueError):
+                pass  # another dtype, or it has gaps, or no pairs
         to = x.dtype if dtype is None else as_dtype("view", dtype)
         if to == x.dtype:
             return x

@@ -166,6 +166,10 @@ if not TYPE_CHECKING:
 
 def matmul(x: Any, y: Any, /) -> Any:
     """Matrix product; 1-D operands are rows and columns as in the Array API."""
+    if x.__class__ is np.ndarray:
+        x = wrap(in_native("matmul", x))
+    if y.__class__ is np.ndarray:
+        y = wrap(in_native("matmul", y))
     if x.__class__ is fast.Array and y.__class__ is fast.Array:
         try:
             return wrap(matrix_product(x.data, y.data))

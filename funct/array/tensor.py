@@ -14,12 +14,13 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from funct import ops
+from funct.array import reading
 from funct.array.device import CPU, Device, as_device
 from funct.array.dtypes import in_native
 from funct.array.exchange import Exchange
-from funct.array.indexing import index, selected
+from funct.array.indexing import index
 from funct.array.methods import Methods
-from funct.array.operators import Operators
+from funct.array.operators import Operators, matmul
 from funct.array.updates import At, make_at
 from funct.core import (
     FLOATING,
@@ -296,23 +297,12 @@ class Array(Exchange, Tensor):
         return CPU
 
     def __getitem__(self, key: Any, /) -> Tensor:
-        try:  # a view, if that is possible: nothing is traced at level 0
-            if key.__class__ is int:
-                d = self.data[key, ...]  # of no axes rather than a scalar
-            elif key.__class__ is slice:
-                d = self.data[key]
-            else:
-                d = selected(self.data, key)
-        except (IndexError, TypeError, ValueError, OverflowError):
-            d = None
-        if d is None:
-            return index(self, key)  # which refuses by name
-        r = fast.make(None)
-        r.data = d if d.__class__ is ndarray else np.asarray(d)
-        return r
+        return reading.read(self, key)
 
     def __iter__(self, /) -> Iterator[Tensor]:
-        return _each(self.data) if self.data.ndim else super().__iter__()
+        if not self.data.ndim:
+            return super().__iter__()
+        return iter(reading.rows(self)) if len(self.data) <= _FEW else map(wrap, self.data)
 
     def reshape(self, *shape: Any, copy: bool | None = None) -> Tensor:
         """The elements in another shape, given as one tuple or as several ints."""
@@ -333,10 +323,8 @@ class Array(Exchange, Tensor):
 
     def dot(self, other: Any, /) -> Tensor:
         """Product with another array: the last axis with the next to last, or the only one."""
-        if other.__class__ is Array:
-            a, b = self.data, other.data
-            if a.ndim == b.ndim == 1 and a.dtype is b.dtype is _DOUBLE and a.size == b.size:
-                return wrap(a.dot(b))
+        if other.__class__ is Array and self.data.ndim and other.data.ndim:
+            return matmul(self, other)
         return super().dot(other)
 
     @property
@@ -406,19 +394,6 @@ class Array(Exchange, Tensor):
     def is_contiguous(self) -> bool:
         """Whether the elements lie in C order without gaps."""
         return bool(self.data.flags.c_contiguous)
-
-
-def _each(data: Any) -> Iterator[Tensor]:
-    # for numbers ndarray makes scalars, which are no arrays; nditer makes arrays of no axes at once
-    rows: Any = np.nditer(data, ("zerosize_ok",), order="C") if data.ndim == 1 else data
-    if len(data) > _FEW:
-        return map(wrap, rows)
-    found, make = [], fast.make
-    for d in rows:  # a list of them is made in less time than a generator takes
-        r = make(None)
-        r.data = d
-        found.append(r)
-    return iter(found)
 
 
 def _no_number(name: str, v: Any, error: Exception) -> FunctError:

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.dtypes import DTYPES, in_native
-from funct.array.indexing import BASIC, entry, is_mask
-from funct.core import INEXACT, Shape, Value, is_one
+from funct.array import reading
+from funct.array.dtypes import in_native
+from funct.array.indexing import entry, is_mask
+from funct.array.keys import MASK, POSITIONS, VIEW, selection
+from funct.core import INEXACT, NARROW, Shape, Value, is_one
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
@@ -19,12 +21,12 @@ from funct.ops.refusals import out_of_memory
 
 __all__ = ["At", "make_at"]
 
-_ENDS = frozenset({int, type(None)})
+ndarray = np.ndarray
+_add, _divide, _power = np.add, np.divide, np.power
 _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
-_BY_FACTORS = {np.divide, np.power}  # what comes to one position is multiplied up first
 _EXACT = 1 << 53  # integers below are doubles
-_BOOL, _INT64, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64)
+_DOUBLE = np.dtype(np.float64)
 
 
 class At:
@@ -54,9 +56,6 @@ class At:
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
         """v written at the positions, into x or into another array of its shape."""
         x = self._x
-        known = _combined(x, x if into is None else into, self._key, v, mode)
-        if known is not None:
-            return wrap(known)
         base = x if into is None else into
         under = self._under_mask(name, v)
         if under is not None:
@@ -95,19 +94,14 @@ class At:
 
     def set(self, v: Any) -> Any:
         """Replace; of several writes to one position the last stands."""
-        known = _changed(self._x, self._key, v, None)
-        if known is None:
-            known = _assigned(self._x, self._key, v)
-        return known if known is not None else self._write("set", v, None)
+        known = _changed(self, "set", v, None)
+        return self._write("set", v, None) if known is None else known
 
     def add(self, v: Any) -> Any:
         """Add; repeated positions add up."""
-        known = _changed(self._x, self._key, v, np.add)
+        known = _changed(self, "add", v, np.add)
         if known is not None:
             return known
-        known = _combined(self._x, None, self._key, v, "add")
-        if known is not None:
-            return wrap(np.add(self._x.data, known, out=known))
         under = self._under_mask("add", v)
         if under is not None:
             return self._x + ops.where(*under, _number(0, self._x.dtype))
@@ -119,7 +113,7 @@ class At:
 
     def multiply(self, v: Any) -> Any:
         """Multiply; repeated positions multiply repeatedly."""
-        known = _changed(self._x, self._key, v, np.multiply)
+        known = _changed(self, "multiply", v, np.multiply)
         return self._write("multiply", v, "multiply") if known is None else known
 
     def divide(self, v: Any) -> Any:
@@ -129,27 +123,27 @@ class At:
                 f"x.at[...].divide: x must be floating or complex, got {self._x.dtype}",
                 fix="use set with the floor division, or x.astype first",
             )
-        known = _changed(self._x, self._key, v, np.divide)
+        known = _changed(self, "divide", v, np.divide)
         return self._x / self._factors("divide", v) if known is None else known
 
     def power(self, v: Any) -> Any:
         """Raise to the power v; at repeated positions the exponents multiply."""
-        known = _changed(self._x, self._key, v, np.power)
+        known = _changed(self, "power", v, np.power)
         return self._x ** self._factors("power", v) if known is None else known
 
     def min(self, v: Any) -> Any:
         """The smaller of the old value and v; equal ones share the derivative."""
-        known = _changed(self._x, self._key, v, np.minimum)
+        known = _changed(self, "min", v, np.minimum)
         return self._write("min", v, "min") if known is None else known
 
     def max(self, v: Any) -> Any:
         """The larger of the old value and v; equal ones share the derivative."""
-        known = _changed(self._x, self._key, v, np.maximum)
+        known = _changed(self, "max", v, np.maximum)
         return self._write("max", v, "max") if known is None else known
 
 
 make_at = maker(At)
-_ONCE = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
+_MODES = {np.add: "add", np.multiply: "multiply", np.minimum: "min", np.maximum: "max"}
 _COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
 
 
@@ -177,75 +171,63 @@ def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
     return mask, shape[stop:], start == 0
 
 
-def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
-    """x with change(x[key], v) at key, or v itself, where key selects no element twice.
+def _changed(at: At, name: str, v: Any, change: Any) -> Any:
+    """x with change(x[key], v) at key, or v itself, by NumPy; None where something is traced, where
+    NumPy refuses, or where it gives other bits than the composition.
 
-    None where something is traced, is no number of x's dtype, or has another form. At other
-    elements the composition computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x
-    is -0.
+    At other elements that computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x is
+    -0; and a complex x / 1, whose parts are sums with products by 0.
     """
+    x, key = at._x, at._key
     if x.__class__ is not fast.Array:
         return None
-    a, kind, at = x.data, key.__class__, key
-    floating = a.dtype is _DOUBLE or a.dtype.kind == "f"
-    if not floating and (a.dtype.kind not in "iu" or change is np.power):
+    a, c = x.data, key.__class__
+    kind = VIEW
+    if c is not int and c is not slice:
+        key = reading.bare(key)
+        if key is NotImplemented:
+            return None
+        kind = selection(key)
+    d = a.dtype
+    inexact = d is _DOUBLE or (d in INEXACT and d not in NARROW)
+    if d is not _DOUBLE and change is not None and _is_left(change, d):
         return None
-    if v.__class__ is fast.Array:
-        v = v.data
-        if v.dtype != a.dtype or (v.ndim and kind is fast.Array and key.data.dtype is _BOOL):
+    if not inexact or v.__class__ is not float:
+        known = v.__class__ is fast.Array and v.data.dtype is d
+        v = v.data if known else _of_kind(name, v, d)
+        if v is None:
             return None
-    elif v.__class__ is not float if floating else v.__class__ is not int:
-        if v.__class__ is not int or not -_EXACT < v < _EXACT:
-            return None
-        v = float(v)
-    masked = listed = False
-    if kind is fast.Array:
-        at = key.data
-        if at.dtype is _BOOL:
-            masked = True
-            if at.shape != a.shape:
-                return None
-        else:
-            listed = True  # positions may repeat
-            if at.dtype is not _INT64:
-                return None
-            if change in _BY_FACTORS or (change is not None and a.size >= _MANY):
-                return None
-    elif kind is slice:
-        if not _is_plain(key):
-            return None
-    elif kind is tuple:
-        for k in key:
-            if k.__class__ is not int and not (k.__class__ in BASIC and _is_plain(k)):
-                return None
-    elif kind is not int:
-        return None
     try:
+        if kind is VIEW and v.__class__ is ndarray and v.ndim and v.ndim > a[key].ndim:
+            return None  # axes of length 1 are dropped by others
         if change is None:
             out = a.copy()
-            out[at] = v
-        elif change is np.add and a.size < _MANY and (floating or listed):
-            out = np.zeros(a.shape, a.dtype)
-            out[at] = v if masked or not floating else 0.0 + v  # which is never -0
-            if listed and np.count_nonzero(out) * a.shape[0] != at.size * a.size:
-                out[at] = 0
-                # all that comes to one position is added up first
-                np.add.at(out, at, np.asarray(v, a.dtype))
-            np.add(a, out, out)
-        else:
-            zero = floating and change is np.add
-            out = np.add(a, _ZERO if a.dtype is _DOUBLE else 0.0) if zero else a.copy()
-            if masked:
-                out[at] = change(a[at], v)
-            elif listed:
-                change.at(out, at, np.asarray(v, a.dtype))  # a bare number is taken as a double
+            if v.__class__ is ndarray and v.size >= _MANY and key.__class__ is ndarray:
+                _write_many(out, key, v)
             else:
-                if kind is int:
-                    at = at, ...
-                elif kind is tuple and Ellipsis not in at:
-                    at = (*at, ...)
-                part = out[at]
+                out[key] = v
+        elif kind is POSITIONS:
+            out = _scattered(a, key, v, change)
+        elif change is _add and inexact and a.size < _MANY:
+            if kind is MASK and _may_be_zero(v):
+                return None
+            out = np.zeros(a.shape, d)
+            out[key] = (0j if d.kind == "c" else 0.0) + v  # which is never -0
+            _add(a, out, out)
+        elif change is _divide and d.kind == "c":
+            out = _by_factors(a, key, v, change)
+        else:
+            if change is _add and inexact:
+                if kind is MASK and _may_be_zero(v):
+                    return None
+                out = _add(a, _ZERO if d is _DOUBLE else 0.0)
+            else:
+                out = a.copy()
+            part = out[key]
+            if part.base is out:
                 change(part, v, out=part)
+            else:
+                out[key] = change(part, v)
     except (IndexError, OverflowError, TypeError, ValueError):
         return None  # refused by name
     except MemoryError as error:
@@ -255,127 +237,97 @@ def _changed(x: Any, key: Any, v: Any, change: Any) -> Any:
     return r
 
 
-def _is_plain(k: Any) -> bool:
-    """Whether a slice has Python's integers for ends; others have none."""
-    if k.__class__ is not slice:
-        return True
-    ends = k.start.__class__, k.stop.__class__, k.step.__class__
-    return ends[0] in _ENDS and ends[1] in _ENDS and ends[2] in _ENDS
+def _is_left(change: Any, dtype: Any) -> bool:
+    """Whether a change of elements of a dtype is left to the composition."""
+    kind = dtype.kind
+    return dtype in NARROW or (
+        change in (np.power, np.minimum, np.maximum)
+        if kind == "c"
+        else kind != "f" and (kind == "b" or change is np.power)
+    )
 
 
-def _assigned(x: Any, key: Any, v: Any) -> Any:
-    """NumPy's own assignment, in a copy, where all is concrete; else, or if NumPy refuses, None."""
-    if x.__class__ is fast.Array and _is_listed(x.data, key, v):
-        out = _copy(x.data)
-        try:
-            kernels.combine_into(out, v.data, key.data, "set")
-        except IndexError:
+def _may_be_zero(v: Any) -> bool:
+    """Whether 0 + v may not be v: under a mask the composition adds v itself."""
+    return bool(np.count_nonzero(v) < v.size) if v.__class__ is ndarray else v == 0
+
+
+def _of_kind(name: str, v: Any, dtype: Any) -> Any:
+    """v as a number that dtype takes as it is, or a bare array of that; None where it is traced."""
+    c, kind = v.__class__, dtype.kind
+    if c is float or c is np.float64:
+        if kind in "fc":
+            return float(v)
+    elif c is int:
+        if kind in "iu":
+            return v
+        if kind in "fc" and -_EXACT < v < _EXACT:
+            return float(v)
+    elif (c is complex and kind == "c") or (c is bool and kind == "b"):
+        return v
+    if c is not fast.Array:
+        v = _operand(name, v)
+        if v.__class__ is not fast.Array:
             return None
-        return wrap(out)
-    keys = key if isinstance(key, tuple) else (key,)
-    if not (_is_known(x) and _is_known(v) and all(map(_is_key, keys))):
-        return None
-    raw, out = _bare(v), _copy(np.asarray(x.concrete()))
-    if raw.__class__ is not float:
-        if np.ndim(raw) and all(isinstance(k, int) for k in keys):
-            return None  # an array for one element, which NumPy is about to refuse
-        if np.iscomplexobj(raw) and out.dtype.kind != "c":
-            return None
-    try:
-        out[tuple([_bare(k) for k in keys])] = raw
-    except (IndexError, OverflowError, TypeError, ValueError):
-        return None  # the general way refuses by name
-    return wrap(out)
+    return v.data if v.data.dtype == dtype else ops.astype(v, dtype).data
 
 
-def _combined(x: Any, into: Any, key: Any, v: Any, mode: str | None) -> Any:
-    """What `_write` gives, into zeros for None, by the kernel of `scatter_combine` alone.
-
-    None where something is traced, of another dtype or a mask, or where NumPy refuses.
-    """
-    if mode is None or x.__class__ is not fast.Array:
-        return None
-    a = x.data
-    if _is_listed(a, key, v):
-        out = _zeros(a) if into is None else _copy(into.data)
-        try:
-            kernels.combine_into(out, v.data, key.data, mode)
-        except IndexError:
-            return None
-        return out
-    keys = key if key.__class__ is tuple else (key,)
-    if not all(map(_is_key, keys)):
-        return None
-    if v.__class__ is float and a.dtype.kind == "f":
-        raw = np.asarray(v, a.dtype)
-    elif v.__class__ is fast.Array and v.data.dtype == a.dtype:
-        raw = v.data
+def _by_factors(a: Any, at: Any, v: Any, change: Any) -> Any:
+    """change(a, f): f is 1, with all that comes to one position multiplied up."""
+    f = a.copy()
+    f.fill(1)
+    if selection(at) is POSITIONS:
+        _combine(f, at, v, np.multiply)
     else:
-        return None
-    bare = tuple([_bare(k) for k in keys])
-    if "b" in [k.dtype.kind for k in bare if k.__class__ is np.ndarray]:
-        return None
-    out = _zeros(a) if into is None else _copy(into.data)
-    try:
-        if mode in _ONCE and BASIC.issuperset(map(type, bare)):
-            part = out[bare if Ellipsis in bare else (*bare, Ellipsis)]
-            _ONCE[mode](part, raw, out=part)  # no element is selected twice
-            return out
-        one = a.ndim == len(bare) == 1 and bare[0].__class__ is np.ndarray
-        at = bare[0] if one else np.arange(a.size).reshape(a.shape)[bare]
-        if raw.shape != at.shape and (raw.ndim or at.size >= _MANY):
-            raw = np.broadcast_to(raw, at.shape)
-        raw = raw.reshape(-1) if raw.ndim else raw
-        kernels.combine_into(out.reshape(-1), raw, at.reshape(-1), mode)
-    except (IndexError, TypeError, ValueError, OverflowError):
-        return None
+        f[at] = np.multiply(f[at], v)
+    return change(a, f, f)
+
+
+def _write_many(out: Any, at: Any, v: Any) -> None:
+    """v written into out at an array of positions or under a mask."""
+    if out.ndim == 1 and v.shape == at.shape and at.dtype.kind != "b":
+        kernels.combine_into(out, v, at, "set")
+    else:
+        out[at] = v
+
+
+def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
+    """`_changed` where positions may repeat."""
+    alone, few = at.__class__ is ndarray, a.size < _MANY
+    if change is _divide or change is _power:
+        return _by_factors(a, at, v, change)
+    if change is _add:  # all that comes to one position is added up first
+        out = np.zeros(a.shape, a.dtype)
+        apart = False
+        if alone and few:
+            out[at] = v
+            apart = np.count_nonzero(out) * a.shape[0] == at.size * a.size
+            if not apart:
+                out.fill(0)
+        if not apart:
+            _combine(out, at, v, change)
+        _add(a, out, out)
+    else:
+        out = a.copy()
+        if few and a.dtype is _DOUBLE:
+            change.at(out, at, v)
+        else:
+            _combine(out, at, v, change)
     return out
 
 
-def _copy(a: Any) -> Any:
-    try:
-        return a.copy()
-    except MemoryError as error:
-        raise out_of_memory("x.at[...]", error) from None
-
-
-def _zeros(a: Any) -> Any:
-    try:
-        return np.zeros(a.shape, a.dtype)
-    except MemoryError as error:
-        raise out_of_memory("x.at[...]", error) from None
-
-
-def _is_listed(a: Any, key: Any, v: Any) -> bool:
-    """Whether key has one position in a vector for each element of v, of a's dtype."""
-    if key.__class__ is not fast.Array or v.__class__ is not fast.Array or a.ndim != 1:
-        return False
-    at, raw = key.data, v.data
-    return at.dtype is _INT64 and raw.dtype is a.dtype and at.shape == raw.shape and at.ndim == 1
-
-
-def _bare(x: Any) -> Any:
-    return x.data if x.__class__ is fast.Array else x
-
-
-def _is_known(x: Any) -> bool:
-    if x.__class__ is fast.Array or x.__class__ is float:
-        return True
-    if isinstance(x, Value):
-        return not x.level.transforms
-    known = isinstance(x, np.generic) and x.dtype in DTYPES
-    return known or isinstance(x, bool | int | float | complex)
-
-
-def _is_key(k: Any) -> bool:
-    if k.__class__ is int or k.__class__ is fast.Array:
-        return True
-    if isinstance(k, slice):
-        ends = k.start, k.stop, k.step
-        return _ENDS.issuperset(map(type, ends))
-    return (
-        k is None or k is Ellipsis or isinstance(k, int) or (isinstance(k, Value) and _is_known(k))
-    )
+def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
+    """change(out[at], v) written into out, one position after the other."""
+    v = np.asarray(v, out.dtype)  # a bare number would be taken as a double
+    if out.size < _MANY:
+        change.at(out, at, v)
+        return
+    if out.ndim > 1 or at.__class__ is not ndarray:
+        at = np.arange(out.size).reshape(out.shape)[at]
+    if v.shape != at.shape and (v.ndim or at.size >= _MANY):
+        v = np.broadcast_to(v, at.shape)
+    v = v.reshape(-1) if v.ndim else v
+    kernels.combine_into(out.reshape(-1), v, at.reshape(-1), _MODES[change])
 
 
 def _operand(name: str, v: Any) -> Any:

@@ -54,23 +54,15 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
 
     There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
     """
-    if x.__class__ is ndarray and out is None:  # is anything infinite? asked at the lowest cost
-        if y.__class__ is ndarray:
-            if x.dtype is y.dtype in _VECTORS and (
-                isfinite(vdot(x, y))
-                if x.size == y.size
-                else isfinite(vdot(x, x)) and isfinite(vdot(y, y))
-            ):
+    if out is None:  # is anything infinite? asked at the lowest cost
+        c, k = x.__class__, y.__class__
+        if c is ndarray and k is ndarray and x.dtype is y.dtype and x.size == y.size:
+            if isfinite(vdot(x, y)) if x.dtype in _VECTORS else x.dtype.kind in "iu":
                 return _floor_divide(x, y)
-        elif y.__class__ is float or y.__class__ is int:
-            if x.dtype in _VECTORS:
-                if isfinite(y) and isfinite(vdot(x, x)):
-                    return _floor_divide(x, y)
-            elif y.__class__ is int and x.dtype.kind in "iu":
+        elif c is ndarray and (k is float or k is int) and x.dtype in _VECTORS:
+            if isfinite(y) and isfinite(vdot(x, x)):
                 return _floor_divide(x, y)
-    elif (x.__class__ is float or x.__class__ is int) and y.__class__ is ndarray and out is None:
-        finite = y.dtype in _VECTORS and isfinite(x) and isfinite(vdot(y, y))
-        if finite:
+        elif _is_finite(x) and _is_finite(y):
             return _floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
@@ -104,6 +96,14 @@ def power(x: Any, y: Any, /, out: Any = None) -> Any:
         z = np.asarray(np.absolute(_power(x, y)))
     np.copyto(z, inf, where=low)
     return z if out is None else _put(out, True, z)
+
+
+def _is_finite(x: Any) -> bool:
+    """Whether nothing in x is infinite, where that is told at once."""
+    c = x.__class__
+    if c is ndarray:
+        return bool(isfinite(vdot(x, x))) if x.dtype in _VECTORS else x.dtype.kind in "iub"
+    return c is int or (isinstance(x, float | np.integer) and isfinite(x))
 
 
 def _has_infinity(x: Any) -> bool:

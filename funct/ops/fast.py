@@ -16,13 +16,13 @@ import numpy as np
 
 from funct import core
 from funct.core import INEXACT, NARROW, Absent, Primitive, Value, narrow_of
-from funct.core.level import bind, bind1, bind2
+from funct.core.level import Ways, bind, bind1, bind2, general
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER
 from funct.ops.refusals import explain
 
-__all__ = ["adopt", "adopt_remote", "of_arrays", "of_elements", "wrap"]
+__all__ = ["BARE", "OWN", "adopt", "adopt_remote", "of_arrays", "of_elements", "wrap"]
 
 asarray = np.asarray
 ndarray = np.ndarray
@@ -35,6 +35,7 @@ def adopt(array_class: type, level: core.Level) -> None:
     """Called once by the array package: the class whose identity is the fast path, and level 0."""
     global Array, make
     Array, make = array_class, maker(array_class)
+    array_class.ways = Ways(_meeting)  # type: ignore[attr-defined]
     core.set_ground(level)
 
 
@@ -57,6 +58,33 @@ _DOUBLE = np.dtype(np.float64)
 _DOUBLES = {_DOUBLE}
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
 _WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}
+OWN = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))  # NumPy's dtypes that arrays may have
+BARE: frozenset[Any] = frozenset({bool, int, float, complex, *[d.type for d in OWN]})
+
+
+def _meeting(prim: Primitive) -> Callable[..., Any]:
+    """`Array.ways`: what computes an op of two operands where one is NumPy's array or scalar, or
+    a number that is no real one. The rest goes the way of `bind`, and is refused there.
+    """
+    if len(prim.rules) != 2 or prim.results != 1:
+        return general(prim)
+    raw = prim.raw
+
+    def way(_: Primitive, x: Any, y: Any, params: tuple[Any, ...] = ()) -> Any:
+        c, k = x.__class__, y.__class__
+        v, w = x.data if c is Array else x, y.data if k is Array else y
+        known = v.dtype in OWN if c is Array or c is ndarray else c in BARE
+        if not known or not (w.dtype in OWN if k is Array or k is ndarray else k in BARE):
+            return bind2(prim, x, y, params)
+        try:
+            d = raw(v, w, *params)
+        except Exception as error:
+            raise explain(prim, (x, y), params, error) from None
+        r = make(None)
+        r.data = d if d.__class__ is ndarray else asarray(d)
+        return r
+
+    return way
 
 
 def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
@@ -108,7 +136,7 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
                 elif isinstance(y, Value):
                     return y.ways[prim](prim, x, y, ())
                 else:
-                    return bind2(prim, x, y)
+                    return x.ways[prim](prim, x, y, ())
             elif k is Array and (c is float or c is int):
                 w = y.data
                 d = raw(x if w.dtype not in NARROW else narrow_of(x, w.dtype), w)

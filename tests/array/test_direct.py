@@ -455,7 +455,24 @@ _DIFF = (
     {"append": xp.asarray([[1.0, 2.0, 3.0, 4.0]]), "axis": 0},
 )  # fmt: skip
 
+def _given() -> Iterator[Call]:
+    z, x = xp.asarray(0.5), _plain(np.float32, 2)
+    numbers = [2.0, 3, True, 2j, 2**63, -(2**63), np.float64(2.5), np.int8(3), np.bool_(True)]
+    raws = [np.arange(3), np.arange(6.0).reshape(2, 3).T, np.arange(2.0).astype(">f8")]
+    lists: list[Any] = [
+        [], [[]], [1.0, 2], (1, 2), [True, 1j], [[1.0], [2.0]], [[[1]], [[2]]], [1.0, [2.0]],
+        [2**63], [10**30], ["a"], [np.float32(1), 2.0], [raws[0], raws[0]], [raws[0], [1, 2, 3]],
+        [z, z], (z, 1.0, 2), [[z, 1], [2, z]], [x, x], [x, [1.0, 2.0]], [x, z], [raws[2], raws[2]],
+        [xp.asarray(1, dtype=ml_dtypes.bfloat16), 2.0], [None], [z, "a"],
+    ]  # fmt: skip
+    for obj in [*numbers, *raws, *lists, z, x]:
+        for dtype in (None, np.float64, np.float32, np.int8, np.complex64, ml_dtypes.bfloat16, "a"):
+            yield (obj,), {"dtype": dtype}
+        yield (obj,), {"copy": True}
+
+
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
+    "conversion.asarray": _given,
     "elementwise.clip": lambda: _one_by(
         {"min": 0.0}, {"max": 1.5}, {"max": 1}, {"min": np.nan, "max": 0.0}, {"min": "a"},
         {"min": 2}, {"min": -300, "max": 300}, {"min": xp.asarray(0.5)}, {"max": xp.asarray(3)},

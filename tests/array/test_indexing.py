@@ -363,18 +363,28 @@ KEYS = {
     "grid": xp.asarray([[0, 1], [-1, 1]]), "pairs": (xp.asarray([0, 1]), xp.asarray([-1, 1])),
     "behind": (0, xp.asarray([1, 0])), "mask": xp.asarray([True, False, True]),
     "points": xp.asarray([[True, False], [False, True], [True, True]]), "none": xp.asarray([0])[:0],
-    "zero": xp.asarray(1),
+    "zero": xp.asarray(1), "list": [2, 0, 2], "lists": ([1, 0], [1, 1]), "scalar": np.int8(-1),
+    "raw": np.asarray([0, 2], np.uint8), "under": (xp.asarray([True, False, True]), 1),
+    "beside": (slice(None), xp.asarray([True, False])), "apart": (xp.asarray([2, -1]), 0),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("update", ["set", "add", "multiply", "divide", "power", "min", "max"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "complex128", "bool"])
 def test_concrete_arrays_take_a_short_way_to_the_same_bits(
     key: Any, update: str, dtype: str
 ) -> None:
     """What NumPy does at once and what is composed of ops agree, also in the sign of zero."""
-    if dtype in {"int64", "uint8"}:
+    if dtype == "bool":
+        if update != "set":
+            return
+        x, numbers = xp.asarray([[True, False], [False, False], [True, True]]), [True, 0]
+    elif dtype == "complex128":
+        if update in {"power", "min", "max"}:
+            return
+        x, numbers = xp.asarray([[-0.0, 2.5j], [0.1, -0.0j], [0.7 - 1j, -1.3]]), [-0.3, 2, 1 - 0.5j]
+    elif dtype in {"int64", "uint8"}:
         if update == "divide":
             return
         x, numbers = xp.asarray([[0, 2], [1, 250], [7, 13]], dtype=dtype), [0, 3]

@@ -45,14 +45,18 @@ _API = (
     "PyDict_GetItem", "PyDict_SetItem", "PyErr_Clear", "PyErr_ExceptionMatches", "PyErr_Occurred",
     "PyEval_RestoreThread", "PyEval_SaveThread", "PyList_GetItem", "PyList_New", "PyList_SetItem",
     "PyList_SetSlice", "PyList_Size", "PyLong_AsLongLong", "PyLong_FromLongLong",
-    "PyObject_GetAttrString", "PyObject_RichCompareBool", "PyObject_Vectorcall",
+    "PyObject_GetAttrString", "PyObject_GetItem", "PyObject_RichCompareBool", "PyObject_Vectorcall",
     "PyTuple_GetItem", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyType_GenericAlloc",
     "Py_DecRef", "Py_IncRef",
 )  # fmt: skip
 # invalid, divide by zero, overflow, underflow, as <fenv.h> has them
 _FLAGS = {"x86_64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
 _OF_FLAGS = ("fetestexcept", "feclearexcept")
-_NEW_FROM_DESCR = 94  # in the table of NumPy's C API, which its ABI fixes
+# where they stand in the table of NumPy's C API, which its ABI fixes
+_NUMPY_API = {
+    "PyArray_FromScalar": 61, "PyArray_MultiplyList": 158, "PyArray_NewCopy": 85,
+    "PyArray_NewFromDescr": 94,
+}  # fmt: skip
 
 
 def address_in_python(name: str) -> int:
@@ -60,11 +64,11 @@ def address_in_python(name: str) -> int:
     return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
 
 
-def _of_numpy() -> int:
+def _of_numpy(number: int) -> int:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     api = pointer(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
-    return ctypes.c_size_t.from_address(api + 8 * _NEW_FROM_DESCR).value
+    return ctypes.c_size_t.from_address(api + 8 * number).value
 
 
 def _of_libm(name: str) -> int:
@@ -75,7 +79,8 @@ for _name in _API:
     offer(_name, functools.partial(address_in_python, _name))
 for _name in _OF_FLAGS:
     offer(_name, functools.partial(_of_libm, _name))
-offer("PyArray_NewFromDescr", _of_numpy)
+for _name, _number in _NUMPY_API.items():
+    offer(_name, functools.partial(_of_numpy, _number))
 
 
 @functools.cache

@@ -1,0 +1,103 @@
+"""x[key] and iteration in machine code: what they cost besides NumPy's own indexing.
+
+On small arrays Python's frames are that cost. `read`, `rows` and `bare` begin as Python (what is
+below them, `indexing.py` and `keys.py`, is what the code falls back on); once they have been called
+so often that it pays, builtin functions take their place, which do the same for the usual keys.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.array import keys
+from funct.array.indexing import index, selected
+from funct.array.keys_text import DTYPES, PLAIN
+from funct.array.reading_text import reading_text
+from funct.device import Code, assemble
+from funct.device.fork import whole
+from funct.device.llvm import loaded
+from funct.kernels.cpu.calls import builtin, slot
+from funct.ops import fast
+from funct.ops.fast import wrap
+
+__all__ = ["bare", "load", "read", "rows"]
+
+_OFTEN = 10_000  # calls after which it pays to load LLVM (40 ms)
+_LOADED = 500  # the same where something else has loaded it
+
+
+def _read(x: Any, key: Any) -> Any:
+    """x[key] of an Array: a view, if that is possible, for nothing is traced at level 0."""
+    try:
+        if key.__class__ is int:
+            d = x.data[key, ...]  # of no axes rather than a scalar
+        elif key.__class__ is slice:
+            d = x.data[key]
+        else:
+            d = selected(x.data, key)
+    except (IndexError, TypeError, ValueError, OverflowError):
+        d = None
+    if d is None:
+        return index(x, key)  # which refuses by name
+    r = fast.make(None)
+    r.data = d if d.__class__ is np.ndarray else np.asarray(d)
+    return r
+
+
+def _rows(x: Any) -> list[Any]:
+    """x[0], x[1] and so on of an Array with axes."""
+    return [wrap(x.data[i, ...]) for i in range(len(x.data))]
+
+
+def _counted(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """plain, until there is code for it."""
+
+    def call(*args: Any) -> Any:
+        n = _loading.calls = _loading.calls + 1
+        if not n % _LOADED and (n >= _OFTEN or loaded()):
+            load()
+        return plain(*args)
+
+    return call
+
+
+@attrs.define
+class _Loading:
+    """Whether the code is loaded, and how many calls speak for it."""
+
+    calls: int = 0
+    tried: bool = False
+
+
+_lock = whole(threading.Lock())
+_loading = _Loading()
+read = _counted(_read)
+rows = _counted(_rows)
+bare = _counted(keys.bare)
+
+
+def load() -> None:
+    """Let the code answer from now on, where this machine has any."""
+    global read, rows, bare
+    with _lock:
+        if _loading.tried:
+            return
+        _loading.tried = True
+        read, rows, bare = _read, _rows, keys.bare
+        at = slot(fast.Array, "data")
+        if at is not None:
+            code = assemble(reading_text(at)).keep()
+            read = _entrance("read", code, _read)
+            rows = _entrance("rows", code, _rows)
+            bare = _entrance("bare", code, keys.bare)
+
+
+def _entrance(name: str, code: Code, miss: Callable[..., Any]) -> Callable[..., Any]:
+    objects = [fast.Array, np.ndarray, tuple, list, slice, None, Exception, miss, *PLAIN, *DTYPES]
+    table = np.asarray([*map(id, objects)], np.int64)
+    return builtin(name, code.address(name), table, objects)
