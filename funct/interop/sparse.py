@@ -16,6 +16,10 @@ from funct.tree import register, static_field
 __all__ = ["CSR"]
 
 
+def _tensor(x: Any) -> Any:
+    return asarray(x)
+
+
 @register
 @attrs.frozen(eq=False, repr=False)
 class CSR:
@@ -40,9 +44,9 @@ class CSR:
     Source: JAX `experimental.sparse.CSR`, SciPy `sparse.csr_array`.
     """
 
-    data: Any = attrs.field(converter=asarray)
-    indices: Any = attrs.field(converter=asarray)
-    indptr: Any = attrs.field(converter=asarray)
+    data: Any = attrs.field(converter=_tensor)
+    indices: Any = attrs.field(converter=_tensor)
+    indptr: Any = attrs.field(converter=_tensor)
     shape: tuple[Any, Any] = static_field(converter=tuple)
     transposed: bool = static_field(default=False, kw_only=True)
 
