@@ -256,12 +256,12 @@ def _of_kind(name: str, v: Any, dtype: Any) -> Any:
     """v as a number that dtype takes as it is, or a bare array of that; None where it is traced."""
     c, kind = v.__class__, dtype.kind
     if c is float or c is np.float64:
-        if kind in "fc":
+        if dtype in INEXACT and dtype not in NARROW:
             return float(v)
     elif c is int:
         if kind in "iu":
             return v
-        if kind in "fc" and -_EXACT < v < _EXACT:
+        if dtype in INEXACT and dtype not in NARROW and -_EXACT < v < _EXACT:
             return float(v)
     elif (c is complex and kind == "c") or (c is bool and kind == "b"):
         return v
