@@ -19,6 +19,7 @@ GUARDS = {
     "all_but_the_last": ["not (2*n < 1)"],
     "interp": ["not (n == 0)", "not (n < 1)", "n > 0"],
     "last_element": ["not (n < 1)"],
+    "logsumexp": ["not (n == 0)"],
     "median": ["not (n == 0)", "not (n < 1)"],
     "quantile": ["not (n == 0)"],
     "trapezoid": ["not (n < 1)"],
