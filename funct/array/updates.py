@@ -15,6 +15,7 @@ from funct.core import INEXACT, NARROW, Shape, Value, is_one
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
+from funct.kernels.elementwise import power
 from funct.ops import fast
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
@@ -22,7 +23,7 @@ from funct.ops.refusals import out_of_memory
 __all__ = ["At", "make_at"]
 
 ndarray = np.ndarray
-_add, _divide, _power = np.add, np.divide, np.power
+_add, _divide = np.add, np.divide
 _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
@@ -128,7 +129,7 @@ class At:
 
     def power(self, v: Any) -> Any:
         """Raise to the power v; at repeated positions the exponents multiply."""
-        known = _changed(self, "power", v, np.power)
+        known = _changed(self, "power", v, power)
         return self._x ** self._factors("power", v) if known is None else known
 
     def min(self, v: Any) -> Any:
@@ -241,9 +242,9 @@ def _is_left(change: Any, dtype: Any) -> bool:
     """Whether a change of elements of a dtype is left to the composition."""
     kind = dtype.kind
     return dtype in NARROW or (
-        change in (np.power, np.minimum, np.maximum)
+        change in (power, np.minimum, np.maximum)
         if kind == "c"
-        else kind != "f" and (kind == "b" or change is np.power)
+        else kind != "f" and (kind == "b" or change is power)
     )
 
 
@@ -294,7 +295,7 @@ def _write_many(out: Any, at: Any, v: Any) -> None:
 def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
     """`_changed` where positions may repeat."""
     alone, few = at.__class__ is ndarray, a.size < _MANY
-    if change is _divide or change is _power:
+    if change is _divide or change is power:
         return _by_factors(a, at, v, change)
     if change is _add:  # all that comes to one position is added up first
         out = np.zeros(a.shape, a.dtype)

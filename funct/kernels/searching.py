@@ -203,11 +203,13 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
         return None
     if data.ndim == 1 and 0 < data.size < _FEW:
-        low, high = ids.item(ids.argmin()), ids.item(ids.argmax())
-        if n is None and low >= 0:
-            n = high + 1
-        if n.__class__ is int and low >= 0 and high < n < _FEW:
-            return _summed(data, ids, n)
+        high = ids.item(ids.argmax())
+        few = high + 1 if n is None else n
+        if few.__class__ is int and high < few < _FEW:
+            if data.dtype is _DOUBLE and n is not None:
+                return np.bincount(ids, data, n)  # which refuses what is negative
+            if ids.item(ids.argmin()) >= 0:
+                return _summed(data, ids, few)
     if n.__class__ is not int or n < 0 or data.dtype.num >= NATIVE:
         return None
     return indexing.segment_sum(data, ids, n)

@@ -389,8 +389,8 @@ def test_concrete_arrays_take_a_short_way_to_the_same_bits(
             return
         x, numbers = xp.asarray([[0, 2], [1, 250], [7, 13]], dtype=dtype), [0, 3]
     else:
-        x = xp.asarray([[-0.0, 2.5], [0.1, -0.0], [0.7, 1.3]], dtype=dtype)
-        numbers = [-0.3 if update == "divide" else -0.0, 0.3, 2, 1]
+        x = xp.asarray([[-0.0, 2.5], [0.1, -0.0], [-np.inf, 1.3]], dtype=dtype)
+        numbers = [-0.3 if update == "divide" else -0.0, 0.3, 0.5, 2, 1]
     change = lambda x, v: getattr(x.at[key], update)(v)  # noqa: E731
     for v in (*numbers, xp.asarray(3, dtype=dtype), x[key][..., ::-1] if x[key].shape else x[key]):
         with np.errstate(divide="ignore", invalid="ignore"):  # of 0 by 0
