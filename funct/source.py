@@ -17,15 +17,17 @@ import attrs
 import numpy as np
 
 __all__ = [
-    "SITES", "Site", "active_levels", "active_transforms", "follow", "raised_by_user", "user_site",
+    "SITES", "Site", "active_levels", "active_transforms", "follow", "is_ours", "raised_by_user",
+    "user_site",
 ]  # fmt: skip
 
 SITES = "__sites__"  # global of a function that we printed: line number -> Site or None
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_OURS = (_PACKAGE, "<funct")
 _PYTHON = os.path.dirname(os.__file__) + os.sep
 _NUMPY = os.path.dirname(np.__file__)
 _SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
-_CALLED = (_PACKAGE, _NUMPY + os.sep, _SCIPY + os.sep, "<funct", "<frozen")
+_CALLED = (*_OURS, _NUMPY + os.sep, _SCIPY + os.sep, "<frozen")
 
 
 @attrs.frozen
@@ -86,6 +88,11 @@ def user_site(depth: int = 1) -> Site | None:
                 return Site(site.file, site.line, entry.name) if backward else site
         frame = frame.f_back
     return None
+
+
+def is_ours(code: CodeType) -> bool:
+    """Whether code is of this package, or printed by it."""
+    return code.co_filename.startswith(_OURS)
 
 
 def raised_by_user(error: BaseException) -> bool:

@@ -4,16 +4,19 @@ A Size is a polynomial in named symbols with integer coefficients; what is no po
 division that leaves a rest) becomes an opaque atom, kept as text. It is not an `int`: C code would
 read an int subclass without asking. Whoever needs the number calls `__index__`, and whoever
 compares needs a decision; both are answered from the example's value and recorded as a guard on the
-scope.
+scope. Code outside of this package that asks by `isinstance` is told that it is an int, for that is
+what a shape holds.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from funct.core.value import Value
+from funct.source import is_ours
 
 __all__ = ["OpenShape", "Size", "SizeScope", "is_one", "open_shape", "size_values"]
 
@@ -182,6 +185,11 @@ class Size:
     def names(self) -> set[str]:
         """The symbols in it."""
         return set(_NAMES.findall(repr(self)))
+
+    @property
+    def __class__(self) -> type:
+        """What `isinstance` is told besides the type."""
+        return Size if is_ours(sys._getframe(1).f_code) else int
 
     def measured(self) -> Any:
         """The size as a 0-d int64 array; None where its capture has none."""

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import numbers
 from typing import Any
 
 import numpy as np
@@ -356,3 +357,24 @@ def test_arithmetic_with_a_size_binds_none(uses: Any, dtype: str) -> None:
             )
         if n > 1:
             assert f.cache_info().misses <= 2
+
+
+def _by_match(x: Any) -> Any:
+    match x.shape:
+        case (int(), int()):
+            return x + 1
+    return x - 1
+
+
+@pytest.mark.parametrize("asks", [
+    lambda x: x + 1 if isinstance(x.shape[0], int) else x - 1,
+    lambda x: x + 1 if isinstance(x.shape[0] * 2 + 1, numbers.Integral) else x - 1,
+    lambda x: x + 1 if issubclass(x.shape[0].__class__, int) else x - 1,
+    _by_match,
+])  # fmt: skip
+def test_who_asks_is_told_that_a_length_is_an_int(asks: Any) -> None:
+    """Code that tells ints from others takes the way that it takes eagerly, for any length."""
+    f = ft.jit(asks)
+    for n in SIZES:
+        laws.same(f(data(n)), asks(data(n)))
+    assert f.cache_info().misses <= 2
