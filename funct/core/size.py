@@ -186,7 +186,7 @@ class Size:
         """The symbols in it."""
         return set(_NAMES.findall(repr(self)))
 
-    @property
+    @property  # type: ignore[misc]  # that of object may be written
     def __class__(self) -> type:
         """What `isinstance` is told besides the type."""
         return Size if is_ours(sys._getframe(1).f_code) else int

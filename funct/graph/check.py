@@ -45,10 +45,12 @@ def check(graph: Graph) -> Graph:
     return _check(graph, {s.name for s in graph.symbols})
 
 
-def _check(graph: Graph, symbols: set[str]) -> Graph:
-    """symbols: those that lengths may be made of."""
+def _check(graph: Graph, symbols: set[str], *, of_call: bool = False) -> Graph:
+    """symbols: those that lengths may be made of. of_call: its inputs are operands, one may be
+    several.
+    """
     scope = _Scope(symbols)
-    for v in graph.inputs:
+    for v in dict.fromkeys(graph.inputs) if of_call else graph.inputs:
         scope.define(v, "an input")
     for v, x in graph.constants:
         scope.define(v, "a constant")
@@ -119,7 +121,7 @@ def _check_call(e: Call, symbols: set[str]) -> None:
     for a in e.operands:
         if not isinstance(a, Var):
             raise GraphError(f"graph: operand {a!r} of {e.name} is no Var", site=e.site)
-    _check(body, symbols)
+    _check(body, symbols, of_call=True)
     _agree(e, [v.aval for v in e.results], [v.aval for v in body.outputs])
 
 

@@ -149,7 +149,7 @@ def plain_take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """`take_along` in NumPy."""
     if x.ndim == 1:
         return x.take(i)
-    if i.size >= _MANY:
+    if i.size >= _MANY or x.__class__ is not np.ndarray:  # which may lie on another device
         return np.take_along_axis(x, i, axis)
     places = _places(i.shape)
     found: NDArray[Any] = x[(*places[:axis], i, *places[axis + 1 :])]
