@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ __all__ = [
 
 _NUMBERS = (bool, int, float, complex)
 _NUMBER = frozenset(_NUMBERS)
+_LIST = frozenset({list, tuple})
 _INT64 = np.dtype(np.int64)
 _DTYPE_OF: dict[Any, Any] = {kind: np.dtype(kind) for kind in BARE}
 _DEEP = 8  # lists in lists that are looked into
@@ -51,7 +53,7 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
         return None
     c = obj.__class__
     if c is list or c is tuple:
-        if not _NUMBER.issuperset(map(type, obj)):
+        if not (_NUMBER.issuperset(map(type, obj)) or _are_rows(obj)):
             dtypes: set[Any] = set()
             obj = _bare_items(obj, _DEEP, dtypes)
             if Array in dtypes and len(dtypes) > 2:
@@ -71,6 +73,12 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
     if data.nbytes >= LARGE:
         serve(data.nbytes)
     return data
+
+
+def _are_rows(obj: Any) -> bool:
+    """Whether a list holds lists of numbers alone."""
+    rows = _LIST.issuperset(map(type, obj))
+    return rows and _NUMBER.issuperset(map(type, chain.from_iterable(obj)))
 
 
 def _bare_items(obj: Any, deep: int, dtypes: set[Any]) -> Any:
