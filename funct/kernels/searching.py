@@ -165,17 +165,19 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None
         return counting.bincount(x, minlength)
     if weights.__class__ is not np.ndarray or weights.shape != x.shape or not 0 < x.size < _FEW:
         return None
-    low, high = x.item(x.argmin()), x.item(x.argmax())
-    if low < 0 or high >= _FEW or not 0 <= minlength < _FEW:
+    high = x.item(x.argmax())
+    if high >= _FEW or not 0 <= minlength < _FEW:
         return None
     return _summed(weights, x, max(high + 1, minlength))
 
 
 def _summed(data: Any, ids: Any, n: int) -> Any:
-    """Sums of 1-D data, of which there is little, by ids within n."""
+    """Sums of 1-D data, of which there is little, by ids below n; ValueError or None where an id is
+    negative.
+    """
     if data.dtype is _DOUBLE:
         return np.bincount(ids, data, n)
-    if data.dtype.num >= NATIVE:
+    if data.dtype.num >= NATIVE or ids.item(ids.argmin()) < 0:
         return None
     y = np.zeros(n, data.dtype)
     np.add.at(y, ids, data)
@@ -206,10 +208,9 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
         high = ids.item(ids.argmax())
         few = high + 1 if n is None else n
         if few.__class__ is int and high < few < _FEW:
-            if data.dtype is _DOUBLE and n is not None:
-                return np.bincount(ids, data, n)  # which refuses what is negative
-            if ids.item(ids.argmin()) >= 0:
-                return _summed(data, ids, few)
+            found = _summed(data, ids, few)
+            if found is not None:
+                return found
     if n.__class__ is not int or n < 0 or data.dtype.num >= NATIVE:
         return None
     return indexing.segment_sum(data, ids, n)
