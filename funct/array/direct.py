@@ -41,7 +41,7 @@ import attrs
 import numpy as np
 
 from funct.array.tensor import Array
-from funct.kernels.dtypes import INTEGER
+from funct.kernels.dtypes import INTEGER, NAMED
 from funct.kernels.special import find
 from funct.ops import fast
 from funct.ops.refusals import out_of_memory, refuse
@@ -142,7 +142,7 @@ def _load(name: str, names: dict[str, Any], *args: Any) -> Any:
 # Classes of arguments that kernels know: what is a tracer, or may be an array, goes by primitives.
 # `type`, and the classes of dtypes, are those of what names a dtype.
 _PLAIN = frozenset({bool, int, float, str, tuple, list, type(None), type})
-_PLAIN |= {np.dtype(char).__class__ for char in "?bhiqlBHIQLefdFD"}
+_PLAIN |= {dtype.__class__ for dtype in NAMED.values()}
 
 
 def _declined(fun: Any, error: Exception) -> Any:

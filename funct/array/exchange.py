@@ -12,6 +12,7 @@ import numpy as np
 
 from funct.errors import ArgumentError, DTypeError, ExchangeError
 from funct.kernels import dlpack
+from funct.kernels.dtypes import NATIVE
 from funct.ops.fast import wrap
 
 __all__ = ["Exchange"]
@@ -19,7 +20,6 @@ __all__ = ["Exchange"]
 
 asarray = np.asarray
 
-_NATIVE = 24  # NumPy's own dtypes are numbered below, those of ml_dtypes above
 
 
 class Exchange:
@@ -31,7 +31,7 @@ class Exchange:
     dtype: Any
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        if dtype is None and not copy and self.data.dtype.num < _NATIVE:
+        if dtype is None and not copy and self.data.dtype.num < NATIVE:
             return asarray(memoryview(self.data).toreadonly())
         if dtype is not None and (wanted := _numpy_dtype(dtype)) != self.data.dtype:
             if copy is False:
@@ -108,7 +108,7 @@ def _pair(argument: str, value: Any) -> tuple[int, int]:
 
 def _read_only(data: Any) -> Any:
     """A view that cannot be made writable: NumPy asks the owner, and that is a memoryview here."""
-    if data.dtype.num >= _NATIVE:  # a dtype of ml_dtypes: no buffer format
+    if data.dtype.num >= NATIVE:  # a dtype of ml_dtypes: no buffer format
         raw = data.view(f"u{data.dtype.itemsize}")
         return np.asarray(memoryview(raw).toreadonly()).view(data.dtype)
     return np.asarray(memoryview(data).toreadonly())

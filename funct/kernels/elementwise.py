@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
 ndarray = np.ndarray
 
 _DOUBLE = np.dtype(np.float64)
-_SINGLE = 11  # the number of float32; below are those of integers
 _VECTORS = frozenset({np.dtype(np.float32), _DOUBLE})  # what `vdot` is quick for
 _floor_divide = np.floor_divide
 _power = np.power
@@ -121,8 +121,8 @@ def _put(y: Any, where: Any, values: Any) -> Any:
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     """x limited by numbers of its kind, or by arrays of its dtype; None for others."""
     kind = x.dtype
-    plain = float if kind is _DOUBLE or kind.num == _SINGLE else int
-    if kind.num > _SINGLE + 1 or not kind.num:
+    plain = float if kind.num > INTEGER else int
+    if kind.num > FLOATING or not kind.num:
         return None
     y = x
     if min is not None:

@@ -19,7 +19,7 @@ from funct.core import INEXACT, NARROW, Absent, Primitive, Value, narrow_of
 from funct.core.level import Ways, bind, bind1, bind2, general
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
-from funct.kernels.dtypes import INTEGER
+from funct.kernels.dtypes import INTEGER, NAMED
 from funct.ops.refusals import explain
 
 __all__ = ["BARE", "OWN", "adopt", "adopt_remote", "of_arrays", "of_elements", "wrap"]
@@ -58,7 +58,7 @@ _DOUBLE = np.dtype(np.float64)
 _DOUBLES = {_DOUBLE}
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
 _WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}
-OWN = frozenset(map(np.dtype, "?bhilqBHILQefdFD"))  # NumPy's dtypes that arrays may have
+OWN = frozenset(NAMED.values())  # NumPy's dtypes that arrays may have
 BARE: frozenset[Any] = frozenset({bool, int, float, complex, *[d.type for d in OWN]})
 
 

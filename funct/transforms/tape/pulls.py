@@ -23,11 +23,10 @@ import numpy as np
 
 from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
+from funct.kernels.dtypes import NATIVE
 from funct.ops.fast import make
 
 __all__ = ["Written", "on_arrays", "written"]
-
-_NATIVE = 24  # dtypes of NumPy's own, beside which a Python number needs no look
 
 
 class _DependsError(Exception):
@@ -131,7 +130,8 @@ def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[.
     call = ", ".join(text.given)
     general = [f"{n}.__class__ is not Array" for n in text.given]
     if text.constants:
-        general += [f"{n}.data.dtype.num >= {_NATIVE}" for n in text.given]
+        # beside NumPy's own dtypes a number needs no look
+        general += [f"{n}.data.dtype.num >= {NATIVE}" for n in text.given]
     steps = [f"t{k} = f{k}({', '.join(taken)})" for k, (_, taken) in enumerate(text.steps)]
     lines = "\n    ".join([
         f"def pull({call}):",
