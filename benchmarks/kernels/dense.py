@@ -78,6 +78,9 @@ def rows() -> Iterator[Row]:
         yield from _convolutions("conv " + name, *case)
     for name, case in DEPTHWISE.items():
         yield from _convolutions("depthwise " + name, *case, dense=False)
+    for name in ("3x3, 64, 56x56", "3x3, stride 2, 96, 56x56", "7x7, 96, 56x56"):
+        case = DEPTHWISE[name]
+        yield from _convolutions(f"depthwise {name}, last", *case, dense=False, last=True)
     for name in LAST:
         yield from _convolutions(f"conv {name}, last", *CONVOLUTIONS[name], last=True)
     yield from _products()

@@ -365,15 +365,13 @@ class _Lowering:
         self.calls += combines
 
     def _is_beyond_cache(self) -> bool:
-        """Whether what the kernel writes is better written past the caches: measured, that pays
-        from half of what they hold on, also where the next kernel reads it.
-        """
+        """Whether what the kernel writes is better written past the caches."""
         touched: dict[Any, int] = {}
         for w in self.walked:
             size = np.dtype(w.root.dtype).itemsize
             count = w.root.count if isinstance(w.root, Buffer) else math.prod(w.root.shape)
             touched[w.root] = size * min(count, self.group.size)
-        return bool(self.stores) and 2 * sum(touched.values()) >= host().cache_bytes
+        return bool(self.stores) and host().overflows(sum(touched.values()))
 
     def _blocks(self, total: int, barriers: Sequence[tuple[int, Var]]) -> tuple[int, int]:
         """Rows (or columns, where flat) of a task, and how many tasks: functions of the shape."""

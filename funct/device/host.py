@@ -39,6 +39,12 @@ class Host:
         """Whether it has all of these."""
         return self.features.issuperset(features)
 
+    def overflows(self, touched: int) -> bool:
+        """Whether what a pass over so many bytes writes is better written past the caches:
+        measured, that pays from half of what they hold on, also where the next pass reads it.
+        """
+        return 2 * touched >= self.cache_bytes
+
     @property
     def flags(self) -> str:
         """The features as LLVM's command line takes them."""

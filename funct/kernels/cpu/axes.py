@@ -10,9 +10,12 @@ each residue of the pixels by the stride, with the taps that reach it, and reads
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
+
+if TYPE_CHECKING:
+    from funct.kernels.windows import Sizes, Sliding
 
 __all__ = [
     "Axes",
@@ -21,6 +24,7 @@ __all__ = [
     "Phase",
     "adjoint_axis",
     "axis",
+    "filled",
     "merged",
     "slab_fields",
     "three",
@@ -81,6 +85,18 @@ def adjoint_axis(size: int, out: int, kernel: int, stride: int, low: int, dilati
         for r, taps in found
     ]
     return Axis(size, out, -least, stride, 1, tuple(phases))
+
+
+def filled(
+    size: Sizes, out: Sizes, kernel: Sizes, slide: Sliding, adjoint: bool
+) -> tuple[list[Axis], tuple[int, int, int]]:
+    """Three axes of a convolution, or of its adjoint, the last ones in use, and the kernel's."""
+    lows = tuple([low for low, _ in slide.padding])
+    walk = adjoint_axis if adjoint else axis
+    values = (size, out, kernel, slide.stride, lows, slide.dilation)
+    given = [(n,) * (3 - len(v)) + tuple(v) for v, n in zip(values, (1, 1, 1, 1, 0, 1))]
+    k0, k1, k2 = given[2]
+    return [walk(*a) for a in zip(*given)], (k0, k1, k2)
 
 
 def three(values: tuple[Any, ...], fill: Any) -> tuple[Any, Any, Any]:

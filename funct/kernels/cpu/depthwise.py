@@ -15,7 +15,7 @@ import numpy as np
 
 from funct.device import Code, Host, assemble, host
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.axes import Axis, adjoint_axis, axis
+from funct.kernels.cpu.axes import Axis, filled
 from funct.kernels.cpu.codes import BYTE, TO_CODES, to_codes_fields
 from funct.kernels.cpu.line_weights import WEIGHTS, weights_text
 from funct.kernels.cpu.lines import PLANES, Ends, Pattern, planes_text
@@ -41,12 +41,13 @@ _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 class Plan:
     """What is known of shapes.
 
-    entry: the machine code. job: all but addresses of arrays; places: where they go in it. shape:
-    of the result. room: so far vectors reach beyond a line. kept: elements of either end of x that
-    are copied. tables: what the job points to.
+    entry: the machine code, for a pattern. job: all but addresses of arrays; places: where they go
+    in it. shape: of the result. room: so far vectors reach beyond a line. kept: elements of either
+    end of x that are copied. tables: what the job points to.
     """
 
     entry: Any
+    pattern: Pattern
     job: NDArray[np.int64]
     places: list[int]
     shape: Sizes
@@ -93,9 +94,12 @@ def _planes(
         "row_step": shared if adjoint else 1, "w": 0, "y": 0, "x_zero": 0,
         **dict.fromkeys(TO_CODES, 0),
     }  # fmt: skip
-    axes, kernel = _axes(x[2:], out, w[2:], slide, adjoint)
+    axes, kernel = filled(x[2:], out, w[2:], slide, adjoint)
     pattern = _pattern(dtype, axes, kernel, _ends(axes, _lanes(dtype)), terms > 1)
     if coded is None:
+        aligned = pattern.ends == "overlap" and out[-1] % _lanes(dtype) == 0
+        touched = (prod(x) + x[0] * outputs * prod(out)) * dtype.itemsize
+        pattern = attrs.evolve(pattern, streams=aligned and host().overflows(touched))
         return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
     pattern = attrs.evolve(pattern, codes=(BYTE[coded.read], BYTE[coded.written]))
     given["x_zero"] = coded.zero_point
@@ -112,7 +116,7 @@ def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Siz
         "tasks": min(outputs, _TASKS * host().cores), "outputs": outputs,
         "shared": outputs // groups, "images": x[0], "w": 0, "g": 0,
     }  # fmt: skip
-    axes, kernel = _axes(x[2:], g[2:], size, slide, False)
+    axes, kernel = filled(x[2:], g[2:], size, slide, False)
     pattern = _pattern(dtype, axes, kernel, "mask", False)
     pattern = attrs.evolve(pattern, height=min(2, pattern.height))
     return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given)
@@ -121,17 +125,6 @@ def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Siz
 def _gathers(groups: int, slide: Sliding) -> bool:
     """Whether pixels of one channel lie so far apart that lines are gathered for every output."""
     return groups == 1 and slide.stride[-1] > 2
-
-
-def _axes(
-    size: Sizes, out: Sizes, kernel: Sizes, slide: Sliding, adjoint: bool
-) -> tuple[list[Axis], Sizes]:
-    """Three axes, the last ones in use, and the kernel's."""
-    lows = tuple([low for low, _ in slide.padding])
-    walk = adjoint_axis if adjoint else axis
-    values = (size, out, kernel, slide.stride, lows, slide.dilation)
-    given = [(n,) * (3 - len(v)) + tuple(v) for v, n in zip(values, (1, 1, 1, 1, 0, 1))]
-    return [walk(*a) for a in zip(*given)], given[2]
 
 
 def _lanes(dtype: np.dtype[Any]) -> int:
@@ -198,7 +191,7 @@ def _filled(
     )  # fmt: skip
     kept = min(2 * ends, planes) * plane
     places = [fields.place(name) for name in ("x", *arrays, "head", "tail")]
-    return Plan(_entry(pattern, name), job, places, shape, room, kept, (masks, zeros))
+    return Plan(_entry(pattern, name), pattern, job, places, shape, room, kept, (masks, zeros))
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
@@ -260,7 +253,10 @@ def _run(
         here + room * size,
         here + behind * size,
     )
-    made.entry(address(job))
+    entry = made.entry
+    if made.pattern.streams and address(y) % host().vector_bytes:
+        entry = _entry(attrs.evolve(made.pattern, streams=False), "planes")
+    entry(address(job))
     return y
 
 

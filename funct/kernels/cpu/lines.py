@@ -53,7 +53,8 @@ class Pattern:
     between pixels of a class, in the result; strides: the same in what is read. height: lines of
     a strip. ends: what happens at the end of a line. several: whether planes are summed. codes:
     the elements of x and of the result where these are codes; sums begin with an offset then, which
-    has the zero point in it, and what is outside of the image is the zero point.
+    has the zero point in it, and what is outside of the image is the zero point. streams: whether
+    the result, which is aligned to vectors, is written past the caches.
     """
 
     element: str
@@ -65,6 +66,7 @@ class Pattern:
     ends: Ends
     several: bool
     codes: tuple[str, str] | None = None
+    streams: bool = False
 
 
 class Lines:
@@ -338,7 +340,7 @@ class _Strips(Lines):
     def _store(self, x: Value, to: Value, mask: Value | None, last: Value | None) -> None:
         f = self.f
         if last is None or self.pattern.ends != "reach":
-            f.store(x, to, mask)
+            f.store(x, to, mask, streaming=self.pattern.streams)
             return
 
         def short() -> list[Value]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import ml_dtypes
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.device import host
 from funct.kernels import convolution as checked
 from funct.kernels import convolution_products as plain
 from funct.kernels import table
 from funct.kernels.cpu import convolution as fast
-from funct.kernels.cpu import depthwise, weight_gradient
+from funct.kernels.cpu import depthwise, depthwise_last, weight_gradient
 from funct.kernels.windows import Sliding
 from funct.nn import functional
 from tests import guarded
@@ -135,6 +137,67 @@ def test_depthwise_convolution_and_its_adjoints_are_the_plain_ones(case: Case, d
     )
     for y, expected in _all_three(depthwise, depthwise, x, w, g, case["static"]):
         np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@st.composite
+def last_cases(draw: st.DrawFn) -> Case:
+    """As many outputs as channels, around the numbers that fill vectors and blocks of them."""
+    case = draw(cases())
+    channels = draw(st.sampled_from([3, 4, 5, 8, 9, 15, 16, 17, 24, 33]))
+    return {
+        "x": (case["x"][0], channels, *case["x"][2:]),
+        "w": (channels, 1, *case["w"][2:]),
+        "static": case["static"]._replace(groups=channels),
+    }
+
+
+@many
+@given(last_cases(), st.sampled_from(DTYPES), st.booleans())
+def test_depthwise_channels_may_be_last(case: Case, dtype: Any, at_end: bool) -> None:
+    """Between forbidden pages; results are laid out as what is read."""
+    with guarded.memory(at_end=at_end):
+        x, g = (
+            np.moveaxis(guarded.copy(np.moveaxis(v, 1, -1), at_end=at_end), -1, 1)
+            for v in (numbers(case["x"], 1, dtype), numbers(y_shape(case), 2, dtype))
+        )
+        w = guarded.copy(numbers(case["w"], 3, dtype), at_end=at_end)
+        for y, expected in _all_three(depthwise_last, depthwise_last, x, w, g, case["static"]):
+            np.testing.assert_array_equal(y, expected, strict=True)
+            assert y.shape == w.shape or np.moveaxis(y, 1, -1).flags.c_contiguous
+
+
+def test_depthwise_with_channels_last_is_found_where_it_applies() -> None:
+    """Images laid out otherwise, other dtypes and several outputs of a channel are left."""
+    x, w = numbers((2, 16, 9, 9), 1, np.float32), numbers((16, 1, 3, 3), 2, np.float32)
+    slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 16)
+    found = [
+        depthwise_last.convolution(v, w, slide) is not NotImplemented
+        for v in (last(x), x, last(x)[:, :, ::2], last(x).astype(np.float64))
+    ]
+    assert found == [True, False, False, False]
+    wide = numbers((32, 1, 3, 3), 2, np.float32)  # two outputs of each channel
+    assert depthwise_last.convolution(last(x), wide, slide) is NotImplemented
+
+
+@pytest.mark.parametrize("maps", [depthwise, depthwise_last], ids=["first", "last"])
+@pytest.mark.parametrize("offset", [0, 8])
+def test_large_results_go_past_the_caches(maps: Any, offset: int, monkeypatch: Any) -> None:
+    """Where they are aligned to vectors; here every result is too large."""
+    x, w = numbers((2, 16, 9, 32), 1, np.float32), numbers((16, 1, 3, 3), 2, np.float32)
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 16)
+    small, room = attrs.evolve(host(), cache_bytes=1), np.empty(x.nbytes + 64, np.uint8)
+    begin = -room.ctypes.data % 32 + offset
+    y = room[begin : begin + x.nbytes].view(np.float32)
+    for cached in (depthwise._planes, depthwise_last._plan):
+        monkeypatch.setattr(cached.__module__ + ".host", lambda: small)
+        cached.cache_clear()
+    monkeypatch.setattr("funct.kernels.cpu.scratch.fresh", lambda shape, _: y.reshape(shape))
+    seen = x if maps is depthwise else last(x)
+    found = maps.convolution(seen, w, static)
+    depthwise._planes.cache_clear()
+    depthwise_last._plan.cache_clear()
+    assert np.shares_memory(found, y)
+    np.testing.assert_array_equal(found, plain.convolution(x, w, static), strict=True)
 
 
 @pytest.mark.parametrize("stride", [2, 3])
@@ -258,6 +321,17 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(case: Any) -> None:
             thin = depthwise.convolution(x[:, :c], w[:c, :1], static._replace(groups=c))
             found.append([a.tobytes() for a in (y, dx, dw, thin)])
     assert found[1:] == found[:1] * 2
+
+
+def test_sums_of_weights_do_not_depend_on_the_number_of_threads() -> None:
+    """Of depthwise convolutions with channels last: so many parts whatever the threads."""
+    x, g = (last(np.random.default_rng(k).standard_normal((3, 20, 13, 11))) for k in range(2))
+    static = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 20)
+    found = set()
+    for threads in (1, 2, 3):
+        with ft.config.using(threads=threads):
+            found.add(depthwise_last.convolution_weight(x, g, static, (3, 3)).tobytes())
+    assert len(found) == 1
 
 
 def test_views_are_taken() -> None:
