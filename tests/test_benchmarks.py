@@ -111,7 +111,7 @@ HEAVY = 1.5e8  # operations or bytes: what rows beyond that call, smaller ones c
 
 
 def _kernels() -> Iterator[tuple[str, Kernel]]:
-    for place in pkgutil.iter_modules(cpu.__path__, f"{cpu.__name__}."):
+    for place in pkgutil.walk_packages(cpu.__path__, f"{cpu.__name__}."):
         for v in vars(importlib.import_module(place.name)).values():
             if isinstance(v, Kernel) and v.fn.__module__ == place.name:
                 yield f"{place.name}.{v.fn.__name__}", v

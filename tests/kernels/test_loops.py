@@ -205,7 +205,7 @@ def test_every_kernel_is_run_with_its_indices_checked() -> None:
     paths = Path(__file__).parent.rglob("test_*.py")
     texts = "".join([path.read_text(encoding="utf-8") for path in paths])
     found = set()
-    for place in pkgutil.iter_modules(cpu.__path__, f"{cpu.__name__}."):
+    for place in pkgutil.walk_packages(cpu.__path__, f"{cpu.__name__}."):
         for name, v in vars(importlib.import_module(place.name)).items():
             if isinstance(v, Kernel):
                 found.add(v.fn.__name__)
