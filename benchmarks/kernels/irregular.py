@@ -250,7 +250,6 @@ def _random(n: int) -> Iterator[Row]:
             ours = partial(getattr(ft.random, name), ft.random.key(1), (n,), dtype)
             yield Row(f"random.{name}, {dtype}, {n:,}", n * dtype.itemsize, ours, peers)
 
-
     numbers = xp.arange(n)
     folded: dict[str, Callable[[], object]] = {}
     if jax is not None:

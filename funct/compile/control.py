@@ -23,11 +23,22 @@ from funct.compile.forms import Choice, Repeat
 from funct.compile.fuse import Fused, fuse
 from funct.compile.gathers import is_gather, lower_gather
 from funct.compile.groups import Group
-from funct.compile.lower import Address, Buffer, Call, Root, Slot, Word, copy, lower, size_bytes
+from funct.compile.lower import (
+    Address,
+    Buffer,
+    Call,
+    Root,
+    Slot,
+    Word,
+    copy,
+    every_call,
+    lower,
+    size_bytes,
+)
 from funct.compile.matrices import is_matrices, lower_matrices
 from funct.compile.moves import is_move, lower_move
+from funct.compile.order import ordered
 from funct.compile.products import is_product, lower_product
-from funct.compile.program import every_call
 from funct.compile.scalars import ELEMENTS
 from funct.compile.select import plain, put_in
 from funct.compile.simplify import simplify
@@ -118,7 +129,7 @@ class Body:
             raise _NoBlock("it has a dtype that loops do not know")
         if any(0 in v.shape for v in simple.outputs):
             raise _NoBlock("there are no elements")
-        fused = fuse(simple)
+        fused = ordered(fuse(simple), lambda step: True)
         calls: list[Call] = []
         for s in fused.steps:
             if is_lowered(s, inside=True):

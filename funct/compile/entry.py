@@ -44,6 +44,7 @@ from funct.compile.entry_text import (
     WHENCE,
     entry_text,
 )
+from funct.compile.reuse import one_to_one
 from funct.compile.walker import walker
 from funct.device import Code, assemble
 from funct.device.llvm import loaded
@@ -142,7 +143,8 @@ def serving(
     table = _table(whole.inputs)
     held: list[Any] = [whole, table]
     words = []
-    taken = {} if warns else _taken(whole, reuse.donated)
+    pairs = [(r, i) for r, i in whole.reusable if i in reuse.donated]
+    taken = {} if warns else one_to_one(pairs)
     for k, v in enumerate(whole.results):
         shape = np.asarray(v.shape, np.int64)
         held.append(shape)
@@ -161,15 +163,6 @@ def serving(
     full[WARNS] = int(warns)
     full[SPECS_OUT], full[WHENCE] = len(table), len(table) + len(words)
     return builtin("serve", _code().address("serve"), full, held)
-
-
-def _taken(whole: Whole, donated: frozenset[int]) -> dict[int, int]:
-    """Which result takes which input's memory."""
-    found: dict[int, int] = {}
-    for r, i in whole.reusable:
-        if i in donated and r not in found and i not in found.values():
-            found[r] = i
-    return found
 
 
 def calls_of(entry: Any) -> int:

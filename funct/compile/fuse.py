@@ -22,7 +22,7 @@ from funct.compile.scalars import is_exact
 from funct.compile.views import VIEWS, View, dense, through
 from funct.graph import Graph, Guard, Node, Var
 
-__all__ = ["Fused", "fuse"]
+__all__ = ["Fused", "fuse", "reads"]
 
 _ORDERED = frozenset({"reshape", "broadcast_to", "stop_gradient", "checkpoint_name"})
 
@@ -247,6 +247,14 @@ def fuse(graph: Graph) -> Fused:
     return found if more is graph else min(_fused(more), found, key=_kept_bytes)
 
 
+def reads(step: Group | Node | Guard) -> list[Var]:
+    """What a step reads of what others make."""
+    if isinstance(step, Group):
+        return list(outside(step))
+    operands = (step.operand,) if isinstance(step, Guard) else step.operands
+    return [v for v in operands if isinstance(v, Var)]
+
+
 def _kept_bytes(fused: Fused) -> int:
     return sum([math.prod(v.shape) * v.dtype.itemsize for v in fused.kept])
 
@@ -266,12 +274,5 @@ def _fused(graph: Graph) -> Fused:
 def _kept(
     steps: Sequence[Group | Node | Guard], views: dict[Var, View], outputs: Sequence[Var]
 ) -> frozenset[Var]:
-    read: set[Var] = set(outputs)
-    for s in steps:
-        if isinstance(s, Group):
-            read.update(outside(s))
-        elif isinstance(s, Guard):
-            read.update([s.operand] if s.operand is not None else [])
-        else:
-            read.update([v for v in s.operands if isinstance(v, Var)])
+    read = {*outputs, *[v for s in steps for v in reads(s)]}
     return frozenset([views[v].root for v in read])

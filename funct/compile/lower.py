@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -18,7 +18,10 @@ from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
 
-__all__ = ["Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "lower", "size_bytes"]
+__all__ = [
+    "Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "every_call", "lower",
+    "size_bytes",
+]  # fmt: skip
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
 _MOST_TASKS = 128
@@ -97,6 +100,14 @@ class Call:
     slots: Buffer | None = None
     checks: bool = False
     stops: bool = False
+
+
+def every_call(calls: Sequence[Call]) -> Iterator[Call]:
+    """The calls and those in their blocks, each before those in its own."""
+    for c in calls:
+        yield c
+        for block in c.blocks:
+            yield from every_call(block)
 
 
 def lower(group: Group, fused: Fused) -> list[Call]:

@@ -17,12 +17,13 @@ import numpy as np
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.describe import describe
 from funct.compile.entry import Whole, note_whole
-from funct.compile.fuse import Fused, fuse
+from funct.compile.fuse import Fused, fuse, reads
 from funct.compile.groups import Group
 from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call, size_bytes
-from funct.compile.program import Program, every_call, link
-from funct.compile.reuse import reusable
+from funct.compile.lower import Address, Call, every_call, size_bytes
+from funct.compile.order import ordered
+from funct.compile.program import Program, link
+from funct.compile.reuse import one_to_one, reusable
 from funct.compile.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
@@ -60,7 +61,7 @@ class Native:
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
     simple, checks = simplify(graph)
-    fused = fuse(simple)
+    fused = ordered(fuse(simple), is_lowered)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks).write()
     serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))
@@ -87,6 +88,7 @@ class _Writer:
         self.outputs = set(self.graph.outputs)
         self.last = self._last_reads()
         self.waiting: list[tuple[int, str, Var]] = []  # made here: last read, name, itself
+        self.own: set[Var] = set()  # arrays that programs made: nobody else has their memory
         self.arrays = {v for v in self.graph.inputs if v.shape}  # surely ndarrays, not scalars
         self.calls: list[Call] = []
         self.programs: list[Program] = []
@@ -107,9 +109,9 @@ class _Writer:
                 k = end
                 continue
             assert not isinstance(step, Group)
-            operands = (step.operand,) if isinstance(step, Guard) else step.operands
-            for v in operands:
+            for v in reads(step):
                 self._view(v)
+                self.own.discard(self.fused.views[v].root)  # its result may be a look at it
             self.sites[len(self.lines) + 1] = step.site
             if isinstance(step, Guard):
                 self.lines.append(guard_text(step, self.names))
@@ -158,14 +160,7 @@ class _Writer:
         views = self.fused.views
         found: dict[Var, int] = {}
         for k, step in enumerate(self.fused.steps):
-            match step:
-                case Group():
-                    read = [v for e in step.nodes for v in e.operands if isinstance(v, Var)]
-                case Guard():
-                    read = [step.operand] if step.operand is not None else []
-                case _:
-                    read = [v for v in step.operands if isinstance(v, Var)]
-            found |= {views[v].root: k for v in read}
+            found |= {views[v].root: k for v in reads(step)}
         return found | {views[v].root: len(self.fused.steps) for v in self.graph.outputs}
 
     def _made(self, v: Var) -> None:
@@ -217,11 +212,17 @@ class _Writer:
                     f"    if {v.name}.__class__ is not ndarray: {v.name} = array({v.name})"
                 )
                 self.arrays.add(v)
-        for v in results:
-            self.names[f"d_{v.dtype.name}"] = v.dtype
-            shape = f"({''.join(f'{n}, ' for n in v.shape)})"
-            self.lines.append(f"    {v.name} = empty({shape}, d_{v.dtype.name})")
+        dying = [v for v in given if v in self.own and self.last[v] < end]
+        taken = one_to_one(reusable(calls, dying, results))
+        for k, v in enumerate(results):
+            if k in taken:
+                self.lines.append(f"    {v.name} = {dying[taken[k]].name}")
+            else:
+                self.names[f"d_{v.dtype.name}"] = v.dtype
+                shape = f"({''.join(f'{n}, ' for n in v.shape)})"
+                self.lines.append(f"    {v.name} = empty({shape}, d_{v.dtype.name})")
             self._made(v)
+            self.own.add(v)
             self.arrays.add(v)
         out = "".join([f"{v.name}, " for v in results])
         into = "".join([f"{v.name}, " for v in given])

@@ -14,7 +14,7 @@ any number of Python threads may call at once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -22,7 +22,7 @@ import numpy as np
 
 from funct.compile.gathers import print_gather
 from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call, Root, Slot, size_bytes
+from funct.compile.lower import Address, Call, Root, Slot, every_call, size_bytes
 from funct.compile.matrices import print_matrices, print_triangular
 from funct.compile.moves import print_copied, print_zeros
 from funct.compile.printer import print_kernel
@@ -31,11 +31,12 @@ from funct.compile.reductions import print_combine
 from funct.compile.registers_text import print_registers
 from funct.compile.turns import print_choose, print_repeat
 from funct.compile.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
+from funct.compile.workspace import place_buffers
 from funct.device import Code, host
 from funct.graph import Var
 from funct.kernels.llvm import Module
 
-__all__ = ["Program", "every_call", "kernels_text", "link"]
+__all__ = ["Program", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
@@ -56,14 +57,6 @@ class Program:
     code: tuple[Code, ...]
     kernels: tuple[tuple[int, Code, str], ...]
     held: tuple[tuple[int, Any, int], ...]
-
-
-def every_call(calls: Sequence[Call]) -> Iterator[Call]:
-    """The calls and those in their blocks, each before those in its own."""
-    for c in calls:
-        yield c
-        for block in c.blocks:
-            yield from every_call(block)
 
 
 # Code of kernels
@@ -136,7 +129,7 @@ class _Table:
     ) -> None:
         self.position = {v: k for k, v in enumerate(arguments)}
         self.held = held
-        self.places, self.inner = _place_buffers(calls, {*arguments, *held})
+        self.places, self.inner = place_buffers(calls, {*arguments, *held})
         self.frames = [0]  # the word by which a loop is stopped
         self.steps: list[tuple[Code, str, int, int]] = []  # kernel, its name, frame, tasks
         self.addresses: list[tuple[int, Root, int]] = []  # place, of, offset
@@ -218,78 +211,3 @@ class _Table:
             ),
             tuple([(last + at, v, offset) for at, v, offset in held]),
         )
-
-
-# The workspace
-
-
-def _lifetimes(calls: Sequence[Call], given: set[Any]) -> tuple[dict[Any, int], dict[Any, int]]:
-    """For each buffer that only the calls see, when it is first and last used.
-
-    What stands outside of a block and is used in it lives until the block's end, since a loop comes
-    to it again.
-    """
-    first: dict[Any, int] = {}
-    last: dict[Any, int] = {}
-    now = 0
-
-    def visit(calls: Sequence[Call]) -> set[Any]:
-        nonlocal now
-        used: set[Any] = set()
-        for c in calls:
-            now += 1
-            began = now
-            mine = [w.of for w in c.words if isinstance(w, Address)]
-            mine = [*mine, *([c.slots] if c.slots is not None else [])]
-            own = {of for of in mine if of not in given and not isinstance(of, Slot)}
-            for of in own:
-                first.setdefault(of, now)
-            inside = [of for b in c.blocks for of in visit(b)]
-            now += bool(c.blocks)
-            own |= {of for of in inside if first[of] < began}
-            last.update(dict.fromkeys(own, now))
-            used |= own | {*inside}
-        return used
-
-    visit(calls)
-    return first, last
-
-
-def _place_buffers(calls: Sequence[Call], given: set[Any]) -> tuple[dict[Any, int], int]:
-    """Where in the workspace what only the calls see stands; what is dead makes room."""
-    first, last = _lifetimes(calls, given)
-    begins: dict[int, list[Any]] = {}
-    ends: dict[int, list[Any]] = {}
-    for of, k in first.items():
-        begins.setdefault(k, []).append(of)
-        ends.setdefault(last[of], []).append(of)
-    free: list[tuple[int, int]] = []  # (start, length)
-    places: dict[Any, int] = {}
-    top = 0
-    sizes = {of: -(-max(1, size_bytes(of)) // 64) * 64 for of in first}
-    for k in sorted({*begins, *ends}):
-        for of in begins.get(k, ()):
-            size = sizes[of]
-            fits = [(n, s) for s, n in free if n >= size]
-            if fits:
-                n, s = min(fits)
-                free.remove((s, n))
-                if n > size:
-                    free.append((s + size, n - size))
-            else:
-                s, top = top, top + size
-            places[of] = s
-        for of in ends.get(k, ()):
-            free = _joined([*free, (places[of], sizes[of])])
-    return places, top
-
-
-def _joined(free: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Free ranges, neighbours made one."""
-    out: list[tuple[int, int]] = []
-    for s, n in sorted(free):
-        if out and sum(out[-1]) == s:
-            out[-1] = (out[-1][0], out[-1][1] + n)
-        else:
-            out.append((s, n))
-    return out

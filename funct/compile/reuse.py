@@ -2,20 +2,20 @@
 
 A program that is given an input's memory for good may write a result there, once nobody reads the
 input any more: a later kernel than the last that does, or the last one itself, where each element
-is read and written at one place by one step of its loops.
+is read for the last time by the very step of its loops that writes there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from funct.compile.loops import Kernel, Load, Reduce
-from funct.compile.lower import Address, Call
-from funct.compile.program import every_call
+from funct.compile.loops import Kernel, Load
+from funct.compile.lower import Address, Call, every_call
+from funct.compile.passes import passes
 from funct.graph import Var
 
-__all__ = ["reusable"]
+__all__ = ["in_place", "one_to_one", "reusable"]
 
 
 def reusable(
@@ -35,18 +35,27 @@ def reusable(
             if (given.shape, given.dtype) != (result.shape, result.dtype):
                 continue
             read, written = last.get(given, -1), first[result]
-            if read < written or (read == written and _in_place(calls[read], given, result)):
+            if read < written or (read == written and in_place(calls[read], given, result)):
                 found.append((r, i))
     return tuple(found)
 
 
-def _in_place(call: Call, given: Var, result: Var) -> bool:
-    """Whether the kernel reads each element of one where it writes that of the other, once."""
+def one_to_one(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Which result takes which input's memory, where each does so once."""
+    found: dict[int, int] = {}
+    taken: set[int] = set()
+    for r, i in pairs:
+        if r not in found and i not in taken:
+            found[r] = i
+            taken.add(i)
+    return found
+
+
+def in_place(call: Call, given: Any, result: Any) -> bool:
+    """Whether a kernel reads each element of one for the last time where it writes the other's."""
     kernel = call.kernel
     if not isinstance(kernel, Kernel):
         return False
-    if any(isinstance(v, Reduce) and v.over == "row" for v in kernel.values):
-        return False  # a later pass along the row reads it again
     slots, _, _ = kernel.slots()
     places = {
         v: [a for a, slot in enumerate(slots) if call.words[slot] == Address(v)]
@@ -58,6 +67,12 @@ def _in_place(call: Call, given: Var, result: Var) -> bool:
     a, b = places[given][0], places[result][0]
     both = kernel.accesses[a], kernel.accesses[b]
     words = [call.words[slots[k] + 1 : slots[k] + kernel.accesses[k].words] for k in (a, b)]
-    reads = [v for v in kernel.values if isinstance(v, Load) and v.access == a]
-    full = all(v.kind == "full" for v in reads) and both[0].inner == "one"
-    return full and both[0] == both[1] and words[0] == words[1]
+    if both[0].inner != "one" or both[0] != both[1] or words[0] != words[1]:
+        return False
+    reads = {n for n, v in enumerate(kernel.values) if isinstance(v, Load) and v.access == a}
+    written = [n for n, access in kernel.stores if access == b]
+    if not reads or any(kernel.values[n].kind != "full" for n in (*reads, *written)):
+        return False
+    walks = [k for k, w in enumerate(passes(kernel).walks) if not reads.isdisjoint(w.needed)]
+    puts = [k for k, w in enumerate(passes(kernel).walks) if not set(written).isdisjoint(w.roots)]
+    return len(puts) == 1 and walks[-1] <= puts[0]  # what a later pass reads must be there still

@@ -10,9 +10,8 @@ from funct.compile.control import why_apart
 from funct.compile.fuse import Fused
 from funct.compile.groups import Group
 from funct.compile.loops import Kernel, Load
-from funct.compile.lower import Call
+from funct.compile.lower import Call, every_call
 from funct.compile.products import is_product
-from funct.compile.program import every_call
 from funct.graph import Control, Node
 
 __all__ = ["call_line", "fusion_lines", "reason_lines"]

@@ -455,6 +455,7 @@ _DIFF = (
     {"append": xp.asarray([[1.0, 2.0, 3.0, 4.0]]), "axis": 0},
 )  # fmt: skip
 
+
 def _given() -> Iterator[Call]:
     z, x = xp.asarray(0.5), _plain(np.float32, 2)
     numbers = [2.0, 3, True, 2j, 2**63, -(2**63), np.float64(2.5), np.int8(3), np.bool_(True)]
@@ -474,9 +475,17 @@ def _given() -> Iterator[Call]:
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "conversion.asarray": _given,
     "elementwise.clip": lambda: _one_by(
-        {"min": 0.0}, {"max": 1.5}, {"max": 1}, {"min": np.nan, "max": 0.0}, {"min": "a"},
-        {"min": 2}, {"min": -300, "max": 300}, {"min": xp.asarray(0.5)}, {"max": xp.asarray(3)},
-        {"min": xp.asarray(np.float32(0.5)), "max": 2}, {"max": True},
+        {"min": 0.0},
+        {"max": 1.5},
+        {"max": 1},
+        {"min": np.nan, "max": 0.0},
+        {"min": "a"},
+        {"min": 2},
+        {"min": -300, "max": 300},
+        {"min": xp.asarray(0.5)},
+        {"max": xp.asarray(3)},
+        {"min": xp.asarray(np.float32(0.5)), "max": 2},
+        {"max": True},
     ),
     "searching.nonzero": _one_by,
     "searching.searchsorted": _sought,
@@ -635,9 +644,7 @@ CREATED = [
     "ones", "ones_like", "rfftfreq", "zeros", "zeros_like",
 ]  # fmt: skip
 
-WAYS = {
-    name.removeprefix("funct.").removeprefix("array."): way for name, way in DIRECT.items()
-}
+WAYS = {name.removeprefix("funct.").removeprefix("array."): way for name, way in DIRECT.items()}
 
 
 def test_every_direct_way_is_compared() -> None:

@@ -268,6 +268,22 @@ def test_what_is_read_again_is_not_written_into() -> None:
         laws.close(out, fun(x), 1e-5, 1e-5)
 
 
+def test_what_a_later_stage_reads_again_is_not_written_into() -> None:
+    """A long body goes over a strip part by part, and each part reads its operands."""
+
+    def long(x: Any) -> Any:
+        early = x * 2.0
+        late = early + 1.0
+        for _ in range(6):
+            late = xp.tanh(xp.sin(late) * 1.5)
+        return early, late + x
+
+    x = f32(1 << 15)
+    out, places = donating(long, x, donate=(0,))
+    laws.close(out, long(x), 1e-5, 1e-5)
+    assert [o.data.ctypes.data in places for o in out] == [False, True]
+
+
 def test_what_a_loop_reads_at_each_step_is_not_written_into() -> None:
     """Its body runs again after it wrote."""
     x, y = f32(64, 32), f32(64, 32, seed=1)
