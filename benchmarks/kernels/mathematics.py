@@ -1,6 +1,7 @@
 """Functions of vectors on 4096 numbers in the cache, in GB/s of what goes in and comes out.
 
-funct/peer above 1 means that funct is faster. Errors are in tests/kernels/llvm/test_functions.py.
+funct/peer above 1 means that funct is faster; the peer of a fast function is the exact one. Errors
+are in tests/kernels/llvm/test_functions.py and test_fast.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.device import Code, assemble, host
 from funct.kernels.llvm import PTR, Module, typed
+from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
 
 TITLE = "functions of vectors, one thread [GB/s]"
@@ -46,9 +48,12 @@ def rows() -> Iterator[Row]:
             if theirs is not None:
                 tensors = [torch.asarray(x) for x in given]
                 peers["torch"] = lambda theirs=theirs, tensors=tensors: theirs(*tensors)
-            call = _compiled(name, given)
+            call = _compiled(FUNCTIONS[name], given)
             moved = given[0].nbytes * (len(given) + 1)
             yield Row(f"{name} {np.dtype(dtype).name}", moved, call, peers)
+            if name in FAST:
+                fast = _compiled(FAST[name], given)
+                yield Row(f"fast {name} {np.dtype(dtype).name}", moved, fast, {"exact": call})
 
 
 def _operands(name: str, dtype: Any) -> list[Any]:
@@ -62,7 +67,7 @@ def _operands(name: str, dtype: Any) -> list[Any]:
     ]
 
 
-def _compiled(name: str, given: list[Any]) -> Callable[[], object]:
+def _compiled(function: Any, given: list[Any]) -> Callable[[], object]:
     """The function over the whole array, as a fused loop would print it."""
     element = {4: "f32", 8: "f64"}[given[0].itemsize]
     type = typed(element, host().vector_bytes // given[0].itemsize)
@@ -72,7 +77,7 @@ def _compiled(name: str, given: list[Any]) -> Callable[[], object]:
 
     def body(i: Any, _: Any) -> list[Any]:
         values = [f.load(type, f.at(p, i, element)) for p in ins]
-        f.store(FUNCTIONS[name](f, *values), f.at(out, i, element))
+        f.store(function(f, *values), f.at(out, i, element))
         return []
 
     f.loop(0, COUNT, type.lanes, body)

@@ -20,6 +20,7 @@ import numpy as np
 from funct.core import FLOATING
 from funct.graph import Node, Var
 from funct.kernels.llvm import Emitter, Value
+from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
 
 __all__ = [
@@ -82,7 +83,7 @@ def is_exact(node: Node) -> bool:
     """Whether loops give NumPy's bits: all but functions, and sums and products of floats."""
     if node.name in ("reduce_sum", "reduce_prod"):
         return node.results[0].dtype.kind != "f"
-    return node.name != "pow" and node.name not in _COSTS
+    return node.name != "pow" and node.name not in _FUNCTIONS
 
 
 def unsupported(node: Node) -> str:
@@ -102,7 +103,7 @@ def unsupported(node: Node) -> str:
         return f"{node.name} of {computed or 'mixed dtypes'} is computed by NumPy"
     if node.name == "sign" and result == "bf16":
         return "sign of -0 is -0 in bfloat16, and 0 in loops"
-    if node.name in _COSTS and any(d not in FLOATING for d in dtypes):
+    if node.name in _FUNCTIONS and any(d not in FLOATING for d in dtypes):
         return f"{node.name} of integers is computed by NumPy"
     if found.operands == "own":
         if node.name == "astype" and widened(computed) in _FLOATS and result in ("u32", "u64"):
@@ -371,11 +372,20 @@ _COSTS = {
     "gammaln": 80, "hypot": 12, "log": 16, "log10": 20, "log1p": 24, "log2": 20, "logaddexp": 32,
     "ndtr": 40, "pow": 40, "sigmoid": 20, "sin": 24, "sinh": 20, "tan": 32, "tanh": 20,
 }  # fmt: skip
-_NAMES = {"sigmoid": "expit"}  # where the table of functions has SciPy's
+_FAST_COSTS = {
+    "cos": 14, "erf": 16, "exp": 8, "exp2": 8, "logaddexp": 20, "pow": 24, "sigmoid": 12, "sin": 14,
+    "tanh": 12,
+}  # fmt: skip
+_NAMES = {"sigmoid": "expit"}  # where the tables of functions have SciPy's
 PRINTINGS |= {
     name: Printing(FUNCTIONS[_NAMES.get(name, name)], _FLOAT, cost=cost)
     for name, cost in _COSTS.items()
 }
+PRINTINGS |= {  # of `approximate`
+    f"fast_{name}": Printing(FAST[_NAMES.get(name, name)], _FLOAT, cost=cost)
+    for name, cost in _FAST_COSTS.items()
+}
+_FUNCTIONS = frozenset([*_COSTS, *[f"fast_{name}" for name in _FAST_COSTS]])
 
 
 def _power(node: Node) -> Printing | None:

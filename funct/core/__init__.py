@@ -26,6 +26,7 @@ from funct.core.primitive import catalogue as catalogue
 from funct.core.primitive import enter as enter
 from funct.core.primitive import join as join
 from funct.core.primitive import lookup as lookup
+from funct.core.primitive import variant as variant
 from funct.core.region import Region as Region
 from funct.core.rule import Absent as Absent
 from funct.core.rule import Derived as Derived
@@ -51,5 +52,5 @@ __all__ = [
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region",
     "catalogue", "enter", "ground_level", "in_wide", "is_one", "join", "lookup", "narrow_of",
     "narrow_operands", "product_in_wide", "open_shape", "set_ground", "size_values", "top_level",
-    "usable",
+    "usable", "variant",
 ]  # fmt: skip

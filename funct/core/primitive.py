@@ -23,6 +23,7 @@ __all__ = [
     "enter",
     "join",
     "lookup",
+    "variant",
 ]
 
 
@@ -147,6 +148,7 @@ class Primitive:
 
 
 _catalogue: dict[str, Primitive] = {}
+_variants: dict[str, Primitive] = {}
 
 
 def enter(prim: Primitive, fn: Callable[..., Any]) -> None:
@@ -168,6 +170,18 @@ def catalogue() -> Iterator[Primitive]:
     return (p for p in _catalogue.values() if "::" not in p.name)
 
 
+def variant(prim: Primitive, name: str) -> Primitive:
+    """The same op under another name, by which compiled code knows that it may be computed in
+    another way. It is in no catalogue; interpreted and transformed it is the op itself.
+    """
+    found = _variants.get(name)
+    if found is None:
+        assert name not in _catalogue, f"two primitives are named {name}"
+        found = _variants[name] = attrs.evolve(prim, name=name)
+        join(found, prim.fn)
+    return found
+
+
 def lookup(name: str) -> Primitive | None:
     """The primitive of that name."""
-    return _catalogue.get(name)
+    return _catalogue.get(name) or _variants.get(name)

@@ -23,6 +23,7 @@ from funct.graph.ir import Symbol as Symbol
 from funct.graph.ir import Var as Var
 from funct.graph.ir import acts as acts
 from funct.graph.leaf import leaf as leaf
+from funct.graph.passes import approximate as approximate
 from funct.graph.passes import compose_views as compose_views
 from funct.graph.passes import eliminate_dead as eliminate_dead
 from funct.graph.passes import exact as exact
@@ -45,9 +46,9 @@ from funct.graph.show import show as show
 
 __all__ = [
     "Call", "Capture", "Control", "Drawing", "Entry", "Graph", "GraphTracer", "Guard",
-    "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "acting", "acts", "capture",
-    "check", "compose_views", "decompose", "digest", "eliminate_dead", "exact", "extract", "find",
-    "fold_constants", "holds", "inline_calls", "insert_after", "leaf", "optimize", "propagate",
-    "replace", "rewrite", "same", "share_common", "show", "simplify", "sink_views", "then",
-    "writing", "written",
+    "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "acting", "acts", "approximate",
+    "capture", "check", "compose_views", "decompose", "digest", "eliminate_dead", "exact",
+    "extract", "find", "fold_constants", "holds", "inline_calls", "insert_after", "leaf",
+    "optimize", "propagate", "replace", "rewrite", "same", "share_common", "show", "simplify",
+    "sink_views", "then", "writing", "written",
 ]  # fmt: skip

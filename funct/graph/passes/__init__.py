@@ -1,5 +1,6 @@
 """Passes: Graph to Graph, one verb per file."""
 
+from funct.graph.passes.approximate import approximate as approximate
 from funct.graph.passes.compose_views import compose_views as compose_views
 from funct.graph.passes.compose_views import sink_views as sink_views
 from funct.graph.passes.eliminate_dead import eliminate_dead as eliminate_dead
@@ -16,7 +17,7 @@ from funct.graph.passes.simplify import simplify as simplify
 from funct.graph.passes.then import then as then
 
 __all__ = [
-    "compose_views", "eliminate_dead", "exact", "fold_constants", "fresh_names",
+    "approximate", "compose_views", "eliminate_dead", "exact", "fold_constants", "fresh_names",
     "inline_calls", "optimize", "peephole", "same_type", "share_common", "simplify", "sink_views",
     "substituted", "then",
 ]  # fmt: skip

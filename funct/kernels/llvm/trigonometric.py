@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
-    Near = Callable[[Emitter, Value], Value]
-
-__all__ = ["HALF_PI", "PI", "cos", "near_waves", "sin", "sinpi", "tan"]
+__all__ = ["HALF_PI", "PI", "anywhere", "cos", "near_waves", "sin", "sinpi", "tan"]
 
 PI = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899"
 HALF_PI = "1.57079632679489661923132169163975144209858469968755291048747229615390820314310449"
@@ -92,29 +90,30 @@ def _tan_near(e: Emitter, x: Value) -> Value:
 
 def sin(e: Emitter, x: Value) -> Value:
     """The sine; at most 1 ulp."""
-    return _anywhere(e, "sin", _sin_near, x)
+    return anywhere(e, "sin", x, _sin_near(e, x))
 
 
 def cos(e: Emitter, x: Value) -> Value:
     """The cosine; at most 1 ulp."""
-    return _anywhere(e, "cos", _cos_near, x)
+    return anywhere(e, "cos", x, _cos_near(e, x))
 
 
 def tan(e: Emitter, x: Value) -> Value:
     """The tangent; at most 1 ulp."""
-    return _anywhere(e, "tan", _tan_near, x)
+    return anywhere(e, "tan", x, _tan_near(e, x))
 
 
-def _anywhere(e: Emitter, name: str, near: Near, x: Value) -> Value:
-    """near(x), and what a function of the text's own says where x is far from 0."""
+def anywhere(e: Emitter, name: str, x: Value, near: Value) -> Value:
+    """What was found near 0, and what a function of the text's own says where x is far from it."""
     far = ~(e.abs(x) < NEAR[x.type.element])
-    return rarely(e, far, f"{name}_far", lambda f, x: _far(f, name, near, x), x, near(e, x))
+    return rarely(e, far, f"{name}_far", lambda f, x: _far(f, name, x), x, near)
 
 
-def _far(f: Emitter, name: str, near: Near, x: Value) -> Value:
+def _far(f: Emitter, name: str, x: Value) -> Value:
     """The function of any x."""
     if x.type.element == "f32":
-        return f.convert(_anywhere(f, name, near, f.convert(x, "f64")), "f32")
+        wide = f.convert(x, "f64")
+        return f.convert(anywhere(f, name, wide, _NEAR[name](f, wide)), "f32")
 
     def lane(k: Value, carried: list[Value]) -> list[Value]:
         one = f.call(name, typed("f64"), [f.extract(x, k)], pure=True)
@@ -122,6 +121,11 @@ def _far(f: Emitter, name: str, near: Near, x: Value) -> Value:
         return [f.insert(carried[0], k, one)]
 
     return f.loop(f.constant(I64, 0), x.type.lanes, 1, lane, [x])[0]
+
+
+_NEAR: dict[str, Callable[[Emitter, Value], Value]] = {
+    "sin": _sin_near, "cos": _cos_near, "tan": _tan_near,
+}  # fmt: skip
 
 
 def sinpi(e: Emitter, x: Value) -> Value:

@@ -18,7 +18,16 @@ from funct.compile import MISS, build
 from funct.core import size_values
 from funct.core.effects import once
 from funct.errors import ArgumentError, GraphError, TransformError
-from funct.graph import Entry, Graph, Guard, acts, check, eliminate_dead, optimize
+from funct.graph import (
+    Entry,
+    Graph,
+    Guard,
+    acts,
+    approximate,
+    check,
+    eliminate_dead,
+    optimize,
+)
 from funct.ops.fast import wrap
 
 __all__ = ["MODES", "Backend", "Compile", "compiler", "register_backend"]
@@ -55,13 +64,21 @@ def register_backend(name: str, backend: Backend) -> Backend:
     return backend
 
 
-def compiler(mode: str, backend: str | Backend | None) -> Compile:
+def compiler(mode: str, backend: str | Backend | None, fast: bool = False) -> Compile:
     """What `jit` compiles graphs with: `(graph, guards) -> run on buffers`.
 
+    fast: whether functions may be approximated.
     Raises: ArgumentError: for a mode or a backend that does not exist.
     """
     if mode not in MODES:
         raise ArgumentError(f"jit: mode must be one of {', '.join(MODES)}, got {mode!r}")
+    if not isinstance(fast, bool):
+        raise ArgumentError(f"jit: fast must be True or False, got {fast!r}")
+    if fast and mode == "check":
+        raise ArgumentError(
+            "jit: mode='check' compares with exact functions, which fast=True does not compute",
+            fix="leave one of them out",
+        )
     if isinstance(backend, str) and backend not in _named:
         raise ArgumentError(
             f"jit: no backend {backend!r}; there is {', '.join(sorted(_named))}",
@@ -73,6 +90,8 @@ def compiler(mode: str, backend: str | Backend | None) -> Compile:
     kind = "default" if mode == "check" else mode
 
     def compile(graph: Graph, guards: bool) -> Callable[..., Any]:
+        if fast:
+            graph = approximate(graph)
         if made is None:
             return build(graph, guards=guards, mode=kind)
         return _foreign(made, optimize(graph, guards=guards), guards, kind)

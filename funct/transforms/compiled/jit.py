@@ -23,7 +23,7 @@ from funct import tree as pytree
 from funct.array import Array
 from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, TransformError
-from funct.graph import Graph, optimize
+from funct.graph import Graph, approximate, optimize
 from funct.ops.fast import make, wrap
 from funct.transforms.compiled.arguments import Split, is_array, positions, split, static
 from funct.transforms.compiled.backends import Backend, compiler
@@ -68,6 +68,7 @@ class Compiled:
         fullgraph: bool = False,
         mode: str = "default",
         backend: str | Backend | None = None,
+        fast: bool = False,
     ) -> None:
         if not callable(fun):
             raise TransformError(f"jit: expected a function, got {type(fun).__name__}")
@@ -78,6 +79,7 @@ class Compiled:
         self.fullgraph = fullgraph
         self.mode = mode
         self.backend = backend
+        self.fast = fast
         self.static_argnums = _as_tuple("static_argnums", static_argnums, int)
         self.static_argnames = _as_tuple("static_argnames", static_argnames, str)
         self.donate_argnums = _as_tuple("donate_argnums", donate_argnums, int)
@@ -89,7 +91,7 @@ class Compiled:
         self.__qualname__ = getattr(fun, "__qualname__", self.__name__)
         self.__doc__ = getattr(fun, "__doc__", None)
         self.__wrapped__ = fun
-        self._compile_graph = compiler(mode, backend)
+        self._compile_graph = compiler(mode, backend, fast)
         self._static = bool(self.static_argnums or self.static_argnames)
         self._special = self._static or bool(self.donate_argnums) or mode == "check"
         self.clear_cache()
@@ -117,7 +119,7 @@ class Compiled:
             return self.__qualname__  # a decorated function has the name, not the function in it
         options = (
             self.static_argnums, self.static_argnames, self.donate_argnums, self.dynamic,
-            self.fullgraph, self.mode, self.backend,
+            self.fullgraph, self.mode, self.backend, self.fast,
         )  # fmt: skip
         return Compiled, (self.fun, *options)
 
@@ -326,7 +328,8 @@ class Compiled:
         """Why each compilation happened, one line each: which argument was new, or which decision
         of the function went another way, with the line it stands on.
         """
-        return self._table.explain()
+        said = self._table.explain()
+        return f"{said}\nfunctions are approximated: fast=True" if self.fast else said
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The function captured for these arguments: `.graph`, `.as_text()`, `.compile()`.
@@ -336,14 +339,12 @@ class Compiled:
         given = self._split(args, kwargs)
         found = self._table.capture(given)
         if found.outer:
-            raise TransformError(
-                "jit: graph() needs a function that closes over no outer transform"
-            )
-        graph = optimize(found.graph)
+            raise TransformError("jit: graph() of a function that closes over an outer transform")
+        graph = optimize(approximate(found.graph) if self.fast else found.graph)
 
         def make() -> Ready:
             exe = Executable(found.graph, compile=self._compile_graph).ready()
-            return Ready(self.__name__, exe, given.key, found.rebuild, self._split)
+            return Ready(self.__name__, graph, exe, given.key, found.rebuild, self._split)
 
         return Lowered(self.__name__, graph, make)
 
@@ -396,6 +397,7 @@ def jit(
     fullgraph: bool = False,
     mode: Literal["default", "reduce-overhead", "max-autotune", "check"] = "default",
     backend: str | Backend | None = None,
+    fast: bool = False,
 ) -> Compiled:
     """fun, captured to a graph and compiled; the same results as fun, faster.
 
@@ -413,7 +415,10 @@ def jit(
     the faster, on disk as well (with `config.deterministic`: machine code); "check" compares every
     result with eager execution, node by node, and looks for side effects. backend: a function
     from `Graph` to a function of arrays, or to a graph that is compiled as usual, as passes give
-    it; or the name of a registered one.
+    it; or the name of a registered one. fast: cos, erf, exp, exp2, logaddexp, powers by a number
+    that is no integer, sigmoid, sin and tanh may err by up to 5 ulp, and more where arguments are
+    large, in this function's derivatives as well; results below the least normal number are 0
+    (`funct/kernels/llvm/fast.py` says what holds for each).
     Returns: a callable with `.graph(*args)`, `.show(*args)`, `.lower(*args)`, `.explain()`,
     `.cache_info()`, `.clear_cache()`.
     Raises: MismatchError: with mode="check", naming the first node that differs. PurityError: with
@@ -426,6 +431,5 @@ def jit(
         >>> f.cache_info().misses
         2
     """
-    return Compiled(
-        fun, static_argnums, static_argnames, donate_argnums, dynamic, fullgraph, mode, backend
-    )
+    options = static_argnums, static_argnames, donate_argnums, dynamic, fullgraph, mode, backend
+    return Compiled(fun, *options, fast)

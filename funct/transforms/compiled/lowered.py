@@ -41,22 +41,21 @@ class Lowered:
 
 @attrs.frozen(eq=False, repr=False)
 class Ready:
-    """A function compiled for arguments of one structure and type. It never compiles again."""
+    """A function compiled for arguments of one structure and type. It never compiles again.
+
+    graph: what was compiled.
+    """
 
     name: str
+    graph: Graph
     exe: Executable
     _key: Key
     _rebuild: Callable[[list[Any]], Any]
     _split: Callable[[Any, Any], Split]
 
-    @property
-    def graph(self) -> Graph:
-        """What was compiled."""
-        return self.exe.graph
-
     def as_text(self) -> str:
         """The graph as readable Python."""
-        return str(self.exe.graph)
+        return str(self.graph)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result.
@@ -76,4 +75,4 @@ class Ready:
         return self._rebuild(list(out))
 
     def __repr__(self) -> str:
-        return f"<Ready {self.name}: {self.exe.graph!r}>"
+        return f"<Ready {self.name}: {self.graph!r}>"

@@ -7,6 +7,7 @@ dtype one by one, and the rest is fitted again after each.
 """
 
 import sys
+import textwrap
 
 import mpmath
 import numpy as np
@@ -103,6 +104,7 @@ r_exp = ln2 / 2 * mpf("1.01")
 r_sin = pi / 4 * mpf("1.04")
 t8 = mpmath.tan(pi / 8) * mpf("1.001")
 s_log = mpf("0.17158")
+erf_centre = mpf("7.42")
 
 FITS = {
     "EXP": (
@@ -134,6 +136,24 @@ FITS = {
         lambda r: (mpmath.expm1(r) - r) / r**2,
         lambda r: abs(r * r / mpmath.expm1(r)) if r else mpf(0),
         {"f64": (-r_exp, r_exp, 6)},
+    ),
+    "EXP_FAST": (
+        "exp(r) as above, with fewer terms",
+        lambda r: (mpmath.expm1(r) - r) / r**2,
+        lambda r: abs(r * r / mpmath.exp(r)) if r else mpf(0),
+        {"f32": (-r_exp, r_exp, 4), "f64": (-r_exp, r_exp, 9)},
+    ),
+    "SIN_HALF": (
+        "sin(r) = r + r³ P(r²), |r| <= pi/2",
+        even(lambda r: (mpmath.sin(r) - r) / r**3),
+        even(lambda r: abs(r**3 / mpmath.sin(r))),
+        {"f32": (mpf(10) ** -12, 4 * r_sin**2, 4), "f64": (mpf(10) ** -12, 4 * r_sin**2, 8)},
+    ),
+    "ERF_WHOLE": (
+        "erf(x) = x P(x² - 7.42), |x| <= 3.85",
+        lambda t: mpmath.erf(sqrt(t + erf_centre)) / sqrt(t + erf_centre),
+        lambda t: sqrt(t + erf_centre) / mpmath.erf(sqrt(t + erf_centre)),
+        {"f32": (mpf(10) ** -12 - erf_centre, erf_centre, 15)},
     ),
     "ATANH_TAIL": (
         "atanh(s) = s + s³/3 + s⁵ P(s²), |s| <= 0.1716",
@@ -235,16 +255,21 @@ def printed(name):
         else:
             c, error = fit(g, weight, a, b, count, dtype)
         errors.append(f"{dtype} 2^{error:.1f}")
-        body = "".join(f"        {v!r},\n" for v in c)
-        lines.append(f'    "{dtype}": (\n{body}    ),\n')
+        lines.append(f'    "{dtype}": (\n{wrapped(c, 8)}\n    ),\n')
         sys.stderr.write(f"{name} {dtype} {error:.2f}\n")
     head = f"# {formula}\n# relative error: {', '.join(errors)}"
-    return f"{head}\n{name} = {{\n{''.join(lines)}}}\n"
+    return f"{head}\n{name} = {{\n{''.join(lines)}}}  # fmt: skip\n"
+
+
+def wrapped(values, indent):
+    """Several in a line."""
+    text = ", ".join(map(repr, values)) + ","
+    return textwrap.fill(text, 100, initial_indent=" " * indent, subsequent_indent=" " * indent)
 
 
 if __name__ == "__main__":
     names = sys.argv[1:] or list(FITS)
-    listed = "".join(f'    "{n}",\n' for n in sorted(names))
     sys.stdout.write('"""Coefficients of minimax polynomials, lowest first; tests fit them."""\n\n')
-    sys.stdout.write(f"__all__ = [\n{listed}]\n\n")
+    listed = wrapped(sorted(names), 4).replace("'", '"')
+    sys.stdout.write(f"__all__ = [\n{listed}\n]  # fmt: skip\n\n")
     sys.stdout.write("\n".join(printed(name) for name in names))

@@ -9,6 +9,7 @@ mpmath = pytest.importorskip("mpmath")
 from .fit import FITS, horner  # noqa: E402  (needs mpmath)
 
 MOST = {"f32": 2.0**-25.4, "f64": 2.0**-54.4}
+FEWER = {"ERF_WHOLE": 5, "EXP_FAST": 8}  # terms, for approximations: so much more error
 LOOSER = {"CBRT": 2.0**-14, "ATANH_SHORT": 2.0**-36, "EXP_SHORT": 2.0**-31}
 
 
@@ -23,4 +24,4 @@ def test_polynomial_is_as_close_as_it_says(name):
         worst = max(
             scale(x) * abs(horner([mpmath.mpf(c) for c in found], x) - exact(x)) for x in points
         )
-        assert worst < LOOSER.get(name, MOST[dtype])
+        assert worst < LOOSER.get(name, MOST[dtype] * FEWER.get(name, 1))
