@@ -14,18 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu import neural as cpu
+from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
     "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "power", "real_ufunc",
-    "rint", "sigmoid", "tanh",
+    "rint", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
 
 _DOUBLE = np.dtype(np.float64)
 _VECTORS = frozenset({np.dtype(np.float32), _DOUBLE})  # what `vdot` is quick for
+_FEW = 1 << 12  # elements for which the calls cost more than what they compute
 _floor_divide = np.floor_divide
 _power = np.power
 
@@ -200,10 +203,33 @@ def log1p(x: Any, out: Any) -> Any:
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x))."""
+    y = _few_sigmoids(x, False)
+    return _sigmoid(x) if y is None else y
+
+
+def times_sigmoid(x: Any) -> Any:
+    """x sigmoid(x)."""
+    y = _few_sigmoids(x, True)
+    return x * _sigmoid(x) if y is None else y
+
+
+def _sigmoid(x: Any) -> Any:
     if x.dtype.kind in "bu":
         x = x.astype(_DOUBLE)  # which has negative numbers
     e = np.exp(np.minimum(x, -x))  # at most 1: nothing overflows, small results keep their digits
     return np.exp(np.minimum(x, 0)) / (1 + e)
+
+
+def _few_sigmoids(x: Any, times: bool) -> Any:
+    """The same for few elements, in one call; None where that does not serve."""
+    n = x.size
+    if n >= _FEW or x.__class__ is not ndarray or x.dtype not in _VECTORS or not ready(n):
+        return None
+    if not n or not cpu.usable():
+        return None
+    y = np.empty(x.shape, x.dtype)
+    cpu.sigmoid(x, y, np.empty(n, x.dtype), n, times)
+    return y
 
 
 _LIKE_UFUNCS = frozenset({expm1, floor_divide, log1p, power, rint, tanh})

@@ -1,8 +1,8 @@
-"""Layers and losses on few elements, with NumPy's functions called as rarely as can be.
+"""Layers and losses on few elements: one call of machine code, or a few of NumPy's.
 
 Each gives, bit for bit, what the function of its name in `funct.nn.functional` composes of
-primitives, or None: for arguments that are seldom given, and from FEW elements on, where machine
-code pays.
+primitives, or None: for arguments that are seldom given, and from FEW elements on, where the
+composition is compiled.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.elementwise import sigmoid
+from funct.kernels.cpu import neural as cpu
+from funct.kernels.cpu.loops import ready
+from funct.kernels.elementwise import times_sigmoid
 
 __all__ = [
     "FEW", "avg_pool", "cross_entropy", "gelu", "layer_norm", "log_softmax", "max_pool", "nll_loss",
-    "silu", "softmax",
+    "silu", "softmax", "softplus",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -27,19 +29,37 @@ FEW = 1 << 12  # elements from which on a call of compiled code costs less than 
 
 _add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
-_FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_empty = np.empty
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+_REDUCTIONS = frozenset({"mean", "sum", "none"})
 _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
-def _known(x: Any, dim: Any) -> bool:
-    """Whether x has elements along dim, and few."""
-    return x.dtype in _FLOATS and dim.__class__ is int and 0 < x.size < FEW and bool(x.ndim)
+def _few(x: Any) -> bool:
+    """Whether x has elements, and few."""
+    dtype = x.dtype
+    return (dtype is _SINGLE or dtype is _DOUBLE) and 0 < x.size < FEW
+
+
+def _in_code(x: Any) -> bool:
+    """Whether there is machine code for x, which has few elements."""
+    return ready(x.size) and cpu.usable()
+
+
+def _line(x: Any, dim: Any) -> int:
+    """The length of x along dim where that is the last axis and there is machine code; else 0."""
+    rank = x.ndim
+    return x.shape[-1] if (dim == -1 or dim == rank - 1) and _in_code(x) else 0
 
 
 def softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
     """exp(x) / Σ exp(x) along dim."""
-    if dtype is not None or not _known(x, dim):
+    if dtype is not None or dim.__class__ is not int or not _few(x) or not x.ndim:
         return None
+    if n := _line(x, dim):
+        y = _empty(x.shape, x.dtype)
+        cpu.softmax(x, y, x.size // n, n)
+        return y
     e = x - _maximum(x, dim, None, None, True)
     np.exp(e, e)
     e *= 1.0 / _add(e, dim, None, None, True)
@@ -48,8 +68,12 @@ def softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
 
 def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
     """log(softmax(x)) along dim."""
-    if dtype is not None or not _known(x, dim):
+    if dtype is not None or dim.__class__ is not int or not _few(x) or not x.ndim:
         return None
+    if n := _line(x, dim):
+        y = _empty(x.shape, x.dtype)
+        cpu.log_softmax(x, y, _empty(x.size, x.dtype), x.size // n, n)
+        return y
     shifted = x - _maximum(x, dim, None, None, True)
     shifted -= np.log(_add(np.exp(shifted), dim, None, None, True))
     return shifted
@@ -57,15 +81,29 @@ def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
 
 def silu(x: Any, inplace: Any = False) -> Any:
     """x sigmoid(x)."""
-    if inplace or x.dtype not in _FLOATS or x.size >= FEW:
+    return times_sigmoid(x) if not inplace and _few(x) else None
+
+
+def softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
+    """log(1 + exp(beta x)) / beta, or x."""
+    known = (int, float)
+    if not _few(x) or beta.__class__ not in known or threshold.__class__ not in known:
         return None
-    return x * sigmoid(x)
+    if not beta or not _in_code(x):
+        return None
+    y = _empty(x.shape, x.dtype)
+    cpu.softplus(x, y, x.size, float(beta), float(threshold))
+    return y
 
 
 def gelu(x: Any, approximate: Any = "none") -> Any:
     """x Φ(x), by the formula with tanh."""
-    if approximate != "tanh" or x.dtype not in _FLOATS or x.size >= FEW:
+    if approximate != "tanh" or not _few(x):
         return None
+    if _in_code(x):
+        y = _empty(x.shape, x.dtype)
+        cpu.gelu(x, y, x.size)
+        return y
     inner = x * x
     inner *= x
     inner *= 0.044715
@@ -83,17 +121,23 @@ def layer_norm(
     """(x - mean) / sqrt(var + eps) · weight + bias over the last axes."""
     shape = (normalized_shape,) if normalized_shape.__class__ is int else tuple(normalized_shape)
     k = x.ndim - len(shape)
-    if x.dtype not in _FLOATS or not 0 < x.size < FEW or eps.__class__ is not float:
-        return None
-    if k < 0 or not shape or x.shape[k:] != shape:
+    if not _few(x) or eps.__class__ is not float or k < 0 or not shape or x.shape[k:] != shape:
         return None
     for given in (weight, bias):
         if given is not None and not (
             given.__class__ is ndarray and given.shape == shape and given.dtype is x.dtype
         ):
             return None
-    axes = tuple(range(k, x.ndim)) if len(shape) > 1 else -1
     n = math.prod(shape)
+    if len(shape) == 1 and _in_code(x):
+        y = _empty(x.shape, x.dtype)
+        weighted, biased = weight is not None, bias is not None
+        cpu.layer_norm(
+            x, weight if weighted else x, bias if biased else x, y, _empty(n, x.dtype),
+            x.size // n, n, eps, weighted, biased,
+        )  # fmt: skip
+        return y
+    axes = tuple(range(k, x.ndim)) if len(shape) > 1 else -1
     y = x - _add(x, axes, None, None, True) / n
     y *= 1.0 / np.sqrt(_add(y * y, axes, None, None, True) / n + eps)
     if weight is not None:
@@ -108,11 +152,11 @@ def cross_entropy(
     reduce: Any = None, reduction: Any = "mean", label_smoothing: Any = 0.0,
 ) -> Any:  # fmt: skip
     """-log softmax(x) at class indices."""
-    if label_smoothing != 0.0 or x.ndim != 2 or not _known(x, 1):
+    if label_smoothing != 0.0 or x.ndim != 2:
         return None
-    return nll_loss(
-        log_softmax(x, 1), target, weight, size_average, ignore_index, reduce, reduction
-    )
+    if size_average is not None or reduce is not None:
+        return None
+    return _class_loss(x, target, weight, ignore_index, reduction, True)
 
 
 def nll_loss(
@@ -120,21 +164,35 @@ def nll_loss(
     reduce: Any = None, reduction: Any = "mean",
 ) -> Any:  # fmt: skip
     """-x at class indices that all count."""
-    if weight is not None or size_average is not None or reduce is not None:
+    if size_average is not None or reduce is not None or x.ndim != 2:
         return None
-    n = target.size
-    if x.ndim != 2 or not _known(x, 1) or target.shape != x.shape[:1] or target.dtype.kind != "i":
+    return _class_loss(x, target, weight, ignore_index, reduction, False)
+
+
+def _class_loss(
+    x: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, logits: bool
+) -> Any:
+    n, classes = x.shape
+    if weight is not None or not _few(x) or target.shape != (n,) or target.dtype.kind != "i":
         return None
-    if ignore_index.__class__ is not int or 0 <= ignore_index < x.shape[1]:
+    if ignore_index.__class__ is not int or 0 <= ignore_index < classes:
         return None
+    if reduction not in _REDUCTIONS:
+        return None
+    if _in_code(x):
+        loss = _empty(n if reduction == "none" else (), x.dtype)
+        room = _empty(2 * x.size if logits else n, x.dtype)
+        if cpu.class_loss(x, target, loss, room, n, classes, logits, reduction):
+            return None
+        return loss
     if target.item(target.argmin()) < 0:
         return None
+    if logits:
+        x = log_softmax(x, 1)
     loss = -x[_rows(n), target]
     if reduction == "mean":
         return _add(loss) / x.dtype.type(n)
-    if reduction == "sum":
-        return _add(loss)
-    return loss if reduction == "none" else None
+    return _add(loss) if reduction == "sum" else loss
 
 
 @functools.lru_cache(64)
@@ -143,23 +201,45 @@ def _rows(n: int) -> Any:
 
 
 def _folded(fold: Any, x: Any, rank: int, size: Any, stride: Any) -> Any:
-    """Windows of the last axes, unpadded, folded into one element each, the outer axis first."""
+    """Windows of the last axes, unpadded, folded into one element each, the outer axis first:
+    their means, or the largest elements.
+    """
     if stride is None:
         stride = size
-    if not size.__class__ is stride.__class__ is int or size < 1 or stride < 1:
+    if not size.__class__ is stride.__class__ is int or not _few(x):
         return None
-    if x.dtype not in _FLOATS or not 0 < x.size < FEW or not 1 <= x.ndim - rank <= 2:
+    shape = x.shape
+    if not 1 <= len(shape) - rank <= 2:
+        return None
+    if rank < 3 and _in_code(x):
+        if (plan := _plan(shape, rank, size, stride)) is None:
+            return None
+        of_y, *how = plan
+        y = _empty(of_y, x.dtype)
+        cpu.windows(x, y, _empty(shape[-1], x.dtype), *how, fold is np.add)
+        return y
+    if size < 1 or stride < 1 or min(shape[-rank:]) < size:
         return None
     for axis in range(x.ndim - rank, x.ndim):
         n = x.shape[axis] - size + 1
-        if n < 1:
-            return None
         before = (slice(None),) * axis
         y = x[(*before, slice(0, n, stride))]
         for tap in range(1, size):
             y = fold(y, x[(*before, slice(tap, n + tap, stride))])
         x = y
-    return x
+    return x / size**rank if fold is np.add else x
+
+
+@functools.lru_cache(256)
+def _plan(shape: tuple[int, ...], rank: int, size: int, stride: int) -> Any:
+    """The shape of the result, and what `cpu.windows` is told; None where no window fits."""
+    if size < 1 or stride < 1 or min(shape[-rank:]) < size:
+        return None
+    *lead, h, w = shape if rank == 2 else (*shape[:-1], 1, shape[-1])
+    k = size if rank == 2 else 1
+    t0, t1 = (h - k) // stride + 1, (w - size) // stride + 1
+    result = (*lead, t0, t1) if rank == 2 else (*lead, t1)
+    return result, math.prod(lead), h, w, k, stride, t0, size, stride, t1
 
 
 def avg_pool(rank: int) -> Callable[..., Any]:
@@ -171,8 +251,7 @@ def avg_pool(rank: int) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         if padding.__class__ is not int or padding or ceil_mode or divisor_override is not None:
             return None
-        total = _folded(np.add, x, rank, kernel_size, stride)
-        return None if total is None else total / kernel_size**rank
+        return _folded(np.add, x, rank, kernel_size, stride)
 
     return run
 

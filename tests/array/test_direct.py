@@ -614,6 +614,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
 CALLS |= {
     "nn.functional.activation.gelu": lambda: _activated({"approximate": "tanh"}),
     "nn.functional.activation.silu": lambda: _activated({"inplace": True}),
+    "nn.functional.activation.softplus": lambda: _activated({"beta": 2.5}, {"threshold": 0.5}, {"beta": 0}, {"beta": -1, "threshold": 1}),
     "nn.functional.classification_loss.cross_entropy": _labelled,
     "nn.functional.classification_loss.nll_loss": _labelled,
     "nn.functional.normalization.layer_norm": _normalized,

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.ufunc_loops import offered
 from funct.kernels.cpu.vectors import INT, TRUTH, Pointer, Type, Value, element
 
 __all__ = ["Registers"]
@@ -233,3 +234,64 @@ class Registers:
         kind = element(np.dtype(dtype))._replace(lanes=count)
         parts = ", ".join([f"{kind.scalar} {k}" for k in range(count)])
         return Value(f"<{parts}>", kind)
+
+    def applied(
+        self, ufunc: np.ufunc, x: Pointer, at: Any, y: Pointer, to: Any, count: Any, *rest: float
+    ) -> None:
+        """Let NumPy's own loop of a ufunc write into y."""
+        assert x.type == y.type, (x.type, y.type)
+        source, target = self.address(x, at), self.address(y, to)
+        self.written.add(y.text)
+        call = self._of_numpy(ufunc, x.type, *rest)
+        self.line(f"call void {call}(ptr {source}, ptr {target}, i64 {self.typed(count).text})")
+
+    def summed(self, x: Pointer, at: Any, count: Any) -> Value:
+        """The sum of elements, as NumPy's own loop adds them."""
+        call, kind = self._of_numpy(np.add, x.type), x.type
+        start = self.address(x, at)
+        return Value(
+            self.emit(f"call {kind.text} {call}(ptr {start}, i64 {self.typed(count).text})"), kind
+        )
+
+    def _of_numpy(self, ufunc: np.ufunc, kind: Type, *rest: float) -> str:
+        """Declare NumPy's loop, and a function that hands it arrays and numbers; its name.
+
+        The loop of a sum adds to one place, in which it finds its first operand too.
+        """
+        loop, data = offered(ufunc, kind.dtype)
+        sums, step = ufunc is np.add, kind.bits // 8
+        name = "@" + "_".join([loop, "of", *[f"{v}".replace("-", "m") for v in rest]])
+        if sums:
+            head, places = f"{kind.text} {name}(ptr %x, i64 %n)", [("%sum", 0), ("%x", step)]
+            places.append(places[0])
+        else:
+            head = f"void {name}(ptr %x, ptr %y, i64 %n)"
+            numbers = [(f"%number{k}", 0) for k in range(len(rest))]
+            places = [("%x", step), *numbers, ("%y", step)]
+        held = {"%sum": 0.0} if sums else {f"%number{k}": v for k, v in enumerate(rest)}
+        lines = [f"define internal {head} {{"]
+        for where, v in held.items():
+            lines += [
+                f"{where} = alloca {kind.text}",
+                f"store {kind.text} {self.typed(v, kind).text}, ptr {where}",
+            ]
+        lines += ["%places = alloca [3 x ptr]", "%steps = alloca [3 x i64]", "%count = alloca i64"]
+        for k, (where, apart) in enumerate(places):
+            lines += [
+                f"%place{k} = getelementptr ptr, ptr %places, i64 {k}",
+                f"store ptr {where}, ptr %place{k}",
+                f"%step{k} = getelementptr i64, ptr %steps, i64 {k}",
+                f"store i64 {apart}, ptr %step{k}",
+            ]
+        lines += [
+            "store i64 %n, ptr %count",
+            f"call void @{loop}(ptr %places, ptr %count, ptr %steps, ptr {data})",
+        ]
+        if sums:
+            lines += [f"%total = load {kind.text}, ptr %sum", f"ret {kind.text} %total"]
+        else:
+            lines.append("ret void")
+        self.declared |= {f"declare void @{loop}(ptr, ptr, ptr, ptr)", "\n  ".join(lines) + "\n}"}
+        if data != "null":
+            self.declared.add(f"declare void {data}()")
+        return name

@@ -13,7 +13,9 @@ from typing import Any
 import attrs
 import numpy as np
 
-__all__ = ["Loop", "loop_of"]
+from funct.device.machine_code import offer
+
+__all__ = ["Loop", "loop_of", "offered"]
 
 
 class _UFunc(ctypes.Structure):
@@ -46,6 +48,23 @@ def loop_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Loop | None:
     held = _UFunc.from_address(id(ufunc))
     loop = Loop(held.functions[at] or 0, held.data[at] or 0)
     return loop if held.nin == ufunc.nin and _is_right(loop, ufunc, dtype) else None
+
+
+@functools.cache
+def offered(ufunc: np.ufunc, dtype: np.dtype[Any]) -> tuple[str, str]:
+    """The name by which machine code may call a loop, and what it hands over besides arrays.
+
+    Raises: LookupError: where there is no such loop.
+    """
+    loop = loop_of(ufunc, dtype)
+    if loop is None:
+        raise LookupError(f"NumPy's {ufunc.__name__} has no loop for {dtype}")
+    name = f"numpy_{ufunc.__name__}_{dtype.name}"
+    offer(name, lambda: loop.function)
+    if not loop.data:
+        return name, "null"
+    offer(f"{name}_data", lambda: loop.data)
+    return name, f"@{name}_data"
 
 
 def _is_right(loop: Loop, ufunc: np.ufunc, dtype: np.dtype[Any]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 __all__ = [
     "ELEMENTS", "INT", "TRUTH", "Pointer", "Type", "Value", "element", "gathered", "lanes",
-    "loaded", "spread", "stored",
+    "loaded", "spread", "stored", "summed", "written",
 ]  # fmt: skip
 
 
@@ -89,3 +89,17 @@ def gathered(x: Any, at: Any) -> Any:
 def lanes(count: int, dtype: Any) -> Any:
     """The vector 0, 1, 2, ..."""
     return np.arange(count, dtype=dtype)
+
+
+def written(ufunc: np.ufunc, x: Any, at: Any, y: Any, to: Any, count: Any, *rest: float) -> None:
+    """Write NumPy's ufunc of count elements of x from at on into y from to on; x may be y.
+
+    rest: numbers that are its other operands.
+    """
+    if count:
+        y[to : to + count] = ufunc(x[at : at + count], *rest)
+
+
+def summed(x: Any, at: Any, count: Any) -> Any:
+    """The sum of count > 0 elements of x from at on, in NumPy's order."""
+    return np.add.reduce(x[at : at + count])

@@ -166,6 +166,7 @@ def logsigmoid(input: Any) -> Any:
     return -ops.logaddexp(-input, 0.0)
 
 
+@direct(kernels.softplus)
 @compiled
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     """log(1 + exp(beta x)) / beta, and x itself where beta x is above threshold."""

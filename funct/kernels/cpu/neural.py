@@ -1,0 +1,210 @@
+"""Layers and losses on few elements: one call for what would be many of NumPy's.
+
+Functions that round (exp, log, tanh) and sums are NumPy's own loops, and all else is exact, so the
+bits are those of NumPy's calls. x and y are (rows, n), flat and not empty; y may not be x.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.ufunc_loops import loop_of
+from funct.kernels.cpu.vectors import loaded, stored, summed, written
+
+__all__ = [
+    "class_loss", "gelu", "layer_norm", "log_softmax", "sigmoid", "softmax", "softplus", "usable",
+    "windows",
+]  # fmt: skip
+
+_LANES = 8
+_SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
+
+
+@functools.cache
+def usable() -> bool:
+    """Whether NumPy has the loops that are called here."""
+    kinds = (np.dtype(np.float32), np.dtype(np.float64))
+    loops = [loop_of(u, d) for u in (np.exp, np.log, np.logaddexp, np.tanh, np.add) for d in kinds]
+    return None not in loops
+
+
+def _larger(v: Any, best: Any) -> Any:
+    """As NumPy's maximum of best and v: the second of equal ones; NaN wins."""
+    return np.where((v >= best) | (v != v), v, best)
+
+
+def _shift(x: Any, y: Any, at: int, n: int) -> None:
+    """y = x - its maximum, for n elements from at on."""
+    top = x[at]
+    for k in range(at + 1, at + n):
+        top = _larger(x[k], top)
+    whole = at + (n & -_LANES)
+    for k in range(at, whole, _LANES):
+        stored(y, k, loaded(x, k, _LANES) - top)
+    for k in range(whole, at + n):
+        y[k] = x[k] - top
+
+
+@kernel
+def softmax(x: Any, y: Any, rows: int, n: int) -> None:
+    """y = exp(x - max) / Σ exp(x - max) for each row."""
+    for r in range(rows):
+        _shift(x, y, r * n, n)
+    written(np.exp, y, 0, y, 0, rows * n)
+    for r in range(rows):
+        at = r * n
+        factor = 1.0 / summed(y, at, n)
+        whole = at + (n & -_LANES)
+        for k in range(at, whole, _LANES):
+            stored(y, k, loaded(y, k, _LANES) * factor)
+        for k in range(whole, at + n):
+            y[k] = y[k] * factor
+
+
+def _log_softmax(x: Any, y: Any, e: Any, base: int, rows: int, n: int) -> None:
+    """y = x - max - log Σ exp(x - max) for each row. e: room for as much, from base on."""
+    for r in range(rows):
+        _shift(x, y, r * n, n)
+    written(np.exp, y, 0, e, base, rows * n)
+    for r in range(rows):
+        e[base + r] = summed(e, base + r * n, n)  # behind which no row is read again
+    written(np.log, e, base, e, base, rows)
+    for r in range(rows):
+        at = r * n
+        less = e[base + r]
+        whole = at + (n & -_LANES)
+        for k in range(at, whole, _LANES):
+            stored(y, k, loaded(y, k, _LANES) - less)
+        for k in range(whole, at + n):
+            y[k] = y[k] - less
+
+
+@kernel
+def log_softmax(x: Any, y: Any, e: Any, rows: int, n: int) -> None:
+    """As above."""
+    _log_softmax(x, y, e, 0, rows, n)
+
+
+@kernel
+def class_loss(
+    x: Any, target: Any, y: Any, e: Any, rows: int, n: int, logits: bool, total: str
+) -> int:
+    """y: -x at the target of each row; for total "mean" and "sum" one number.
+
+    It gives 1 where a target is none of the n classes. logits: the logarithms are found first, and
+    e is room for twice x; else e is room for as many numbers as rows.
+    """
+    base = rows * n if logits else 0
+    if logits:
+        _log_softmax(x, e, e, base, rows, n)
+    for r in range(rows):
+        at = target[r].astype(np.int64)
+        if at.astype(np.uint64) >= np.uint64(n):
+            return 1
+        v = -(e if logits else x)[r * n + at]
+        if total == "none":
+            y[r] = v
+        else:
+            e[base + r] = v
+    if total != "none":
+        s = summed(e, base, rows)
+        y[0] = s / np.int64(rows).astype(x.dtype) if total == "mean" else s
+    return 0
+
+
+@kernel
+def layer_norm(
+    x: Any, weight: Any, bias: Any, y: Any, e: Any, rows: int, n: int, eps: float, weighted: bool,
+    biased: bool,
+) -> None:  # fmt: skip
+    """y = (x - mean) / sqrt(variance + eps) · weight + bias for each row. e: room for a row."""
+    count = np.int64(n).astype(x.dtype)
+    least = np.float64(eps).astype(x.dtype)
+    for r in range(rows):
+        first = r * n
+        mean = summed(x, first, n) / count
+        for k in range(n):
+            v = x[first + k] - mean
+            y[first + k] = v
+            e[k] = v * v
+        factor = 1.0 / np.sqrt(summed(e, 0, n) / count + least)
+        for k in range(n):
+            v = y[first + k] * factor
+            if weighted:
+                v = v * weight[k]
+            if biased:
+                v = v + bias[k]
+            y[first + k] = v
+
+
+@kernel
+def sigmoid(x: Any, y: Any, e: Any, n: int, times: bool) -> None:
+    """y = 1 / (1 + exp(-x)), or x times that. e: room for as much."""
+    for k in range(n):
+        v = x[k]
+        low = np.where(v > 0.0, 0.0, v)
+        y[k] = low
+        e[k] = np.where(v > 0.0, -v, v)
+    written(np.exp, y, 0, y, 0, n)
+    written(np.exp, e, 0, e, 0, n)
+    for k in range(n):
+        v = y[k] / (1.0 + e[k])
+        y[k] = x[k] * v if times else v
+
+
+@kernel
+def softplus(x: Any, y: Any, n: int, beta: float, threshold: float) -> None:
+    """y = log(1 + exp(beta x)) / beta, or x where beta x is above the threshold."""
+    rate = np.float64(beta).astype(x.dtype)
+    limit = np.float64(threshold).astype(x.dtype)
+    for k in range(n):
+        y[k] = x[k] * rate
+    written(np.logaddexp, y, 0, y, 0, n, 0.0)
+    for k in range(n):
+        y[k] = x[k] if x[k] * rate > limit else y[k] / rate
+
+
+@kernel
+def gelu(x: Any, y: Any, n: int) -> None:
+    """y = x / 2 (1 + tanh(sqrt(2 / π) (x + 0.044715 x³)))."""
+    for k in range(n):
+        v = x[k]
+        y[k] = (v * v * v * 0.044715 + v) * _SQRT_TWO_OVER_PI
+    written(np.tanh, y, 0, y, 0, n)
+    for k in range(n):
+        y[k] = (y[k] + 1.0) * (0.5 * x[k])
+
+
+@kernel
+def windows(
+    x: Any, y: Any, e: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int,
+    s1: int, t1: int, mean: bool,
+) -> None:  # fmt: skip
+    """y: the mean of each window, or its largest element. x: (planes, h, w). e: room for a row.
+
+    There are t0 times t1 windows of k0 times k1 elements, s0 rows and s1 columns apart. Columns
+    are folded first.
+    """
+    count = np.int64(k0 * k1).astype(x.dtype)
+    for p in range(planes):
+        for i in range(t0):
+            row = (p * h + i * s0) * w
+            for j in range(w):
+                v = x[row + j]
+                for u in range(1, k0):
+                    v = _folded(v, x[row + u * w + j], mean)
+                e[j] = v
+            for j in range(t1):
+                v = e[j * s1]
+                for u in range(1, k1):
+                    v = _folded(v, e[j * s1 + u], mean)
+                y[(p * t0 + i) * t1 + j] = v / count if mean else v
+
+
+def _folded(v: Any, another: Any, mean: bool) -> Any:
+    return v + another if mean else _larger(another, v)
