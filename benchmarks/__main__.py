@@ -13,13 +13,14 @@ from benchmarks import (
     kinds,
     loops,
     namespace,
+    small,
     transforms,
 )
 
 FAMILIES = {
     "imports": imports.run, "eager": eager.run, "compiled": compiled.run, "calls": calls.run,
     "kernels": kernels.run, "namespace": namespace.run, "transforms": transforms.run,
-    "loops": loops.run, "kinds": kinds.run,
+    "loops": loops.run, "kinds": kinds.run, "small": small.run,
 }  # fmt: skip
 
 

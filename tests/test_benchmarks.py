@@ -14,7 +14,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from benchmarks import kernels
+from benchmarks import kernels, small
 from benchmarks.namespace import call, rows, scope
 from benchmarks.peers import optional
 from funct.core import Value
@@ -119,7 +119,7 @@ def _kernels() -> Iterator[tuple[str, Kernel]]:
 
 @pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 def test_every_kernel_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows of the table, and functions that are compiled: some row of the benchmark calls each."""
+    """Rows of the table, and functions that are compiled: some row of a benchmark calls each."""
     wanted = {r.place for r in table.ROWS if r.needs and table.available().issuperset(r.needs)}
     called: set[str] = set()
 
@@ -145,7 +145,9 @@ def test_every_kernel_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row of the kernels but the heaviest, without peers."""
+    """Every row of the kernels but the heaviest, and of small arrays, without peers."""
+    for calls in (small.layers() | small.draws()).values():
+        calls["funct"]()
     for file in kernels.FILES:
         if hasattr(file, "optional"):  # SciPy makes the sparse matrices
             alone = {"scipy.sparse": optional("scipy.sparse")}.get

@@ -225,7 +225,7 @@ def _few_sigmoids(x: Any, times: bool) -> Any:
     n = x.size
     if n >= _FEW or x.__class__ is not ndarray or x.dtype not in _VECTORS or not ready(n):
         return None
-    if not n or not cpu.usable():
+    if not n or not x.flags.c_contiguous or not cpu.usable():
         return None
     y = np.empty(x.shape, x.dtype)
     cpu.sigmoid(x, y, np.empty(n, x.dtype), n, times)

@@ -39,9 +39,9 @@ def _index(i: Index) -> Any:
     return i if i.dtype is _INT64 else i.astype(_INT64)
 
 
-def _fits(x: NDArray[Any], i: Index) -> bool:
-    """Whether a kernel is to be preferred for values x at i."""
-    return pays(x) and x.dtype.kind != "b" and (i.dtype is _INT64 or i.dtype != np.uint64)
+def _fits(x: NDArray[Any], i: Index, *least: int) -> bool:
+    """Whether a kernel is to be preferred for values x, at least so many, at i."""
+    return pays(x, *least) and x.dtype.kind != "b" and (i.dtype is _INT64 or i.dtype != np.uint64)
 
 
 def _inside(found: int) -> None:
@@ -164,7 +164,7 @@ def _places(shape: tuple[int, ...]) -> tuple[Any, ...]:
 
 def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """Adjoint of `take_along`: zeros of length n along axis, with g added at i, of g's shape."""
-    if not _fits(g, i) or g.shape != i.shape:
+    if not _fits(g, i, 1) or g.shape != i.shape:
         return plain_put_along(g, i, axis, n)
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
     _inside(cpu.along(g, _index(i), y, *_along(i, n, axis), False))

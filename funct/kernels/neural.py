@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu import neural as cpu
+from funct.kernels.convolution import convolution
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
+from funct.kernels.pooling import max_pool, sum_pool
 
 __all__ = [
-    "FEW", "avg_pool", "cross_entropy", "gelu", "layer_norm", "log_softmax", "max_pool", "nll_loss",
-    "silu", "softmax", "softplus",
+    "FEW", "avg_pool_of", "conv_of", "cross_entropy", "gelu", "layer_norm", "log_softmax",
+    "max_pool_of", "nll_loss", "silu", "softmax", "softplus",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -42,8 +44,10 @@ def _few(x: Any) -> bool:
 
 
 def _in_code(x: Any) -> bool:
-    """Whether there is machine code for x, which has few elements."""
-    return ready(x.size) and cpu.usable()
+    """Whether there is machine code for x, which has few elements. NumPy adds other layouts up in
+    other orders.
+    """
+    return ready(x.size) and cpu.usable() and bool(x.flags.c_contiguous)
 
 
 def _line(x: Any, dim: Any) -> int:
@@ -200,49 +204,23 @@ def _rows(n: int) -> Any:
     return np.arange(n)
 
 
-def _folded(fold: Any, x: Any, rank: int, size: Any, stride: Any) -> Any:
-    """Windows of the last axes, unpadded, folded into one element each, the outer axis first:
-    their means, or the largest elements.
-    """
+def _folded(mean: bool, x: Any, rank: int, size: Any, stride: Any) -> Any:
+    """Windows of the last axes, unpadded: the mean or the largest element of each."""
     if stride is None:
         stride = size
     if not size.__class__ is stride.__class__ is int or not _few(x):
         return None
-    shape = x.shape
-    if not 1 <= len(shape) - rank <= 2:
+    if not 1 <= x.ndim - rank <= 2 or size < 1 or stride < 1 or min(x.shape[-rank:]) < size:
         return None
-    if rank < 3 and _in_code(x):
-        if (plan := _plan(shape, rank, size, stride)) is None:
-            return None
-        of_y, *how = plan
-        y = _empty(of_y, x.dtype)
-        cpu.windows(x, y, _empty(shape[-1], x.dtype), *how, fold is np.add)
-        return y
-    if size < 1 or stride < 1 or min(shape[-rank:]) < size:
-        return None
-    for axis in range(x.ndim - rank, x.ndim):
-        n = x.shape[axis] - size + 1
-        before = (slice(None),) * axis
-        y = x[(*before, slice(0, n, stride))]
-        for tap in range(1, size):
-            y = fold(y, x[(*before, slice(tap, n + tap, stride))])
-        x = y
-    return x / size**rank if fold is np.add else x
+    how = ((size,) * rank, (stride,) * rank, ((0, 0),) * rank, (1,) * rank)
+    if not mean:
+        return max_pool(x, *how)
+    total = sum_pool(x, *how)
+    total /= size**rank
+    return total
 
 
-@functools.lru_cache(256)
-def _plan(shape: tuple[int, ...], rank: int, size: int, stride: int) -> Any:
-    """The shape of the result, and what `cpu.windows` is told; None where no window fits."""
-    if size < 1 or stride < 1 or min(shape[-rank:]) < size:
-        return None
-    *lead, h, w = shape if rank == 2 else (*shape[:-1], 1, shape[-1])
-    k = size if rank == 2 else 1
-    t0, t1 = (h - k) // stride + 1, (w - size) // stride + 1
-    result = (*lead, t0, t1) if rank == 2 else (*lead, t1)
-    return result, math.prod(lead), h, w, k, stride, t0, size, stride, t1
-
-
-def avg_pool(rank: int) -> Callable[..., Any]:
+def avg_pool_of(rank: int) -> Callable[..., Any]:
     """The function of so many pooled axes."""
 
     def run(
@@ -251,12 +229,12 @@ def avg_pool(rank: int) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         if padding.__class__ is not int or padding or ceil_mode or divisor_override is not None:
             return None
-        return _folded(np.add, x, rank, kernel_size, stride)
+        return _folded(True, x, rank, kernel_size, stride)
 
     return run
 
 
-def max_pool(rank: int) -> Callable[..., Any]:
+def max_pool_of(rank: int) -> Callable[..., Any]:
     """The function of so many pooled axes."""
 
     def run(
@@ -267,6 +245,41 @@ def max_pool(rank: int) -> Callable[..., Any]:
             return None
         if dilation.__class__ is not int or dilation != 1:
             return None
-        return _folded(np.maximum, x, rank, kernel_size, stride)
+        return _folded(False, x, rank, kernel_size, stride)
 
     return run
+
+
+def conv_of(rank: int) -> Callable[..., Any]:
+    """The function of so many spatial axes."""
+
+    def run(
+        x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+        groups: Any = 1,
+    ) -> Any:  # fmt: skip
+        strides, dilations = _each(stride, rank, 1), _each(dilation, rank, 1)
+        pads = _each(padding, rank, 0)
+        if strides is None or dilations is None or pads is None or groups.__class__ is not int:
+            return None
+        if x.ndim != rank + 2 or x.dtype is not w.dtype or groups < 1:
+            return None
+        if bias is not None and (bias.__class__ is not ndarray or bias.dtype is not x.dtype):
+            return None
+        y = convolution(x, w, strides, tuple([(p, p) for p in pads]), dilations, groups)
+        if bias is not None:
+            y += bias.reshape(-1, *(1,) * rank)
+        return y
+
+    return run
+
+
+def _each(value: Any, rank: int, least: int) -> Any:
+    """An int for each axis; None for what is no such thing."""
+    if value.__class__ is int:
+        return (value,) * rank if value >= least else None
+    if value.__class__ is not tuple or len(value) != rank:
+        return None
+    for n in value:
+        if n.__class__ is not int or n < least:
+            return None
+    return value

@@ -7,13 +7,14 @@ stored: each tap of the window touches only those outputs for which it meets an 
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from funct.kernels.cpu import pooling as cpu
-from funct.kernels.cpu.loops import pays
+from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.windows import output_size, sum_dtype, windows_adjoint
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
     "sum_pool_adjoint",
 ]  # fmt: skip
 
+_FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
 _TASK = 1 << 15  # elements of a task
 _TASKS = 64  # at most
 
@@ -76,12 +78,35 @@ def _pool(
     fold: np.ufunc, empty: Any, x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
     dilation: Sizes,
 ) -> NDArray[Any]:  # fmt: skip
+    if x.size < _FEW and x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size):
+        plan = _few(x.shape, window, stride, padding, dilation)
+        if plan is not None:
+            shape, *how = plan
+            y, row = np.empty(shape, x.dtype), np.empty(x.shape[-1], x.dtype)
+            cpu.few_windows(x, y, row, *how, fold is np.add)
+            return y
     lead = x.ndim - len(window)
     size = output_size(x.shape[lead:], window, stride, padding, dilation)
     # The outer axis first: its passes are over whole rows, and leave less for the strided passes.
     for i, (count, (low, _)) in enumerate(zip(size, padding)):
         x = _pool_axis(fold, empty, x, lead + i, count, window[i], stride[i], dilation[i], low)
     return x
+
+
+@functools.lru_cache(256)
+def _few(x: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
+    """The shape of the result, and what `cpu.few_windows` is told; None where it does not serve."""
+    d = len(window)
+    if d > 2 or any(map(any, padding)) or set(dilation) != {1} or 0 in window:
+        return None
+    t = output_size(x[len(x) - d :], window, stride, padding, dilation)
+    if min(t) < 1 or 0 in x:
+        return None
+    one = (1,) * (2 - d)
+    (h, w), (k0, k1), (s0, s1), (t0, t1) = (
+        (*one, *v) for v in (x[len(x) - d :], window, stride, t)
+    )
+    return (*x[: len(x) - d], *t), prod(x[: len(x) - d]), h, w, k0, s0, t0, k1, s1, t1
 
 
 def max_pool(
@@ -110,7 +135,7 @@ def sum_pool(
 def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:
     """As `windows_adjoint`; equal elements in each window, as a mean's pull has, are added once."""
     d = len(shape)
-    if any(g.strides[g.ndim - d :]) or max(dilation, default=2) > 1 or not pays(g):
+    if any(g.strides[g.ndim - d :]) or max(dilation, default=2) > 1 or not pays(g, 1):
         return windows_adjoint(g, shape, stride, dilation)
     first: Any = (..., *(0,) * d)
     return sum_pool_adjoint(g[first], shape, g.shape[g.ndim - d :], stride)
@@ -151,19 +176,15 @@ def max_pool_index(
     Returns: (…, *T) int64, the place in the flat image, 0 … prod(S) - 1; -1 where a window has
              padding alone. The first NaN counts as the maximum.
     """
-    d = len(window)
-    lead = x.ndim - d
+    lead = x.ndim - len(window)
     size = x.shape[lead:]
-    count = output_size(size, window, stride, padding, dilation)
-    y = np.empty((*x.shape[:lead], *count), np.int64)
-    if d > 3 or not y.size or 0 in size or not pays(x):
+    if len(window) > 3 or not pays(x, 1):
         return plain_max_pool_index(x, window, stride, padding, dilation)
-    axes = np.ones((3, 8), np.int64)
-    axes[:, 5:7] = 0  # axes that are not there begin at 0
-    for i, (low, high) in enumerate(padding):
-        met = max(0, -low), size[i] + min(0, high)
-        axes[3 - d + i] = (size[i], count[i], window[i], stride[i], dilation[i], -low, *met)
-    planes, (t, k, step, dil) = prod(x.shape[:lead]), (int(v) for v in axes[2, 1:5])
+    count, axes = _axes(size, window, stride, padding, dilation)
+    y = np.empty((*x.shape[:lead], *count), np.int64)
+    if not y.size or 0 in size:
+        return plain_max_pool_index(x, window, stride, padding, dilation)
+    planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
         cpu.max_index(x, y, axes, planes)
         return y
@@ -176,6 +197,20 @@ def max_pool_index(
     least = np.asarray([_lowest(x.dtype)], x.dtype)
     cpu.max_index_rows(x, y, parted, taps, axes, planes, some, phase, least, tasks)
     return y
+
+
+@functools.lru_cache(256)
+def _axes(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
+    """The number of windows along each axis, and what kernels are told of three axes."""
+    count = output_size(size, window, stride, padding, dilation)
+    axes = np.ones((3, 8), np.int64)
+    axes[:, 5:7] = 0  # axes that are not there begin at 0
+    for row, n, t, k, s, d, (low, high) in zip(
+        axes[3 - len(size) :], size, count, window, stride, dilation, padding
+    ):
+        row[:] = n, t, k, s, d, -low, max(0, -low), n + min(0, high)
+    axes.flags.writeable = False
+    return count, axes
 
 
 def plain_max_pool_index(

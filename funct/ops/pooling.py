@@ -5,6 +5,8 @@ window, stride and dilation have one int per pooled axis, padding one (low, high
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -256,9 +258,19 @@ def max_pool_index(x: Value, window: Shape, stride: Shape, padding: Pads, dilati
 
 
 def _window_counts(
-    size: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
-) -> np.ndarray[Any, Any]:
+    dtype: Any, size: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape,
+    include: bool,
+) -> np.ndarray[Any, Any]:  # fmt: skip
     """Divisor of each window, shape *T: `include` counts padding; ceil mode's extra is not."""
+    size = tuple(map(operator.index, size))  # a symbolic one is asked each time
+    return _counts_of(dtype, size, window, stride, padding, extra, bool(include))
+
+
+@functools.lru_cache(256)
+def _counts_of(
+    dtype: Any, size: Shape, window: Shape, stride: Shape, padding: Pads, extra: Shape,
+    include: bool,
+) -> np.ndarray[Any, Any]:  # fmt: skip
     total = np.ones((), np.int64)
     pairs = zip(size, window, stride, padding, extra, strict=True)
     for n, k, s, (low, high), more in pairs:
@@ -268,7 +280,9 @@ def _window_counts(
         starts = np.arange((len(real) - k) // s + 1) * s
         along = np.add.reduce(real[starts[:, None] + np.arange(k)], 1)
         total = total[..., None] * along
-    return total
+    found = total.astype(dtype)
+    found.flags.writeable = False
+    return found
 
 
 def _whole(padding: Pads, extra: Shape) -> Pads:
@@ -280,8 +294,9 @@ def _avg_raw(
 ) -> Any:
     total = kernels.sum_pool(x, window, stride, _whole(padding, extra), (1,) * len(window))
     lead = x.ndim - len(window)
-    counts = _window_counts(x.shape[lead:], window, stride, padding, extra, include)
-    return total / counts.astype(x.dtype)
+    return total / _window_counts(
+        x.dtype, x.shape[lead:], window, stride, padding, extra, include
+    )
 
 
 def _avg_shape(
@@ -300,8 +315,7 @@ def _avg_rule(
     x_shape: Shape,
 ) -> Value:
     lead = len(x_shape) - len(window)
-    counts = _window_counts(x_shape[lead:], window, stride, padding, extra, include)
-    g = g / wrap(counts.astype(g.dtype))
+    g = g / wrap(_window_counts(g.dtype, x_shape[lead:], window, stride, padding, extra, include))
     ones = (1,) * len(window)
     wide = ops.broadcast_to(ops.reshape(g, (*g.shape, *ones)), (*g.shape, *window))
     whole = _whole(padding, extra)

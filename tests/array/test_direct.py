@@ -432,6 +432,23 @@ def _pooled() -> Iterator[Call]:
                 yield (x, size), option
 
 
+def _convolved(rank: int) -> Callable[[], Iterator[Call]]:
+    def calls() -> Iterator[Call]:
+        steps: list[dict[str, Any]] = [{"stride": 2}, {"stride": (1,) * rank, "padding": 1}]
+        steps += [{"padding": "same"}, {"padding": (2,) * rank, "dilation": 2}, {"groups": 2}]
+        steps += [{"padding": -1}, {"stride": 0}, {"groups": 0}, {"dilation": [2]}]
+        for dtype in (np.float64, np.float32, np.int64, ml_dtypes.bfloat16):
+            x, single = _plain(dtype, 2, 4, *(7, 6, 3)[:rank]), _plain(dtype, 1, 1, *(4,) * rank)
+            w, one = _plain(dtype, 2, 4, *(3, 2, 3)[:rank]), _plain(dtype, 3, 1, *(3,) * rank)
+            halves = _plain(dtype, 6, 2, *(2,) * rank)
+            pairs = [(x, w), (single, one), (x, halves), (x[0], w), (x.mT, w), (x, one[0])]
+            for a, b in [*pairs, (x[:, :, :1], w), (x[:0], w), (x, xp.astype(w, np.float32))]:
+                for option in ({}, *steps, {"bias": _plain(dtype, 2)}, {"bias": xp.ones(3)}):
+                    yield (a, b), option
+
+    return calls
+
+
 def _drawn(*rest: tuple[Any, ...]) -> Iterator[Call]:
     keys = ft.random.key(5), ft.random.split(ft.random.key(1), 3), xp.asarray([1, 2])
     for k in keys:
@@ -614,7 +631,9 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
 CALLS |= {
     "nn.functional.activation.gelu": lambda: _activated({"approximate": "tanh"}),
     "nn.functional.activation.silu": lambda: _activated({"inplace": True}),
-    "nn.functional.activation.softplus": lambda: _activated({"beta": 2.5}, {"threshold": 0.5}, {"beta": 0}, {"beta": -1, "threshold": 1}),
+    "nn.functional.activation.softplus": lambda: _activated(
+        {"beta": 2.5}, {"threshold": 0.5}, {"beta": 0}, {"beta": -1, "threshold": 1}
+    ),
     "nn.functional.classification_loss.cross_entropy": _labelled,
     "nn.functional.classification_loss.nll_loss": _labelled,
     "nn.functional.normalization.layer_norm": _normalized,
@@ -637,6 +656,8 @@ CALLS |= {
 } | {
     f"nn.functional.{kind}_pooling.{name}_pool{rank}d": _pooled
     for kind, name in (("average", "avg"), ("max", "max")) for rank in (1, 2, 3)
+} | {
+    f"nn.functional.convolution.conv{rank}d": _convolved(rank) for rank in (1, 2, 3)
 }  # fmt: skip
 
 # Functions of shapes alone, or of concrete values.

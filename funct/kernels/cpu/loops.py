@@ -61,10 +61,10 @@ def available() -> bool:
     return _compiles
 
 
-def pays(x: Any) -> bool:
-    """Whether a kernel is to be preferred for an array like x."""
+def pays(x: Any, least: int = _LEAST) -> bool:
+    """Whether a kernel is to be preferred for an array like x, of least elements or more."""
     n = x.size
-    if n < _LEAST or x.dtype.char not in KNOWN:
+    if n < least or x.dtype.char not in KNOWN:
         return False
     if _compiles and unrestricted():
         return True  # what is asked most

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.pooling import larger
 from funct.kernels.cpu.ufunc_loops import loop_of
 from funct.kernels.cpu.vectors import loaded, stored, summed, written
 
 __all__ = [
     "class_loss", "gelu", "layer_norm", "log_softmax", "sigmoid", "softmax", "softplus", "usable",
-    "windows",
 ]  # fmt: skip
 
 _LANES = 8
@@ -33,16 +33,11 @@ def usable() -> bool:
     return None not in loops
 
 
-def _larger(v: Any, best: Any) -> Any:
-    """As NumPy's maximum of best and v: the second of equal ones; NaN wins."""
-    return np.where((v >= best) | (v != v), v, best)
-
-
 def _shift(x: Any, y: Any, at: int, n: int) -> None:
     """y = x - its maximum, for n elements from at on."""
     top = x[at]
     for k in range(at + 1, at + n):
-        top = _larger(x[k], top)
+        top = larger(x[k], top)
     whole = at + (n & -_LANES)
     for k in range(at, whole, _LANES):
         stored(y, k, loaded(x, k, _LANES) - top)
@@ -178,33 +173,3 @@ def gelu(x: Any, y: Any, n: int) -> None:
     written(np.tanh, y, 0, y, 0, n)
     for k in range(n):
         y[k] = (y[k] + 1.0) * (0.5 * x[k])
-
-
-@kernel
-def windows(
-    x: Any, y: Any, e: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int,
-    s1: int, t1: int, mean: bool,
-) -> None:  # fmt: skip
-    """y: the mean of each window, or its largest element. x: (planes, h, w). e: room for a row.
-
-    There are t0 times t1 windows of k0 times k1 elements, s0 rows and s1 columns apart. Columns
-    are folded first.
-    """
-    count = np.int64(k0 * k1).astype(x.dtype)
-    for p in range(planes):
-        for i in range(t0):
-            row = (p * h + i * s0) * w
-            for j in range(w):
-                v = x[row + j]
-                for u in range(1, k0):
-                    v = _folded(v, x[row + u * w + j], mean)
-                e[j] = v
-            for j in range(t1):
-                v = e[j * s1]
-                for u in range(1, k1):
-                    v = _folded(v, e[j * s1 + u], mean)
-                y[(p * t0 + i) * t1 + j] = v / count if mean else v
-
-
-def _folded(v: Any, another: Any, mean: bool) -> Any:
-    return v + another if mean else _larger(another, v)

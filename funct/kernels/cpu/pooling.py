@@ -13,7 +13,9 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.scans import better
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
-__all__ = ["LANES", "max_index", "max_index_rows", "spread_axis", "sum_line"]
+__all__ = [
+    "LANES", "few_windows", "larger", "max_index", "max_index_rows", "spread_axis", "sum_line",
+]  # fmt: skip
 
 LANES = 8
 
@@ -171,3 +173,37 @@ def spread_axis(
                     stored(y, to + j, loaded(y, to + j, LANES) + loaded(g, source + j, LANES))
                 for j in range(whole, inner):
                     y[to + j] = y[to + j] + g[source + j]
+
+
+@kernel
+def few_windows(
+    x: Any, y: Any, e: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int,
+    s1: int, t1: int, sums: bool,
+) -> None:  # fmt: skip
+    """y: the sum of each window, or its largest element. x: (planes, h, w). e: room for a row.
+
+    There are t0 times t1 windows of k0 times k1 elements, s0 rows and s1 columns apart. Columns
+    are folded first.
+    """
+    for p in range(planes):
+        for i in range(t0):
+            row = (p * h + i * s0) * w
+            for j in range(w):
+                v = x[row + j]
+                for u in range(1, k0):
+                    v = _folded(v, x[row + u * w + j], sums)
+                e[j] = v
+            for j in range(t1):
+                v = e[j * s1]
+                for u in range(1, k1):
+                    v = _folded(v, e[j * s1 + u], sums)
+                y[(p * t0 + i) * t1 + j] = v
+
+
+def _folded(v: Any, another: Any, sums: bool) -> Any:
+    return v + another if sums else larger(another, v)
+
+
+def larger(v: Any, best: Any) -> Any:
+    """As NumPy's maximum of best and v: the second of equal ones; NaN wins."""
+    return np.where((v >= best) | (v != v), v, best)

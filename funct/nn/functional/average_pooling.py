@@ -15,7 +15,7 @@ from funct.nn.functional.windows import pooled_windows
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d"]
 
 
-@direct(kernels.avg_pool(1))
+@direct(kernels.avg_pool_of(1))
 def avg_pool1d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True,
@@ -34,7 +34,7 @@ def avg_pool1d(
     )
 
 
-@direct(kernels.avg_pool(2))
+@direct(kernels.avg_pool_of(2))
 def avg_pool2d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
@@ -58,7 +58,7 @@ def avg_pool2d(
     )  # fmt: skip
 
 
-@direct(kernels.avg_pool(3))
+@direct(kernels.avg_pool_of(3))
 def avg_pool3d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,

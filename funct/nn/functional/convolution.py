@@ -6,7 +6,9 @@ from typing import Any
 
 import funct.array as xp
 from funct import ops
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import Ints, Pairs, Sizes, batched, per_axis, unbatched
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@direct(kernels.conv_of(1), arrays=2, maybe=("bias",))
 def conv1d(
     input: Any, weight: Any, bias: Any = None, stride: Ints = 1, padding: Ints | str = 0,
     dilation: Ints = 1, groups: int = 1,
@@ -32,6 +35,7 @@ def conv1d(
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@direct(kernels.conv_of(2), arrays=2, maybe=("bias",))
 def conv2d(
     input: Any, weight: Any, bias: Any = None, stride: Ints = 1, padding: Ints | str = 0,
     dilation: Ints = 1, groups: int = 1,
@@ -52,6 +56,7 @@ def conv2d(
     return _conv("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@direct(kernels.conv_of(3), arrays=2, maybe=("bias",))
 def conv3d(
     input: Any, weight: Any, bias: Any = None, stride: Ints = 1, padding: Ints | str = 0,
     dilation: Ints = 1, groups: int = 1,

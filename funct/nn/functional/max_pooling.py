@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@direct(kernels.max_pool(1))
+@direct(kernels.max_pool_of(1))
 def max_pool1d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -45,7 +45,7 @@ def max_pool1d(
     )
 
 
-@direct(kernels.max_pool(2))
+@direct(kernels.max_pool_of(2))
 def max_pool2d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -68,7 +68,7 @@ def max_pool2d(
     )
 
 
-@direct(kernels.max_pool(3))
+@direct(kernels.max_pool_of(3))
 def max_pool3d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,

@@ -1,0 +1,129 @@
+"""Layers and losses on few elements: machine code gives the bits that NumPy's calls give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from funct.kernels import elementwise, neural, pooling
+from funct.kernels.convolution import convolution, convolution_input, convolution_weight
+from funct.kernels.cpu import few_products
+from funct.kernels.cpu import neural as cpu
+from funct.kernels.cpu import pooling as windows
+from funct.kernels.cpu.loops import available
+from funct.kernels.table import restricted
+from tests.kernels.arrays import agree
+
+pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+
+_EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 100.0, -100.0, 1e-40]
+
+Call = Callable[[Any], Any]
+CALLS: dict[str, Call] = {
+    "softmax": lambda x: neural.softmax(x, -1),
+    "log_softmax": lambda x: neural.log_softmax(x, -1),
+    "sigmoid": elementwise.sigmoid,
+    "silu": neural.silu,
+    "gelu": lambda x: neural.gelu(x, "tanh"),
+    "layer_norm": lambda x: neural.layer_norm(x, x.shape[-1:], x[0], x[-1]),
+    "layer_norm without weights": lambda x: neural.layer_norm(x, x.shape[-1:]),
+    "cross_entropy": lambda x: neural.cross_entropy(x, np.arange(len(x)) % x.shape[1]),
+    "nll_loss": lambda x: neural.nll_loss(x, np.arange(len(x)) % x.shape[1], reduction="none"),
+    "avg_pool1d": lambda x: neural.avg_pool_of(1)(x, 2, 1),
+    "max_pool1d": lambda x: neural.max_pool_of(1)(x, 3),
+    "avg_pool2d": lambda x: neural.avg_pool_of(2)(x[None], 3, 2),
+    "max_pool2d": lambda x: neural.max_pool_of(2)(x[None], 2),
+}
+
+
+def _arrays(dtype: Any) -> list[Any]:
+    rng = np.random.default_rng(3)
+    found = [rng.normal(size=s) * 4 for s in ((1, 1), (3, 4), (4, 9), (2, 131), (7, 300), (30, 8))]
+    found += [rng.choice(_EDGES, (12, 10)), rng.normal(size=(9, 5)).T, rng.normal(size=(8, 6))[::2]]
+    return [x.astype(dtype) for x in found]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", CALLS)
+def test_code_has_the_bits_of_numpy(name: str, dtype: Any) -> None:
+    """Short and long rows, special values, other layouts."""
+    for x in _arrays(dtype):
+        with np.errstate(all="ignore"):
+            found = CALLS[name](x)
+            with restricted():
+                expected = CALLS[name](x)
+        assert (found is None) is (expected is None)
+        if found is not None:
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_array_equal(found, expected)
+            number = found == found
+            assert (np.signbit(found) == np.signbit(expected))[number].all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_index_leaves_its_array(dtype: Any) -> None:
+    """The kernels as Python, with every index checked, give what they give compiled."""
+    x, rows, n = np.random.default_rng(0).normal(size=60).astype(dtype), 6, 10
+    y, e = np.zeros_like(x), np.zeros_like(x)
+    labels = np.arange(rows, dtype=np.int32)
+    agree(cpu.softmax, x, y, rows, n)
+    agree(cpu.log_softmax, x, y, e, rows, n)
+    agree(cpu.layer_norm, x, x[:n], x[n : 2 * n], y, e[:n], rows, n, 1e-5, True, True)
+    agree(cpu.sigmoid, x, y, e, 60, False)
+    agree(cpu.softplus, x, y, 60, 2.0, 1.0)
+    agree(cpu.gelu, x, y, 60)
+    for total in ("none", "mean", "sum"):
+        room = np.zeros(rows if total == "none" else 1, dtype)
+        agree(cpu.class_loss, x, labels, room, np.zeros(120, dtype), rows, n, True, total)
+        agree(cpu.class_loss, x, labels, room, np.zeros(rows, dtype), rows, n, False, total)
+    agree(windows.few_windows, x, y[:20], e[:n], 2, 3, n, 2, 1, 2, 2, 2, 5, True)
+    agree(windows.few_windows, x, y[:18], e[:n], 2, 3, n, 1, 1, 3, 3, 3, 3, False)
+    at = np.arange(59)
+    agree(few_products.add_products, x, x, y, at, at[::-1].copy(), at // 2, 59)
+
+
+def test_classes_that_are_not_there_are_left_to_the_composition() -> None:
+    """It says which index is wrong."""
+    x = np.zeros((2, 3))
+    for labels in ([0, 3], [-1, 0], [-100, 0]):
+        assert neural.nll_loss(x, np.asarray(labels)) is None
+
+
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_small_convolutions_are_the_large_ones(groups: int, padding: int) -> None:
+    """All three maps, over one to three axes, next to products of matrices."""
+    rng = np.random.default_rng(1)
+    for size, taps, stride, dilation in (
+        ((9,), (3,), (2,), (1,)), ((5, 6), (3, 2), (1, 2), (2, 1)), ((3, 4, 3), (2,) * 3, (1,) * 3, (1,) * 3),
+    ):  # fmt: skip
+        how = (stride, ((padding, padding),) * len(size), dilation, groups)
+        x, w = rng.normal(size=(2, 4, *size)), rng.normal(size=(6, 4 // groups, *taps))
+        y = convolution(x, w, *how)
+        found = y, convolution_input(y, w, *how, size), convolution_weight(x, y, *how, taps)
+        with restricted():
+            expected = (
+                convolution(x, w, *how), convolution_input(y, w, *how, size),
+                convolution_weight(x, y, *how, taps),
+            )  # fmt: skip
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_small_pools_are_the_large_ones(dtype: Any) -> None:
+    """Windows that overlap, leave gaps, or stand alone."""
+    x = (np.random.default_rng(2).normal(size=(2, 7, 6)) * 9).astype(dtype)
+    for size, step in ((2, 2), (3, 1), (1, 3), (6, 1)):
+        how = ((size, size), (step, step), ((0, 0), (0, 0)), (1, 1))
+        found = pooling.max_pool(x, *how), pooling.sum_pool(x, *how), pooling.max_pool_index(x, *how)
+        with restricted():
+            expected = (
+                pooling.max_pool(x, *how), pooling.sum_pool(x, *how),
+                pooling.max_pool_index(x, *how),
+            )  # fmt: skip
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(a, b)
