@@ -2,7 +2,7 @@
 
 A row of layers is an expression in `f` (`nn.functional`, of funct or of torch) on 16 float32
 elements, or 4 samples of 4; it is evaluated as it is, and with the gradient of its sum in the
-floating arrays that it names. JAX's functions run as they are called, uncompiled, where it has them.
+floating arrays that it names. JAX's functions run uncompiled, where it has them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _floats(expression: str, given: dict[str, Any]) -> list[str]:
 
 
 def _evaluated(text: str, names: dict[str, Any], parameters: list[str]) -> Callable[..., Any]:
-    made: Callable[..., Any] = eval(f"lambda {', '.join(parameters)}: {text}", names)  # noqa: S307
+    made: Callable[..., Any] = eval(f"lambda {', '.join(parameters)}: {text}", names)
     return made
 
 
@@ -86,9 +86,7 @@ def layers() -> dict[str, Calls]:
         alone, both = dict[str, Callable[[], object]](), dict[str, Callable[[], object]]()
         call = _evaluated(text, {"f": F, **ours}, floats)
         args = [ours[n] for n in floats]
-        slope = ft.grad(
-            lambda *a, call=call: xp.sum(call(*a)), argnums=tuple(range(len(floats)))
-        )
+        slope = ft.grad(lambda *a, call=call: xp.sum(call(*a)), argnums=tuple(range(len(floats))))
         alone["funct"] = lambda call=call, args=args: call(*args)
         both["funct"] = lambda slope=slope, args=args: slope(*args)
         if torch is not None:
@@ -120,13 +118,13 @@ def draws() -> dict[str, Calls]:
     torch, jax = optional("torch"), optional("jax")
     for line in DRAWS.strip().splitlines():
         text, _, of_torch = (part.strip() for part in line.partition("=>"))
-        rows[text] = {"funct": eval(f"lambda: {text}", vars(ft.random) | {"key": ft.random.key(0)})}  # noqa: S307
+        rows[text] = {"funct": eval(f"lambda: {text}", vars(ft.random) | {"key": ft.random.key(0)})}
         if torch is not None:
             names = {"halves": torch.full((16,), 0.5), **vars(torch)}
-            rows[text]["torch"] = eval(f"lambda: {of_torch}", names)  # noqa: S307
+            rows[text]["torch"] = eval(f"lambda: {of_torch}", names)
         if jax is not None:
             names = vars(jax.random) | {"key": jax.random.key(0)}
-            rows[text]["jax"] = eval(f"lambda: {text}", names)  # noqa: S307
+            rows[text]["jax"] = eval(f"lambda: {text}", names)
     return rows
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu import neural as cpu
 from funct.kernels.convolution import convolution
+from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
 from funct.kernels.pooling import max_pool, sum_pool

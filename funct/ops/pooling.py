@@ -294,9 +294,7 @@ def _avg_raw(
 ) -> Any:
     total = kernels.sum_pool(x, window, stride, _whole(padding, extra), (1,) * len(window))
     lead = x.ndim - len(window)
-    return total / _window_counts(
-        x.dtype, x.shape[lead:], window, stride, padding, extra, include
-    )
+    return total / _window_counts(x.dtype, x.shape[lead:], window, stride, padding, extra, include)
 
 
 def _avg_shape(

@@ -98,19 +98,22 @@ def test_small_convolutions_are_the_large_ones(groups: int, padding: int) -> Non
     """All three maps, over one to three axes, next to products of matrices."""
     rng = np.random.default_rng(1)
     for size, taps, stride, dilation in (
-        ((9,), (3,), (2,), (1,)), ((5, 6), (3, 2), (1, 2), (2, 1)), ((3, 4, 3), (2,) * 3, (1,) * 3, (1,) * 3),
-    ):  # fmt: skip
+        ((9,), (3,), (2,), (1,)),
+        ((5, 6), (3, 2), (1, 2), (2, 1)),
+        ((3, 4, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1)),
+    ):
         how = (stride, ((padding, padding),) * len(size), dilation, groups)
         x, w = rng.normal(size=(2, 4, *size)), rng.normal(size=(6, 4 // groups, *taps))
         y = convolution(x, w, *how)
-        found = y, convolution_input(y, w, *how, size), convolution_weight(x, y, *how, taps)
-        with restricted():
-            expected = (
-                convolution(x, w, *how), convolution_input(y, w, *how, size),
-                convolution_weight(x, y, *how, taps),
-            )  # fmt: skip
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+        maps = (
+            lambda x=x, w=w, how=how: convolution(x, w, *how),
+            lambda y=y, w=w, how=how, size=size: convolution_input(y, w, *how, size),
+            lambda x=x, y=y, how=how, taps=taps: convolution_weight(x, y, *how, taps),
+        )
+        for run in maps:
+            with restricted():
+                expected = run()
+            np.testing.assert_allclose(run(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -119,11 +122,8 @@ def test_small_pools_are_the_large_ones(dtype: Any) -> None:
     x = (np.random.default_rng(2).normal(size=(2, 7, 6)) * 9).astype(dtype)
     for size, step in ((2, 2), (3, 1), (1, 3), (6, 1)):
         how = ((size, size), (step, step), ((0, 0), (0, 0)), (1, 1))
-        found = pooling.max_pool(x, *how), pooling.sum_pool(x, *how), pooling.max_pool_index(x, *how)
-        with restricted():
-            expected = (
-                pooling.max_pool(x, *how), pooling.sum_pool(x, *how),
-                pooling.max_pool_index(x, *how),
-            )  # fmt: skip
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(a, b)
+        pools = (pooling.max_pool, pooling.sum_pool, pooling.max_pool_index)
+        for pool in pools:
+            with restricted():
+                expected = pool(x, *how)
+            np.testing.assert_array_equal(pool(x, *how), expected)

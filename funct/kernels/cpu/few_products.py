@@ -71,7 +71,7 @@ def _added(
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.convolution.convolution`."""
     found = _products(x.shape, w.shape, slide)
-    return NotImplemented if found is None else _added(x, w, *found, (0, 1, 2))
+    return NotImplemented if found is None else _added(x, w, found[0], found[1], (0, 1, 2))
 
 
 def convolution_input(

@@ -61,10 +61,10 @@ def available() -> bool:
     return _compiles
 
 
-def pays(x: Any, least: int = _LEAST) -> bool:
+def pays(x: Any, least: int | None = None) -> bool:
     """Whether a kernel is to be preferred for an array like x, of least elements or more."""
     n = x.size
-    if n < least or x.dtype.char not in KNOWN:
+    if n < (_LEAST if least is None else least) or x.dtype.char not in KNOWN:
         return False
     if _compiles and unrestricted():
         return True  # what is asked most
