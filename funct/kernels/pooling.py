@@ -135,7 +135,8 @@ def sum_pool(
 def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:
     """As `windows_adjoint`; equal elements in each window, as a mean's pull has, are added once."""
     d = len(shape)
-    if any(g.strides[g.ndim - d :]) or max(dilation, default=2) > 1 or not pays(g, 1):
+    apart = all(s >= k for s, k in zip(stride, g.shape[g.ndim - d :]))  # nothing is added up
+    if any(g.strides[g.ndim - d :]) or max(dilation, default=2) > 1 or not pays(g, *[1] * apart):
         return windows_adjoint(g, shape, stride, dilation)
     first: Any = (..., *(0,) * d)
     return sum_pool_adjoint(g[first], shape, g.shape[g.ndim - d :], stride)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, ready
+from funct.kernels.cpu.loops import available, kernel
 from funct.kernels.windows import windows
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _added(
     a: NDArray[Any], b: NDArray[Any], shape: Sizes, places: Any, order: tuple[int, int, int]
 ) -> NDArray[Any]:
     """What is added up: order says which of x, w, y are the operands and the result."""
-    if a.dtype is not b.dtype or not ready(a.size):
+    if a.dtype is not b.dtype or not available():  # at any time, since BLAS has other bits
         return NotImplemented
     a, b = (v if v.flags.c_contiguous else np.ascontiguousarray(v) for v in (a, b))
     y = np.zeros(shape, a.dtype)
