@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels import elementwise, neural, pooling
-from funct.kernels.convolution import convolution, convolution_input, convolution_weight
-from funct.kernels.cpu import few_products
+from funct.kernels import elementwise, neural
 from funct.kernels.cpu import neural as cpu
-from funct.kernels.cpu import pooling as windows
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
 from tests.kernels.arrays import agree
@@ -79,10 +76,6 @@ def test_no_index_leaves_its_array(dtype: Any) -> None:
         room = np.zeros(rows if total == "none" else 1, dtype)
         agree(cpu.class_loss, x, labels, room, np.zeros(120, dtype), rows, n, True, total)
         agree(cpu.class_loss, x, labels, room, np.zeros(rows, dtype), rows, n, False, total)
-    agree(windows.few_windows, x, y[:20], e[:n], 2, 3, n, 2, 1, 2, 2, 2, 5, True)
-    agree(windows.few_windows, x, y[:18], e[:n], 2, 3, n, 1, 1, 3, 3, 3, 3, False)
-    at = np.arange(59)
-    agree(few_products.add_products, x, x, y, at, at[::-1].copy(), at // 2, 59)
 
 
 def test_classes_that_are_not_there_are_left_to_the_composition() -> None:
@@ -90,40 +83,3 @@ def test_classes_that_are_not_there_are_left_to_the_composition() -> None:
     x = np.zeros((2, 3))
     for labels in ([0, 3], [-1, 0], [-100, 0]):
         assert neural.nll_loss(x, np.asarray(labels)) is None
-
-
-@pytest.mark.parametrize("padding", [0, 1])
-@pytest.mark.parametrize("groups", [1, 2])
-def test_small_convolutions_are_the_large_ones(groups: int, padding: int) -> None:
-    """All three maps, over one to three axes, next to products of matrices."""
-    rng = np.random.default_rng(1)
-    for size, taps, stride, dilation in (
-        ((9,), (3,), (2,), (1,)),
-        ((5, 6), (3, 2), (1, 2), (2, 1)),
-        ((3, 4, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1)),
-    ):
-        how = (stride, ((padding, padding),) * len(size), dilation, groups)
-        x, w = rng.normal(size=(2, 4, *size)), rng.normal(size=(6, 4 // groups, *taps))
-        y = convolution(x, w, *how)
-        maps = (
-            lambda x=x, w=w, how=how: convolution(x, w, *how),
-            lambda y=y, w=w, how=how, size=size: convolution_input(y, w, *how, size),
-            lambda x=x, y=y, how=how, taps=taps: convolution_weight(x, y, *how, taps),
-        )
-        for run in maps:
-            with restricted():
-                expected = run()
-            np.testing.assert_allclose(run(), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
-def test_small_pools_are_the_large_ones(dtype: Any) -> None:
-    """Windows that overlap, leave gaps, or stand alone."""
-    x = (np.random.default_rng(2).normal(size=(2, 7, 6)) * 9).astype(dtype)
-    for size, step in ((2, 2), (3, 1), (1, 3), (6, 1)):
-        how = ((size, size), (step, step), ((0, 0), (0, 0)), (1, 1))
-        pools = (pooling.max_pool, pooling.sum_pool, pooling.max_pool_index)
-        for pool in pools:
-            with restricted():
-                expected = pool(x, *how)
-            np.testing.assert_array_equal(pool(x, *how), expected)

@@ -19,6 +19,7 @@ from funct.kernels.pooling import (
     plain_max_pool_index,
     sum_pool,
 )
+from funct.kernels.table import restricted
 from funct.kernels.windows import output_size, windows_adjoint
 from tests.kernels.arrays import agree
 
@@ -235,3 +236,25 @@ def test_no_index_leaves_its_array(k: int, step: int, dil: int, pad: int, least:
                            count, k, step, 1, 2)),
     ):  # fmt: skip
         agree(kernel, *args)
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@pytest.mark.parametrize("sums", [True, False])
+def test_few_windows(sums: bool) -> None:
+    """As Python with every index checked, and compiled."""
+    x = np.random.default_rng(0).normal(size=60).astype(np.float32)
+    for k, step, t in ((2, 1, (2, 9)), (3, 3, (1, 3))):
+        y, row = np.zeros(2 * t[0] * t[1], np.float32), np.zeros(10, np.float32)
+        agree(cpu.few_windows, x, y, row, 2, 3, 10, k, step, t[0], k, step, t[1], sums)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_small_pools_are_the_large_ones(dtype: Any) -> None:
+    """Windows that overlap, leave gaps, or stand alone."""
+    x = (np.random.default_rng(2).normal(size=(2, 7, 6)) * 9).astype(dtype)
+    for size, step in ((2, 2), (3, 1), (1, 3), (6, 1)):
+        how = ((size, size), (step, step), ((0, 0), (0, 0)), (1, 1))
+        for pool in (max_pool, sum_pool, max_pool_index):
+            with restricted():
+                expected = pool(x, *how)
+            np.testing.assert_array_equal(pool(x, *how), expected)
