@@ -13,9 +13,9 @@ from typing import Any, TypeGuard
 import attrs
 
 from funct.compile.groups import REDUCTIONS, why_not
+from funct.compile.new_nodes import NewNodes
 from funct.compile.scalars import ELEMENTS
 from funct.compile.views import VIEWS
-from funct.core import lookup
 from funct.graph import Graph, Node, Var, eliminate_dead
 
 __all__ = ["taken_apart"]
@@ -36,16 +36,15 @@ def taken_apart(graph: Graph) -> Graph:
     return walk.run() if any(walk.wanted(e) for e in graph.nodes) else graph
 
 
-class _Apart:
+class _Apart(NewNodes):
     """One walk over the nodes."""
 
+    prefix = "p"
+
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.nodes: list[Any] = []
+        super().__init__(graph)
         self.made_by = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
         self.parts: dict[tuple[Var, int], Var] = {}
-        self.count = 0
-        self.site: Any = None
 
     def run(self) -> Graph:
         """Write the graph anew."""
@@ -55,7 +54,7 @@ class _Apart:
                 continue
             self.site = e.site
             found = self._reduced(e)
-            self._node("reshape", (found,), (e.results[0].shape,), e.results[0])
+            self.apply_to("reshape", (found,), (e.results[0].shape,), e.results[0])
         return eliminate_dead(attrs.evolve(self.graph, nodes=tuple(self.nodes)), guards=True)
 
     def wanted(self, e: Any) -> TypeGuard[Node]:
@@ -87,18 +86,6 @@ class _Apart:
                 stack += [a for a in e.operands if isinstance(a, Var)]
         return len(seen)
 
-    # New nodes
-
-    def _node(self, name: str, operands: Any, params: Any, out: Var) -> Var:
-        primitive = lookup(name)
-        assert primitive is not None
-        self.nodes.append(Node(primitive, tuple(operands), tuple(params), (out,), self.site))
-        return out
-
-    def _apply(self, name: str, operands: Any, params: Any, shape: Any, dtype: Any) -> Var:
-        self.count += 1
-        return self._node(name, operands, params, Var(f"p{self.count}", tuple(shape), dtype))
-
     def _reduced(self, e: Node) -> Var:
         """What the reduction gives, but for the shape."""
         x, (axes, _) = e.operands[0], e.params
@@ -109,23 +96,23 @@ class _Apart:
         if last in axes:
             total = parts[0]
             for p in parts[1:]:
-                total = self._apply(_FOLDS[e.name], (total, p), (), p.shape, p.dtype)
+                total = self.apply(_FOLDS[e.name], (total, p), (), p.shape, p.dtype)
             return self._along(e.name, total, rest) if rest else total
         ends = [self._along(e.name, p, rest) for p in parts]
         joined = self._column(ends[0])
         for end in ends[1:]:
             shape = (*joined.shape[:-1], joined.shape[-1] + 1)
             given = (joined, self._column(end))
-            joined = self._apply("concat", given, (len(shape) - 1,), shape, joined.dtype)
+            joined = self.apply("concat", given, (len(shape) - 1,), shape, joined.dtype)
         return joined
 
     def _along(self, name: str, x: Var, axes: tuple[int, ...]) -> Var:
         shape = [n for a, n in enumerate(x.shape) if a not in axes]
-        return self._apply(name, (x,), (axes, False), shape, x.dtype)
+        return self.apply(name, (x,), (axes, False), shape, x.dtype)
 
     def _column(self, x: Var) -> Var:
         shape = (*x.shape, 1)
-        return self._apply("reshape", (x,), (shape,), shape, x.dtype)
+        return self.apply("reshape", (x,), (shape,), shape, x.dtype)
 
     # One place
 
@@ -141,14 +128,14 @@ class _Apart:
     def _new_part(self, v: Var, k: int) -> Var:
         e, shape = self.made_by.get(v), v.shape[:-1]
         if v.shape[-1] == 1:
-            return self._apply("reshape", (v,), (shape,), shape, v.dtype)
+            return self.apply("reshape", (v,), (shape,), shape, v.dtype)
         if e is None or not _follows(e):
             triples = (*[(None, None, 1)] * len(shape), (k, k + 1, 1))
-            one = self._apply("slice_", (v,), (triples,), (*shape, 1), v.dtype)
-            return self._apply("reshape", (one,), (shape,), shape, v.dtype)
+            one = self.apply("slice_", (v,), (triples,), (*shape, 1), v.dtype)
+            return self.apply("reshape", (one,), (shape,), shape, v.dtype)
         given = [self._part(a, k) if isinstance(a, Var) else a for a in e.operands]
         params = (shape, *e.params[1:]) if e.name in ("reshape", "broadcast_to") else e.params
-        return self._apply(e.name, given, params, shape, v.dtype)
+        return self.apply(e.name, given, params, shape, v.dtype)
 
 
 def _follows(e: Node) -> bool:

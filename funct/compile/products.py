@@ -4,7 +4,8 @@ Operands are read where they lie: a transpose, a head of attention and a matrix 
 strides to BLAS. Stacks are one task for each product; a product that BLAS would give to threads of
 its own is cut into panels of rows or columns, as many as its shape and the processor's cores say:
 each packs the other operand anew, which for panels of 128 costs a seventh. The library is NumPy's,
-so its numbers are those of eager execution but for the order in which panels add.
+so its numbers are those of eager execution but for the order in which panels add. Products of one
+matrix and a vector are loops (`vector_products.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import attrs
 
 from funct.compile.fuse import Fused
 from funct.compile.lower import Address, Call, Word, copy
+from funct.compile.vector_products import vector_product
 from funct.compile.views import View, collapse
 from funct.device import blas, host
 from funct.device.machine_code import offer
@@ -126,6 +128,8 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
             m, stack = m * math.prod(stack), ()  # the stack is one tall matrix
     count = math.prod(stack)
     byte = out.dtype.itemsize
+    if count == 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
+        return [*calls, *_by_vector(a, b, out, fused)]
     tall = m >= n
     length = m if tall else n
     panels = _panels(length, m * n * k) if count == 1 else 1
@@ -151,6 +155,19 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     tasks = panels if count == 1 else count
     kernel = ("product", "f32" if byte == 4 else "f64", depth)
     return [*calls, Call(kernel, tuple(words), tasks, (out,))]
+
+
+def _by_vector(a: _Matrix, b: _Matrix, out: Var, fused: Fused) -> list[Call]:
+    """The calls where one of the matrices has one row or column."""
+    calls: list[Call] = []
+    by_column = b.view.shape[-1] == 1
+    matrix, vector = (a, b) if by_column else (b, a)
+    seen, byte = vector.view, out.dtype.itemsize
+    if not seen.is_run:
+        calls, seen = copy(seen, fused)
+    at, given = (Address(v.root, v.offset * byte) for v in (matrix.view, seen))
+    across = matrix.transposed == by_column
+    return [*calls, *vector_product(at, given, out, seen.size, matrix.leading, across=across)]
 
 
 def _panels(length: int, work: int) -> int:

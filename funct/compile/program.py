@@ -30,6 +30,7 @@ from funct.compile.products import print_product
 from funct.compile.reductions import print_combine
 from funct.compile.registers_text import print_registers
 from funct.compile.turns import print_choose, print_repeat
+from funct.compile.vector_products import print_columns, print_rows
 from funct.compile.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
 from funct.compile.workspace import place_buffers
 from funct.device import Code, host
@@ -67,7 +68,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "matrices": print_matrices, "triangular": print_triangular,
-    "registers": print_registers,
+    "registers": print_registers, "rows": print_rows, "columns": print_columns,
 }  # fmt: skip
 
 

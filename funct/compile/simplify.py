@@ -9,6 +9,7 @@
 - a reduction of axes with others between them is one of the last of them, then one of the rest;
 - the place of an extreme element is the least number of those that are one;
 - a last axis of a few elements is taken apart where it is reduced (`narrow.py`);
+- indices that are known and are a box of an axis are slices of it (`boxes.py`);
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
 The sizes of the graph are numbers. Reads best after `fuse.py`, which knows what loops hold.
@@ -23,7 +24,7 @@ from typing import Any, TypeGuard
 import attrs
 import numpy as np
 
-from funct.array import Array, asarray
+from funct.compile.boxes import Boxes
 from funct.compile.finite import finite_at_zeros
 from funct.compile.groups import REDUCTIONS, reduction, why_not
 from funct.compile.narrow import taken_apart
@@ -60,22 +61,17 @@ def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
     return taken_apart(found), checks
 
 
-class _Rewriting:
+class _Rewriting(Boxes):
     """One walk over the nodes, each written anew or replaced."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        super().__init__(graph)
         self.new: dict[Var, Var] = {}  # what a Var is now
-        self.nodes: list[Any] = []
-        self.constants = dict(graph.constants)
-        self.made_by: dict[Var, Node] = {}
         self.numbers: dict[Var, Any] = {}  # what is the same known number everywhere
         for v, x in graph.constants:
             if v.dtype.kind == "f" and math.prod(v.shape) == 1 and v.dtype in ELEMENTS:
                 self.numbers[v] = np.asarray(x.data).reshape(())[()]
         self.checks: list[Check] = []
-        self.count = 0
-        self.site: Any = None
         self.readers: dict[Var, int] = {}
         for e in graph.nodes:
             for a in (e.operand,) if isinstance(e, Guard) else e.operands:
@@ -100,7 +96,7 @@ class _Rewriting:
             e = self._numbered(e)
             found = self._rewritten(e)
             if found is None:
-                self._keep(e)
+                self.keep(e)
             else:
                 self.new[e.results[0]] = found
         outputs = tuple([self._now(v) for v in self.graph.outputs])
@@ -113,11 +109,6 @@ class _Rewriting:
     def _now(self, v: Var) -> Var:
         """What stands for v."""
         return self.new.get(v, v)
-
-    def _keep(self, e: Node) -> None:
-        self.nodes.append(e)
-        for v in e.results:
-            self.made_by[v] = e
 
     def _rewritten(self, e: Node) -> Var | None:
         match e.name:
@@ -141,6 +132,8 @@ class _Rewriting:
                 return self._of_one(e) or self._in_parts(e)
             case "argmax" | "argmin":
                 return self._extreme_place(e, e.name == "argmax")
+            case "take" | "put" | "scatter" | "scatter_combine":
+                return self.in_box(e)
             case "take_along_axis":
                 return self._take_one(e)
             case "put_along_axis":
@@ -174,39 +167,6 @@ class _Rewriting:
                 operands[k] = float(self.numbers[a])
         return attrs.evolve(e, operands=tuple(operands))
 
-    # New nodes
-
-    def _var(self, shape: Sequence[int], dtype: Any) -> Var:
-        self.count += 1
-        return Var(f"w{self.count}", tuple(shape), np.dtype(dtype))
-
-    def _apply(self, name: str, operands: Any, params: Any, shape: Any, dtype: Any) -> Var:
-        primitive = lookup(name)
-        assert primitive is not None
-        out = self._var(shape, dtype)
-        self._keep(Node(primitive, tuple(operands), tuple(params), (out,), self.site))
-        return out
-
-    def _reshape(self, x: Var, shape: Sequence[int]) -> Var:
-        shape = tuple(shape)
-        if shape == tuple(x.shape):
-            return x
-        return self._apply("reshape", (x,), (shape,), shape, x.dtype)
-
-    def _permute(self, x: Var, axes: Sequence[int]) -> Var:
-        if list(axes) == list(range(len(x.shape))):
-            return x
-        return self._apply(
-            "permute_dims", (x,), (tuple(axes),), [x.shape[a] for a in axes], x.dtype
-        )
-
-    def _constant(self, x: np.ndarray[Any, Any]) -> Var:
-        v = self._var(x.shape, x.dtype)
-        held = asarray(x)
-        assert isinstance(held, Array)
-        self.constants[v] = held
-        return v
-
     # Products
 
     def _contract(self, e: Node) -> Var | None:
@@ -216,15 +176,15 @@ class _Rewriting:
         of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(e.params[0])
         if not n_inner or x.dtype.kind != "f":
             return None
-        xs, ys = self._permute(x, of_x), self._permute(y, of_y)
+        xs, ys = self.permute(x, of_x), self.permute(y, of_y)
         both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
         right = ys.shape[n_both + n_inner :]
         inner = math.prod(xs.shape[n_both + n_left :])
-        a = self._reshape(xs, (*both, math.prod(left), inner))
-        b = self._reshape(ys, (*both, inner, math.prod(right)))
+        a = self.reshape(xs, (*both, math.prod(left), inner))
+        b = self.reshape(ys, (*both, inner, math.prod(right)))
         shape = (*both, math.prod(left), math.prod(right))
-        out = self._apply("matmul", (a, b), (), shape, x.dtype)
-        return self._permute(self._reshape(out, (*both, *left, *right)), to_out)
+        out = self.apply("matmul", (a, b), (), shape, x.dtype)
+        return self.permute(self.reshape(out, (*both, *left, *right)), to_out)
 
     def _thin(self, e: Node) -> Var | None:
         """A product by one column or row, or of one inner term, as loops hold it.
@@ -239,16 +199,16 @@ class _Rewriting:
             return None
         lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
         if k == 1:
-            return self._apply("multiply", (x, y), (), out.shape, out.dtype)
+            return self.apply("multiply", (x, y), (), out.shape, out.dtype)
         if n == 1 and m > 1 and self._is_computed(x):
-            terms, axis = (x, self._reshape(y, (*lead, 1, k))), len(lead) + 1
+            terms, axis = (x, self.reshape(y, (*lead, 1, k))), len(lead) + 1
         elif m == 1 and n > 1 and self._is_computed(y):
-            terms, axis = (self._reshape(x, (*lead, k, 1)), y), len(lead)
+            terms, axis = (self.reshape(x, (*lead, k, 1)), y), len(lead)
         else:
             return None
         matrix = x if n == 1 else y
-        product = self._apply("multiply", terms, (), matrix.shape, out.dtype)
-        return self._apply("reduce_sum", (product,), ((axis,), True), out.shape, out.dtype)
+        product = self.apply("multiply", terms, (), matrix.shape, out.dtype)
+        return self.apply("reduce_sum", (product,), ((axis,), True), out.shape, out.dtype)
 
     def _is_computed(self, v: Var) -> bool:
         """Whether loops compute v, for one reader."""
@@ -275,10 +235,10 @@ class _Rewriting:
         m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
         rest = tuple([x.shape[a] for a in kept])
         inner = k * math.prod([x.shape[a] for a in axes])
-        a = self._reshape(self._permute(x, [*kept, stack, *axes, stack + 1]), (*rest, m, inner))
-        b = self._reshape(self._permute(y, [*kept, *axes, stack, stack + 1]), (*rest, inner, n))
-        joined = self._apply("matmul", (a, b), (), (*rest, m, n), out.dtype)
-        return self._reshape(joined, e.results[0].shape)
+        a = self.reshape(self.permute(x, [*kept, stack, *axes, stack + 1]), (*rest, m, inner))
+        b = self.reshape(self.permute(y, [*kept, *axes, stack, stack + 1]), (*rest, inner, n))
+        joined = self.apply("matmul", (a, b), (), (*rest, m, n), out.dtype)
+        return self.reshape(joined, e.results[0].shape)
 
     # Reductions
 
@@ -289,10 +249,10 @@ class _Rewriting:
         if any(x.shape[a] != 1 for a in axes) or 0 in x.shape or out.dtype not in ELEMENTS:
             return None
         if x.dtype != out.dtype:
-            x = self._apply("astype", (x,), (out.dtype,), x.shape, out.dtype)
+            x = self.apply("astype", (x,), (out.dtype,), x.shape, out.dtype)
         if e.name == "reduce_sum" and out.dtype.kind == "f":  # which begins with 0: -0 is lost
-            x = self._apply("add", (x, 0.0), (), x.shape, out.dtype)
-        return self._apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
+            x = self.apply("add", (x, 0.0), (), x.shape, out.dtype)
+        return self.apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
 
     def _in_parts(self, e: Node) -> Var | None:
         """A reduction of axes with others between them: the last ones first, which loops hold.
@@ -313,9 +273,9 @@ class _Rewriting:
                 last -= 1
             run, gone = gone[gone.index(longer[last]) :], gone[: gone.index(longer[last])]
             shape = [1 if a in run else n for a, n in enumerate(x.shape)]
-            x = self._apply(e.name, (x,), (tuple(run), True), shape, out.dtype)
+            x = self.apply(e.name, (x,), (tuple(run), True), shape, out.dtype)
             e = attrs.evolve(e, operands=(x,))
-        return self._apply(e.name, (x,), e.params, out.shape, out.dtype)
+        return self.apply(e.name, (x,), e.params, out.shape, out.dtype)
 
     def _extreme_place(self, e: Node, largest: bool) -> Var | None:
         """The first place of the largest or the least along an axis; a NaN is both.
@@ -330,17 +290,17 @@ class _Rewriting:
             return None  # NumPy finds the one place of an array in one pass
         shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
         name = "reduce_max" if largest else "reduce_min"
-        extreme = self._apply(name, (x,), ((axis,), True), shape, x.dtype)
-        hit = self._apply("equal", (x, extreme), (), x.shape, bool)
+        extreme = self.apply(name, (x,), ((axis,), True), shape, x.dtype)
+        hit = self.apply("equal", (x, extreme), (), x.shape, bool)
         if x.dtype.kind == "f":
-            lost = self._apply("isnan", (x,), (), x.shape, bool)
-            hit = self._apply("logical_or", (hit, lost), (), x.shape, bool)
+            lost = self.apply("isnan", (x,), (), x.shape, bool)
+            hit = self.apply("logical_or", (hit, lost), (), x.shape, bool)
         along = [length if a == axis else 1 for a in range(len(shape))]
-        places = self._constant(np.arange(length, dtype=np.int32).reshape(along))
-        found = self._apply("where", (hit, places, length), (), x.shape, np.int32)
-        first = self._apply("reduce_min", (found,), ((axis,), True), shape, np.int32)
-        return self._reshape(
-            self._apply("astype", (first,), (out.dtype,), shape, out.dtype), out.shape
+        places = self.constant(np.arange(length, dtype=np.int32).reshape(along))
+        found = self.apply("where", (hit, places, length), (), x.shape, np.int32)
+        first = self.apply("reduce_min", (found,), ((axis,), True), shape, np.int32)
+        return self.reshape(
+            self.apply("astype", (first,), (out.dtype,), shape, out.dtype), out.shape
         )
 
     # One element of each row
@@ -361,9 +321,9 @@ class _Rewriting:
             self.checks.append(Check(e.name, i, length, e.site))
         else:
             return None
-        below = self._apply("less", (i, 0), (), i.shape, bool)
-        wrapped = self._apply("add", (i, length), (), i.shape, i.dtype)
-        return self._apply("where", (below, wrapped, i), (), i.shape, i.dtype)
+        below = self.apply("less", (i, 0), (), i.shape, bool)
+        wrapped = self.apply("add", (i, length), (), i.shape, i.dtype)
+        return self.apply("where", (below, wrapped, i), (), i.shape, i.dtype)
 
     def _take_one(self, e: Node) -> Var | None:
         x, i = e.operands
@@ -380,11 +340,11 @@ class _Rewriting:
             return None
         hit = self._hits(index, x.shape)
         zero: Any = False if x.dtype.kind == "b" else 0
-        chosen = self._apply("where", (hit, x, zero), (), x.shape, x.dtype)
+        chosen = self.apply("where", (hit, x, zero), (), x.shape, x.dtype)
         name = "any" if x.dtype.kind == "b" else "reduce_sum"
         if x.dtype.kind in "iu" and x.dtype.itemsize < 8:
             return None  # a sum of those is wider
-        return self._apply(name, (chosen,), ((axis,), True), out.shape, x.dtype)
+        return self.apply(name, (chosen,), ((axis,), True), out.shape, x.dtype)
 
     def _put_one(self, e: Node) -> Var | None:
         g, i = e.operands
@@ -398,12 +358,12 @@ class _Rewriting:
         if index is None:
             return None
         hit = self._hits(index, out.shape)
-        return self._apply("where", (hit, g, 0.0), (), out.shape, out.dtype)
+        return self.apply("where", (hit, g, 0.0), (), out.shape, out.dtype)
 
     def _hits(self, index: Var, shape: Sequence[int]) -> Var:
         """Where a column has its row's index."""
-        columns = self._constant(np.arange(shape[-1], dtype=index.dtype))
-        return self._apply("equal", (columns, index), (), shape, bool)
+        columns = self.constant(np.arange(shape[-1], dtype=index.dtype))
+        return self.apply("equal", (columns, index), (), shape, bool)
 
 
 def _is_whole(x: Any, e: Node) -> TypeGuard[Var]:

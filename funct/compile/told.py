@@ -37,7 +37,8 @@ def reason_lines(fused: Fused) -> dict[Node, str]:
     lines = {}
     for node, reason in fused.reasons.items():
         if is_product(node):
-            reason = "BLAS computes it, within the same program"
+            who = "loops of its own compute" if 1 in node.results[0].shape[-2:] else "BLAS computes"
+            reason = f"{who} it, within the same program"
         elif isinstance(node.primitive, Control):
             reason = why_apart(node) or "its steps are machine code, within the same program"
         where = f"  {node.site.text}" if node.site is not None and node.site.text else ""
@@ -58,6 +59,9 @@ def call_line(call: Call) -> str:
         case "product", *_:
             m, n, k = call.words[3:6]
             return f"product ({m}, {k}) @ ({k}, {n}) of BLAS, {call.tasks} tasks"
+        case ("rows" | "columns") as how, *_:
+            n, k = call.words[3:5]
+            return f"matrix ({n}, {k}) times a vector, by {how}, {call.tasks} tasks"
         case "combine", how, *_:
             return f"partial results, combined by {how}"
         case "repeat", *_:

@@ -19,9 +19,14 @@ from funct.compile.loops import Kernel
 from funct.compile.printer import print_kernel
 from funct.compile.products import print_product
 from funct.compile.reductions import print_combine
+from funct.compile.vector_products import print_columns, print_rows
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 _ROOM = 4096
+_PRINTERS: dict[str, Any] = {
+    "product": print_product, "combine": print_combine, "rows": print_rows,
+    "columns": print_columns,
+}  # fmt: skip
 _ranges = (ctypes.c_int64 * (1 + 2 * _ROOM))()  # how many; then where each begins and ends
 _faults = (ctypes.c_int64 * 3)()  # how many; where the last one was, and how many bytes
 _elsewhere = ctypes.create_string_buffer(1 << 16)
@@ -142,10 +147,8 @@ def _text(keys: Any) -> str:
     for n, key in enumerate(dict.fromkeys(keys)):
         if isinstance(key, Kernel):
             print_kernel(module, f"kernel{n}", key)
-        elif key[0] == "product":
-            print_product(module, f"kernel{n}", *key[1:])
         else:
-            print_combine(module, f"kernel{n}", *key[1:])
+            _PRINTERS[key[0]](module, f"kernel{n}", *key[1:])
     return module.text()
 
 

@@ -1,0 +1,74 @@
+"""Nodes written while a graph is rewritten: what all rewritings for machine code share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.array import Array, asarray
+from funct.core import lookup
+from funct.graph import Graph, Node, Var
+
+__all__ = ["NewNodes"]
+
+
+class NewNodes:
+    """The nodes that a walk over a graph has written, and the constants that they read.
+
+    made_by: the node that makes each Var; site: the user's line, which new nodes get.
+    """
+
+    prefix = "w"  # of the names of new Vars
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes: list[Any] = []
+        self.constants = dict(graph.constants)
+        self.made_by: dict[Var, Node] = {}
+        self.site: Any = None
+        self._count = 0
+
+    def keep(self, e: Node) -> None:
+        """Write a node."""
+        self.nodes.append(e)
+        for v in e.results:
+            self.made_by[v] = e
+
+    def var(self, shape: Sequence[int], dtype: Any) -> Var:
+        """A new Var."""
+        self._count += 1
+        return Var(f"{self.prefix}{self._count}", tuple(shape), np.dtype(dtype))
+
+    def apply(self, name: str, operands: Any, params: Any, shape: Any, dtype: Any) -> Var:
+        """The result of an op."""
+        return self.apply_to(name, operands, params, self.var(shape, dtype))
+
+    def apply_to(self, name: str, operands: Any, params: Any, out: Var) -> Var:
+        """The same, as a Var that is there."""
+        primitive = lookup(name)
+        assert primitive is not None
+        self.keep(Node(primitive, tuple(operands), tuple(params), (out,), self.site))
+        return out
+
+    def reshape(self, x: Var, shape: Sequence[int]) -> Var:
+        """x in this shape: itself if it has it."""
+        shape = tuple(shape)
+        if shape == tuple(x.shape):
+            return x
+        return self.apply("reshape", (x,), (shape,), shape, x.dtype)
+
+    def permute(self, x: Var, axes: Sequence[int]) -> Var:
+        """x with its axes in this order: itself if they are."""
+        if list(axes) == list(range(len(x.shape))):
+            return x
+        return self.apply("permute_dims", (x,), (tuple(axes),), [x.shape[a] for a in axes], x.dtype)
+
+    def constant(self, x: np.ndarray[Any, Any]) -> Var:
+        """An array that is known."""
+        v = self.var(x.shape, x.dtype)
+        held = asarray(x)
+        assert isinstance(held, Array)
+        self.constants[v] = held
+        return v
