@@ -21,6 +21,7 @@ __all__ = ["Exchange"]
 asarray = np.asarray
 
 
+
 class Exchange:
     """The protocols of one immutable buffer, `data`."""
 

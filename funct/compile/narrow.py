@@ -1,8 +1,10 @@
-"""A last axis of two, three or four elements, taken apart: an array for each place in it.
+"""A last axis of few elements, taken apart: an array for each place in it.
 
 Distances of points are sums of three squares for every pair, and rows of three elements are no work
 for vectors. What is reduced is followed back to where it comes from, and computed for each place
-along the last axis by itself; loops over all the rest then hold the whole. Sums have NumPy's order.
+along the last axis by itself; loops over all the rest then hold the whole. Up to four elements, whose
+sums keep NumPy's order, that pays always; up to sixteen where all comes from arrays that are read
+often, as points are by their pairs: a few columns are copied, so that vectors lie along pairs.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from funct.graph import Graph, Node, Var, eliminate_dead
 
 __all__ = ["taken_apart"]
 
-_MOST_PLACES = 4
+_FEW_PLACES, _MOST_PLACES = 4, 16
+_OFTEN = 8  # times that an array is read where more than a few places pay
 _MOST_NODES = 60  # that are followed back from one reduction
+_MOST_PARTS = 160  # nodes written for one of more than a few places
 _LEAST_SIZE = 1 << 12  # of what is left without the axis
 
 _FOLDS = {
@@ -72,19 +76,28 @@ class _Apart(NewNodes):
         size, places = math.prod(x.shape), x.shape[-1]
         if not 1 < places <= _MOST_PLACES or size < _LEAST_SIZE * places:
             return False
-        return 0 < self._depth(x) <= _MOST_NODES
+        depth, largest = self._behind(x)
+        if places > _FEW_PLACES and (
+            depth * places > _MOST_PARTS or largest * _OFTEN > size or x.dtype.kind != "f"
+        ):
+            return False
+        return 0 < depth <= _MOST_NODES
 
-    def _depth(self, x: Var) -> int:
-        """How many elementwise nodes stand behind x."""
+    def _behind(self, x: Var) -> tuple[int, int]:
+        """How many elementwise nodes stand behind x; the size of the largest array behind those."""
         seen: set[Var] = set()
-        stack = [x]
+        stack, largest = [x], 0
         while stack and len(seen) <= _MOST_NODES:
             v = stack.pop()
             e = self.made_by.get(v)
-            if v not in seen and e is not None and v.shape[-1:] == x.shape[-1:] and _follows(e):
-                seen.add(v)
-                stack += [a for a in e.operands if isinstance(a, Var)]
-        return len(seen)
+            if v in seen or v.shape[-1:] != x.shape[-1:]:
+                continue
+            if e is None or not _follows(e):
+                largest = max(largest, math.prod(v.shape))
+                continue
+            seen.add(v)
+            stack += [a for a in e.operands if isinstance(a, Var)]
+        return len(seen), largest
 
     def _reduced(self, e: Node) -> Var:
         """What the reduction gives, but for the shape."""

@@ -36,7 +36,7 @@ def graph_of(fun: Any, x: Any) -> Any:
     return eliminate_dead(share_common(inline_calls(ft.make_graph(fun)(xp.asarray(x)))))
 
 
-@pytest.mark.parametrize("places", [2, 3, 4])
+@pytest.mark.parametrize("places", [2, 3, 4, 7, 16])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numbers_stay(name: str, places: int) -> None:
     """As a graph, and as machine code."""
@@ -50,15 +50,19 @@ def test_numbers_stay(name: str, places: int) -> None:
         np.testing.assert_allclose(np.asarray(actual), expected, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["pairs", "gradient", "some", "masks"])
-def test_the_large_array_goes(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [*[(n, 3) for n in ("pairs", "gradient", "some", "masks")], ("pairs", 8), ("some", 16)],
+)
+def test_the_large_array_goes(name: str, places: int) -> None:
     """No array has an element for each pair and place."""
-    graph = taken_apart(graph_of(FUNCTIONS[name], np.ones((70, 3))))
-    assert all(v.shape != (70, 70, 3) for e in graph.nodes for v in e.results)
+    graph = taken_apart(graph_of(FUNCTIONS[name], np.ones((70, places))))
+    assert all(v.shape != (70, 70, places) for e in graph.nodes for v in e.results)
 
 
 def test_long_axes_and_small_arrays_stay() -> None:
     """It is another graph only where that pays."""
-    for shape in ((70, 5), (20, 3)):
-        graph = graph_of(distances, np.ones(shape))
+    rows = lambda x: xp.sum(xp.sin(x) * x, axis=1)  # noqa: E731  reads nothing often
+    for fun, shape in ((distances, (70, 17)), (distances, (20, 3)), (rows, (5000, 5))):
+        graph = graph_of(fun, np.ones(shape))
         assert taken_apart(graph) is graph
