@@ -215,9 +215,7 @@ def _at_first(*args: Any, **options: Any) -> Any:
     return printed()(*args, **options)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _become(
-    public: FunctionType, arrays: int | str | Names | None, maybe: Names
-) -> FunctionType:
+def _become(public: FunctionType, arrays: int | str | Names | None, maybe: Names) -> FunctionType:
     """What is called from now on has the parameters of the function, and a printed body."""
     names = public.__globals__
     signature = inspect.signature(names["fun"])

@@ -21,7 +21,6 @@ __all__ = ["Exchange"]
 asarray = np.asarray
 
 
-
 class Exchange:
     """The protocols of one immutable buffer, `data`."""
 

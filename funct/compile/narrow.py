@@ -2,9 +2,9 @@
 
 Distances of points are sums of three squares for every pair, and rows of three elements are no work
 for vectors. What is reduced is followed back to where it comes from, and computed for each place
-along the last axis by itself; loops over all the rest then hold the whole. Up to four elements, whose
-sums keep NumPy's order, that pays always; up to sixteen where all comes from arrays that are read
-often, as points are by their pairs: a few columns are copied, so that vectors lie along pairs.
+along the last axis by itself; loops over all the rest then hold the whole. That always pays up to
+four elements, whose sums keep NumPy's order; up to sixteen where all comes from arrays that are
+read often, as points are by pairs: a few columns are copied, so that vectors lie along pairs.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from funct.transforms.compiled.backends import Compile
 
 __all__ = ["Alike", "outline"]
 
+
 def outline(graph: Graph) -> Hashable | None:
     """What graphs of one program for several sizes have in common; None where that is not known."""
     number: dict[Var, int] = {}
