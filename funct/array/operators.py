@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.dtypes import in_native
-from funct.core import Operand, Value
+from funct.core import Operand, Value, ask
 from funct.errors import ShapeError, UnsupportedOperandError
 from funct.kernels.products import matmul as matrix_product
 from funct.ops import fast
@@ -176,6 +176,8 @@ def matmul(x: Any, y: Any, /) -> Any:
         except Exception:
             pass  # refused by name below
     if not isinstance(x, Value) or not isinstance(y, Value):
+        if (answer := ask("matmul", x, y)) is not NotImplemented:
+            return answer
         x, y = _matrix(x), _matrix(y)
     a, b = len(x.shape), len(y.shape)
     if a >= 2 and b >= 2:

@@ -8,6 +8,7 @@ from funct.core.dtypes import in_wide as in_wide
 from funct.core.dtypes import narrow_of as narrow_of
 from funct.core.dtypes import narrow_operands as narrow_operands
 from funct.core.dtypes import product_in_wide as product_in_wide
+from funct.core.foreign import ask as ask
 from funct.core.level import Level as Level
 from funct.core.level import bind as bind
 from funct.core.level import bind1 as bind1
@@ -49,7 +50,8 @@ __all__ = [
     "FLOATING", "INEXACT", "NARROW", "WIDE", "Absent", "Derived", "Diagonal", "Joint", "Level",
     "Linear",
     "Lowering", "Number", "OnnxWriter", "Operand", "Pair", "Primitive", "Region", "Rule", "Sample",
-    "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "bind", "bind1", "bind2", "bind_region",
+    "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
+    "bind_region",
     "catalogue", "enter", "ground_level", "in_wide", "is_one", "join", "lookup", "narrow_of",
     "narrow_operands", "product_in_wide", "open_shape", "set_ground", "size_values", "top_level",
     "usable", "variant",

@@ -11,6 +11,9 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+import numpy as np
+
+from funct.core.foreign import ask
 from funct.core.value import Value
 from funct.errors import EscapedTracerError
 
@@ -128,6 +131,9 @@ def bind1(prim: Primitive, x: Any, params: tuple[Any, ...] = ()) -> Any:
     return level.run(prim, (x,), params)
 
 
+_PLAIN = {bool, int, float, complex, np.ndarray}  # what level 0 takes beside Values
+
+
 def bind2(prim: Primitive, x: Any, y: Any, params: tuple[Any, ...] = ()) -> Any:
     """`bind` for two operands."""
     level = x.level if isinstance(x, Value) else _ground
@@ -135,6 +141,8 @@ def bind2(prim: Primitive, x: Any, y: Any, params: tuple[Any, ...] = ()) -> Any:
         other = y.level
         if other.serial > level.serial:
             level = other
+    elif y.__class__ not in _PLAIN and (answer := ask(prim.name, x, y)) is not NotImplemented:
+        return answer
     if level.open is not True:
         level = usable(prim.name, level)
     return level.run(prim, (x, y), params)

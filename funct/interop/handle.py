@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
@@ -28,9 +27,9 @@ from funct import array as plain
 from funct import tree
 from funct.array import Tensor
 from funct.array.methods import Methods
-from funct.errors import DTypeError, ShapeError
+from funct.errors import DTypeError, ShapeError, UnsupportedOperandError
 from funct.interop.looks import ITSELF, LOOKS, Key, Look, Order, View, is_basic
-from funct.interop.memory import give
+from funct.interop.memory import LOCK, give
 
 __all__ = ["Array", "lift", "unwrapped", "wrap", "wrapped"]
 
@@ -143,8 +142,8 @@ def _unary(op: Callable[[Any], Any]) -> Any:
 
 
 def _comparison(op: Callable[[Any, Any], Any]) -> Any:
-    def method(self: Array, other: Any, /) -> Array:
-        return _handle(op(self.value, other.value if other.__class__ is Array else other))
+    def method(self: Array, other: Any, /) -> Any:
+        return wrapped(op(self.value, other.value if other.__class__ is Array else other))
 
     return method
 
@@ -152,8 +151,8 @@ def _comparison(op: Callable[[Any, Any], Any]) -> Any:
 def _arithmetic(op: Callable[[Any, Any], Any]) -> Any:
     """The three forms of a binary operator: x + y, y + x, and x += y, which keeps x's type."""
 
-    def reflected(self: Array, other: Any, /) -> Array:
-        return _handle(op(other, self.value))
+    def reflected(self: Array, other: Any, /) -> Any:
+        return wrapped(op(other, self.value))
 
     def in_place(self: Array, other: Any, /) -> Array:
         operand = other.value if other.__class__ is Array else other
@@ -174,6 +173,8 @@ def _attribute(of: Any) -> Any:
 
 def _held(name: str, x: Any, y: Any) -> Any:
     """y, which takes the place of x: of its shape, and cast to its dtype."""
+    if not isinstance(y, Tensor):  # the answer of an operand that knows more than elements
+        raise UnsupportedOperandError(f"{name}: x cannot hold a {type(y).__name__}")
     if y.shape != x.shape:
         raise ShapeError(f"{name}: x of shape {x.shape} cannot hold shape {y.shape}")
     if y.dtype == x.dtype:
@@ -190,9 +191,6 @@ def _into(out: Any, name: str, result: Any) -> Any:
     return out
 
 
-_lock = threading.Lock()
-
-
 def _rebind(handle: Array, update: Callable[[Any], Any]) -> None:
     """Let the handle hold update(its value).
 
@@ -204,10 +202,9 @@ def _rebind(handle: Array, update: Callable[[Any], Any]) -> None:
         _rebind(source.base, lambda whole: look.put(whole, update(look.get(whole))))
         return
     while True:
-        old = handle.value
         before = handle._value, handle._source
-        value = update(old)
-        with _lock:
+        value = update(handle.value)
+        with LOCK:
             if handle._value is before[0] and handle._source is before[1]:
                 handle._value, handle._source = value, None
                 return

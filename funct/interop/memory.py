@@ -7,6 +7,7 @@ copy of it before. What a view gives is a view of what its base gives.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
@@ -15,7 +16,9 @@ import numpy as np
 from funct import array as plain
 from funct.interop.looks import View
 
-__all__ = ["Given", "give"]
+__all__ = ["LOCK", "Given", "give"]
+
+LOCK = threading.RLock()  # held while a handle is given another value, by whichever thread
 
 
 class Given:
@@ -28,10 +31,13 @@ class Given:
 
     def value(self, handle: Any) -> Any:
         """What the memory holds; the handle keeps it once nobody sees the memory any more."""
-        if self.seen() is not None:
-            return plain.asarray(self.data)
-        handle._value, handle._source = plain.asarray(self.data, copy=False), None
-        return handle._value
+        with LOCK:
+            if self.seen() is not None:
+                return plain.asarray(self.data)
+            value = plain.asarray(self.data, copy=False)
+            if handle._source is self:
+                handle._value, handle._source = value, None
+            return value
 
 
 def give(handle: Any) -> Any:
@@ -39,13 +45,15 @@ def give(handle: Any) -> Any:
     source = handle._source
     if source.__class__ is View:
         return source.look.get(give(source.base))
-    seen = source and source.seen()
-    if seen is not None:
+    with LOCK:  # threads that fill one array part by part get one memory
+        source = handle._source
+        seen = source and source.seen()
+        if seen is not None:
+            return seen
+        value = handle.value
+        data: Any = np.array(value.__array__(), order="C")
+        if data.dtype.kind == "V":  # a dtype of ml_dtypes: no buffer format, no code that writes
+            return data
+        seen = np.asarray(memoryview(data))  # the base of every view of it: it is no view itself
+        handle._value, handle._source = value, Given(data, seen)
         return seen
-    value = handle.value
-    data: Any = np.array(value.__array__(), order="C")
-    if data.dtype.kind == "V":  # a dtype of ml_dtypes: no buffer format, and no code that writes
-        return data
-    seen = np.asarray(memoryview(data))  # the base of every view of it, for it is no view itself
-    handle._value, handle._source = value, Given(data, seen)
-    return seen

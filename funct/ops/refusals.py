@@ -58,6 +58,8 @@ def explain(
         return RangeError(f"{prim.name}: {error}")
     for name, a in zip(prim.operands, args, strict=False):
         if not isinstance(a, Value | bool | int | float | complex | np.generic | np.ndarray | Size):
+            if raised_by_user(error):  # by the operand's own operator
+                return error
             return UnsupportedOperandError(
                 f"{prim.name}: {name} must be a Tensor or a Python number, got {type(a).__name__}",
                 fix=f"funct.array.asarray({name})" if isinstance(a, list | tuple) else None,

@@ -267,23 +267,44 @@ def test_protocols() -> None:
     assert leaf is x.unwrap()
 
 
-def test_threads_fill_one_array() -> None:
-    """Writes from several threads into parts of one array are all there in the end."""
-    x = rebind.zeros((8, 50))
-    together = threading.Barrier(8)
+def _together(fill: Callable[[int], None]) -> None:
+    """fill(0) … fill(7), each in a thread of its own, begun at once."""
+    ready = threading.Barrier(8)
 
-    def fill(k: int) -> None:
-        together.wait()
-        for i in range(50):
-            x[k, i] = 1.0
-            x[k, i] += k
+    def run(k: int) -> None:
+        ready.wait()
+        fill(k)
 
-    threads = [threading.Thread(target=fill, args=(k,)) for k in range(8)]
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def test_threads_fill_one_array() -> None:
+    """Writes from several threads into parts of one array are all there in the end."""
+    x = rebind.zeros((8, 50))
+
+    def fill(k: int) -> None:
+        for i in range(50):
+            x[k, i] = 1.0
+            x[k, i] += k
+
+    _together(fill)
     laws.same(x.unwrap(), np.repeat(np.arange(8.0)[:, None] + 1.0, 50, axis=1))
+
+
+def test_threads_fill_one_array_through_numpy() -> None:
+    """NumPy's code in several threads, each with a view of one array, writes into one memory."""
+    for _ in range(20):
+        x = rebind.zeros((8, 20_000))
+
+        def fill(k: int, x: Any = x) -> None:
+            np.asarray(x[k])[:] = k + 1.0
+
+        _together(fill)
+        laws.same(x[:, 0].unwrap(), np.arange(8.0) + 1.0)
 
 
 def test_methods_are_lifted() -> None:
