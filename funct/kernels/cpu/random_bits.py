@@ -11,7 +11,9 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, stored
 from funct.kernels.normal import normal32, normal64, unit32, unit64
 
-__all__ = ["LANES", "draw", "hash_one", "hash_words", "hashed", "numbers"]
+__all__ = [
+    "LANES", "draw", "draw_few", "few_numbers", "hash_one", "hash_words", "hashed", "numbers",
+]  # fmt: skip
 
 LANES = 16
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -57,6 +59,14 @@ def _made(kind: str, y0: Any, y1: Any, dtype: Any) -> Any:
     return normal64(y0, y1) if dtype.itemsize == 8 else normal32(y0 ^ y1)
 
 
+def _words(k0: Any, k1: Any, at: Any) -> Any:
+    """The words of the counters from at on."""
+    low = np.uint32(at & _WORD)
+    x1 = lanes(LANES, np.uint32) + low
+    x0 = np.where(x1 < low, np.uint32(1), np.uint32(0)) + np.uint32(at >> 32)
+    return _mixed(k0, k1, x0, x1)
+
+
 @parallel
 def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, task: int) -> None:
     """y: n >= LANES elements for each of rows keys, by their index.
@@ -74,12 +84,42 @@ def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, 
         i = column
         while i < last:
             at = min(i, n - LANES)
-            low = np.uint32(at & _WORD)
-            x1 = lanes(LANES, np.uint32) + low
-            x0 = np.where(x1 < low, np.uint32(1), np.uint32(0)) + np.uint32(at >> 32)
-            y0, y1 = _mixed(k0, k1, x0, x1)
+            y0, y1 = _words(k0, k1, at)
             stored(y, r * n + at, _made(kind, y0, y1, y.dtype))
             i += LANES
+
+
+@kernel
+def draw_few(keys: Any, y: Any, n: int, kind: str, a: Any, b: int) -> None:
+    """y: n >= LANES elements for one key; also "integers", from b on and a in number, and "below":
+    whether the uniform number is below a.
+    """
+    i = 0
+    while i < n:
+        at = min(i, n - LANES)
+        y0, y1 = _words(keys[0], keys[1], at)
+        if kind == "integers":
+            words = _made("bits", y0, y1, np.dtype(np.uint64))
+            v = (words % np.uint64(a) + np.uint64(b)).astype(y.dtype)
+        elif kind == "below":
+            v = (unit64(y0, y1) < a).astype(np.uint8)
+        else:
+            v = _made(kind, y0, y1, y.dtype)
+        stored(y, at, v)
+        i += LANES
+
+
+def few_numbers(
+    key: Any, shape: Any, n: int, dtype: Any, kind: str, a: float = 0, b: int = 0
+) -> Any:
+    """n > 0 elements of a shape for one key: what `draw_few` makes."""
+    if n >= LANES:
+        y = np.empty(shape, dtype)
+        draw_few(key, y, n, kind, a, b)
+        return y
+    y = np.empty(LANES, dtype)
+    draw_few(key, y, LANES, kind, a, b)
+    return y[:n].reshape(shape)
 
 
 def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
@@ -88,10 +128,7 @@ def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
         raise ValueError(f"keys are pairs of words, not {keys.shape}")
     n, rows = prod(shape), keys.size >> 1
     if keys.ndim == 1 and 0 < n <= _PART:
-        wide = max(n, LANES)
-        y = np.empty(shape if n >= LANES else LANES, dtype)
-        draw(keys, y, 1, wide, 1, wide, kind, 1)
-        return y if n >= LANES else y[:n].reshape(shape)
+        return few_numbers(keys, shape, n, dtype, kind)
     whole = (*keys.shape[:-1], *shape)
     if not n * rows:
         return np.empty(whole, dtype)
