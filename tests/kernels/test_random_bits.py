@@ -227,6 +227,18 @@ def test_no_index_leaves_its_array(kind: str) -> None:
         agree(cpu.hashed, *words, 32, single)
 
 
+@compiled
+@pytest.mark.parametrize("n", [16, 17, 40])
+def test_few_numbers_stay_inside(n: int) -> None:
+    """The same for a few numbers of one key, whole ones and coins among them."""
+    for kind, dtype, a, b in (
+        ("unit", np.float32, 0, 0), ("normal", np.float64, 0, 0), ("bits", np.uint64, 0, 0),
+        ("integers", np.int8, 100, 7), ("integers", np.int64, (1 << 63) - 1, 0),
+        ("below", np.uint8, 0.3, 0),
+    ):  # fmt: skip
+        agree(cpu.draw_few, seed(3), np.zeros(n, dtype), n, kind, a, b)
+
+
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 5e-7), (np.float64, 1e-12)])
 def test_normal_numbers_are_quantiles(dtype: Any, error: float) -> None:
     """Each is the point that lies as far from 0 as its word says, also in the tails."""

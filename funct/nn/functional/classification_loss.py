@@ -13,6 +13,7 @@ from funct.kernels import neural as kernels
 from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
     check_floating,
+    check_reduction,
     check_same_shape,
     reduced,
     refuse_retired,
@@ -22,7 +23,6 @@ from funct.nn.partition import is_inexact_array
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "nll_loss",
-    "picked_classes",
 ]  # fmt: skip
 
 _LEAST = 1e-12  # below this probability the loss goes on as a straight line, as in torch
@@ -151,40 +151,51 @@ def _bounded_log(p: Any, x: Any, log: Callable[[Any], Any]) -> Any:
     return ops.where(small, line, log(ops.where(small, 0.5, x)))
 
 
-def picked_classes(
-    name: str, x: Any, target: Any, weight: Any, ignore_index: int
-) -> tuple[Any, Any, Any]:
-    """x at the target classes, the weights of those, and where they count.
-
-    x: (C,), (N, C) or (N, C, d1, …); target: integers of that shape without the classes.
-    """
-    axis = min(len(x.shape) - 1, 1)
-    expected = (*x.shape[:axis], *x.shape[axis + 1 :])
-    if target.shape != expected:
-        raise ShapeError(
-            f"{name}: target must have shape {expected} for input {x.shape}, got {target.shape}"
-        )
-    counted = target != ignore_index
-    # a negative index would count from the end: it is moved out of bounds, so that it raises
-    index = ops.where(counted, ops.where(target < 0, x.shape[axis], target), 0)
-    picked = xp.squeeze(xp.take_along_axis(x, xp.expand_dims(index, axis), axis=axis), axis)
-    weights = xp.astype(counted, x.dtype)
-    if weight is not None:
-        weights = weights * xp.reshape(xp.take(weight, xp.reshape(index, (-1,))), index.shape)
-    return picked, weights, counted
-
-
 def _index_loss(
     name: str, logp: Any, target: Any, weight: Any, ignore_index: int, reduction: str,
     smoothing: float,
 ) -> Any:  # fmt: skip
+    """logp: (C,), (N, C) or (N, C, d1, …); target: integers of that shape without the classes."""
     axis = min(len(logp.shape) - 1, 1)
-    picked, weights, counted = picked_classes(name, logp, target, weight, ignore_index)
+    expected = (*logp.shape[:axis], *logp.shape[axis + 1 :])
+    if target.shape != expected:
+        raise ShapeError(
+            f"{name}: target must have shape {expected} for input {logp.shape}, got {target.shape}"
+        )
+    plain = weight is None and not smoothing and is_inexact_array(logp)
+    if plain and _all_count(target, logp.shape[axis], ignore_index):
+        loss = -_picked(logp, target, axis)
+        check_reduction(name, reduction)
+        if reduction == "none":
+            return loss
+        return xp.sum(loss) / target.size if reduction == "mean" else xp.sum(loss)
+    counted = target != ignore_index
+    # a negative index would count from the end: it is moved out of bounds, so that it raises
+    index = ops.where(counted, ops.where(target < 0, logp.shape[axis], target), 0)
+    picked = _picked(logp, index, axis)
+    weights = xp.astype(counted, logp.dtype)
+    if weight is not None:
+        weights = weights * xp.reshape(xp.take(weight, xp.reshape(index, (-1,))), index.shape)
     loss = ops.where(counted, -picked * weights, 0.0)
     if smoothing:
         spread = ops.where(counted, -xp.sum(_weighted(logp, weight, axis), axis=axis), 0.0)
         loss = (1.0 - smoothing) * loss + (smoothing / logp.shape[axis]) * spread
     return reduced(name, loss, reduction, weights)
+
+
+def _all_count(target: Any, classes: Any, ignore_index: int) -> bool:
+    """Whether target is known, and each of its indices is a class that is not ignored."""
+    if target.__class__ is not xp.Array or type(classes) is not int:
+        return False
+    indices = target.data
+    if not indices.size or indices.dtype.kind not in "iu" or 0 <= ignore_index < classes:
+        return False
+    return bool(indices.min() >= 0 and indices.max() < classes)
+
+
+def _picked(x: Any, index: Any, axis: int) -> Any:
+    """x at an index for each element of the other axes."""
+    return xp.squeeze(xp.take_along_axis(x, xp.expand_dims(index, axis), axis=axis), axis)
 
 
 def _weighted(logp: Any, weight: Any, axis: int) -> Any:
