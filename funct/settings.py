@@ -23,6 +23,9 @@ _CONVENTIONS = ("torch", "jax")
 MOST_THREADS = 4096
 
 
+_budgets: dict[float, float] = {}
+
+
 def _convention(given: Any) -> Any:
     if given not in _CONVENTIONS:
         raise ArgumentError(
@@ -64,7 +67,7 @@ def _yes(given: Any) -> bool:
 def _budget(given: Any) -> float:
     if not isinstance(given, int | float) or not 0.0 <= given <= 1.0:
         raise ArgumentError(f"config: memory_budget must lie between 0 and 1, got {given!r}")
-    return float(given)
+    return _budgets.setdefault(given, float(given))  # one object per value, as above
 
 
 @attrs.frozen
@@ -75,8 +78,9 @@ class Settings:
     ascent, df/d(Re z) + i df/d(Im z). "jax": its conjugate; pullbacks are plain transposes.
 
     memory_budget: the part of the bytes that a compiled function keeps for its derivative, of those
-    that it keeps at 1. What is not kept is made again in the backward pass, where it stands in
-    memory together: the peak of a whole program may rise. `checkpoint` makes it again in parts.
+    that it keeps at 1. What is not kept is made again in the backward pass. A program that computes
+    derivatives itself, `jit(grad(f))`, holds at most this part at once of what it makes, as far as
+    that can be had: where it would hold most, values are made again behind that place.
 
     threads: how many threads compute, BLAS included; all cores of the process by default. Results
     of funct's own kernels have the same bits for any number.

@@ -3,6 +3,7 @@
     python -m benchmarks.compile                                  every workload
     python -m benchmarks.compile mlp_step gpt_step                some
     python -m benchmarks.compile gpt_checkpoint --of funct,jax    the step that keeps less
+    python -m benchmarks.compile gpt_budget --of funct            and by the compiler's choice
     python -m benchmarks.compile --of funct,jax --rounds 3 --threads 1
     python -m benchmarks.compile --of funct --cache FOLDER        twice: cold and warm first calls
 

@@ -28,10 +28,12 @@ from funct.compile.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
 from funct.compile.views import VIEWS
+from funct.compile.within import within
 from funct.device.memory import LARGE, serve
 from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
+from funct.settings import config
 from funct.source import SITES
 
 __all__ = ["Native", "base_names", "native"]
@@ -61,12 +63,16 @@ class Native:
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
     simple, checks = simplify(graph)
-    fused = ordered(fuse(simple), is_lowered)
+    fused = within(config.memory_budget, _arranged(simple), _arranged)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks).write()
     serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))
     tell("loops", lambda: "\n".join(map(call_line, made.calls)))
     return made
+
+
+def _arranged(graph: Graph) -> Fused:
+    return ordered(fuse(graph), is_lowered)
 
 
 class _Writer:

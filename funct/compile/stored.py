@@ -22,6 +22,7 @@ from funct.core import lookup
 from funct.device import disk_cache, host, load_object
 from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
+from funct.settings import config
 from funct.source import SITES
 
 __all__ = ["kept_as", "stored"]
@@ -63,7 +64,10 @@ def kept_as(graph: Graph, guards: bool) -> str | None:
     found = digest(graph) if disk_cache.folder() is not None else None
     if found is None:
         return None
-    return "graph-" + hashlib.sha256(f"{found} {guards} {_here()}".encode()).hexdigest()
+    return (
+        "graph-"
+        + hashlib.sha256(f"{found} {guards} {config.memory_budget} {_here()}".encode()).hexdigest()
+    )
 
 
 def _state() -> str:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.compile.partition import _Flow
 from funct.errors import ArgumentError
-from funct.transforms.compiled.partition import _Flow
 from funct.transforms.vjp import recorded
 from tests import laws
 from tests.strategies import inputs, programs

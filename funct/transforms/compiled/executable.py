@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from funct.array import zeros
 from funct.compile import MISS
+from funct.compile.partition import Halves, partition
 from funct.core import INEXACT, ShapeDtype, size_values, top_level, usable
 from funct.core.effects import Carried, once
 from funct.errors import GuardError
@@ -22,7 +23,6 @@ from funct.ops.refusals import out_of_memory
 from funct.settings import config
 from funct.source import raised_by_user
 from funct.transforms.compiled.backends import Compile, compiler
-from funct.transforms.compiled.partition import Halves, partition
 from funct.transforms.reverse import Reverse, ReverseTracer
 from funct.transforms.vjp import vjp
 from funct.transforms.watching.watch import Watch

@@ -20,6 +20,7 @@ import attrs
 
 from funct import ops
 from funct.array import zeros
+from funct.compile.partition import partition
 from funct.core import INEXACT, ShapeDtype, Size, size_values
 from funct.graph import (
     Call,
@@ -34,7 +35,6 @@ from funct.graph import (
     share_common,
 )  # fmt: skip
 from funct.graph.capture import capture
-from funct.transforms.compiled.partition import partition
 from funct.transforms.control.closures import hoisted
 from funct.transforms.forward import jvp
 from funct.transforms.reverse import zero_like

@@ -24,6 +24,7 @@ from funct.array import Array, zeros
 from funct.core import INEXACT
 from funct.ops.broadcasting import match_operand
 from funct.ops.fast import make
+from funct.settings import config
 from funct.source import follow
 from funct.transforms.tape.code import walker
 from funct.transforms.tape.nodes import Node, Slots, sink
@@ -43,6 +44,8 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
     due.append((root, ct))
     below: set[int] = set()  # nodes below a mask
     leaves: dict[Node, Any] = {}
+    if ct.__class__ is not Array:
+        config.get("memory_budget")  # what captures this walk is compiled for that
     walk = walker(root.serial)
     node: Any = None
     while due:

@@ -6,6 +6,8 @@ kept: the choice with the fewest bytes is a minimal cut of a network whose capac
 maximal flow finds it. What is dear is kept: products, reductions, sorts, random numbers, loops. A
 budget below one lets go of the dear values with the most bytes for their work as well.
 
+A graph that has no cotangents, as that of a compiled gradient, is cut at a place in its order.
+
 Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), for the trade; the cut
 is that of the min-cut partitioner of PyTorch's AOTAutograd.
 """
@@ -13,7 +15,7 @@ is that of the min-cut partitioner of PyTorch's AOTAutograd.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from math import prod
 from typing import Any
 
@@ -22,7 +24,7 @@ import attrs
 from funct.core import Absent, size_values
 from funct.graph import Call, Control, Graph, Guard, Node, Var, eliminate_dead, share_common
 
-__all__ = ["Halves", "partition"]
+__all__ = ["Halves", "partition", "recomputed"]
 
 Entry = Node | Call
 
@@ -74,16 +76,43 @@ def partition(
     return split.halves(kept)
 
 
+def recomputed(graph: Graph, after: Set[Entry], part: float, mark: str) -> Graph:
+    """The same function, which makes values again for the entries after a place rather than hold
+    them there: as few bytes as can be had for little work, and at most this part of them.
+
+    after: what runs after that place; no Guard among it. mark: of the names of what is made again.
+    """
+    late = {v for e in after for v in e.results}
+    order = sorted(graph.outputs, key=late.__contains__)
+    joint = attrs.evolve(graph, outputs=tuple(order))
+    split = _Split(joint, len(graph.inputs), sum([v not in late for v in order]), after=after)
+    kept = split.cut(frozenset())
+    if part < 1.0:
+        kept = split.within(part, kept)
+    names: dict[Var, Var] = {}
+    nodes = [e for e in graph.nodes if isinstance(e, Guard) or e not in split.later]
+    for e in split.run_late({*graph.inputs, *kept}):
+        if e not in split.later:
+            again = tuple([Var(v.name + mark, v.shape, v.dtype) for v in e.results])
+            names |= zip(e.results, again, strict=True)
+            e = attrs.evolve(e, results=again)
+        assert isinstance(e, Node), "calls are inlined"
+        operands = tuple([names.get(a, a) if isinstance(a, Var) else a for a in e.operands])
+        nodes.append(attrs.evolve(e, operands=operands))
+    return eliminate_dead(attrs.evolve(graph, nodes=tuple(nodes)), guards=True)
+
+
 class _Split:
-    """A joint graph and what is known of its values."""
+    """A joint graph and what is known of its values. after: what is of the second half anyway."""
 
     def __init__(
         self,
         joint: Graph,
         n_in: int,
         n_out: int,
-        given: Sequence[bool] | None,
-        rule: Callable[[Entry], bool | None],
+        given: Sequence[bool] | None = None,
+        rule: Callable[[Entry], bool | None] = lambda e: None,
+        after: Set[Entry] = frozenset(),
     ) -> None:
         self.joint = joint
         self.rule = rule
@@ -97,10 +126,12 @@ class _Split:
         self.maker: dict[Var, Entry] = {v: e for e in self.entries for v in e.results}
         self.constants = {v for v, _ in joint.constants}
         self.late: set[Var] = set(self.cts)
+        self.later: set[Entry] = set()  # one for its effect has no result
         for e in self.entries:
-            if not self.late.isdisjoint(e.reads):
+            if e in after or not self.late.isdisjoint(e.reads):
                 self.late.update(e.results)
-        reads = [v for e in self.entries if self._is_late(e) for v in e.reads]
+                self.later.add(e)
+        reads = [v for e in self.entries if e in self.later for v in e.reads]
         needed = dict.fromkeys([*reads, *self.gradients])
         self.wanted = [v for v in needed if v not in self.late and v not in self.constants]
 
@@ -172,13 +203,33 @@ class _Split:
         return best
 
     def halves(self, kept: Sequence[Var]) -> Halves:
-        """Both graphs. What is made again is made just before it is needed."""
+        """Both graphs."""
         order = {v: k for k, v in enumerate([*self.inputs, *self.maker])}
         residuals = sorted(kept, key=order.__getitem__)
         residuals += self._carriers(residuals)
-        known = {*residuals, *self.cts, *self.constants}
+        early = [e for e in self.joint.nodes if self._early(e)]
+        undecided = any(isinstance(e, Guard) and not self._early(e) for e in self.joint.nodes)
+        forward = attrs.evolve(
+            self.joint,
+            inputs=self.inputs,
+            nodes=tuple(early),
+            outputs=(*self.results, *residuals),
+        )
+        inputs = (*residuals, *self.cts)
+        backward = attrs.evolve(
+            self.joint,
+            inputs=inputs,
+            nodes=tuple(self.run_late({*residuals, *self.cts})),
+            outputs=self.gradients,
+            symbols=_symbols(self.joint, inputs),
+        )
+        return Halves(forward, backward, tuple(residuals), undecided)
+
+    def run_late(self, there: Set[Var]) -> list[Entry]:
+        """The second half, in order. What is made again is made just before it is needed."""
+        known = {*there, *self.constants}
         late: list[Entry] = []
-        for e in [*[e for e in self.entries if self._is_late(e)], None]:
+        for e in [*[e for e in self.entries if e in self.later], None]:
             todo = list(self.gradients if e is None else e.reads)[::-1]
             while todo:
                 v = todo[-1]
@@ -193,32 +244,12 @@ class _Split:
                     known.update(need.results)
             if e is not None:
                 late.append(e)
-        early = [e for e in self.joint.nodes if self._early(e)]
-        undecided = any(isinstance(e, Guard) and not self._early(e) for e in self.joint.nodes)
-        forward = attrs.evolve(
-            self.joint,
-            inputs=self.inputs,
-            nodes=tuple(early),
-            outputs=(*self.results, *residuals),
-        )
-        inputs = (*residuals, *self.cts)
-        backward = attrs.evolve(
-            self.joint,
-            inputs=inputs,
-            nodes=tuple(late),
-            outputs=self.gradients,
-            symbols=_symbols(self.joint, inputs),
-        )
-        return Halves(forward, backward, tuple(residuals), undecided)
+        return late
 
     def _early(self, e: Any) -> bool:
         if isinstance(e, Guard):
             return e.operand is None or e.operand not in self.late
-        return not self._is_late(e)
-
-    def _is_late(self, e: Entry) -> bool:
-        """Whether an entry depends on a cotangent; one for its effect has no result that would."""
-        return not self.late.isdisjoint(e.reads)
+        return e not in self.later
 
     def _carriers(self, residuals: Sequence[Var]) -> list[Var]:
         """Inputs that the backward half gets besides, because a symbol is read off them."""
