@@ -14,7 +14,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.transforms.compiled.watched import Elements
+from funct.transforms.compiled.places import Elements
 
 X = xp.asarray([1.0, 2.0])
 W = xp.asarray([3.0, 5.0])

@@ -75,6 +75,11 @@ class Split:
     count: int
     names: Callable[[], list[str]]
 
+    @property
+    def others(self) -> list[Any]:
+        """The arguments, and leaves of them, that are no arrays."""
+        return [x for _, x in (*self.key.static, *[held for _, held in self.key.fixed])]
+
 
 def positions(argnums: Any, given: int) -> list[int]:
     """Positions from the front, of those that the call gives."""

@@ -402,11 +402,12 @@ def jit(
     """fun, captured to a graph and compiled; the same results as fun, faster.
 
     Args: fun: a pure function of pytrees. Python `if`, `while`, `int()`, `float()` on values work:
-    each decision is remembered, and another decision compiles another path. NumPy arrays that fun
-    reads without being given them are compared with what they held, at each call: a large one is
-    better made an array of funct's, which nobody can write into. static_argnums,
-    static_argnames: arguments that are part of the signature whole; they must hash. donate_argnums:
-    arguments whose memory the results may use; their arrays cannot be used again. dynamic: "auto"
+    each decision is remembered, and another decision compiles another path. What fun reads
+    without being given it, and attributes of objects among its arguments, is looked at before each
+    call. NumPy arrays are compared with what they held: a large one is better made an array of
+    funct's, which nobody can write into. static_argnums, static_argnames: arguments that are part
+    of the signature whole; they must hash. donate_argnums: arguments whose memory the results may
+    use; their arrays cannot be used again. dynamic: "auto"
     makes an axis symbolic once its length has changed, True from the start, False compiles for
     every length. fullgraph: more than 8 paths for one signature are an error; otherwise the
     function is called in compiled segments then, or as it is. mode: "reduce-overhead" makes

@@ -25,10 +25,11 @@ from funct.core import Size
 from funct.graph import Graph, Guard, Var
 from funct.graph.capture import capture
 from funct.settings import config
-from funct.transforms.compiled.arguments import is_array
+from funct.transforms.compiled.arguments import Split, is_array
 from funct.transforms.compiled.executable import Executable
+from funct.transforms.compiled.places import Elements, alike, meant
 from funct.transforms.compiled.resized import Alike, outline
-from funct.transforms.compiled.watched import Elements, Watched, meant, watched
+from funct.transforms.compiled.watched import Watched, watched
 
 __all__ = [
     "Captured",
@@ -56,25 +57,23 @@ class Captured:
     watched: tuple[Watched, ...]
 
 
-def captured(
-    fun: Callable[..., Any], arrays: list[Any], call: Callable[..., Any], names: Any = None
-) -> Captured:
-    """Capture `call`, which is fun on arrays. names: per array, axis -> symbol."""
+def captured(fun: Callable[..., Any], given: Split, names: Any = None) -> Captured:
+    """Capture a call of fun. names: per array, axis -> symbol."""
     result: list[Any] = []
 
     def flat(*xs: Any) -> list[Any]:
-        out = call(*xs)
+        out = given.call(*xs)
         outs, structure = pytree.flatten(out)
         outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
         result[:] = [outs, structure, isinstance(out, Tensor)]
         return [o for o in outs if is_array(o)]
 
     with config.remembering() as fields:
-        graph, outer = capture(flat, arrays, label="jit", names=names, user_fun=fun)
+        graph, outer = capture(flat, given.arrays, label="jit", names=names, user_fun=fun)
     outs, structure, single = result
     read = tuple([(config, f, config.get(f)) for f in sorted(fields)])
     rebuild = _first if single else _rebuild(outs, structure)
-    return Captured(graph, outer, rebuild, single, watched(fun, graph) + read)
+    return Captured(graph, outer, rebuild, single, watched(fun, graph, given.others) + read)
 
 
 def _first(values: list[Any]) -> Any:
@@ -187,7 +186,7 @@ class Path:
         """What means something else now, in words."""
         for place, name, seen in self.watched:
             now = place.get(name)
-            if now is not seen and meant(now) is not seen:
+            if now is not seen and meant(now) is not seen and not alike(now, seen):
                 what = name if isinstance(name, str) else f"element {name}"
                 written = isinstance(place, Elements)
                 return f"{what} was written into" if written else f"{what} is another object now"

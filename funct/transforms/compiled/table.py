@@ -201,7 +201,7 @@ class Table:
         thread = get_ident()
         self._capturing.add(thread)
         try:
-            return captured(self.fun, given.arrays, given.call, names)
+            return captured(self.fun, given, names)
         except RecursionError as error:
             if isinstance(error, RecursionLimitError):
                 raise

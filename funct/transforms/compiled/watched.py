@@ -1,95 +1,64 @@
 """What a compiled path takes for granted of the world outside of its function.
 
-The function's code says by name what it reads: closure cells, globals, attributes, keys. Each
-place where an array that the graph holds was found, or a number under such a name, is looked at
-before a call; where another object stands there now, the path does not serve. NumPy's arrays may be
-written into: their elements are compared.
+The function's code says by name what it reads: closure cells, globals, attributes, keys; so does
+the code of what it calls. Each place that stands under such a name, or where an array that the
+graph holds was found, is looked at before a call; where another object stands there now, the path
+does not serve. What can be written into as it is (NumPy's arrays, containers of numbers) is
+compared with what it held.
+
+Objects among the arguments are read in the same way: they are told apart by what they are, and
+their attributes may change. Attributes whose names no code mentions may change as they like: a
+counter that an object keeps for others compiles nothing anew.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 import types
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from funct.array import Tensor
 from funct.graph import Call, Control, Graph, Node
+from funct.transforms.compiled.places import PLAIN, Cell, Elements, Items, Keys, Slots, meant
 
-__all__ = ["Elements", "Watched", "meant", "watched"]
+__all__ = ["Watched", "watched"]
 
-_DEEP = 4  # attributes and elements from a name to an array
-_MOST = 256  # places: what looks at more costs more than the call
-_PUT: Any = object.__setattr__  # of objects that are not frozen
-_PLAIN = (bool, int, float, complex, str, type(None))
+_DEEP = 12  # attributes and elements from a name to an array
+_MOST = 20_000  # objects: a function that reaches more reaches what it does not read
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, type)
+
+# Words of code that reads attributes, or keys, by names that it does not have.
+_ATTRIBUTES = {"vars", "__dict__", "__slots__", "attrgetter", "asdict", "astuple"}
+_KEYS = {"keys", "values", "items"}
+# Methods that no operator, call or subscript calls.
+_PASSIVE = {
+    "__init__", "__new__", "__post_init__", "__attrs_init__", "__del__", "__repr__", "__str__",
+    "__setattr__", "__delattr__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
+    "__hash__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__", "__copy__",
+    "__deepcopy__", "__replace__", "__init_subclass__", "__dir__", "__sizeof__",
+}  # fmt: skip
 
 
 Watched = tuple[Any, Any, Any]  # a place, a name, what place.get(name) was
 
 
-class _Cell:
-    """A closure cell as a place; empty, it holds None."""
+def watched(fun: Any, graph: Graph, given: Sequence[Any] = ()) -> tuple[Watched, ...]:
+    """The places that the code of fun names and that this graph depends on.
 
-    __slots__ = ("cell",)
-
-    def __init__(self, cell: Any) -> None:
-        self.cell = cell
-
-    def get(self, name: str) -> Any:
-        """What it holds."""
-        try:
-            return self.cell.cell_contents
-        except ValueError:
-            return None
-
-
-class _Items:
-    """A list as a place, its length under the name "len"."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: list[Any]) -> None:
-        self.items = items
-
-    def get(self, name: Any) -> Any:
-        """An element, or None where there is none."""
-        if name == "len":
-            return len(self.items)
-        return self.items[name] if name < len(self.items) else None
-
-
-class Elements:
-    """An array of NumPy's as a place: itself under any name, while it has the elements it had."""
-
-    __slots__ = ("array", "seen")
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.seen = self._now()
-
-    def _now(self) -> Any:
-        return self.array.dtype, self.array.shape, self.array.tobytes()
-
-    def get(self, name: Any) -> Any:
-        """The array, or None when it was written into."""
-        return self.array if self._now() == self.seen else None
-
-
-def meant(x: Any) -> Any:
-    """x, or the Tensor that it stands for now: an array that may be written into stays the same
-    object.
+    given: fun's arguments that are no arrays.
     """
-    return x.__funct_array__() if hasattr(type(x), "__funct_array__") else x
-
-
-def watched(fun: Any, graph: Graph) -> tuple[Watched, ...]:
-    """The places that the code of fun names and that this graph depends on."""
     names: set[Any] = set()
     while True:  # code that is found late may name what was passed by
-        found = _Places(graph, names)
+        found = _Places(fun, graph, names)
         found.called(fun, whole=True)
+        for x in given:
+            found.inside(x, _DEEP)
         if found.names == names:
             return tuple(found.places)
         names = found.names
@@ -98,11 +67,14 @@ def watched(fun: Any, graph: Graph) -> tuple[Watched, ...]:
 class _Places:
     """The places, as they are found."""
 
-    def __init__(self, graph: Graph, names: set[Any]) -> None:
+    def __init__(self, fun: Any, graph: Graph, names: set[Any]) -> None:
+        self.package = (getattr(fun, "__module__", None) or "").partition(".")[0]
         self.places: list[Watched] = []
         self.held = set(_constants(graph))
         self.names = set(names)
-        self.seen: set[int] = set()
+        self.seen: dict[int, Any] = {}  # by identity; held, so that no other takes its place
+
+    # code -----------------------------------------------------------------------------------------
 
     def called(self, fun: Any, *, whole: bool = False) -> None:
         """What a call of something reads. whole: functions and classes that it names as well."""
@@ -114,8 +86,8 @@ class _Places:
             self.inside(fun.__self__, _DEEP)
         elif isinstance(fun, types.FunctionType):
             self._code(fun, whole)
-        elif hasattr(fun, "__wrapped__"):
-            self.called(fun.__wrapped__, whole=whole)
+        elif "__wrapped__" in (attributes := getattr(fun, "__dict__", {})):
+            self.called(attributes["__wrapped__"], whole=whole)
         elif isinstance(own := getattr(type(fun), "__call__", None), types.FunctionType):  # noqa: B004
             self._code(own, whole)
             self.inside(fun, _DEEP)
@@ -123,74 +95,192 @@ class _Places:
     def _code(self, fun: types.FunctionType, whole: bool) -> None:
         if id(fun) in self.seen:
             return
-        self.seen.add(id(fun))
+        self.seen[id(fun)] = fun
         read: list[tuple[Any, str, Any]] = []
         for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True):
-            place = _Cell(cell)
+            place = Cell(cell)
             if place.get(name) is not None:  # else it is filled later: the function's own name, say
                 read.append((place, name, place.get(name)))
-        of_ours = (fun.__module__ or "").startswith("funct.")
-        if not of_ours:  # else a transform of what it closes over
+        if not _of_library(fun.__module__):  # else a transform, say, of what it closes over
             codes = list(_codes(fun.__code__))
             for c in codes:
                 self.names |= {*c.co_names, *[k for k in c.co_consts if isinstance(k, str | int)]}
             self.names |= set(fun.__code__.co_freevars)
-            for name in dict.fromkeys([n for c in codes for n in c.co_names]):
+            self.inside((fun.__defaults__, fun.__kwdefaults__), _DEEP)
+            named = dict.fromkeys([n for c in codes for n in c.co_names])
+            for name in () if self._foreign(fun.__module__, fun.__code__.co_filename) else named:
                 value = fun.__globals__.get(name)
-                if value is not None and not isinstance(value, types.ModuleType):
+                if isinstance(value, types.ModuleType):
+                    self._module(value)
+                elif value is not None:
                     read.append((fun.__globals__, name, value))
         if whole:
             self.places += [(place, name, meant(value)) for place, name, value in read]
         for place, name, value in read:
-            if callable(value):
-                self.called(value)
-            self.entry(place, name, value, _DEEP, known=whole)
+            if whole or isinstance(value, _FUNCTIONS):
+                self.inside(meant(value), _DEEP, name)
+            else:
+                self.entry(place, name, value, _DEEP)
+
+    def _foreign(self, module: str | None, file: str | None) -> bool:
+        """Whether a module's globals are another package's affair."""
+        if _of_library(module):
+            return True
+        own = (module or "").partition(".")[0] == self.package
+        return not own and "site-packages" in (file or "")
+
+    def _module(self, module: types.ModuleType) -> None:
+        """What code reads by a module's name, if the module is the user's."""
+        if id(module) in self.seen or self._foreign(
+            module.__name__, getattr(module, "__file__", None)
+        ):
+            return
+        self.seen[id(module)] = module
+        for name in [n for n in vars(module) if n in self.names]:
+            value = vars(module)[name]
+            if isinstance(value, types.ModuleType):
+                self._module(value)
+            elif isinstance(value, _FUNCTIONS):
+                self.inside(value, _DEEP, name)
+            else:
+                self.entry(vars(module), name, value, _DEEP)
+
+    # objects --------------------------------------------------------------------------------------
+
+    def entry(self, place: Any, name: Any, value: Any, deep: int) -> None:
+        """A place that is read, and what is read below it."""
+        value = meant(value)
+        self.places.append((place, name, value))
+        self.inside(value, deep, name)
+
+    def passed(self, place: Any, name: Any, value: Any, deep: int) -> None:
+        """A place that leads to what may be read."""
+        if id(meant(value)) in self.held:
+            self.entry(place, name, value, deep)
+            return
+        before = len(self.places)
+        self.inside(meant(value), deep - 1, name)
+        if len(self.places) > before:
+            self.places.append((place, name, meant(value)))
 
     def inside(self, x: Any, deep: int, name: Any = "an array") -> None:
         """The attributes and elements of an object that the code may read."""
-        if deep == 0 or id(x) in self.seen or len(self.places) > _MOST:
+        if deep == 0 or id(x) in self.seen or len(self.seen) > _MOST:
             return
-        if isinstance(x, (Tensor, types.ModuleType, types.FunctionType, *_PLAIN)):
+        if isinstance(x, (Tensor, types.ModuleType, *PLAIN)):
             return
-        self.seen.add(id(x))
+        if isinstance(x, types.FunctionType):
+            self.called(x)
+            return
+        self.seen[id(x)] = x
+        if callable(x) and not isinstance(x, type):
+            self.called(x)
         if isinstance(x, np.ndarray):
             if x.flags.writeable or x.base is not None:
                 self.places.append((Elements(x), name, x))
         elif isinstance(x, dict):
-            for key, value in x.items():
-                self.entry(x, key, value, deep)
-        elif isinstance(x, list):
-            items = _Items(x)
-            for k, value in enumerate(x):
-                self.entry(items, k, value, deep)
-            if any(w[0] is items for w in self.places):
-                self.places.append((items, "len", len(x)))
+            self._dict(x, deep, name)
+        elif isinstance(x, list | deque | set):
+            if all([isinstance(v, PLAIN) for v in x]):  # noqa: C419  a list is faster here
+                self.places.append((Elements(x), name, x))
+            elif not isinstance(x, set):
+                self.places.append((Keys(x), name, x))
+                for k, value in enumerate(x):
+                    read = self.entry if isinstance(value, PLAIN) else self.passed
+                    read(Items(x), k, value, deep)
         elif isinstance(x, tuple):
             for value in x:
-                self.inside(value, deep - 1, name)
-        elif isinstance(x, type) or _PUT is getattr(type(x), "__setattr__", None):
-            if callable(x) and not isinstance(x, type):
-                self.called(x)
-            places: tuple[Any, ...] = getattr(x, "__dict__", {}), type(x).__dict__
-            for own in places:
-                for name in [n for n in own if n in self.names]:
-                    self.entry(own, name, own[name], deep)
+                self.inside(meant(value), deep - 1, name)
+        elif isinstance(x, type):
+            self._classes(x, {}, deep)
+        else:
+            self._attributes(x, deep)
 
-    def entry(self, place: Any, name: Any, value: Any, deep: int, *, known: bool = False) -> None:
-        """A place, if something at it or below may be read. known: it is among them already."""
-        value = meant(value)
-        if isinstance(value, types.FunctionType):  # a method
-            self.called(value)
-        plain = isinstance(value, _PLAIN) and name in self.names
-        if id(value) in self.held or plain or known:
-            if not known:
-                self.places.append((place, name, value))
-            self.inside(value, deep, name)
+    def _dict(self, x: dict[Any, Any], deep: int, name: Any) -> None:
+        named = x.keys() & self.names
+        any_key = not named or not self.names.isdisjoint(_KEYS)
+        if any_key and all([isinstance(v, PLAIN) for v in x.values()]):  # noqa: C419
+            self.places.append((Elements(x), name, x))
             return
-        before = len(self.places)
-        self.inside(value, deep - 1, name)
-        if len(self.places) > before:
-            self.places.append((place, name, value))
+        if any_key:
+            self.places.append((Keys(x), name, x))
+        for key, value in x.items():
+            plain = any_key and isinstance(value, PLAIN)
+            read = self.entry if key in named or plain else self.passed
+            read(x, key, value, deep)
+
+    def _attributes(self, x: Any, deep: int) -> None:
+        cls, found = type(x), getattr(x, "__dict__", {})
+        slots = _slots(x)
+        own = {**found, **slots}
+        self._classes(cls, own, deep)
+        named = own.keys() & self.names
+        every = not self.names.isdisjoint(_ATTRIBUTES) or (not named and "getattr" in self.names)
+        for name, value in own.items():
+            place = Slots(x) if name in slots else found
+            if not every and name not in named and id(meant(value)) not in self.held:
+                continue
+            if _frozen(cls):
+                self.inside(meant(value), deep - 1, name)
+            else:
+                self.entry(place, name, value, deep)
+        if isinstance(found, dict):  # what is the class's now may become the object's
+            self.places += [
+                (found, n, None) for n in self._shared(cls) if n not in own and not _frozen(cls)
+            ]
+
+    def _shared(self, cls: type) -> Iterator[str]:
+        """Names of what objects read off their class, and that is no code."""
+        for c in cls.__mro__:
+            if not _of_library(c.__module__):
+                for name, value in vars(c).items():
+                    if name in self.names and _function(value) is None:
+                        yield name
+
+    def _classes(self, cls: type, own: Mapping[str, Any], deep: int) -> None:
+        """What methods, properties and operators read, and class attributes."""
+        for c in cls.__mro__:
+            if _of_library(c.__module__):
+                continue
+            for name, value in list(vars(c).items()):
+                fun = _function(value)
+                special = name.startswith("__") and name.endswith("__")
+                if fun is not None:
+                    if name in self.names or (special and name not in _PASSIVE):
+                        self.called(fun)
+                elif name in self.names and name not in own and not hasattr(value, "__get__"):
+                    self.entry(vars(c), name, value, deep)
+
+
+def _slots(x: Any) -> dict[str, Any]:
+    """The attributes of an object that stand in no dict."""
+    found = {}
+    for c in type(x).__mro__:
+        for name, member in vars(c).items():
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it was not set
+                    found[name] = member.__get__(x)
+    return found
+
+
+def _function(x: Any) -> Any:
+    """The Python function behind what stands in a class; None if there is none."""
+    for name in ("fget", "func", "__func__", "__wrapped__"):
+        x = getattr(x, name, x)
+    return x if isinstance(x, types.FunctionType) else None
+
+
+def _frozen(cls: type) -> bool:
+    """Whether a class's attributes stay what they are: attrs' and dataclasses' frozen ones."""
+    if getattr(cls, "__dataclass_params__", None) is not None:
+        return bool(cls.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+    return getattr(cls.__setattr__, "__name__", "") == "_frozen_setattrs"
+
+
+def _of_library(name: str | None) -> bool:
+    """Whether a module is Python's, NumPy's or ours."""
+    root = (name or "builtins").partition(".")[0]
+    return root in sys.stdlib_module_names or root in ("funct", "numpy", "attr", "attrs")
 
 
 def _constants(graph: Graph) -> Iterator[int]:

@@ -1,0 +1,115 @@
+"""Places outside of a function: what stands there now, by `place.get(name)`.
+
+Dicts (globals, attributes, keys) are places as they are. None is what stands where nothing does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PLAIN", "Cell", "Elements", "Items", "Keys", "Slots", "alike", "meant"]
+
+PLAIN = (bool, int, float, complex, str, type(None))
+
+
+class Cell:
+    """A closure cell as a place; empty, it holds None."""
+
+    __slots__ = ("cell",)
+
+    def __init__(self, cell: Any) -> None:
+        self.cell = cell
+
+    def get(self, name: str) -> Any:
+        """What it holds."""
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return None
+
+
+class Slots:
+    """An object whose attributes stand in no dict."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    def get(self, name: str) -> Any:
+        """An attribute, or None where it was not set."""
+        return getattr(self.owner, name, None)
+
+
+class Items:
+    """A list or deque as a place."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+
+    def get(self, name: int) -> Any:
+        """An element, or None where there is none."""
+        return self.items[name] if name < len(self.items) else None
+
+
+class Keys:
+    """Which keys, or how many elements, a container has: itself, while these are the same."""
+
+    __slots__ = ("items", "seen")
+
+    def __init__(self, items: Any) -> None:
+        self.items = items
+        self.seen = self._now()
+
+    def _now(self) -> Any:
+        return list(self.items) if isinstance(self.items, dict) else len(self.items)
+
+    def get(self, name: Any) -> Any:
+        """The container, or None when it has other keys, or more elements or fewer."""
+        return self.items if self._now() == self.seen else None
+
+
+class Elements:
+    """What may be written into as a place: itself under any name, while it has the elements it had.
+
+    An array of NumPy's, or a container of numbers and strings.
+    """
+
+    __slots__ = ("holder", "seen")
+
+    def __init__(self, holder: Any) -> None:
+        self.holder = holder
+        self.seen = self._now()
+
+    def _now(self) -> Any:
+        x = self.holder
+        if isinstance(x, np.ndarray):
+            return x.dtype, x.shape, x.tobytes()
+        values = list(x.values() if isinstance(x, dict) else x)
+        keys = list(x) if isinstance(x, dict) else None
+        return keys, [_told(v) for v in values]
+
+    def get(self, name: Any) -> Any:
+        """The holder, or None when it was written into."""
+        return self.holder if self._now() == self.seen else None
+
+
+def _told(x: Any) -> Any:
+    """What a number is told apart by: 1 and 1.0 compute differently, and so do 0.0 and -0.0."""
+    return x.__class__, repr(x) if isinstance(x, float | complex) else x
+
+
+def alike(x: Any, y: Any) -> bool:
+    """Whether two objects are one number, or one string."""
+    return isinstance(x, PLAIN) and isinstance(y, PLAIN) and bool(_told(x) == _told(y))
+
+
+def meant(x: Any) -> Any:
+    """x, or the Tensor that it stands for now: an array that may be written into stays the same
+    object.
+    """
+    return x.__funct_array__() if hasattr(type(x), "__funct_array__") else x

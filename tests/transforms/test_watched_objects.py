@@ -1,0 +1,331 @@
+"""Objects that a jitted function reads may change, however they keep what they hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+
+X = xp.asarray(3.0)
+
+
+class Plain:
+    """Attributes in a dict."""
+
+    def __init__(self, w: Any, k: Any) -> None:
+        self.w, self.k = w, k
+
+    def f(self, x: Any) -> Any:
+        """w x k."""
+        return self.w * x * self.k
+
+
+class Slots(Plain):
+    """Attributes in slots, and an empty dict."""
+
+    __slots__ = ("k", "w")
+
+
+@attrs.define(eq=False)
+class Defined:
+    """No dict at all."""
+
+    w: Any
+    k: Any
+    f = Plain.f
+
+
+@dataclasses.dataclass(eq=False)
+class Data:
+    """A dataclass that is not frozen."""
+
+    w: Any
+    k: Any
+    f = Plain.f
+
+
+class Setter(Plain):
+    """Its own way to set."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+class Behind:
+    """Attributes behind properties, in an object, a dict or a deque."""
+
+    def __init__(self, w: Any, k: Any) -> None:
+        self.of = Plain(w, k)
+
+    w = property(lambda self: self.of.w, lambda self, v: setattr(self.of, "w", v))
+    k = property(lambda self: self.of.k, lambda self, v: setattr(self.of, "k", v))
+    f = Plain.f
+
+
+def _keys(name: Any) -> property:
+    return property(lambda self: self.of[name], lambda self, v: self.of.__setitem__(name, v))
+
+
+class Mapped(Behind):
+    """A dict whose values are read in turn."""
+
+    def __init__(self, w: Any, k: Any) -> None:
+        self.of: Any = OrderedDict(w=w, k=k)
+
+    w, k = _keys("w"), _keys("k")
+
+    def f(self, x: Any) -> Any:
+        """All values."""
+        for v in self.of.values():
+            x = x * v
+        return x
+
+
+class Queued(Mapped):
+    """Elements of a deque."""
+
+    def __init__(self, w: Any, k: Any) -> None:
+        self.of = deque([w, k])
+
+    w, k = _keys(0), _keys(1)
+    f = Plain.f
+
+
+class Variables(Plain):
+    """Attributes that no code names."""
+
+    def f(self, x: Any) -> Any:
+        """All attributes."""
+        for v in vars(self).values():
+            x = x * v
+        return x
+
+
+class Dynamic(Plain):
+    """Attributes that exist by a method."""
+
+    def __init__(self, w: Any, k: Any) -> None:
+        self.__dict__["of"] = {"w": w, "k": k}
+
+    def __getattr__(self, name: str) -> Any:
+        return self.of[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.of[name] = value
+
+
+class ByName(Plain):
+    """A name that is put together."""
+
+    def f(self, x: Any) -> Any:
+        """w x k."""
+        return self.w * x * getattr(self, "".join(["k"]))
+
+
+class Inherited(Plain):
+    """Code of the class above."""
+
+    def f(self, x: Any) -> Any:
+        """w x k."""
+        return super().f(x)
+
+
+class OfTheClass(Plain):
+    """What all of a class share."""
+
+    w: ClassVar[Any] = None
+    k: ClassVar[Any] = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(type(self), name, value)
+
+
+class Called(Plain):
+    """An object that calls itself."""
+
+    def __call__(self, x: Any) -> Any:
+        return Plain.f(self, x)
+
+    def f(self, x: Any) -> Any:
+        """w x k."""
+        return self(x)
+
+
+class Shadowing(Plain):
+    """The class's number until the object has its own."""
+
+    k: ClassVar[Any] = 1.0
+
+    def __init__(self, w: Any, k: Any) -> None:
+        self.w = w
+
+
+KINDS = [
+    Plain, Slots, Defined, Data, Setter, Behind, Mapped, Queued, Variables, Dynamic, ByName,
+    Inherited, OfTheClass, Called, Shadowing,
+]  # fmt: skip
+
+
+def _given(m: Any, fun: Callable[..., Any], **options: Any) -> Callable[[Any], Any]:
+    run = ft.jit(fun, **options)
+    return lambda x: run(m, x)
+
+
+WAYS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "read": lambda m: ft.jit(lambda x: m.w * x * m.k),
+    "called": lambda m: ft.jit(lambda x: m.f(x) + 0.0),
+    "bound": lambda m: ft.jit(m.f),
+    "element": lambda m: (lambda held: ft.jit(lambda x: held[0].f(x) + 0.0))([m]),
+    "partial": lambda m: ft.jit(functools.partial(lambda m, x: m.f(x), m)),
+    "argument": lambda m: _given(m, lambda m, x: m.f(x)),
+    "static": lambda m: _given(m, lambda m, x: m.w * x * m.k, static_argnums=0),
+    "method": lambda m: _given(m, type(m).f),
+    "derivative": lambda m: ft.jit(lambda x: ft.grad(m.f)(x) * x),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_objects_may_change(kind: Any, way: str) -> None:
+    """An array, then a number, then a number in an array's place: the result is eager's."""
+    m = kind(xp.asarray(2.0), 1.0)
+    run = WAYS[way](m)
+
+    def often() -> float:
+        return [float(run(X)) for _ in range(4)][-1]
+
+    assert often() == 6.0
+    m.w = xp.asarray(5.0)
+    assert often() == 15.0
+    m.k = 2.0
+    assert often() == 30.0
+    m.w = 7.0
+    assert often() == 42.0
+
+
+def numbers_in_a_list() -> Any:
+    held = [1.0, 2.0]
+    return lambda x: sum((v * x for v in held), x), lambda: held.__setitem__(0, 5.0)
+
+
+def another_sign_of_zero() -> Any:
+    held = [0.0]
+    return lambda x: 1.0 / xp.copysign(x, held[0]), lambda: held.__setitem__(0, -0.0)
+
+
+def numbers_by_any_key() -> Any:
+    held = {"a": 1.0, "b": 2.0}
+    return lambda x: sum((held[k] * x for k in held), x), lambda: held.update(c=5.0)
+
+
+def members() -> Any:
+    held = {1.0, 2.0}
+    return lambda x: sum((v * x for v in held), x), lambda: held.add(5.0)
+
+
+def far_below() -> Any:
+    held: Any = {"p": {"q": {"r": {"s": {"t": [xp.asarray(2.0)]}}}}}
+    change = lambda: held["p"]["q"]["r"]["s"]["t"].__setitem__(0, X)  # noqa: E731
+    return lambda x: x * held["p"]["q"]["r"]["s"]["t"][0], change
+
+
+def default() -> Any:
+    def fun(x: Any, options: Any = {"k": 2.0}) -> Any:  # noqa: B006  it is what is tested
+        return x * options["k"]
+
+    return fun, lambda: fun.__defaults__[0].update(k=5.0)  # type: ignore[index]
+
+
+def of_a_module() -> Any:
+    module = sys.modules[f"{__name__}.settings"]
+    module.K = 2.0  # type: ignore[attr-defined]
+    names = {"settings": module, "__name__": __name__}
+    fun = types.FunctionType((lambda x: x * settings.K).__code__, names)  # type: ignore[name-defined]  # noqa: F821
+    return fun, lambda: setattr(module, "K", 5.0)
+
+
+def numpy_number() -> Any:
+    m = Plain(np.float64(2.0), 1.0)
+    return m.f, lambda: setattr(m, "w", np.float64(5.0))
+
+
+def function() -> Any:
+    m = Plain(xp.sin, 1.0)
+    return lambda x: m.w(x) * 1.0, lambda: setattr(m, "w", xp.cos)
+
+
+def dtype() -> Any:
+    m = Plain(xp.float32, 1.0)
+    return lambda x: xp.astype(x / 7.0, m.w), lambda: setattr(m, "w", xp.float64)
+
+
+def inside_of_what_is_frozen() -> Any:
+    frozen = attrs.make_class("Frozen", ["held"], frozen=True)([2.0])
+    return lambda x: x * frozen.held[0], lambda: frozen.held.__setitem__(0, 5.0)
+
+
+def worked_out_once() -> Any:
+    class Lazy:
+        n = 2.0
+
+        @functools.cached_property
+        def k(self) -> float:
+            return self.n
+
+    m = Lazy()
+    return lambda x: x * m.k, lambda: m.__dict__.update(k=5.0)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        numbers_in_a_list, another_sign_of_zero, numbers_by_any_key, members, far_below, default,
+        of_a_module, numpy_number, function, dtype, inside_of_what_is_frozen, worked_out_once,
+    ],
+)  # fmt: skip
+def test_what_objects_hold_may_change(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compiled again, once."""
+    name = f"{__name__}.settings"
+    monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    fun, change = case()
+    run = ft.jit(fun)
+    before = fun(X).tolist()
+    assert run(X).tolist() == before == run(X).tolist()
+    change()
+    after = fun(X).tolist()
+    assert after != before
+    assert [run(X).tolist() for _ in range(4)] == [after] * 4
+    assert run.cache_info().misses == 2
+
+
+class Trainer(Plain):
+    """Counts, and remembers, what the function that it compiles does not read."""
+
+    step = 0
+
+    def __init__(self) -> None:
+        super().__init__(xp.asarray(2.0), 1.0)
+        self.losses: list[float] = []
+
+
+def test_what_is_not_read_may_change_at_no_cost() -> None:
+    """Counters, and numbers that are set to what they were."""
+    m, state = Trainer(), {"w": 2.0, "step": 0}
+    runs: list[Any] = [ft.jit(m.f), ft.jit(Trainer.f), ft.jit(lambda x: x * state["w"])]
+    for i in range(12):
+        m.step, m.k = i, float("1.0")
+        m.losses.append(runs[0](X).item())
+        state["step"] = i
+        assert runs[1](m, X).item() == runs[2](X).item() == m.losses[-1] == 6.0
+    assert [run.cache_info().misses for run in runs] == [1, 1, 1]
