@@ -1,5 +1,5 @@
 """Compiled programs of the kinds that people write, next to JAX's, in float32: pairs of points,
-Hessians, gradients per example, long scans, kernel matrices, lookups.
+Hessians, gradients per example, long scans, kernel matrices, lookups, stencils, small matrices.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,9 @@ INPUTS, TARGETS = _normal(256, 64), _normal(256, 10)
 RECURRENT, SERIES = _normal(64, 64, scale=0.0625), _normal(1000, 64)
 SIGNAL, ROWS, MILLION = _normal(100_000), _normal(4096, 1024), _normal(1_000_000)
 IMAGES, FILTERS = _normal(16, 256, 64), _normal(3, 64, 64, scale=0.125)
+P8, MEANS = _normal(1000, 8), _normal(16, 8)
+PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
+STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
 
 
@@ -79,6 +82,27 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def ranked(x: Any) -> Any:
         return ns.cumulative_sum(ns.sort(x)) / ns.arange(1, 100_001)
 
+    def near(p: Any) -> Any:
+        return ns.sum(ns.exp(-ns.sum((p[:, None] - p[None]) ** 2, axis=-1)))
+
+    def nearest_means(means: Any, p: Any) -> Any:
+        found = ns.argmin(ns.sum((p[:, None] - means[None]) ** 2, axis=-1), axis=1)
+        own = (found[:, None] == ns.arange(16)).astype(p.dtype)
+        return own.T @ p / ns.maximum(ns.sum(own, axis=0), 1)[:, None]
+
+    def heated(u: Any) -> Any:
+        def step(u: Any, _: Any) -> Any:
+            around = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+            return u.at[1:-1, 1:-1].add(0.1 * (around - 4 * u[1:-1, 1:-1])), None
+
+        return control.scan(step, u, None, length=50)[0]
+
+    def ranks(links: Any, v: Any) -> Any:
+        return control.fori_loop(0, 100, lambda i, v: 0.85 * (links @ v) + 0.0003, v)
+
+    def times_vectors(x: Any, v: Any) -> Any:
+        return (x @ v[..., None])[..., 0]
+
     grad, hessian = transforms.grad, transforms.hessian
     a = ns.asarray
     return {
@@ -98,6 +122,11 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of a 1-d convolution by hand": (grad(convolved), (a(FILTERS), a(IMAGES))),
         "gradient of looked up rows": (grad(looked_up), (a(TABLE), a(WORDS))),
         "sort and running sum, 100,000": (ranked, (a(SIGNAL),)),
+        "gradient of 1000 points near in 8-d": (grad(near), (a(P8),)),
+        "k-means step, 1000 points in 8-d": (nearest_means, (a(MEANS), a(P8))),
+        "heat, 256 x 256, 50 steps": (heated, (a(PLATE),)),
+        "ranks of 500 pages, 100 steps": (ranks, (a(LINKS), a(V[:500]))),
+        "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 
 

@@ -2,7 +2,8 @@
 
 - `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb (`finite.py`);
 - `contract` becomes a product of stacks of matrices, between transposes;
-- a product by one column of a matrix that loops compute is a sum in the same loops;
+- a product by one column of a matrix that loops compute is a sum in the same loops; so are products
+  of many small matrices by one column each;
 - a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
   of a layer's weights), which adds the same terms in another order;
 - what is one known number is a number, not an array of it, and times 1 is nothing;
@@ -30,6 +31,7 @@ from funct.compile.groups import REDUCTIONS, reduction, why_not
 from funct.compile.narrow import taken_apart
 from funct.compile.scalars import ELEMENTS
 from funct.compile.views import VIEWS
+from funct.compile.worth import is_stack_by_vectors
 from funct.core import lookup
 from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
@@ -189,7 +191,8 @@ class _Rewriting(Boxes):
     def _thin(self, e: Node) -> Var | None:
         """A product by one column or row, or of one inner term, as loops hold it.
 
-        A matrix that loops compute for this product alone then is never written.
+        A matrix that loops compute for this product alone then is never written; small ones of a
+        long stack are no work for BLAS.
         """
         x, y = e.operands
         out = e.results[0]
@@ -200,7 +203,7 @@ class _Rewriting(Boxes):
         lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
         if k == 1:
             return self.apply("multiply", (x, y), (), out.shape, out.dtype)
-        if n == 1 and m > 1 and self._is_computed(x):
+        if n == 1 and m > 1 and (self._is_computed(x) or is_stack_by_vectors(e)):
             terms, axis = (x, self.reshape(y, (*lead, 1, k))), len(lead) + 1
         elif m == 1 and n > 1 and self._is_computed(y):
             terms, axis = (self.reshape(x, (*lead, k, 1)), y), len(lead)

@@ -100,6 +100,22 @@ def test_a_matrix_that_is_computed_for_one_column_is_never_written() -> None:
     assert {name for name, text in shown.items() if "times a vector" in text} == {"in memory"}
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(64, 3, 3), (70, 5, 64), (8, 9, 7, 4)])
+def test_many_small_matrices_times_vectors_are_loops(shape: Any, dtype: str) -> None:
+    """They are sums in the loops that read them; few of them are products of BLAS."""
+    rng = np.random.default_rng(0)
+    args = [rng.normal(size=s).astype(dtype) for s in (shape, (*shape[:-2], shape[-1], 1))]
+    fun = lambda x, y: xp.tanh(x @ y)[..., 0]  # noqa: E731
+    made = compiled(fun, *args)
+    assert not any("of BLAS" in line for line in made.show().split("\n"))
+    (actual,), expected = made.run(*args), eager(fun, *args)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * float(np.finfo(dtype).eps))
+    few = [a[:2] for a in args]
+    if len(shape) == 3:
+        assert "of BLAS" in compiled(fun, *few).show()
+
+
 def test_products_of_integers_stay_with_numpy() -> None:
     """They have NumPy's bits, and their results go into loops as before."""
     x = np.arange(12).reshape(3, 4)
