@@ -17,6 +17,9 @@ from funct.array import Tensor as Tensor
 from funct.check import check_grads as check_grads
 from funct.check import check_primitive as check_primitive
 from funct.check import check_pure as check_pure
+from funct.contraction import einsum as einsum
+from funct.contraction import tensordot as tensordot
+from funct.contraction import transpose as transpose
 from funct.core import Sample as Sample
 from funct.core import ShapeDtype as ShapeDtype
 from funct.errors import FallbackWarning as FallbackWarning

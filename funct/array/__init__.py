@@ -3,6 +3,7 @@
 import math as _math
 
 from funct.array import fft as fft
+from funct.array import lib as lib
 from funct.array import linalg as linalg
 from funct.array import remote as _remote  # noqa: F401
 from funct.array import special as special
@@ -58,6 +59,7 @@ from funct.array.elementwise import clip as clip
 from funct.array.elementwise import positive as positive
 from funct.array.elementwise import select as select
 from funct.array.inspection import namespace_info as __array_namespace_info__
+from funct.array.linalg.structure import cross as cross
 from funct.array.linalg.structure import diag as diag
 from funct.array.manipulation import astype as astype
 from funct.array.manipulation import broadcast_arrays as broadcast_arrays
@@ -102,6 +104,7 @@ from funct.array.quantiles import nanmedian as nanmedian
 from funct.array.quantiles import nanquantile as nanquantile
 from funct.array.quantiles import quantile as quantile
 from funct.array.sampled import convolve as convolve
+from funct.array.sampled import gradient as gradient
 from funct.array.sampled import interp as interp
 from funct.array.sampled import trapezoid as trapezoid
 from funct.array.searching import argmax as argmax
@@ -124,6 +127,8 @@ from funct.array.statistical import all as all
 from funct.array.statistical import any as any
 from funct.array.statistical import corrcoef as corrcoef
 from funct.array.statistical import cov as cov
+from funct.array.statistical import cumprod as cumprod
+from funct.array.statistical import cumsum as cumsum
 from funct.array.statistical import cumulative_max as cumulative_max
 from funct.array.statistical import cumulative_min as cumulative_min
 from funct.array.statistical import cumulative_prod as cumulative_prod
@@ -216,26 +221,27 @@ __all__ = [
     "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
     "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
     "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj",
-    "convolve", "copysign", "corrcoef", "cos", "cosh", "count_nonzero", "cov", "cumulative_max",
-    "cumulative_min", "cumulative_prod", "cumulative_sum", "diag", "diff", "digitize", "divide",
-    "e", "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1", "eye",
-    "fft", "finfo", "flip", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2",
-    "floor", "floor_divide", "fmod", "from_dlpack", "full", "full_like", "greater", "greater_equal",
-    "histogram", "histogram_bin_edges", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int4",
-    "int64", "int8", "interp", "isdtype", "isfinite", "isin", "isinf", "isnan", "kron", "less",
-    "less_equal", "linalg", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max",
-    "maximum", "mean", "median", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan",
-    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin",
-    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter",
-    "nonzero", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims", "pi",
-    "positive", "pow", "prod", "quantile", "ravel", "real", "reciprocal", "remainder", "repeat",
-    "reshape", "result_type", "roll", "roots", "round", "searchsorted", "segment_sum", "select",
-    "sign", "signbit", "sin", "sinh", "sort", "special", "sqrt", "square", "squeeze", "stack",
-    "std", "subtract", "sum", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
-    "top_k", "transpose", "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4",
-    "uint64", "uint8", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
-    "var", "vecdot", "where", "zeros", "zeros_like",
+    "convolve", "copysign", "corrcoef", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod",
+    "cumsum", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diag",
+    "diff", "digitize", "divide", "e", "einsum", "empty", "empty_like", "equal", "erf", "exp",
+    "expand_dims", "expm1", "eye", "fft", "finfo", "flip", "float16", "float32", "float64",
+    "float8_e4m3fn", "float8_e5m2", "floor", "floor_divide", "fmod", "from_dlpack", "full",
+    "full_like", "gradient", "greater", "greater_equal", "histogram", "histogram_bin_edges",
+    "hypot", "iinfo", "imag", "inf", "int16", "int32", "int4", "int64", "int8", "interp", "isdtype",
+    "isfinite", "isin", "isinf", "isnan", "kron", "less", "less_equal", "lib", "linalg", "linspace",
+    "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum", "mean", "median",
+    "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanprod", "nanquantile",
+    "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
+    "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims", "pi", "positive", "pow", "prod",
+    "quantile", "ravel", "real", "reciprocal", "remainder", "repeat", "reshape", "result_type",
+    "roll", "roots", "round", "searchsorted", "segment_sum", "select", "sign", "signbit", "sin",
+    "sinh", "sort", "special", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
+    "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "transpose",
+    "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64", "uint8",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot",
+    "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"

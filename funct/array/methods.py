@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from funct import ops
+from funct.array.axes import integers, normal_axis
 from funct.array.dtypes import as_dtype
-from funct.core import Value
+from funct.core import INEXACT, Value
 from funct.errors import ArgumentError, DTypeError, ImmutableError
 from funct.ops import fast
 
@@ -45,6 +46,14 @@ _SEEN = {
 def _unused(method: str, argument: str, value: Any) -> ArgumentError:
     """What is raised for an argument of NumPy's that a Tensor has no use for."""
     return ArgumentError(f"{method}: {argument} must be None, got {value!r}")
+
+
+def _one_of(method: str, argument: str, value: Any, known: tuple[str, ...]) -> Any:
+    """value, which must be one of the words."""
+    if not isinstance(value, str) or value not in known:
+        words = " or ".join(map(repr, known))
+        raise ArgumentError(f"{method}: {argument} must be {words}, got {value!r}")
+    return value
 
 
 def _elements(x: Any) -> Any:
@@ -124,9 +133,15 @@ class Methods(Value):
         pairs = x.reshape((*x.shape[:-1], x.shape[-1] // 2, 2))
         return ops.complex_of(pairs[..., 0], pairs[..., 1])
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Any:
-        """The elements in another shape, given as one tuple or as several ints."""
+    def reshape(self, *shape: Any, copy: bool | None = None, order: str = "C") -> Any:
+        """The elements in another shape, given as one tuple or as several ints.
+
+        order: in which they are counted, "C" or "F": the last axis fastest, or the first.
+        """
         given = _one_or_many(shape)
+        if _one_of("reshape", "order", order, ("C", "F")) == "F":
+            back = tuple(reversed(given)) if isinstance(given, tuple | list) else given
+            return _xp.transpose(_xp.reshape(_xp.transpose(self), back, copy=copy))
         return _xp.reshape(self, given) if copy is None else _xp.reshape(self, given, copy=copy)
 
     def ravel(self) -> Any:
@@ -144,6 +159,29 @@ class Methods(Value):
         """The axes in another order; reversed where none is given."""
         return _xp.transpose(self, _one_or_many(axes)) if axes else _xp.transpose(self)
 
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """The array with two axes exchanged."""
+        order = list(range(self.ndim))
+        a, b = (normal_axis("swapaxes", k, self.ndim) for k in (axis1, axis2))
+        order[a], order[b] = b, a
+        return _xp.permute_dims(self, tuple(order))
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Any:
+        """Every element several times along axis; of all of them in one axis where it is None."""
+        return _xp.repeat(self, repeats, axis=axis)
+
+    def take(
+        self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
+    ) -> Any:
+        """Elements along axis, or of all of them, by indices of any shape."""
+        if out is not None:
+            raise _unused("take", "out", out)
+        _one_of("take", "mode", mode, ("raise",))
+        key = indices if isinstance(indices, Value) else _xp.asarray(indices)
+        if axis is None:
+            return _xp.ravel(self)[key]
+        return self[(slice(None),) * normal_axis("take", axis, self.ndim) + (key,)]
+
     def squeeze(self, axis: Any = None) -> Any:
         """Without axes of length 1: all of them, or those given."""
         if axis is None:
@@ -157,6 +195,28 @@ class Methods(Value):
     def conj(self) -> Any:
         """The complex conjugate."""
         return self if self.dtype.kind in "fiu" else _xp.conj(self)
+
+    def round(self, decimals: int = 0, out: None = None) -> Any:
+        """To the nearest number with so many decimals, halves to even; as they are computed."""
+        if out is not None:
+            raise _unused("round", "out", out)
+        (decimals,) = integers("round", "decimals", (decimals,))
+        if not decimals or (decimals > 0 and self.dtype not in INEXACT):
+            return ops.round(self)
+        scale = 10.0 ** abs(decimals)
+        if decimals > 0:
+            return ops.round(self * scale) / scale
+        return ops.astype(ops.round(self / scale) * scale, self.dtype)
+
+    def __round__(self, ndigits: int | None = None, /) -> Any:
+        return self.round(0 if ndigits is None else ndigits)
+
+    def __divmod__(self, other: Any, /) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any, /) -> Any:
+        x: Any = self
+        return other // x, other % x
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """x limited to [min, max]."""
@@ -268,16 +328,24 @@ class Methods(Value):
         """Sums up to each element; over all elements where axis is None."""
         if out is not None:
             raise _unused("cumsum", "out", out)
-        if axis is None and dtype is None and self.ndim == 1:
-            return _xp.cumulative_sum(self)
-        x = self.ravel() if axis is None else self
-        return _xp.cumulative_sum(x, axis=0 if axis is None else axis, dtype=dtype)
+        return _xp.cumsum(self, axis, dtype)
+
+    def cumprod(self, axis: Any = None, dtype: Any = None, out: None = None) -> Any:
+        """Products up to each element; over all elements where axis is None."""
+        if out is not None:
+            raise _unused("cumprod", "out", out)
+        return _xp.cumprod(self, axis, dtype)
 
     def argsort(self, axis: int = -1) -> Any:
         """Positions of the elements in rising order."""
         if axis.__class__ is int and axis == -1:
             return _xp.argsort(self)
         return _xp.argsort(self, axis=axis)
+
+    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+        """Where v would go into the array, which is in rising order."""
+        values = v if isinstance(v, Value) else _xp.asarray(v)
+        return _xp.searchsorted(self, values, side=side, sorter=sorter)
 
     def nonzero(self) -> Any:
         """Positions of the elements that are not 0, one array per axis."""

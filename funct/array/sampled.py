@@ -1,4 +1,4 @@
-"""Functions of sampled curves: convolution, interpolation, integration."""
+"""Functions of sampled curves: convolution, interpolation, slopes, integration."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axis
+from funct.array.axes import normal_axes, normal_axis
 from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.core import INEXACT
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import sampled as kernels
 
-__all__ = ["convolve", "interp", "trapezoid"]
+__all__ = ["convolve", "gradient", "interp", "trapezoid"]
 
 
 @direct(kernels.convolve, arrays=2)
@@ -97,6 +97,89 @@ def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:
     at, f = ops.take(at, order, 0), ops.take(f, order, 0)
     at = ops.concat(ops.concat(at[-1:] - period, at, 0), at[:1] + period, 0)
     return x, at, ops.concat(ops.concat(f[-1:], f, 0), f[:1], 0)
+
+
+def gradient(f: Any, /, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Slopes of f along axes from its samples: central differences, one-sided ones at the ends.
+
+    Args: spacing: one number for all axes, or for each axis a number or the 1-D coordinates of the
+    samples; 1 by default. edge_order: 1 or 2, how many neighbours the ends ask.
+    Returns: an array, or a tuple of them where there are several axes.
+    Raises: ShapeError: for an axis with fewer than edge_order + 1 samples, or coordinates of
+    another length. ArgumentError: for another number of spacings, or another edge_order.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.gradient(xp.asarray([1.0, 2.0, 4.0, 7.0])).tolist()
+        [1.0, 1.5, 2.5, 3.0]
+
+    Source: NumPy `gradient`. For the derivative of a function there is `funct.grad`.
+    """
+    f = _floating(f)
+    axes = normal_axes("gradient", axis, len(f.shape))
+    if isinstance(axis, tuple | list):  # in the order given
+        axes = tuple([normal_axis("gradient", a, len(f.shape)) for a in axis])
+    if edge_order not in (1, 2):
+        raise ArgumentError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
+    steps = spacing or (1.0,)
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    if len(steps) != len(axes):
+        raise ArgumentError(
+            f"gradient: spacing must be one entry or {len(axes)}, one for each axis, "
+            f"got {len(spacing)}"
+        )
+    slopes = [
+        even_slope(f, h, k, edge_order)
+        if h.__class__ in (float, int)
+        else _slope(f, asarray(h), k, edge_order)
+        for h, k in zip(steps, axes, strict=True)
+    ]
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
+
+
+@direct(kernels.even_slope)
+def even_slope(f: Any, h: Any, axis: int, edge_order: int) -> Any:
+    """`gradient` along one axis over steps of one length."""
+    return _slope(f, h, axis, edge_order)
+
+
+def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Any:
+    """The derivative along one axis of the parabola through each sample and its neighbours."""
+    n = f.shape[axis]
+    if n < edge_order + 1:
+        raise ShapeError(f"gradient: axis {axis} must have {edge_order + 1} samples, got {n}")
+    at, before, after, h = (slice(None),) * axis, spacing, spacing, spacing
+    even = not getattr(spacing, "shape", ())
+    if not even:
+        if spacing.shape != (n,):
+            raise ShapeError(
+                f"gradient: spacing must be a number or have shape ({n},), got {spacing.shape}"
+            )
+        h = ops.reshape(spacing[1:] - spacing[:-1], (n - 1, *(1,) * (len(f.shape) - axis - 1)))
+        before, after = h[:1], h[-1:]
+    if edge_order == 1:
+        first = (f[(*at, slice(1, 2))] - f[(*at, slice(0, 1))]) / before
+        last = (f[(*at, slice(-1, None))] - f[(*at, slice(-2, -1))]) / after
+        if n == 2:
+            return ops.concat(first, last, axis)
+    else:
+        first = _parabola(f[(*at, slice(0, 3))], h if even else h[:2], 0, at)
+        last = _parabola(f[(*at, slice(-3, None))], h if even else h[-2:], 2, at)
+    if even:
+        middle = (f[(*at, slice(2, None))] - f[(*at, slice(None, -2))]) / (2.0 * h)
+    else:
+        middle = _parabola(f, h, 1, at)
+    return ops.concat(ops.concat(first, middle, axis), last, axis)
+
+
+def _parabola(f: Any, h: Any, which: int, at: Any) -> Any:
+    """Slopes of the parabolas through all three samples that are neighbours, at the first, second
+    or third of them. h: the steps, or one number; at: the key up to the axis.
+    """
+    rise = (f[(*at, slice(1, None))] - f[(*at, slice(None, -1))]) / h
+    left, right = rise[(*at, slice(None, -1))], rise[(*at, slice(1, None))]
+    before, after = (h[:-1], h[1:]) if getattr(h, "shape", ()) else (h, h)
+    bend = (right - left) / (before + after)
+    return left + bend * (-before, before, before + 2.0 * after)[which]
 
 
 @direct(kernels.trapezoid, maybe=("x",))

@@ -13,7 +13,7 @@ from funct.array.conversion import as_tensor
 from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
-from funct.array.manipulation import concat, reshape
+from funct.array.manipulation import concat, ravel, reshape
 from funct.array.powers import power
 from funct.array.tensor import Array
 from funct.core import INEXACT, NARROW
@@ -23,8 +23,9 @@ from funct.kernels import statistical as kernels
 from funct.ops.fast import wrap
 
 __all__ = [
-    "all", "any", "corrcoef", "cov", "cumulative_max", "cumulative_min", "cumulative_prod",
-    "cumulative_sum", "diff", "logsumexp", "max", "mean", "min", "prod", "std", "sum", "var",
+    "all", "any", "corrcoef", "cov", "cumprod", "cumsum", "cumulative_max", "cumulative_min",
+    "cumulative_prod", "cumulative_sum", "diff", "logsumexp", "max", "mean", "min", "prod", "std",
+    "sum", "var",
 ]  # fmt: skip
 
 
@@ -217,6 +218,20 @@ def cumulative_prod(
     return _scan(
         ops.cumulative_prod, "cumulative_prod", x, axis, dtype, 1 if include_initial else None
     )
+
+
+@direct(kernels.cumsum)
+def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
+    """`cumulative_sum` by NumPy's name, and of all elements where axis is None."""
+    x = as_tensor("cumsum", x)
+    return cumulative_sum(ravel(x) if axis is None else x, axis=axis, dtype=dtype)
+
+
+@direct(kernels.cumprod)
+def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
+    """`cumulative_prod` by NumPy's name, and of all elements where axis is None."""
+    x = as_tensor("cumprod", x)
+    return cumulative_prod(ravel(x) if axis is None else x, axis=axis, dtype=dtype)
 
 
 @direct(kernels.diff, maybe=("prepend", "append"))

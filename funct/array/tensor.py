@@ -304,18 +304,26 @@ class Array(Exchange, Tensor):
             return super().__iter__()
         return iter(reading.rows(self)) if len(self.data) <= _FEW else map(wrap, self.data)
 
-    def reshape(self, *shape: Any, copy: bool | None = None) -> Tensor:
+    def reshape(self, *shape: Any, copy: bool | None = None, order: str = "C") -> Tensor:
         """The elements in another shape, given as one tuple or as several ints."""
         if copy is None:
             try:
-                d = reshape(self.data, shape[0] if len(shape) == 1 else shape)
+                given = shape[0] if len(shape) == 1 else shape
+                d = reshape(self.data, given) if order == "C" else None
             except Exception:
                 d = None  # refused by name
             if d is not None:
                 r = fast.make(None)
                 r.data = d
                 return r
-        return super().reshape(*shape, copy=copy)
+        return super().reshape(*shape, copy=copy, order=order)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """The array with two axes exchanged."""
+        try:
+            return wrap(self.data.swapaxes(axis1, axis2))
+        except Exception:
+            return super().swapaxes(axis1, axis2)  # which refuses by name
 
     def squeeze(self, axis: Any = None) -> Tensor:
         """Without axes of length 1: all of them, or those given."""

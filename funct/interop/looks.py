@@ -205,9 +205,12 @@ def _formed(whole: Any, part: Any, call: Any, options: Any, source: Any) -> Any:
 
 
 def _reshaped(whole: Any, part: Any, call: Any, options: dict[str, Any], source: Any) -> Any:
-    """A view where the strides allow it; a whole that is no view lies in C order."""
+    """A view where the strides allow it; a whole that is no view lies in C order.
+
+    Elements counted in another order are a copy, also where NumPy would give a view.
+    """
     copy = options.get("copy")
-    if copy is True:
+    if copy is True or options.get("order", "C") != "C":
         return None
     old = source.layout() if source.__class__ is View else None
     if old is None or not old.size or np.may_share_memory(old, old.reshape(part.shape)):
@@ -246,7 +249,7 @@ LOOKS: dict[str, Looked] = {
     "reshape": _reshaped, "Array.reshape": _reshaped,
     "ravel": _raveled, "Array.ravel": _raveled,
     "matrix_transpose": _ordered, "moveaxis": _ordered, "permute_dims": _ordered,
-    "transpose": _ordered, "Array.transpose": _ordered,
+    "transpose": _ordered, "Array.transpose": _ordered, "Array.swapaxes": _ordered,
     "flip": _flipped, "unstack": _unstacked,
     "real": _real, "Array.real": _real, "imag": _imag, "Array.imag": _imag, "Array.view": _read,
 }  # fmt: skip

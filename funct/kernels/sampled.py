@@ -10,7 +10,7 @@ import numpy as np
 from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
 from funct.kernels.quiet import vdot
 
-__all__ = ["convolve", "interp", "trapezoid"]
+__all__ = ["convolve", "even_slope", "interp", "trapezoid"]
 
 ndarray = np.ndarray
 
@@ -74,6 +74,20 @@ def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:
     at, f = at[order], f[order]
     at = np.concatenate((at[-1:] - period, at, at[:1] + period))
     return x, at, np.concatenate((f[-1:], f, f[:1]))
+
+
+def even_slope(f: Any, h: Any, axis: int, edge_order: int) -> Any:
+    """Central differences along an axis over steps of h, one-sided ones at its ends."""
+    if edge_order != 1 or f.dtype not in _WIDE or f.shape[axis] < 3:
+        return None
+    at: Any = (slice(None),) * axis
+    slopes = np.empty(f.shape, f.dtype)
+    inner = slopes[(*at, slice(1, -1))]
+    np.subtract(f[(*at, slice(2, None))], f[(*at, slice(None, -2))], inner)
+    np.divide(inner, 2.0 * h, inner)
+    slopes[(*at, 0)] = (f[(*at, 1)] - f[(*at, 0)]) / h
+    slopes[(*at, -1)] = (f[(*at, -1)] - f[(*at, -2)]) / h
+    return slopes
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:

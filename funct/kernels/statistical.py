@@ -15,10 +15,10 @@ from funct.kernels import scans
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "cast", "count_nonzero", "cumulative_max", "cumulative_min",
-    "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
-    "nanvar", "prod", "std", "sum", "var",
+    "all", "any", "argmax", "argmin", "cast", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
+    "min", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
+    "nanprod", "nanstd", "nansum", "nanvar", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 _core: Any = getattr(np, "_core", None)
@@ -159,6 +159,16 @@ def cumulative_prod(
 ) -> Any:
     """Running product along axis."""
     return _scan(np.multiply, x, axis, dtype, 1 if include_initial else None)
+
+
+def cumsum(x: Any, axis: Any = None, dtype: Any = None) -> Any:
+    """Running sum along axis, or of all elements."""
+    return _scan(np.add, x if axis is not None else x.reshape(-1), axis, dtype, None)
+
+
+def cumprod(x: Any, axis: Any = None, dtype: Any = None) -> Any:
+    """Running product along axis, or of all elements."""
+    return _scan(np.multiply, x if axis is not None else x.reshape(-1), axis, dtype, None)
 
 
 def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any:

@@ -74,6 +74,12 @@ def _reals() -> list[Any]:
     return [xp.asarray(edges), xp.asarray(np.float32(edges)), xp.asarray(0.75)]
 
 
+def _slopes() -> Iterator[Call]:
+    for x in _arrays():
+        for axis, h, order in itertools.product(range(x.ndim), (1.0, 2, 0.0), (1, 2)):
+            yield (x, h, axis, order), {}
+
+
 def _special(count: int) -> Callable[[], Iterator[Call]]:
     def calls() -> Iterator[Call]:
         values = [0.0, 0.3, 1.0, 2.0, 5.5, -1.0, np.nan, np.inf]
@@ -553,6 +559,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "linalg.solving.solve_triangular": lambda: _systems({"lower": True}),
     "linalg.structure.diag": lambda: _by_matrix({"k": 1}, {"k": -2}),
     "linalg.structure.diagonal": lambda: _by_matrix({"offset": 1}, {"offset": -2}, {"offset": 0.5}),
+    "lib.stride_tricks.sliding_window_view": lambda: _copies({"axis": 0}, {"axis": (0, -1)}),
     "linalg.structure.matrix_power": _powers,
     "linalg.structure.trace": lambda: _by_matrix(
         {"offset": 1}, {"dtype": np.float32}, {"offset": -9}
@@ -588,6 +595,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "quantiles.nanquantile": lambda: _quantiles((0.3,), (0.5,)),
     "quantiles.quantile": lambda: _quantiles((0.3,), (0.5,)),
     "sampled.convolve": _sequences_of_two,
+    "sampled.even_slope": _slopes,
     "sampled.interp": _curves,
     "sampled.trapezoid": lambda: _scans({"dx": 0.5}, {"dx": 2}, {"x": xp.asarray([0.0, 1.0])}),
     "searching.argmax": _reductions,
@@ -614,6 +622,8 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "special.yvp": _special(2),
     "statistical.all": _reductions,
     "statistical.any": _reductions,
+    "statistical.cumprod": lambda: _scans(*_DTYPE),
+    "statistical.cumsum": lambda: _scans(*_DTYPE),
     "statistical.cumulative_max": _scans,
     "statistical.cumulative_min": _scans,
     "statistical.cumulative_prod": lambda: _scans(*_DTYPE, {"include_initial": True}),

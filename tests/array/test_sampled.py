@@ -1,4 +1,4 @@
-"""convolve, interp, trapezoid, select, fmod against NumPy, and the laws they obey."""
+"""convolve, gradient, interp, trapezoid, select, fmod against NumPy, and the laws they obey."""
 
 from typing import Any
 
@@ -64,6 +64,48 @@ def test_interp_at_nan_and_infinity() -> None:
     with np.errstate(invalid="ignore"):
         out = xp.interp(xp.asarray([np.nan, -np.inf, np.inf]), at, f)
     laws.same(out, np.asarray([np.nan, 5.0, 6.0]))
+
+
+@given(with_axis(["float64", "float32", "int64", "complex128"]), st.sampled_from([1, 2]))
+def test_gradient(case: Any, order: int) -> None:
+    """gradient is NumPy's, over steps and over points along the axis; one sample has no slope."""
+    f, axis = case
+    n = f.shape[axis]
+    points = np.cumsum(RNG(n).uniform(0.5, 1.5, n))
+    points = points.astype(f.dtype) if f.dtype == np.float32 else points
+    for spacing in ((), (0.5,), (2,), (points,)):
+        given = [xp.asarray(s) if isinstance(s, np.ndarray) else s for s in spacing]
+        fun = lambda v, g=given: xp.gradient(v, *g, axis=axis, edge_order=order)  # noqa: E731
+        if n < order + 1:
+            with pytest.raises(ShapeError, match=f"gradient: axis .* must have {order + 1} sam"):
+                fun(xp.asarray(f))
+            continue
+        expected = np.gradient(f, *spacing, axis=axis, edge_order=order)
+        laws.close(fun(xp.asarray(f)), expected, 1e-5, 1e-5)
+        arg = xp.asarray(filled(f.shape, "float64", 2))
+        if arg.size:
+            laws.check_derivatives(fun, [arg], RNG(0), order=1)
+            laws.check_batch(fun, [arg], RNG(0))
+            laws.check_jit(fun, [arg])
+
+
+def test_gradient_along_several_axes() -> None:
+    """A slope for each axis, in the order given, each over its own points."""
+    f = RNG(0).normal(size=(4, 5))
+    points = [np.cumsum(RNG(n).uniform(0.5, 1.5, n)) for n in f.shape]
+    for axis, spacing in ((None, points), ((1, 0), points[::-1]), ((0, 1), (2.0,)), (None, ())):
+        given = [xp.asarray(s) if isinstance(s, np.ndarray) else s for s in spacing]
+        ours = xp.gradient(xp.asarray(f), *given, axis=axis)
+        for a, b in zip(ours, np.gradient(f, *spacing, axis=axis), strict=True):
+            laws.close(a, b, 1e-12, 1e-12)
+    assert xp.gradient(xp.asarray(f), 2.0, axis=0).dtype == xp.float64
+    assert xp.gradient(xp.asarray(np.float32(f)), 2.0, axis=0).dtype == xp.float32
+    with pytest.raises(ArgumentError, match="edge_order must be 1 or 2, got 3"):
+        xp.gradient(xp.asarray(f), edge_order=3)
+    with pytest.raises(ArgumentError, match="spacing must be one entry or 2"):
+        xp.gradient(xp.asarray(f), 1.0, 1.0, 1.0)
+    with pytest.raises(ShapeError, match=r"must be a number or have shape \(4,\), got \(3,\)"):
+        xp.gradient(xp.asarray(f), xp.ones(3), axis=0)
 
 
 @given(with_axis(["float64", "float32", "int64"]), st.data())

@@ -17,12 +17,14 @@ SIZES = (1, 2, 3, 7)
 
 GUARDS = {
     "all_but_the_last": ["not (2*n < 1)"],
+    "gradient": ["not (3*n < 2)", "not (3*n < 1)", "not (3*n == 2)"],
     "interp": ["not (n == 0)", "not (n < 1)", "n > 0"],
     "last_element": ["not (n < 1)"],
     "logsumexp": ["not (n == 0)"],
     "median": ["not (n == 0)", "not (n < 1)"],
     "quantile": ["not (n == 0)"],
     "trapezoid": ["not (n < 1)"],
+    "windows": ["not (2*n < 2)", "not (2*n - 1 < 0)"],
 }
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "elementwise": (lambda x: xp.sin(x) * x + 1.0, ("n", 3)),
@@ -78,6 +80,10 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "interp": (lambda x: xp.interp(xp.asarray([0.1, 0.4]), xp.sort(x), x), ("n",)),
     "kron": (lambda x: xp.kron(x, xp.ones((2, 1))), ("n", 3)),
     "trapezoid": (lambda x: xp.trapezoid(x, axis=0), ("n", 3)),
+    "windows": (
+        lambda x: xp.lib.stride_tricks.sliding_window_view(xp.concat([x, x]), 2, 0), ("n", 3)
+    ),
+    "gradient": (lambda x: xp.gradient(xp.concat([x, x, x]), axis=0), ("n", 3)),
 }
 
 

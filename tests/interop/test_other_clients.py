@@ -105,9 +105,48 @@ LABELLED = {
     "np.exp": np.exp,
     "concat": lambda d: _xarray().concat([d, d], "t"),
     "zeros_like": lambda d: _xarray().zeros_like(d) + d,
+    "rolling": lambda d: d.rolling(t=2).mean().fillna(0.0),
+    "rolling min_periods": lambda d: d.rolling(t=3, min_periods=1).sum(),
+    "rolling construct": lambda d: d.rolling(t=2).construct("w", fill_value=0.0),
+    "rolling max": lambda d: d.rolling(s=2, center=True).max().fillna(0.0),
+    "cumulative": lambda d: d.cumulative("t").sum(),
+    "differentiate": lambda d: d.differentiate("t"),
+    "differentiate edges": lambda d: d.differentiate("t", edge_order=2),
+    "cumulative_integrate": lambda d: d.cumulative_integrate("t"),
+    "cumsum of everything": lambda d: d.cumsum("t", skipna=False),
+    "round": lambda d: d.round(2),
+    "np.round": lambda d: np.round(d, 1),
+    "cross": lambda d: _xarray().cross(d, d**2, dim="s"),
+    "dot": lambda d: _xarray().dot(d, d + 1.0, dim="t"),
+    "method dot": lambda d: d.dot(d.isel(t=0, drop=True)),
+    "@": lambda d: d @ d,
+    "weighted": lambda d: d.weighted(d.isel(s=0, drop=True)).mean("t"),
+    "weighted std": lambda d: d.weighted(d).std("t"),
+    "array * labelled": lambda d: d.data * d,
+    "array - labelled": lambda d: d.data - d.isel(t=[1, 0, 3, 2]).data * d,
+    "dataset": lambda d: (_xarray().Dataset({"a": d, "b": d * 2.0}) * 3.0 + 1.0).mean("t")["b"],
+    "datasets together": lambda d: _xarray().concat(
+        [_xarray().Dataset({"a": d}), _xarray().Dataset({"a": d * 2.0})], "u"
+    )["a"],
+    "groups": lambda d: d.groupby_bins("t", [0, 25, 50]).mean(),
+    "groups of a label": lambda d: d.assign_coords(g=("t", [0, 1, 0, 1])).groupby("g").sum(),
+    "anomalies": lambda d: (
+        lambda g: g - g.mean("t")
+    )(d.assign_coords(g=("t", [0, 1, 0, 1])).groupby("g")).drop_vars("g"),
+    "corr": lambda d: _xarray().corr(d[:, 0], d[:, 1]),
+    "to_array": lambda d: _xarray().Dataset({"a": d, "b": d * 2.0}).to_dataarray(),
+    "reindex": lambda d: d.reindex(t=[10, 15, 40], fill_value=0.0),
+    "combine_first": lambda d: d.where(d > 1).combine_first(d * 0.5),
     "polyval": lambda d: _xarray().polyval(
         d, d.isel(t=slice(0, 2)).rename(t="degree", s="r").assign_coords(degree=[0, 1])
     ),
+}
+
+
+CONTRACTED = {
+    "a chain": lambda x, contract: contract("ij,kj,kl->il", x, x, x),
+    "einsum": lambda x, contract: contract("ij,ij->i", x, x),
+    "a transpose": lambda x, contract: contract("ij,jk->ki", x, x.T),
 }
 
 
@@ -224,6 +263,25 @@ def test_xarray_under_transforms(name: str, rng: np.random.Generator) -> None:
         laws.check_derivatives(fun, [x], rng, order=1)
         laws.check_batch(fun, [x], rng)
         laws.close(ft.jit(fun)(x), fun(x))
+
+
+@pytest.mark.parametrize("name", CONTRACTED)
+def test_opt_einsum(name: str, rng: np.random.Generator) -> None:
+    """Contractions are the arrays' own, as values and under transforms."""
+    einsum = pytest.importorskip("opt_einsum", reason="opt_einsum is not installed")
+    call, expected = CONTRACTED[name], CONTRACTED[name](X, einsum.contract)
+    for namespace in (rebind, xp):
+        result = call(namespace.asarray(X), einsum.contract)
+        assert result.__array_namespace__() is namespace
+        np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-12)
+
+    def fun(x: Any) -> Any:
+        return call(x, einsum.contract)
+
+    x = xp.asarray(X)
+    laws.check_derivatives(fun, [x], rng, order=1)
+    laws.check_batch(fun, [x], rng)
+    laws.close(ft.jit(fun)(x), fun(x))
 
 
 def test_xarray_writes_into_handles() -> None:

@@ -63,6 +63,7 @@ def moves(draw: Any, rank: int, size: int) -> Callable[[Any, Any], Any]:
         lambda n, x: n.permute_dims(x, order),
         lambda n, x: x.transpose(order),
         lambda n, x: x.transpose(),
+        lambda n, x: x.swapaxes(axis, -1) if rank else x,
         lambda n, x: n.expand_dims(x, axis=axis),
         lambda n, x: n.squeeze(n.expand_dims(x, axis=axis), axis=axis),
         lambda n, x: x.squeeze(),
