@@ -167,9 +167,11 @@ class Graph:
         return Interpreter(self).run(*args)
 
     def takes(self, shapes: Sequence[Sequence[Any]]) -> bool:
-        """Whether inputs of these shapes have the sizes that are no symbols."""
+        """Whether inputs of these shapes have the sizes that are no symbols. Where there are no
+        elements programs differ: symbols stand for some.
+        """
         return not self.symbols or all(
-            isinstance(n, Size) or n == m
+            m != 0 if isinstance(n, Size) else n == m
             for v, shape in zip(self.inputs, shapes, strict=True)
             for n, m in zip(v.shape, shape, strict=True)
         )

@@ -194,6 +194,25 @@ def test_two_arrays_whose_sizes_vary_together_or_not() -> None:
         f(data(4), data(5))
 
 
+@pytest.mark.parametrize("fun", [
+    lambda x: nn.functional.softmax(x, 0), lambda x: nn.functional.log_softmax(x, 0),
+    lambda x: xp.max(x, axis=0), lambda x: xp.argmin(x, axis=0), lambda x: xp.logsumexp(x, axis=0),
+    ft.grad(lambda x: xp.sum(nn.functional.softmax(x @ x.mT, 0) @ x)), lambda x: xp.mean(x, axis=1),
+])  # fmt: skip
+def test_no_elements_after_some(fun: Any) -> None:
+    """A path for all lengths is none for 0, where a program may be another one or an error."""
+    f = ft.jit(fun)
+    for n in (4, 7, 0, 9, 0):
+        try:
+            expected = fun(data(n))
+        except ft.errors.ShapeError as error:
+            with pytest.raises(ft.errors.ShapeError, match=str(error).split(":")[0]):
+                f(data(n))
+            continue
+        laws.close(f(data(n)), expected, 1e-12, 1e-12)
+    assert f.cache_info().misses <= 3
+
+
 def test_empty_arrays() -> None:
     """Length 0 gives eager's result or eager's error."""
     f = ft.jit(lambda x: xp.sum(x * 2.0, axis=0))
