@@ -1,5 +1,5 @@
-"""Compiled graphs on large arrays: what planning buffers buys over eager, and how cost grows with
-size.
+"""Compiled graphs on large arrays: what planning buffers buys over eager, how cost grows with size,
+and what it costs to write images with channels last.
 """
 
 import numpy as np
@@ -7,6 +7,7 @@ import numpy as np
 import funct as ft
 import funct.array as xp
 from benchmarks.timing import minima
+from funct.nn import functional
 
 
 def run() -> str:
@@ -23,7 +24,7 @@ def run() -> str:
     lines = [f"{k:>8s} {v / 1e3:9.2f} ms" for k, v in best.items()]
     ratio = best["jit"] / best["eager"]
     head = "elementwise chain, 14 ops, 4M float32"
-    return "\n".join([head, *lines, f"     jit/eager {ratio:.2f}", "", *scaling(f)])
+    return "\n".join([head, *lines, f"     jit/eager {ratio:.2f}", "", *scaling(f), "", *layouts()])
 
 
 def scaling(f, megabytes=(1, 4, 16, 64, 256, 1024)):  # type: ignore[no-untyped-def]
@@ -35,3 +36,42 @@ def scaling(f, megabytes=(1, 4, 16, 64, 256, 1024)):  # type: ignore[no-untyped-
         best = minima({"jit": lambda x=x: g(x)}, rounds=5)["jit"]
         lines.append(f"{mb:6d} MB {best * 1e3 / (mb << 18):9.3f} ns per element")
     return lines
+
+
+def layouts():  # type: ignore[no-untyped-def]
+    """Blocks of a depthwise convolution, layer norm and gelu on images whose channels are last, as
+    the layers take them, and with a transpose around each norm instead of around each convolution.
+    """
+    rng = np.random.default_rng(0)
+    x, w = [
+        xp.asarray(rng.normal(size=s).astype(np.float32)) for s in ((8, 32, 32, 32), (32, 1, 3, 3))
+    ]
+
+    def first(x):  # type: ignore[no-untyped-def]
+        return xp.permute_dims(x, (0, 3, 1, 2))
+
+    def last(x):  # type: ignore[no-untyped-def]
+        return xp.permute_dims(x, (0, 2, 3, 1))
+
+    def conv(x):  # type: ignore[no-untyped-def]
+        return functional.conv2d(x, w, padding=1, groups=32)
+
+    def around_convolutions(x):  # type: ignore[no-untyped-def]
+        for _ in range(3):
+            x = x + functional.gelu(functional.layer_norm(last(conv(first(x))), (32,)))
+        return x
+
+    def around_norms(x):  # type: ignore[no-untyped-def]
+        x = first(x)
+        for _ in range(3):
+            x = x + functional.gelu(first(functional.layer_norm(last(conv(x)), (32,))))
+        return last(x)
+
+    programs = {"around convolutions": around_convolutions, "around norms": around_norms}
+    best = minima({
+        f"{how}, {name}": (lambda g: lambda: g(x))(ft.jit(f) if how == "jit" else f)
+        for name, f in programs.items()
+        for how in ("eager", "jit")
+    })  # fmt: skip
+    head = "three blocks on 8 images 32 x 32 x 32, channels last; transposes:"
+    return [head, *[f"{k:>28s} {v / 1e3:9.2f} ms" for k, v in best.items()]]

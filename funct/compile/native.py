@@ -31,7 +31,7 @@ from funct.compile.views import VIEWS
 from funct.compile.within import within
 from funct.device.memory import LARGE, serve
 from funct.events import tell
-from funct.graph import Graph, Guard, Node, Var
+from funct.graph import Graph, Guard, Node, Var, lay_out
 from funct.ops.indexing import check_bounds
 from funct.settings import config
 from funct.source import SITES
@@ -62,7 +62,7 @@ class Native:
 
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
-    simple, checks = simplify(graph)
+    simple, checks = simplify(lay_out(graph))
     fused = within(config.memory_budget, _arranged(simple), _arranged)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks).write()

@@ -170,15 +170,18 @@ def catalogue() -> Iterator[Primitive]:
     return (p for p in _catalogue.values() if "::" not in p.name)
 
 
-def variant(prim: Primitive, name: str) -> Primitive:
-    """The same op under another name, by which compiled code knows that it may be computed in
-    another way. It is in no catalogue; interpreted and transformed it is the op itself.
+def variant(
+    prim: Primitive, name: str, fn: Callable[..., Any] | None = None, **changes: Any
+) -> Primitive:
+    """The op under another name, for compiled code, which may compute it in another way.
+
+    It is in no catalogue. fn: what it is where it is interpreted and transformed; None: the op.
     """
     found = _variants.get(name)
     if found is None:
         assert name not in _catalogue, f"two primitives are named {name}"
-        found = _variants[name] = attrs.evolve(prim, name=name)
-        join(found, prim.fn)
+        found = _variants[name] = attrs.evolve(prim, name=name, **changes)
+        join(found, fn or prim.fn)
     return found
 
 

@@ -29,6 +29,7 @@ from funct.graph.passes import eliminate_dead as eliminate_dead
 from funct.graph.passes import exact as exact
 from funct.graph.passes import fold_constants as fold_constants
 from funct.graph.passes import inline_calls as inline_calls
+from funct.graph.passes import lay_out as lay_out
 from funct.graph.passes import optimize as optimize
 from funct.graph.passes import share_common as share_common
 from funct.graph.passes import simplify as simplify
@@ -48,7 +49,7 @@ __all__ = [
     "Call", "Capture", "Control", "Drawing", "Entry", "Graph", "GraphTracer", "Guard",
     "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "acting", "acts", "approximate",
     "capture", "check", "compose_views", "decompose", "digest", "eliminate_dead", "exact",
-    "extract", "find", "fold_constants", "holds", "inline_calls", "insert_after", "leaf",
+    "extract", "find", "fold_constants", "holds", "inline_calls", "insert_after", "lay_out", "leaf",
     "optimize", "propagate", "replace", "rewrite", "same", "share_common", "show", "simplify",
     "sink_views", "then", "writing", "written",
 ]  # fmt: skip

@@ -47,6 +47,7 @@ PASSES: dict[str, Any] = {
     "share_common": g.share_common,
     "eliminate_dead": g.eliminate_dead,
     "inline_calls": g.inline_calls,
+    "lay_out": g.lay_out,
 }
 
 
