@@ -76,6 +76,9 @@ def numbers(dtype: Any, n: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.asarray(x)
 
 
+PRINTED = sorted(n for n in PRINTINGS if not n.startswith("fast_"))  # those are no exact ops
+
+
 def eager(fun: Any, *args: Any) -> Any:
     """The function on arrays, without NumPy's warnings."""
     with np.errstate(all="ignore"):
@@ -83,7 +86,7 @@ def eager(fun: Any, *args: Any) -> Any:
     return tuple([np.asarray(o) for o in out]) if isinstance(out, tuple) else np.asarray(out)
 
 
-@pytest.mark.parametrize("name", sorted(PRINTINGS))
+@pytest.mark.parametrize("name", PRINTED)
 def test_every_printing_on_every_dtype(name: str) -> None:
     """Each op that loops hold agrees with eager on awkward numbers of each dtype it takes."""
     prim = lookup(name)
@@ -113,7 +116,7 @@ def test_every_printing_on_every_dtype(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
-@pytest.mark.parametrize("name", sorted(set(PRINTINGS) - {"astype", "gammaln"}))
+@pytest.mark.parametrize("name", sorted(set(PRINTED) - {"astype", "gammaln"}))
 def test_every_printing_on_two_bytes(name: str, dtype: Any) -> None:
     """In float16 and bfloat16 each op is computed in float32 and rounded, which are eager's bits.
 
