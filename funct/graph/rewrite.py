@@ -7,6 +7,8 @@ the types that are there, and what was found counts only if it is exactly that, 
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import signature
 from typing import Any
@@ -19,12 +21,13 @@ from funct.core import ShapeDtype
 from funct.errors import FunctError, GraphError
 from funct.graph.check import check
 from funct.graph.edit import splice
-from funct.graph.ir import Entry, Graph, Node, Var
+from funct.graph.ir import Entry, Graph, Guard, Node, Var, acts
 from funct.graph.passes import (
     eliminate_dead,
     exact,
     fresh_names,
     inline_calls,
+    resolved,
     same_type,
     share_common,
     substituted,
@@ -38,13 +41,18 @@ _SWAPS = frozenset({"add", "multiply", "maximum", "minimum", "equal", "not_equal
 
 @attrs.frozen(eq=False)
 class Match:
-    """One place. operands: what stands for the pattern's arguments. nodes: what computes it, the
-    last one last. result: its value.
+    """One place. operands: what stands for the pattern's arguments. nodes: what computes it, in the
+    graph's order. results: its values.
     """
 
     operands: tuple[Var, ...]
     nodes: tuple[Node, ...]
-    result: Var
+    results: tuple[Var, ...]
+
+    @property
+    def result(self) -> Var:
+        """Its value, the first of several."""
+        return self.results[0]
 
 
 @attrs.frozen(eq=False)
@@ -54,7 +62,30 @@ class _Pattern:
     inputs: tuple[Var, ...]
     constants: Mapping[Var, Array]
     makers: Mapping[Var, Node]
-    output: Var
+    outputs: tuple[Var, ...]
+
+
+@attrs.frozen(eq=False)
+class _Place:
+    """A graph in which patterns are looked for. named: its nodes by their primitives. at: where
+    each stands.
+    """
+
+    graph: Graph
+    makers: Mapping[Var, Node]
+    constants: Mapping[Var, Array]
+    named: Mapping[Any, Sequence[Node]]
+    at: Mapping[Node, int]
+
+
+def _place(graph: Graph) -> _Place:
+    nodes = [e for e in graph.nodes if isinstance(e, Node)]
+    named: dict[Any, list[Node]] = {}
+    for e in nodes:
+        named.setdefault(e.primitive, []).append(e)
+    makers = {v: e for e in nodes for v in e.results}
+    at = {e: k for k, e in enumerate(nodes)}
+    return _Place(graph, makers, dict(graph.constants), named, at)
 
 
 def find(
@@ -65,9 +96,10 @@ def find(
 ) -> list[Match]:
     """The places where the graph computes pattern(*operands), without overlap, in order.
 
-    Args: pattern: a function of arrays, of one result, that is more than an argument. like: types
+    Args: pattern: a function of arrays; each of its results is more than an argument. like: types
     that it can be captured for; None tries square matrices, vectors and scalars. where: tells which
-    places count. Operands of sums and products match in both orders.
+    places count. Operands of sums and products match in both orders. Several results count where
+    one op could give them all: where no operand is computed from one of them.
     Raises: GraphError: for a pattern that cannot be captured, decides, or does nothing.
     Example:
         >>> import funct as ft, funct.array as xp
@@ -76,22 +108,60 @@ def find(
         ['v3']
     """
     shape = _skeleton(pattern, like)
-    makers = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
-    constants = dict(graph.constants)
+    place = _place(graph)
+    first = shape.makers[shape.outputs[0]]
+    which = first.results.index(shape.outputs[0])
     taken: set[Node] = set()
     found: list[Match] = []
-    for e in graph.nodes:
-        if not isinstance(e, Node) or len(e.results) != 1 or e in taken:
+    for e in place.named.get(first.primitive, ()):
+        if e in taken:
             continue
-        for bound in _unify(shape, shape.output, e.results[0], {}, makers, constants, loose=True):
-            match = _exactly(pattern, shape, bound, e, makers, constants)
-            if match is None or not taken.isdisjoint(match.nodes):
-                continue
-            if where is None or where(match):
+        for bound in _unify(shape, shape.outputs[0], e.results[which], {}, place, loose=True):
+            match = _first_match(pattern, shape, bound, place, taken, found, where)
+            if match is not None:
                 taken.update(match.nodes)
                 found.append(match)
                 break
     return found
+
+
+def _first_match(
+    pattern: Fun, shape: _Pattern, bound: Mapping[Var, Any], place: _Place, taken: set[Node],
+    found: Sequence[Match], where: Callable[[Match], bool] | None,
+) -> Match | None:  # fmt: skip
+    """The first match with that first result, beside those that were found."""
+    for whole in _others(shape, shape.outputs[1:], bound, place):
+        match = _exactly(pattern, shape, whole, place)
+        if match is None or not taken.isdisjoint(match.nodes):
+            continue
+        alone = len(match.results) == 1 or _can_stand(place.graph, [*found, match])
+        if alone and (where is None or where(match)):
+            return match
+    return None
+
+
+def _others(
+    p: _Pattern, outputs: Sequence[Var], bound: Mapping[Var, Any], place: _Place
+) -> Iterator[Mapping[Var, Any]]:
+    """Ways to find the other results too."""
+    if not outputs:
+        yield bound
+        return
+    ours, *rest = outputs
+    mine = p.makers[ours]
+    which = mine.results.index(ours)
+    there = [e.results[which] for e in place.named.get(mine.primitive, ())]
+    for theirs in [bound[ours]] if ours in bound else there:
+        for more in _unify(p, ours, theirs, bound, place, loose=True):
+            yield from _others(p, rest, more, place)
+
+
+def _can_stand(graph: Graph, matches: Sequence[Match]) -> bool:
+    """Whether the results of each match can be computed at once: from nothing that needs one."""
+    given = {v for m in matches for v in m.results}
+    reads = [_reads(e) for e in graph.nodes] + [m.operands for m in matches]
+    makes = [[v for v in _makes(e) if v not in given] for e in graph.nodes]
+    return _ordered(reads, [*makes, *[m.results for m in matches]], ()) is not None
 
 
 def rewrite(
@@ -103,7 +173,7 @@ def rewrite(
 ) -> Graph:
     """The graph with pattern(*operands) replaced by replacement(*operands) wherever it is found.
 
-    Args: as `find`; replacement: a function of the same arguments, with the same type of result.
+    Args: as `find`; replacement: a function of the same arguments, with results of the same types.
     Values inside of a match that others use are still computed.
     Raises: GraphError: where the replacement has another type.
     Example:
@@ -121,24 +191,70 @@ def rewrite(
     nodes: list[Entry] = []
     constants = list(graph.constants)
     for e in graph.nodes:
+        nodes.append(e)
         match = matches.get(e) if isinstance(e, Node) else None
-        nodes.append(substituted(e, alias))
         if match is None:
             continue
-        operands = [alias.get(v, v) for v in match.operands]
-        put = splice(replacement, operands, fresh, match.nodes[-1].site)
-        if len(put.outputs) != 1 or not same_type(put.outputs[0], match.result):
-            given = ", ".join(f"{v.dtype}{list(v.shape)}" for v in put.outputs)
-            wanted = f"{match.result.dtype}{list(match.result.shape)}"
-            raise GraphError(
-                f"rewrite: the replacement gives {given} for {wanted}", site=match.nodes[-1].site
-            )
+        put = splice(replacement, match.operands, fresh, e.site)
+        if not _alike(put.outputs, match.results):
+            given, wanted = (_types(vs) for vs in (put.outputs, match.results))
+            raise GraphError(f"rewrite: the replacement gives {given} for {wanted}", site=e.site)
         nodes += put.entries
         constants += put.constants
-        alias[match.result] = put.outputs[0]
-    outputs = tuple([alias.get(v, v) for v in graph.outputs])
-    new = attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs, constants=tuple(constants))
+        alias |= dict(zip(match.results, put.outputs, strict=True))
+    nodes = [substituted(e, alias) for e in nodes]
+    acting = [k for k, e in enumerate(nodes) if isinstance(e, Guard) or acts(e)]
+    order = _ordered([_reads(e) for e in nodes], [_makes(e) for e in nodes], acting)
+    assert order is not None, "matches can stand where they are"
+    new = attrs.evolve(
+        graph, nodes=tuple([nodes[k] for k in order]), constants=tuple(constants),
+        outputs=tuple([resolved(v, alias) for v in graph.outputs]),
+    )  # fmt: skip
     return check(eliminate_dead(new))
+
+
+def _alike(given: Sequence[Var], wanted: Sequence[Var]) -> bool:
+    return len(given) == len(wanted) and all(map(same_type, given, wanted))
+
+
+def _types(values: Sequence[Var]) -> str:
+    return ", ".join([f"{v.dtype}{list(v.shape)}" for v in values])
+
+
+def _reads(e: Entry) -> Sequence[Var]:
+    if isinstance(e, Guard):
+        return () if e.operand is None else (e.operand,)
+    return e.reads
+
+
+def _makes(e: Entry) -> Sequence[Var]:
+    return () if isinstance(e, Guard) else e.results
+
+
+def _ordered(
+    reads: Sequence[Sequence[Var]], makes: Sequence[Sequence[Var]], kept: Sequence[int]
+) -> list[int] | None:
+    """An order in which what is read is made before, as near to the given one as can be; None where
+    there is none. kept: those that stay in their order among each other.
+    """
+    makers = {v: k for k, made in enumerate(makes) for v in made}
+    needs = [{makers[v] for v in read if v in makers} for read in reads]
+    for before, after in itertools.pairwise(kept):
+        needs[after].add(before)
+    readers: list[list[int]] = [[] for _ in needs]
+    for k, need in enumerate(needs):
+        for other in need:
+            readers[other].append(k)
+    ready = [k for k, need in enumerate(needs) if not need]
+    order: list[int] = []
+    while ready:
+        k = heapq.heappop(ready)
+        order.append(k)
+        for reader in readers[k]:
+            needs[reader].discard(k)
+            if not needs[reader]:
+                heapq.heappush(ready, reader)
+    return order if len(order) == len(needs) else None
 
 
 def _skeleton(pattern: Fun, like: Sequence[ShapeDtype] | None) -> _Pattern:
@@ -167,9 +283,9 @@ def _captured(pattern: Fun, operands: Sequence[Var]) -> _Pattern:
     whole = Graph(tuple(operands), put.constants, put.entries, put.outputs)
     whole = eliminate_dead(share_common(inline_calls(whole)))
     makers = {v: e for e in whole.nodes if isinstance(e, Node) for v in e.results}
-    if len(whole.outputs) != 1 or whole.outputs[0] not in makers:
-        raise GraphError("find: a pattern has one result, and does something")
-    return _Pattern(tuple(operands), dict(whole.constants), makers, whole.outputs[0])
+    if not whole.outputs or not all(v in makers for v in whole.outputs):
+        raise GraphError("find: a pattern has results, each of which something computes")
+    return _Pattern(tuple(operands), dict(whole.constants), makers, whole.outputs)
 
 
 def _unify(
@@ -177,8 +293,7 @@ def _unify(
     ours: Any,
     theirs: Any,
     bound: Mapping[Var, Any],
-    makers: Mapping[Var, Node],
-    constants: Mapping[Var, Array],
+    place: _Place,
     loose: bool,
 ) -> Iterator[Mapping[Var, Any]]:
     """Ways to take a value of the graph for a value of the pattern. loose: whatever parameters."""
@@ -193,7 +308,7 @@ def _unify(
             yield bound
         return
     if ours in p.constants:
-        x, y = p.constants[ours], constants.get(theirs)
+        x, y = p.constants[ours], place.constants.get(theirs)
         same = y is not None and (loose or same_type(ours, theirs)) and x.size == y.size
         if same and np.array_equal(np.ravel(x.data), np.ravel(y.data), equal_nan=True):  # type: ignore[union-attr]
             yield {**bound, ours: theirs}
@@ -203,7 +318,7 @@ def _unify(
         if loose or same_type(ours, theirs):
             yield {**bound, ours: theirs}
         return
-    node = makers.get(theirs)
+    node = place.makers.get(theirs)
     if node is None or node.primitive is not mine.primitive:
         return
     if not loose and exact(node.params) != exact(mine.params):
@@ -214,7 +329,7 @@ def _unify(
     if node.name in _SWAPS:
         orders.append(node.operands[::-1])
     for order in orders:
-        yield from _each(p, mine.operands, order, {**bound, ours: theirs}, makers, constants, loose)
+        yield from _each(p, mine.operands, order, {**bound, ours: theirs}, place, loose)
 
 
 def _each(
@@ -222,24 +337,18 @@ def _each(
     ours: Sequence[Any],
     theirs: Sequence[Any],
     bound: Mapping[Var, Any],
-    makers: Mapping[Var, Node],
-    constants: Mapping[Var, Array],
+    place: _Place,
     loose: bool,
 ) -> Iterator[Mapping[Var, Any]]:
     if not ours:
         yield bound
         return
-    for more in _unify(p, ours[0], theirs[0], bound, makers, constants, loose):
-        yield from _each(p, ours[1:], theirs[1:], more, makers, constants, loose)
+    for more in _unify(p, ours[0], theirs[0], bound, place, loose):
+        yield from _each(p, ours[1:], theirs[1:], more, place, loose)
 
 
 def _exactly(
-    pattern: Fun,
-    shape: _Pattern,
-    bound: Mapping[Var, Any],
-    last: Node,
-    makers: Mapping[Var, Node],
-    constants: Mapping[Var, Array],
+    pattern: Fun, shape: _Pattern, bound: Mapping[Var, Any], place: _Place
 ) -> Match | None:
     """The match, if the pattern captured for the operands that were found is what is there."""
     operands = tuple([bound[v] for v in shape.inputs if v in bound])
@@ -249,8 +358,9 @@ def _exactly(
         here = _captured(pattern, operands)
     except (FunctError, TypeError, ValueError):
         return None
+    results = tuple([bound[v] for v in shape.outputs])
     fixed = {v: v for v in operands}
-    for found in _unify(here, here.output, last.results[0], fixed, makers, constants, loose=False):
-        nodes = dict.fromkeys(makers[t] for q, t in found.items() if q in here.makers)
-        return Match(operands, (*[n for n in nodes if n is not last], last), last.results[0])
+    for found in _each(here, here.outputs, results, fixed, place, loose=False):
+        nodes = {place.makers[t] for q, t in found.items() if q in here.makers}
+        return Match(operands, tuple(sorted(nodes, key=place.at.__getitem__)), results)
     return None

@@ -189,6 +189,76 @@ def test_patterns_are_found_whatever_the_shape() -> None:
     assert g.find(other, softmax) == []
 
 
+def test_patterns_of_several_results() -> None:
+    """All results at one place, replaced by one function; what reads the first one waits for it."""
+
+    def both(x: Any, y: Any) -> Any:
+        return xp.sin(x), xp.cos(x) * y
+
+    def turned(x: Any, y: Any) -> Any:
+        return -x, x - y
+
+    def f(x: Any, y: Any) -> Any:
+        s = xp.sin(x)
+        t = xp.exp(s)  # before the second result, whose operand comes later still
+        return t, xp.cos(x) * xp.sqrt(y), xp.sin(y)
+
+    x, y = (xp.asarray(v) for v in ([0.5, 1.0], [4.0, 9.0]))
+    graph = graph_of(f, x, y)
+    (match,) = g.find(graph, both)
+    assert [v.name for v in match.results] == [graph.nodes[0].results[0].name, "v5"]  # type: ignore[union-attr]
+    assert [e.name for e in match.nodes] == ["sin", "cos", "multiply"]
+    new = g.rewrite(graph, both, turned)
+    assert sorted(names(new)) == ["exp", "negative", "sin", "sqrt", "subtract"]
+    laws.same(new(x, y), (xp.exp(-x), x - xp.sqrt(y), xp.sin(y)))
+    swapped = g.rewrite(graph, lambda x, y: both(x, y)[::-1], lambda x, y: turned(x, y)[::-1])
+    laws.same(swapped(x, y), new(x, y))
+    with pytest.raises(GraphError, match="the replacement gives float64"):
+        g.rewrite(graph, both, lambda x, y: x)
+    with pytest.raises(GraphError, match="each of which something computes"):
+        g.find(graph, lambda x: (xp.sin(x), x))
+
+
+def test_results_that_need_each_other_are_no_match() -> None:
+    """One op cannot give a value and what is computed from it outside of the pattern."""
+    both = lambda x, y: (xp.sin(x), xp.cos(y))  # noqa: E731
+    x = xp.asarray([0.5, 1.0])
+    assert g.find(graph_of(lambda x: xp.cos(xp.exp(xp.sin(x))), x), both) == []
+
+    def chained(x: Any) -> Any:
+        s = xp.sin(x)
+        return s, xp.cos(xp.exp(s)), xp.cos(x)
+
+    crossed = graph_of(chained, x)
+    (match,) = g.find(crossed, both)
+    assert match.operands == (crossed.inputs[0],) * 2
+
+    def tangled(x: Any, y: Any) -> Any:
+        a, b = xp.sin(x), xp.sin(y)
+        return xp.cos(xp.exp(a)), xp.cos(xp.exp(b))
+
+    graph = graph_of(tangled, x, x + 1.0)
+    found = g.find(graph, both)
+    assert len(found) == 1, "two that are crossed would wait for each other"
+    laws.close(g.rewrite(graph, both, both)(x, x + 1.0), graph(x, x + 1.0), 1e-15, 1e-15)
+
+
+def test_ops_of_several_results_are_patterns() -> None:
+    """Both results of one node, and others that only use one of them."""
+    a = xp.asarray([[2.0, 1.0], [1.0, 3.0]])
+    pattern = lambda a: tuple(xp.linalg.eigh(a))  # noqa: E731
+
+    def f(a: Any) -> Any:
+        values, vectors = xp.linalg.eigh(a)
+        return values * 2.0, vectors
+
+    graph = graph_of(f, a)
+    (match,) = g.find(graph, pattern)
+    assert len(match.nodes) == 1
+    new = g.rewrite(graph, pattern, lambda a: (a[0], a + 1.0))
+    laws.same(new(a), (a[0] * 2.0, a + 1.0))
+
+
 def test_patterns_of_two_operands_numbers_and_constants() -> None:
     """Sums and products match in both orders, numbers and constants exactly, values once."""
     x, y = xp.ones(3), xp.full(3, 2.0)
@@ -212,7 +282,7 @@ def test_patterns_of_two_operands_numbers_and_constants() -> None:
     assert few == []
     with pytest.raises(GraphError, match=r"the replacement gives float64\[\] for float64\[3\]"):
         g.rewrite(graph_of(xp.sin, x), xp.sin, xp.sum)
-    with pytest.raises(GraphError, match="a pattern has one result, and does something"):
+    with pytest.raises(GraphError, match="each of which something computes"):
         g.find(graph_of(xp.sin, x), lambda x: x)
 
 

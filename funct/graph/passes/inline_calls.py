@@ -8,7 +8,7 @@ import attrs
 
 from funct.graph.ir import Call, Entry, Graph, Guard, Var
 
-__all__ = ["inline_calls", "substituted"]
+__all__ = ["inline_calls", "resolved", "substituted"]
 
 
 def inline_calls(graph: Graph) -> Graph:
@@ -18,7 +18,7 @@ def inline_calls(graph: Graph) -> Graph:
     alias: dict[Var, Var] = {}
     nodes: list[Entry] = []
     _splice(graph.nodes, alias, nodes)
-    outputs = tuple([_resolve(v, alias) for v in graph.outputs])
+    outputs = tuple([resolved(v, alias) for v in graph.outputs])
     return attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs)
 
 
@@ -31,7 +31,8 @@ def _splice(entries: tuple[Entry, ...], alias: dict[Var, Var], nodes: list[Entry
             nodes.append(substituted(e, alias))
 
 
-def _resolve(v: Var, alias: dict[Var, Var]) -> Var:
+def resolved(v: Var, alias: dict[Var, Var]) -> Var:
+    """What stands for a value."""
     while v in alias:
         v = alias[v]
     return v
@@ -42,14 +43,14 @@ def substituted(e: Any, alias: dict[Var, Var]) -> Any:
     if not alias:
         return e
     if isinstance(e, Guard):
-        return e if e.operand is None else attrs.evolve(e, operand=_resolve(e.operand, alias))
-    operands = tuple([_resolve(a, alias) if isinstance(a, Var) else a for a in e.operands])
+        return e if e.operand is None else attrs.evolve(e, operand=resolved(e.operand, alias))
+    operands = tuple([resolved(a, alias) if isinstance(a, Var) else a for a in e.operands])
     if isinstance(e, Call):
         body = attrs.evolve(
             e.body,
-            inputs=tuple([_resolve(v, alias) for v in e.body.inputs]),
+            inputs=tuple([resolved(v, alias) for v in e.body.inputs]),
             nodes=tuple([substituted(n, alias) for n in e.body.nodes]),
-            outputs=tuple([_resolve(v, alias) for v in e.body.outputs]),
+            outputs=tuple([resolved(v, alias) for v in e.body.outputs]),
         )
         return attrs.evolve(e, operands=operands, body=body)
     return e if operands == e.operands else attrs.evolve(e, operands=operands)

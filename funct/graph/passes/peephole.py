@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from funct.graph.ir import Call, Entry, Graph, Node, Var
-from funct.graph.passes.inline_calls import substituted
+from funct.graph.passes.inline_calls import resolved, substituted
 
 __all__ = ["Maker", "Rule", "fresh_names", "made_by", "peephole", "rebuilt", "same_type"]
 
@@ -44,18 +44,12 @@ def peephole(graph: Graph, rules: Mapping[str, Sequence[Rule]]) -> Graph:
             else:
                 done.update(found[:-1])  # made by the rule for the last one: final already
                 todo += found[::-1]
-    outputs = tuple([_resolved(v, alias) for v in graph.outputs])
+    outputs = tuple([resolved(v, alias) for v in graph.outputs])
     return attrs.evolve(graph, nodes=tuple(nodes), outputs=outputs)
 
 
 def _first(rules: Sequence[Rule], node: Node, maker: Maker) -> Any:
     return next((f for rule in rules if (f := rule(node, maker)) is not None), None)
-
-
-def _resolved(v: Var, alias: Mapping[Var, Var]) -> Var:
-    while v in alias:
-        v = alias[v]
-    return v
 
 
 def same_type(v: Var, w: Var) -> bool:
