@@ -6,6 +6,7 @@ of `funct/deep_tree.py`.
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -27,7 +28,7 @@ Structure = optree.PyTreeSpec | DeepStructure
 C = TypeVar("C", bound=type)
 
 _NAMESPACE = "funct"
-_STATIC = "funct_static"
+_STATIC = "static"
 
 
 def flatten(tree: Any, *, none_is_leaf: bool = False) -> tuple[list[Any], Structure]:
@@ -196,12 +197,15 @@ def _plain(spec: Structure) -> str:
 
 
 def static_field(**kwargs: Any) -> Any:
-    """An attrs field that belongs to the structure, not to the leaves; its value must hash."""
+    """An attrs field that belongs to the structure, not to the leaves; its value must hash.
+
+    In a dataclass it is `dataclasses.field(metadata={"static": True})`.
+    """
     return attrs.field(metadata={_STATIC: True}, **kwargs)
 
 
 def is_static(metadata: Mapping[str, Any]) -> bool:
-    """Whether an attrs field with this metadata was made by `static_field`."""
+    """Whether a field with this metadata belongs to the structure."""
     return bool(metadata.get(_STATIC))
 
 
@@ -219,16 +223,26 @@ def register(
 ) -> C:
     """Make a class a pytree.
 
-    Args: cls: an attrs class: its fields are children, static fields are structure. Any other
-    class, or one whose children are to be named otherwise, gives both functions: flatten(x) ->
-    (children, static, names), where static must hash, and unflatten(static, children) -> x.
+    Args: cls: an attrs class or a dataclass: its fields are children, static fields are structure.
+    Any other class, or one whose children are to be named otherwise, gives both functions:
+    flatten(x) -> (children, static, names), where static must hash, and unflatten(static, children)
+    -> x.
+    Raises: TreeError: for another class without both functions, or one that is a pytree already.
     """
     if flatten is not None and unflatten is not None:
-        optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
+        _register(cls, flatten, unflatten)
         return cls
-    fields = attrs.fields(cls)
-    children = tuple([f.name for f in fields if not f.metadata.get(_STATIC)])
-    static = tuple([f.name for f in fields if f.metadata.get(_STATIC)])
+    if dataclasses.is_dataclass(cls):
+        fields: Any = dataclasses.fields(cls)
+    elif attrs.has(cls):
+        fields = attrs.fields(cls)
+    else:
+        raise TreeError(
+            f"register: {cls.__name__} is neither an attrs class nor a dataclass",
+            fix="register(cls, flatten, unflatten)",
+        )
+    children = tuple([f.name for f in fields if not is_static(f.metadata)])
+    static = tuple([f.name for f in fields if is_static(f.metadata)])
     child_values, static_values = _getter(children), _getter(static)
 
     def flat(x: Any) -> tuple[Any, Any, Any]:
@@ -249,5 +263,12 @@ def register(
         return x
 
     slots = cls.__dictoffset__ == 0
-    optree.register_pytree_node(cls, flat, build if slots else build_dict, namespace=_NAMESPACE)
+    _register(cls, flat, build if slots else build_dict)
     return cls
+
+
+def _register(cls: type, flatten: Any, unflatten: Any) -> None:
+    try:
+        optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
+    except ValueError:
+        raise TreeError(f"register: {cls.__name__} is a pytree already") from None

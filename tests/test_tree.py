@@ -1,5 +1,6 @@
 """Pytrees: laws of flattening, registered classes, errors."""
 
+import dataclasses
 from collections import OrderedDict, namedtuple
 from typing import Any
 
@@ -122,6 +123,33 @@ def test_registered_classes_pass_through_transforms() -> None:
         laws.close(g, Layer(xp.asarray([6.0, 12.0]), {"b": xp.asarray(5.0)}))
     many = tree.map(lambda v: xp.stack([v, v]), layer)
     assert ft.vmap(loss)(many).tolist() == [15.0, 15.0]
+
+
+@pytest.mark.parametrize("options", [{}, {"frozen": True}, {"slots": True, "eq": False}])
+def test_dataclasses_are_registered_as_attrs_classes_are(options: Any) -> None:
+    """Fields are children; those with static=True in their metadata are structure."""
+    static = dataclasses.field(default=2, metadata={"static": True})
+    fields: Any = ["weight", "inner", ("power", int, static)]
+    cls: Any = tree.register(dataclasses.make_dataclass("Part", fields, **options))
+    part = cls(xp.asarray([1.0, 2.0]), {"b": xp.asarray(3.0)})
+    assert tree.structure(part) != tree.structure(cls(part.weight, part.inner, 3))
+    assert [p for p, _ in tree.flatten_with_path(part)] == ["weight", "inner.b"]
+
+    def loss(part: Any) -> Any:
+        return xp.sum(part.weight**part.power) * part.inner["b"]
+
+    for grad in (ft.grad(loss), ft.jit(ft.grad(loss))):
+        g = grad(part)
+        assert isinstance(g, cls)
+        assert (g.weight.tolist(), g.inner["b"].tolist(), g.power) == ([6.0, 12.0], 5.0, 2)
+
+
+def test_classes_that_cannot_be_registered() -> None:
+    """A class without fields or functions, and one that is a pytree."""
+    with pytest.raises(TreeError, match="int is neither an attrs class nor a dataclass"):
+        tree.register(int)
+    with pytest.raises(TreeError, match="Layer is a pytree already"):
+        tree.register(Layer)
 
 
 def test_leaves_may_be_anything_while_a_tree_is_rebuilt() -> None:

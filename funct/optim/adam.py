@@ -132,4 +132,4 @@ def _adam(
         )  # fmt: skip
         return new, state, info
 
-    return Optimizer(name, init, step)
+    return Optimizer(name, init, step, AdamState)

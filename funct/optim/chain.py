@@ -94,4 +94,6 @@ def chain(*parts: GradientTransform | Optimizer) -> Optimizer:
         params, own, info = last.step(params, grads, state[-1])
         return params, (*new, own), attrs.evolve(info, grad_norm=norm)
 
-    return Optimizer(f"chain({', '.join([*[t.name for t in before], last.name])})", init, step)
+    return Optimizer(
+        f"chain({', '.join([*[t.name for t in before], last.name])})", init, step, tuple
+    )

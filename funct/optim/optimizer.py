@@ -55,12 +55,23 @@ class Optimizer:
     init(params) -> state: params is any tree of floating arrays, with empty places or without.
     step(params, grads, state) -> (params, state, info): grads has the structure of params; info is
     an `Info`. Raises: TreeError: when the structures differ. DTypeError: when a parameter is not
-    floating.
+    floating. ArgumentError: when state is none that init gives.
     """
 
     name: str
     init: Callable[[Any], Any]
-    step: Callable[[Any, Any, Any], tuple[Any, Any, Info]]
+    update: Callable[[Any, Any, Any], tuple[Any, Any, Info]]
+    kind: type  # of states
+
+    def step(self, params: Any, grads: Any, state: Any) -> tuple[Any, Any, Info]:
+        """New parameters, the state for the next step, and what the step reports."""
+        if not isinstance(state, self.kind):
+            raise ArgumentError(
+                f"{self.name}.step: state must be what init gave ({self.kind.__name__}), got "
+                f"{type(state).__name__}",
+                fix="opt.step(params, grads, state)",
+            )
+        return self.update(params, grads, state)
 
     def __repr__(self) -> str:
         return f"Optimizer({self.name})"

@@ -98,4 +98,4 @@ def sgd(
         )  # fmt: skip
         return new, state, info
 
-    return Optimizer("sgd", init, step)
+    return Optimizer("sgd", init, step, SGDState)

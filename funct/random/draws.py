@@ -40,11 +40,23 @@ def key(seed: int) -> Any:
         raise DTypeError(f"random.key: seed must be an int, got {seed!r}") from None
 
 
+def _known(key: Any) -> Any:
+    """The key, if it is one."""
+    array = isinstance(key, Value | np.ndarray)
+    if not array or key.dtype != np.uint32 or not key.shape or key.shape[-1] != 2:
+        got = f"{key.dtype} {tuple(key.shape)}" if array else type(key).__name__
+        raise DTypeError(
+            f"random: key must be one of random.key's, uint32 of shape (..., 2), got {got}",
+            fix=f"random.key({key})" if isinstance(key, int) else "random.key(seed)",
+        )
+    return key
+
+
 @direct(draws.split)
 def split(key: Any, n: int = 2) -> Any:
     """n independent keys, as a batch: shape (n, 2)."""
     (n,) = normal_shape("random.split", (n,))
-    return ops.random_split(asarray(key), n)
+    return ops.random_split(_known(key), n)
 
 
 def fold_in(key: Any, data: Any) -> Any:
@@ -53,11 +65,11 @@ def fold_in(key: Any, data: Any) -> Any:
     As in JAX, fold_in(key, i) is split(key, n)[i]: use the one or the other on a key, not both.
     """
     data = data if isinstance(data, Value) else wrap(np.asarray(data, np.uint32))
-    return ops.random_fold_in(key, ops.astype(data, np.dtype(np.uint32)))
+    return ops.random_fold_in(_known(key), ops.astype(data, np.dtype(np.uint32)))
 
 
 def _words(key: Any, shape: Any, width: int) -> Any:
-    return served(ops.random_bits(lifted(key, shape), shape, width))
+    return served(ops.random_bits(lifted(_known(key), shape), shape, width))
 
 
 def bits(key: Any, shape: Any = (), dtype: Any = None) -> Any:
@@ -79,7 +91,7 @@ def float_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 def _unit(key: Any, shape: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Uniform on [0, 1): the high bits as an integer, scaled exactly."""
     shape = normal_shape(f"random.{name}", shape)
-    return served(ops.random_unit(lifted(key, shape), shape, dtype))
+    return served(ops.random_unit(lifted(_known(key), shape), shape, dtype))
 
 
 @direct(draws.uniform)
@@ -108,7 +120,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     """Standard normal, by inversion of its distribution function: one word gives one number."""
     dtype = float_dtype("normal", dtype)
     shape = normal_shape("random.normal", shape)
-    return served(ops.random_normal(lifted(key, shape), shape, dtype))
+    return served(ops.random_normal(lifted(_known(key), shape), shape, dtype))
 
 
 @direct(draws.bernoulli)

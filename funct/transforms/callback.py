@@ -111,9 +111,9 @@ def _callback(
     leaves, spec = pytree.flatten(args)
     promised, structure = pytree.flatten(result_shape)
     for aval in promised:
-        if not isinstance(aval, ShapeDtype):
+        if not (hasattr(aval, "shape") and hasattr(aval, "dtype")):
             raise TransformError(
-                f"{name}: result_shape must hold ShapeDtype, got {type(aval).__name__}",
+                f"{name}: result_shape must hold ShapeDtype or arrays, got {type(aval).__name__}",
                 fix="funct.ShapeDtype(shape, dtype)",
             )
 
@@ -134,8 +134,8 @@ def _callback(
 def pure_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
     """fun(*args), where fun is any Python function of NumPy arrays without side effects.
 
-    Args: result_shape: a tree of ShapeDtype: what fun will return. args: pytrees of arrays; fun
-    gets read-only NumPy arrays.
+    Args: result_shape: a tree of ShapeDtype, or of arrays like them: what fun will return. args:
+    pytrees of arrays; fun gets read-only NumPy arrays.
     Returns: a tree like result_shape. Under vmap fun runs for each lane, under jit each time the
     compiled function runs and its result is needed. Floating results have no derivative.
     Raises: ShapeError, TreeError: when fun returns something else than was promised.

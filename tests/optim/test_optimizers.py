@@ -174,6 +174,10 @@ ERRORS = [
      DTypeError, "sgd: parameters must be floating, got int64 at n"),
     (lambda: optim.sgd().step(P, {"v": xp.ones(2)}, optim.sgd().init(P)), TreeError,
      "sgd: grads: expected the structure {'w': *}, got {'v': *}"),
+    (lambda: optim.adam().step(P, optim.adam().init(P), P), ArgumentError,
+     "adam.step: state must be what init gave (AdamState), got dict"),
+    (lambda: optim.chain(optim.sgd()).step(P, P, optim.sgd().init(P)), ArgumentError,
+     "chain(sgd).step: state must be what init gave (tuple), got SGDState"),
 ]  # fmt: skip
 
 

@@ -114,6 +114,15 @@ def test_golden(name: str) -> None:
 
 
 @each
+@pytest.mark.parametrize("key", [0, None, [0, 7], np.ones(2), np.ones(3, np.uint32)], ids=str)
+def test_what_is_no_key_is_refused(name: str, key: Any) -> None:
+    """An integer is a seed; a seed is no key."""
+    with pytest.raises(DTypeError, match=r"key must be one of random\.key's") as caught:
+        DRAWS[name](xp.asarray(key) if isinstance(key, np.ndarray) else key)
+    assert caught.value.fix == ("random.key(0)" if isinstance(key, int) else "random.key(seed)")
+
+
+@each
 def test_same_bits_everywhere(name: str) -> None:
     """Eager, jit and vmap give the same bits; a lane of vmap is the call with that lane's key."""
     draw = DRAWS[name]
@@ -316,12 +325,12 @@ def test_categorical_shapes() -> None:
         (
             lambda: random.uniform(xp.ones(2)),
             DTypeError,
-            "random_unit: key must be uint32 of shape (..., 2), got float64 (2,)",
+            "random: key must be one of random.key's, uint32 of shape (..., 2), got float64 (2,)",
         ),
         (
             lambda: random.split(xp.zeros(3, dtype="uint32")),
             DTypeError,
-            "random_split: key must be uint32 of shape (..., 2), got uint32 (3,)",
+            "random: key must be one of random.key's, uint32 of shape (..., 2), got uint32 (3,)",
         ),
         (
             lambda: random.normal(KEY, (2,), "int32"),
