@@ -16,6 +16,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import integers, normal_axis
 from funct.array.dtypes import as_dtype
+from funct.array.operators import quotient_and_rest
 from funct.core import INEXACT, Value
 from funct.errors import ArgumentError, DTypeError, ImmutableError
 from funct.ops import fast
@@ -64,8 +65,20 @@ def _one_or_many(given: tuple[Any, ...]) -> Any:
     return given[0] if len(given) == 1 and not isinstance(given[0], int) else given
 
 
+def _whole_tens(x: Any, ten: int) -> Any:
+    """Integers to the nearest multiple of a power of ten, ties to the even multiple."""
+    if ten > np.iinfo(x.dtype).max:
+        return _xp.zeros_like(x)
+    q, r = divmod(x, ten)
+    half = ops.equal(r, ten - r)
+    up = ops.where(half, ops.equal(q % 2, 1), ops.greater(r, ten - r))
+    return (q + ops.astype(up, x.dtype)) * ten
+
+
 @functools.lru_cache(256)
 def _function_of(ufunc: Any) -> Any:
+    if ufunc is np.divmod:
+        return quotient_and_rest
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     return getattr(_xp, name, None) or getattr(_xp.special, name, None)
 
@@ -197,26 +210,24 @@ class Methods(Value):
         return self if self.dtype.kind in "fiu" else _xp.conj(self)
 
     def round(self, decimals: int = 0, out: None = None) -> Any:
-        """To the nearest number with so many decimals, halves to even; as they are computed."""
+        """x to the nearest multiple of 10**-decimals, ties to the even one; the dtype stays."""
         if out is not None:
             raise _unused("round", "out", out)
-        (decimals,) = integers("round", "decimals", (decimals,))
-        if not decimals or (decimals > 0 and self.dtype not in INEXACT):
-            return ops.round(self)
-        scale = 10.0 ** abs(decimals)
-        if decimals > 0:
-            return ops.round(self * scale) / scale
-        return ops.astype(ops.round(self / scale) * scale, self.dtype)
+        n = max(*integers("round", "decimals", (decimals,)), -300)
+        x: Any = self
+        if x.dtype not in INEXACT:
+            return ops.round(x) if n >= 0 else _whole_tens(x, 10**-n)
+        if n == 0:
+            return ops.round(x)
+        tens = 10.0 ** min(abs(n), 300)
+        if n < 0:
+            y = ops.round(x / tens)
+            return ops.where(ops.equal(y, 0), y, y * tens)
+        scaled = x * tens
+        return ops.where(ops.isfinite(scaled), ops.round(scaled) / tens, x)
 
     def __round__(self, ndigits: int | None = None, /) -> Any:
         return self.round(0 if ndigits is None else ndigits)
-
-    def __divmod__(self, other: Any, /) -> Any:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any, /) -> Any:
-        x: Any = self
-        return other // x, other % x
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """x limited to [min, max]."""

@@ -17,7 +17,12 @@ from funct.ops.fast import wrap
 if TYPE_CHECKING:
     from funct.array.tensor import Tensor
 
-__all__ = ["Operators", "matmul"]
+__all__ = ["Operators", "matmul", "quotient_and_rest"]
+
+
+def quotient_and_rest(x: Operand, y: Operand, /) -> tuple[Any, Any]:
+    """What `divmod(x, y)` gives: x // y and x % y."""
+    return ops.floor_divide(x, y), ops.remainder(x, y)
 
 
 class Operators(Value):
@@ -60,6 +65,12 @@ class Operators(Value):
 
     def __rmod__(self, other: Operand, /) -> Tensor:
         return ops.remainder(other, self)
+
+    def __divmod__(self, other: Operand, /) -> tuple[Tensor, Tensor]:
+        return quotient_and_rest(self, other)
+
+    def __rdivmod__(self, other: Operand, /) -> tuple[Tensor, Tensor]:
+        return quotient_and_rest(other, self)
 
     def __pow__(self, other: Operand, /) -> Tensor:
         return ops.pow(self, other)

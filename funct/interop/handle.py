@@ -279,6 +279,15 @@ class Array:
     __abs__ = _unary(operator.abs)
     __invert__ = _unary(operator.invert)
 
+    def __divmod__(self, other: Any, /) -> tuple[Array, Array]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any, /) -> tuple[Array, Array]:
+        return other // self, other % self
+
+    def __round__(self, ndigits: int | None = None, /) -> Array:
+        return _handle(round(self.value, ndigits))
+
     def __bool__(self, /) -> bool:
         return bool(self.value)
 

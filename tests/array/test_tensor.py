@@ -19,6 +19,7 @@ from funct.errors import (
     ShapeError,
     UnsupportedOperandError,
 )
+from funct.interop import rebind
 from tests import laws
 from tests.strategies import arrays, broadcastable, filled
 
@@ -64,6 +65,48 @@ def test_numpy_operands(op: Any, other: Any) -> None:
     ):
         assert isinstance(out, xp.Tensor)
         laws.same(out, expected)
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint8", "float32", "float64"])
+def test_quotient_and_rest(kind: str) -> None:
+    """divmod is // and %, with numbers and NumPy's arrays on either side, by NumPy's name too."""
+    raw = np.asarray([7, 5, 9], kind)
+    for make in (xp.asarray, rebind.asarray):
+        x = make(raw)
+        for other in (2, np.asarray([4, 2, 3], kind), np.float64(2.5), x):
+            theirs = raw if other is x else other
+            for p, q, a, b in ((x, other, raw, theirs), (other, x, theirs, raw)):
+                for f in (divmod, np.divmod):
+                    quotient, rest = f(p, q)
+                    assert type(quotient) is type(rest) is type(x)
+                    laws.same(np.asarray(quotient), a // b)
+                    laws.same(np.asarray(rest), a % b)
+    both = lambda v: divmod(v, 2)[0] * divmod(9, v)[1]  # noqa: E731
+    laws.same(ft.jit(both)(xp.asarray(raw)), both(raw))
+    with pytest.raises(UnsupportedOperandError):
+        divmod("a", xp.asarray(raw))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("decimals", [0, 1, 3, -1, -2, 40, -40])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_round_to_decimals(kind: str, decimals: int) -> None:
+    """The method, Python's round and NumPy's agree; ties go to the even one; no overflow."""
+    info = np.iinfo if np.dtype(kind).kind in "iu" else np.finfo
+    raw = np.asarray([15, 25, 35, 49, 101, 0, 1.2355, 64.5], kind)
+    x = xp.asarray(raw)
+    expected = raw if decimals == 40 else raw * 0 if decimals == -40 else np.round(raw, decimals)
+    expected = np.where(np.isfinite(expected), expected, raw)  # NumPy overflows in float16
+    for found in (x.round(decimals), np.round(x, decimals), round(x, decimals)):
+        assert isinstance(found, xp.Tensor)
+        laws.same(found, expected)
+    laws.same(ft.jit(lambda v: v.round(decimals))(x), expected)
+    laws.same(np.asarray(round(rebind.asarray(raw), decimals)), expected)
+    top = xp.asarray(np.asarray([info(kind).max], kind))
+    laws.same(top.round(max(decimals, 0)), top)
+    laws.same(round(x), np.round(raw))
+    with pytest.raises(UnsupportedOperandError, match="decimals must be an int"):
+        x.round(1.5)
 
 
 @pytest.mark.parametrize("op", ARITHMETIC, ids=lambda f: f.__name__)

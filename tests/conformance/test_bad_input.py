@@ -101,6 +101,7 @@ _INTEGERS = {
     "start", "stop", "step", "source", "destination", "minlength", "num_classes", "num_segments",
     "bins", "pad_width", "offset", "dim", "kernel_size", "stride", "padding", "dilation", "groups",
     "output_size", "size", "s", "pad", "normalized_shape", "upscale_factor", "seed", "data",
+    "decimals",
 }  # fmt: skip
 
 
