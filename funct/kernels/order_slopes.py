@@ -1,4 +1,4 @@
-"""Derivatives of Bessel functions in their order, to any degree, for x > 0.
+"""Derivatives of Bessel functions in their order, to any degree, for x ≥ 0.
 
 Integral representations are differentiated under the sign, where the n-th derivative is a factor
 tⁿ, and series term by term: DLMF 10.9.6, 10.9.7, 10.32.4, 10.32.9, 10.2.2, 10.25.2. The sums are
@@ -21,9 +21,9 @@ from funct.kernels.zeta import polygamma
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ive_slope", "jv_slope", "kve_slope", "yv_slope"]
+__all__ = ["integral", "ive_slope", "jv_slope", "kve_slope", "yv_slope"]
 
-_kve = by_name("kve", 2)
+_ive, _kve = by_name("ive", 2), by_name("kve", 2)
 _MOST = 1 << 18  # nodes times elements held at once
 _DEEP = 42.0  # e⁻⁴² is nothing
 
@@ -38,7 +38,7 @@ def _panels(count: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return ((left + (x + 1) / 2) / count).ravel(), np.tile(w / (2 * count), count)
 
 
-def _integral(f: Callable[..., Any], low: Flat, high: Flat, count: Flat, *args: Flat) -> Flat:
+def integral(f: Callable[..., Any], low: Flat, high: Flat, count: Flat, *args: Flat) -> Flat:
     """∫ f(t, *args) dt from low to high, element by element."""
     out = np.empty(low.shape)
     order = np.argsort(count, kind="stable")
@@ -53,6 +53,19 @@ def _integral(f: Callable[..., Any], low: Flat, high: Flat, count: Flat, *args: 
         out[part] = (np.where(np.isfinite(y), y, 0.0) @ w) * width[:, 0]
         k += part.size
     return out
+
+
+def _ends(v: Flat, x: Flat, n: int, *, at_zero: bool) -> tuple[Flat, Flat]:
+    """The derivatives at x = 0 and ∞, NaN elsewhere, and where there are others.
+
+    xᵛ is 0 at 0 for every v > 0, and (log x)ⁿ for v = 0. Where it is infinite there is none.
+    """
+    out = np.full(x.shape, np.nan)
+    out[(x == np.inf) & np.isfinite(v)] = 0.0
+    if at_zero:
+        out[(x == 0) & (v > 0) & np.isfinite(v)] = 0.0
+        out[(x == 0) & (v == 0)] = math.inf * (-1) ** n
+    return out, (x > 0) & np.isfinite(x) & np.isfinite(v)
 
 
 def _waves(x: Flat, v: Flat) -> Flat:
@@ -92,8 +105,8 @@ def _schlafli(v: Flat, x: Flat, n: int) -> Flat:
         return turned * np.exp(-x * np.sinh(t) - v * t)
 
     zero = np.zeros(x.shape)
-    first = _integral(wave, zero, zero + math.pi, _waves(x, v), v, x)
-    second = _integral(tail, zero, _reach(x, v), zero, v, x)
+    first = integral(wave, zero, zero + math.pi, _waves(x, v), v, x)
+    second = integral(tail, zero, _reach(x, v), zero, v, x)
     return (first - second) / math.pi
 
 
@@ -109,28 +122,32 @@ def _descent(v: Flat, x: Flat, n: int) -> Flat:
         return t * np.exp(x * root * np.cos(w) - v * u)
 
     zero = np.zeros(x.shape)
-    return _integral(f, zero, zero + math.pi, zero + 64, v, x) / math.pi
+    return integral(f, zero, zero + math.pi, zero + 64, v, x) / math.pi
 
 
-def _series(v: Flat, x: Flat, n: int, sign: float, start: Flat, count: int) -> Flat:
-    """Terms from start on of Σ signᵏ (x/2)^(2k + v) / (k! Γ(v + k + 1)), times e⁻ˣ for sign 1."""
-    k = start[:, None] + np.arange(float(count))
-    v, x = v[:, None], x[:, None]
+def _terms(v: Flat, x: Flat, k: Flat, n: int) -> tuple[Flat, Flat]:
+    """Of (x/2)^(2k + v) / (k! Γ(v + k + 1)) the logarithm, and the n-th derivative over itself."""
     b = v + k + 1
-    kappa = [np.log(x / 2) - digamma(b)] + [-polygamma(float(j), b) for j in range(1, n)]
-    size = (2 * k + v) * np.log(x / 2) - gammaln(k + 1) - gammaln(b) - (x if sign > 0 else 0)
-    return np.sum(np.exp(size) * sign**k * bell(kappa, n), axis=1)
+    half = np.log(x / 2)
+    kappa = [half - digamma(b)] + [-polygamma(float(j), b) for j in range(1, n)]
+    return (2 * k + v) * half - gammaln(k + 1) - gammaln(b), bell(kappa, n)
+
+
+def _series(v: Flat, x: Flat, n: int) -> Flat:
+    """Σ (−1)ᵏ (x/2)^(2k + v) / (k! Γ(v + k + 1))."""
+    k = np.arange(40.0)
+    size, factor = _terms(v[:, None], x[:, None], k, n)
+    return np.sum(np.exp(size) * (-1) ** k * factor, axis=1)
 
 
 @in_double(2)
 def jv_slope(v: NDArray[Any], x: NDArray[Any], n: int) -> NDArray[Any]:
-    """∂ⁿ/∂vⁿ of the Bessel function J_v(x), x > 0."""
+    """∂ⁿ/∂vⁿ of the Bessel function J_v(x), x ≥ 0."""
     shape, v, x = v.shape, v.ravel(), x.ravel()
-    out = np.full(x.shape, np.nan)
-    valid = (x > 0) & np.isfinite(x) & np.isfinite(v)
+    out, valid = _ends(v, x, n, at_zero=True)
     early = valid & (v > -0.5) & (x * x <= 12 * (v + 1))
     steep = valid & ~early & (v >= x)
-    fill(out, early, lambda v, x: _series(v, x, n, -1.0, 0 * v, 40), v, x)
+    fill(out, early, lambda v, x: _series(v, x, n), v, x)
     fill(out, steep, lambda v, x: _descent(v, x, n), v, x)
     fill(out, valid & ~early & ~steep, lambda v, x: _schlafli(v, x, n), v, x)
     return out.reshape(shape)
@@ -151,11 +168,11 @@ def yv_slope(v: NDArray[Any], x: NDArray[Any], n: int) -> NDArray[Any]:
 
     def both(v: Flat, x: Flat) -> Flat:
         zero = np.zeros(x.shape)
-        first = _integral(wave, zero, zero + math.pi, _waves(x, v), v, x)
-        return (first - _integral(tail, zero, _reach(x, v), zero + 64, v, x)) / math.pi
+        first = integral(wave, zero, zero + math.pi, _waves(x, v), v, x)
+        return (first - integral(tail, zero, _reach(x, v), zero + 64, v, x)) / math.pi
 
-    out = np.full(x.shape, np.nan)
-    fill(out, (x > 0) & np.isfinite(x) & np.isfinite(v), both, v, x)
+    out, valid = _ends(v, x, n, at_zero=False)
+    fill(out, valid, both, v, x)
     return out.reshape(shape)
 
 
@@ -164,22 +181,30 @@ def _ive_wave(v: Flat, x: Flat, n: int) -> Flat:
         return t**n * _cos(v * t, n) * np.exp(-2 * x * np.sin(t / 2) ** 2)
 
     zero = np.zeros(x.shape)
-    return _integral(f, zero, np.minimum(math.pi, 14 / np.sqrt(x)), zero + 24, v, x) / math.pi
+    return integral(f, zero, np.minimum(math.pi, 14 / np.sqrt(x)), zero + 24, v, x) / math.pi
 
 
 def _ive_series(v: Flat, x: Flat, n: int) -> Flat:
+    """The terms around the greatest one, which weigh their own derivatives.
+
+    Many terms are smooth in k: so few of them stand for all that their number does not grow with x.
+    """
     peak = (np.sqrt(v * v + x * x) - v) / 2
     spread = 10 * np.sqrt(peak) + 24
+    step = np.maximum(np.floor(np.sqrt(peak) / 8), 1.0)
     start = np.floor(np.maximum(peak - spread, 0.0))
-    return _series(v, x, n, 1.0, start, int(np.ceil(np.max(peak + spread - start))))
+    count = np.ceil(np.max((peak + spread - start) / step))
+    k = start[:, None] + step[:, None] * np.arange(count)
+    size, factor = _terms(v[:, None], x[:, None], k, n)
+    weight = np.exp(size - np.max(size, axis=1, keepdims=True))
+    return _ive(v, x) * np.sum(weight * factor, axis=1) / np.sum(weight, axis=1)
 
 
 @in_double(2)
 def ive_slope(v: NDArray[Any], x: NDArray[Any], n: int) -> NDArray[Any]:
-    """∂ⁿ/∂vⁿ of e⁻ˣ I_v(x), x > 0."""
+    """∂ⁿ/∂vⁿ of e⁻ˣ I_v(x), x ≥ 0."""
     shape, v, x = v.shape, v.ravel(), x.ravel()
-    out = np.full(x.shape, np.nan)
-    valid = (x > 0) & np.isfinite(x) & np.isfinite(v)
+    out, valid = _ends(v, x, n, at_zero=True)
     u = np.abs(v)
     smooth = (x > 30) & (u * u < 10 * x)
     fill(out, valid & smooth, lambda u, x: _ive_wave(u, x, n), u, x)
@@ -210,14 +235,13 @@ def _kve_slope(v: Flat, x: Flat, n: int) -> Flat:
         fold = -np.expm1(-2 * v * t) if n % 2 else 1 + np.exp(-2 * v * t)  # sinh or cosh
         return t**n * np.exp(v * t - x * (np.cosh(t) - 1)) * fold / 2
 
-    return _integral(f, low, top + ahead, 0 * x + 32, v, x)
+    return integral(f, low, top + ahead, 0 * x + 32, v, x)
 
 
 @in_double(2)
 def kve_slope(v: NDArray[Any], x: NDArray[Any], n: int) -> NDArray[Any]:
     """∂ⁿ/∂vⁿ of eˣ K_v(x), x > 0."""
     shape, v, x = v.shape, v.ravel(), x.ravel()
-    out = np.full(x.shape, np.nan)
-    valid = (x > 0) & np.isfinite(x) & np.isfinite(v)
+    out, valid = _ends(v, x, n, at_zero=False)
     fill(out, valid, lambda u, x: _kve_slope(u, x, n), np.abs(v), x)
     return (np.where(v < 0, (-1.0) ** n, 1.0) * out).reshape(shape)  # even in v

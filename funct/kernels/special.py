@@ -292,3 +292,12 @@ def expn_slope(n: Any, x: Any, order: int) -> Any:
         return np.where(whole < 0, y.dtype.type(np.nan), y)
 
     return slope(n, x)
+
+
+@in_double(1)
+def exprel_slope(x: NDArray[Any], n: int) -> Any:
+    """∫₀¹ tⁿ eˣᵗ dt, the n-th derivative of (eˣ − 1) / x; DLMF 13.4.1.
+
+    SciPy's series takes as many steps as x is long; beyond 1000 all is infinite.
+    """
+    return find("hyp1f1")(n + 1.0, n + 2.0, np.minimum(x, 1000.0)) / (n + 1)

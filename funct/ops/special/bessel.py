@@ -45,6 +45,22 @@ def _real_only(name: str, x: Value) -> None:
         )
 
 
+def _scaled(v: Any, x: Value, ans: Value, slope: Value, grows: bool) -> Value:
+    """Derivative in x of iv or kv (grows: iv) without its exponential factor, as given by slope.
+
+    Far out slope is a difference that has lost its digits; there by the logarithm of the series
+    DLMF 10.40.1 and 10.40.2, whose first terms are these.
+    """
+    if x.dtype.kind == "c":
+        return slope
+    mu = 4.0 * v * v
+    far = ops.greater(ops.abs(x) / 2000.0, 1.0 + mu)
+    r = 1.0 / ops.where(far, x, 1.0)
+    s = ops.abs(r) if grows else -r
+    series = 0.125 * (mu - 1.0) * s * (1.0 + s * (1.0 + s * (25.0 - mu) / 16.0))
+    return ops.where(far, ans * r * (series - 0.5), slope)
+
+
 def _jv_rule_v(g: Value, v: Value, x: Value) -> Value:
     return g * ops.special.jv_slope(v, x, 1)
 
@@ -158,7 +174,10 @@ def _ive_rule_v(g: Value, v: Value, x: Value) -> Value:
 
 def _ive_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
     _real_only("ive", x)
-    return g * (_half_sum(ops.special.ive, v, x) - ops.sign(x) * ans)
+    zero = ops.equal(x, 0)  # where SciPy has no ive of order below 0
+    sides = _half_sum(ops.special.ive, v, ops.where(zero, 1.0, x))
+    sides = ops.where(zero, _half_sum(ops.special.iv, v, ops.where(zero, x, 1.0)), sides)
+    return g * _scaled(v, x, ans, sides - ops.sign(x) * ans, grows=True)
 
 
 @room("ive", _ive_rule_v, _ive_rule_x, samples=_ORDERED)
@@ -202,7 +221,7 @@ def _kve_rule_v(g: Value, v: Value, x: Value) -> Value:
 
 
 def _kve_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
-    return g * (ans - _half_sum(ops.special.kve, v, x))
+    return g * _scaled(v, x, ans, ans - _half_sum(ops.special.kve, v, x), grows=False)
 
 
 @room("kve", _kve_rule_v, _kve_rule_x, samples=_ORDERED)
@@ -301,7 +320,7 @@ def i1(x: Operand, /) -> Value:
 
 
 def _i0e_rule(g: Value, ans: Value, x: Value) -> Value:
-    return g * (ops.special.i1e(x) - ops.sign(x) * ans)
+    return g * _scaled(0.0, x, ans, ops.special.i1e(x) - ops.sign(x) * ans, grows=True)
 
 
 @room("i0e", _i0e_rule, samples=_RIGHT)
@@ -311,7 +330,7 @@ def i0e(x: Operand, /) -> Value:
 
 def _i1e_rule(g: Value, ans: Value, x: Value) -> Value:
     plain = 0.5 * (ops.special.i0e(x) + ops.special.ive(2.0, x))
-    return g * (plain - ops.sign(x) * ans)
+    return g * _scaled(1.0, x, ans, plain - ops.sign(x) * ans, grows=True)
 
 
 @room("i1e", _i1e_rule, samples=_RIGHT)
@@ -338,7 +357,7 @@ def k1(x: Operand, /) -> Value:
 
 
 def _k0e_rule(g: Value, ans: Value, x: Value) -> Value:
-    return g * (ans - ops.special.k1e(x))
+    return g * _scaled(0.0, x, ans, ans - ops.special.k1e(x), grows=False)
 
 
 @room("k0e", _k0e_rule, samples=_RIGHT)
@@ -347,7 +366,7 @@ def k0e(x: Operand, /) -> Value:
 
 
 def _k1e_rule(g: Value, ans: Value, x: Value) -> Value:
-    return g * (ans - ops.special.k0e(x) - ans / x)
+    return g * _scaled(1.0, x, ans, ans - ops.special.k0e(x) - ans / x, grows=False)
 
 
 @room("k1e", _k1e_rule, samples=_RIGHT)

@@ -14,6 +14,7 @@ from funct import ops
 from funct.core import Operand, Value
 from funct.kernels import distributions as kernels
 from funct.ops.samples import ordered, ranges
+from funct.ops.special.incomplete import moved
 from funct.ops.special.room import room
 
 __all__ = [
@@ -55,7 +56,7 @@ def chdtrc(v: Operand, x: Operand, /) -> Value:
 
 def _chdtri_rule_v(g: Value, ans: Value, v: Value) -> Value:
     slope = ops.special.gammainc_slope(0.5 * v, 0.5 * ans, 1)
-    return -g * (slope / ops.special.gamma_density(0.5 * v, 0.5 * ans))
+    return -g * moved(slope, ops.special.gamma_density(0.5 * v, 0.5 * ans))
 
 
 def _chdtri_rule_p(g: Value, ans: Value, v: Value) -> Value:
@@ -251,11 +252,16 @@ def _fdtr_rule_d(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
     return g * (0.5 * _f_slope(dfn, dfd, x, 0, 1) - _f_density(dfn, dfd, x) / dfd)
 
 
+def _f_density_x(n: Any, d: Any, x: Any) -> Any:
+    """Derivative of the incomplete beta function in x, at 0 too."""
+    small, _, high = _f_parts(n, d, x)
+    density = ops.special.beta_density(0.5 * n, 0.5 * d, high)
+    near = n / d * ops.square(1.0 - high) * density
+    return ops.where(small, near, _f_density(n, d, x) / ops.where(small, 1.0, x))
+
+
 def _fdtr_rule_x(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
-    small, _, high = _f_parts(dfn, dfd, x)
-    density = ops.special.beta_density(0.5 * dfn, 0.5 * dfd, high)
-    near = dfn / dfd * ops.square(1.0 - high) * density
-    return g * ops.where(small, near, _f_density(dfn, dfd, x) / ops.where(small, 1.0, x))
+    return g * _f_density_x(dfn, dfd, x)
 
 
 _F = ranges((1.2, 6.0), (1.2, 6.0), (0.4, 3.0))
@@ -284,17 +290,17 @@ def fdtrc(dfn: Operand, dfd: Operand, x: Operand, /) -> Value:
 
 
 def _fdtri_rule_n(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
-    slope = 0.5 * _f_slope(dfn, dfd, ans, 1, 0) / _f_density(dfn, dfd, ans)
+    slope = 0.5 * moved(_f_slope(dfn, dfd, ans, 1, 0), _f_density(dfn, dfd, ans))
     return -g * ((slope + 1.0 / dfn) * ans)
 
 
 def _fdtri_rule_d(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
-    slope = 0.5 * _f_slope(dfn, dfd, ans, 0, 1) / _f_density(dfn, dfd, ans)
+    slope = 0.5 * moved(_f_slope(dfn, dfd, ans, 0, 1), _f_density(dfn, dfd, ans))
     return -g * ((slope - 1.0 / dfd) * ans)
 
 
 def _fdtri_rule_p(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
-    return g * (ans / _f_density(dfn, dfd, ans))
+    return g / _f_density_x(dfn, dfd, ans)
 
 
 @room(

@@ -193,14 +193,20 @@ def huber(delta: Operand, r: Operand, /) -> Value:
     """r**2 / 2 for abs(r) <= delta, else delta * (abs(r) - delta / 2)."""
 
 
+def _shares(delta: Value, r: Value) -> tuple[Value, Value]:
+    """delta and r over their hypotenuse, 0 at the origin."""
+    h = ops.hypot(delta, r)
+    safe = ops.where(ops.equal(h, 0), 1.0, h)
+    return delta / safe, r / safe
+
+
 def _pseudo_huber_rule_delta(g: Value, delta: Value, r: Value) -> Value:
-    square = ops.square(r / delta)
-    s = ops.sqrt(1.0 + square)
-    return g * (delta * ops.square(square / (1.0 + s)) / s)
+    c, s = _shares(delta, r)
+    return g * (r * s * ops.square(s / (1.0 + c)))
 
 
 def _pseudo_huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
-    return g * (r / ops.sqrt(1.0 + ops.square(r / delta)))
+    return g * (delta * _shares(delta, r)[1])
 
 
 @room(
@@ -213,8 +219,12 @@ def pseudo_huber(delta: Operand, r: Operand, /) -> Value:
     """delta**2 * (sqrt(1 + (r / delta)**2) - 1)."""
 
 
-def _exprel_slope(x: Value) -> Value:
-    return 0.5 * ops.special.hyp1f1(2.0, 3.0, x)
+def _boxcox_slope(log: Value, lmbda: Value) -> Value:
+    """Derivative of expm1(λ log) / λ in λ; log is -inf where the base is 0."""
+    u = lmbda * log
+    far = ops.less(u, -50.0)  # where exp(u) is nothing
+    near = log * log * ops.special.exprel_slope(ops.where(far, 0.0, u), 1)
+    return ops.where(far, 1.0 / ops.square(ops.where(far, lmbda, 1.0)), near)
 
 
 def _boxcox_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
@@ -222,8 +232,7 @@ def _boxcox_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
 
 
 def _boxcox_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
-    log = ops.log(x)
-    return g * (log * log * _exprel_slope(lmbda * log))
+    return g * _boxcox_slope(ops.log(x), lmbda)
 
 
 @room(
@@ -237,12 +246,11 @@ def boxcox(x: Operand, lmbda: Operand, /) -> Value:
 
 
 def _boxcox1p_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
-    return g * ops.exp((lmbda - 1.0) * ops.log1p(x))
+    return g * ops.exp(ops.special.xlog1py(lmbda - 1.0, x))
 
 
 def _boxcox1p_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
-    log = ops.log1p(x)
-    return g * (log * log * _exprel_slope(lmbda * log))
+    return g * _boxcox_slope(ops.log1p(x), lmbda)
 
 
 @room(
@@ -260,8 +268,8 @@ def _power_of_step(y: Value, lmbda: Value) -> Value:
     return -0.5 * y * y * ops.special.hyp2f1(2.0, 2.0, 3.0, -lmbda * y)
 
 
-def _inv_boxcox_rule_y(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
-    return g * (ans / (1.0 + lmbda * y))
+def _inv_boxcox_rule_y(g: Value, ans: Value, lmbda: Value) -> Value:
+    return g * ops.pow(ans, 1.0 - lmbda)
 
 
 def _inv_boxcox_rule_lmbda(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
@@ -281,8 +289,8 @@ def inv_boxcox(y: Operand, lmbda: Operand, /) -> Value:
     """The x with boxcox(x, lmbda) = y."""
 
 
-def _inv_boxcox1p_rule_y(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
-    return g * ((1.0 + ans) / (1.0 + lmbda * y))
+def _inv_boxcox1p_rule_y(g: Value, ans: Value, lmbda: Value) -> Value:
+    return g * ops.pow(1.0 + ans, 1.0 - lmbda)
 
 
 def _inv_boxcox1p_rule_lmbda(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:

@@ -135,8 +135,11 @@ def ndtr(x: Operand, /) -> Value:
     """Distribution function of the standard normal distribution."""
 
 
-def _log_ndtr_rule(g: Value, x: Value) -> Value:
-    return g * (math.sqrt(2.0 / math.pi) / ops.special.erfcx(x * (-1.0 / _SQRT_2)))
+def _log_ndtr_rule(g: Value, ans: Value, x: Value) -> Value:
+    right = ops.greater(ops.real(x), 1.0)  # there erfcx overflows, and its derivative before it
+    left = math.sqrt(2.0 / math.pi) / ops.special.erfcx(ops.where(right, 0.0, x) * (-1.0 / _SQRT_2))
+    z, log = ops.where(right, x, 0.0), ops.where(right, ans, 0.0)
+    return g * ops.where(right, ops.exp(-0.5 * z * z - log) / _SQRT_2PI, left)
 
 
 @room(

@@ -109,7 +109,11 @@ def shichi_c(x: Operand, /) -> Value:
 
 
 def _spence_rule(g: Value, z: Value) -> Value:
-    return -g * ops.special.hyp2f1(1.0, 1.0, 2.0, 1.0 - z)  # log(z) / (1 − z), at 1 too
+    near = ops.less(ops.abs(z - 1.0), 0.5)  # log(z) / (1 − z), at 1 too
+    rest = 1.0 - z
+    series = -ops.special.hyp2f1(1.0, 1.0, 2.0, ops.where(near, rest, 0.0))
+    plain = ops.log(ops.where(near, 2.0, z)) / ops.where(near, 1.0, rest)
+    return g * ops.where(near, series, plain)
 
 
 @room("spence", _spence_rule, samples=_RIGHT)

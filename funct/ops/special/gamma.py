@@ -131,12 +131,39 @@ def betaln(a: Operand, b: Operand, /) -> Value:
     """log(abs(beta(a, b)))."""
 
 
+def _whole(x: Value) -> Value:
+    return ops.equal(x, ops.floor(x))
+
+
+def _beside(x: Value) -> Value:
+    """How far x is from a whole number."""
+    return ops.abs(x - ops.round(x))
+
+
+def _wave(x: Value) -> tuple[Value, Value]:
+    """sin(πx) and π cos(πx), of large x too."""
+    angle = math.pi * (x - 2.0 * ops.round(0.5 * x))
+    return ops.sin(angle), math.pi * ops.cos(angle)
+
+
+def _beta_slope(ans: Value, a: Value, b: Value) -> Value:
+    """∂B/∂a; around its zeros a + b = 0, -1, … by reflection, DLMF 5.5.3."""
+    left = ops.logical_and(ops.less_equal(a + b, 0), ops.less(_beside(a + b), _beside(a)))
+    p, q = ops.where(left, a, 0.5), ops.where(left, b, -1.2)
+    rest = 1.0 - p - q
+    (top, top_slope), (bottom, bottom_slope) = _wave(p + q), _wave(p)
+    inner = ops.special.betaln_slope(rest, q) + bottom_slope / bottom
+    mirrored = ops.special.beta(q, rest) / bottom * (top_slope - top * inner)
+    a, b = ops.where(left, 1.0, a), ops.where(left, 1.0, b)
+    return ops.where(left, mirrored, ops.where(left, 1.0, ans) * ops.special.betaln_slope(a, b))
+
+
 def _beta_rule_a(g: Value, ans: Value, a: Value, b: Value) -> Value:
-    return g * (ans * ops.special.betaln_slope(a, b))
+    return g * _beta_slope(ans, a, b)
 
 
 def _beta_rule_b(g: Value, ans: Value, a: Value, b: Value) -> Value:
-    return g * (ans * ops.special.betaln_slope(b, a))
+    return g * _beta_slope(ans, b, a)
 
 
 @room("beta", _beta_rule_a, _beta_rule_b, samples=_TWO)
@@ -145,7 +172,14 @@ def beta(a: Operand, b: Operand, /) -> Value:
 
 
 def _poch_rule_z(g: Value, ans: Value, z: Value, m: Value) -> Value:
-    return -g * (ans * ops.special.betaln_slope(z, m))
+    top = z + m
+    pole = ops.logical_and(ops.less_equal(top, 0), _whole(top))
+    zero = ops.logical_or(ops.greater(top, 0), _whole(z))
+    near = ops.logical_and(ops.less_equal(z, 0), ops.logical_and(zero, ops.logical_not(pole)))
+    p, q = ops.where(near, z, -0.5), ops.where(near, top, 0.5)  # 1/Γ(z) is 0 or near it
+    close = ops.where(near, ans, 0.0) * ops.special.psi(q) + ops.special.gamma(q) * _rgamma_slope(p)
+    z, m = ops.where(near, 1.0, z), ops.where(near, 1.0, m)
+    return g * ops.where(near, close, -ops.where(near, 1.0, ans) * ops.special.betaln_slope(z, m))
 
 
 def _poch_rule_m(g: Value, ans: Value, z: Value, m: Value) -> Value:
@@ -157,24 +191,45 @@ def poch(z: Operand, m: Operand, /) -> Value:
     """Rising factorial gamma(z + m) / gamma(z)."""
 
 
-def _binom_rule_n(g: Value, ans: Value, n: Value, k: Value) -> Value:
+def _beyond(n: Value, k: Value) -> tuple[Value, Value]:
+    """Derivatives of binom for k > n, DLMF 5.5.3: B(n + 1, k - n) sin(π (n - k + 1)) / π."""
+    wave, slope = _wave(n - k + 1)
+    size = ops.special.beta(n + 1, k - n) / math.pi
+    middle = ops.special.psi(k - n)
+    of_n = size * ((ops.special.psi(n + 1) - middle) * wave + slope)
+    return of_n, size * ((middle - ops.special.psi(k + 1)) * wave - slope)
+
+
+def _binom_slopes(ans: Value, n: Value, k: Value) -> tuple[Value, Value]:
+    """Derivatives in n and k. 1/Γ is 0 at the poles of ψ, and its derivative is not."""
+    psi, rgamma = ops.special.psi, ops.special.rgamma
+    above, below = ops.less_equal(n - k + 1, 0), ops.less_equal(k + 1, 0)
+    both = ops.logical_and(above, below)
+    beyond = ops.logical_and(ops.logical_or(above, below), ops.logical_not(both))
+    x, y = ops.where(beyond, n, 0.5), ops.where(beyond, ops.where(below, n - k, k), 1.7)
+    in_n, in_k = _beyond(x, y)  # binom(n, k) = binom(n, n - k)
+    in_n, in_k = ops.where(below, in_n + in_k, in_n), ops.where(below, -in_k, in_k)
+    p, q, r = (ops.where(both, v, 0.5) for v in (k + 1, n - k + 1, n + 1))
+    outer = ops.special.gamma(r)
+    left, right = rgamma(p) * _rgamma_slope(q), _rgamma_slope(p) * rgamma(q)
+    far = outer * (rgamma(p) * rgamma(q) * psi(r) + left), outer * (right - left)
+    inside = ops.logical_not(ops.logical_or(above, below))
+    n, k, ans = ops.where(inside, n, 1.0), ops.where(inside, k, 0.5), ops.where(inside, ans, 1.0)
     rest = n - k + 1
-    pole = ops.less_equal(rest, 0)  # there 1/Γ is 0 at the integers, its derivative is not
-    safe = ops.where(pole, 0.5, rest)
-    near = ops.special.psi(n + 1) - ops.special.psi(safe)
-    side = _rgamma_slope(ops.where(pole, rest, 0.5)) * ops.special.rgamma(k + 1)
-    far = ans * ops.special.psi(n + 1) + ops.special.gamma(n + 1) * side
-    return g * ops.where(pole, far, ans * near)
+    near = -ans * ops.special.betaln_slope(rest, k), ans * (psi(rest) - psi(k + 1))
+    of_n, of_k = (
+        ops.where(inside, a, ops.where(both, b, c))
+        for a, b, c in zip(near, far, (in_n, in_k), strict=True)
+    )
+    return of_n, of_k
+
+
+def _binom_rule_n(g: Value, ans: Value, n: Value, k: Value) -> Value:
+    return g * _binom_slopes(ans, n, k)[0]
 
 
 def _binom_rule_k(g: Value, ans: Value, n: Value, k: Value) -> Value:
-    up, down = k + 1, n - k + 1
-    pole = ops.logical_or(ops.less_equal(up, 0), ops.less_equal(down, 0))
-    p, q = (ops.where(pole, v, 0.5) for v in (up, down))
-    r = ops.special.rgamma
-    far = ops.special.gamma(n + 1) * (_rgamma_slope(p) * r(q) - r(p) * _rgamma_slope(q))
-    a, b = (ops.where(pole, 0.5, v) for v in (up, down))
-    return g * ops.where(pole, far, ans * (ops.special.psi(b) - ops.special.psi(a)))
+    return g * _binom_slopes(ans, n, k)[1]
 
 
 @room(

@@ -1,6 +1,7 @@
 """Chapter: hypergeometric functions, and the elliptic integrals and Legendre functions among them.
 
-Derivatives from DLMF 13.3.15, 15.5.1, 19.4 and 14.10.5.
+Derivatives from DLMF 13.3.15, 15.5.1, 19.4 and 14.10.5. Those of incomplete elliptic integrals in
+the parameter are `ellipkinc_slope` and `ellipeinc_slope`, those of exprel `exprel_slope`.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import math
 
 from funct import ops
 from funct.core import Absent, Operand, Value
+from funct.kernels import elliptic_slopes
+from funct.kernels import special as kernels
 from funct.ops.samples import ranges, reals
 from funct.ops.special.room import room
 
 __all__ = [
-    "ellipe", "ellipeinc", "ellipk", "ellipkinc", "ellipkm1", "exprel", "hyp0f1", "hyp1f1",
-    "hyp2f1", "lpmv",
+    "ellipe", "ellipeinc", "ellipeinc_slope", "ellipk", "ellipkinc", "ellipkinc_slope", "ellipkm1",
+    "exprel", "exprel_slope", "hyp0f1", "hyp1f1", "hyp2f1", "lpmv",
 ]  # fmt: skip
 
 _PARAMETER = Absent("derivatives in the parameters of hypergeometric functions are not known here")
@@ -67,7 +70,7 @@ def hyp2f1(a: Operand, b: Operand, c: Operand, z: Operand, /) -> Value:
 
 
 def _exprel_rule(g: Value, x: Value) -> Value:
-    return g * (0.5 * ops.special.hyp1f1(2.0, 3.0, x))
+    return g * ops.special.exprel_slope(x, 1)
 
 
 @room("exprel", _exprel_rule, samples=reals())
@@ -75,8 +78,25 @@ def exprel(x: Operand, /) -> Value:
     """expm1(x) / x, 1 at 0."""
 
 
+def _exprel_slope_rule(g: Value, x: Value, n: int) -> Value:
+    return g * ops.special.exprel_slope(x, n + 1)
+
+
+@room(kernels.exprel_slope, _exprel_slope_rule, samples=ranges((-2.0, 2.0), params=(1,)))
+def exprel_slope(x: Operand, /, n: int) -> Value:
+    """n-th derivative of exprel(x), the integral of t**n * exp(x t) from 0 to 1."""
+
+
+def _ellipk_slope(m: Value) -> Value:
+    below = ops.less(m, -1.0)  # there E and K do not cancel, and SciPy's series ends
+    low = ops.where(below, m, -1.0)
+    far = (ops.special.ellipe(low) / (1.0 - low) - ops.special.ellipk(low)) / (2.0 * low)
+    near = math.pi / 8.0 * ops.special.hyp2f1(1.5, 1.5, 2.0, ops.where(below, 0.0, m))
+    return ops.where(below, far, near)
+
+
 def _ellipk_rule(g: Value, m: Value) -> Value:
-    return g * (math.pi / 8.0 * ops.special.hyp2f1(1.5, 1.5, 2.0, m))
+    return g * _ellipk_slope(m)
 
 
 @room("ellipk", _ellipk_rule, samples=_MODULUS)
@@ -88,7 +108,7 @@ def _ellipkm1_rule(g: Value, ans: Value, p: Value) -> Value:
     near = ops.less(p, 0.5)  # 1 − p would lose p
     q = ops.where(near, p, 0.25)
     whole = ops.special.ellipe(1.0 - q) / q - ans
-    far = math.pi / 8.0 * ops.special.hyp2f1(1.5, 1.5, 2.0, 1.0 - ops.where(near, 1.0, p))
+    far = _ellipk_slope(1.0 - ops.where(near, 1.0, p))
     return -g * ops.where(near, whole / (2.0 * (1.0 - q)), far)
 
 
@@ -114,14 +134,8 @@ def _ellipkinc_rule_phi(g: Value, phi: Value, m: Value) -> Value:
     return g / _delta(phi, m)
 
 
-def _ellipkinc_rule_m(g: Value, ans: Value, phi: Value, m: Value) -> Value:
-    zero = ops.equal(m, 0)
-    m1 = ops.where(zero, 0.5, m)
-    rest = 1.0 - m1
-    slope = ops.special.ellipeinc(phi, m) / (2.0 * m1 * rest) - ans / (2.0 * m1)
-    slope = slope - ops.sin(2.0 * phi) / (4.0 * rest * _delta(phi, m1))
-    at_zero = (2.0 * phi - ops.sin(2.0 * phi)) / 8.0
-    return g * ops.where(zero, at_zero, slope)
+def _ellipkinc_rule_m(g: Value, phi: Value, m: Value) -> Value:
+    return g * ops.special.ellipkinc_slope(phi, m, 1)
 
 
 _AMPLITUDE = ranges((0.2, 1.4), (0.2, 0.8))
@@ -141,10 +155,8 @@ def _ellipeinc_rule_phi(g: Value, phi: Value, m: Value) -> Value:
     return g * _delta(phi, m)
 
 
-def _ellipeinc_rule_m(g: Value, ans: Value, phi: Value, m: Value) -> Value:
-    zero = ops.equal(m, 0)
-    slope = (ans - ops.special.ellipkinc(phi, m)) / (2.0 * ops.where(zero, 1.0, m))
-    return g * ops.where(zero, (ops.sin(2.0 * phi) - 2.0 * phi) / 8.0, slope)
+def _ellipeinc_rule_m(g: Value, phi: Value, m: Value) -> Value:
+    return g * ops.special.ellipeinc_slope(phi, m, 1)
 
 
 @room(
@@ -157,9 +169,74 @@ def ellipeinc(phi: Operand, m: Operand, /) -> Value:
     """Incomplete elliptic integral of the second kind."""
 
 
-def _lpmv_rule(g: Value, ans: Value, m: Operand, v: Operand, x: Value) -> Value:
-    lower = (v + m) * ops.special.lpmv(m, v - 1, x)
-    return g * ((v * x * ans - lower) / (x * x - 1.0))
+def _amplitude_slope(phi: Value, m: Value, n: int, power: float) -> Value:
+    """Derivative of delta ** (2 power) in m, of order n."""
+    square = ops.square(ops.sin(phi))
+    delta = 1.0 - m * square
+    return elliptic_slopes.rising(-power, n) * square**n * delta ** (power - n)
+
+
+def _ellipkinc_slope_rule_phi(g: Value, phi: Value, m: Value, n: int) -> Value:
+    return g * _amplitude_slope(phi, m, n, -0.5)
+
+
+def _ellipkinc_slope_rule_m(g: Value, phi: Value, m: Value, n: int) -> Value:
+    return g * ops.special.ellipkinc_slope(phi, m, n + 1)
+
+
+_SLOPES = ranges((0.2, 1.4), (0.2, 0.8), params=(1,))
+
+
+@room(
+    elliptic_slopes.ellipkinc_slope,
+    _ellipkinc_slope_rule_phi,
+    _ellipkinc_slope_rule_m,
+    samples=_SLOPES,
+)
+def ellipkinc_slope(phi: Operand, m: Operand, /, n: int) -> Value:
+    """n-th derivative of ellipkinc(phi, m) in m."""
+
+
+def _ellipeinc_slope_rule_phi(g: Value, phi: Value, m: Value, n: int) -> Value:
+    return g * _amplitude_slope(phi, m, n, 0.5)
+
+
+def _ellipeinc_slope_rule_m(g: Value, phi: Value, m: Value, n: int) -> Value:
+    return g * ops.special.ellipeinc_slope(phi, m, n + 1)
+
+
+@room(
+    elliptic_slopes.ellipeinc_slope,
+    _ellipeinc_slope_rule_phi,
+    _ellipeinc_slope_rule_m,
+    samples=_SLOPES,
+)
+def ellipeinc_slope(phi: Operand, m: Operand, /, n: int) -> Value:
+    """n-th derivative of ellipeinc(phi, m) in m."""
+
+
+def _lpmv_end(m: Value, v: Value, x: Value) -> Value:
+    """Derivative of lpmv at -1 and 1, m >= 0, from DLMF 14.3.6."""
+    h = ops.special.hyp2f1
+    t, rest = 0.5 * (1.0 - x), 1.0 - x * x
+    zero = ops.stop_gradient(0.0 * x)
+    m, v = m + zero, v + zero  # numbers take x's precision
+    scale = ops.special.poch(v - m + 1.0, 2.0 * m) / (ops.pow(-2.0, m) * ops.special.gamma(m + 1.0))
+    v = ops.where(ops.equal(scale, 0), m, v)  # lpmv is 0 everywhere
+    degree = v - m
+    lower = ops.where(ops.equal(degree, 0), 0.0, 1.0 - degree)
+    inner = degree * (v + m + 1.0) / (m + 1.0) * h(lower, v + m + 2.0, m + 2.0, t)
+    outer = ops.where(ops.equal(m, 0), 0.0, m * x * ops.pow(rest, 0.5 * m - 1.0))
+    slope = 0.5 * ops.pow(rest, 0.5 * m) * inner - outer * h(-degree, v + m + 1.0, m + 1.0, t)
+    return ops.where(ops.equal(scale, 0), 0.0, scale * slope)
+
+
+def _lpmv_rule(g: Value, ans: Value, m: Value, v: Value, x: Value) -> Value:
+    end = ops.equal(ops.abs(x), 1)
+    y = ops.where(end, 0.0, x)
+    lower = (v + m) * ops.special.lpmv(m, v - 1, y)
+    inside = (v * y * ops.where(end, 0.0, ans) - lower) / (y * y - 1.0)
+    return g * ops.where(end, _lpmv_end(m, v, ops.where(end, x, 0.5)), inside)
 
 
 @room(

@@ -17,6 +17,7 @@ from funct.ops.special.room import room
 __all__ = [
     "beta_density", "betainc", "betainc_slope", "betaincc", "betainccinv", "betaincinv",
     "gamma_density", "gammainc", "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv",
+    "moved",
 ]  # fmt: skip
 
 _GAMMA = ranges((0.4, 4.0), (0.3, 5.0))
@@ -28,7 +29,9 @@ def _gamma_density_rule_a(g: Value, ans: Value, a: Value, x: Value) -> Value:
 
 
 def _gamma_density_rule_x(g: Value, ans: Value, a: Value, x: Value) -> Value:
-    return g * (ans * ((a - 1) / x - 1))
+    end = ops.logical_and(ops.equal(x, 0), ops.greater_equal(a, 1))  # 0 · ∞ below
+    lower = ops.special.gamma_density(ops.where(end, a - 1, 1.0), ops.where(end, x, 1.0))
+    return g * ops.where(end, lower - ans, ans * ((a - 1) / ops.where(end, 1.0, x) - 1))
 
 
 @room(
@@ -97,15 +100,18 @@ def gammaincc(a: Operand, x: Operand, /) -> Value:
     """Regularized upper incomplete gamma function, 1 - gammainc(a, x)."""
 
 
-def _moved(slope: Any, density: Any) -> Any:
-    """slope / density; 0 where the slope is: no parameter moves the ends of a domain."""
+def moved(slope: Any, density: Any) -> Any:
+    """slope / density, how far a quantile goes.
+
+    0 where the slope is: no parameter moves the ends of a domain.
+    """
     still = ops.equal(slope, 0)
     return ops.where(still, 0.0, slope / ops.where(still, 1.0, density))
 
 
 def _gammaincinv_rule_a(g: Value, ans: Value, a: Value) -> Value:
     slope = ops.special.gammainc_slope(a, ans, 1)
-    return -g * _moved(slope, ops.special.gamma_density(a, ans))
+    return -g * moved(slope, ops.special.gamma_density(a, ans))
 
 
 def _gammaincinv_rule_p(g: Value, ans: Value, a: Value) -> Value:
@@ -144,8 +150,19 @@ def _beta_density_rule_b(g: Value, ans: Value, a: Value, b: Value, x: Value) -> 
     return g * (ops.special.xlog1py(ans, -x) - ans * ops.special.betaln_slope(b, a))
 
 
+def _steeper(a: Value, b: Value, x: Value, end: Value) -> Value:
+    """a + b - 1 times the density for a - 1, at the ends 0 of x."""
+    p, q = ops.where(end, a - 1, 1.0), ops.where(end, b, 1.0)
+    return (p + q) * ops.special.beta_density(p, q, ops.where(end, x, 0.5))
+
+
 def _beta_density_rule_x(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
-    return g * (ans * ((a - 1) / x - (b - 1) / (1 - x)))
+    left = ops.logical_and(ops.equal(x, 0), ops.greater_equal(a, 1))  # 0 · ∞ inside
+    right = ops.logical_and(ops.equal(x, 1), ops.greater_equal(b, 1))
+    lower, upper = _steeper(a, b, x, left), _steeper(b, a, 1 - x, right)
+    rise = ops.where(left, 0.0, (a - 1) / ops.where(left, 1.0, x))
+    fall = ops.where(right, 0.0, (b - 1) / (1 - ops.where(right, 0.0, x)))
+    return g * (ans * (rise - fall) + ops.where(left, lower, 0.0) - ops.where(right, upper, 0.0))
 
 
 @room(
@@ -239,12 +256,12 @@ def betaincc(a: Operand, b: Operand, x: Operand, /) -> Value:
 
 def _betaincinv_rule_a(g: Value, ans: Value, a: Value, b: Value) -> Value:
     slope = ops.special.betainc_slope(a, b, ans, 1, 0)
-    return -g * _moved(slope, ops.special.beta_density(a, b, ans))
+    return -g * moved(slope, ops.special.beta_density(a, b, ans))
 
 
 def _betaincinv_rule_b(g: Value, ans: Value, a: Value, b: Value) -> Value:
     slope = ops.special.betainc_slope(a, b, ans, 0, 1)
-    return -g * _moved(slope, ops.special.beta_density(a, b, ans))
+    return -g * moved(slope, ops.special.beta_density(a, b, ans))
 
 
 def _betaincinv_rule_p(g: Value, ans: Value, a: Value, b: Value) -> Value:

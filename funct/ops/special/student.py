@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from funct import ops
 from funct.core import Operand, Value
 from funct.ops.samples import ranges
@@ -11,12 +13,17 @@ __all__ = ["stdtr", "stdtrit"]
 
 
 def _density(df: Value, t: Value) -> Value:
+    normal = ops.isinf(df)
+    df = ops.where(normal, 1.0, df)
     power = -0.5 * (df + 1) * ops.log1p(t * t / df)
-    return ops.exp(power - ops.special.betaln(0.5, 0.5 * df)) / ops.sqrt(df)
+    student = ops.exp(power - ops.special.betaln(0.5, 0.5 * df)) / ops.sqrt(df)
+    return ops.where(normal, ops.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi), student)
 
 
 def _slope_df(df: Value, t: Value) -> Value:
     """∂/∂df of the distribution function; the tail is I_x(df/2, 1/2) / 2, x = df / (df + t²)."""
+    still = ops.logical_or(ops.isinf(t), ops.isinf(df))
+    t, df = ops.where(still, 0.0, t), ops.where(still, 1.0, df)  # 0, as in the middle
     square, a = t * t, 0.5 * df
     far = ops.greater(square, df)
     x = ops.where(far, df / (df + square), 0.5)
