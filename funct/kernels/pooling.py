@@ -128,8 +128,10 @@ def sum_pool(
 
     Notes: padding counts as 0. 2-byte floats are summed in float32 and rounded once.
     """
-    work = x.astype(sum_dtype(x.dtype), copy=False)
-    return _pool(np.add, 0, work, window, stride, padding, dilation).astype(x.dtype, copy=False)
+    dtype = sum_dtype(x.dtype)
+    if dtype is x.dtype:
+        return _pool(np.add, 0, x, window, stride, padding, dilation)
+    return _pool(np.add, 0, x.astype(dtype), window, stride, padding, dilation).astype(x.dtype)
 
 
 def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from funct.device import PARALLEL, Code, assemble
 from funct.device.memory import serve
-from funct.kernels.cpu.calls import DATA, DENSE, readable
+from funct.kernels.cpu.calls import DATA, DENSE, Entries, readable
 from funct.kernels.cpu.record import address
 from funct.kernels.llvm import F64, I64, PTR, Emitter, Module, Value, typed
 
@@ -31,33 +31,41 @@ CHUNK = 1 << 14  # elements of a task
 _ALONE = 1 << 16  # elements up to which one thread is as fast
 _STREAMED = 1 << 24  # bytes of results from which on they do not stay in the caches
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-_ELEMENTS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_INT, _DOUBLE = np.dtype(np.int64), np.dtype(np.float64)
+_ELEMENTS = {np.dtype(np.float32): "f32", _DOUBLE: "f64"}
 
 
 class _Pass:
-    """A printed loop over chunks. Its data: the table of tasks (leaf, first element, count), the
-    objects of all arrays column by column, the number of leaves, numbers, whether to stream, a
-    place for what each task sums."""
+    """A printed loop over chunks of arrays of one dtype. Its data: the table of tasks (leaf, first
+    element, count), the objects of all arrays column by column, the number of leaves, numbers,
+    whether to stream, a place for what each task sums; and how many tasks there are."""
 
-    def __init__(self, code: Code) -> None:
-        self._code = code
+    def __init__(self, code: Code, dtype: np.dtype[Any]) -> None:
         self._together = _RUN(code.address("together"))
-        self._alone = _RUN(code.address("alone"))
+        entries = Entries("alone", 7, _refuse)
+        entries.add((_INT, _INT, int, dtype, int, _DOUBLE, int), code.address("alone"), code)
+        self._alone = entries.call
 
     def __call__(self, columns: Sequence[Sequence[Any]], numbers: Any, streamed: bool) -> Any:
-        """Run it over C-contiguous arrays of one dtype; the sum of what the tasks leave."""
+        """Run it over C-contiguous arrays; the sum of what the tasks leave."""
         sizes = tuple([a.size for a in columns[0]])
         tasks = _tasks(sizes)
-        parts = np.empty(len(tasks))
+        count = len(tasks)
+        parts = np.empty(count)
         objects = np.array(list(map(id, chain(*columns))), np.int64)
-        given = (
-            address(tasks), address(objects), len(sizes), address(numbers), streamed,
-            address(parts),
-        )  # fmt: skip
-        data = np.array(given, np.int64)
-        run = self._alone if sum(sizes) <= _ALONE else self._together
-        run(address(data), len(tasks))
+        if sum(sizes) <= _ALONE:  # a call through ctypes costs more, and lets other threads run
+            self._alone(tasks, objects, len(sizes), numbers, int(streamed), parts, count)
+        else:
+            given = (
+                address(tasks), address(objects), len(sizes), address(numbers), streamed,
+                address(parts),
+            )  # fmt: skip
+            self._together(address(np.array(given, np.int64)), count)
         return np.add.reduce(parts)
+
+
+def _refuse(*args: Any) -> int:
+    raise TypeError(f"no pass over chunks takes {args}")
 
 
 @functools.lru_cache(maxsize=256)
@@ -88,7 +96,8 @@ def update(
     first, dtype = columns[0], columns[0][0].dtype
     size = results * sum([a.nbytes for a in first])
     serve(size)
-    new = [[np.empty(a.shape, dtype) for a in first] for _ in range(results)]
+    shapes, empty = [a.shape for a in first], np.empty
+    new = [[empty(shape, dtype) for shape in shapes] for _ in range(results)]
     squares = loop([*columns, *new], np.asarray(numbers, dtype), size >= _STREAMED)
     return new, squares
 
@@ -99,7 +108,8 @@ def sum_of_squares(leaves: list[Any]) -> Any:
     """
     if not readable():
         return NotImplemented
-    return _squaring(_ELEMENTS[leaves[0].dtype])([_in_place(leaves)], np.zeros(0), False)
+    dtype = leaves[0].dtype
+    return _squaring(_ELEMENTS[dtype])([_in_place(leaves)], np.zeros(0, dtype), False)
 
 
 def _in_place(column: list[Any]) -> list[Any]:
@@ -137,7 +147,7 @@ def _updating(
         wanted = f.ne(f.load(I64, f.at(chunk.data, 4, "i64")), 0)
         (total,) = f.branch(wanted & f.aligned(places), lambda: sweep(True), lambda: sweep(False))
         chunk.leave(total)
-        known = _printed[key, element] = _finished(module, f)
+        known = _printed[key, element] = _finished(module, f, element)
     return known
 
 
@@ -160,7 +170,7 @@ def _squaring(element: str) -> _Pass:
     one, *others = f.loop(0, whole, 4 * lanes, four, [chunk.zero] * 4, maybe_empty=True)
     (one,) = f.loop(whole, chunk.count, lanes, rest, [one], maybe_empty=True)
     chunk.leave(functools.reduce(f.add, [one, *others]))
-    return _finished(module, f)
+    return _finished(module, f, element)
 
 
 def _squared(f: Emitter, x: Value, total: Value) -> Value:
@@ -213,21 +223,22 @@ def _begun(element: str) -> tuple[Module, Emitter, _Chunk]:
     return module, f, _Chunk(f, element)
 
 
-def _finished(module: Module, f: Emitter) -> _Pass:
+def _finished(module: Module, f: Emitter, element: str) -> _Pass:
     """The chunks one after the other, and on all threads."""
     f.ret()
-    alone = module.function("alone", [("data", PTR), ("tasks", I64)])
-    data, tasks = alone.arguments
+    alone = module.function("alone", [("data", PTR)], I64)
+    (data,) = alone.arguments
 
     def body(i: Value, _: list[Value]) -> list[Value]:
         alone.call("chunk", None, [data, i])
         return []
 
-    alone.loop(0, tasks, 1, body, maybe_empty=True)
-    alone.ret()
+    alone.loop(0, alone.load(I64, alone.at(data, 6, "i64")), 1, body, maybe_empty=True)
+    alone.ret(alone.constant(I64, 0))
     together = module.function("together", [("data", PTR), ("tasks", I64)])
     data, tasks = together.arguments
     module.declare("@funct_parallel", PARALLEL)
     together.line(f"call void @funct_parallel(ptr @chunk, {data!r}, {tasks!r})")
     together.ret()
-    return _Pass(assemble(module.text()))
+    dtype = next(d for d, name in _ELEMENTS.items() if name == element)
+    return _Pass(assemble(module.text()), dtype)
