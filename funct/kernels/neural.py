@@ -18,7 +18,7 @@ from funct.kernels.convolution import convolution
 from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
-from funct.kernels.pooling import max_pool, sum_pool
+from funct.kernels.pooling import few, few_pooled, max_pool, sum_pool
 
 __all__ = [
     "FEW", "avg_pool_of", "conv_of", "cross_entropy", "gelu", "layer_norm", "log_softmax",
@@ -204,20 +204,27 @@ def _rows(n: int) -> Any:
     return np.arange(n)
 
 
-def _folded(mean: bool, x: Any, rank: int, size: Any, stride: Any) -> Any:
-    """Windows of the last axes, unpadded: the mean or the largest element of each."""
+def _folded(how: str, x: Any, rank: int, size: Any, stride: Any) -> Any:
+    """Windows of the last axes, unpadded: the "mean" of each or its "max"."""
     if stride is None:
         stride = size
     if not size.__class__ is stride.__class__ is int or not _few(x):
         return None
-    if not 1 <= x.ndim - rank <= 2 or size < 1 or stride < 1 or min(x.shape[-rank:]) < size:
+    if not 1 <= x.ndim - rank <= 2 or (windows := _windows(x.shape, rank, size, stride)) is None:
         return None
-    how = ((size,) * rank, (stride,) * rank, ((0, 0),) * rank, (1,) * rank)
-    if not mean:
-        return max_pool(x, *how)
-    total = sum_pool(x, *how)
-    total /= size**rank
-    return total
+    given, plan = windows
+    if plan is not None and _in_code(x):
+        return few_pooled(x, plan, how)
+    return max_pool(x, *given) if how == "max" else sum_pool(x, *given) / size**rank
+
+
+@functools.lru_cache(256)
+def _windows(shape: tuple[int, ...], rank: int, size: int, stride: int) -> Any:
+    """What pooling functions are told of such windows, and the plan for few elements, if any."""
+    if size < 1 or stride < 1 or min(shape[-rank:]) < size:
+        return None
+    given = ((size,) * rank, (stride,) * rank, ((0, 0),) * rank, (1,) * rank)
+    return given, few(shape, *given)
 
 
 def avg_pool_of(rank: int) -> Callable[..., Any]:
@@ -229,7 +236,7 @@ def avg_pool_of(rank: int) -> Callable[..., Any]:
     ) -> Any:  # fmt: skip
         if padding.__class__ is not int or padding or ceil_mode or divisor_override is not None:
             return None
-        return _folded(True, x, rank, kernel_size, stride)
+        return _folded("mean", x, rank, kernel_size, stride)
 
     return run
 
@@ -245,7 +252,7 @@ def max_pool_of(rank: int) -> Callable[..., Any]:
             return None
         if dilation.__class__ is not int or dilation != 1:
             return None
-        return _folded(False, x, rank, kernel_size, stride)
+        return _folded("max", x, rank, kernel_size, stride)
 
     return run
 

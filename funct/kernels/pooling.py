@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "fold_windows", "max_pool", "max_pool_index", "plain_max_pool_index", "sum_pool",
-    "sum_pool_adjoint",
+    "few", "few_pooled", "fold_windows", "max_pool", "max_pool_index", "plain_max_pool_index",
+    "sum_pool", "sum_pool_adjoint",
 ]  # fmt: skip
 
 _FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
@@ -79,12 +79,9 @@ def _pool(
     dilation: Sizes,
 ) -> NDArray[Any]:  # fmt: skip
     if x.size < _FEW and x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size):
-        plan = _few(x.shape, window, stride, padding, dilation)
+        plan = few(x.shape, window, stride, padding, dilation)
         if plan is not None:
-            shape, *how = plan
-            y, row = np.empty(shape, x.dtype), np.empty(x.shape[-1], x.dtype)
-            cpu.few_windows(x, y, row, *how, fold is np.add)
-            return y
+            return few_pooled(x, plan, "sum" if fold is np.add else "max")
     lead = x.ndim - len(window)
     size = output_size(x.shape[lead:], window, stride, padding, dilation)
     # The outer axis first: its passes are over whole rows, and leave less for the strided passes.
@@ -93,9 +90,19 @@ def _pool(
     return x
 
 
+def few_pooled(x: NDArray[Any], plan: Any, how: str) -> NDArray[Any]:
+    """The "sum" of each window, its "mean" or "max", for few elements that are C-contiguous."""
+    shape, *rest = plan
+    y = np.empty(shape, x.dtype)
+    cpu.few_windows(x, y, np.empty(x.shape[-1], x.dtype), *rest, how)
+    return y
+
+
 @functools.lru_cache(256)
-def _few(x: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
-    """The shape of the result, and what `cpu.few_windows` is told; None where it does not serve."""
+def few(x: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
+    """The plan of `few_pooled`: the shape of the result, and what `cpu.few_windows` is told; None
+    where that does not serve.
+    """
     d = len(window)
     if d > 2 or any(map(any, padding)) or set(dilation) != {1} or 0 in window:
         return None

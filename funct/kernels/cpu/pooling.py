@@ -178,30 +178,31 @@ def spread_axis(
 @kernel
 def few_windows(
     x: Any, y: Any, e: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int,
-    s1: int, t1: int, sums: bool,
+    s1: int, t1: int, how: str,
 ) -> None:  # fmt: skip
-    """y: the sum of each window, or its largest element. x: (planes, h, w). e: room for a row.
+    """y: the "sum" of each window, its "mean" or "max". x: (planes, h, w). e: room for a row.
 
     There are t0 times t1 windows of k0 times k1 elements, s0 rows and s1 columns apart. Columns
     are folded first.
     """
+    count = np.int64(k0 * k1).astype(x.dtype)
     for p in range(planes):
         for i in range(t0):
             row = (p * h + i * s0) * w
             for j in range(w):
                 v = x[row + j]
                 for u in range(1, k0):
-                    v = _folded(v, x[row + u * w + j], sums)
+                    v = _folded(v, x[row + u * w + j], how)
                 e[j] = v
             for j in range(t1):
                 v = e[j * s1]
                 for u in range(1, k1):
-                    v = _folded(v, e[j * s1 + u], sums)
-                y[(p * t0 + i) * t1 + j] = v
+                    v = _folded(v, e[j * s1 + u], how)
+                y[(p * t0 + i) * t1 + j] = v / count if how == "mean" else v
 
 
-def _folded(v: Any, another: Any, sums: bool) -> Any:
-    return v + another if sums else larger(another, v)
+def _folded(v: Any, another: Any, how: str) -> Any:
+    return larger(another, v) if how == "max" else v + another
 
 
 def larger(v: Any, best: Any) -> Any:
