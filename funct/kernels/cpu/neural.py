@@ -33,16 +33,22 @@ def usable() -> bool:
     return None not in loops
 
 
+def _combined(x: Any, y: Any, at: int, n: int, v: Any, times: bool) -> None:
+    """y = x times v, or x less v, for n elements from at on."""
+    whole = at + (n & -_LANES)
+    for k in range(at, whole, _LANES):
+        many = loaded(x, k, _LANES)
+        stored(y, k, many * v if times else many - v)
+    for k in range(whole, at + n):
+        y[k] = x[k] * v if times else x[k] - v
+
+
 def _shift(x: Any, y: Any, at: int, n: int) -> None:
     """y = x - its maximum, for n elements from at on."""
     top = x[at]
     for k in range(at + 1, at + n):
         top = larger(x[k], top)
-    whole = at + (n & -_LANES)
-    for k in range(at, whole, _LANES):
-        stored(y, k, loaded(x, k, _LANES) - top)
-    for k in range(whole, at + n):
-        y[k] = x[k] - top
+    _combined(x, y, at, n, top, False)
 
 
 @kernel
@@ -52,13 +58,7 @@ def softmax(x: Any, y: Any, rows: int, n: int) -> None:
         _shift(x, y, r * n, n)
     written(np.exp, y, 0, y, 0, rows * n)
     for r in range(rows):
-        at = r * n
-        factor = 1.0 / summed(y, at, n)
-        whole = at + (n & -_LANES)
-        for k in range(at, whole, _LANES):
-            stored(y, k, loaded(y, k, _LANES) * factor)
-        for k in range(whole, at + n):
-            y[k] = y[k] * factor
+        _combined(y, y, r * n, n, 1.0 / summed(y, r * n, n), True)
 
 
 def _log_softmax(x: Any, y: Any, e: Any, base: int, rows: int, n: int) -> None:
@@ -70,13 +70,7 @@ def _log_softmax(x: Any, y: Any, e: Any, base: int, rows: int, n: int) -> None:
         e[base + r] = summed(e, base + r * n, n)  # behind which no row is read again
     written(np.log, e, base, e, base, rows)
     for r in range(rows):
-        at = r * n
-        less = e[base + r]
-        whole = at + (n & -_LANES)
-        for k in range(at, whole, _LANES):
-            stored(y, k, loaded(y, k, _LANES) - less)
-        for k in range(whole, at + n):
-            y[k] = y[k] - less
+        _combined(y, y, r * n, n, e[base + r], False)
 
 
 @kernel
