@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.device import Code, assemble, host
@@ -54,6 +55,9 @@ def rows() -> Iterator[Row]:
             if name in FAST:
                 fast = _compiled(FAST[name], given)
                 yield Row(f"fast {name} {np.dtype(dtype).name}", moved, fast, {"exact": call})
+    z = np.exp(np.linspace(0, 20j, COUNT)) * np.linspace(0.0, 1.0, COUNT)
+    x = xp.asarray(z)
+    yield Row("log1p complex128", 2 * z.nbytes, lambda: xp.log1p(x), {"numpy": lambda: np.log1p(z)})
 
 
 def _operands(name: str, dtype: Any) -> list[Any]:

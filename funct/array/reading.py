@@ -7,11 +7,9 @@ so often that it pays, builtin functions take their place, which do the same for
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
-import attrs
 import numpy as np
 
 from funct.array import keys
@@ -19,16 +17,12 @@ from funct.array.indexing import index, selected
 from funct.array.keys_text import DTYPES, PLAIN
 from funct.array.reading_text import reading_text
 from funct.device import Code, assemble
-from funct.device.fork import whole
-from funct.device.llvm import loaded
 from funct.kernels.cpu.calls import builtin, slot
+from funct.kernels.cpu.often import Often
 from funct.ops import fast
 from funct.ops.fast import wrap
 
-__all__ = ["bare", "load", "read", "rows"]
-
-_OFTEN = 10_000  # calls after which it pays to load LLVM (40 ms)
-_LOADED = 500  # the same where something else has loaded it
+__all__ = ["bare", "read", "rows"]
 
 
 def _read(x: Any, key: Any) -> Any:
@@ -54,47 +48,22 @@ def _rows(x: Any) -> list[Any]:
     return [wrap(x.data[i, ...]) for i in range(len(x.data))]
 
 
-def _counted(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """plain, until there is code for it."""
-
-    def call(*args: Any) -> Any:
-        n = _loading.calls = _loading.calls + 1
-        if not n % _LOADED and (n >= _OFTEN or loaded()):
-            load()
-        return plain(*args)
-
-    return call
-
-
-@attrs.define
-class _Loading:
-    """Whether the code is loaded, and how many calls speak for it."""
-
-    calls: int = 0
-    tried: bool = False
-
-
-_lock = whole(threading.Lock())
-_loading = _Loading()
-read = _counted(_read)
-rows = _counted(_rows)
-bare = _counted(keys.bare)
-
-
-def load() -> None:
+def _load() -> None:
     """Let the code answer from now on, where this machine has any."""
     global read, rows, bare
-    with _lock:
-        if _loading.tried:
-            return
-        _loading.tried = True
-        read, rows, bare = _read, _rows, keys.bare
-        at = slot(fast.Array, "data")
-        if at is not None:
-            code = assemble(reading_text(at)).keep()
-            read = _entrance("read", code, _read)
-            rows = _entrance("rows", code, _rows)
-            bare = _entrance("bare", code, keys.bare)
+    read, rows, bare = _read, _rows, keys.bare
+    at = slot(fast.Array, "data")
+    if at is not None:
+        code = assemble(reading_text(at)).keep()
+        read = _entrance("read", code, _read)
+        rows = _entrance("rows", code, _rows)
+        bare = _entrance("bare", code, keys.bare)
+
+
+_often = Often(_load)
+read = _often.counted(_read)
+rows = _often.counted(_rows)
+bare = _often.counted(keys.bare)
 
 
 def _entrance(name: str, code: Code, miss: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu import neural as cpu
+from funct.kernels.cpu import complexes, neural
+from funct.kernels.cpu.guarded import Guarded
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
@@ -27,7 +28,10 @@ __all__ = [
 ndarray = np.ndarray
 
 _DOUBLE = np.dtype(np.float64)
-_VECTORS = frozenset({np.dtype(np.float32), _DOUBLE})  # what `vdot` is quick for
+_REAL = tuple(map(np.dtype, "fd"))
+_COMPLEX = tuple(map(np.dtype, "FD"))
+_WHOLE = tuple(map(np.dtype, "?bhilqBHILQ"))
+_VECTORS = frozenset(_REAL)  # what `vdot` is quick for
 _FEW = 1 << 12  # elements for which the calls cost more than what they compute
 _floor_divide = np.floor_divide
 _power = np.power
@@ -52,21 +56,9 @@ def complex_of(re: Any, im: Any, /) -> Any:
     return z
 
 
-def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
-    """Quotient rounded towards minus infinity; with an infinity on one side it is x / y.
-
-    There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
-    """
-    if out is None:  # is anything infinite? asked at the lowest cost
-        c, k = x.__class__, y.__class__
-        if c is ndarray and k is ndarray and x.dtype is y.dtype and x.size == y.size:
-            if isfinite(vdot(x, y)) if x.dtype in _VECTORS else x.dtype.kind in "iu":
-                return _floor_divide(x, y)
-        elif c is ndarray and (k is float or k is int) and x.dtype in _VECTORS:
-            if isfinite(y) and isfinite(vdot(x, x)):
-                return _floor_divide(x, y)
-        elif _is_finite(x) and _is_finite(y):
-            return _floor_divide(x, y)
+def _floor_divide_anywhere(x: Any, y: Any, /, out: Any = None) -> Any:
+    if out is None and _is_finite(x) and _is_finite(y):
+        return _floor_divide(x, y)
     whole = (x.__class__ is int or _kind(x) not in "fV") and (  # V: the dtypes of ml_dtypes
         y.__class__ is int or _kind(y) not in "fV"
     )
@@ -77,6 +69,17 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
         z = np.asarray(np.floor_divide(x, y))
         np.divide(x, y, out=z, where=edge)
     return z if out is None else _put(out, True, z)
+
+
+_of_finite = Guarded(_floor_divide, _floor_divide_anywhere, looked=_REAL, taken=_WHOLE)
+
+
+def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
+    """Quotient rounded towards minus infinity; with an infinity on one side it is x / y.
+
+    There NumPy follows Python: NaN for inf // 2 and -1 for 1 // -inf.
+    """
+    return _of_finite.call(x, y) if out is None else _floor_divide_anywhere(x, y, out)
 
 
 def power(x: Any, y: Any, /, out: Any = None) -> Any:
@@ -151,14 +154,23 @@ def rint(x: Any, /, out: Any = None) -> Any:
     return (np.positive if _kind(x) in "iu" else np.rint)(x, out)
 
 
-def _real_by(ufunc: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Real numbers take the ufunc; what is decorated is called with complex ones."""
+def _real_by(
+    ufunc: Any, low: float = 0.0, high: float = inf
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Real numbers take the ufunc, and few complex ones whose parts are in [low, high) or, signs
+    apart, for a low of 0 below high; what is decorated is called with others.
+    """
 
     def declare(edges: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(edges)
-        def call(x: Any, /, out: Any = None) -> Any:
+        def plain(x: Any, /, out: Any = None) -> Any:
             kind = x.dtype.kind if x.__class__ is ndarray else _kind(x)
             return edges(x, out) if kind == "c" else ufunc(x, out)
+
+        few = Guarded(ufunc, plain, looked=_COMPLEX, taken=_REAL, low=low, high=high)
+
+        @functools.wraps(edges)
+        def call(x: Any, /, out: Any = None) -> Any:
+            return few.call(x) if out is None else plain(x, out)
 
         return call
 
@@ -178,7 +190,7 @@ def tanh(x: Any, out: Any) -> Any:
     return y
 
 
-@_real_by(np.expm1)
+@_real_by(np.expm1, 1e-30, 80.0)  # nothing overflows, and nothing gives -0
 def expm1(x: Any, out: Any) -> Any:
     """exp(x) - 1, accurate near 0; where that overflows or is not a number, by way of exp."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -190,15 +202,22 @@ def expm1(x: Any, out: Any) -> Any:
     return y if out is None else _put(out, True, y)
 
 
-@_real_by(np.log1p)
+@_real_by(np.log1p, 0.5)
 def log1p(x: Any, out: Any) -> Any:
     """log(1 + x), accurate near 0 too, where the length of 1 + x would be lost to rounding."""
+    y = np.asarray(np.log1p(x))
+    _correct(x, y)
+    return y if out is None else _put(out, True, y)
+
+
+def _correct(x: Any, y: Any) -> None:
+    """The real part of log(1 + x) written into y where |x| < 1/2."""
+    if x.__class__ is ndarray and x.flags.c_contiguous and ready(x.size, 0):
+        complexes.log1p_near(x, y, x.size)
+        return
     a, b = x.real, x.imag
     near = np.abs(x) < 0.5
-    twice = np.log1p(np.where(near, a * (a + 2) + b * b, 0))
-    y = np.asarray(np.log1p(x, out))
-    _put(y.real, near, twice / 2)
-    return y
+    _put(y.real, near, np.log1p(np.where(near, a * (a + 2) + b * b, 0)) / 2)
 
 
 def sigmoid(x: Any) -> Any:
@@ -225,10 +244,10 @@ def _few_sigmoids(x: Any, times: bool) -> Any:
     n = x.size
     if n >= _FEW or x.__class__ is not ndarray or x.dtype not in _VECTORS or not ready(n):
         return None
-    if not n or not x.flags.c_contiguous or not cpu.usable():
+    if not n or not x.flags.c_contiguous or not neural.usable():
         return None
     y = np.empty(x.shape, x.dtype)
-    cpu.sigmoid(x, y, np.empty(n, x.dtype), n, times)
+    neural.sigmoid(x, y, np.empty(n, x.dtype), n, times)
     return y
 
 

@@ -13,6 +13,7 @@ import funct as ft
 import funct.array as xp
 from funct.array import keys, reading
 from funct.errors import FunctError
+from funct.kernels.cpu import often
 from tests import laws
 from tests.array.test_indexing import as_tensors, keyed
 
@@ -22,9 +23,8 @@ def loaded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> b
     """With the code, and without."""
     for name, plain in (("read", reading._read), ("rows", reading._rows), ("bare", keys.bare)):
         monkeypatch.setattr(reading, name, plain)
-    monkeypatch.setattr(reading, "_loading", reading._Loading())
     if request.param:
-        reading.load()
+        reading._load()
         assert reading.read is not reading._read
     return bool(request.param)
 
@@ -143,10 +143,9 @@ def test_tracers_go_the_general_way() -> None:
 
 def test_loads_when_it_is_called_often(loaded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python functions that are there at first make room for the code."""
-    monkeypatch.setattr(reading, "_OFTEN", 3)
-    monkeypatch.setattr(reading, "_LOADED", 3)
-    monkeypatch.setattr(reading, "_loading", reading._Loading())
-    first = reading._counted(reading._read)
+    monkeypatch.setattr(often, "_OFTEN", 3)
+    monkeypatch.setattr(often, "_LOADED", 3)
+    first = often.Often(reading._load).counted(reading._read)
     x = xp.asarray(X)
     monkeypatch.setattr(reading, "read", first)
     for _ in range(7):

@@ -40,7 +40,7 @@ _ENOUGH = 1 << 17  # so do that many, weighed by what plain code costs, over man
 
 KNOWN = frozenset([d.char for d in (*ELEMENTS, np.dtype(bool))] + ["l", "q", "L", "Q"])
 _making = whole(threading.RLock())  # a table of code grows by one thread at a time
-_OWN = {c: np.dtype(np.dtype(c).str) for c in KNOWN}
+_OWN = {c: np.dtype(np.dtype(c).str) for c in KNOWN | {"F", "D"}}
 _loaded = False
 _compiles = False  # known to be available
 _cost = 0
@@ -71,11 +71,14 @@ def pays(x: Any, least: int | None = None) -> bool:
     return (_loaded or _loads(n, n >> 3)) and permitted("llvm") and available()
 
 
-def ready(n: int) -> bool:
-    """Whether a kernel is to be preferred for n elements where plain code is slow at any size."""
+def ready(n: int, cost: int = 1000) -> bool:
+    """Whether a kernel is to be preferred for n elements where plain code is slow at any size.
+
+    cost: what a call of that takes besides, in the time of an element.
+    """
     if _compiles and unrestricted():
         return True
-    return (_loaded or _loads(n, n + 1000)) and permitted("llvm") and available()
+    return (_loaded or _loads(n, n + cost)) and permitted("llvm") and available()
 
 
 def _loads(n: int, cost: int) -> bool:
@@ -89,7 +92,7 @@ class Kernel:
     """A function that is compiled when it is called with new dtypes.
 
     Arrays that it writes into are contiguous and aligned, others are copied where they are not;
-    truth is bytes. Ints and floats are int64 and float64, all else is static. It gives the int that
+    truth is bytes, complex numbers are their parts, side by side. Ints and floats are int64 and float64, all else is static. It gives the int that
     the function returns, or 0. No index is checked. In parallel: the last argument is how many
     tasks there are, the function's last one is the number of a task; what a task writes depends on
     its number alone, and tasks write the same where they write to one place.
@@ -187,15 +190,20 @@ def parallel(fn: Callable[..., Any]) -> Kernel:
 
 def _given(a: Any) -> Any:
     if a.__class__ is ndarray:
-        return Pointer("", Type("u", 8) if a.dtype == bool else element(a.dtype))
+        return Pointer("", Type("u", 8) if a.dtype == bool else element(_part(a.dtype)))
     return {int: INT, float: Type("f", 64)}.get(a.__class__, a)
+
+
+def _part(dtype: Any) -> Any:
+    """The dtype of a number, or of the parts of complex ones."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 class _Watched:
     """An array whose indices are checked: none counts from the end."""
 
     def __init__(self, array: Any) -> None:
-        array = array.view(np.uint8) if array.dtype == bool else array
+        array = array.view(np.uint8 if array.dtype == bool else _part(array.dtype))
         self.array, self.dtype = array.reshape(-1), array.dtype
 
     def _place(self, at: Any) -> Any:

@@ -201,8 +201,9 @@ class _Printer(Registers):
         if isinstance(called, type) and issubclass(called, np.generic):
             return self.cast(args[0], np.dtype(called))
         known: dict[Any, Callable[..., Any]] = {
-            np.where: self.where, np.sqrt: self.root, loaded: self.loaded, summed: self.summed,
-            stored: self.stored, written: self.applied, gathered: self.gathered, lanes: self.lanes,
+            np.where: self.where, np.sqrt: self.root, np.log1p: self.log1p, loaded: self.loaded,
+            summed: self.summed, stored: self.stored, written: self.applied,
+            gathered: self.gathered, lanes: self.lanes,
             spread: lambda v, n: self.spread(self.typed(v), n), min: self.smaller,
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

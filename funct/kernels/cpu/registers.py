@@ -203,6 +203,12 @@ class Registers:
         return Value(self.emit(f"call {v.type.text} @llvm.sqrt.{suffix}({v.type.text} {v.text})"),
                      v.type)  # fmt: skip
 
+    def log1p(self, v: Value) -> Value:
+        """log(1 + v) of a number, by the C library."""
+        name = "@log1p" if v.type.bits == 64 else "@log1pf"
+        self.declared.add(f"declare {v.type.text} {name}({v.type.text})")
+        return Value(self.emit(f"call {v.type.text} {name}({v.type.text} {v.text})"), v.type)
+
     def loaded(self, x: Pointer, at: Any, count: int) -> Value:
         """count elements of x from at on."""
         kind = x.type._replace(lanes=count)

@@ -1,0 +1,20 @@
+"""Functions of complex numbers, whose parts lie side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import kernel
+
+__all__ = ["log1p_near"]
+
+
+@kernel
+def log1p_near(x: Any, y: Any, n: int) -> None:
+    """The real part of log(1 + x) written into y where |x| < 1/2; n: numbers."""
+    for k in range(0, 2 * n, 2):
+        a, b = x[k], x[k + 1]
+        if a * a + b * b < 0.25:
+            y[k] = np.log1p(a * (a + 2) + b * b) / 2

@@ -1,0 +1,50 @@
+"""When code for few elements is loaded: once it would have been called so often that this pays.
+
+On few elements machine code saves microseconds, and LLVM takes 40 ms to load. So a function begins
+as Python, which counts, and what loads the code puts builtin functions in its place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from funct.device.fork import whole
+from funct.device.llvm import loaded
+from funct.kernels.cpu.loops import available
+
+__all__ = ["Often"]
+
+_OFTEN = 10_000  # calls after which it pays to load LLVM
+_LOADED = 500  # the same where something else has loaded it
+_lock = whole(threading.RLock())
+
+
+class Often:
+    """Counts calls of plain functions; after enough of them `load` is called, once."""
+
+    __slots__ = ("_load", "calls", "tried")
+
+    def __init__(self, load: Callable[[], None]) -> None:
+        self._load = load
+        self.calls, self.tried = 0, False
+
+    def counted(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        """plain, whose calls count."""
+
+        def call(*args: Any) -> Any:
+            n = self.calls = self.calls + 1
+            if not n % _LOADED and (n >= _OFTEN or loaded()):
+                self.load()
+            return plain(*args)
+
+        return call
+
+    def load(self) -> None:
+        """Let the code answer from now on, where this machine has any."""
+        with _lock:
+            if not self.tried:
+                self.tried = True
+                if available():
+                    self._load()

@@ -1,0 +1,100 @@
+"""Elementwise functions: few elements, which a builtin looks at, and what is written in Python."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from funct.kernels import elementwise as kernels
+from funct.kernels.cpu import complexes as cpu
+from funct.kernels.cpu import often
+from funct.kernels.cpu.guarded import Guarded
+from funct.kernels.cpu.loops import available
+from tests.kernels.arrays import SPECIAL, agree, misaligned
+
+pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
+
+PARTS = (*SPECIAL, 0.3, -0.4, 90.0, -3.5, 1e300, -1e-200)
+
+
+def _guards(f: Callable[..., Any]) -> Iterator[tuple[Guarded, Callable[..., Any]]]:
+    """What stands behind a function, and the same that has loaded its code."""
+    held = [c.cell_contents for c in f.__closure__ or ()] or [kernels._of_finite]
+    for few in held:
+        if isinstance(few, Guarded):
+            loaded = Guarded.__new__(Guarded)
+            loaded._given = few._given
+            loaded.load()
+            yield few, loaded.call
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128", "int32", "bool"])
+@pytest.mark.parametrize("name", ["expm1", "floor_divide", "log1p", "tanh"])
+def test_few_are_what_many_are(name: str, kind: str) -> None:
+    """Each pair of special parts alone and among others, in every layout; bits and warnings."""
+    (few, call), = _guards(getattr(kernels, name))  # fmt: skip
+    plain = few._given[1]
+    if name == "floor_divide" and kind.startswith("c"):
+        return
+    for a, b in itertools.product(PARTS, repeat=2):
+        with np.errstate(all="ignore"):
+            each = complex(a, b) if kind.startswith("c") else a
+            x = np.asarray([each, 2.0, each]).astype(kind)
+            y = np.asarray([2.0, b, b]).astype(kind)
+        rest = ((y,), (b,), (3,)) if name == "floor_divide" else ((),)
+        shapes = x, x[0].reshape(()), x[::2], x[:0], misaligned(x), np.tile(x, 200)
+        for v, others in itertools.product(shapes, rest):
+            if others and isinstance(others[0], np.ndarray):
+                others = (np.resize(y, v.shape),)
+            found, expected = (_told(f, v, *others) for f in (call, plain))
+            assert found == expected, (v, others)
+
+
+def _told(f: Callable[..., Any], *args: Any) -> Any:
+    """Bits, dtype and warnings."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        out = np.asarray(f(*args))
+    return out.tobytes(), out.dtype, sorted({str(w.message) for w in heard})
+
+
+def test_what_is_no_number_is_left() -> None:
+    """Operands that the builtin does not know come to the function as they are."""
+    seen = []
+    few = Guarded(np.add, lambda *args: seen.append(args), [np.dtype("f8")], [np.dtype("i8")])
+    few.load()
+    x = np.arange(3)
+    assert few.call(x, x).tolist() == [0, 2, 4]
+    assert few.call(x, 2.5).tolist() == [2.5, 3.5, 4.5]
+    for other in (np.inf, np.float64(1.0), "a", None, [1.0], x.astype("f4"), np.full(3, np.nan)):
+        few.call(x, other)
+        assert seen.pop()[1] is other
+    with pytest.raises(ValueError, match="broadcast"):
+        few.call(x, np.ones(2))
+
+
+def test_code_comes_after_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and only then."""
+    monkeypatch.setattr(often, "_LOADED", 4)
+    monkeypatch.setattr(often, "_OFTEN", 8)
+    loads: list[int] = []
+    counter = often.Often(lambda: loads.append(counter.calls))
+    first = counter.counted(lambda x: x + 1)
+    assert [first(n) for n in range(20)] == list(range(1, 21))
+    assert loads in ([4], [8])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_log1p_near(dtype: str) -> None:
+    """Machine code and Python; and one part of a number is not another."""
+    rng = np.random.default_rng(0)
+    x = (rng.uniform(-0.6, 0.6, 50) + 1j * rng.uniform(-0.6, 0.6, 50)).astype(dtype)
+    x[:4] = 0, -0.0, np.inf, np.nan
+    agree(cpu.log1p_near, x, np.zeros_like(x), 50)
+    expected = np.log1p(x.astype(np.complex128))
+    np.testing.assert_allclose(kernels.log1p(x)[4:], expected[4:], 1e-6 if dtype[-2:] == "64" else 1e-14)
