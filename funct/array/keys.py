@@ -57,7 +57,7 @@ def _is_listed(k: list[Any]) -> bool:
 def selection(key: Any) -> int:
     """What a bare key selects: a VIEW, what is under a MASK, or POSITIONS that may repeat."""
     if key.__class__ is np.ndarray:
-        return POSITIONS if key.dtype is not _BOOL and key.ndim else MASK
+        return MASK if key.dtype is _BOOL or not key.ndim else POSITIONS
     found = VIEW
     for k in key if key.__class__ is tuple else (key,):
         c = k.__class__

@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array import reading
-from funct.array.dtypes import in_native
+from funct.array.dtypes import DTYPES, in_native
 from funct.array.indexing import entry, is_mask
 from funct.array.keys import MASK, POSITIONS, VIEW, selection
 from funct.core import INEXACT, NARROW, Shape, Value, is_one
@@ -16,6 +16,7 @@ from funct.errors import DTypeError, ShapeError
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
 from funct.kernels.elementwise import power
+from funct.kernels.statistical import counted
 from funct.ops import fast
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
@@ -28,6 +29,11 @@ _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
 _DOUBLE = np.dtype(np.float64)
+_INEXACT = INEXACT - NARROW
+_NOUGHT: dict[str, float | complex] = {"f": 0.0, "c": 0j}
+_NUMBERS: dict[str, tuple[type, ...]] = {
+    "b": (bool,), "i": (int,), "u": (int,), "f": (float,), "c": (float, complex),
+}  # fmt: skip
 
 
 class At:
@@ -119,13 +125,15 @@ class At:
 
     def divide(self, v: Any) -> Any:
         """Divide; repeated positions divide repeatedly. x must be floating or complex."""
+        known = _changed(self, "divide", v, np.divide)
+        if known is not None:
+            return known
         if self._x.dtype not in INEXACT:
             raise DTypeError(
                 f"x.at[...].divide: x must be floating or complex, got {self._x.dtype}",
                 fix="use set with the floor division, or x.astype first",
             )
-        known = _changed(self, "divide", v, np.divide)
-        return self._x / self._factors("divide", v) if known is None else known
+        return self._x / self._factors("divide", v)
 
     def power(self, v: Any) -> Any:
         """Raise to the power v; at repeated positions the exponents multiply."""
@@ -183,23 +191,25 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     if x.__class__ is not fast.Array:
         return None
     a, c = x.data, key.__class__
-    kind = VIEW
-    if c is not int and c is not slice:
+    d = a.dtype
+    taken, left = _KNOWN[d]
+    if change in left:
+        return None
+    viewed = c is int or c is slice
+    if not viewed:
         key = reading.bare(key)
         if key is NotImplemented:
             return None
-        kind = selection(key)
-    d = a.dtype
-    inexact = d is _DOUBLE or (d in INEXACT and d not in NARROW)
-    if d is not _DOUBLE and change is not None and _is_left(change, d):
-        return None
-    if not inexact or v.__class__ is not float:
-        known = v.__class__ is fast.Array and v.data.dtype is d
-        v = v.data if known else _of_kind(name, v, d)
+    c = v.__class__
+    if c is fast.Array and v.data.dtype is d:
+        v = v.data
+    elif c not in taken and not (change is None and c is list and taken.issuperset(map(type, v))):
+        v = _of_kind(name, v, d)
         if v is None:
             return None
     try:
-        if kind is VIEW and v.__class__ is ndarray and v.ndim and v.ndim > a[key].ndim:
+        short = v.__class__ is ndarray and key.__class__ is not ndarray and v.shape[:1] == (1,)
+        if short and selection(key) is VIEW and v.ndim > a[key].ndim:
             return None  # axes of length 1 are dropped by others
         if change is None:
             out = a.copy()
@@ -207,28 +217,12 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
                 _write_many(out, key, v)
             else:
                 out[key] = v
-        elif kind is POSITIONS:
-            out = _scattered(a, key, v, change)
-        elif change is _add and inexact and a.size < _MANY:
-            if kind is MASK and _may_be_zero(v):
-                return None
-            out = np.zeros(a.shape, d)
-            out[key] = (0j if d.kind == "c" else 0.0) + v  # which is never -0
-            _add(a, out, out)
-        elif change is _divide and d.kind == "c":
-            out = _by_factors(a, key, v, change)
         else:
-            if change is _add and inexact:
-                if kind is MASK and _may_be_zero(v):
-                    return None
-                out = _add(a, _ZERO if d is _DOUBLE else 0.0)
-            else:
-                out = a.copy()
-            part = out[key]
-            if part.base is out:
-                change(part, v, out=part)
-            else:
-                out[key] = change(part, v)
+            kind = VIEW if viewed else selection(key)
+            way = _scattered if kind is POSITIONS else _masked if kind is MASK else _seen
+            out = way(a, key, v, change)
+            if out is None:
+                return None
     except (IndexError, OverflowError, TypeError, ValueError):
         return None  # refused by name
     except MemoryError as error:
@@ -238,34 +232,67 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     return r
 
 
+def _masked(a: Any, key: Any, v: Any, change: Any) -> Any:
+    """`_changed` under a mask."""
+    unlike = change is _add and a.dtype in _INEXACT and _may_be_zero(v)
+    return None if unlike else _seen(a, key, v, change)
+
+
+def _seen(a: Any, key: Any, v: Any, change: Any) -> Any:
+    """`_changed` of elements that are selected once each."""
+    d = a.dtype
+    if change is _add and d in _INEXACT:
+        if v.__class__ is not ndarray and a.size < _MANY:
+            out = np.zeros(a.shape, d)
+            out[key] = _NOUGHT[d.kind] + v  # which is never -0
+            return _add(a, out, out)
+        out = _add(a, _ZERO if d is _DOUBLE else 0.0)
+    elif change is _divide and d.kind == "c":
+        return _by_factors(a, key, v, change)
+    else:
+        out = a.copy()
+    part = out[key]
+    if part.base is out:
+        change(part, v, out=part)
+    else:
+        out[key] = change(part, v)
+    return out
+
+
 def _is_left(change: Any, dtype: Any) -> bool:
     """Whether a change of elements of a dtype is left to the composition."""
     kind = dtype.kind
     return dtype in NARROW or (
         change in (power, np.minimum, np.maximum)
         if kind == "c"
-        else kind != "f" and (kind == "b" or change is power)
+        else kind != "f" and (kind == "b" or change is power or change is _divide)
     )
+
+
+# For each dtype Python's numbers that it takes as they are, and the changes that are left.
+_CHANGES = (np.add, np.multiply, np.divide, np.minimum, np.maximum, power)
+_KNOWN = {
+    d: (
+        frozenset([] if d in NARROW else _NUMBERS[d.kind]),
+        frozenset([c for c in _CHANGES if _is_left(c, d)]),
+    )
+    for d in DTYPES | NARROW
+}
 
 
 def _may_be_zero(v: Any) -> bool:
     """Whether 0 + v may not be v: under a mask the composition adds v itself."""
-    return bool(np.count_nonzero(v) < v.size) if v.__class__ is ndarray else v == 0
+    return bool(counted(v) < v.size) if v.__class__ is ndarray else v == 0
 
 
 def _of_kind(name: str, v: Any, dtype: Any) -> Any:
     """v as a number that dtype takes as it is, or a bare array of that; None where it is traced."""
-    c, kind = v.__class__, dtype.kind
-    if c is float or c is np.float64:
-        if dtype in INEXACT and dtype not in NARROW:
+    c = v.__class__
+    if dtype in _INEXACT:
+        if c is np.float64:
             return float(v)
-    elif c is int:
-        if kind in "iu":
-            return v
-        if dtype in INEXACT and dtype not in NARROW and -_EXACT < v < _EXACT:
+        if c is int and -_EXACT < v < _EXACT:
             return float(v)
-    elif (c is complex and kind == "c") or (c is bool and kind == "b"):
-        return v
     if c is not fast.Array:
         v = _operand(name, v)
         if v.__class__ is not fast.Array:
@@ -275,12 +302,14 @@ def _of_kind(name: str, v: Any, dtype: Any) -> Any:
 
 def _by_factors(a: Any, at: Any, v: Any, change: Any) -> Any:
     """change(a, f): f is 1, with all that comes to one position multiplied up."""
-    f = a.copy()
-    f.fill(1)
-    if selection(at) is POSITIONS:
-        _combine(f, at, v, np.multiply)
-    else:
-        f[at] = np.multiply(f[at], v)
+    f = kernels.combine_few(a, v, at, "factors") if a.size < _MANY else None
+    if f is None:
+        f = a.copy()
+        f.fill(1)
+        if selection(at) is POSITIONS:
+            _combine(f, at, v, np.multiply)
+        else:
+            f[at] = np.multiply(f[at], v)
     return change(a, f, f)
 
 
@@ -294,37 +323,39 @@ def _write_many(out: Any, at: Any, v: Any) -> None:
 
 def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
     """`_changed` where positions may repeat."""
-    alone, few = at.__class__ is ndarray, a.size < _MANY
     if change is _divide or change is power:
         return _by_factors(a, at, v, change)
-    if change is _add:  # all that comes to one position is added up first
-        out = np.zeros(a.shape, a.dtype)
-        apart = False
-        if alone and few:
-            out[at] = v
-            apart = np.count_nonzero(out) * a.shape[0] == at.size * a.size
-            if not apart:
-                out.fill(0)
-        if not apart:
-            _combine(out, at, v, change)
-        _add(a, out, out)
-    else:
+    few = a.size < _MANY
+    if few:
+        out = kernels.combine_few(a, v, at, _MODES[change])
+        if out is not None:
+            return out
+    if change is not _add:
         out = a.copy()
-        if few and a.dtype is _DOUBLE:
-            change.at(out, at, v)
-        else:
-            _combine(out, at, v, change)
-    return out
+        _combine(out, at, v, change)
+        return out
+    out = np.zeros(a.shape, a.dtype)  # all that comes to one position is added up first
+    apart = False
+    if few and at.__class__ is ndarray:
+        out[at] = v
+        apart = counted(out) * a.shape[0] == at.size * a.size
+        if not apart:
+            out.fill(0)
+    if not apart:
+        _combine(out, at, v, change)
+    return _add(a, out, out)
 
 
 def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
     """change(out[at], v) written into out, one position after the other."""
-    v = np.asarray(v, out.dtype)  # a bare number would be taken as a double
+    if v.__class__ is not float or out.dtype is not _DOUBLE:
+        v = np.asarray(v, out.dtype)  # a bare number would be taken as a double
     if out.size < _MANY:
         change.at(out, at, v)
         return
     if out.ndim > 1 or at.__class__ is not ndarray:
         at = np.arange(out.size).reshape(out.shape)[at]
+    v = np.asarray(v)
     if v.shape != at.shape and (v.ndim or at.size >= _MANY):
         v = np.broadcast_to(v, at.shape)
     v = v.reshape(-1) if v.ndim else v

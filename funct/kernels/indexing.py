@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu import indexing as cpu
-from funct.kernels.cpu.loops import pays
+from funct.kernels.cpu.loops import pays, ready
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "combine", "combine_into", "plain_combine_into", "plain_put",
+    "COMBINED_AT", "combine", "combine_few", "combine_into", "plain_combine_into", "plain_put",
     "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
     "segment_sum", "take", "take_along",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
+_NUMBERS = {np.dtype(np.float32): float, np.dtype(np.float64): float, _INT64: int}
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements that are gathered quicker than by NumPy
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
@@ -194,7 +195,24 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
     if few or not same or not _fits(v, i):
         plain_combine_into(y, v, i, mode)
     else:
-        _inside(cpu.combine(y, v, _index(i), i.size, y.size, mode))
+        _inside(cpu.combine(y, v, _index(i), y, i.size, y.size, mode, False, False))
+
+
+def combine_few(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
+    """`combine` by a kernel, for few positions and a number or one for each; None for all others.
+
+    To x is added what comes to one position together. The mode "factors" gives ones, with all that
+    comes to one position multiplied in.
+    """
+    number = _NUMBERS.get(x.dtype)
+    if number is None or i.__class__ is not np.ndarray or i.dtype is not _INT64 or x.ndim != 1:
+        return None
+    single = v.__class__ is number
+    if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
+        return None
+    y = np.empty(x.shape, x.dtype)
+    _inside(cpu.combine(x, v, i, y, i.size, x.size, mode, single, True))
+    return y
 
 
 def plain_combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:

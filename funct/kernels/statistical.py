@@ -15,14 +15,14 @@ from funct.kernels import scans
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
 
 __all__ = [
-    "all", "any", "argmax", "argmin", "cast", "count_nonzero", "cumprod", "cumsum",
+    "all", "any", "argmax", "argmin", "cast", "count_nonzero", "counted", "cumprod", "cumsum",
     "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
     "min", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
     "nanprod", "nanstd", "nansum", "nanvar", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 _core: Any = getattr(np, "_core", None)
-_counted_all: Any = getattr(getattr(_core, "multiarray", None), "count_nonzero", np.count_nonzero)
+counted: Any = getattr(getattr(_core, "multiarray", None), "count_nonzero", np.count_nonzero)
 
 # The ufuncs' own reductions, called by position: np.sum costs twice as much.
 _add: Any = np.add.reduce
@@ -102,7 +102,7 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of elements over axis that are not 0."""
     if axis is None and not keepdims:
-        return _counted_all(x)
+        return counted(x)
     if x.dtype.num >= NATIVE or (axis is not None and not x.ndim):
         return None
     return _add(np.not_equal(x, 0), axis, None, None, keepdims)
@@ -221,7 +221,7 @@ def _running(ufunc: Any) -> Callable[..., Any]:
             return scans.running_extremum(x, _counted(axis, rank), largest)
         y = accumulate(x, axis)
         # of 0 and -0 NumPy takes the later one, which is seen only if there is some -0
-        if number <= INTEGER or _counted_all(y) == n or _MINUS_ZERO[number] not in y.tobytes():
+        if number <= INTEGER or counted(y) == n or _MINUS_ZERO[number] not in y.tobytes():
             return y
         return scans.running_extremum(x, _counted(axis, rank), largest)
 

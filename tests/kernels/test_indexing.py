@@ -105,6 +105,24 @@ def test_combining(mode: str, data: st.DataObject, dtype: str) -> None:
     _agree(lambda: kernels.combine(x, v, i, mode), lambda: _plain_combine(y, v, i, mode))
 
 
+@given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
+@pytest.mark.parametrize("mode", ["factors", *kernels.COMBINED_AT])
+def test_combining_few(mode: str, data: st.DataObject, dtype: str, single: bool) -> None:
+    """Numbers and one element for each position; what is added at one comes to x together."""
+    x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    v = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
+    i = _indices(data, v.shape, len(x)).astype(np.int64)
+    v = v[0].item() if single and v.size else v
+
+    def plain() -> Any:
+        start = np.full_like(x, mode == "factors") if mode in ("add", "factors") else x.copy()
+        kernels.plain_combine_into(start, v, i, "multiply" if mode == "factors" else mode)
+        return x + start if mode == "add" else start
+
+    _agree(lambda: kernels.combine_few(x, v, i, mode), plain)
+    assert kernels.combine_few(x.astype("f2"), v, i, mode) is None
+
+
 @pytest.mark.parametrize("inner", [1, 2, 8, 13])
 @pytest.mark.parametrize("kind", ["few", "sorted", "many"])
 def test_sums_have_the_order_of_the_indices(inner: int, kind: str) -> None:
@@ -149,6 +167,8 @@ def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, d
                 -(-count // 2),
             ),
         ),
-        (cpu.combine, (x[0, :, 0].copy(), g[0, :, 0].copy(), i, count, n, "max")),
+        (cpu.combine, (line[2][0], line[0][0], i, line[2][0], count, n, "max", False, False)),
+        (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "add", True, True)),
+        (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "factors", True, True)),
     ):
         agree(k, *args)

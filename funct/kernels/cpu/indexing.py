@@ -129,16 +129,40 @@ def along(x: Any, i: Any, y: Any, outer: int, count: int, n: int, inner: int, ta
 
 
 @kernel
-def combine(y: Any, v: Any, i: Any, count: int, n: int, mode: str) -> int:
-    """y (n,) combined with v at i, both (count,): "set", "add", "multiply", "min", "max"."""
+def combine(
+    x: Any, v: Any, i: Any, y: Any, count: int, n: int, mode: str, single: bool, fresh: bool
+) -> int:
+    """y (n,) combined with v at i, both (count,): "set", "add", "multiply", "min", "max".
+
+    single: v is a number. fresh: y is to be x first, or for "factors" 1; of what is added at one
+    place the sum comes to x.
+    """
+    for k in range(n if fresh else 0):
+        y[k] = _start(x, k, mode)
     for k in range(count):
         at = i[k]
         if at < 0:
             at += n
         if at.astype(np.uint64) >= np.uint64(n):
             return k + 1
-        y[at] = _combined(y[at], v[k], mode)
+        y[at] = _combined(y[at], _picked(v, k, y.dtype, single), mode)
+    for k in range(n if fresh and mode == "add" else 0):
+        y[k] = x[k] + y[k]
     return 0
+
+
+def _start(x: Any, k: Any, mode: str) -> Any:
+    if mode == "add":
+        return x.dtype.type(0)
+    if mode == "factors":
+        return x.dtype.type(1)
+    return x[k]
+
+
+def _picked(v: Any, k: Any, dtype: Any, single: bool) -> Any:
+    if single:
+        return dtype.type(v)
+    return v[k]
 
 
 def _combined(a: Any, b: Any, mode: str) -> Any:
@@ -146,6 +170,6 @@ def _combined(a: Any, b: Any, mode: str) -> Any:
         return b
     if mode == "add":
         return a + b
-    if mode == "multiply":
+    if mode == "multiply" or mode == "factors":
         return a * b
     return np.where((a < b if mode == "min" else a > b) | (a != a), a, b)

@@ -92,10 +92,11 @@ class Kernel:
     """A function that is compiled when it is called with new dtypes.
 
     Arrays that it writes into are contiguous and aligned, others are copied where they are not;
-    truth is bytes, complex numbers are their parts, side by side. Ints and floats are int64 and float64, all else is static. It gives the int that
-    the function returns, or 0. No index is checked. In parallel: the last argument is how many
-    tasks there are, the function's last one is the number of a task; what a task writes depends on
-    its number alone, and tasks write the same where they write to one place.
+    truth is bytes, complex numbers are their parts, side by side. Ints and floats are int64 and
+    float64, all else is static. It gives the int that the function returns, or 0. No index is
+    checked. In parallel: the last argument is how many tasks there are, the function's last one is
+    the number of a task; what a task writes depends on its number alone, and tasks write the same
+    where they write to one place.
     """
 
     # The builtin stands where Python looks for it, so a call runs no Python.
