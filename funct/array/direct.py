@@ -81,9 +81,10 @@ def direct(
     Args: kernel: takes the function's arguments by position, buffers in place of arrays; or the
     name of a function of scipy.special. arrays: how many arguments are arrays, the first ones; or
     their names; or "doubles" (any, at least one, all of float64 or integers, which become float64,
-    or Python's numbers), or "sequence" (the first argument is a tuple or list of them). maybe:
-    names of arguments that are arrays or plain Python. Other arguments are plain Python, which a
-    kernel without arrays finds out by itself. gives: what makes the result where there are several.
+    or Python's numbers), "sequence" (the first argument is a tuple or list of them) or "rest" (of
+    those that `*args` collects). maybe: names of arguments that are arrays or plain Python. Other
+    arguments are plain Python, which a kernel without arrays finds out by itself. gives: what makes
+    the result where there are several.
     """
 
     def declare(fun: Callable[P, R]) -> Callable[P, R]:
@@ -277,6 +278,11 @@ def _sequence(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
     return _SEQUENCE.format(first), ["_raws", *_plain(rest)], ["_raws", *rest]
 
 
+def _rest(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
+    *first, rest = names
+    return _SEQUENCE.format(rest), ["_raws", *_plain(first)], [*first, "_raws"]
+
+
 def _doubles(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
     """Each is an array of doubles or a number; some one is an array. Integers become doubles."""
     lines = [_DOUBLED.format(n) for n in names]
@@ -289,4 +295,6 @@ def _doubles(names: Names, *_: Any) -> tuple[str, list[str], list[str]]:
     return "".join(lines), [*known, f"({some})"], [f"{n}_" for n in names]
 
 
-_FORMS: dict[Any, Callable[..., Any]] = {"doubles": _doubles, "sequence": _sequence}
+_FORMS: dict[Any, Callable[..., Any]] = {
+    "doubles": _doubles, "rest": _rest, "sequence": _sequence,
+}  # fmt: skip

@@ -18,10 +18,25 @@ from funct.core import Shape, is_one
 from funct.errors import ShapeError, UnsupportedOperandError
 from funct.kernels import linalg as kernels
 from funct.ops.fast import wrap
+from funct.ops.linalg import contracted, contraction
 
 __all__ = ["einsum", "matmul", "outer", "tensordot", "vecdot"]
 
 
+def _at_once(subscripts: str, left: list[Any]) -> Any:
+    """The sum where each step is a contraction at once, or there is one operand."""
+    if len(left) == 1:
+        return kernels.einsum(left[0], subscripts)
+    steps = _contractions(subscripts, tuple([x.shape for x in left]))
+    if steps is None:
+        return None
+    for i, j, how in steps:
+        y = left.pop(j)
+        left.append(contracted(left.pop(i), y, how))
+    return left[0]
+
+
+@direct(_at_once, arrays="rest")
 def einsum(subscripts: str, /, *operands: Any) -> Any:
     """Einstein sum, NumPy's notation: "ij,jk->ik", with `...` and an implicit result.
 
@@ -38,24 +53,6 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
         raise UnsupportedOperandError(
             f"einsum: subscripts must be a text, got {type(subscripts).__name__}"
         )
-    if len(operands) == 1 and operands[0].__class__ is Array:
-        found = kernels.einsum(operands[0].data, subscripts)
-        if found is not None:
-            return wrap(found)
-    if len(operands) == 2:
-        x, y = operands
-        if x.__class__ is Array and y.__class__ is Array:
-            spec = _one_contraction(subscripts, x.data.shape, y.data.shape)
-            if spec is not None:
-                return ops.contract(x, y, spec)
-    if len(operands) > 2 and {x.__class__ for x in operands} == {Array}:
-        steps = _contractions(subscripts, tuple([x.data.shape for x in operands]))
-        if steps is not None:
-            left = list(operands)
-            for i, j, spec in steps:
-                y = left.pop(j)
-                left.append(ops.contract(left.pop(i), y, spec))
-            return left[0]
     operands = tuple([as_tensor("einsum", x) for x in operands])
     terms, out = _parse(subscripts, tuple([len(x.shape) for x in operands]))
     _check_lengths(subscripts, terms, operands)
@@ -69,20 +66,9 @@ def einsum(subscripts: str, /, *operands: Any) -> Any:
 
 
 @functools.lru_cache(512)
-def _one_contraction(subscripts: str, shape_x: Shape, shape_y: Shape) -> str | None:
-    """What `contract` does at once: no label stands twice or is summed within one operand."""
-    (s, t), out = _parse(subscripts, (len(shape_x), len(shape_y)))
-    size = dict(zip(s, shape_x, strict=True))
-    agree = all(size.setdefault(c, n) == n for c, n in zip(t, shape_y, strict=True))
-    once = len(set(s)) == len(s) and len(set(t)) == len(t)
-    joint = set(s) <= set(t + out) and set(t) <= set(s + out)
-    return f"{s},{t}->{out}" if agree and once and joint else None
-
-
-@functools.lru_cache(512)
-def _contractions(subscripts: str, shapes: tuple[Shape, ...]) -> list[tuple[int, int, str]] | None:
+def _contractions(subscripts: str, shapes: tuple[Shape, ...]) -> list[tuple[int, int, Any]] | None:
     """Pairs of operands to contract, i < j, and how; each result comes last. None unless each step
-    is a contraction at once.
+    is a contraction at once: no label stands twice, or is summed within one operand.
     """
     terms, out = _parse(subscripts, tuple([len(shape) for shape in shapes]))
     size: dict[str, int] = {}
@@ -92,14 +78,16 @@ def _contractions(subscripts: str, shapes: tuple[Shape, ...]) -> list[tuple[int,
         ):
             return None
     steps, work = [], list(terms)
-    for pair in _path(",".join(terms) + "->" + out, shapes):
+    pairs = [(0, 1)] if len(terms) == 2 else _path(",".join(terms) + "->" + out, shapes)
+    for pair in pairs:
         i, j = sorted(pair)
         t, s = work.pop(j), work.pop(i)
         keep = set(out).union(*work)
         if not set(s) <= keep | set(t) or not set(t) <= keep | set(s):
             return None
         left = out if not work else "".join(dict.fromkeys(c for c in s + t if c in keep))
-        steps.append((i, j, f"{s},{t}->{left}"))
+        sizes = [tuple([size[c] for c in labels]) for labels in (s, t)]
+        steps.append((i, j, contraction(f"{s},{t}->{left}", *sizes)))
         work.append(left)
     return steps
 

@@ -198,12 +198,13 @@ def einsum(x: Any, subscripts: str) -> Any:
         x = x.diagonal()
     if summed:
         x = _add(x, summed)
-    return x.transpose(order)
+    return x if order is None else x.transpose(order)
 
 
 @functools.lru_cache(512)
 def _plan(subscripts: str, rank: int) -> Any:
-    """Whether x's diagonal is taken first, axes to sum over, and the order of what is left.
+    """Whether x's diagonal is taken first, axes to sum over, and the order of what is left, None if
+    that is its own.
 
     None where a label is more than a letter, or stands twice elsewhere than in "ii".
     """
@@ -222,4 +223,5 @@ def _plan(subscripts: str, rank: int) -> Any:
         return None
     left = [c for c in labels if c in out]
     summed = tuple([k for k, c in enumerate(labels) if c not in out])
-    return diagonal, summed, tuple([left.index(c) for c in out])
+    order = [left.index(c) for c in out]
+    return diagonal, summed, order if order != sorted(order) else None

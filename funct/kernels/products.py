@@ -35,15 +35,19 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
             # one product instead of one per matrix of x
             return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
-        if x.ndim == y.ndim == 1 and x.dtype is y.dtype:
-            return x.dot(y)  # the same sum, at half the cost
+        if 0 < x.ndim < 3 > y.ndim > 0 and x.dtype is y.dtype:
+            return x.dot(y)  # the same sums, at half the cost
         return np.matmul(x, y)
     if x.dtype == _HALF and y.dtype == _HALF:
         wide = matmul(x.astype(np.float32), y.astype(np.float32))
         return wide.astype(np.float16)
     if x.size * y.size <= _FEW:
         return np.matmul(x, y)
-    if x.ndim > 1 and y.ndim > 1 and x.dtype in _INTEGERS and y.dtype in _INTEGERS:
+    if x.dtype in _INTEGERS and y.dtype in _INTEGERS:
+        if y.ndim == 1:
+            return matmul(x, y[:, None])[..., 0]
+        if x.ndim == 1:
+            return matmul(x[None], y)[..., 0, :]
         dtype = np.result_type(x.dtype, y.dtype)
         work = prod(x.shape) * y.shape[-1]
         if work > _FEW and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:

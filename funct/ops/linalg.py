@@ -18,7 +18,7 @@ from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
-__all__ = ["contract", "contract_layout", "matmul"]
+__all__ = ["contract", "contract_layout", "contracted", "contraction", "matmul"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -102,16 +102,13 @@ def _labels(spec: str) -> tuple[str, str, str]:
     return x, y, out
 
 
-@functools.lru_cache(512)
-def _is_product(spec: str) -> bool:
-    """Whether it is the product of two matrices."""
-    return len(spec) == 9 and contract_layout(spec) == ([0, 1], [0, 1], 0, 1, 1, [0, 1])
-
-
 def _contract_raw(x: Any, y: Any, spec: str) -> Any:
-    if x.ndim == 2 and _is_product(spec) and x.shape[1] == y.shape[0]:
-        return _product(x, y)
-    of_x, as_x, of_y, as_y, summed, as_out, to_out = _contraction(x.shape, y.shape, spec)
+    return contracted(x, y, contraction(spec, x.shape, y.shape))
+
+
+def contracted(x: Any, y: Any, how: tuple[Any, ...]) -> Any:
+    """The contraction of bare arrays that `contraction` has planned."""
+    of_x, as_x, of_y, as_y, summed, as_out, to_out = how
     if of_x is not None:
         x = x.transpose(of_x)
     if as_x is not None:
@@ -127,7 +124,7 @@ def _contract_raw(x: Any, y: Any, spec: str) -> Any:
 
 
 @functools.lru_cache(1024)
-def _contraction(x: Shape, y: Shape, spec: str) -> tuple[Any, ...]:
+def contraction(spec: str, x: Shape, y: Shape) -> tuple[Any, ...]:
     """How a contraction is a product of matrices, or of elements: orders of axes and shapes of x,
     y and the result, None for what is as it should be, and whether anything is summed.
     """
@@ -137,13 +134,14 @@ def _contraction(x: Shape, y: Shape, spec: str) -> tuple[Any, ...]:
     inner, right = xs[n_both + n_left :], ys[n_both + n_inner :]
     if ys[: n_both + n_inner] != both + inner:
         raise ValueError("lengths")
-    if inner:
-        rows, columns, summed = math.prod(left), math.prod(right), math.prod(inner)
-        as_x, as_y = (*both, rows, summed), (*both, summed, columns)
-        product = (*both, rows, columns)
+    if inner:  # of vectors, where nothing else is to be multiplied
+        rows = (math.prod(left),) if left or both else ()
+        columns = (math.prod(right),) if right or both else ()
+        as_x, as_y = both + rows + (math.prod(inner),), both + (math.prod(inner),) + columns
+        product = both + rows + columns
     else:
         as_x, as_y = xs + (1,) * len(right), both + (1,) * n_left + right
-        product = (*both, *left, *right)
+        product = both + left + right
     out = both + left + right
     return (
         _unless_sorted(of_x), None if as_x == xs else as_x,

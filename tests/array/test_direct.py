@@ -303,6 +303,22 @@ def _copies(*options: dict[str, Any]) -> Iterator[Call]:
                 yield (x, n), option
 
 
+def _sums_of_products() -> Iterator[Call]:
+    specs = {
+        1: ("ij->", "ij->ji", "ii", "i->", "i", "...j->...", "iij"),
+        2: ("ij,jk->ik", "ij,kj", "ij,j->i", "ij,ij->", "i,i", "i,j->ji", "ij,ik->", "i,ij->j"),
+        3: ("ij,jk,kl->il", "i,ij,j", "ij,ij,ij->i", "ij,j,k->ik"),
+    }
+    square = [_plain(d, 3, 3) for d in _DTYPES] + [_plain(np.float64, 3, 3) * 1j]
+    given = [*square, *_arrays()[::5], *[_plain(d, 3) for d in _DTYPES], _plain(np.int64, 200)]
+    for count, texts in specs.items():
+        for text in texts:
+            for k, x in enumerate(given):
+                others = given[k + 1 :: 3][:4] + [x]
+                for y in others if count > 1 else [x]:
+                    yield (text, *(x, y, x)[:count]), {}
+
+
 def _sequences() -> Iterator[Call]:
     a, b = _plain(np.float64, 2, 3), _plain(np.float64, 2, 3)
     lists = [(a, b), [a, b, a], (a, _plain(np.float32, 2, 3)), (a, _plain(np.int8, 2, 3)), (a,), ()]
@@ -588,6 +604,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "nan_statistical.nanstd": lambda: _reductions(*_NAN_DDOF),
     "nan_statistical.nansum": lambda: _reductions(*_DTYPE),
     "nan_statistical.nanvar": lambda: _reductions(*_NAN_DDOF),
+    "products.einsum": _sums_of_products,
     "products.outer": _systems,
     "products.tensordot": lambda: _systems({"axes": 1}, {"axes": 0}, {"axes": 5}),
     "quantiles.median": lambda: _quantiles(()),
