@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ __all__ = [
 
 _NUMBERS = (bool, int, float, complex)
 _NUMBER = frozenset(_NUMBERS)
-_LIST = frozenset({list, tuple})
+_LIST: frozenset[Any] = frozenset({list, tuple})
 _INT64 = np.dtype(np.int64)
 _DTYPE_OF: dict[Any, Any] = {kind: np.dtype(kind) for kind in BARE}
 _DEEP = 8  # lists in lists that are looked into
@@ -53,11 +52,7 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
         return None
     c = obj.__class__
     if c is list or c is tuple:
-        if not (_NUMBER.issuperset(map(type, obj)) or _are_rows(obj)):
-            dtypes: set[Any] = set()
-            obj = _bare_items(obj, _DEEP, dtypes)
-            if Array in dtypes and len(dtypes) > 2:
-                return None  # NumPy promotes in pairs
+        obj = _for_numpy(obj)
     elif c is np.ndarray:
         if obj.nbytes >= LARGE:
             return None
@@ -75,10 +70,28 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
     return data
 
 
+def _for_numpy(given: Any) -> Any:
+    """A list with buffers in place of arrays; None if it holds anything unknown, or arrays of
+    several dtypes, which NumPy promotes in pairs.
+    """
+    first = given[0].__class__ if given else float
+    if first is Array:
+        raws = [v.data for v in given if v.__class__ is Array]
+        if len(raws) == len(given) and len({v.dtype for v in raws}) == 1 and raws[0].dtype in OWN:
+            return raws
+    elif _are_rows(given) if first in _LIST else _NUMBER.issuperset(map(type, given)):
+        return given
+    dtypes: set[Any] = set()
+    found = _bare_items(given, _DEEP, dtypes)
+    return None if Array in dtypes and len(dtypes) > 2 else found
+
+
 def _are_rows(obj: Any) -> bool:
     """Whether a list holds lists of numbers alone."""
-    rows = _LIST.issuperset(map(type, obj))
-    return rows and _NUMBER.issuperset(map(type, chain.from_iterable(obj)))
+    for row in obj:
+        if row.__class__ not in _LIST or not _NUMBER.issuperset(map(type, row)):
+            return False
+    return True
 
 
 def _bare_items(obj: Any, deep: int, dtypes: set[Any]) -> Any:

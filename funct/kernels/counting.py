@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.int64]
 
-__all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort"]
+__all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort", "weighed"]
 
 _LARGEST = (1 << 63) - 1
 _MOST = _LARGEST.to_bytes(8, sys.byteorder)
-# What `np.bincount` calls.
-_bincount: Any = getattr(
+# What `np.bincount(x, weights, minlength)` calls.
+weighed: Any = getattr(
     getattr(getattr(np, "_core", None), "_multiarray_umath", None), "bincount", np.bincount
 )
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
+_FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most
@@ -48,11 +49,11 @@ def _parts(n: int, bins: int) -> tuple[int, int]:
 def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
     """As `numpy.bincount(x, None, least)`, which for 2**63 bins writes where it has none."""
     n = x.size
-    if x.dtype.char not in _COUNTED or least < 0 or not pays(x):
+    if n < _FEW or x.dtype.char not in _COUNTED or least < 0 or not pays(x):
         few = n < _LEAST  # then what looks like the number among their bytes is found sooner
         if x.itemsize == 8 and (_MOST in x.tobytes() if few else x.item(x.argmax()) == _LARGEST):
             raise ValueError("there cannot be 2**63 bins")
-        return _bincount(x, None, least)
+        return weighed(x, None, least)
     if n < _PART and least <= _DENSE * n:
         bins = max(_DENSE * n, cpu.LANES)
         counts = np.empty(bins, np.int64)

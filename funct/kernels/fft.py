@@ -16,7 +16,8 @@ __all__ = [
 ]  # fmt: skip
 
 _DOUBLE = np.dtype(np.float64)
-_COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
+_SINGLE = np.dtype(np.complex64)
+_COMPLEX = {_SINGLE, np.dtype(np.complex128)}
 _MANY = 1 << 13  # what is larger is announced to the allocator
 _NORMS: Any = ("backward", "ortho", "forward")
 _REALS: Any = {float, int}
@@ -56,7 +57,7 @@ def _spectral(x: Any) -> Any:
         return x
     if x.dtype.num <= INTEGER:
         return x.astype(_DOUBLE)
-    return x.astype(np.complex64) if x.dtype.num <= FLOATING else None
+    return x.astype(_SINGLE) if x.dtype.num <= FLOATING else None
 
 
 def _of_any(name: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COMBINED_AT", "combine", "combine_few", "combine_into", "plain_combine_into", "plain_put",
     "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
-    "segment_sum", "take", "take_along",
+    "segment_sum", "sums_of_few", "take", "take_along",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
@@ -118,6 +118,15 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
         return plain_segment_sum(data, ids, n)
     y = np.zeros((n, *data.shape[1:]), data.dtype)
     _add(data, ids, y, 0, True)
+    return y
+
+
+def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
+    """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
+    if data.dtype not in _NUMBERS or ids.dtype is not _INT64 or not ready(data.size, 0):
+        return None
+    y = np.zeros(n, data.dtype)
+    cpu.add_elements(data, ids, y, 1, data.size, n, True)
     return y
 
 

@@ -60,9 +60,12 @@ def _in_double(run: Any, otherwise: Any, operands: tuple[Any, ...]) -> Any:
     """run of matrices in single precision: of another pair of precisions NumPy has to know."""
     if otherwise is None or operands[0].dtype.char not in "fF":
         return otherwise(*operands)
-    if {o.dtype.char for o in operands} - {"f", "F"} and operands[-1].ndim:
+    if len(operands) == 1:
+        found = run(operands[0].astype(_WIDE[operands[0].dtype.char]))
+    elif {o.dtype.char for o in operands} - {"f", "F"} and operands[-1].ndim:
         return otherwise(*operands)
-    found = run(*[o.astype(_WIDE.get(o.dtype.char, o.dtype)) for o in operands])
+    else:
+        found = run(*[o.astype(_WIDE.get(o.dtype.char, o.dtype)) for o in operands])
     if found.__class__ is tuple:
         return tuple([_narrowed(v) for v in found])
     return _narrowed(found)
@@ -70,7 +73,9 @@ def _in_double(run: Any, otherwise: Any, operands: tuple[Any, ...]) -> Any:
 
 def _narrowed(v: Any) -> Any:
     kind = _NARROW.get(v.dtype.char)
-    return v if kind is None else v.astype(kind)
+    if kind is None:
+        return v
+    return v.astype(kind) if v.ndim else kind.type(v)
 
 
 def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:

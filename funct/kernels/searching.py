@@ -5,6 +5,7 @@ Each gives what the function of its name in `funct.array` composes of primitives
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ __all__ = [
     "unique_inverse", "unique_values",
 ]  # fmt: skip
 
+_FAR = 1 << 40  # more classes than there can be
 _SMALL = 256  # elements from which on machine code may pay
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
+_BACKWARDS = (..., slice(None, None, -1))
 _DOUBLE = np.dtype(np.float64)
 _EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
 
@@ -40,8 +43,8 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
 
 
 def _turned(x: Any, axis: int) -> Any:
-    if x.ndim == 1:
-        return x[::-1]
+    if axis == -1 or x.ndim == 1:
+        return x[_BACKWARDS]
     return x[(slice(None),) * range(x.ndim)[axis] + (slice(None, None, -1),)]
 
 
@@ -176,7 +179,7 @@ def _summed(data: Any, ids: Any, n: int) -> Any:
     negative.
     """
     if data.dtype is _DOUBLE:
-        return np.bincount(ids, data, n)
+        return counting.weighed(ids, data, n)
     if data.dtype.num >= NATIVE or ids.item(ids.argmin()) < 0:
         return None
     y = np.zeros(n, data.dtype)
@@ -189,14 +192,19 @@ def one_hot(x: Any, num_classes: int, dtype: Any = None, axis: int = -1) -> Any:
     if num_classes.__class__ is not int or axis.__class__ is not int or x.dtype.kind not in "iu":
         return None
     named = _DOUBLE if dtype is None else NAMED.get(dtype)
-    classes = np.arange(num_classes)
-    if classes.size != num_classes or named is None:  # negative, or more than there can be
+    if named is None or not 0 <= num_classes < _FAR:
         return None
-    if axis == -1:
-        return (x[..., None] == classes).astype(named)
-    behind = x.ndim - range(x.ndim + 1)[axis]
-    x = x[(slice(None),) * (x.ndim - behind) + (None,)]
-    return (x == classes.reshape(-1, *(1,) * behind)).astype(named)
+    k = range(x.ndim + 1)[axis]
+    classes = (_classes if num_classes < _SMALL else _counted)(num_classes, x.ndim - k)
+    return (x[(slice(None),) * k + (None,)] == classes if k else x == classes).astype(named)
+
+
+def _counted(n: int, behind: int) -> Any:
+    """0, 1, 2, … before n, with so many axes behind."""
+    return np.arange(n).reshape(n, *(1,) * behind)
+
+
+_classes = functools.lru_cache(64)(_counted)
 
 
 def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
@@ -204,6 +212,10 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     n = num_segments
     if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
         return None
+    if n.__class__ is int and data.ndim == 1 and 0 < n < _FEW and data.size < _SMALL:
+        found = indexing.sums_of_few(data, ids, n)
+        if found is not None:
+            return found
     if data.ndim == 1 and 0 < data.size < _FEW:
         high = ids.item(ids.argmax())
         few = high + 1 if n is None else n

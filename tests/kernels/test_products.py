@@ -84,5 +84,5 @@ def test_stacks_times_one_matrix(given: Any) -> None:
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i4"])
 @pytest.mark.parametrize(("x", "y"), [((3, 4), (5, 4)), ((2, 30, 40), (41, 30)), ((), (3,))])
 def test_shapes_that_do_not_fit_are_refused(dtype: str, x: Any, y: Any) -> None:
-    with pytest.raises(ValueError, match="matmul|aligned"):
+    with pytest.raises(ValueError, match=r"matmul|aligned"):
         matmul(np.zeros(x, dtype), np.zeros(y, dtype))
