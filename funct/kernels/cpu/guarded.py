@@ -82,6 +82,7 @@ def _code() -> Code:
 
 _TEXT = f"""
 declare double @llvm.fabs.f64(double)
+declare i64 @PyArray_MultiplyList(ptr, i32)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 define ptr @call(ptr %holder, ptr %args, i64 %count) {{
@@ -142,20 +143,10 @@ laid:
 {field("shape", "%x", SHAPE, "ptr")}
   %masked = and i32 %flags, {DENSE}
   %dense = icmp eq i32 %masked, {DENSE}
-  br i1 %dense, label %axis, label %leave
-axis:
-  %d = phi i32 [ 0, %laid ], [ %d.next, %times ]
-  %n = phi i64 [ %each, %laid ], [ %n.next, %times ]
-  %axes = icmp slt i32 %d, %rank
-  br i1 %axes, label %times, label %measured
-times:
-  %d.wide = zext i32 %d to i64
-  %length.at = getelementptr i64, ptr %shape, i64 %d.wide
-  %length = load i64, ptr %length.at
-  %n.next = mul i64 %n, %length
-  %d.next = add i32 %d, 1
-  br label %axis
+  br i1 %dense, label %measured, label %leave
 measured:
+  %length = call i64 @PyArray_MultiplyList(ptr %shape, i32 %rank)
+  %n = mul i64 %length, %each
   %few = icmp ule i64 %n, {_FEW}
   br i1 %few, label %parts, label %leave
 
