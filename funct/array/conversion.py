@@ -76,8 +76,9 @@ def _for_numpy(given: Any) -> Any:
     """
     first = given[0].__class__ if given else float
     if first is Array:
-        raws = [v.data for v in given if v.__class__ is Array]
-        if len(raws) == len(given) and len({v.dtype for v in raws}) == 1 and raws[0].dtype in OWN:
+        one = given[0].data.dtype
+        raws = [v.data for v in given if v.__class__ is Array and v.data.dtype is one]
+        if len(raws) == len(given):
             return raws
     elif _are_rows(given) if first in _LIST else _NUMBER.issuperset(map(type, given)):
         return given

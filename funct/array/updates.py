@@ -208,8 +208,8 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
         if v is None:
             return None
     try:
-        short = v.__class__ is ndarray and key.__class__ is not ndarray and v.shape[:1] == (1,)
-        if short and selection(key) is VIEW and v.ndim > a[key].ndim:
+        single = v.__class__ is ndarray and v.size == 1 and key.__class__ is not ndarray
+        if single and v.ndim and selection(key) is VIEW and v.ndim > a[key].ndim:
             return None  # axes of length 1 are dropped by others
         if change is None:
             out = a.copy()
