@@ -193,6 +193,8 @@ class Methods(Value):
         key = indices if isinstance(indices, Value) else _xp.asarray(indices)
         if axis is None:
             return _xp.ravel(self)[key]
+        if key.ndim == 1:
+            return _xp.take(self, key, axis=axis)
         return self[(slice(None),) * normal_axis("take", axis, self.ndim) + (key,)]
 
     def squeeze(self, axis: Any = None) -> Any:
