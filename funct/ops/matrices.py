@@ -6,7 +6,7 @@ derivative; the rate is 0 there, and so is 1 / s for a singular value that is 0 
 Hence every derivative is finite. It is exact for functions that do not depend on the choice of
 vectors and whose derivative needs no turn between them: sums over the spectrum, the polar factor
 U Vh of a regular matrix. The second derivative of a sum over the spectrum lacks the part that
-couples the equal eigenvalues.
+couples the equal eigenvalues. Why there is no better number: docs/decisions/0013.
 
 Note [Gauge]: complex vectors have a free phase. Kernels turn the largest component of each real and
 positive (what LAPACK leaves it at depends on the shape), and the rules follow that choice, so that

@@ -383,3 +383,34 @@ def test_single_precision_stays(name: str, kind: str) -> None:
         np.testing.assert_allclose(
             got, expected, rtol=1e-2, atol=1e-3 * (1 + np.abs(expected).max())
         )
+
+
+def test_equal_eigenvalues() -> None:
+    """What decisions/0013 says: sums over the spectrum are right, functions of matrices are not,
+    unless they have a room of their own.
+    """
+    x = xp.asarray(np.diag([1.0, 1.0, 2.0]))
+    weights = xp.asarray(np.arange(9.0).reshape(3, 3) + np.eye(3))
+    g = ft.grad(lambda v: xp.sum(xp.exp(la.eigh(v)[0])))(x)
+    laws.close(g, np.diag(np.exp([1.0, 1.0, 2.0])))
+
+    def upper(v: Any) -> Any:
+        vectors = la.eigh(v)[1][:, :2]
+        return xp.sum(vectors @ vectors.mT * weights)
+
+    raw = laws.raw(weights)
+    expected = np.zeros((3, 3))
+    expected[:2, 2] = expected[2, :2] = -(raw[:2, 2] + raw[2, :2]) / 2
+    laws.close(ft.grad(upper)(x), expected)
+
+    def exponential(v: Any) -> Any:
+        w, vectors = la.eigh(v)
+        return xp.sum((vectors * xp.exp(w)) @ vectors.mT * weights)
+
+    found = laws.raw(ft.grad(exponential)(x))
+    exact = laws.raw(ft.grad(lambda v: xp.sum(la.expm((v + v.mT) / 2) * weights))(x))
+    off = np.zeros((3, 3), bool)
+    off[0, 1] = off[1, 0] = True
+    np.testing.assert_allclose(found[~off], exact[~off], 1e-12)
+    np.testing.assert_array_equal(found[off], 0)
+    np.testing.assert_allclose(exact[off], np.e * (raw[0, 1] + raw[1, 0]) / 2, 1e-12)
