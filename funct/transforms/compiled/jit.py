@@ -417,7 +417,7 @@ def jit(
     result with eager execution, node by node, and looks for side effects. backend: a function
     from `Graph` to a function of arrays, or to a graph that is compiled as usual, as passes give
     it; or the name of a registered one. fast: cos, erf, exp, exp2, logaddexp, powers by a number
-    that is no integer, sigmoid, sin and tanh may err by up to 5 ulp, and more where arguments are
+    that is no integer, sigmoid, sin and tanh may err by up to 7 ulp, and more where arguments are
     large, in this function's derivatives as well; results below the least normal number are 0
     (`funct/kernels/llvm/fast.py` says what holds for each).
     Returns: a callable with `.graph(*args)`, `.show(*args)`, `.lower(*args)`, `.explain()`,
