@@ -348,6 +348,28 @@ def test_windows_that_are_not_side_by_side_are_left_to_others(change: Any) -> No
     assert patches.convolution(x, w, slide._replace(**change)) is NotImplemented
 
 
+@given(
+    st.integers(0, 3), st.sampled_from([1, 2, 3]), st.sampled_from([15, 16, 20]),
+    st.integers(1, 21), st.integers(1, 6), st.integers(0, 3), st.integers(0, 3), st.integers(0, 9),
+)  # fmt: skip
+def test_windows_that_overlap_a_few_times_are_added_up(
+    n: int, c: int, o: int, k: int, stride: int, low: int, high: int, more: int
+) -> None:
+    """The adjoint in x along one axis, to one or two channels of many outputs."""
+    slide = Sliding((stride,), ((low, high),), (1,), 1)
+    size = (max(1, k - low - high) + more,)
+    g = integers((n, o, *slide.size(size, (k,))), 1, np.float32)
+    w = integers((o, c, k), 2, np.float32)
+    found = patches.convolution_input(g, w, slide, size)
+    padded = low + high > 0 or k != stride  # else windows lie side by side
+    if padded:
+        taken = c <= 2 and o >= 16 and k <= 4 * stride and stride >= 4 and n > 0
+        assert (found is not NotImplemented) == taken
+    if found is not NotImplemented:
+        expected = convolution_products.convolution_input(g, w, slide, size)
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
 def test_output_size_counts_positions() -> None:
     """The size is the floor of the textbook formula, 0 where the window just does not fit."""
     assert output_size((7, 8), (3, 3), (2, 2), ((1, 1), (1, 1)), (1, 1)) == (4, 4)
