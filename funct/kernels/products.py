@@ -32,6 +32,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
     Raises: ValueError: if the shapes do not fit.
     """
     if x.dtype in _BLAS:
+        if x.ndim > 1 < y.ndim and x.shape[-1] == 1 and x.size * y.size > _FEW:
+            return _of_one(x, y)
         if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
             # one product instead of one per matrix of x
             return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
@@ -54,6 +56,15 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
             return table.call("integer_matmul", dtype, 2 * work, x, y)
     return np.matmul(x, y)
+
+
+def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y where every sum has one term: NumPy does without BLAS there, element by element."""
+    if y.shape[-2] != 1:
+        return np.matmul(x, y)  # which says what does not fit
+    product = x * y
+    product += 0  # no sum is -0
+    return product
 
 
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:

@@ -72,6 +72,28 @@ def test_half_precision_is_summed_in_single() -> None:
     assert y[0, 0] == np.float16(2048 + 4095)  # in half precision it would stay 2048
 
 
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [((200, 1), (1, 300)), ((2, 200, 1), (3, 1, 1, 300)), ((200, 1), (2, 1, 300)),
+     ((0, 200, 1), (1, 300))],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_sums_of_one_term_are_numpys(x: Any, y: Any, dtype: str) -> None:
+    """Bit for bit, with zeros and infinities."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype(dtype) for s in (x, y))
+    a[..., :2, 0], b[..., 0, :3] = 0.0, [-1.0, 0.0, np.inf]
+    with np.errstate(invalid="ignore"):
+        found, expected = matmul(a, b), np.matmul(a, b)
+    np.testing.assert_array_equal(found, expected, strict=True)
+    number = ~np.isnan(expected)
+    for part in (np.real, np.imag):
+        signs = [np.signbit(part(v[number])) for v in (found, expected)]
+        np.testing.assert_array_equal(*signs)
+    with pytest.raises(ValueError, match="mismatch"):
+        matmul(a, np.concatenate([b, b], -2))
+
+
 @given(shapes())
 def test_stacks_times_one_matrix(given: Any) -> None:
     x, y = (np.random.default_rng(0).standard_normal(shape) for shape in given)
