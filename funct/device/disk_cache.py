@@ -75,7 +75,8 @@ def _sum(key: str, body: bytes) -> bytes:
 
 def _shrink(where: str) -> None:
     """Remove the files that were used longest ago, until all are within the bound."""
-    held = [(e.stat(), e.path) for e in os.scandir(where) if e.is_file()]
+    with os.scandir(where) as entries:  # closed where another process has removed a file
+        held = [(e.stat(), e.path) for e in entries if e.is_file()]
     found = sorted([(s.st_mtime, s.st_size, p) for s, p in held])
     total = sum(size for _, size, _ in found)
     for _, size, path in found:
