@@ -161,6 +161,11 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
     yield _row(
+        f"x.at[i].add(rows), {narrow.shape}", (narrow, narrow, at[: len(narrow)] % len(narrow)),
+        lambda a, v, i: a.at[i].add(v), numpy=_added,
+        torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
+    )  # fmt: skip
+    yield _row(
         f"take, {n:,}", (x, at), xp.take, numpy=np.take,
         torch=lambda t, a, i: t.index_select(a, 0, i), jax=lambda j, a, i: a[i],
     )  # fmt: skip

@@ -38,6 +38,8 @@ def rows() -> Iterator[Row]:
         yield from _both("rms_norm", lambda f, x, w, s=shape: f.rms_norm(x, s[1:], w), x, w)
         yield from _both("cross_entropy", lambda f, x, t: f.cross_entropy(x, t), x, labels)
         yield from _both("gelu", lambda f, x: f.gelu(x), x)
+        yield from _both("relu", lambda f, x: f.relu(x), x)
+        yield from _both("sigmoid", lambda f, x: f.sigmoid(x), x)
     x = rng.standard_normal(IMAGES).astype(np.float32)
     w = rng.standard_normal(IMAGES[1]).astype(np.float32)
     yield from _both("softmax of channels", lambda f, x: f.softmax(x, dim=1), x)
@@ -46,6 +48,7 @@ def rows() -> Iterator[Row]:
         "batch_norm", lambda f, x, w, b: f.batch_norm(x, None, None, w, b, True), x, w, w
     )
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), x)
+    yield from _both("adaptive_avg_pool2d", lambda f, x: f.adaptive_avg_pool2d(x, 5), x)
     yield from _both("avg_pool2d", lambda f, x: f.avg_pool2d(x, 2), x)
     table = rng.standard_normal((32000, 256)).astype(np.float32)
     places = rng.integers(0, len(table), 4096)

@@ -163,9 +163,8 @@ def logsumexp(
         sign = ops.sign(total)
     else:
         # log1p of what is beside the greatest keeps the digits of a result near 0
-        first = ops.equal(real, highest)
-        beside = ops.where(first, ops.expm1(shifted), ops.exp(shifted))
-        weight = ops.astype(first, shifted.dtype)
+        weight = ops.astype(ops.equal(real, highest), shifted.dtype)
+        beside = ops.exp(shifted) - weight  # exactly 0 for the greatest, or what it is if infinite
         if b is not None:
             beside = ops.where(ops.equal(b, 0), 0.0, b * beside)
             weight = b * weight

@@ -353,6 +353,10 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
     if out.size < _MANY:
         change.at(out, at, v)
         return
+    if change is _add and out.ndim > 1 and at.__class__ is ndarray:
+        rows = np.broadcast_to(v, (*at.shape, *out.shape[1:]))
+        if kernels.add_rows_into(out, rows, at):
+            return
     if out.ndim > 1 or at.__class__ is not ndarray:
         at = np.arange(out.size).reshape(out.shape)[at]
     v = np.asarray(v)

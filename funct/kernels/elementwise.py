@@ -33,6 +33,7 @@ _COMPLEX = tuple(map(np.dtype, "FD"))
 _WHOLE = tuple(map(np.dtype, "?bhilqBHILQ"))
 _VECTORS = frozenset(_REAL)  # what `vdot` is quick for
 _FEW = 1 << 12  # elements for which the calls cost more than what they compute
+_LARGE = 1 << 12  # elements from which on what a call costs is nothing
 _floor_divide = np.floor_divide
 _power = np.power
 
@@ -130,6 +131,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     plain = float if kind.num > INTEGER else int
     if kind.num > FLOATING or not kind.num:
         return None
+    if x.size >= _LARGE and min.__class__ is max.__class__ is plain and min and max:
+        return np.clip(x, min, max)  # one pass; at a limit of 0 it may give the other zero
     y = x
     if min is not None:
         if min.__class__ is not plain and not _limits(min, x, plain):

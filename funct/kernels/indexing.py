@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "combine", "combine_few", "combine_into", "plain_combine_into", "plain_put",
+    "COMBINED_AT", "add_rows_into", "combine", "combine_few", "combine_into", "plain_combine_into",
+    "plain_put",
     "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
     "segment_sum", "sums_of_few", "take", "take_along",
 ]  # fmt: skip
@@ -101,6 +102,17 @@ def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> N
         sizes = outer, i.size, n, inner
         cpu.add_rows(g, _index(i), y, wrong, *sizes, drop, part, -(-inner // part))
         _checked(y, wrong)
+
+
+def add_rows_into(y: NDArray[Any], rows: NDArray[Any], i: Index) -> bool:
+    """Add rows to those of y, C-contiguous, at the positions i, one after the other.
+
+    False: nothing is done, for a dtype or for positions that are left to NumPy.
+    """
+    if not _fits(rows, i) or not i.size or i.min() < -len(y) or i.max() >= len(y):
+        return False
+    _add(np.ascontiguousarray(rows), i, y, 0, False)
+    return True
 
 
 def plain_put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:

@@ -22,6 +22,19 @@ def test_numbers(x: Any) -> None:
     laws.same(xp.clip(t), x)
 
 
+@pytest.mark.parametrize("limits", [(-0.5, 0.5), (0.5, -0.5), (0.0, 0.5), (np.nan, 1.0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_elements_are_limited_as_few_are(limits: tuple[float, float], dtype: str) -> None:
+    """Zeros with their signs and NaN too."""
+    x = np.random.default_rng(0).normal(size=(4, 2000)).astype(dtype)
+    x[:, :9] = [[0.0, -0.0, np.nan, np.inf, -np.inf, *limits, *map(float.__neg__, limits)]]
+    found = np.asarray(xp.clip(xp.asarray(x), *limits))
+    few = np.stack([np.asarray(xp.clip(xp.asarray(row), *limits)) for row in x])
+    np.testing.assert_array_equal(found, few, strict=True)
+    number = ~np.isnan(few)
+    np.testing.assert_array_equal(np.signbit(found[number]), np.signbit(few[number]))
+
+
 @given(arrays(["float64", "float32", "int64"], min_rank=1), st.integers(0, 9))
 def test_arrays(x: Any, seed: int) -> None:
     """Limits may be arrays; NaN in any of the three gives NaN."""

@@ -89,6 +89,21 @@ def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
         )
 
 
+@given(st.data(), st.sampled_from(DTYPES))
+def test_rows_are_added_in_order(data: st.DataObject, dtype: str) -> None:
+    """With NumPy's bits, or not at all: where an index is out of bounds nothing is touched."""
+    y = np.array(data.draw(arrays(dtype, min_rank=2)), order="C")
+    i = _indices(data, tuple(data.draw(st.lists(st.integers(0, 4), max_size=2))), len(y))
+    rows = np.resize(y, (*i.shape, *y.shape[1:]))
+    found, expected = y.copy(), y.copy()
+    if kernels.add_rows_into(found, rows, i):
+        np.add.at(expected, i, rows)
+    assert found.tobytes() == expected.tobytes()
+    if y.size and loops.available() and dtype == "float64" and i.dtype != np.uint64:
+        inside = i.size > 0 and -len(y) <= i.min() and i.max() < len(y)
+        assert kernels.add_rows_into(found, rows, i) == inside
+
+
 def _plain_combine(y: Any, v: Any, i: Any, mode: str) -> Any:
     kernels.plain_combine_into(y, v, i, mode)
     return y

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[list[Any], Any]] = {
         name: (_drawn((4, 6)), lambda f, x: f(x))
         for name in (
             "celu", "elu", "gelu", "glu", "hardswish", "hardtanh", "leaky_relu", "logsigmoid",
-            "mish", "selu", "silu", "softplus", "softsign",
+            "mish", "relu", "selu", "sigmoid", "silu", "softplus", "softsign",
         )
     },
 }  # fmt: skip

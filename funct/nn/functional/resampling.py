@@ -15,8 +15,8 @@ from funct import ops
 from funct.ops.fast import wrap
 
 __all__ = [
-    "Taps", "area_taps", "cubic_taps", "gathered", "linear_taps", "nearest_places", "resampled",
-    "smooth_taps",
+    "Taps", "area_taps", "area_windows", "cubic_taps", "gathered", "linear_taps", "nearest_places",
+    "resampled", "smooth_taps",
 ]  # fmt: skip
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -59,10 +59,15 @@ def _windows(starts: Places, stops: Places, n: int) -> tuple[Places, Any]:
     return np.where(used, starts + steps, starts).clip(0, n - 1), used
 
 
-def area_taps(n: int, out: int) -> Taps:
-    """Means of the windows from floor(i n / out) to ceil((i + 1) n / out)."""
+def area_windows(n: int, out: int) -> tuple[Places, Places]:
+    """The windows from floor(i n / out) to ceil((i + 1) n / out)."""
     i = np.arange(out)
-    starts, stops = i * n // out, -((i + 1) * -n // out)
+    return i * n // out, -((i + 1) * -n // out)
+
+
+def area_taps(n: int, out: int) -> Taps:
+    """Means of `area_windows`."""
+    starts, stops = area_windows(n, out)
     places, used = _windows(starts, stops, n)
     return Taps(places, used / (stops - starts))
 
