@@ -114,9 +114,7 @@ LOST = [
 
 
 @pytest.mark.parametrize(("name", "point", "i", "expected"), LOST)
-def test_derivatives_that_closed_forms_lose(
-    name: str, point: Any, i: int, expected: float
-) -> None:
+def test_derivatives_that_closed_forms_lose(name: str, point: Any, i: int, expected: float) -> None:
     """Digits that cancel, series without end, infinities that meet 0; in every way of asking."""
     f = getattr(S, name)
     args = [xp.asarray(v) for v in point]

@@ -79,9 +79,7 @@ def test_loops_use_neon(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         assert re.search(r"fml[as]\s+v\d+\.4s", lines)
 
 
-def test_kept_code_belongs_to_one_processor(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_code_belongs_to_one_processor(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another processor, other features, and another state of this package look elsewhere."""
     monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
     graph = ft.make_graph(PROGRAMS["rows"])(xp.ones((4, 4), dtype=xp.float32))

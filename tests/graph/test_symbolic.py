@@ -81,7 +81,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "kron": (lambda x: xp.kron(x, xp.ones((2, 1))), ("n", 3)),
     "trapezoid": (lambda x: xp.trapezoid(x, axis=0), ("n", 3)),
     "windows": (
-        lambda x: xp.lib.stride_tricks.sliding_window_view(xp.concat([x, x]), 2, 0), ("n", 3)
+        lambda x: xp.lib.stride_tricks.sliding_window_view(xp.concat([x, x]), 2, 0),
+        ("n", 3),
     ),
     "gradient": (lambda x: xp.gradient(xp.concat([x, x, x]), axis=0), ("n", 3)),
 }

@@ -130,9 +130,9 @@ LABELLED = {
     )["a"],
     "groups": lambda d: d.groupby_bins("t", [0, 25, 50]).mean(),
     "groups of a label": lambda d: d.assign_coords(g=("t", [0, 1, 0, 1])).groupby("g").sum(),
-    "anomalies": lambda d: (
-        lambda g: g - g.mean("t")
-    )(d.assign_coords(g=("t", [0, 1, 0, 1])).groupby("g")).drop_vars("g"),
+    "anomalies": lambda d: (lambda g: g - g.mean("t"))(
+        d.assign_coords(g=("t", [0, 1, 0, 1])).groupby("g")
+    ).drop_vars("g"),
     "corr": lambda d: _xarray().corr(d[:, 0], d[:, 1]),
     "to_array": lambda d: _xarray().Dataset({"a": d, "b": d * 2.0}).to_dataarray(),
     "reindex": lambda d: d.reindex(t=[10, 15, 40], fill_value=0.0),

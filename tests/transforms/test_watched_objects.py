@@ -329,3 +329,25 @@ def test_what_is_not_read_may_change_at_no_cost() -> None:
         state["step"] = i
         assert runs[1](m, X).item() == runs[2](X).item() == m.losses[-1] == 6.0
     assert [run.cache_info().misses for run in runs] == [1, 1, 1]
+
+
+def test_what_a_function_writes_itself_is_no_input() -> None:
+    """Counts and lists of its captures: two functions that write into one list stay compiled."""
+    calls: list[Any] = []
+    count = 0
+
+    def fun(x: Any) -> Any:
+        nonlocal count
+        calls.append(x.shape)
+        count += 1
+        return x * 2.0
+
+    runs: list[Any] = [ft.jit(fun), ft.jit(lambda x: fun(x) + 1.0)]
+    for n in (1, 2, 1, 2):
+        for run in runs:
+            run(xp.ones((n, n)))
+    seen = len(calls), count
+    for n in (1, 2, 1, 2):
+        for run in runs:
+            run(xp.ones((n, n)))
+    assert (len(calls), count) == seen == (4, 4)

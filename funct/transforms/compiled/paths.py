@@ -27,7 +27,7 @@ from funct.graph.capture import capture
 from funct.settings import config
 from funct.transforms.compiled.arguments import Split, is_array
 from funct.transforms.compiled.executable import Executable
-from funct.transforms.compiled.places import Elements, alike, meant
+from funct.transforms.compiled.places import Elements, changed, spot
 from funct.transforms.compiled.resized import Alike, outline
 from funct.transforms.compiled.watched import Watched, watched
 
@@ -68,12 +68,16 @@ def captured(fun: Callable[..., Any], given: Split, names: Any = None) -> Captur
         result[:] = [outs, structure, isinstance(out, Tensor)]
         return [o for o in outs if is_array(o)]
 
+    before = watched(fun, None, given.others)
     with config.remembering() as fields:
         graph, outer = capture(flat, given.arrays, label="jit", names=names, user_fun=fun)
     outs, structure, single = result
     read = tuple([(config, f, config.get(f)) for f in sorted(fields)])
     rebuild = _first if single else _rebuild(outs, structure)
-    return Captured(graph, outer, rebuild, single, watched(fun, graph, given.others) + read)
+    # what fun itself writes, a count of its captures say, is no input of it
+    own = {spot(place, name) for place, name, seen in before if changed(place, name, seen)}
+    places = [w for w in watched(fun, graph, given.others) if spot(*w[:2]) not in own]
+    return Captured(graph, outer, rebuild, single, (*places, *read))
 
 
 def _first(values: list[Any]) -> Any:
@@ -185,8 +189,7 @@ class Path:
     def changed(self) -> str | None:
         """What means something else now, in words."""
         for place, name, seen in self.watched:
-            now = place.get(name)
-            if now is not seen and meant(now) is not seen and not alike(now, seen):
+            if changed(place, name, seen):
                 what = name if isinstance(name, str) else f"element {name}"
                 written = isinstance(place, Elements)
                 return f"{what} was written into" if written else f"{what} is another object now"

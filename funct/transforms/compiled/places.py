@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PLAIN", "Cell", "Elements", "Items", "Keys", "Slots", "alike", "meant"]
+__all__ = [
+    "PLAIN", "Cell", "Elements", "Items", "Keys", "Slots", "alike", "changed", "meant", "spot",
+]  # fmt: skip
 
 PLAIN = (bool, int, float, complex, str, type(None))
 
@@ -106,6 +108,19 @@ def _told(x: Any) -> Any:
 def alike(x: Any, y: Any) -> bool:
     """Whether two objects are one number, or one string."""
     return isinstance(x, PLAIN) and isinstance(y, PLAIN) and bool(_told(x) == _told(y))
+
+
+def changed(place: Any, name: Any, seen: Any) -> bool:
+    """Whether something else than what was seen stands there now."""
+    now = place.get(name)
+    return now is not seen and meant(now) is not seen and not alike(now, seen)
+
+
+def spot(place: Any, name: Any) -> tuple[int, Any]:
+    """What a place is the same as another by."""
+    for slot in getattr(place, "__slots__", ())[:1]:
+        place = getattr(place, slot)
+    return id(place), name
 
 
 def meant(x: Any) -> Any:

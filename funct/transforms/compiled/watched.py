@@ -48,10 +48,10 @@ _PASSIVE = {
 Watched = tuple[Any, Any, Any]  # a place, a name, what place.get(name) was
 
 
-def watched(fun: Any, graph: Graph, given: Sequence[Any] = ()) -> tuple[Watched, ...]:
+def watched(fun: Any, graph: Graph | None, given: Sequence[Any] = ()) -> tuple[Watched, ...]:
     """The places that the code of fun names and that this graph depends on.
 
-    given: fun's arguments that are no arrays.
+    graph: None before there is one. given: fun's arguments that are no arrays.
     """
     names: set[Any] = set()
     while True:  # code that is found late may name what was passed by
@@ -67,10 +67,10 @@ def watched(fun: Any, graph: Graph, given: Sequence[Any] = ()) -> tuple[Watched,
 class _Places:
     """The places, as they are found."""
 
-    def __init__(self, fun: Any, graph: Graph, names: set[Any]) -> None:
+    def __init__(self, fun: Any, graph: Graph | None, names: set[Any]) -> None:
         self.package = (getattr(fun, "__module__", None) or "").partition(".")[0]
         self.places: list[Watched] = []
-        self.held = set(_constants(graph))
+        self.held = set(() if graph is None else _constants(graph))
         self.names = set(names)
         self.seen: dict[int, Any] = {}  # by identity; held, so that no other takes its place
 
