@@ -1,7 +1,8 @@
 """`Executable`: a graph compiled for buffers, and what it is at each level of tracers.
 
 On the tape it is one call: value and pull are captured as one joint graph, which is cut where the
-cotangents come in; both halves are executables again, so every order of derivative is compiled.
+cotangents come in; both halves are executables again, so every order of derivative is compiled. On
+a batch, and with tangents, it is a call of one joint graph (`carried.py`), an executable as well.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from typing import Any, Self
 from funct.array import zeros
 from funct.compile import MISS
 from funct.compile.partition import Halves, partition
-from funct.core import INEXACT, ShapeDtype, size_values, top_level, usable
+from funct.core import INEXACT, Level, ShapeDtype, size_values, top_level, usable
 from funct.core.effects import Carried, once
 from funct.errors import GuardError
 from funct.events import tell
 from funct.graph import Graph, acting, acts, optimize
-from funct.graph.capture import capture
+from funct.graph.capture import Capture, capture
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
 from funct.settings import config
 from funct.source import raised_by_user
 from funct.transforms.compiled.backends import Compile, compiler
+from funct.transforms.compiled.carried import Carrying, carrying
 from funct.transforms.reverse import Reverse, ReverseTracer
 from funct.transforms.vjp import vjp
 from funct.transforms.watching.watch import Watch
@@ -40,7 +42,7 @@ class Executable:
     acts: whether a run does something besides its results; `raw` alone may do it twice then.
     """
 
-    __slots__ = ("_raw", "acts", "captured", "compile", "guards", "half", "halves")
+    __slots__ = ("_raw", "acts", "captured", "carried", "compile", "guards", "half", "halves")
 
     def __init__(self, graph: Graph, *, guards: bool = True, compile: Compile = _default) -> None:
         self.captured = graph
@@ -48,7 +50,8 @@ class Executable:
         self.guards = guards
         self.compile = compile
         self._raw: Callable[..., Any] | None = None
-        self.halves: dict[Any, Any] = {}
+        self.halves: dict[Any, Any] = {}  # on the tape
+        self.carried: dict[Any, Any] = {}  # with a batch, or with tangents
         self.half = False  # of another: its tape puts away what is saved
 
     @property
@@ -83,6 +86,10 @@ class Executable:
             return MISS
         if isinstance(level, Reverse):
             return self._reverse(level, leaves)
+        if not self.acts:
+            out = self._carried(level, leaves)
+            if out is not MISS:
+                return out
         try:
             if isinstance(level, Watch) and not self.half:
                 return level.replay(self.graph, leaves)
@@ -115,6 +122,36 @@ class Executable:
         except Exception as better:
             return better
         return error
+
+    def _carried(self, level: Level, leaves: Sequence[Any]) -> Any:
+        """Results on a batch, or with tangents, by one graph for both; MISS where there is none."""
+        call = carrying(self.graph, level, leaves)
+        if call is None or isinstance(top_level(call.vals), Capture | Watch):
+            return MISS  # what is captured or looked at are the ops
+        found = self.carried.get(call.key)
+        if found is None:
+            found = self.carried[call.key] = [call.lanes, self._joint(call, call.names), None]
+        lanes, exe, any_size = found
+        if lanes != call.lanes:
+            if any_size is None:
+                any_size = found[2] = self._joint(call, call.any_size())
+            exe = any_size
+        if exe is _FIXED:
+            return MISS
+        out = exe(*call.vals)
+        return out if out is MISS else call.wrap(out)
+
+    def _joint(self, call: Carrying, names: Any) -> Any:
+        """The call as an executable; _FIXED where its sizes or decisions cannot stay open."""
+        try:
+            graph, outer = capture(call.joint, call.vals, label="jit", names=names)
+        except Exception:
+            return _FIXED
+        if outer or graph.fixed_sizes():
+            return _FIXED
+        exe = Executable(graph, guards=self.guards, compile=self.compile)
+        exe.half = self.half
+        return exe
 
     def _reverse(self, level: Reverse, leaves: Sequence[Any]) -> Any:
         """The forward half gives results and residuals; the backward half is the pull."""
