@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
-from funct.kernels import quantized
-from funct.kernels.convolution import convolution, convolution_input, convolution_weight
-from funct.kernels.products import matmul
-from funct.kernels.weight_only import weight_only_linear
-from funct.kernels.windows import Sliding
+from funct.kernels.linalg.products import matmul
+from funct.kernels.quantized import affine as quantized
+from funct.kernels.quantized.weight_only import weight_only_linear
+from funct.kernels.windows.convolution import convolution, convolution_input, convolution_weight
+from funct.kernels.windows.views import Sliding
 
 TITLE = "dense kernels, one thread [G/s]"
 

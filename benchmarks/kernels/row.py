@@ -14,8 +14,8 @@ import funct as ft
 from benchmarks.peers import optional
 from benchmarks.timing import minima
 from funct.device import host
-from funct.kernels.cpu.dots import DOTS, supported
-from funct.kernels.cpu.tile import Shape, address, most_rows
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.tile import Shape, address, most_rows
 
 __all__ = ["Row", "table"]
 

@@ -42,7 +42,7 @@ import numpy as np
 
 from funct.array.tensor import Array
 from funct.kernels.dtypes import INTEGER, NAMED
-from funct.kernels.special import find
+from funct.kernels.special.functions import find
 from funct.ops import fast
 from funct.ops.refusals import out_of_memory, refuse
 

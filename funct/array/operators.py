@@ -10,7 +10,7 @@ from funct import ops
 from funct.array.dtypes import in_native
 from funct.core import Operand, Value, ask
 from funct.errors import ShapeError, UnsupportedOperandError
-from funct.kernels.products import matmul as matrix_product
+from funct.kernels.linalg.products import matmul as matrix_product
 from funct.ops import fast
 from funct.ops.fast import wrap
 

@@ -16,7 +16,7 @@ from funct.array.operators import matmul
 from funct.array.tensor import Array
 from funct.core import Shape, is_one
 from funct.errors import ShapeError, UnsupportedOperandError
-from funct.kernels import linalg as kernels
+from funct.kernels.linalg import functions as kernels
 from funct.ops.fast import wrap
 from funct.ops.linalg import contracted, contraction
 

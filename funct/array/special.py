@@ -24,7 +24,7 @@ from funct.array.direct import direct, entrances
 from funct.array.statistical import logsumexp as _logsumexp
 from funct.array.tensor import Tensor
 from funct.core import INEXACT
-from funct.kernels import special as kernels
+from funct.kernels.special import functions as kernels
 from funct.ops import expm1 as expm1
 from funct.ops import log1p as log1p
 from funct.ops.special import bdtr as bdtr

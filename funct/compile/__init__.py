@@ -19,6 +19,7 @@ from funct.compile.explain import show_loops as show_loops
 from funct.compile.explain import why_not_fused as why_not_fused
 from funct.compile.forms import Choice as Choice
 from funct.compile.forms import Repeat as Repeat
+from funct.compile.fusion.worth import worth_looping as worth_looping
 from funct.compile.numbers import Place as Place
 from funct.compile.numbers import can_be_handed as can_be_handed
 from funct.compile.numbers import handed_over as handed_over
@@ -28,7 +29,6 @@ from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
 from funct.compile.repeat import Loop as Loop
 from funct.compile.repeat import Refused as Refused
-from funct.compile.worth import worth_looping as worth_looping
 
 __all__ = [
     "Choice", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",

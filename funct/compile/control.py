@@ -20,10 +20,9 @@ import attrs
 import numpy as np
 
 from funct.compile.forms import Choice, Repeat
-from funct.compile.fuse import Fused, fuse
-from funct.compile.gathers import is_gather, lower_gather
-from funct.compile.groups import Group
-from funct.compile.lower import (
+from funct.compile.fusion.fuse import Fused, fuse
+from funct.compile.fusion.groups import Group
+from funct.compile.fusion.lower import (
     Address,
     Buffer,
     Call,
@@ -35,15 +34,16 @@ from funct.compile.lower import (
     lower,
     size_bytes,
 )
-from funct.compile.matrices import is_matrices, lower_matrices
-from funct.compile.moves import is_move, lower_move
-from funct.compile.order import ordered
-from funct.compile.products import is_product, lower_product
-from funct.compile.scalars import ELEMENTS
-from funct.compile.select import plain, put_in
-from funct.compile.simplify import simplify
-from funct.compile.small_loops import SmallLoop, in_registers
-from funct.compile.views import View
+from funct.compile.lines.small_loops import SmallLoop, in_registers
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.views import View
+from funct.compile.memory.order import ordered
+from funct.compile.rewriting.select import plain, put_in
+from funct.compile.rewriting.simplify import simplify
+from funct.compile.steps.gathers import is_gather, lower_gather
+from funct.compile.steps.matrices import is_matrices, lower_matrices
+from funct.compile.steps.moves import is_move, lower_move
+from funct.compile.steps.products import is_product, lower_product
 from funct.graph import Control, Graph, Node, Var, share_common
 
 __all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]

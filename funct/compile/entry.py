@@ -44,8 +44,8 @@ from funct.compile.entry_text import (
     WHENCE,
     entry_text,
 )
-from funct.compile.reuse import one_to_one
-from funct.compile.walker import walker
+from funct.compile.memory.reuse import one_to_one
+from funct.compile.steps.walker import walker
 from funct.device import Code, assemble
 from funct.device.llvm import loaded
 from funct.device.machine_code import kept

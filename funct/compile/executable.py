@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from funct.compile.entry import note_faster
+from funct.compile.fusion.worth import has_numpys_bits, worth
 from funct.compile.native import native
 from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
@@ -24,7 +25,6 @@ from funct.compile.sizes import at_sizes
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.compile.tuned import tuned
-from funct.compile.worth import has_numpys_bits, worth
 from funct.graph import (
     Call,
     Graph,

@@ -15,20 +15,20 @@ import attrs
 import numpy as np
 
 from funct.compile.control import constants_of, is_lowered, lower_step
-from funct.compile.describe import describe
 from funct.compile.entry import Whole, note_whole
-from funct.compile.fuse import Fused, fuse, reads
-from funct.compile.groups import Group
-from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call, every_call, size_bytes
-from funct.compile.order import ordered
+from funct.compile.fusion.fuse import Fused, fuse, reads
+from funct.compile.fusion.groups import Group
+from funct.compile.fusion.lower import Address, Call, every_call, size_bytes
+from funct.compile.loops.describe import describe
+from funct.compile.loops.kernel import Kernel
+from funct.compile.loops.views import VIEWS
+from funct.compile.memory.order import ordered
+from funct.compile.memory.reuse import one_to_one, reusable
+from funct.compile.memory.within import within
 from funct.compile.program import Program, link
-from funct.compile.reuse import one_to_one, reusable
-from funct.compile.simplify import Check, simplify
+from funct.compile.rewriting.simplify import Check, simplify
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
-from funct.compile.views import VIEWS
-from funct.compile.within import within
 from funct.device.memory import LARGE, serve
 from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var, lay_out

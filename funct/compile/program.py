@@ -20,19 +20,19 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.gathers import print_gather
-from funct.compile.loops import Kernel
-from funct.compile.lower import Address, Call, Root, Slot, every_call, size_bytes
-from funct.compile.matrices import print_matrices, print_triangular
-from funct.compile.moves import print_copied, print_zeros
-from funct.compile.printer import print_kernel
-from funct.compile.products import print_product
-from funct.compile.reductions import print_combine
-from funct.compile.registers_text import print_registers
-from funct.compile.turns import print_choose, print_repeat
-from funct.compile.vector_products import print_columns, print_rows
-from funct.compile.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
-from funct.compile.workspace import place_buffers
+from funct.compile.fusion.lower import Address, Call, Root, Slot, every_call, size_bytes
+from funct.compile.lines.text import print_registers
+from funct.compile.loops.kernel import Kernel
+from funct.compile.loops.printer import print_kernel
+from funct.compile.loops.reductions import print_combine
+from funct.compile.memory.workspace import place_buffers
+from funct.compile.steps.gathers import print_gather
+from funct.compile.steps.matrices import print_matrices, print_triangular
+from funct.compile.steps.moves import print_copied, print_zeros
+from funct.compile.steps.products import print_product
+from funct.compile.steps.turns import print_choose, print_repeat
+from funct.compile.steps.vector_products import print_columns, print_rows
+from funct.compile.steps.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
 from funct.device import Code, host
 from funct.graph import Var
 from funct.kernels.llvm import Module

@@ -17,7 +17,7 @@ import numpy as np
 
 from funct.compile.entry import Whole, note_whole
 from funct.compile.native import Native, base_names
-from funct.compile.walker import reload
+from funct.compile.steps.walker import reload
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
 from funct.events import tell

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu import counting as cpu
+from funct.kernels.cpu.irregular import counting as cpu
 from funct.kernels.cpu.loops import pays
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.kernels.cpu import indexing as cpu
+from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import pays, ready
 
 if TYPE_CHECKING:

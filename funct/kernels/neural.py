@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.convolution import convolution
 from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
-from funct.kernels.pooling import few, few_pooled, max_pool, sum_pool
+from funct.kernels.windows.convolution import convolution
+from funct.kernels.windows.pooling import few, few_pooled, max_pool, sum_pool
 
 __all__ = [
     "FEW", "avg_pool_of", "conv_of", "cross_entropy", "gelu", "layer_norm", "log_softmax",

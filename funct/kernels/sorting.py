@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels import counting
-from funct.kernels.cpu import sorting as cpu
+from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.loops import pays
 from funct.kernels.scans import running_sum
 

@@ -17,7 +17,7 @@ import numpy as np
 from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
-from funct.kernels import convolution as kernels
+from funct.kernels.windows import convolution as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.slicing import onnx_slice

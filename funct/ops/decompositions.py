@@ -13,7 +13,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Derived, Pair, Sample, ShapeDtype, Value
-from funct.kernels import matrices as kernels
+from funct.kernels.linalg import matrices as kernels
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 from funct.ops.matrices import (

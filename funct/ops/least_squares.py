@@ -9,7 +9,7 @@ import numpy as np
 from funct import ops
 from funct.core import Derived, Operand, Pair, Primitive, Sample, ShapeDtype, Value
 from funct.errors import ShapeError
-from funct.kernels import matrices as kernels
+from funct.kernels.linalg import matrices as kernels
 from funct.ops.broadcasting import broadcast_shapes, pad_rank
 from funct.ops.families import structural
 from funct.ops.matrices import (

@@ -13,7 +13,7 @@ import numpy as np
 from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
-from funct.kernels.products import matmul as matrix_product
+from funct.kernels.linalg.products import matmul as matrix_product
 from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
 from funct.ops.families import structural
 from funct.ops.samples import calls

@@ -15,8 +15,8 @@ import numpy as np
 from funct import ops
 from funct.core import Pair, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
-from funct.kernels import pooling as kernels
-from funct.kernels import windows as sliding
+from funct.kernels.windows import pooling as kernels
+from funct.kernels.windows import views as sliding
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 from funct.ops.samples import calls

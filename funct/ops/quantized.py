@@ -25,8 +25,8 @@ import numpy as np
 from funct import ops
 from funct.core import Operand, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ExportError, QuantizationError, ShapeError
-from funct.kernels import quantized as kernels
-from funct.kernels.windows import Sliding
+from funct.kernels.quantized import affine as kernels
+from funct.kernels.windows.views import Sliding
 from funct.ops.families import elementwise, structural
 from funct.ops.samples import calls, reals
 

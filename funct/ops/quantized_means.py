@@ -18,7 +18,7 @@ import numpy as np
 from funct import ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ExportError, ShapeError
-from funct.kernels import quantized as kernels
+from funct.kernels.quantized import affine as kernels
 from funct.ops.broadcasting import broadcast_shapes, pad_rank
 from funct.ops.families import structural
 from funct.ops.quantized import check_codes, check_scale, lane_by_lane, limits, onnx_real

@@ -14,7 +14,7 @@ import numpy as np
 from funct import ops
 from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError
-from funct.kernels import random_bits as kernels
+from funct.kernels.random import bits as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls

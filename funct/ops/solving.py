@@ -19,7 +19,7 @@ from funct.core import (
     ShapeDtype,
     Value,
 )
-from funct.kernels import matrices as kernels
+from funct.kernels.linalg import matrices as kernels
 from funct.ops.broadcasting import match_operand
 from funct.ops.families import structural
 from funct.ops.fast import wrap

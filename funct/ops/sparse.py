@@ -14,7 +14,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
-from funct.kernels import csr as kernels
+from funct.kernels.linalg import csr as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.fast import wrap

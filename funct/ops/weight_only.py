@@ -16,7 +16,7 @@ import numpy as np
 from funct import ops
 from funct.core import FLOATING, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
-from funct.kernels import weight_only as kernels
+from funct.kernels.quantized import weight_only as kernels
 from funct.ops.families import structural
 from funct.ops.quantized import lane_by_lane
 from funct.ops.samples import calls

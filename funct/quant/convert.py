@@ -18,7 +18,7 @@ from funct import ops
 from funct.array import Array
 from funct.graph import Graph, Node, Var
 from funct.graph.program import ExportedProgram
-from funct.kernels import quantized as kernels
+from funct.kernels.quantized import affine as kernels
 from funct.quant.lower import lower
 from funct.quant.parameters import Parameters, group_parameters
 from funct.quant.prepare import PreparedProgram

@@ -24,7 +24,7 @@ import numpy as np
 
 from funct import ops
 from funct.graph import Graph, Node, Var
-from funct.kernels.quantized import output_multiplier
+from funct.kernels.quantized.affine import output_multiplier
 from funct.quant.fold import channel_axis
 from funct.quant.rewrite import Rewriter, constants_of, producers
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from funct import ops
 from funct.errors import QuantizationError
 from funct.graph import Graph, Node, Var
-from funct.kernels.weight_only import pack
+from funct.kernels.quantized.weight_only import pack
 from funct.quant.quantizer import Annotations, Quantizer
 from funct.quant.rewrite import Rewriter, constants_of
 

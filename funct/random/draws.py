@@ -16,8 +16,8 @@ from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
-from funct.kernels import draws
-from funct.kernels import random_bits as kernels
+from funct.kernels.random import bits as kernels
+from funct.kernels.random import draws
 from funct.ops.fast import wrap
 
 __all__ = [

@@ -15,11 +15,11 @@ import pytest
 
 import funct as ft
 from funct.compile import program
-from funct.compile.loops import Kernel
-from funct.compile.printer import print_kernel
-from funct.compile.products import print_product
-from funct.compile.reductions import print_combine
-from funct.compile.vector_products import print_columns, print_rows
+from funct.compile.loops.kernel import Kernel
+from funct.compile.loops.printer import print_kernel
+from funct.compile.loops.reductions import print_combine
+from funct.compile.steps.products import print_product
+from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 _ROOM = 4096

@@ -7,7 +7,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.compile.loops import Kernel, Load, Op
+from funct.compile.loops.kernel import Kernel, Load, Op
 from funct.nn import functional
 from tests.compile.test_native import compiled
 

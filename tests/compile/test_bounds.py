@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.native import Native, native
-from funct.compile.scalars import ELEMENTS
 from funct.graph import eliminate_dead, inline_calls, share_common
 from tests.compile.checked import checking, run
 from tests.strategies import filled

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.compile.boxes import box
+from funct.compile.rewriting.boxes import box
 from tests import laws
 from tests.compile.test_native import compiled
 

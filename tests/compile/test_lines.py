@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.compile.forms import Repeat
-from funct.compile.small_loops import SmallLoop, in_registers
+from funct.compile.lines.small_loops import SmallLoop, in_registers
 from tests import laws
 
 Op = Callable[[Any], Any]

@@ -10,7 +10,7 @@ import funct as ft
 import funct.array as xp
 from funct.errors import LinAlgError
 from funct.graph import Control, Graph
-from funct.kernels import lapack
+from funct.kernels.linalg import lapack
 
 linalg = xp.linalg
 OPS: dict[str, Callable[[Any, Any], Any]] = {

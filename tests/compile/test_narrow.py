@@ -7,7 +7,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.compile.narrow import taken_apart
+from funct.compile.rewriting.narrow import taken_apart
 from funct.graph import check, eliminate_dead, inline_calls, share_common
 
 

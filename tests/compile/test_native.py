@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.compile import again, passes, program
+from funct.compile import program
+from funct.compile.fusion import again
+from funct.compile.loops import passes
+from funct.compile.loops.scalars import ELEMENTS, NARROW, PRINTINGS
 from funct.compile.native import native
-from funct.compile.scalars import ELEMENTS, NARROW, PRINTINGS
 from funct.core import lookup
 from funct.graph import eliminate_dead, inline_calls, optimize, share_common
 from tests import laws

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 import funct as ft
 import funct.array as xp
 from funct.compile import native as natives
-from funct.compile import workspace
-from funct.compile.order import held
+from funct.compile.memory import workspace
+from funct.compile.memory.order import held
 from funct.nn import functional
 from tests.compile.test_native import compiled
 from tests.strategies import Program, inputs, programs

@@ -10,7 +10,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.compile import products
+from funct.compile.steps import products
 from funct.device import host
 from tests.compile.test_native import compiled, eager
 

@@ -8,7 +8,8 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.compile import lower, program
+from funct.compile import program
+from funct.compile.fusion import lower
 from funct.device import host
 from tests.compile.checked import checking, run
 from tests.compile.test_bounds import made_of

@@ -9,7 +9,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import stored
-from funct.compile.loops import Kernel
+from funct.compile.loops.kernel import Kernel
 from funct.compile.program import kernels_text
 from funct.device.host import Host, vector_bytes
 from funct.device.llvm import binding

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.compile.order import held
+from funct.compile.memory.order import held
 from funct.nn import functional
 from tests import laws
 from tests.compile.test_native import compiled

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funct.kernels import convolution_products, patches, pointwise
-from funct.kernels.convolution import (
+from funct.kernels.windows import patches, pointwise
+from funct.kernels.windows import products as convolution_products
+from funct.kernels.windows.convolution import (
     convolution,
     convolution_input,
     convolution_weight,
 )
-from funct.kernels.windows import Sliding, output_size, windows, windows_adjoint
+from funct.kernels.windows.views import Sliding, output_size, windows, windows_adjoint
 
 Case = dict[str, Any]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import csr as kernels
-from funct.kernels.cpu import csr as cpu
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import csr as cpu
+from funct.kernels.linalg import csr as kernels
 from funct.settings import config
 from tests.kernels.arrays import agree, misaligned
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from funct.kernels.convolution import convolution, convolution_input, convolution_weight
-from funct.kernels.cpu import few_products as cpu
+from funct.kernels.cpu.dense import few_products as cpu
 from funct.kernels.cpu.loops import available
 from funct.kernels.table import restricted
+from funct.kernels.windows.convolution import convolution, convolution_input, convolution_weight
 from tests.kernels.arrays import agree
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels import indexing as kernels
-from funct.kernels.cpu import indexing as cpu
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import indexing as cpu
 from tests.kernels.arrays import agree, arrays, misaligned
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

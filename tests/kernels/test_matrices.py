@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from funct.errors import LinAlgError
-from funct.kernels import matrices
+from funct.kernels.linalg import matrices
 
 
 def test_scipy_waits_for_what_numpy_lacks() -> None:
@@ -15,7 +15,7 @@ def test_scipy_waits_for_what_numpy_lacks() -> None:
     code = """
 import sys
 import numpy
-from funct.kernels import matrices
+from funct.kernels.linalg import matrices
 eye = numpy.eye(2)
 for name in ("cholesky", "cofactor", "det", "eig", "eigh", "inv", "slogdet", "svdvals"):
     getattr(matrices, name)(eye)

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
-from funct.kernels.cpu import pooling as cpu
-from funct.kernels.pooling import (
+from funct.kernels.cpu.irregular import pooling as cpu
+from funct.kernels.table import restricted
+from funct.kernels.windows.pooling import (
     fold_windows,
     max_pool,
     max_pool_index,
     plain_max_pool_index,
     sum_pool,
 )
-from funct.kernels.table import restricted
-from funct.kernels.windows import output_size, windows_adjoint
+from funct.kernels.windows.views import output_size, windows_adjoint
 from tests.kernels.arrays import agree
 
 Case = tuple[tuple[int, ...], tuple[Any, ...]]

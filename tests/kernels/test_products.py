@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from funct.kernels import table
-from funct.kernels.cpu import products as fast
-from funct.kernels.products import integer_matmul, matmul
+from funct.kernels.cpu.dense import products as fast
+from funct.kernels.linalg.products import integer_matmul, matmul
 
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 here = pytest.mark.skipif(

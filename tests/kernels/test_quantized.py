@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from funct.errors import QuantizationError
-from funct.kernels.quantized import (
+from funct.kernels.quantized.affine import (
     convolution_accumulate,
     dequantize,
     linear_accumulate,

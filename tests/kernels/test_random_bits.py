@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import random_bits as module
 from funct.kernels.cpu import loops
-from funct.kernels.cpu import random_bits as cpu
-from funct.kernels.random_bits import (
+from funct.kernels.cpu.irregular import random_bits as cpu
+from funct.kernels.random import bits as module
+from funct.kernels.random.bits import (
     fold_in,
     plain_bits,
     plain_numbers,
@@ -309,6 +309,6 @@ def test_seeds_have_64_bits(value: int) -> None:
 
 def test_another_process_makes_the_same_bits() -> None:
     """No state of the process enters: not hashes, not time, not what was drawn before."""
-    code = "from funct.kernels.random_bits import *; print(random_bits(seed(4), (5,), 32).tolist())"
+    code = "from funct.kernels.random.bits import *; print(random_bits(seed(4), (5,), 32).tolist())"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == str(random_bits(seed(4), (5,), 32).tolist())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from funct.kernels import scans
 from funct.kernels.cpu import loops
-from funct.kernels.cpu import scans as cpu
+from funct.kernels.cpu.irregular import scans as cpu
 from tests.kernels.arrays import agree, arrays, misaligned
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")

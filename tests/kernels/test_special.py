@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from funct.kernels import special
+from funct.kernels.special import functions as special
 
 ALL = [special.erf, special.erfc, special.erfinv, special.gammaln, special.digamma]
 by_name = pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
@@ -89,8 +89,8 @@ def test_scipy_waits_for_the_first_call() -> None:
     code = """
 import sys
 import numpy
-import funct.kernels.convolution, funct.kernels.pooling, funct.kernels.random_bits
-from funct.kernels import special
+import funct.kernels.windows.convolution, funct.kernels.windows.pooling, funct.kernels.random.bits
+from funct.kernels.special import functions as special
 assert "scipy" not in sys.modules
 special.erf(numpy.zeros(1))
 assert "scipy.special" in sys.modules

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import funct.array as xp
 from funct import export, ops, quant
 from funct.graph import Graph, Node
-from funct.kernels.quantized import convolution_accumulate, linear_accumulate
+from funct.kernels.quantized.affine import convolution_accumulate, linear_accumulate
 from tests.quant.runtime import Array, floats, names, quantized, run, showing_codes
 
 pytestmark = pytest.mark.onnx

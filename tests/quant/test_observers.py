@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from funct import quant
 from funct.errors import QuantizationError
-from funct.kernels.quantized import dequantize, quantize
+from funct.kernels.quantized.affine import dequantize, quantize
 
 MERGING = [
     quant.MinMaxObserver(),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels.random_bits import fold_in, random_bits, random_normal, random_unit, seed
+from funct.kernels.random.bits import fold_in, random_bits, random_normal, random_unit, seed
 
 stats = pytest.importorskip("scipy.stats", reason="SciPy has the distributions")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.compile.partition import _Flow
+from funct.compile.memory.partition import _Flow
 from funct.errors import ArgumentError
 from funct.transforms.vjp import recorded
 from tests import laws

@@ -15,7 +15,7 @@ import funct as ft
 import funct.array as xp
 from funct.core import Absent, Primitive, Sample, catalogue
 from funct.errors import ConcretizationError, DTypeError, ShapeError, TransformError, TreeError
-from funct.kernels.colouring import column_colours, star_colours, star_readings
+from funct.kernels.linalg.colouring import column_colours, star_colours, star_readings
 from funct.nn.functional import conv2d
 from funct.transforms.sparsity.reads import is_known
 from funct.transforms.vmap import BatchTracer

@@ -13,7 +13,7 @@ from funct.array.direct import direct
 from funct.array.powers import power
 from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError
-from funct.kernels import linalg as kernels
+from funct.kernels.linalg import functions as kernels
 from funct.ops.matrices import check_matrix, column, real_dtype
 
 __all__ = ["matrix_norm", "matrix_rank", "vector_norm"]

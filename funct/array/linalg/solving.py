@@ -9,7 +9,7 @@ from funct.array.creation import zeros
 from funct.array.direct import direct
 from funct.array.linalg.norms import default_rtol
 from funct.errors import ShapeError
-from funct.kernels import linalg as kernels
+from funct.kernels.linalg import functions as kernels
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.matrices import check_matrix, column, real_dtype
 

@@ -15,7 +15,7 @@ from funct.array.direct import direct
 from funct.array.statistical import sum as sum_
 from funct.core import is_one
 from funct.errors import ArgumentError, ShapeError
-from funct.kernels import linalg as kernels
+from funct.kernels.linalg import functions as kernels
 from funct.ops.fast import wrap
 
 __all__ = ["cross", "diag", "diagonal", "matrix_power", "trace"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from funct import ops
 from funct.core import Operand, Value
-from funct.kernels import special as kernels
+from funct.kernels.special import functions as kernels
 from funct.ops.samples import reals
 from funct.ops.special.room import room
 

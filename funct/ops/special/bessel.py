@@ -10,8 +10,8 @@ from typing import Any
 from funct import ops
 from funct.core import Absent, Operand, Value
 from funct.errors import UndefinedDerivativeError
-from funct.kernels import order_slopes
-from funct.kernels.special import by_name
+from funct.kernels.special import order_slopes
+from funct.kernels.special.functions import by_name
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from funct import ops
 from funct.core import Operand, Value
-from funct.kernels import distributions as kernels
+from funct.kernels.special import distributions as kernels
 from funct.ops.samples import ordered, ranges
 from funct.ops.special.incomplete import moved
 from funct.ops.special.room import room

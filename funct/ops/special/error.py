@@ -12,7 +12,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Absent, Operand, Value
-from funct.kernels import special as kernels
+from funct.kernels.special import functions as kernels
 from funct.ops.families import elementwise
 from funct.ops.samples import ranges, reals
 from funct.ops.special.room import room

@@ -11,7 +11,7 @@ import numpy as np
 
 from funct import ops
 from funct.core import Absent, Operand, Value
-from funct.kernels import special as kernels
+from funct.kernels.special import functions as kernels
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 

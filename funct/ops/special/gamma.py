@@ -6,9 +6,9 @@ import math
 
 from funct import ops
 from funct.core import Absent, Operand, Value
-from funct.kernels import incomplete_slopes
-from funct.kernels import special as kernels
-from funct.kernels import zeta as zeta_kernels
+from funct.kernels.special import functions as kernels
+from funct.kernels.special import incomplete_slopes
+from funct.kernels.special import zeta as zeta_kernels
 from funct.ops.samples import ordered, ranges, reals
 from funct.ops.special.room import room
 

@@ -10,8 +10,8 @@ import math
 
 from funct import ops
 from funct.core import Absent, Operand, Value
-from funct.kernels import elliptic_slopes
-from funct.kernels import special as kernels
+from funct.kernels.special import elliptic_slopes
+from funct.kernels.special import functions as kernels
 from funct.ops.samples import ranges, reals
 from funct.ops.special.room import room
 

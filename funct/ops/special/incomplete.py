@@ -10,7 +10,7 @@ from typing import Any
 
 from funct import ops
 from funct.core import Operand, Value
-from funct.kernels import incomplete_slopes
+from funct.kernels.special import incomplete_slopes
 from funct.ops.samples import ranges
 from funct.ops.special.room import room
 

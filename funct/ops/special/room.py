@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec
 
 from funct.core import Absent, Lowering
-from funct.kernels.special import by_name
+from funct.kernels.special.functions import by_name
 from funct.ops.families import RuleLike, Samples, elementwise
 
 __all__ = ["room"]

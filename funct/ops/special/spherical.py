@@ -7,7 +7,7 @@ from typing import Any
 
 from funct import ops
 from funct.core import Absent, Operand, Value
-from funct.kernels import special as kernels
+from funct.kernels.special import functions as kernels
 from funct.ops.samples import ordered, reals
 from funct.ops.special.room import room
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from funct.array import zeros
 from funct.compile import MISS
-from funct.compile.partition import Halves, partition
+from funct.compile.memory.partition import Halves, partition
 from funct.core import INEXACT, Level, ShapeDtype, size_values, top_level, usable
 from funct.core.effects import Carried, once
 from funct.errors import GuardError

@@ -20,7 +20,7 @@ import attrs
 
 from funct import ops
 from funct.array import zeros
-from funct.compile.partition import partition
+from funct.compile.memory.partition import partition
 from funct.core import INEXACT, ShapeDtype, Size, size_values
 from funct.graph import (
     Call,

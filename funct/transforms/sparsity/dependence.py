@@ -19,7 +19,7 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import INEXACT, Level, Primitive, Region
 from funct.graph import Control
-from funct.kernels.sparse import Rows, identity, nothing, stacked, turned, union
+from funct.kernels.linalg.sparse import Rows, identity, nothing, stacked, turned, union
 from funct.transforms.checkpoint import Checkpoint
 from funct.transforms.control.cond import Branch
 from funct.transforms.control.scan import scan

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.sparse import Rows, linked
+from funct.kernels.linalg.sparse import Rows, linked
 from funct.transforms.sparsity.operand import (
     Index,
     Operand,

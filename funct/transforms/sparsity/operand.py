@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from funct.array import Tensor
-from funct.kernels.sparse import Rows, filled, linked, nothing, union
+from funct.kernels.linalg.sparse import Rows, filled, linked, nothing, union
 
 __all__ = ["Index", "Operand", "Params", "Shape", "all_of", "mixed", "positions", "rows_at"]
 

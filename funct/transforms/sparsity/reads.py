@@ -15,8 +15,8 @@ import attrs
 import numpy as np
 
 from funct.core import Primitive
-from funct.kernels.sparse import Rows, linked, nothing, stacked, union
-from funct.kernels.windows import windows
+from funct.kernels.linalg.sparse import Rows, linked, nothing, stacked, union
+from funct.kernels.windows.views import windows
 from funct.transforms.sparsity.factors import PRODUCTS
 from funct.transforms.sparsity.operand import (
     Index,

@@ -16,8 +16,8 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Array, asarray
 from funct.errors import ConcretizationError, DTypeError, ShapeError, TransformError, TreeError
-from funct.kernels.colouring import column_colours, star_colours, star_readings
-from funct.kernels.sparse import coo, pattern_of, places, turned, union
+from funct.kernels.linalg.colouring import column_colours, star_colours, star_readings
+from funct.kernels.linalg.sparse import coo, pattern_of, places, turned, union
 from funct.ops.fast import wrap
 from funct.transforms.forward import jvp
 from funct.transforms.grad import grad

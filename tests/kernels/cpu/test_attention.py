@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from funct.kernels import attention as plain
 from funct.kernels import table
-from funct.kernels.cpu import attention as fast
 from funct.kernels.cpu import scratch
+from funct.kernels.cpu.attention import fused as fast
 from funct.settings import config
 from tests import guarded
 

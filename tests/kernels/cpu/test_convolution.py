@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.device import host
-from funct.kernels import convolution as checked
-from funct.kernels import convolution_products as plain
 from funct.kernels import table
-from funct.kernels.cpu import convolution as fast
-from funct.kernels.cpu import depthwise, depthwise_last, weight_gradient
-from funct.kernels.windows import Sliding
+from funct.kernels.cpu.dense import convolution as fast
+from funct.kernels.cpu.dense import depthwise, depthwise_last, weight_gradient
+from funct.kernels.windows import convolution as checked
+from funct.kernels.windows import products as plain
+from funct.kernels.windows.views import Sliding
 from funct.nn import functional
 from tests import guarded
 

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from funct.kernels import quantized as plain
 from funct.kernels import table
-from funct.kernels import weight_only as few_bits
-from funct.kernels.cpu import products, weight_only
-from funct.kernels.cpu import quantized as fast
-from funct.kernels.windows import Sliding
+from funct.kernels.cpu.dense import products
+from funct.kernels.cpu.quantized import layers as fast
+from funct.kernels.cpu.quantized import weight_only
+from funct.kernels.quantized import affine as plain
+from funct.kernels.quantized import weight_only as few_bits
+from funct.kernels.windows.views import Sliding
 from tests import guarded
 
 pytestmark = pytest.mark.skipif(

@@ -10,8 +10,10 @@ from funct.kernels import table
 PROGRAM = """
 import threading
 import numpy as np
-from funct.kernels import convolution as c, convolution_products as plain, quantized as q
-from funct.kernels.windows import Sliding
+from funct.kernels.windows import convolution as c
+from funct.kernels.windows import products as plain
+from funct.kernels.quantized import affine as q
+from funct.kernels.windows.views import Sliding
 
 rng = np.random.default_rng(0)
 cases = []

@@ -11,9 +11,9 @@ import pytest
 from funct.device import Host, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
-from funct.kernels.cpu import tile
-from funct.kernels.cpu.dots import DOTS, supported
-from funct.kernels.cpu.tile import Shape, address, most_rows, text, tile_table
+from funct.kernels.cpu.dense import tile
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.tile import Shape, address, most_rows, text, tile_table
 
 pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from funct.device import Host, assemble, host, machine_code
 from funct.device.host import vector_bytes
 from funct.kernels import table
-from funct.kernels.cpu import bands, line_weights, lines, weight_gradient
-from funct.kernels.cpu.turn import define_turn
+from funct.kernels.cpu.dense import bands, line_weights, lines, weight_gradient
+from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.llvm import I64, PTR, Module
 from tests import guarded
 

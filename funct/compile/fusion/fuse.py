@@ -1,0 +1,286 @@
+"""Which nodes share their loops.
+
+Nodes are visited from the last to the first, and each joins the loops of those that read it, if all
+of them stand in one place and its elements are theirs (`Group.holds`); otherwise it opens loops of
+its own, before all that stand there so far. So what is computed is computed as late as possible and
+read while it is in registers. A second walk, forwards (`merge.py`), joins loops over one domain.
+Every node that is neither of a group nor a mere view is a step of its own, computed by its kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from funct.compile.fusion.again import computed_again
+from funct.compile.fusion.groups import (
+    MOST_COST,
+    Group,
+    along,
+    ends_loops,
+    outside,
+    reduction,
+    why_not,
+)
+from funct.compile.fusion.merge import merged
+from funct.compile.loops.scalars import is_exact
+from funct.compile.loops.views import VIEWS, View, dense, through
+from funct.graph import Graph, Guard, Node, Var
+
+__all__ = ["Fused", "fuse", "reads"]
+
+_ORDERED = frozenset({"reshape", "broadcast_to", "stop_gradient", "checkpoint_name"})
+
+
+@attrs.frozen(eq=False)
+class Fused:
+    """A graph as steps in order: groups, and entries that are computed by themselves.
+
+    views: for each Var, which dense buffer it is read from. copies: nodes that look elsewhere in a
+    way that no index map gives. kept: the Vars whose buffers must be there for other steps or for
+    the caller. reasons: for each step that is a node, why it is none of loops.
+    """
+
+    graph: Graph
+    steps: tuple[Group | Node | Guard, ...]
+    views: dict[Var, View]
+    copies: frozenset[Node]
+    kept: frozenset[Var]
+    reasons: dict[Node, str]
+
+
+@attrs.define
+class _Use:
+    """Somebody who reads a Var: at which place, counted from the end, and as which member."""
+
+    place: int
+    group: Group | None = None
+    node: Node | None = None
+
+
+class _Walk:
+    """The walk from the last node to the first."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.views: dict[Var, View] = {}
+        self.reasons: dict[Node, str] = {}
+        self.copies: set[Node] = set()  # views that no index map gives
+        self.decisive = _decisive(graph)
+        self.places: list[Group | Node | Guard] = []
+        self.uses: dict[Var, list[_Use]] = {}
+
+    def run(self) -> None:
+        """Fill `places`, the last step first."""
+        self._look()
+        for v in self.graph.outputs:
+            self._read(v, _Use(0))
+        for e in reversed(self.graph.nodes):
+            if isinstance(e, Guard):
+                if e.operand is not None:
+                    self._read(e.operand, _Use(len(self.places) + 1))
+                self.places.append(e)
+            elif isinstance(e, Node):
+                self._visit(e)
+
+    def _look(self) -> None:
+        for v in (*self.graph.inputs, *[v for v, _ in self.graph.constants]):
+            self.views[v] = dense(v)
+        for e in self.graph.nodes:
+            if not isinstance(e, Node):
+                continue
+            if e.name in VIEWS and isinstance(e.operands[0], Var) and not why_not(e):
+                seen = through(e, self.views[e.operands[0]])
+                if seen is not None:
+                    self.views[e.results[0]] = seen
+                    continue
+                self.copies.add(e)
+            for v in e.results:
+                self.views[v] = dense(v)
+
+    def _read(self, v: Any, use: _Use) -> None:
+        if isinstance(v, Var):
+            self.uses.setdefault(v, []).append(use)
+
+    def _visit(self, e: Node) -> None:
+        uses = [u for v in e.results for u in self.uses.pop(v, ())]
+        if not uses and not e.primitive.effect:
+            return
+        why = why_not(e)
+        if not why and e in self.decisive and not is_exact(e):
+            why = "a decision depends on it, which was taken with NumPy's bits"
+        if not why and (self._join(e, uses) or self._stand_beside(e, uses)):
+            return
+        before = max([u.place + (u.group is not None) for u in uses], default=0)
+        if not why and e.name in VIEWS and e not in self.copies:
+            self._read(e.operands[0], _Use(before))
+            return
+        if why:
+            self.reasons[e] = why
+            self.places.append(e)
+            for v in e.operands:
+                self._read(v, _Use(len(self.places)))
+            return
+        self._open(e)
+
+    def _join(self, e: Node, uses: list[_Use]) -> bool:
+        """Make e a member of the group that reads it, if one stands where e must stand."""
+        place = max([u.place for u in uses], default=-1)
+        here = [u for u in uses if u.place == place and u.group is not None]
+        if not here or e in self.copies or len(e.results) != 1:
+            return False
+        group = here[0].group
+        assert group is not None
+        if (e.name in VIEWS and e.name not in _ORDERED) or group.cost >= MOST_COST:
+            return False
+        if not self._fits(group, e, here):
+            return False
+        self._enter(group, place, e)
+        return True
+
+    def _stand_beside(self, e: Node, uses: list[_Use]) -> bool:
+        """Make e a member of a group that reads an operand of it, though not e itself."""
+        if e in self.copies or e.name in VIEWS or len(e.results) != 1:
+            return False
+        before = max([u.place + (u.group is not None) for u in uses], default=0)
+        for v in e.operands:
+            for u in self.uses.get(v, ()) if isinstance(v, Var) else ():
+                group = u.group
+                assert isinstance(v, Var)
+                if group is None or u.place < before or group.cost >= MOST_COST:
+                    continue
+                if group.is_full(v) and self._fits(group, e, []):
+                    self._enter(group, u.place, e)
+                    return True
+        return False
+
+    def _fits(self, group: Group, e: Node, here: list[_Use]) -> bool:
+        """Whether e can be a member; the group's rows may be given a length for that."""
+        had = group.size, group.columns, group.stretch
+        fits = self._shape(group, e, here)
+        if not fits:
+            group.size, group.columns, group.stretch = had
+        return fits
+
+    def _shape(self, group: Group, e: Node, here: list[_Use]) -> bool:
+        result = e.results[0]
+        over = reduction(e)
+        if over is not None:
+            operand = e.operands[0]
+            assert isinstance(operand, Var)
+            if ends_loops(e):
+                return not here and self._fits_barrier(group, e)
+            columns = math.prod(operand.shape) // math.prod(result.shape)
+            if group.columns is None and group.is_full(result):
+                # so far these were loops over what is now one element for each row
+                group.size, group.columns = math.prod(operand.shape), columns
+            elif group.columns is None:
+                group.columns = columns
+            if columns != group.columns or not group.is_full(operand):
+                return False
+        for u in here:
+            assert u.node is not None
+            held = group.holds(u.node, result)
+            if held is False:
+                return False
+            if held is not True:
+                if group.columns is not None:
+                    return False
+                group.columns = int(held)
+        return group.is_full(result) or self._is_row(group, e)
+
+    def _fits_barrier(self, group: Group, e: Node) -> bool:
+        """Whether a reduction that ends the group's loops can be a member."""
+        operand = e.operands[0]
+        assert isinstance(operand, Var)
+        if not group.is_full(operand):
+            return False
+        over, (count, columns) = reduction(e), along(e)
+        if over == "all":
+            return True
+        if group.columns not in (None, columns):
+            return False
+        group.columns = columns
+        if over == "stretch":
+            if group.stretch not in (None, count):
+                return False
+            group.stretch = count
+        return True
+
+    def _is_row(self, group: Group, e: Node) -> bool:
+        return group.columns is not None and (
+            math.prod(e.results[0].shape) * group.columns == group.size
+        )
+
+    def _open(self, e: Node) -> None:
+        over = reduction(e)
+        if over is not None:
+            count, columns = along(e)
+            group = Group(count * math.prod(e.results[0].shape))
+            group.columns = {"row": count, "all": None}.get(over, columns)
+            group.stretch = count if over == "stretch" else None
+        else:
+            group = Group(math.prod(e.results[0].shape))
+        self.places.append(group)
+        self._enter(group, len(self.places) - 1, e)
+
+    def _enter(self, group: Group, place: int, e: Node) -> None:
+        group.take(e)
+        for v in e.operands:
+            if isinstance(v, Var):
+                apart = e in self.copies or group.holds(e, v) is False
+                self._read(v, _Use(place + 1) if apart else _Use(place, group, e))
+
+
+def _decisive(graph: Graph) -> set[Node]:
+    """The nodes on which a guard's outcome depends."""
+    found: set[Node] = set()
+    asked: set[Var] = set()
+    for e in reversed(graph.nodes):
+        if isinstance(e, Guard):
+            asked.update([e.operand] if e.operand is not None else [])
+        elif isinstance(e, Node) and not asked.isdisjoint(e.results):
+            found.add(e)
+            asked.update([v for v in e.operands if isinstance(v, Var)])
+    return found
+
+
+def fuse(graph: Graph) -> Fused:
+    """Put the nodes of a graph without calls into steps. Its sizes are numbers."""
+    found = _fused(graph)
+    more = computed_again(graph, found.steps)
+    return found if more is graph else min(_fused(more), found, key=_kept_bytes)
+
+
+def reads(step: Group | Node | Guard) -> list[Var]:
+    """What a step reads of what others make."""
+    if isinstance(step, Group):
+        return list(outside(step))
+    operands = (step.operand,) if isinstance(step, Guard) else step.operands
+    return [v for v in operands if isinstance(v, Var)]
+
+
+def _kept_bytes(fused: Fused) -> int:
+    return sum([math.prod(v.shape) * v.dtype.itemsize for v in fused.kept])
+
+
+def _fused(graph: Graph) -> Fused:
+    walk = _Walk(graph)
+    walk.run()
+    steps = list(reversed(walk.places))
+    for s in steps:
+        if isinstance(s, Group):
+            s.nodes.reverse()
+    steps = merged(steps, walk.views)
+    kept = _kept(steps, walk.views, graph.outputs)
+    return Fused(graph, tuple(steps), walk.views, frozenset(walk.copies), kept, walk.reasons)
+
+
+def _kept(
+    steps: Sequence[Group | Node | Guard], views: dict[Var, View], outputs: Sequence[Var]
+) -> frozenset[Var]:
+    read = {*outputs, *[v for s in steps for v in reads(s)]}
+    return frozenset([views[v].root for v in read])

@@ -1,0 +1,139 @@
+"""What can be of one nest of loops: the domain, what is full in it or one for each row, reductions.
+
+A group has a domain of `size` elements in rows of `columns`. Within it a value is full or one for
+each row; whatever has another shape is read from memory by an index map (`views.py`). `why_not`
+says of a node why no group can hold it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from funct.compile.loops.kernel import How, Over
+from funct.compile.loops.scalars import ELEMENTS, HELD, printing, unsupported
+from funct.compile.loops.views import VIEWS
+from funct.graph import Node, Var
+
+__all__ = [
+    "MOST_COST", "REDUCTIONS", "Group", "along", "ends_loops", "outside", "reduction", "why_not",
+]  # fmt: skip
+
+REDUCTIONS: dict[str, How] = {
+    "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
+    "any": "any", "all": "all",
+}  # fmt: skip
+
+MOST_COST = 600  # of one group, in additions: code of one block is made in more than linear time
+_FLAT_ROW = 8192  # a reduction of everything is along one row up to here
+
+
+class Group:
+    """Nodes in one nest of loops. columns: None while no value is one for each row. stretch: how
+    many rows a reduction over stretches of them takes in, if there is one.
+    """
+
+    def __init__(self, size: int, columns: int | None = None) -> None:
+        self.size = size
+        self.columns = columns
+        self.stretch: int | None = None
+        self.nodes: list[Node] = []
+        self.members: set[Var] = set()
+        self.cost = 0  # of one element, in additions
+
+    def is_full(self, v: Var) -> bool:
+        """Whether v has an element at each place of the domain."""
+        return math.prod(v.shape) == self.size
+
+    def holds(self, node: Node, operand: Var) -> bool | int:
+        """Whether an operand of a member can be a member: True, or if so many columns are a row."""
+        over = reduction(node)
+        narrow = math.prod(operand.shape)
+        if over is not None:
+            row = self.columns is not None and narrow * self.columns == self.size
+            return narrow == self.size or (over == "all" and row)
+        wide = math.prod(node.results[0].shape)
+        if wide == narrow:
+            return True
+        columns = _row_length(node.results[0].shape, operand.shape)
+        if wide != self.size or columns is None or (narrow == 1 and self.size > _FLAT_ROW):
+            return False
+        return True if columns == self.columns else columns
+
+    def take(self, node: Node) -> None:
+        """Make the node a member."""
+        self.nodes.append(node)
+        self.members.add(node.results[0])
+        found = printing(node)
+        self.cost += 1 if found is None else found.cost
+
+
+def reduction(node: Node) -> Over | None:
+    """What a reduction is over; None for other nodes, and for axes with kept ones between them."""
+    if node.name not in REDUCTIONS:
+        return None
+    shape, axes = node.operands[0].shape, node.params[0]  # type: ignore[union-attr]
+    longer = [a for a, n in enumerate(shape) if n != 1]
+    gone = [a for a in longer if a in axes]
+    if not gone:
+        return None
+    if gone == longer:
+        return "row" if math.prod(shape) <= _FLAT_ROW else "all"
+    if gone == longer[-len(gone) :]:
+        return "row"
+    if gone == longer[: len(gone)]:
+        return "column"
+    return "stretch" if gone == longer[(k := longer.index(gone[0])) : k + len(gone)] else None
+
+
+def ends_loops(node: Node) -> bool:
+    """Whether nothing can read the node's result in the loops that make it."""
+    return reduction(node) not in (None, "row")
+
+
+def along(node: Node) -> tuple[int, int]:
+    """Of a reduction, how many elements are one, and how many lie next to each other behind them
+    that are not.
+    """
+    shape, axes = node.operands[0].shape, node.params[0]  # type: ignore[union-attr]
+    last = max([a for a, n in enumerate(shape) if a in axes and n != 1])
+    return math.prod([shape[a] for a in axes]), math.prod(shape[last + 1 :])
+
+
+def _row_length(wide: Sequence[int], narrow: Sequence[int]) -> int | None:
+    """Columns of a row of `wide` if `narrow` has one element for each row, else None."""
+    lead = len(wide) - len(narrow)
+    if lead < 0:
+        return None
+    narrow = (*[1] * lead, *narrow)
+    k = len(wide)
+    while k and narrow[k - 1] == 1:
+        k -= 1
+    return math.prod(wide[k:]) if tuple(narrow[:k]) == tuple(wide[:k]) else None
+
+
+def why_not(node: Node) -> str:
+    """Why the node is no part of loops; empty where it is."""
+    if not node.results:
+        return "it has no result"
+    out = node.results[0]
+    if any(0 in v.shape for v in (*node.operands, *node.results) if isinstance(v, Var)):
+        return "there are no elements"
+    if node.name in REDUCTIONS:
+        operand = node.operands[0]
+        assert isinstance(operand, Var)
+        if operand.dtype not in ELEMENTS or out.dtype not in ELEMENTS:
+            return f"{operand.dtype} is computed by NumPy"
+        if reduction(node) is None:
+            return "it reduces axes with others between them"
+        return ""
+    if node.name in VIEWS:
+        return "" if out.dtype in HELD else f"{out.dtype} is computed by NumPy"
+    return unsupported(node)
+
+
+def outside(group: Group) -> list[Var]:
+    """What members read from memory."""
+    return [
+        v for e in group.nodes for v in e.operands if v not in group.members and isinstance(v, Var)
+    ]

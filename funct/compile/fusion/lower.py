@@ -1,0 +1,403 @@
+"""From a group of nodes to a kernel and the words of its frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import REDUCTIONS, Group, reduction
+from funct.compile.loops.kernel import Access, Constant, Expression, Kernel, Kind, Load, Op, Reduce
+from funct.compile.loops.scalars import HELD, Printing, exact_number, met
+from funct.compile.loops.views import VIEWS, View, collapse, dense
+from funct.core import lookup
+from funct.device import host
+from funct.graph import Node, Var
+
+__all__ = [
+    "Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "every_call", "lower",
+    "size_bytes",
+]  # fmt: skip
+
+_TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
+_MOST_TASKS = 128
+_MOST_PARTS = 16  # partial rows of a column reduction: they are added up again
+_LEAST_PART = 8  # rows of one of them
+_KEPT_BYTES = 1 << 17  # of rows that are kept, on a thread's stack
+_PART = 1 << 14  # columns of a task that leaves partial results: bits depend on it
+
+_OFTEN = 8  # times that an element is read from where it makes a copy worth while
+
+_IDENTITY = Printing(lambda f, x: x, frozenset(), "own", cost=0)
+
+
+@attrs.frozen(eq=False)
+class Buffer:
+    """Memory that only the steps of a program see. count: of elements."""
+
+    count: int
+    dtype: np.dtype[Any]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes."""
+        return self.count * self.dtype.itemsize
+
+
+@attrs.frozen
+class Slot:
+    """A buffer that another one takes the place of from step to step of a loop.
+
+    of: the memory that holds addresses; index: which of them is this one's.
+    """
+
+    of: Buffer
+    index: int
+    size_bytes: int
+
+
+Root = Var | Buffer | Slot
+
+
+def size_bytes(of: Root) -> int:
+    """Bytes of a buffer."""
+    if isinstance(of, Var):
+        return math.prod(of.shape) * of.dtype.itemsize
+    return of.size_bytes
+
+
+@attrs.frozen
+class Address:
+    """Where a buffer stands in a call, moved by so many bytes."""
+
+    of: Root
+    offset: int = 0
+
+
+Word = int | Address
+
+
+@attrs.frozen(eq=False)
+class Call:
+    """One kernel with its frame. kernel: a Kernel, or its kind and what else tells its code apart.
+
+    writes: the buffers that it fills. names: what the accesses are, for people. blocks: the calls
+    that it makes itself, if it is control flow; slots: those that it moves, if it is a loop.
+    checks: whether it may find that an op must raise. stops: whether it looks if somebody wants to
+    interrupt it, and is told where the workspace is.
+    """
+
+    kernel: Any
+    words: tuple[Word, ...]
+    tasks: int
+    writes: tuple[Root, ...]
+    names: dict[int, str] = attrs.field(factory=dict)
+    blocks: tuple[tuple[Call, ...], ...] = ()
+    slots: Buffer | None = None
+    checks: bool = False
+    stops: bool = False
+
+
+def every_call(calls: Sequence[Call]) -> Iterator[Call]:
+    """The calls and those in their blocks, each before those in its own."""
+    for c in calls:
+        yield c
+        for block in c.blocks:
+            yield from every_call(block)
+
+
+def lower(group: Group, fused: Fused) -> list[Call]:
+    """The kernels that compute a group, in order."""
+    return _Lowering(group, fused).run()
+
+
+def copy(view: View, fused: Fused, into: View | None = None) -> tuple[list[Call], View]:
+    """Calls that fill a dense buffer, or what `into` sees, with what a view sees; that view."""
+    root = Var(f"{view.root.name}_copy", view.shape, view.root.dtype)
+    seen = Var(view.root.name, view.shape, view.root.dtype)
+    look = lookup("stop_gradient")
+    assert look is not None
+    node = Node(look, (seen,), (), (root,))
+    group = Group(view.size)
+    group.take(node)
+    to = into or dense(root)
+    views = {seen: view, root: to}
+    inner = attrs.evolve(fused, views=views, kept=frozenset([root]), copies=frozenset([node]))
+    return _Lowering(group, inner).run(), to
+
+
+@attrs.frozen
+class _Walked:
+    """An access with the words that go with it."""
+
+    access: Access
+    root: Var | Buffer
+    offset: int
+    words: tuple[int, ...]
+
+
+class _Lowering:
+    """One group on its way."""
+
+    def __init__(self, group: Group, fused: Fused) -> None:
+        self.group = group
+        self.fused = fused
+        self.calls: list[Call] = []
+        self.walked: dict[_Walked, int] = {}
+        self.values: list[Expression] = []
+        self.known: dict[Expression, int] = {}
+        self.of: dict[Var, int] = {}
+        self.stores: list[tuple[int, int]] = []
+        self.copies: dict[View, View] = {}
+        self.flat, self.columns = self._domain()
+        self.rows = group.size // self.columns if not self.flat else 1
+
+    # The domain
+
+    def _domain(self) -> tuple[bool, int]:
+        """Whether the domain is one flat row, and how long its rows are."""
+        g = self.group
+        if g.columns is not None:
+            return False, g.columns
+        columns, flat = g.size, True
+        for view in self._views():
+            runs = collapse(view.shape, view.strides)
+            if not runs or (len(runs) == 1 and runs[0][1] in (0, 1)):
+                continue
+            flat = False
+            columns = math.gcd(columns, runs[-1][0])
+        for e in g.nodes:
+            view = self.fused.views[e.results[0]]
+            if e.results[0] in self.fused.kept and not view.is_run:
+                runs = collapse(view.shape, view.strides)
+                flat, columns = False, math.gcd(columns, runs[-1][0]) if runs[-1][1] == 1 else 1
+        return flat, columns
+
+    def _views(self) -> list[View]:
+        g = self.group
+        return [
+            self._seen(e, v)
+            for e in g.nodes
+            for v in e.operands
+            if isinstance(v, Var) and v not in g.members and g.is_full(self._shaping(e, v))
+        ]
+
+    def _shaping(self, e: Node, v: Var) -> Var:
+        """Whose shape the operand is walked in."""
+        out = e.results[0]
+        same = math.prod(v.shape) == math.prod(out.shape)
+        return v if same or reduction(e) is not None else out
+
+    def _seen(self, e: Node, v: Var) -> View:
+        return self.fused.views[v].broadcast(self._shaping(e, v).shape)
+
+    # The kernel
+
+    def run(self) -> list[Call]:
+        """Lower the group."""
+        for e in self.group.nodes:
+            self.of[e.results[0]] = self._node(e)
+        barriers: list[tuple[int, Var]] = []
+        for e in self.group.nodes:
+            out, n = e.results[0], self.of[e.results[0]]
+            value = self.values[n]
+            if isinstance(value, Reduce) and value.over != "row":
+                barriers.append((n, out))
+            elif out in self.fused.kept:
+                self._store(out, n)
+        self._emit(barriers)
+        return self.calls
+
+    def _value(self, value: Expression) -> int:
+        found = self.known.get(value)
+        if found is None:
+            found = self.known[value] = len(self.values)
+            self.values.append(value)
+        return found
+
+    def _node(self, e: Node) -> int:
+        out = e.results[0]
+        element = HELD[out.dtype]
+        over = reduction(e)
+        if over is not None:
+            source = e.operands[0]
+            assert isinstance(source, Var)
+            operand = self._operand(e, source, out.dtype)
+            if self.group.is_full(source) and self.values[operand].kind == "row":
+                operand = self._copied(operand, "full")  # a row's value counts for each column
+            if over == "row":
+                return self._value(Reduce(REDUCTIONS[e.name], operand, element, over))
+            self.values.append(Reduce(REDUCTIONS[e.name], operand, element, over))
+            return len(self.values) - 1
+        kind: Kind = "full" if self.group.is_full(out) else "row"
+        if e.name in VIEWS:
+            return self._operand(e, e.operands[0], out.dtype)
+        print_, elements, dtypes = met(e)
+        given = [self._operand(e, a, d) for a, d in zip(e.operands, dtypes, strict=True)]
+        params = e.params if print_.params else ()
+        op = Op(e.name, tuple(given), elements, element, kind, print_, params)
+        return self._value(op)
+
+    def _copied(self, n: int, kind: Kind, key: Any = None) -> int:
+        element = self.values[n].element
+        return self._value(Op("copy", (n,), (None,), element, kind, _IDENTITY, (), key))
+
+    def _operand(self, e: Node, a: Any, dtype: Any) -> int:
+        if not isinstance(a, Var):
+            held = exact_number(a, dtype)
+            assert held is not None, "the group holds what can be printed"
+            return self._value(Constant(held, HELD[dtype]))
+        if a in self.of:
+            return self.of[a]
+        view = self._seen(e, a)
+        full = self.group.is_full(self._shaping(e, a))
+        walked = self._walk(view, full)
+        if walked is None or self._is_read_often(view, walked):
+            view = self._copy(view)
+            walked = self._walk(view, full)
+            assert walked is not None, "a dense buffer can be walked"
+        kind: Kind = "row" if walked.access.inner == "none" else "full"
+        return self._value(Load(self._access(walked), walked.access.element, kind))
+
+    def _access(self, walked: _Walked) -> int:
+        return self.walked.setdefault(walked, len(self.walked))
+
+    def _walk(self, view: View, full: bool) -> _Walked | None:
+        """How the kernel walks a view; None where a row of it is not one run."""
+        element = HELD[view.root.dtype]
+        runs = collapse(view.shape, view.strides)
+        inner: Any = "none"
+        words: list[int] = []
+        if full:
+            length, stride = runs[-1] if runs else (1, 0)
+            columns = self.columns
+            if length % columns:
+                if columns % length or not all(s == 0 for _, s in runs):
+                    return None
+            elif length == columns:
+                runs = runs[:-1]
+            else:
+                runs = [*runs[:-1], (length // columns, stride * columns)]
+            inner = "none" if stride == 0 or columns == 1 else "one" if stride == 1 else "some"
+            if inner == "some":
+                words.append(stride)
+        terms, below = [], 1
+        for k, (length, stride) in enumerate(reversed(runs)):
+            if stride:
+                divided, wrapped = below > 1, k < len(runs) - 1
+                terms.append((divided, wrapped))
+                words += [stride, *[below] * divided, *[length] * wrapped]
+            below *= length
+        return _Walked(
+            Access(element, inner, tuple(terms)), view.root,
+            view.offset * view.root.dtype.itemsize, tuple(words),
+        )  # fmt: skip
+
+    def _is_read_often(self, view: View, walked: _Walked) -> bool:
+        """Whether elements with others between them are read so often that a copy costs less."""
+        once = math.prod([n for n, s in zip(view.shape, view.strides, strict=True) if s])
+        return walked.access.inner == "some" and _OFTEN * once <= view.size
+
+    def _copy(self, view: View) -> View:
+        """The view of a dense buffer, which a kernel fills before; what is read often lies there
+        once, unless rows of the domain end within it.
+        """
+        once = tuple([n if s else 1 for n, s in zip(view.shape, view.strides, strict=True)])
+        small = View(view.root, once, view.strides, view.offset)
+        if (
+            self._walk(dense(Var("copy", once, view.root.dtype)).broadcast(view.shape), True)
+            is None
+        ):
+            small = view
+        found = self.copies.get(small)
+        if found is None:
+            calls, found = copy(small, self.fused)
+            self.calls += calls
+            self.copies[small] = found
+        return found.broadcast(view.shape)
+
+    def _store(self, out: Var, n: int) -> None:
+        value = self.values[n]
+        full = self.group.is_full(out)
+        kind: Kind = "full" if full else "row"
+        if value.kind != kind or not isinstance(value, Op):
+            n = self._copied(n, kind)
+        if any(v == n for v, _ in self.stores):
+            n = self._copied(n, kind, len(self.stores))
+        walked = self._walk(self.fused.views[out], full)
+        assert walked is not None, "what is written can be walked"
+        if full and walked.access.inner == "none":  # rows of one element
+            walked = attrs.evolve(walked, access=attrs.evolve(walked.access, inner="one"))
+        self.stores.append((n, self._access(walked)))
+
+    def _emit(self, barriers: Sequence[tuple[int, Var]]) -> None:
+        total = self.columns if self.flat else self.rows
+        block, tasks = self._blocks(total, barriers)
+        lanes = host().vector_bytes  # no step of the loops has more elements than that
+        even = (block if self.flat else self.columns) % lanes == 0 and (
+            not self.flat or total % lanes == 0
+        )
+        kernel = Kernel(
+            tuple([w.access for w in self.walked]), tuple(self.values), tuple(self.stores),
+            self.flat, even, self.columns * 8 * 4 <= _KEPT_BYTES, self._is_beyond_cache(),
+        )  # fmt: skip
+        words: list[Word] = [self.rows, self.columns, block]
+        for w in self.walked:
+            words += [Address(w.root, w.offset), *w.words]
+        roots = [w.root for w in self.walked]
+        writes = [roots[a] for _, a in self.stores]
+        combines: list[Call] = []
+        for n, out in barriers:
+            value = self.values[n]
+            assert isinstance(value, Reduce)
+            width = 1 if value.over == "all" else self.columns
+            if tasks == 1 or value.over == "stretch":
+                words += [Address(out), *([self.group.stretch or 0] * (value.over == "stretch"))]
+                writes.append(out)
+                continue
+            parts = Buffer(width * tasks, out.dtype)
+            words.append(Address(parts))
+            writes.append(parts)
+            piece = max(64, -(-width // 8))
+            combines.append(
+                Call(
+                    ("combine", value.how, HELD[out.dtype]),
+                    (Address(parts), Address(out), tasks, width, piece),
+                    -(-width // piece),
+                    (out,),
+                )
+            )
+        names = {k: w.root.name for k, w in enumerate(self.walked) if isinstance(w.root, Var)}
+        self.calls.append(Call(kernel, tuple(words), tasks, tuple(writes), names))
+        self.calls += combines
+
+    def _is_beyond_cache(self) -> bool:
+        """Whether what the kernel writes is better written past the caches."""
+        touched: dict[Any, int] = {}
+        for w in self.walked:
+            size = np.dtype(w.root.dtype).itemsize
+            count = w.root.count if isinstance(w.root, Buffer) else math.prod(w.root.shape)
+            touched[w.root] = size * min(count, self.group.size)
+        return bool(self.stores) and host().overflows(sum(touched.values()))
+
+    def _blocks(self, total: int, barriers: Sequence[tuple[int, Var]]) -> tuple[int, int]:
+        """Rows (or columns, where flat) of a task, and how many tasks: functions of the shape."""
+        cost = 2 + sum(
+            [v.printing.cost for v in self.values if isinstance(v, Op) and v.kind == "full"]
+        )
+        each = cost * (1 if self.flat else self.columns)
+        block = max(1, _TASK_COST // each, -(-total // _MOST_TASKS))
+        if barriers:
+            most = _MOST_TASKS
+            if any(self.values[n].over == "column" for n, _ in barriers):  # type: ignore[union-attr]
+                most, block = _MOST_PARTS, max(block, _LEAST_PART)
+            block = max(block, -(-total // most))
+            if self.flat:
+                block = max(_PART, -(-total // 1024))
+        step = 64 if self.flat else self.group.stretch or 1
+        block = -(-block // step) * step
+        return block, max(1, -(-total // block))

@@ -1,0 +1,69 @@
+"""What is worth machine code, and when: a function of shapes and numbers of steps alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from funct.compile.fusion.groups import why_not
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.views import VIEWS
+from funct.graph import Graph, Node, Var
+
+__all__ = ["has_numpys_bits", "is_stack_by_vectors", "worth", "worth_looping"]
+
+_ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
+_LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
+_NODE_STEPS = 1 << 8  # from which a loop of known length becomes a program
+
+_SUMMED = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+
+# Ops whose result is one number, whoever computes it; of extremes the zero's sign is not.
+_SAME = frozenset({
+    "abs", "add", "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor", "copysign",
+    "divide", "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less",
+    "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "multiply",
+    "negative", "not_equal", "reciprocal", "signbit", "sqrt", "square", "subtract", "where",
+})  # fmt: skip
+
+
+def has_numpys_bits(graph: Graph) -> bool:
+    """Whether machine code gives what NumPy gives, to the last bit, so that it may come later."""
+    return all(
+        isinstance(e, Node)
+        and (e.name in VIEWS or (e.name in _SAME and not why_not(e)))
+        and all(v.dtype in ELEMENTS for v in e.results)
+        for e in graph.nodes
+    )
+
+
+def worth(graph: Graph) -> bool:
+    """Whether loops over the graph's elements would save more than they cost to make."""
+    work = 0
+    for e in graph.nodes:
+        if not isinstance(e, Node) or e.name in VIEWS:
+            continue
+        if not why_not(e) or is_stack_by_vectors(e):
+            shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
+            work += max([math.prod(s) for s in shapes])
+            if work >= _ELEMENT_OPS:
+                return True
+    return False
+
+
+def is_stack_by_vectors(e: Node) -> bool:
+    """Whether a node multiplies each of many small matrices by a vector, which loops do better."""
+    if e.name != "matmul":
+        return False
+    x, y = e.operands
+    if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype not in _SUMMED:
+        return False
+    stack, (rows, terms), columns = x.shape[:-2], x.shape[-2:], y.shape[-1]
+    short = columns == 1 and rows > 1 and 1 < terms <= _SHORT_SUM
+    return short and y.shape[:-2] == stack and math.prod(stack) >= _LONG_STACK
+
+
+def worth_looping(body: Graph, steps: int) -> bool:
+    """Whether so many steps save more than the code costs to make."""
+    return steps * len(body.nodes) >= _NODE_STEPS

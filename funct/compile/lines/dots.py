@@ -1,0 +1,88 @@
+"""A product of matrices in memory as LLVM text: sums in registers, term by term."""
+
+from __future__ import annotations
+
+from funct.compile.lines.lines import Dot
+from funct.kernels.llvm import I64, Emitter, Value, typed
+
+__all__ = ["DotText"]
+
+_SUMS = 8  # vectors that are added to side by side: a sum must not wait for itself
+
+
+class DotText:
+    """A product as it is printed. x, y: the places of its operands."""
+
+    def __init__(self, f: Emitter, line: Dot, x: Value, y: Value) -> None:
+        self.f = f
+        self.line = line
+        element = line.element
+        self.x, self.y = (f.at(p, o, element) for p, o in zip((x, y), line.offsets, strict=True))
+        self.wide = f.module.target.vector_bytes // typed(element).bytes
+
+    def run(self) -> Value:
+        """The result, row after row."""
+        m, _, n = self.line.shape
+        widest = _SUMS * self.wide
+        parts: list[Value] = []
+        for j in range(0, n, widest):
+            width = min(widest, n - j)
+            high = max(1, _SUMS // -(-width // self.wide))
+            for i in range(0, m, high):
+                parts += self._block(i, min(high, m - i), j, width)
+        if n > widest:  # rows are in pieces
+            pieces = [parts[k::m] for k in range(m)]
+            parts = [p for row in pieces for p in row]
+        return self._joined(parts)
+
+    def _joined(self, parts: list[Value]) -> Value:
+        """Vectors one after the other."""
+        while len(parts) > 1:
+            pairs = [self._pair(*parts[k : k + 2]) for k in range(0, len(parts) - 1, 2)]
+            parts = [*pairs, *parts[2 * len(pairs) :]]
+        return parts[0]
+
+    def _pair(self, a: Value, b: Value) -> Value:
+        f, n, m = self.f, a.type.lanes, b.type.lanes
+        if n == m == 1:
+            return f.insert(f.splat(a, 2), 1, b)
+        wide = max(n, m)
+        a, b = (
+            x if x.type.lanes == wide
+            else f.shuffle(x if x.type.lanes > 1 else f.splat(x, 2), None,
+                           [min(k, x.type.lanes - 1) for k in range(wide)])
+            for x in (a, b)
+        )  # fmt: skip
+        return f.shuffle(a, b, [*range(n), *range(wide, wide + m)])
+
+    def _block(self, i: int, rows: int, j: int, width: int) -> list[Value]:
+        """So many rows and columns of the result from there on."""
+        f, (_, terms, _), element = self.f, self.line.shape, self.line.element
+        down, along, below = self.line.strides
+        vectors = rows * -(-width // self.wide)
+        several = max(1, min(_SUMS // vectors, terms))
+        bulk = terms - terms % several
+        zero = f.constant(typed(element, width), 0)
+
+        def term(t: Value | int, sums: list[Value]) -> list[Value]:
+            base = f.constant(I64, t) if isinstance(t, int) else t
+            row = f.load(typed(element, width), f.at(self.y, base * below + j, element))
+            out = []
+            for r, s in enumerate(sums):
+                place = f.at(self.x, base * along + (i + r) * down, element)
+                out.append(f.fma(f.splat(f.load(typed(element), place), width), row, s))
+            return out
+
+        def step(t: Value, sums: list[Value]) -> list[Value]:
+            done: list[Value] = []
+            for u in range(several):
+                done += term(t + u, sums[u * rows : (u + 1) * rows])
+            return done
+
+        sums = f.loop(0, bulk, several, step, [zero] * (several * rows))
+        found = sums[:rows]
+        for u in range(1, several):
+            found = [a + b for a, b in zip(found, sums[u * rows : (u + 1) * rows], strict=True)]
+        for t in range(bulk, terms):
+            found = term(t, found)
+        return found

@@ -1,0 +1,235 @@
+"""Lines: what a small body computes, each line a vector in registers or a place in memory.
+
+Operands are positions of earlier lines. Lines are hashable: they are the key under which code is
+found again. `registers.py` makes them of a graph, `text.py` prints them.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from funct.compile.loops.kernel import Constant, How, Op
+
+__all__ = [
+    "Argument", "Chosen", "Dot", "Fold", "Given", "Joined", "Kept", "Line", "Lines", "Looped",
+    "Moved", "Packed", "Pick", "Read", "Result", "Room", "Spilled", "Taken",
+]  # fmt: skip
+
+
+@attrs.frozen
+class Given:
+    """What comes from outside: a vector, or (lanes 0) an address.
+
+    kind: "held" (the same at all steps), "carry", "row" (of an x), "outer" (of the lines around),
+    "state" (of a loop inside).
+    """
+
+    kind: str
+    index: int
+    element: str
+    lanes: int
+
+
+@attrs.frozen
+class Read:
+    """Elements in memory, one after the other."""
+
+    place: int
+    offset: int
+    element: str
+    lanes: int
+
+
+@attrs.frozen
+class Pick:
+    """Some lanes of a vector."""
+
+    operand: int
+    which: tuple[int, ...]
+    element: str
+
+    @property
+    def lanes(self) -> int:
+        """How many."""
+        return len(self.which)
+
+
+@attrs.frozen
+class Joined:
+    """Lanes of two vectors of one length; those of the second one count on."""
+
+    x: int
+    y: int
+    which: tuple[int, ...]
+    element: str
+
+    @property
+    def lanes(self) -> int:
+        """How many."""
+        return len(self.which)
+
+
+@attrs.frozen
+class Fold:
+    """A reduction of `count` times as many elements as it gives: lane r of all of them."""
+
+    how: How
+    operand: int
+    count: int
+    element: str
+    lanes: int
+
+
+@attrs.frozen
+class Argument:
+    """Where the largest of `count` elements stands, or (least) the smallest, for each lane."""
+
+    operand: int
+    count: int
+    lanes: int
+    least: bool
+    element: str = "i64"
+
+
+@attrs.frozen
+class Spilled:
+    """The memory to which a vector is written."""
+
+    operand: int
+    element: str
+    lanes: int = 0
+
+
+@attrs.frozen
+class Packed:
+    """A matrix of memory with its rows one after the other, in memory of its own."""
+
+    place: int
+    offset: int
+    strides: tuple[int, int]
+    shape: tuple[int, int]
+    element: str
+    lanes: int = 0
+
+
+@attrs.frozen
+class Dot:
+    """A product of matrices: numbers x[i, l] in memory times rows of y, which lie in memory.
+
+    x, y: places; their first element; strides of i and l, and of l. shape: (rows, terms, columns).
+    """
+
+    x: int
+    y: int
+    offsets: tuple[int, int]
+    strides: tuple[int, int, int]
+    shape: tuple[int, int, int]
+    element: str
+
+    @property
+    def lanes(self) -> int:
+        """Elements of the result."""
+        return self.shape[0] * self.shape[2]
+
+
+@attrs.frozen
+class Taken:
+    """The row of memory that an index says, or (place None) the index counted from the begin.
+
+    length: of the axis that is indexed, which stops the program where the index is outside of it;
+    0: the index is good.
+    """
+
+    place: int | None
+    index: int
+    offset: int
+    length: int
+    element: str
+    lanes: int
+
+
+@attrs.frozen
+class Moved:
+    """A vector with rows of another written, or added, where indices say.
+
+    lanes: of the result; length: of the axis that is indexed; how: "scatter" or "put".
+    """
+
+    operand: int
+    indices: int
+    rows: int
+    count: int
+    length: int
+    how: str
+    element: str
+    lanes: int
+
+
+@attrs.frozen
+class Room:
+    """Memory for so many rows, which a loop inside fills. number: no two rooms are one."""
+
+    number: int
+    count: int
+    element: str
+    lanes: int = 0
+
+
+@attrs.frozen
+class Kept:
+    """A row that is written to memory, at an index that is good."""
+
+    place: int
+    index: int
+    operand: int
+    element: str
+    lanes: int = 0
+
+
+@attrs.frozen
+class Chosen:
+    """One of several lines, as an index says. Its results are `Result`s."""
+
+    index: int
+    ways: tuple[Lines, ...]
+    element: str = "i1"
+    lanes: int = 0
+
+
+@attrs.frozen
+class Looped:
+    """Lines that are repeated while the last of their results says so. The others are the next
+    state; its last values are `Result`s.
+
+    test: whether there is a first step. state: the first one.
+    """
+
+    test: Lines
+    body: Lines
+    state: tuple[int, ...]
+    element: str = "i1"
+    lanes: int = 0
+
+
+@attrs.frozen
+class Result:
+    """A result of a line that has several."""
+
+    operand: int
+    index: int
+    element: str
+    lanes: int
+
+
+Line = (
+    Given | Read | Pick | Joined | Fold | Argument | Spilled | Packed | Dot | Taken | Moved | Room
+    | Kept | Chosen | Looped | Result | Constant | Op
+)  # fmt: skip
+
+
+@attrs.frozen
+class Lines:
+    """Lines in order, and which of them are results."""
+
+    lines: tuple[Line, ...]
+    results: tuple[int, ...]

@@ -1,0 +1,345 @@
+"""Bodies over few elements as lines of code, each array one vector in registers.
+
+A loop or a branch whose arrays are small costs what it computes only if nothing stands between its
+ops: no frame, no call, no memory. So its body becomes lines (`lines.py`), each of which makes a
+vector of all elements of an array, and a view of an array is the list of the lanes that it picks.
+Lines that depend on nothing that changes are computed before the loop; large matrices lie in
+memory, their rows one after the other. Branches and loops inside are lines too.
+
+A body that is elementwise over more columns than a vector has is made for some columns, which go
+through all steps before the next ones do.
+
+Bits: ops have those of all loops in machine code. A product adds its terms in order, fused, in
+several running sums where there are many; a reduction adds halves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.forms import Choice, Repeat
+from funct.compile.fusion.groups import REDUCTIONS
+from funct.compile.lines.lines import (
+    Argument,
+    Chosen,
+    Fold,
+    Given,
+    Kept,
+    Lines,
+    Looped,
+    Moved,
+    Result,
+    Room,
+    Spilled,
+    Taken,
+)  # fmt: skip
+from funct.compile.lines.products import Products
+from funct.compile.lines.vectors import MOST_BYTES, MOST_MATRIX, Array, NoLines
+from funct.compile.loops.kernel import Constant, Op
+from funct.compile.loops.scalars import ELEMENTS, Printing, exact_number, met, unsupported
+from funct.compile.loops.views import VIEWS, View, dense, through
+from funct.compile.rewriting.select import prepared
+from funct.graph import Control, Graph, Node, Var
+from funct.kernels.llvm import typed
+
+__all__ = ["Making"]
+
+_MOST_ROWS = 16  # that are taken or written by one op
+
+_INDICES = frozenset({"i64"})
+_PLUS = Printing(lambda f, x, y: x + y, _INDICES)
+_MINUS = Printing(lambda f, x, y: x - y, _INDICES)
+_LESS = Printing(lambda f, x, y: x < y, _INDICES)
+_BOTH = Printing(lambda f, x, y: x & y, frozenset({"i1"}))
+_WIDENED = Printing(lambda f, x: f.convert(x, "i64"), _INDICES)
+_SAME = Printing(lambda f, x: x, _INDICES)
+
+
+class Making(Products):
+    """Who makes lines of graphs."""
+
+    def graph(self, graph: Graph, arrays: Sequence[Array]) -> list[Array]:
+        """The outputs of a graph for these inputs. Raises: NoLines."""
+        self.arrays |= dict(zip(graph.inputs, arrays, strict=True))
+        for v, x in graph.constants:
+            self.arrays[v] = self.constant(v, x)
+        for e in graph.nodes:
+            if not isinstance(e, Node) or e.primitive.effect:
+                raise NoLines("it has effects")
+            if any(v.dtype not in ELEMENTS or 0 in v.shape for v in (*_vars(e), *e.results)):
+                raise NoLines(f"{e.name} of no elements, or of a dtype that loops do not know")
+            found = self._control(e) if isinstance(e.primitive, Control) else [self._node(e)]
+            self.arrays |= dict(zip(e.results, found, strict=True))
+        return [self.arrays[v] for v in graph.outputs]
+
+    # Nodes
+
+    def _node(self, e: Node) -> Array:
+        out = e.results[0]
+        element = ELEMENTS[out.dtype]
+        if e.name in VIEWS:
+            a = self._of(e.operands[0])
+            seen = through(e, a.view)
+            if seen is None:
+                a = Array(self.vector(a), dense(e.operands[0]), element, False)  # type: ignore[arg-type]
+                seen = through(e, a.view)
+                assert seen is not None, "a dense array can be seen in any shape"
+            return attrs.evolve(a, view=seen)
+        if e.name in REDUCTIONS or e.name in ("argmax", "argmin"):
+            return self.made(self._reduced(e), out)
+        ways = {
+            "matmul": self._matmul, "concat": self._concat, "embed": self._embed,
+            "take": self._take, "put": self._moved, "scatter": self._moved,
+            "wrap_index": self._take,
+        }  # fmt: skip
+        if e.name in ways:
+            if self.columns[0]:
+                raise NoLines(f"{e.name} is not elementwise")
+            return self.made(ways[e.name](e), out)
+        why = unsupported(e)
+        if why:
+            raise NoLines(why)
+        print_, elements, dtypes = met(e)
+        lanes, given = self.lanes(out.shape), []
+        for x, dtype in zip(e.operands, dtypes, strict=True):
+            if isinstance(x, Var):
+                given.append(self.vector(self.arrays[x], out.shape))
+                continue
+            held = exact_number(x, dtype)
+            assert held is not None, "what is supported has exact numbers"
+            line = self.add(Constant(held, ELEMENTS[dtype]), 1)
+            given.append(self.pick(line, np.zeros(lanes, int), ELEMENTS[dtype]))
+        params = e.params if print_.params else ()
+        op = Op(e.name, tuple(given), elements, element, "full", print_, params)
+        if lanes * typed(element).bytes > MOST_BYTES:
+            raise NoLines(f"{tuple(out.shape)} is too much for registers")
+        return self.made(self.add(op, lanes), out)
+
+    def _of(self, a: Any) -> Array:
+        if not isinstance(a, Var):
+            raise NoLines("an operand is a number")
+        return self.arrays[a]
+
+    def _reduced(self, e: Node) -> int:
+        a, out = self._of(e.operands[0]), e.results[0]
+        shape = a.view.shape
+        axes = e.params[0] if e.name in REDUCTIONS else (e.params[0],)
+        if axes == (None,):
+            axes = tuple(range(len(shape)))
+        order = [*axes, *[k for k in range(len(shape)) if k not in axes]]
+        count = math.prod([shape[k] for k in axes])
+        if count > 1 and self.columns[0]:
+            raise NoLines("it looks at all columns")
+        lengths, strides = (tuple([x[k] for k in order]) for x in (shape, a.view.strides))
+        turned = View(a.view.root, lengths, strides, a.view.offset)
+        x = self.vector(attrs.evolve(a, view=turned) if count > 1 else a)
+        lanes = self.lanes(out.shape)
+        if e.name in REDUCTIONS:
+            return self.add(Fold(REDUCTIONS[e.name], x, count, ELEMENTS[out.dtype], lanes))
+        if count > 4 * _MOST_ROWS:
+            raise NoLines(f"{e.name} of many elements")
+        self.price(count * lanes * 8)
+        return self.add(Argument(x, count, lanes, e.name == "argmin", ELEMENTS[out.dtype]))
+
+    def _matmul(self, e: Node) -> int:
+        a, b = (self._of(v) for v in e.operands)
+        return self.product(a, b, e.results[0])
+
+    # What moves elements
+
+    def _concat(self, e: Node) -> int:
+        (axis,), out = e.params, e.results[0]
+        total, start, parts = math.prod(out.shape), 0, []
+        for v in e.operands:
+            a = self._of(v)
+            n = a.view.shape[axis]
+            inside = np.full(out.shape, -1)
+            part = (slice(None),) * axis + (slice(start, start + n),)
+            inside[part] = np.arange(a.view.size).reshape(a.view.shape)
+            parts.append((self.vector(a), inside.reshape(total)))
+            start += n
+        return self.joined(parts, ELEMENTS[out.dtype])
+
+    def _embed(self, e: Node) -> int:
+        out, a = e.results[0], self._of(e.operands[0])
+        inside = np.full(out.shape, -1)
+        inside[tuple([slice(*t) for t in e.params[0]])] = np.arange(a.view.size).reshape(
+            a.view.shape
+        )
+        zero = self.add(Constant(0, a.element), 1)
+        n = math.prod(out.shape)
+        return self.joined([(zero, np.zeros(n, int)), (self.vector(a), inside.ravel())], a.element)
+
+    def _whole(self, v: Any) -> int:
+        """The line of an index, in 64 bits."""
+        x = self.vector(self._of(v))
+        if self._of(v).view.root.dtype.kind not in "iu":
+            raise NoLines("an index is no whole number")
+        return x if self.lines[x].element == "i64" else self.op("whole", _WIDENED, [x], "i64",
+                                                                 self.widths[x])  # fmt: skip
+
+    def _take(self, e: Node) -> int:
+        out = e.results[0]
+        if e.name == "wrap_index":
+            lines = [Taken(None, i, 0, e.params[0], "i64", 1) for i in self._each(e.operands[0])]
+            found = self._stacked([self.add(t) for t in lines], "i64")
+            element = ELEMENTS[out.dtype]
+            return self.op("index", _SAME, [found], element, self.widths[found])
+        a, (axis,) = self._of(e.operands[0]), e.params
+        shape = a.view.shape
+        outer, n, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+        indices = self._each(e.operands[1])
+        if outer * len(indices) > _MOST_ROWS:
+            raise NoLines("many rows are taken")
+        a = self._run(a)
+        place, offset = a.line, a.view.offset
+        rows = [
+            self.add(Taken(place, i, offset + o * n * inner, n, a.element, inner))
+            for o in range(outer)
+            for i in indices
+        ]
+        return self._stacked(rows, a.element)
+
+    def _each(self, v: Any) -> list[int]:
+        """The lines of single indices."""
+        x = self._whole(v)
+        if self.widths[x] > _MOST_ROWS:
+            raise NoLines("many indices")
+        return [self.pick(x, np.array([j]), "i64") for j in range(self.widths[x])]
+
+    def _stacked(self, rows: Sequence[int], element: str) -> int:
+        """Vectors of one length, one after the other."""
+        n = self.widths[rows[0]]
+        at = np.arange(len(rows) * n)
+        parts = [(row, np.where(at // n == k, at % n, -1)) for k, row in enumerate(rows)]
+        return self.joined(parts, element) if len(rows) > 1 else rows[0]
+
+    def _moved(self, e: Node) -> int:
+        out, element = e.results[0], ELEMENTS[e.results[0].dtype]
+        lanes = math.prod(out.shape)
+        if e.name == "scatter":
+            x, g, i = (self._of(v) for v in e.operands)
+            base, length = self.vector(x), out.shape[0]
+        else:
+            (g, i), (axis, length) = (self._of(v) for v in e.operands), e.params
+            if math.prod(out.shape[:axis]) > 1:
+                raise NoLines("rows are added along an inner axis")
+            zero = self.add(Constant(0, element), 1)
+            base = self.pick(zero, np.zeros(lanes, int), element)
+        if i.view.size > _MOST_ROWS or lanes * typed(element).bytes > MOST_BYTES:
+            raise NoLines("many rows are written")
+        index = self._whole(e.operands[-1])
+        rows, count = self.vector(g), self.widths[index]
+        return self.add(Moved(base, index, rows, count, length, e.name, element, lanes))
+
+    # Control flow
+
+    def _control(self, e: Node) -> list[Array]:
+        form = e.primitive.kind.form()  # type: ignore[attr-defined]
+        given = [self._of(v) for v in e.operands]
+        if isinstance(form, Choice):
+            graphs = [_of_lines(g) for g in form.graphs]
+            if len(graphs) == 1:
+                return self.graph(graphs[0], given)
+            return self._choice(e, graphs, given)
+        if isinstance(form, Repeat):
+            return self._repeat(e, form, given)
+        raise NoLines(f"{e.name} goes through its steps in Python")
+
+    def _choice(self, e: Node, graphs: Sequence[Graph], given: Sequence[Array]) -> list[Array]:
+        ways = []
+        for g in graphs:
+            inner = Making(self.columns, self)
+            arrays = [inner.seen(a) for a in given[1:]]
+            ways.append(inner.lines_of([inner.vector(a) for a in inner.graph(g, arrays)]))
+        index = self.vector(given[0])
+        line = self.add(Chosen(index, tuple(ways)))
+        return self._results(line, e.results)
+
+    def _run(self, a: Array) -> Array:
+        """The array in memory, its elements one after the other."""
+        if a.in_memory and a.view.is_run:
+            return a
+        whole = dense(Var("spilled", a.view.shape, a.view.root.dtype))
+        return Array(self.add(Spilled(self.vector(a), a.element)), whole, a.element, True)
+
+    def _results(self, line: int, results: Sequence[Var], first: int = 0) -> list[Array]:
+        return [
+            self.made(self.add(Result(line, first + k, ELEMENTS[v.dtype], self.lanes(v.shape))), v)
+            for k, v in enumerate(results)
+        ]
+
+    def _repeat(self, e: Node, form: Any, given: Sequence[Array]) -> list[Array]:
+        if form.steps is None and form.test is None:
+            raise NoLines("a loop of as many steps as an array has rows")
+        body, c, n = _of_lines(form.body), form.constants, form.carry
+        carry = [self.vector(a) for a in given[c : c + n]]
+        moving = body.inputs[c : c + n]
+        xs = [self._run(a) for a in given[c + n :]]
+        if self.columns[0] and (xs or len(e.results) > n):
+            raise NoLines("a loop inside has rows")
+        rooms = []
+        for v in e.results[n:]:
+            if math.prod(v.shape) * v.dtype.itemsize > MOST_MATRIX:
+                raise NoLines("a loop inside keeps many rows")
+            rooms.append(self.add(Room(len(self.lines), math.prod(v.shape), ELEMENTS[v.dtype])))
+
+        def made(stepping: bool) -> Lines:
+            inner = Making(self.columns, self)
+            k = inner.add(Given("state", 0, "i64", 1))
+            state = [inner.given(v, "state", j + 1) for j, v in enumerate(moving)]
+            held = [inner.seen(a) for a in given[:c]]
+            if stepping:
+                state, k = inner._step(form, body, (held, state, xs), k, rooms, e.results[n:])
+            go = inner.op("less", _LESS, [k, inner.number(form.most)], "i1", 1)
+            if form.test is not None:
+                (asked,) = inner.graph(_of_lines(form.test), [*held, *state])
+                go = inner.op("and", _BOTH, [go, inner.vector(asked)], "i1", 1)
+            return inner.lines_of([k, *[inner.vector(a) for a in state], go] if stepping else [go])
+
+        line = self.add(Looped(made(False), made(True), (self.number(0), *carry)))
+        ends = self._results(line, e.results[:n], 1)
+        kept = [
+            Array(room, dense(v), ELEMENTS[v.dtype], True)
+            for room, v in zip(rooms, e.results[n:], strict=True)
+        ]
+        return [*ends, *kept]
+
+    def _step(
+        self, form: Any, body: Graph, given: Any, k: int, rooms: Sequence[int], ys: Sequence[Var]
+    ) -> tuple[list[Array], int]:
+        """One step of a loop inside: its state, and how many steps there were."""
+        held, state, xs = given
+        row = k
+        if form.back:
+            row = self.op("subtract", _MINUS, [self.number(form.steps - 1), k], "i64", 1)
+        rows = []
+        for a, v in zip(xs, body.inputs[len(held) + len(state) :], strict=True):
+            place, lanes = self.seen(a).line, self.lanes(v.shape)
+            line = self.add(Taken(place, row, a.view.offset, 0, a.element, lanes))
+            rows.append(self.made(line, v))
+        found = self.graph(body, [*held, *state, *rows])
+        for room, y, v in zip(rooms, found[len(state) :], ys, strict=True):
+            place = self.add(Given("outer", room, ELEMENTS[v.dtype], 0))
+            self.add(Kept(place, row, self.vector(y), ELEMENTS[v.dtype]))
+        after = [
+            self.made(self.vector(a), v)
+            for a, v in zip(found[: len(state)], body.outputs, strict=False)
+        ]
+        return after, self.op("add", _PLUS, [k, self.number(1)], "i64", 1)
+
+
+def _of_lines(graph: Graph) -> Graph:
+    found = prepared(graph)
+    if found is None:
+        raise NoLines("it has guards, effects or symbolic sizes")
+    return found
+
+
+def _vars(e: Node) -> Iterator[Var]:
+    return (v for v in e.operands if isinstance(v, Var))

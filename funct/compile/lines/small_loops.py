@@ -1,0 +1,141 @@
+"""Loops over few elements, or elementwise over columns, as one kernel without calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from funct.compile.forms import Repeat
+from funct.compile.fusion.lower import Address, Call, Word
+from funct.compile.lines.lines import Chosen, Lines, Looped, Moved, Taken
+from funct.compile.lines.registers import Making
+from funct.compile.lines.text import Registers
+from funct.compile.lines.vectors import NoLines
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.rewriting.select import prepared
+from funct.device import host
+from funct.graph import Graph, Var
+
+__all__ = ["SmallLoop", "in_registers"]
+
+_MOST_COLUMNS = 2048  # steps of more stand too far apart in memory
+_BLOCK = 128  # columns of a task
+
+
+@attrs.frozen(eq=False)
+class SmallLoop:
+    """A loop as lines. constants: arrays that come after all else that is held."""
+
+    form: Repeat
+    code: Registers
+    constants: dict[Var, Any]
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether nothing known here ends it: its steps are counted when it is called."""
+        return self.form.steps is None and self.form.test is None
+
+    @property
+    def checks(self) -> bool:
+        """Whether an op in it may have to raise."""
+        return any(_checks(x) for _, *both in self.code.bodies for x in both if x is not None)
+
+    def repeat(
+        self, operands: Sequence[Address], results: Sequence[Address],
+        limit: Address | None = None, count: Address | None = None,
+    ) -> Call:  # fmt: skip
+        """The loop, of at most `limit` steps if that is given; how many they were in `count`."""
+        c, n, columns = self.form.constants, self.form.carry, self.code.columns
+        tasks = 1 if columns < 2 * _BLOCK else -(-columns // _BLOCK)
+        words: list[Word] = [self.form.most, limit or 0, count or 0]
+        words += [columns if tasks == 1 else _BLOCK, *operands[:c], *map(Address, self.constants)]
+        for pair in zip(operands[c : c + n], results[:n], strict=True):
+            words += pair
+        words += [*operands[c + n :], *results[n:]]
+        kernel = "registers", self.code
+        return Call(kernel, tuple(words), tasks, tuple([a.of for a in results]), stops=True)
+
+
+def _checks(lines: Lines) -> bool:
+    for line in lines.lines:
+        match line:
+            case Taken() if line.length:
+                return True
+            case Moved():
+                return True
+            case Chosen() if any(map(_checks, line.ways)):
+                return True
+            case Looped() if _checks(line.body) or _checks(line.test):
+                return True
+    return False
+
+
+def in_registers(form: Repeat) -> SmallLoop | str:
+    """The loop as lines, or why it is none."""
+    body = prepared(form.body)
+    test = prepared(form.test) if form.test is not None else None
+    if body is None or (form.test is not None and test is None):
+        return "its body has guards, effects, symbolic sizes, or what is checked before it runs"
+    moving = [*body.inputs[form.constants :], *body.outputs]
+    if any(v.dtype not in ELEMENTS for v in (*body.inputs, *body.outputs)):
+        return "its body has a dtype that loops do not know"
+    sizes = {math.prod(v.shape) for v in moving} - {1}
+    reason = ""
+    for columns in (*(sizes if len(sizes) == 1 else ()), 0):
+        wide = max([v.dtype.itemsize for v in moving if math.prod(v.shape) == columns], default=1)
+        lanes = 2 * host().vector_bytes // wide
+        if columns and not lanes < columns <= _MOST_COLUMNS:
+            continue
+        held: dict[Var, Any] = {}
+        parts = [0] if not columns else [lanes, columns % lanes] if columns % lanes else [lanes]
+        try:
+            bodies = tuple([(n, *_lines(form, body, test, columns, n, held)) for n in parts])
+        except NoLines as why:
+            reason = str(why)
+            continue
+        return SmallLoop(form, _code(form, bodies, [*held], columns), held)
+    return reason
+
+
+def _lines(
+    form: Repeat, body: Graph, test: Graph | None, columns: int, lanes: int, held: dict[Var, Any]
+) -> tuple[Lines | None, Lines]:
+    """The test of the first state, and a step, which ends with the test of the next one."""
+    c, n = form.constants, form.carry
+
+    def begun() -> tuple[Making, list[Any]]:
+        making = Making((columns, lanes), held=held, first_held=c)
+        kinds = [("held", k) for k in range(c)] + [("carry", k) for k in range(n)]
+        return making, [making.given(v, *k) for v, k in zip(body.inputs, kinds, strict=False)]
+
+    step, given = begun()
+    rows = [step.given(v, "row", k) for k, v in enumerate(body.inputs[c + n :])]
+    found = step.graph(body, [*given, *rows])
+    results = [step.vector(a) for a in found]
+    if test is None:
+        return None, step.lines_of(results)
+    (goes_on,) = step.graph(test, [*given[:c], *found[:n]])
+    first, given = begun()
+    (starts,) = first.graph(test, given)
+    asks = first.lines_of([first.vector(starts)])
+    return asks, step.lines_of([*results, step.vector(goes_on)])
+
+
+def _code(form: Repeat, bodies: Any, constants: Sequence[Var], columns: int) -> Registers:
+    c, n = form.constants, form.carry
+    graph = form.body
+    rows = (*graph.inputs[c + n :], *graph.outputs[n:])
+
+    def column(vs: Sequence[Var]) -> tuple[int, ...]:
+        return tuple(
+            [v.dtype.itemsize if columns and math.prod(v.shape) == columns else 0 for v in vs]
+        )
+
+    return Registers(
+        bodies, column([*graph.inputs[:c], *constants]), column(graph.inputs[c : c + n]),
+        column(rows), tuple([math.prod(v.shape) * v.dtype.itemsize for v in rows]),
+        len(graph.inputs) - c - n, form.back, columns,
+    )  # fmt: skip

@@ -1,0 +1,151 @@
+"""The Loop IR: one kernel, its domain, what it reads, computes and writes.
+
+A kernel walks rows of a domain (rows, columns). A value is *full* (one element for each place of
+the domain) or *row* (one for each row: a scalar of the loops). Within a row the work is done in
+passes: a reduction along the row ends one, because only then does its value exist. Reductions over
+rows, or over everything, are barriers: the kernel leaves partial results, one for each task, and a
+later kernel combines them in order; over stretches of rows, within which no task ends, it leaves
+the results. Tasks are blocks of rows (or of elements, where the domain is one flat row) whose size
+follows from the shape alone, so bits depend on no number of threads.
+
+Sizes, strides and addresses are no part of a kernel: they come in a *frame* of 64-bit words, one
+for each call, so kernels that differ in nothing else are compiled once. `Kernel` is hashable; it is
+the key under which code is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import attrs
+
+from funct.compile.loops.scalars import widened
+from funct.kernels.llvm import Emitter, Value
+
+__all__ = [
+    "Access", "Constant", "Expression", "How", "Kernel", "Kind", "Load", "Op", "Over", "Reduce",
+    "Term",
+]  # fmt: skip
+
+Kind = Literal["full", "row"]
+How = Literal["sum", "prod", "max", "min", "any", "all"]
+Over = Literal["row", "column", "stretch", "all"]
+Term = tuple[bool, bool]  # whether the row's number is divided, and whether it is wrapped around
+
+
+@attrs.frozen
+class Access:
+    """How a buffer is walked.
+
+    inner: elements from one column to the next: "none" (a row's value), "one", or "some" (a stride
+    of the frame). terms: how the row's number moves the address, each by a stride of the frame.
+    """
+
+    element: str
+    inner: Literal["none", "one", "some"]
+    terms: tuple[Term, ...]
+
+    @property
+    def words(self) -> int:
+        """Words of the frame: the address, the inner stride, and a stride for each term with what
+        it divides by and wraps at.
+        """
+        inner = 1 if self.inner == "some" else 0
+        return 1 + inner + sum([1 + divided + wrapped for divided, wrapped in self.terms])
+
+
+@attrs.frozen
+class Load:
+    """An element of a buffer."""
+
+    access: int
+    element: str
+    kind: Kind
+
+
+@attrs.frozen
+class Constant:
+    """A number. Zeros of two signs are two numbers, and NaN is one."""
+
+    number: float | int = attrs.field(eq=repr)
+    element: str
+    kind: Kind = "row"
+
+
+@attrs.frozen
+class Op:
+    """A scalar op on values; elements: what operands are converted to before it."""
+
+    name: str
+    operands: tuple[int, ...]
+    elements: tuple[str | None, ...]
+    element: str
+    kind: Kind
+    printing: Any = attrs.field(eq=False)
+    params: tuple[Any, ...] = ()
+    key: Any = None  # what tells printings of one name apart
+
+    def of(self, f: Emitter, operands: Sequence[Value]) -> Value:
+        """Print the op of these."""
+        pairs = zip(operands, self.elements, strict=True)
+        given = [f.convert(x, e) if e else x for x, e in pairs]
+        given = [f.convert(x, widened(x.type.element)) for x in given]
+        x: Value = self.printing.emit(f, *given, *self.params)
+        return f.convert(x, self.element)
+
+
+@attrs.frozen
+class Reduce:
+    """Many elements in one: along the row, over all rows for each column, over stretches of so many
+    rows (their number is in the frame) for each column, or over everything.
+    """
+
+    how: How
+    operand: int
+    element: str
+    over: Over
+    kind: Kind = "row"
+
+
+Expression = Load | Constant | Op | Reduce
+
+
+@attrs.frozen
+class Kernel:
+    """What is computed at each place of the domain, in order; operands are positions in `values`.
+
+    stores: (value, access). flat: the domain is one row and tasks are ranges of columns. even: all
+    ranges are whole vectors. kept: costly values of an earlier pass stay in a row of their own.
+    streamed: what is written goes past the caches, which hold less than the kernel touches.
+    """
+
+    accesses: tuple[Access, ...]
+    values: tuple[Expression, ...]
+    stores: tuple[tuple[int, int], ...]
+    flat: bool
+    even: bool
+    kept: bool = True
+    streamed: bool = False
+
+    @property
+    def barriers(self) -> list[int]:
+        """The reductions that end the loops: nothing in them reads their results."""
+        return [k for k, v in enumerate(self.values) if isinstance(v, Reduce) and v.over != "row"]
+
+    def slots(self) -> tuple[list[int], list[int], int]:
+        """Where in the frame the words of each access and of each barrier begin, and its length.
+
+        Before them stand three: rows, columns, and how many of them (rows, or columns where the
+        kernel is flat) are one task.
+        """
+        at = 3
+        accesses, barriers = [], []
+        for a in self.accesses:
+            accesses.append(at)
+            at += a.words
+        for n in self.barriers:
+            v = self.values[n]
+            barriers.append(at)  # the address of the partial results
+            at += 2 if isinstance(v, Reduce) and v.over == "stretch" else 1
+        return accesses, barriers, at

@@ -1,0 +1,401 @@
+"""Print kernels of the Loop IR as LLVM text: `void kernel(ptr frame, i64 task)`.
+
+Rows are walked in vectors of a few of the host's registers, so that one instruction need not wait
+for another, and what is left over in vectors of one register, under a mask.
+No product is contracted with a sum: an elementwise op has the bits that NumPy gives it. A sum along
+a row has as many running sums as its vectors have lanes, added up in halves.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+
+from funct.compile.loops.kernel import Constant, Expression, Kernel, Load, Op, Over, Reduce
+from funct.compile.loops.passes import STRIP, Pass, passes
+from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["lanes_of", "print_kernel"]
+
+_CHEAP = 12  # of a step of reductions, in additions: running results would wait for one another
+
+
+def print_kernel(module: Module, name: str, kernel: Kernel) -> None:
+    """Add the kernel to a module as a function of that name."""
+    _Printer(module, name, kernel).run()
+
+
+class _Printer:
+    """One kernel as it is printed."""
+
+    def __init__(self, module: Module, name: str, kernel: Kernel) -> None:
+        self.k = kernel
+        self.f: Emitter = module.function(name, [("frame", PTR), ("task", I64)])
+        self.frame, self.task = self.f.arguments
+        self.access_slots, self.barrier_slots, _ = kernel.slots()
+        self.passes = passes(kernel)
+        self.lanes = lanes_of(module, kernel.values)
+        self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
+        self.stored = dict(kernel.stores)
+        self.rows: dict[int, Value] = {}  # row values of the row that is being walked
+        self.base: dict[int, Value] = {}  # where each access stands in it
+        self.partial: dict[int, Value] = {}  # where the task's partial results are
+        self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
+        self.room: dict[int, Value] = {}  # rows of values that are kept
+        self.strip: Value | None = None  # the column at which they begin, if not the first
+        self.streams = self._streams()
+        self.passing: Value | None = None  # whether those of this row may and should
+        self.ahead: dict[int, Value] = {}  # where the next row's elements are
+
+    # The whole
+
+    def run(self) -> None:
+        """Print the function."""
+        f = self.f
+        rows, self.columns, block = self.word(0), self.word(1), self.word(2)
+        start = self.task * block
+        total = self.columns if self.k.flat else rows
+        stop = f.intrinsic("smin", start + block, total)
+        length = f.constant(I64, STRIP) if self.passes.staged else self.columns
+        for n in sorted(self.passes.kept):
+            text = typed(in_memory(self.k.values[n].element)).text
+            self.room[n] = f.emit(PTR, f"alloca {text}, {length!r}, align 64", pure=False)
+        self._open_barriers()
+        self.start = start
+        if self.k.flat:
+            self._place_accesses(None)
+            if self.passes.staged:
+                f.loop(start, stop, STRIP, functools.partial(self._strip, stop))
+            else:
+                for walk in self.passes.walks:
+                    self._pass(walk, start, stop)
+        else:
+            f.loop(start, stop, 1, self._row)
+        if self.streams:
+            f.line("fence seq_cst")  # such writes wait for no others
+        f.ret()
+
+    def _row(self, row: Value, _: list[Value]) -> list[Value]:
+        f, k = self.f, self.k
+        self.rows = {}
+        self._place_accesses(row)
+        self._place_partials(row)
+        self.ahead = {a: self._place(a, row + 1) for a in self._fetched()}
+        for walk in self.passes.walks:
+            self._pass(walk, f.constant(I64, 0), self.columns)
+        for n, a in k.stores:
+            if k.values[n].kind == "row":
+                self._store_row(n, a)
+        for n in k.barriers:
+            v = k.values[n]
+            assert isinstance(v, Reduce)
+            if v.over == "all" and k.values[v.operand].kind == "row":
+                self._add_to_partial(n, v, self.f.convert(self.row(v.operand), v.element))
+        return []
+
+    def _strip(self, stop: Value, start: Value, _: list[Value]) -> list[Value]:
+        """All stages of a few elements of a flat row."""
+        end = self.f.intrinsic("smin", start + STRIP, stop)
+        self.strip = start
+        for walk in self.passes.walks:
+            self._pass(walk, start, end)
+        return []
+
+    def word(self, slot: int) -> Value:
+        """A word of the frame."""
+        return self.f.load(I64, self.f.at(self.frame, slot, "i64"))
+
+    def _pointer(self, slot: int) -> Value:
+        return self.f.load(PTR, self.f.at(self.frame, slot, "i64"))
+
+    # Addresses
+
+    def _place_accesses(self, row: Value | None) -> None:
+        f = self.f
+        self.base = {a: self._place(a, row) for a in range(len(self.k.accesses))}
+        if self.streams:
+            places = [self.base[self.stored[n]] for n in self.streams]
+            pairs = itertools.product(places, [self.base[a] for a in self._full_loads()])
+            # what was read where it is written is in a cache
+            apart = [f.ne(p, q) for p, q in pairs]
+            self.passing = functools.reduce(f.bitand, apart, f.aligned(places))
+
+    def _place(self, a: int, row: Value | None) -> Value:
+        """Where an access stands in a row."""
+        f, access, slot = self.f, self.k.accesses[a], self.access_slots[a]
+        pointer = self._pointer(slot)
+        slot += 1 + (access.inner == "some")
+        for divided, wrapped in access.terms:
+            assert row is not None, "a flat kernel has one row"
+            stride = self.word(slot)
+            index, slot = row, slot + 1
+            if divided:
+                index, slot = f.div(index, self.word(slot)), slot + 1
+            if wrapped:
+                index, slot = f.rem(index, self.word(slot)), slot + 1
+            pointer = f.at(pointer, index * stride, in_memory(access.element))
+        return pointer
+
+    def _address(self, a: int, column: Value) -> Value:
+        return self.f.at(self.base[a], column, in_memory(self.k.accesses[a].element))
+
+    # Row values
+
+    def row(self, n: int) -> Value:
+        """A value that the whole row shares, as a scalar."""
+        stack = [n]
+        while stack:  # chains may be longer than Python's stack
+            v = self.k.values[stack[-1]]
+            missing = [o for o in v.operands if o not in self.rows] if isinstance(v, Op) else []
+            if missing:
+                stack += missing
+                continue
+            m = stack.pop()
+            if m not in self.rows:
+                self.rows[m] = self._row_value(m)
+        return self.rows[n]
+
+    def _row_value(self, n: int) -> Value:
+        f, v = self.f, self.k.values[n]
+        match v:
+            case Constant():
+                return f.constant(typed(v.element), v.number)
+            case Load():
+                return read(f, v.element, self.base[v.access], 1, None)
+            case Op():
+                return v.of(self.f, [self.rows[o] for o in v.operands])
+        raise AssertionError("a reduction is known once its pass is over")
+
+    def _store_row(self, n: int, a: int) -> None:
+        write(self.f, self.row(n), self.base[a], None)
+
+    # Passes
+
+    def _pass(self, walk: Pass, start: Value, stop: Value) -> None:
+        f, k = self.f, self.k
+        roots, needed = walk.roots, walk.needed
+        sums = [n for n in roots if self._accumulates(n)]
+        cost = sum(self._cost(n) for n in needed)
+        wide = self.lanes * (4 if sums and cost < _CHEAP else 2)
+        for n in needed:  # before the loops: these are the row's
+            if k.values[n].kind == "row":
+                for lanes in (self.lanes, wide):
+                    f.splat(self.row(n), lanes)
+
+        def whole(column: Value, carried: list[Value]) -> list[Value]:
+            return self._step(walk, sums, column, wide, None, carried)
+
+        def masked(column: Value, carried: list[Value]) -> list[Value]:
+            mask = f.first_lanes(self.lanes, stop - column)
+            return self._step(walk, sums, column, self.lanes, mask, carried)
+
+        neutral = [self._neutral(n, wide) for n in sums]
+        if k.even:
+            found = f.loop(start, stop, wide, whole, neutral)
+        else:
+            bulk = start + (stop - start & -wide)
+            found = f.loop(start, bulk, wide, whole, neutral, maybe_empty=True)
+            found = [self._folded(n, x, self.lanes) for n, x in zip(sums, found, strict=True)]
+            found = f.loop(bulk, stop, self.lanes, masked, found, maybe_empty=True)
+        for n, x in zip(sums, found, strict=True):
+            v = k.values[n]
+            assert isinstance(v, Reduce)
+            total = self._folded(n, x, 1)
+            if v.over == "row":
+                self.rows[n] = total
+            else:
+                self._add_to_partial(n, v, total)
+
+    def _folded(self, n: int, x: Value, lanes: int) -> Value:
+        """The running results of a reduction in no more than so many lanes."""
+        v = self.k.values[n]
+        assert isinstance(v, Reduce)
+        return self.f.reduce(x, functools.partial(combine, self.f, v.how), lanes)
+
+    @functools.cached_property
+    def _busiest(self) -> Pass:
+        """The walk with the most to compute."""
+        return max(self.passes.walks, key=lambda w: sum(map(self._cost, set(w.needed) - w.known)))
+
+    def _cost(self, n: int) -> int:
+        v = self.k.values[n]
+        return v.printing.cost if isinstance(v, Op) and v.kind == "full" else 0
+
+    def _accumulates(self, n: int) -> bool:
+        v = self.k.values[n]
+        return isinstance(v, Reduce) and v.over in ("row", "all")
+
+    def _fetched(self) -> list[int]:
+        """The accesses whose next row is brought near while this one is computed: a row is read
+        at once and computed for long, and processors look ahead within pages only.
+        """
+        first = self.passes.walks[0]
+        if self._busiest is first:
+            return []
+        loads = [v for n in first.needed if isinstance(v := self.k.values[n], Load)]
+        found = [v.access for v in loads if v.kind == "full"]
+        return [a for a in found if self.k.accesses[a].inner == "one"]
+
+    def _step(
+        self,
+        walk: Pass,
+        sums: list[int],
+        column: Value,
+        lanes: int,
+        mask: Value | None,
+        carried: list[Value],
+    ) -> list[Value]:
+        """One vector of columns."""
+        f, k = self.f, self.k
+        memo: dict[int, Value] = {}
+        for n in walk.needed:  # operands stand before what is made of them
+            memo[n] = self._full(n, n in walk.known, column, lanes, mask, memo)
+        if walk is self._busiest:
+            for a, row in self.ahead.items():
+                f.prefetch(f.at(row, column, in_memory(k.accesses[a].element)))
+        running = dict(zip(sums, carried, strict=True))
+        self._write([n for n in walk.roots if n in self.stored], memo, column, mask)
+        for n in walk.roots:
+            v = k.values[n]
+            if not isinstance(v, Reduce):
+                continue
+            x = f.convert(memo[v.operand], v.element)
+            if n not in running:
+                address = f.at(self.partial[n], column, in_memory(v.element))
+                held = read(f, v.element, address, lanes, mask)
+                held = f.select(self.opens[n], self._neutral(n, lanes), held)
+                write(f, combine(f, v.how, held, x), address, mask)
+                continue
+            if mask is not None:
+                x = f.select(mask, x, self._neutral(n, lanes))
+            running[n] = combine(f, v.how, running[n], x)
+        return list(running.values())
+
+    def _streams(self) -> list[int]:
+        """The values that go past the caches: no later pass reads them from memory."""
+        if not self.k.streamed:
+            return []
+        read_again = {n for walk in self.passes.walks for n in walk.known}
+        return [
+            n
+            for n, a in self.k.stores
+            if self.k.values[n].kind == "full"
+            and n not in read_again
+            and self.k.accesses[a].inner == "one"
+        ]
+
+    def _full_loads(self) -> list[int]:
+        """The accesses by which rows of elements are read."""
+        loads = [v for v in self.k.values if isinstance(v, Load) and v.kind == "full"]
+        return [v.access for v in loads]
+
+    def _write(
+        self, stored: list[int], memo: dict[int, Value], column: Value, mask: Value | None
+    ) -> None:
+        """Put one vector of each of the values where it belongs."""
+        f = self.f
+
+        def put(values: list[int], streaming: bool) -> list[Value]:
+            for n in values:
+                address = self._address(self.stored[n], column)
+                write(f, memo[n], address, mask, streaming=streaming)
+            return []
+
+        streams = [n for n in stored if n in self.streams and mask is None]
+        put([n for n in stored if n not in streams], False)
+        if streams:
+            assert self.passing is not None, "known since the accesses have their places"
+            f.branch(self.passing, lambda: put(streams, True), lambda: put(streams, False))
+
+    def _full(
+        self,
+        n: int,
+        known: bool,
+        column: Value,
+        lanes: int,
+        mask: Value | None,
+        memo: dict[int, Value],
+    ) -> Value:
+        f, v = self.f, self.k.values[n]
+        if v.kind == "row":
+            return f.splat(self.row(n), lanes)
+        if isinstance(v, Load):
+            access = self.k.accesses[v.access]
+            if access.inner == "some":
+                return self._strided(v, column, lanes, mask)
+            return read(f, v.element, self._address(v.access, column), lanes, mask)
+        assert isinstance(v, Op), "reductions are row values"
+        if known:
+            if n in self.room:
+                address = self._kept_at(n, column)
+            else:
+                address = self._address(self.stored[n], column)
+            return read(f, v.element, address, lanes, mask)
+        x = v.of(self.f, [memo[o] for o in v.operands])
+        if n in self.room:
+            write(f, x, self._kept_at(n, column), mask)
+        return x
+
+    def _kept_at(self, n: int, column: Value) -> Value:
+        column = column if self.strip is None else column - self.strip
+        return self.f.at(self.room[n], column, in_memory(self.k.values[n].element))
+
+    def _strided(self, v: Load, column: Value, lanes: int, mask: Value | None) -> Value:
+        f = self.f
+        stride = self.word(self.access_slots[v.access] + 1)
+        wide = typed("i64", lanes)
+        index = f.splat(column, lanes) + f.lanes(wide)
+        if mask is not None:
+            index = f.select(mask, index, f.constant(wide, 0))
+        index = index * f.splat(stride, lanes)
+        element = in_memory(v.element)
+        x = f.gather(typed(element, lanes), f.at(self.base[v.access], index, element))
+        return f.convert(x, "i1") if v.element == "i1" else x
+
+    # Reductions
+
+    def _neutral(self, n: int, lanes: int) -> Value:
+        v = self.k.values[n]
+        assert isinstance(v, Reduce)
+        return self.f.constant(typed(v.element, lanes), neutral(v.how, v.element))
+
+    def _open_barriers(self) -> None:
+        """Where this task's part of what is over everything stands, set to what changes nothing."""
+        f = self.f
+        for n, v, slot in self._barriers("all"):
+            self.partial[n] = f.at(self._pointer(slot), self.task, in_memory(v.element))
+            write(f, f.constant(typed(v.element), neutral(v.how, v.element)), self.partial[n], None)
+
+    def _place_partials(self, row: Value) -> None:
+        """Where what columns have in the row goes, and whether it is the first that does."""
+        f = self.f
+        for n, v, slot in self._barriers("column", "stretch"):
+            part, self.opens[n] = self.task, f.eq(row, self.start)
+            if v.over == "stretch":
+                stretch = self.word(slot + 1)
+                part, self.opens[n] = f.div(row, stretch), f.eq(f.rem(row, stretch), 0)
+            element = in_memory(v.element)
+            self.partial[n] = f.at(self._pointer(slot), part * self.columns, element)
+
+    def _barriers(self, *over: Over) -> Iterator[tuple[int, Reduce, int]]:
+        """The reductions that end the loops and are over these, with their slots."""
+        for n, slot in self.barrier_at.items():
+            v = self.k.values[n]
+            if isinstance(v, Reduce) and v.over in over:
+                yield n, v, slot
+
+    def _add_to_partial(self, n: int, v: Reduce, x: Value) -> None:
+        f = self.f
+        held = read(f, v.element, self.partial[n], 1, None)
+        write(f, combine(f, v.how, held, x), self.partial[n], None)
+
+
+def lanes_of(module: Module, values: Sequence[Expression]) -> int:
+    """Elements of a vector: as many floats as a register holds, or integers if there are none."""
+    elements = {v.element for v in values if v.kind == "full"} or {"f64"}
+    elements |= {v.element for v in values if isinstance(v, Reduce)}
+    sizes = {e: typed(in_memory(e)).bytes for e in elements}
+    floats = [n for e, n in sizes.items() if e in ("f32", "f64")]
+    return max(2, module.target.vector_bytes // max(floats or [max(4, *sizes.values())]))

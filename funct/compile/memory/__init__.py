@@ -1,0 +1,1 @@
+"""What a program holds and when: its order, its places, and what is made again instead of kept."""

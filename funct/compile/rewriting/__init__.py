@@ -1,0 +1,1 @@
+"""Graphs into graphs that loops and BLAS do well: the same numbers by other ops."""

@@ -1,0 +1,382 @@
+"""Rewrite a graph for machine code: the same numbers by ops that loops and BLAS do well.
+
+- `absorb` goes where h is finite wherever g is 0, so that there is nothing to absorb (`finite.py`);
+- `contract` becomes a product of stacks of matrices, between transposes;
+- a product by one column of a matrix that loops compute is a sum in the same loops; so are products
+  of many small matrices by one column each;
+- a sum of products over a stack is one product: the stack joins the inner axis (as in the gradient
+  of a layer's weights), which adds the same terms in another order;
+- what is one known number is a number, not an array of it, and times 1 is nothing;
+- a reduction of axes with others between them is one of the last of them, then one of the rest;
+- the place of an extreme element is the least number of those that are one;
+- a last axis of a few elements is taken apart where it is reduced (`narrow.py`);
+- indices that are known and are a box of an axis are slices of it (`boxes.py`);
+- one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
+
+The sizes of the graph are numbers. Reads best after `fuse.py`, which knows what loops hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+import attrs
+import numpy as np
+
+from funct.compile.fusion.groups import REDUCTIONS, reduction, why_not
+from funct.compile.fusion.worth import is_stack_by_vectors
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.views import VIEWS
+from funct.compile.rewriting.boxes import Boxes
+from funct.compile.rewriting.finite import finite_at_zeros
+from funct.compile.rewriting.narrow import taken_apart
+from funct.core import lookup
+from funct.graph import Graph, Guard, Node, Var
+from funct.ops.indexing import check_bounds
+from funct.ops.linalg import contract_layout
+from funct.source import Site
+
+__all__ = ["Check", "simplify"]
+
+_ELSEWHERE = frozenset({
+    "reshape", "broadcast_to", "permute_dims", "flip", "stop_gradient", "checkpoint_name",
+})  # fmt: skip
+_REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
+
+
+@attrs.frozen
+class Check:
+    """Indices that must lie within an axis before the code runs: op, operand, length."""
+
+    op: str
+    index: Var
+    length: int
+    site: Site | None
+
+
+def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
+    """The graph rewritten, and what must be checked of its inputs before it runs."""
+    found, checks = _Rewriting(graph).run()
+    return taken_apart(found), checks
+
+
+class _Rewriting(Boxes):
+    """One walk over the nodes, each written anew or replaced."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.new: dict[Var, Var] = {}  # what a Var is now
+        self.numbers: dict[Var, Any] = {}  # what is the same known number everywhere
+        for v, x in graph.constants:
+            if v.dtype.kind == "f" and math.prod(v.shape) == 1 and v.dtype in ELEMENTS:
+                self.numbers[v] = np.asarray(x.data).reshape(())[()]
+        self.checks: list[Check] = []
+        self.readers: dict[Var, int] = {}
+        for e in graph.nodes:
+            for a in (e.operand,) if isinstance(e, Guard) else e.operands:
+                if isinstance(a, Var):
+                    self.readers[a] = self.readers.get(a, 0) + 1
+        for out in graph.outputs:
+            self.readers[out] = self.readers.get(out, 0) + 1
+
+    def run(self) -> tuple[Graph, tuple[Check, ...]]:
+        """Rewrite."""
+        for entry in self.graph.nodes:
+            e: Any = entry
+            if isinstance(e, Guard):
+                operand = self._now(e.operand) if e.operand is not None else None
+                self.nodes.append(attrs.evolve(e, operand=operand))
+                continue
+            assert isinstance(e, Node), "calls are inlined"
+            operands = tuple([self._now(a) if isinstance(a, Var) else a for a in e.operands])
+            if operands != e.operands:
+                e = attrs.evolve(e, operands=operands)
+            self.site = e.site
+            e = self._numbered(e)
+            found = self._rewritten(e)
+            if found is None:
+                self.keep(e)
+            else:
+                self.new[e.results[0]] = found
+        outputs = tuple([self._now(v) for v in self.graph.outputs])
+        graph = attrs.evolve(
+            self.graph, nodes=tuple(self.nodes), outputs=outputs,
+            constants=tuple(self.constants.items()),
+        )  # fmt: skip
+        return graph, tuple(self.checks)
+
+    def _now(self, v: Var) -> Var:
+        """What stands for v."""
+        return self.new.get(v, v)
+
+    def _rewritten(self, e: Node) -> Var | None:
+        match e.name:
+            case "multiply" | "divide":
+                x, y = e.operands
+                if e.name == "multiply" and not isinstance(x, Var):
+                    x, y = y, x
+                if y.__class__ in (int, float) and y == 1 and _is_whole(x, e):
+                    return x
+                return None
+            case "absorb":
+                g, h = e.operands
+                return h if isinstance(h, Var) and finite_at_zeros(h, g, self.made_by) else None
+            case "contract":
+                return self._contract(e)
+            case "matmul":
+                return self._thin(e)
+            case "reduce_sum" if (found := self._sum_of_products(e)) is not None:
+                return found
+            case name if name in REDUCTIONS:
+                return self._of_one(e) or self._in_parts(e)
+            case "argmax" | "argmin":
+                return self._extreme_place(e, e.name == "argmax")
+            case "take" | "put" | "scatter" | "scatter_combine":
+                return self.in_box(e)
+            case "take_along_axis":
+                return self._take_one(e)
+            case "put_along_axis":
+                return self._put_one(e)
+        return None
+
+    # Known numbers
+
+    def _numbered(self, e: Node) -> Node:
+        """The node with numbers for operands that are one, and what is known of its result."""
+        if len(e.results) != 1 or not any(v in self.numbers for v in e.operands):
+            return e
+        out = e.results[0]
+        first = e.operands[0]
+        if e.name in _ELSEWHERE and isinstance(first, Var):
+            self.numbers[out] = self.numbers[first]
+            return e
+        if e.name not in _FOLDED or out.dtype.kind != "f":
+            return e
+        known = [self.numbers.get(a) if isinstance(a, Var) else a for a in e.operands]
+        same = all(not isinstance(a, Var) or a.dtype == out.dtype for a in e.operands)
+        if same and all(isinstance(n, np.generic | int | float) for n in known):
+            with np.errstate(all="ignore"):
+                self.numbers[out] = e.primitive.raw(*known)
+            return e
+        operands = list(e.operands)
+        for k, a in enumerate(operands):
+            others = [b for b in operands if isinstance(b, Var) and b is not a]
+            fits = any(b.shape == out.shape and b.dtype == out.dtype for b in others)
+            if isinstance(a, Var) and a in self.numbers and a.dtype == out.dtype and fits:
+                operands[k] = float(self.numbers[a])
+        return attrs.evolve(e, operands=tuple(operands))
+
+    # Products
+
+    def _contract(self, e: Node) -> Var | None:
+        x, y = e.operands
+        if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype != y.dtype:
+            return None
+        of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(e.params[0])
+        if not n_inner or x.dtype.kind != "f":
+            return None
+        xs, ys = self.permute(x, of_x), self.permute(y, of_y)
+        both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
+        right = ys.shape[n_both + n_inner :]
+        inner = math.prod(xs.shape[n_both + n_left :])
+        a = self.reshape(xs, (*both, math.prod(left), inner))
+        b = self.reshape(ys, (*both, inner, math.prod(right)))
+        shape = (*both, math.prod(left), math.prod(right))
+        out = self.apply("matmul", (a, b), (), shape, x.dtype)
+        return self.permute(self.reshape(out, (*both, *left, *right)), to_out)
+
+    def _thin(self, e: Node) -> Var | None:
+        """A product by one column or row, or of one inner term, as loops hold it.
+
+        A matrix that loops compute for this product alone then is never written; small ones of a
+        long stack are no work for BLAS.
+        """
+        x, y = e.operands
+        out = e.results[0]
+        if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in _REAL:
+            return None
+        if x.dtype != y.dtype or x.shape[:-2] != y.shape[:-2]:
+            return None
+        lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
+        if k == 1:
+            return self.apply("multiply", (x, y), (), out.shape, out.dtype)
+        if n == 1 and m > 1 and (self._is_computed(x) or is_stack_by_vectors(e)):
+            terms, axis = (x, self.reshape(y, (*lead, 1, k))), len(lead) + 1
+        elif m == 1 and n > 1 and self._is_computed(y):
+            terms, axis = (self.reshape(x, (*lead, k, 1)), y), len(lead)
+        else:
+            return None
+        matrix = x if n == 1 else y
+        product = self.apply("multiply", terms, (), matrix.shape, out.dtype)
+        return self.apply("reduce_sum", (product,), ((axis,), True), out.shape, out.dtype)
+
+    def _is_computed(self, v: Var) -> bool:
+        """Whether loops compute v, for one reader."""
+        source = self.made_by.get(v)
+        if source is None or self.readers.get(v) != 1:
+            return False
+        return source.name not in VIEWS and not why_not(source)
+
+    def _sum_of_products(self, e: Node) -> Var | None:
+        product = self.made_by.get(e.operands[0])  # type: ignore[arg-type]
+        if product is None or product.name != "matmul":
+            return None
+        out = product.results[0]
+        x, y = product.operands
+        assert isinstance(x, Var)
+        assert isinstance(y, Var)
+        axes = e.params[0]
+        stack = len(out.shape) - 2
+        if self.readers.get(out, 0) != 1 or not axes or any(a >= stack for a in axes):
+            return None
+        if x.shape[:-2] != y.shape[:-2] or x.dtype != y.dtype or out.dtype.kind != "f":
+            return None
+        kept = [a for a in range(stack) if a not in axes]
+        m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+        rest = tuple([x.shape[a] for a in kept])
+        inner = k * math.prod([x.shape[a] for a in axes])
+        a = self.reshape(self.permute(x, [*kept, stack, *axes, stack + 1]), (*rest, m, inner))
+        b = self.reshape(self.permute(y, [*kept, *axes, stack, stack + 1]), (*rest, inner, n))
+        joined = self.apply("matmul", (a, b), (), (*rest, m, n), out.dtype)
+        return self.reshape(joined, e.results[0].shape)
+
+    # Reductions
+
+    def _of_one(self, e: Node) -> Var | None:
+        """A reduction of axes that have one element is none."""
+        (x,), (axes, _), out = e.operands, e.params, e.results[0]
+        assert isinstance(x, Var)
+        if any(x.shape[a] != 1 for a in axes) or 0 in x.shape or out.dtype not in ELEMENTS:
+            return None
+        if x.dtype != out.dtype:
+            x = self.apply("astype", (x,), (out.dtype,), x.shape, out.dtype)
+        if e.name == "reduce_sum" and out.dtype.kind == "f":  # which begins with 0: -0 is lost
+            x = self.apply("add", (x, 0.0), (), x.shape, out.dtype)
+        return self.apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
+
+    def _in_parts(self, e: Node) -> Var | None:
+        """A reduction of axes with others between them: the last ones first, which loops hold.
+
+        In float16 the sums between would be rounded: it stays one.
+        """
+        (x,), (axes, _), out = e.operands, e.params, e.results[0]
+        assert isinstance(x, Var)
+        longer = [a for a, n in enumerate(x.shape) if n != 1]
+        gone = [a for a in longer if a in axes]
+        if not gone or reduction(e) is not None:
+            return None
+        if x.dtype.itemsize < 4 and x.dtype.kind != "b":
+            return None
+        while reduction(e) is None:
+            last = longer.index(gone[-1])
+            while longer[last - 1] in gone:
+                last -= 1
+            run, gone = gone[gone.index(longer[last]) :], gone[: gone.index(longer[last])]
+            shape = [1 if a in run else n for a, n in enumerate(x.shape)]
+            x = self.apply(e.name, (x,), (tuple(run), True), shape, out.dtype)
+            e = attrs.evolve(e, operands=(x,))
+        return self.apply(e.name, (x,), e.params, out.shape, out.dtype)
+
+    def _extreme_place(self, e: Node, largest: bool) -> Var | None:
+        """The first place of the largest or the least along an axis; a NaN is both.
+
+        It is the least of the places where an element is what the reduction gives.
+        """
+        (x,), (axis, _), out = e.operands, e.params, e.results[0]
+        if not isinstance(x, Var) or x.dtype not in ELEMENTS or 0 in x.shape:
+            return None
+        length = x.shape[axis]
+        if length in (1, math.prod(x.shape)) or length >= 1 << 31 or x.dtype.kind == "b":
+            return None  # NumPy finds the one place of an array in one pass
+        shape = [1 if a == axis else n for a, n in enumerate(x.shape)]
+        name = "reduce_max" if largest else "reduce_min"
+        extreme = self.apply(name, (x,), ((axis,), True), shape, x.dtype)
+        hit = self.apply("equal", (x, extreme), (), x.shape, bool)
+        if x.dtype.kind == "f":
+            lost = self.apply("isnan", (x,), (), x.shape, bool)
+            hit = self.apply("logical_or", (hit, lost), (), x.shape, bool)
+        along = [length if a == axis else 1 for a in range(len(shape))]
+        places = self.constant(np.arange(length, dtype=np.int32).reshape(along))
+        found = self.apply("where", (hit, places, length), (), x.shape, np.int32)
+        first = self.apply("reduce_min", (found,), ((axis,), True), shape, np.int32)
+        return self.reshape(
+            self.apply("astype", (first,), (out.dtype,), shape, out.dtype), out.shape
+        )
+
+    # One element of each row
+
+    def _row_index(self, e: Node, i: Any, axis: int, length: int) -> Var | None:
+        """The index of each row as one from 0 on, checked before the code runs; None if unknown."""
+        rank = len(e.results[0].shape)
+        if not isinstance(i, Var) or rank < 2 or axis != rank - 1 or i.shape[-1] != 1:
+            return None
+        if len(i.shape) != rank or i.dtype.kind != "i" or length == 0:
+            return None
+        if i in self.constants:
+            try:
+                check_bounds(e.name, np.asarray(self.constants[i]), length)
+            except IndexError:
+                return None  # NumPy says so when the code runs
+        elif i in self.graph.inputs:
+            self.checks.append(Check(e.name, i, length, e.site))
+        else:
+            return None
+        below = self.apply("less", (i, 0), (), i.shape, bool)
+        wrapped = self.apply("add", (i, length), (), i.shape, i.dtype)
+        return self.apply("where", (below, wrapped, i), (), i.shape, i.dtype)
+
+    def _take_one(self, e: Node) -> Var | None:
+        x, i = e.operands
+        (axis,) = e.params
+        source = self.made_by.get(x) if isinstance(x, Var) else None
+        if source is None or why_not(source):
+            return None  # x is in memory: looking up one element costs less than a row
+        assert isinstance(x, Var)
+        out = e.results[0]
+        if x.shape[:-1] != out.shape[:-1]:
+            return None
+        index = self._row_index(e, i, axis, x.shape[-1])
+        if index is None:
+            return None
+        hit = self._hits(index, x.shape)
+        zero: Any = False if x.dtype.kind == "b" else 0
+        chosen = self.apply("where", (hit, x, zero), (), x.shape, x.dtype)
+        name = "any" if x.dtype.kind == "b" else "reduce_sum"
+        if x.dtype.kind in "iu" and x.dtype.itemsize < 8:
+            return None  # a sum of those is wider
+        return self.apply(name, (chosen,), ((axis,), True), out.shape, x.dtype)
+
+    def _put_one(self, e: Node) -> Var | None:
+        g, i = e.operands
+        axis, length = e.params
+        if not isinstance(g, Var) or g.dtype.kind != "f" or why_not(_as_sum(e)):
+            return None
+        out = e.results[0]
+        if g.shape[:-1] != out.shape[:-1] or g.shape[-1] != 1:
+            return None
+        index = self._row_index(e, i, axis, length)
+        if index is None:
+            return None
+        hit = self._hits(index, out.shape)
+        return self.apply("where", (hit, g, 0.0), (), out.shape, out.dtype)
+
+    def _hits(self, index: Var, shape: Sequence[int]) -> Var:
+        """Where a column has its row's index."""
+        columns = self.constant(np.arange(shape[-1], dtype=index.dtype))
+        return self.apply("equal", (columns, index), (), shape, bool)
+
+
+def _is_whole(x: Any, e: Node) -> TypeGuard[Var]:
+    """Whether x has the shape and dtype of the node's result."""
+    out = e.results[0]
+    return isinstance(x, Var) and x.shape == out.shape and x.dtype == out.dtype
+
+
+def _as_sum(e: Node) -> Node:
+    """A node that loops hold if they hold e's result."""
+    add = lookup("add")
+    assert add is not None
+    return Node(add, (e.results[0], e.results[0]), (), e.results)

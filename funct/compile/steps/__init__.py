@@ -1,0 +1,1 @@
+"""What a program calls besides fused loops, and the machine code that walks from call to call."""

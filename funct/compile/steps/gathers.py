@@ -1,0 +1,167 @@
+"""Elements and rows at indices that only the running program knows.
+
+An index outside of its axis touches no memory: the call writes the workspace's first word, the
+program says at its end that it is not right, and whoever called goes the slow way, on which the op
+raises with the user's line.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import Address, Call, copy
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.steps.moves import copy_bytes
+from funct.compile.steps.walker import CONTROL_WORDS, WRONG
+from funct.graph import Node, Var
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["is_gather", "lower_gather", "print_gather"]
+
+_INDEX = {"take": 1, "put": 1, "scatter": 2, "wrap_index": 0}  # which operand it is
+
+
+def is_gather(step: Any) -> bool:
+    """Whether a step is such an op, of elements that loops know."""
+    if not isinstance(step, Node) or step.name not in _INDEX:
+        return False
+    held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
+    known = all(0 not in v.shape and v.dtype in ELEMENTS for v in held)
+    if len(held) <= len(step.operands) or not known:
+        return False
+    values = [v for k, v in enumerate(held) if k != _INDEX[step.name]]
+    return held[_INDEX[step.name]].dtype.kind in "iu" and len({v.dtype for v in values}) == 1
+
+
+def lower_gather(node: Node, fused: Fused) -> list[Call]:
+    """The call, after copies of what does not lie one after the other."""
+    calls: list[Call] = []
+    places: list[Address] = []
+    for v in node.operands:
+        assert isinstance(v, Var)
+        view = fused.views[v]
+        if not view.is_run:
+            added, view = copy(view, fused)
+            calls += added
+        places.append(Address(view.root, view.offset * v.dtype.itemsize))
+    out = node.results[0]
+    i = node.operands[_INDEX[node.name]]
+    assert isinstance(i, Var)
+    count, index = math.prod(i.shape), ELEMENTS[i.dtype]
+    element = ELEMENTS[out.dtype]
+    to = Address(out)
+    bytes_ = math.prod(out.shape) * out.dtype.itemsize
+    match node.name:
+        case "take":
+            x, (axis,) = node.operands[0], node.params
+            assert isinstance(x, Var)
+            outer, n, inner = _around(x.shape, axis)
+        case "put":
+            axis, n = node.params
+            outer, _, inner = _around(out.shape, axis)
+            calls.append(Call(("zeros",), (to, bytes_), 1, (out,)))
+        case "scatter":
+            outer, n, inner = 1, out.shape[0], 1
+            calls.append(Call(("copied",), (to, places.pop(0), bytes_), 1, (out,)))
+        case _:
+            outer, (n,), inner = 1, node.params, 1
+            places = [places[0], places[0]]
+    kernel = ("gather", node.name, index, element, inner == 1)
+    words = (*places, to, outer, n, count, inner)
+    return [*calls, Call(kernel, words, 1, (out,), checks=True)]
+
+
+def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """Elements before, along and behind an axis."""
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def print_gather(
+    module: Module, name: str, op: str, index: str, element: str, single: bool
+) -> None:
+    """Add the kernel of an op. Frame: values, indices, result; then the lengths before the axis, of
+    it, of the indices and behind it. single: that last one is 1.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
+    values, indices, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
+    outer, n, count, inner = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(4))
+    real = typed("u8" if element == "i1" else element)
+
+    def each(o: Value, _: list[Value]) -> list[Value]:
+        def one(c: Value, _: list[Value]) -> list[Value]:
+            given = f.convert(f.load(typed(index), f.at(indices, c, index)), "i64")
+            at = f.select(given < 0, given + n, given)
+            inside = f.bitand(at >= 0, at < n)
+            dense, sparse = o * count + c, o * n + at  # rows of the indices' array, of the axis'
+
+            def move() -> list[Value]:
+                row = _Row(f, real.element, inner, single, values, out, dense, sparse, at)
+                getattr(row, op)()
+                return []
+
+            def refuse() -> list[Value]:
+                f.store(f.constant(I64, WRONG), space)
+                return []
+
+            f.branch(inside, move, refuse)
+            return []
+
+        f.loop(0, count, 1, one)
+        return []
+
+    f.loop(0, outer, 1, each)
+    f.ret()
+
+
+@attrs.frozen
+class _Row:
+    """One index on its way: rows of the array that has the indices' shape, and of the axis'."""
+
+    f: Emitter
+    element: str
+    inner: Value
+    single: bool
+    values: Value
+    out: Value
+    dense: Value
+    sparse: Value
+    at: Value
+
+    def take(self) -> None:
+        """result[dense] = x[sparse]."""
+        f, real = self.f, typed(self.element)
+        if self.single:
+            x = f.load(real, f.at(self.values, self.sparse, self.element))
+            f.store(x, f.at(self.out, self.dense, self.element))
+            return
+        source = f.at(self.values, self.sparse * self.inner, self.element)
+        to = f.at(self.out, self.dense * self.inner, self.element)
+        copy_bytes(f, to, source, self.inner * real.bytes)
+
+    def put(self) -> None:
+        """result[sparse] += g[dense]."""
+        f, real = self.f, typed(self.element)
+
+        def add(j: Value, _: list[Value]) -> list[Value]:
+            place = f.at(self.out, self.sparse * self.inner + j, self.element)
+            g = f.load(real, f.at(self.values, self.dense * self.inner + j, self.element))
+            f.store(f.load(real, place) + g, place)
+            return []
+
+        f.loop(0, self.inner, 1, add)
+
+    def scatter(self) -> None:
+        """result[sparse] = v[dense]."""
+        f = self.f
+        v = f.load(typed(self.element), f.at(self.values, self.dense, self.element))
+        f.store(v, f.at(self.out, self.sparse, self.element))
+
+    def wrap_index(self) -> None:
+        """result[dense] = the index, counted from the begin."""
+        self.f.store(self.at, self.f.at(self.out, self.dense, self.element))

@@ -1,0 +1,232 @@
+"""Linear algebra on small matrices inside of a program: the loops that np.linalg calls, by address.
+
+So the numbers are those of eager execution. Single precision is computed in double, as np.linalg
+does, and of what is Hermitian the symmetric part is taken; both are copies before the call. A
+failure fills the first result with NaN: the program says at its end that it is not right, and on
+the slow way the op raises, or finds that its operand had NaN. Triangular systems are BLAS's.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import Address, Buffer, Call, Word, copy
+from funct.compile.steps.moves import copy_bytes
+from funct.compile.steps.products import (
+    LEFT,
+    LOWER,
+    NO_TRANSPOSE,
+    ROWS,
+    UPPER,
+    WITH_DIAGONAL,
+    cblas,
+)
+from funct.compile.steps.walker import CONTROL_WORDS, WRONG
+from funct.device.machine_code import offer
+from funct.graph import Node, Var
+from funct.kernels.linalg import lapack
+from funct.kernels.llvm import F64, I32, I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["is_matrices", "lower_matrices", "print_matrices", "print_triangular"]
+
+
+@attrs.frozen
+class _Loop:
+    """name: NumPy's. symmetric: its operand is Hermitian, and made so. fails: it may."""
+
+    name: str
+    symmetric: bool = False
+    fails: bool = True
+
+
+_LOOPS = {
+    "inv": _Loop("inv"), "solve": _Loop("solve"), "det": _Loop("det", fails=False),
+    "slogdet": _Loop("slogdet", fails=False), "cholesky": _Loop("cholesky_lo", symmetric=True),
+    "eigh": _Loop("eigh_lo", symmetric=True), "eigvalsh": _Loop("eigvalsh_lo", symmetric=True),
+}  # fmt: skip
+_DOUBLE = np.dtype(np.float64)
+
+
+def is_matrices(step: Any) -> bool:
+    """Whether a step is such an op, on real matrices in stacks of one shape."""
+    if not isinstance(step, Node) or step.name not in (*_LOOPS, "triangular_solve"):
+        return False
+    held = [*step.operands, *step.results]
+    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
+        return False
+    operands: Any = step.operands
+    stacks = {v.shape[:-2] for v in operands}
+    alike = len(stacks) == 1 and len({v.dtype for v in operands}) == 1
+    if step.name == "triangular_solve":
+        return alike and _solver(step.results[0].dtype) is not None
+    return alike and lapack.address(_LOOPS[step.name].name) is not None
+
+
+def _solver(dtype: np.dtype[Any]) -> tuple[int, bool] | None:
+    return cblas("dtrsm" if dtype == _DOUBLE else "strsm")
+
+
+def lower_matrices(node: Node, fused: Fused) -> list[Call]:
+    """The call, after copies of what does not lie one after the other."""
+    calls: list[Call] = []
+    places: list[Word] = []
+    operands: Any = node.operands
+    for v in operands:
+        view = fused.views[v]
+        if not view.is_run:
+            added, view = copy(view, fused)
+            calls += added
+        places.append(Address(view.root, view.offset * v.dtype.itemsize))
+    places += [Address(v) for v in node.results]
+    lead = operands[0].shape[:-2]
+    count, m, n = math.prod(lead), operands[0].shape[-1], operands[-1].shape[-1]
+    element = "f64" if operands[0].dtype == _DOUBLE else "f32"
+    if node.name == "triangular_solve":
+        words = (*places, count, m, n)
+        kernel: Any = ("triangular", element, bool(node.params[0]))
+        return [*calls, Call(kernel, words, 1, node.results, checks=True)]
+    held = (*operands, *node.results)
+    cores = [v.shape[len(lead) :] for v in held]
+    sizes = [math.prod(c) for c in cores]
+    loop = _LOOPS[node.name]
+    copied = [element == "f32" or (loop.symmetric and k < len(operands)) for k in range(len(held))]
+    room = [
+        Address(Buffer(count * s, _DOUBLE)) if c else 0 for c, s in zip(copied, sizes, strict=True)
+    ]
+    strides = [8 * math.prod(c[k + 1 :]) for c in cores for k in range(len(c))]
+    numbers = [count, m, n] if node.name == "solve" else [count, m]
+    words = (*places, *room, *sizes, *numbers, *[8 * s for s in sizes], *strides)
+    kernel = ("matrices", node.name, element, len(operands), len(held), len(numbers))
+    return [*calls, Call(kernel, words, 1, node.results, checks=True)]
+
+
+def print_matrices(
+    module: Module, name: str, op: str, element: str, given: int, all_: int, lengths: int
+) -> None:
+    """Add the kernel of an op. Frame: for each array, operands first, its place, its copy's, and
+    elements of one matrix; then the arrays that NumPy's loop takes: lengths and strides.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
+    loop = _LOOPS[op]
+    places, copies = (
+        [f.load(PTR, f.at(own, s + k, "i64")) for k in range(all_)] for s in (0, all_)
+    )
+    sizes = [f.load(I64, f.at(own, 2 * all_ + k, "i64")) for k in range(all_)]
+    dimensions = f.at(own, 3 * all_, "i64")
+    count, m = (f.load(I64, f.at(dimensions, k, "i64")) for k in range(2))
+    table = f.allocate(PTR, all_)
+    double = element == "f64"
+    for k in range(all_):
+        symmetric = loop.symmetric and k < given
+        plain = double and not symmetric
+        f.store(places[k] if plain else copies[k], f.at(table, k, "i64"))
+        if symmetric:
+            _symmetric(f, places[k], copies[k], count, m, element)
+        elif not double and k < given:
+            _converted(f, places[k], copies[k], count * sizes[k], element, "f64")
+    strides = f.at(dimensions, lengths, "i64")
+    f.call(f"funct_{op}_of_matrices", None, [table, dimensions, strides, f.null()])
+    first = places[given] if double else copies[given]
+    if loop.fails:
+        _refuse(
+            f, count, space, lambda t: f.isnan(f.load(F64, f.at(first, t * sizes[given], "f64")))
+        )
+    for k in range(given, all_ if not double else given):
+        _converted(f, copies[k], places[k], count * sizes[k], "f64", element)
+    f.ret()
+
+
+def _converted(f: Emitter, x: Value, to: Value, count: Value, before: str, after: str) -> None:
+    def one(k: Value, _: list[Value]) -> list[Value]:
+        f.store(f.convert(f.load(typed(before), f.at(x, k, before)), after), f.at(to, k, after))
+        return []
+
+    f.loop(0, count, 1, one)
+
+
+def _symmetric(f: Emitter, x: Value, to: Value, count: Value, m: Value, element: str) -> None:
+    """x/2 + xᵀ/2 of each matrix."""
+    real = typed(element)
+
+    def row(r: Value, _: list[Value]) -> list[Value]:
+        first, i = f.div(r, m) * m * m, f.rem(r, m)
+
+        def one(j: Value, _: list[Value]) -> list[Value]:
+            places = (first + i * m + j, first + j * m + i)
+            a, b = (f.load(real, f.at(x, p, element)) * 0.5 for p in places)
+            f.store(f.convert(a + b, "f64"), f.at(to, places[0], "f64"))
+            return []
+
+        f.loop(0, m, 1, one)
+        return []
+
+    f.loop(0, count * m, 1, row)
+
+
+def _refuse(f: Emitter, count: Value, space: Value, wrong: Any) -> None:
+    """Say that the program is not right if one of so many things is wrong."""
+
+    def one(t: Value, _: list[Value]) -> list[Value]:
+        f.when(wrong(t), lambda: f.store(f.constant(I64, WRONG), space))
+        return []
+
+    f.loop(0, count, 1, one)
+
+
+def print_triangular(module: Module, name: str, element: str, lower: bool) -> None:
+    """Add the solution of triangular systems. Frame: matrices, right sides, results; how many, rows
+    and columns.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
+    a, b, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
+    count, m, n = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(3))
+    real = typed(element)
+    found = _solver(np.dtype(f"f{real.bytes}"))
+    assert found is not None, "there is BLAS where systems are lowered"
+    size = (lambda x: x) if found[1] else (lambda x: f.convert(x, "i32"))
+    copy_bytes(f, out, b, count * m * n * real.bytes)
+
+    def diagonal(t: Value) -> Value:
+        at = f.div(t, m) * m * m + f.rem(t, m) * (m + 1)
+        return f.eq(f.load(real, f.at(a, at, element)), 0.0)
+
+    _refuse(f, count * m, space, diagonal)
+    kinds = (ROWS, LEFT, LOWER if lower else UPPER, NO_TRANSPOSE, WITH_DIAGONAL)
+
+    def one(t: Value, _: list[Value]) -> list[Value]:
+        matrix, x = f.at(a, t * m * m, element), f.at(out, t * m * n, element)
+        given = [f.constant(I32, k) for k in kinds]
+        given += [size(m), size(n), f.constant(real, 1), matrix, size(m), x, size(n)]
+        f.call(f"funct_{element}_triangular", None, given)
+        return []
+
+    f.loop(0, count, 1, one)
+    f.ret()
+
+
+def _offer_loop(op: str) -> int:
+    found = lapack.address(_LOOPS[op].name)
+    assert found is not None, "asked for by text that was printed for it"
+    return found
+
+
+def _offer_solver(element: str) -> int:
+    found = _solver(np.dtype("f4" if element == "f32" else "f8"))
+    assert found is not None, "asked for by text that was printed for it"
+    return found[0]
+
+
+for _op in _LOOPS:
+    offer(f"funct_{_op}_of_matrices", functools.partial(_offer_loop, _op))
+for _element in ("f32", "f64"):
+    offer(f"funct_{_element}_triangular", functools.partial(_offer_solver, _element))

@@ -1,0 +1,89 @@
+"""Ops that only move elements: copies into parts of their result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import Address, Call, copy
+from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.views import View, dense
+from funct.graph import Node, Var
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
+
+__all__ = ["copy_bytes", "is_move", "lower_move", "print_copied", "print_zeros"]
+
+
+def is_move(step: Any) -> bool:
+    """Whether a step is such an op, of elements that loops know."""
+    if not isinstance(step, Node) or step.name not in ("concat", "embed"):
+        return False
+    out = step.results[0]
+    held = [v for v in step.operands if isinstance(v, Var)]
+    same = len(held) == len(step.operands) and all(v.dtype == out.dtype for v in held)
+    return same and out.dtype in ELEMENTS and 0 not in out.shape
+
+
+def lower_move(node: Node, fused: Fused) -> list[Call]:
+    """The copies, after zeros where not all is written."""
+    calls: list[Call] = []
+    if node.name == "embed":
+        out = node.results[0]
+        size = dense(out).size * out.dtype.itemsize
+        calls.append(Call(("zeros",), (Address(out), size), 1, (out,)))
+    for operand, part in _parts(node):
+        if part.size:
+            calls += copy(fused.views[operand], fused, part)[0]
+    return calls
+
+
+def _parts(node: Node) -> Iterator[tuple[Var, View]]:
+    """Each operand, and what it is in the result."""
+    out = dense(node.results[0])
+    if node.name == "embed":
+        (g,) = node.operands
+        index, _ = node.params
+        assert isinstance(g, Var)
+        offset, strides = 0, []
+        for n, stride, triple in zip(out.shape, out.strides, index, strict=True):
+            start, _, step = slice(*triple).indices(n)
+            offset += start * stride
+            strides.append(step * stride)
+        yield g, View(out.root, tuple(g.shape), tuple(strides), offset)
+        return
+    (axis,) = node.params
+    start = 0
+    for v in node.operands:
+        assert isinstance(v, Var)
+        yield v, attrs.evolve(out, shape=tuple(v.shape), offset=start * out.strides[axis])
+        start += v.shape[axis]
+
+
+def copy_bytes(f: Emitter, to: Value, source: Value, size: Value) -> None:
+    """Print a copy of memory to other memory."""
+    name = "@llvm.memcpy.p0.p0.i64"
+    f.module.declare(name, f"declare void {name}(ptr, ptr, i64, i1)")
+    f.line(f"call void {name}({to!r}, {source!r}, {size!r}, i1 false)")
+
+
+def print_zeros(module: Module, name: str) -> None:
+    """Add what fills bytes with zeros."""
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    set_ = "@llvm.memset.p0.i64"
+    module.declare(set_, f"declare void {set_}(ptr, i8, i64, i1)")
+    place, size = f.load(PTR, frame), f.load(I64, f.at(frame, 1, "i64"))
+    f.line(f"call void {set_}({place!r}, i8 0, {size!r}, i1 false)")
+    f.ret()
+
+
+def print_copied(module: Module, name: str) -> None:
+    """Add what copies bytes."""
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, _ = f.arguments
+    to, source = (f.load(PTR, f.at(frame, k, "i64")) for k in range(2))
+    copy_bytes(f, to, source, f.load(I64, f.at(frame, 2, "i64")))
+    f.ret()

@@ -1,0 +1,254 @@
+"""Products of matrices inside of a program: BLAS, called by address on our own threads.
+
+Operands are read where they lie: a transpose, a head of attention and a matrix between others are
+strides to BLAS. Stacks are one task for each product; a product that BLAS would give to threads of
+its own is cut into panels of rows or columns, as many as its shape and the processor's cores say:
+each packs the other operand anew, which for panels of 128 costs a seventh. The library is NumPy's,
+so its numbers are those of eager execution but for the order in which panels add. Products of one
+matrix and a vector are loops (`vector_products.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import attrs
+
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import Address, Call, Word, copy
+from funct.compile.loops.views import View, collapse
+from funct.compile.steps.vector_products import vector_product
+from funct.device import blas, host
+from funct.device.machine_code import offer
+from funct.graph import Node, Var
+from funct.kernels.llvm import F32, F64, I32, I64, PTR, Emitter, Module, Value
+
+__all__ = [
+    "LEFT", "LOWER", "NO_TRANSPOSE", "ROWS", "UPPER", "WITH_DIAGONAL", "cblas", "is_product",
+    "lower_product", "print_product",
+]  # fmt: skip
+
+_ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
+_NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
+ROWS, NO_TRANSPOSE, _TRANSPOSED = 101, 111, 112  # of CBLAS
+UPPER, LOWER, WITH_DIAGONAL, LEFT = 121, 122, 131, 141
+
+
+@attrs.frozen
+class _Library:
+    """Addresses of CBLAS's products, and whether it counts in 64 bits."""
+
+    single: int
+    double: int
+    wide: bool
+
+
+@functools.cache
+def cblas(name: str) -> tuple[int, bool] | None:
+    """The address of a function of NumPy's BLAS, and whether it counts in 64 bits."""
+    for before, after, wide in (("scipy_", "64_", True), ("", "64_", True), ("", "", False),
+                                ("scipy_", "", False)):  # fmt: skip
+        found = blas.function(f"{before}cblas_{name}{after}")
+        if found:
+            return found, wide
+    return None
+
+
+@functools.cache
+def _library() -> _Library | None:
+    """NumPy's BLAS, if its products can be called by address."""
+    single, double = cblas("sgemm"), cblas("dgemm")
+    if single is None or double is None:
+        return None
+    return _Library(single[0], double[0], double[1])
+
+
+def is_product(node: Any) -> bool:
+    """Whether a step is a product that a program can hold."""
+    if not isinstance(node, Node) or node.name != "matmul":
+        return False
+    x, y = node.operands
+    out = node.results[0]
+    if not isinstance(x, Var) or not isinstance(y, Var):
+        return False
+    if not (x.dtype == y.dtype == out.dtype and out.dtype.char in "fd"):
+        return False
+    sizes = (*x.shape, *y.shape)
+    small = all(n < 1 << 31 for n in sizes)
+    return small and 0 not in sizes and _library() is not None
+
+
+@attrs.frozen
+class _Matrix:
+    """A stack of matrices as BLAS takes them: leading dimension, and how the stack moves."""
+
+    view: View
+    transposed: bool
+    leading: int
+    stack: tuple[tuple[int, int], ...]  # (length, stride), the innermost last
+
+
+def _matrix(view: View, rows: int, columns: int) -> _Matrix | None:
+    """The view as BLAS takes it; None where neither of its last axes is dense."""
+    down, along = view.strides[-2:]
+    stack = tuple(zip(view.shape[:-2], view.strides[:-2], strict=True))
+    if (along == 1 or columns == 1) and (down >= columns or rows == 1):
+        return _Matrix(view, False, max(down, columns, 1), stack)
+    if (down == 1 or rows == 1) and (along >= rows or columns == 1):
+        return _Matrix(view, True, max(along, rows, 1), stack)
+    return None
+
+
+def lower_product(node: Node, fused: Fused) -> list[Call]:
+    """The calls that compute a product, copies of operands that BLAS cannot read among them."""
+    calls: list[Call] = []
+    x, y = node.operands
+    out = node.results[0]
+    assert isinstance(x, Var)
+    assert isinstance(y, Var)
+    m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
+    stack = tuple(out.shape[:-2])
+
+    def operand(v: Var, rows: int, columns: int) -> _Matrix:
+        view = fused.views[v]
+        found = _matrix(view, rows, columns)
+        if found is None:
+            made, view = copy(view, fused)
+            calls.extend(made)
+            found = _matrix(view, rows, columns)
+            assert found is not None, "a dense buffer is a matrix"
+        return attrs.evolve(found, view=view)
+
+    a, b = operand(x, m, k), operand(y, k, n)
+    if stack and math.prod(y.shape[:-2]) == 1 and not a.transposed:
+        runs = collapse((*x.shape[:-2], m), (*[s for _, s in a.stack], a.leading))
+        if (len(runs) == 1 and runs[0][1] == a.leading) or m * math.prod(stack) == 1:
+            m, stack = m * math.prod(stack), ()  # the stack is one tall matrix
+    count = math.prod(stack)
+    byte = out.dtype.itemsize
+    if count == 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
+        return [*calls, *_by_vector(a, b, out, fused)]
+    tall = m >= n
+    length = m if tall else n
+    panels = _panels(length, m * n * k) if count == 1 else 1
+    panel = math.ceil(math.ceil(length / panels) / 16) * 16
+    panels = -(-length // panel)
+    # how far a panel moves in x, y and the result
+    moves = (
+        (1 if a.transposed else a.leading, 0, n)
+        if tall
+        else (0, b.leading if b.transposed else 1, 1)
+    )
+    terms = [_terms(stack, matrix) for matrix in (a, b)]
+    depth = len(stack)
+    kinds = [_TRANSPOSED if x.transposed else NO_TRANSPOSE for x in (a, b)]
+    words: list[Word] = [
+        Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
+        Address(out), m, n, k, a.leading, b.leading, n,
+        *kinds, int(tall), panel, *[s * byte for s in moves], m * n * byte,
+    ]  # fmt: skip
+    for axis in range(depth):
+        below = math.prod(stack[axis + 1 :])
+        words += [below, stack[axis], terms[0][axis] * byte, terms[1][axis] * byte]
+    tasks = panels if count == 1 else count
+    kernel = ("product", "f32" if byte == 4 else "f64", depth)
+    return [*calls, Call(kernel, tuple(words), tasks, (out,))]
+
+
+def _by_vector(a: _Matrix, b: _Matrix, out: Var, fused: Fused) -> list[Call]:
+    """The calls where one of the matrices has one row or column."""
+    calls: list[Call] = []
+    by_column = b.view.shape[-1] == 1
+    matrix, vector = (a, b) if by_column else (b, a)
+    seen, byte = vector.view, out.dtype.itemsize
+    if not seen.is_run:
+        calls, seen = copy(seen, fused)
+    at, given = (Address(v.root, v.offset * byte) for v in (matrix.view, seen))
+    across = matrix.transposed == by_column
+    return [*calls, *vector_product(at, given, out, seen.size, matrix.leading, across=across)]
+
+
+def _panels(length: int, work: int) -> int:
+    """Into how many panels so many rows or columns are cut: one for each core, or two if wide.
+
+    What is one panel would be on threads of BLAS, which ours would be in the way of.
+    """
+    if work <= _ALONE:
+        return 1
+    cores = host().cores
+    most = 2 * cores if length >= 2 * cores * _WIDE else cores
+    return max(1, min(most, length // _NARROWEST))
+
+
+def _terms(stack: tuple[int, ...], matrix: _Matrix) -> list[int]:
+    """Strides of the operand along the axes of the result's stack; 0 where it broadcasts."""
+    own = [0 if length == 1 else stride for length, stride in matrix.stack]
+    return [0] * (len(stack) - len(own)) + own[len(own) - len(stack) if stack else len(own) :]
+
+
+def print_product(module: Module, name: str, element: str, depth: int) -> None:
+    """Add the call of BLAS for one task: a panel of a product, or one of a stack of them."""
+    library = _library()
+    assert library is not None, "there is BLAS where products are lowered"
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+
+    def word(slot: int) -> Value:
+        return f.load(I64, f.at(frame, slot, "i64"))
+
+    a, b, c = (f.load(PTR, f.at(frame, s, "i64")) for s in range(3))
+    m, n, k, lda, ldb, ldc = (word(s) for s in range(3, 9))
+    kind_a, kind_b, tall, panel = (word(s) for s in range(9, 13))
+    if depth:
+        c = f.at(c, task * word(16), "i8")
+        for axis in range(depth):
+            below, length, step_a, step_b = (word(17 + 4 * axis + i) for i in range(4))
+            index = f.rem(f.div(task, below), length)
+            a, b = f.at(a, index * step_a, "i8"), f.at(b, index * step_b, "i8")
+    else:
+        first = task * panel
+        a, b, c = (f.at(x, first * word(13 + i), "i8") for i, x in enumerate((a, b, c)))
+        is_tall = f.ne(tall, 0)
+        length = f.select(is_tall, m, n)
+        count = f.intrinsic("smin", panel, length - first)
+        m, n = f.select(is_tall, count, m), f.select(is_tall, n, count)
+    _call(f, library, element, kind_a, kind_b, (m, n, k), (a, lda, b, ldb, c, ldc))
+    f.ret()
+
+
+def _call(
+    f: Emitter, library: _Library, element: str, kind_a: Value, kind_b: Value,
+    sizes: tuple[Value, ...], places: tuple[Value, ...],
+) -> None:  # fmt: skip
+    a, lda, b, ldb, c, ldc = places
+    real = F32 if element == "f32" else F64
+
+    def size(x: Value) -> str:
+        return repr(x if library.wide else f.convert(x, "i32"))
+
+    one, zero = f.constant(real, 1), f.constant(real, 0)
+    kinds = [f.convert(x, "i32") for x in (kind_a, kind_b)]
+    given = [
+        repr(f.constant(I32, ROWS)), *map(repr, kinds), *map(size, sizes), repr(one), repr(a),
+        size(lda), repr(b), size(ldb), repr(zero), repr(c), size(ldc),
+    ]  # fmt: skip
+    name = f"funct_{element[0]}{element[1:]}_product"
+    length = "i64" if library.wide else "i32"
+    f.module.declare(
+        f"@{name}",
+        f"declare void @{name}(i32, i32, i32, {length}, {length}, {length}, {real.text}, ptr, "
+        f"{length}, ptr, {length}, {real.text}, ptr, {length})",
+    )
+    f.line(f"call void @{name}({', '.join(given)})")
+
+
+def _offer(element: str) -> int:
+    library = _library()
+    assert library is not None, "asked for by text that was printed for it"
+    return library.single if element == "f32" else library.double
+
+
+offer("funct_f32_product", functools.partial(_offer, "f32"))
+offer("funct_f64_product", functools.partial(_offer, "f64"))

@@ -1,0 +1,158 @@
+"""Products of a matrix and a vector, as loops of our own.
+
+BLAS packs a matrix first where it is asked for a product of two, and has threads of its own where
+it is asked for one with a vector. Rows that lie along the sum are multiplied by the vector, four at
+a time; where rows lie along the result, so many columns at a time are summed in registers. Where
+these are few and the sum is long, tasks take parts of the sum, which are added up afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from funct.compile.fusion.lower import Address, Buffer, Call, Word
+from funct.compile.loops.scalars import ELEMENTS
+from funct.graph import Var
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["print_columns", "print_rows", "vector_product"]
+
+_TASK = 1 << 16  # elements of the matrix that are worth a task of their own
+_MOST_TASKS = 16
+_ROWS = 4  # that share what is read of the vector
+_SUMS = 8  # vectors that are added to side by side: a sum must not wait for itself
+_EDGE = 4  # of them where columns end
+_TERMS = 512  # after which sums go to memory: so they stay short, and pages in reach
+
+
+def vector_product(
+    matrix: Address, vector: Address, out: Var, terms: int, leading: int, *, across: bool
+) -> list[Call]:
+    """The calls. across: whether the matrix's rows lie along the result, not along the sum."""
+    length, element = math.prod(out.shape), ELEMENTS[out.dtype]
+    wanted = min(_MOST_TASKS, -(-length * terms // _TASK))
+    if not across:
+        panel = _even(length, wanted, _ROWS)
+        words: tuple[Word, ...] = (matrix, vector, Address(out), length, terms, leading, panel)
+        return [Call(("rows", element), words, -(-length // panel), (out,))]
+    columns = _SUMS * 64 // out.dtype.itemsize  # of two of the largest vectors there are
+    if wanted == 1 or length >= wanted * columns:
+        panel = _even(length, wanted, columns)
+        words = (matrix, vector, Address(out), length, terms, leading, panel, panel, terms, 0, 0)
+        return [Call(("columns", element), words, -(-length // panel), (out,))]
+    part = _even(terms, wanted, _ROWS)
+    count = -(-terms // part)
+    parts = Buffer(length * count, np.dtype(out.dtype))
+    places = (matrix, vector, Address(parts), length, terms, leading)
+    words = (*places, length, 0, part, part, length)
+    combined = (Address(parts), Address(out), count, length, length)
+    return [
+        Call(("columns", element), words, count, (parts,)),
+        Call(("combine", "sum", element), combined, 1, (out,)),
+    ]
+
+
+def _even(length: int, tasks: int, step: int) -> int:
+    """Of how many a task is, if there are to be so many of them."""
+    return -(-math.ceil(length / tasks) // step) * step
+
+
+def print_rows(module: Module, name: str, element: str) -> None:
+    """Add the kernel for rows along the sum. Frame: matrix, vector, result; elements of the result,
+    terms of the sum, elements from row to row, rows of a task.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    matrix, vector, out = (f.load(PTR, f.at(frame, k, "i64")) for k in range(3))
+    length, terms, leading, panel = (f.load(I64, f.at(frame, k, "i64")) for k in range(3, 7))
+    first = task * panel
+    stop = f.intrinsic("smin", first + panel, length)
+    lanes = module.target.vector_bytes // typed(element).bytes
+    several = _SUMS // _ROWS
+    wide, zero = typed(element, lanes), f.constant(typed(element, lanes), 0)
+
+    def rows(i: Value, _: list[Value]) -> list[Value]:
+        places = [f.intrinsic("smin", i + r, stop - 1) for r in range(_ROWS)]  # the last one again
+        starts = [f.at(matrix, p * leading, element) for p in places]
+
+        def some(t: Value, sums: list[Value], count: int, mask: Value | None) -> list[Value]:
+            found = []
+            for u in range(count):
+                x = f.load(wide, f.at(vector, t + u * lanes, element), mask)
+                for r, s in enumerate(starts):
+                    a = f.load(wide, f.at(s, t + u * lanes, element), mask)
+                    found.append(f.fma(a, x, sums[u * _ROWS + r]))
+            return [*found, *sums[count * _ROWS :]]
+
+        def rest(t: Value, sums: list[Value]) -> list[Value]:
+            return some(t, sums, 1, f.first_lanes(lanes, terms - t))
+
+        bulk = terms - f.rem(terms, several * lanes)
+        sums = f.loop(
+            0, bulk, several * lanes, lambda t, s: some(t, s, several, None),
+            [zero] * (several * _ROWS), maybe_empty=True,
+        )  # fmt: skip
+        sums = f.loop(bulk, terms, lanes, rest, sums, maybe_empty=True)
+        for r, p in enumerate(places):
+            total = sum(sums[r + _ROWS :: _ROWS], sums[r])
+            f.store(f.reduce(total, lambda x, y: x + y), f.at(out, p, element))
+        return []
+
+    f.loop(first, stop, _ROWS, rows)
+    f.ret()
+
+
+def print_columns(module: Module, name: str, element: str) -> None:
+    """Add the kernel for rows along the result. Frame: matrix, vector, result; elements of the
+    result, terms of the sum, elements from row to row; columns of a task, and how far a task moves
+    along them; terms of a task, and how far it moves along these; how far it moves in the result.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+    matrix, vector, out = (f.load(PTR, f.at(frame, k, "i64")) for k in range(3))
+    length, terms, leading = (f.load(I64, f.at(frame, k, "i64")) for k in range(3, 6))
+    panel, move, part, along, down = (f.load(I64, f.at(frame, k, "i64")) for k in range(6, 11))
+    first, begin = task * move, task * along
+    stop = f.intrinsic("smin", first + panel, length)
+    end = f.intrinsic("smin", begin + part, terms)
+    out = f.at(out, task * down, element)
+    lanes = module.target.vector_bytes // typed(element).bytes
+
+    def strip(j: Value, t: Value, until: Value, vectors: int, edge: Value | None) -> None:
+        """Sums of some terms for so many vectors of columns, up to the edge if there is one."""
+        masks = [None if edge is None else _inside(f, lanes, edge - j - u * lanes)
+                 for u in range(vectors)]  # fmt: skip
+        wide = typed(element, lanes)
+
+        def term(t: Value, sums: list[Value]) -> list[Value]:
+            x = f.splat(f.load(typed(element), f.at(vector, t, element)), lanes)
+            row = f.at(matrix, t * leading + j, element)
+            read = [f.load(wide, f.at(row, u * lanes, element), m) for u, m in enumerate(masks)]
+            return [f.fma(x, a, s) for a, s in zip(read, sums, strict=True)]
+
+        sums = f.loop(t, until, 1, term, [f.constant(wide, 0)] * vectors)
+        for u, (s, m) in enumerate(zip(sums, masks, strict=True)):
+            place = f.at(out, j + u * lanes, element)
+            before = f.select(t > begin, f.load(wide, place, m), f.constant(wide, 0))
+            f.store(s + before, place, m)
+
+    def block(t: Value, _: list[Value]) -> list[Value]:
+        until = f.intrinsic("smin", t + _TERMS, end)
+        whole = stop - f.rem(stop - first, _SUMS * lanes)
+        for low, high, vectors, edge in ((first, whole, _SUMS, None), (whole, stop, _EDGE, stop)):
+
+            def one(j: Value, _: list[Value]) -> list[Value]:
+                strip(j, t, until, vectors, edge)  # noqa: B023
+                return []
+
+            f.loop(low, high, vectors * lanes, one, maybe_empty=True)
+        return []
+
+    f.loop(begin, end, _TERMS, block)
+    f.ret()
+
+
+def _inside(f: Emitter, lanes: int, count: Value) -> Value:
+    return f.first_lanes(lanes, f.intrinsic("smax", count, f.constant(I64, 0)))

@@ -1,0 +1,191 @@
+"""The machine code that runs programs: it walks tables, and control flow is one more kernel.
+
+`walk` is what Python calls. A loop or a branch in a table is a step like any other, whose kernel
+(`turns.py`) walks the steps of its blocks. The frame of such a kernel begins with where the
+workspace and the table's steps are, so it needs to know nothing else.
+
+Whoever cannot go on writes the workspace's first word, and loops that see it end: STOPPED by a loop
+that runs for long, looks ten times a second whether somebody wants to interrupt it, and finds so;
+WRONG by an op that must raise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from funct.compile.steps.moves import copy_bytes
+from funct.device import Code, assemble, assemble_all, threads
+from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
+from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
+
+__all__ = [
+    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "assemble_kernels", "bytes_on",
+    "pointer", "reload", "run_steps", "walker", "word",
+]  # fmt: skip
+
+HEAD = (
+    "true", "false", "none", "incref", "save", "restore",  # of Python
+    "lets_go",  # whether other Python threads may run meanwhile
+    "patches", "controls", "steps", "moves", "frames",  # how many, in this order in the table
+    "first", "calls",  # of the steps, those that are not in a block
+)  # fmt: skip
+_SLOT = {name: k for k, name in enumerate(HEAD)}
+
+CONTROL_WORDS = 4  # of a frame of control flow: workspace, steps, its first move, how many moves
+STOPPED, WRONG = 1, 2
+
+
+@functools.cache
+def _walker() -> Code:
+    return assemble(_text(), opt=0).keep()  # every process waits for it
+
+
+def _text() -> str:
+    module = Module()
+    _print_walker(module)
+    return module.text()
+
+
+def walker() -> int:
+    """The address of the code that walks tables: `walk(table, arguments, count)`."""
+    return _walker().address("walk")
+
+
+def assemble_kernels(texts: Sequence[str]) -> list[Code]:
+    """Code for texts of kernels; what walks them is made beside the first of them."""
+    own = [] if _walker.cache_info().currsize else [(threads.text(), 0), (_text(), 0)]
+    codes = assemble_all([*[(text, 1) for text in texts], *own])
+    _walker()  # holds its code from now on
+    return codes[: len(texts)]
+
+
+def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool | None]:
+    """What runs a table whose addresses of kernels and held arrays are right: a builtin function.
+
+    It takes the arrays, then a workspace; gives False, and does nothing, where one is not dense,
+    and None where an op must raise, which the program does not.
+    """
+    for name, function in (("incref", "Py_IncRef"), ("save", "PyEval_SaveThread"),
+                           ("restore", "PyEval_RestoreThread")):  # fmt: skip
+        table[_SLOT[name]] = address_in_python(function)
+    for name, told in (("true", True), ("false", False), ("none", None)):
+        table[_SLOT[name]] = id(told)
+    return builtin("run", walker(), table)
+
+
+# Words and steps
+
+
+def bytes_on(f: Emitter, place: Value, offset: Value | int) -> Value:
+    """The address so many bytes further on."""
+    return f.at(place, offset, "i8")
+
+
+def word(f: Emitter, place: Value, slot: Value | int = 0) -> Value:
+    """A word of a frame or a table."""
+    return f.load(I64, f.at(place, slot, "i64"))
+
+
+def pointer(f: Emitter, place: Value, slot: Value | int = 0) -> Value:
+    """A word that is an address."""
+    return f.load(PTR, f.at(place, slot, "i64"))
+
+
+def _call(f: Emitter, function: Value, result: str, given: str = "") -> Value:
+    return f.emit(PTR, f"call {result} {function.name}({given})", pure=False)
+
+
+def run_steps(f: Emitter, steps: Value, space: Value, first: Value, count: Value) -> None:
+    """Print what runs so many steps of the table, from the first on."""
+
+    def step(k: Value, _: list[Value]) -> list[Value]:
+        entry = f.at(steps, (first + k) * 3, "i64")
+        kernel, tasks = pointer(f, entry), word(f, entry, 2)
+        frame = bytes_on(f, space, word(f, entry, 1))
+
+        def once() -> list[Value]:
+            f.line(f"call void {kernel.name}({frame!r}, i64 0)")
+            return []
+
+        def many() -> list[Value]:
+            f.call("funct_parallel", None, [kernel, frame, tasks])
+            return []
+
+        f.branch(f.eq(tasks, 1), once, many)
+        return []
+
+    f.loop(0, count, 1, step, maybe_empty=True)
+
+
+# The function that Python calls
+
+
+def _print_walker(module: Module) -> None:
+    """`PyObject *walk(PyObject *table, PyObject **arguments, Py_ssize_t count)`.
+
+    The last argument is the workspace.
+    """
+    f = module.function("walk", [("table", PTR), ("arguments", PTR), ("count", I64)], PTR)
+    holder, arguments, count = f.arguments
+    table = pointer(f, bytes_on(f, holder, DATA))
+    head = {name: f.at(table, slot, "i64") for name, slot in _SLOT.items()}
+
+    def dense(k: Value, held: list[Value]) -> list[Value]:
+        array = pointer(f, arguments, k)
+        return [held[0] & f.load(I32, bytes_on(f, array, FLAGS))]
+
+    (flags,) = f.loop(0, count, 1, dense, [f.constant(I32, DENSE)])
+
+    def run() -> list[Value]:
+        space = _aligned(f, pointer(f, bytes_on(f, pointer(f, arguments, count - 1), DATA)))
+        n = {name: word(f, head[name]) for name in HEAD[7:]}
+        patches = f.at(table, len(HEAD), "i64")
+        controls = f.at(patches, n["patches"] * 3, "i64")
+        steps = f.at(controls, n["controls"], "i64")
+        frames = f.at(steps, (n["steps"] + n["moves"]) * 3, "i64")
+        copy_bytes(f, space, frames, n["frames"] * 8)
+
+        def patch(k: Value, _: list[Value]) -> list[Value]:
+            entry = f.at(patches, k * 3, "i64")
+            array = pointer(f, bytes_on(f, arguments, word(f, entry, 1)))
+            last = f.eq(word(f, entry, 1), (count - 1) * 8)
+            data = f.select(last, space, pointer(f, bytes_on(f, array, DATA)))
+            place = bytes_on(f, space, word(f, entry))
+            f.store(bytes_on(f, data, word(f, entry, 2)), place)
+            return []
+
+        def control(k: Value, _: list[Value]) -> list[Value]:
+            frame = bytes_on(f, space, word(f, controls, k))
+            f.store(space, frame)
+            f.store(steps, f.at(frame, 1, "i64"))
+            return []
+
+        f.loop(0, n["patches"], 1, patch, maybe_empty=True)
+        f.loop(0, n["controls"], 1, control, maybe_empty=True)
+        lets_go = f.ne(word(f, head["lets_go"]), 0)
+        state = f.branch(
+            lets_go,
+            lambda: [_call(f, pointer(f, head["save"]), "ptr")],
+            lambda: [f.null()],
+        )[0]
+        run_steps(f, steps, space, n["first"], n["calls"])
+        restore = pointer(f, head["restore"])
+        f.when(lets_go, lambda: f.line(f"call void {restore.name}({state!r})"))
+        state = word(f, space)
+        told = f.select(f.eq(state, WRONG), pointer(f, head["none"]), pointer(f, head["true"]))
+        return [f.select(f.eq(state, STOPPED), f.null(), told)]
+
+    good = f.eq(flags & DENSE, DENSE)
+    found = f.branch(good, run, lambda: [pointer(f, head["false"])])[0]
+    f.line(f"call void {pointer(f, head['incref']).name}({found!r})")  # which may be null
+    f.ret(found)
+
+
+def _aligned(f: Emitter, space: Value) -> Value:
+    """The first multiple of 64 in the workspace."""
+    address = f.emit(I64, f"ptrtoint {space!r} to i64")
+    return f.emit(PTR, f"inttoptr {((address + 63) & -64)!r} to ptr")

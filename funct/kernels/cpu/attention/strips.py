@@ -1,0 +1,323 @@
+"""What both directions of attention share: products of tiles, masks, dropout, sizes of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from funct.kernels.attention import KEY_STEP, LAST_SHIFT, MIXES, QUERY_STEP
+from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.llvm import I64, PTR, Module, typed
+from funct.kernels.llvm.coefficients import EXP2_PART
+from funct.kernels.llvm.exponential import LN2, LOG2_E, small
+from funct.kernels.llvm.scaling import BIAS, nearest, pow2, split_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from funct.kernels.llvm import Emitter, Type, Value
+
+__all__ = ["BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "VECTORS", "Strips", "each"]
+
+VECTORS = 3  # of a strip: with 4 rows, 12 sums in 16 registers
+STRIPS = 4  # of a task
+BLOCK = 128  # keys at a time
+SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
+_UNROLL = 4
+
+JOB = Fields((
+    "workers", "items", "blocks", "queries", "keys", "depth", "width", "causal", "mask_kind",
+    "mask_row", "q", "k", "v", "mask", "o", "lse", "q_row", "k_row", "v_row", "heads",
+    "scratch", "scratch_step", "scale", "seed", "threshold",
+    "splits", "group", "g", "g_row", "delta", "dq", "dk", "dv", "depth_padded", "width_padded",
+))  # fmt: skip
+
+HEAD = Fields(("q", "k", "v", "mask", "seed", "g", "index"))
+
+Start = Literal["zero", "add", "scaled"]
+
+
+def each(
+    f: Emitter, start: Value | int, stop: Value | int, body: Callable[[Value], None],
+    step: Value | int = 1,
+) -> None:  # fmt: skip
+    """A loop that carries nothing and may be empty."""
+
+    def run(i: Value, _: list[Value]) -> list[Value]:
+        body(i)
+        return []
+
+    f.loop(start, stop, step, run, maybe_empty=True)
+
+
+def _mixed(f: Emitter, x: Value) -> Value:
+    """See `kernels.attention.mixed`."""
+    for shift, factor in MIXES:
+        x = (x ^ (x >> shift)) * factor
+    return x ^ (x >> LAST_SHIFT)
+
+
+class Strips:
+    """Prints what is done with strips of queries and blocks of keys, for one dtype."""
+
+    def __init__(self, module: Module, element: str, width: int) -> None:
+        self.module, self.element = module, element
+        self.vector: Type = typed(element, width // typed(element).bytes)
+        self.lanes = self.vector.lanes
+        self.strip = VECTORS * self.lanes
+        self.wide = STRIPS * self.strip
+        self.rows = 8 if width == 64 else 4
+        self.turn = define_turn(module, element, width)
+
+    # Products
+
+    def product(
+        self, f: Emitter, start: Start, along: Literal["rows", "steps"], vectors: int,
+        operands: list[Value],
+    ) -> None:  # fmt: skip
+        """Call C[m, v] = start + Σ_k A[m, k] B[k, v] for a few vectors of columns.
+
+        operands: A, its stride, B, its stride, C, its stride, the number of m, of k, and a vector
+        of factors for C ("scaled"). along: what lies side by side in A; the stride is the other's.
+        """
+        name = f"product_{start}_{along}_{vectors}"
+        self.module.shared(name, lambda n: self._define_product(n, start, along, vectors))
+        f.call(name, None, operands)
+
+    def product_of_strip(
+        self, f: Emitter, start: Start, along: Literal["rows", "steps"], queries: Value,
+        operands: list[Value],
+    ) -> None:  # fmt: skip
+        """`product` for the vectors of a strip that hold queries: the last strip may have fewer."""
+
+        def some(vectors: int) -> None:
+            if vectors == 1:
+                self.product(f, start, along, 1, operands)
+                return
+            many = queries > (vectors - 1) * self.lanes
+            f.when(many, lambda: self.product(f, start, along, vectors, operands))
+            f.when(~many, lambda: some(vectors - 1))
+
+        some(VECTORS)
+
+    def _define_product(
+        self, name: str, start: Start, along: Literal["rows", "steps"], vectors: int
+    ) -> None:
+        names = ("a", "b", "c")
+        pointers = [(n, t) for name in names for n, t in ((name, PTR), (f"{name}_row", I64))]
+        f = self.module.function(
+            name, [*pointers, ("m", I64), ("k", I64), ("factor", PTR)], local=True
+        )
+        a, a_row, b, b_row, c, c_row, m_count, k_count, factor = f.arguments
+        scale = [self.load(f, factor, v) for v in range(vectors)] if start == "scaled" else []
+        main = k_count & -_UNROLL
+
+        def tile(m: Value, rows: int) -> None:
+            places = [f.at(c, (m + r) * c_row, self.element) for r in range(rows)]
+            cells = [(r, v) for r in range(rows) for v in range(vectors)]
+            if start == "zero":
+                sums = [f.constant(self.vector, 0) for _ in cells]
+            else:
+                sums = [self.load(f, places[r], v) for r, v in cells]
+            if start == "scaled":
+                sums = [s * scale[v] for s, (_, v) in zip(sums, cells)]
+            if along == "steps":
+                left = [f.at(a, (m + r) * a_row, self.element) for r in range(rows)]
+            else:
+                left = [f.at(f.at(a, m, self.element), r, self.element) for r in range(rows)]
+
+            def steps(count: int) -> Callable[[Value, list[Value]], list[Value]]:
+                def body(k: Value, sums: list[Value]) -> list[Value]:
+                    for u in range(count):
+                        at = f.at(b, (k + u) * b_row, self.element)
+                        right = [self.load(f, at, v) for v in range(vectors)]
+                        out = []
+                        for r in range(rows):
+                            if along == "steps":
+                                p = f.at(f.at(left[r], k, self.element), u, self.element)
+                            else:
+                                p = f.at(left[r], (k + u) * a_row, self.element)
+                            one = f.splat(f.load(self.vector.scalar, p), self.lanes)
+                            for v in range(vectors):
+                                out.append(f.fma(one, right[v], sums[r * vectors + v]))
+                        sums = out
+                    return sums
+
+                return body
+
+            sums = f.loop(0, main, _UNROLL, steps(_UNROLL), sums, maybe_empty=True)
+            sums = f.loop(main, k_count, 1, steps(1), sums, maybe_empty=True)
+            for (r, v), s in zip(cells, sums):
+                self.store(f, s, places[r], v)
+
+        rows = {3: self.rows, 2: 6, 1: 8}[vectors]
+        whole = m_count - f.rem(m_count, rows)
+        each(f, 0, whole, lambda m: tile(m, rows), rows)
+        each(f, whole, m_count, lambda m: tile(m, 1))
+        f.ret()
+
+    # Vectors in memory
+
+    def load(self, f: Emitter, pointer: Value, v: int) -> Value:
+        """One of the vectors side by side from an address on."""
+        return f.load(self.vector, f.at(pointer, v * self.lanes, self.element))
+
+    def store(self, f: Emitter, x: Value, pointer: Value, v: int) -> None:
+        """Write one of the vectors side by side."""
+        f.store(x, f.at(pointer, v * self.lanes, self.element))
+
+    def number(self, f: Emitter, job: Record, i: int) -> Value:
+        """One of the job's factors in all lanes: scale · log2(e), scale, 1 / (1 - rate)."""
+        at = f.at(job.pointer("scale"), i, self.element)
+        return f.splat(f.load(self.vector.scalar, at), self.lanes)
+
+    def fill(self, f: Emitter, pointer: Value, count: Value, number: float) -> None:
+        """Set `count` elements, a multiple of the lanes."""
+        x = f.constant(self.vector, number)
+        each(f, 0, count, lambda i: f.store(x, f.at(pointer, i, self.element)), self.lanes)
+
+    def multiply(self, f: Emitter, pointer: Value, count: Value, factor: Value) -> None:
+        """Multiply `count` elements, a multiple of the lanes."""
+
+        def one(i: Value) -> None:
+            place = f.at(pointer, i, self.element)
+            f.store(f.load(self.vector, place) * factor, place)
+
+        each(f, 0, count, one, self.lanes)
+
+    def copy(
+        self, f: Emitter, source: Value, row: Value, to: Value, to_row: Value, rows: Value,
+        columns: Value,
+    ) -> None:  # fmt: skip
+        """Rows with zeros behind them, up to to_row, a multiple of the lanes."""
+        self.fill(f, to, rows * to_row, 0)
+
+        def one(i: Value) -> None:
+            here, there = f.at(source, i * row, self.element), f.at(to, i * to_row, self.element)
+
+            def element(j: Value) -> None:
+                x = f.load(self.vector.scalar, f.at(here, j, self.element))
+                f.store(x, f.at(there, j, self.element))
+
+            def vector(j: Value) -> None:
+                x = f.load(self.vector, f.at(here, j, self.element))
+                f.store(x, f.at(there, j, self.element))
+
+            whole = columns & -self.lanes
+            each(f, 0, whole, vector, self.lanes)
+            each(f, whole, columns, element)
+
+        each(f, 0, rows, one)
+
+    def power(self, f: Emitter, x: Value) -> Value:
+        """2^x for x <= 0 or a bit more, at most 2 ulp off; exactly 0 far below."""
+        x = f.max(float(-BIAS[self.element]), x)
+        n, bits = nearest(f, x, 1, BIAS[self.element])
+        part = x - n
+        if self.element in EXP2_PART:
+            near = f.polynomial(part, (1.0, *EXP2_PART[self.element]))
+        else:
+            high, low = split_constant(LN2, self.element)
+            near = small(f, f.fma(part, low, part * high)) + 1
+        return near * pow2(f, bits, self.vector)
+
+    # What both directions share
+
+    def span(self, f: Emitter, job: Record, block: Value) -> tuple[Value, Value, Value]:
+        """First query of a task, their number, and that of the keys that they see."""
+        first = block * self.wide
+        count = f.min(job.queries - first, self.wide)
+        seen = f.select(f.ne(job.causal, 0), f.min(first + count, job.keys), job.keys)
+        return first, count, seen
+
+    def each_strip(
+        self, f: Emitter, count: Value, body: Callable[[Value, Value, Value], None]
+    ) -> None:
+        """body(number, first query in the task, queries) for each strip."""
+
+        def one(s: Value) -> None:
+            start = s * self.strip
+            body(s, start, f.min(count - start, self.strip))
+
+        each(f, 0, f.div(count + (self.strip - 1), self.strip), one)
+
+    def seen_keys(self, f: Emitter, job: Record, query: Value, key: Value, count: Value) -> Value:
+        """How many of a block's keys a strip looks at: up to that of its last query."""
+        last = f.max(f.min(query + self.strip - key, count), 0)
+        return f.select(f.ne(job.causal, 0), last, count)
+
+    def admit(
+        self, f: Emitter, job: Record, mask: Value, query: Value, queries: Value, key: Value,
+        keys: Value, scores: Value, row: Value | int, tile: Value,
+    ) -> None:  # fmt: skip
+        """Add the mask to a strip's scores, and hide the keys behind each query. tile: room."""
+        element, size = self.element, f.constant(I64, self.strip)
+        mask_row = job.mask_row
+
+        def added(of: Callable[[Value], list[Value]]) -> None:
+            times = f.constant(self.vector, float(LOG2_E))
+
+            def one(j: Value) -> None:
+                place = f.at(scores, j * row, element)
+                for v, x in enumerate(of(j)):
+                    self.store(f, f.fma(x, times, self.load(f, place, v)), place, v)
+
+            each(f, 0, keys, one)
+
+        def of_tile(j: Value) -> list[Value]:
+            return [self.load(f, f.at(tile, j * size, element), v) for v in range(VECTORS)]
+
+        def of_key(j: Value) -> list[Value]:
+            at = f.at(mask, (key + j) * mask_row, element)
+            return [f.splat(f.load(self.vector.scalar, at), self.lanes)] * VECTORS
+
+        def turned() -> None:
+            source = f.at(f.at(mask, query * mask_row, element), key, element)
+            f.call(self.turn, None, [source, tile, queries, keys, mask_row, size])
+            added(of_tile)
+
+        def hidden() -> None:
+            whole = typed(f"i{self.vector.bits}", self.lanes)
+            numbers = [f.lanes(whole) + v * self.lanes for v in range(VECTORS)]
+
+            def one(j: Value) -> None:
+                place = f.at(scores, j * row, element)
+                away = f.splat(f.convert(key + j - query, whole.element), self.lanes)
+                for v, number in enumerate(numbers):
+                    kept = f.select(number < away, float("-inf"), self.load(f, place, v))
+                    self.store(f, kept, place, v)
+
+            each(f, f.max(query - key + 1, 0), keys, one)
+
+        f.when(f.eq(job.mask_kind, 1), turned)
+        f.when(f.eq(job.mask_kind, 2), lambda: added(of_key))
+        f.when(f.ne(job.causal, 0), hidden)
+
+    def keeping(
+        self, f: Emitter, job: Record, head: Record, query: Value, key: Value
+    ) -> Callable[[Value], list[Value]]:
+        """Which queries of a strip keep the j-th key of a block (`kernels.attention.kept`)."""
+        words = typed("u32", self.lanes)
+        seed = f.at(job.pointer("seed"), head.seed, "u32")
+        first, second = f.load(words.scalar, seed), f.load(words.scalar, f.at(seed, 1, "u32"))
+        threshold = f.splat(f.convert(job.threshold, "u32"), self.lanes)
+        start = f.splat(f.convert(query, "u32") * QUERY_STEP + first, self.lanes)
+        of_query = [
+            _mixed(f, (f.lanes(words) + v * self.lanes) * QUERY_STEP + start)
+            for v in range(VECTORS)
+        ]
+
+        def kept(j: Value) -> list[Value]:
+            of_key = _mixed(f, f.convert(key + j, "u32") * KEY_STEP + second)
+            both = f.splat(of_key, self.lanes)
+            return [_mixed(f, x ^ both) >= threshold for x in of_query]
+
+        return kept
+
+    def head(self, f: Emitter, job: Record, number: Value) -> Record:
+        """What is known of a head."""
+        return Record(f, HEAD, f.at(job.pointer("heads"), number * len(HEAD), "i64"))
+
+    def pointer(self, f: Emitter, job: Record, name: str, offset: Value) -> Value:
+        """An address in one of the job's arrays."""
+        return f.at(job.pointer(name), offset, self.element)

@@ -1,0 +1,1 @@
+"""Convolution and integer products: one micro-kernel (`tile.py`) under loops of bands and lines."""

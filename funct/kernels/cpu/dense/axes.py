@@ -1,0 +1,165 @@
+"""The spatial axes of a convolution, and the slab that its bands read.
+
+Images have three spatial axes here; of one axis or two, the second and the third are filled up:
+(T, 1, 1), (H, 1, W).
+
+Each axis has phases: pixels `start + step i` of the result, i < count, read the slab at
+`stride i + offset` for each tap. A convolution has one phase per axis; its adjoint in x has one for
+each residue of the pixels by the stride, with the taps that reach it, and reads densely.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "Batch",
+    "Phase",
+    "adjoint_axis",
+    "axis",
+    "filled",
+    "merged",
+    "slab_fields",
+    "three",
+]
+
+Taps = tuple[tuple[int, int], ...]  # (tap, offset in the slab)
+
+
+@attrs.frozen
+class Phase:
+    """Pixels that take the same taps. taps: (number of the tap, offset in the slab)."""
+
+    start: int
+    count: int
+    taps: Taps
+
+
+@attrs.frozen
+class Axis:
+    """One spatial axis. size: of what is read. out: of the result. low: zeros before it in the
+    slab, cropped where negative. step: from one pixel of a phase to the next, in the result.
+    stride: the same in the slab.
+    """
+
+    size: int
+    out: int
+    low: int
+    step: int
+    stride: int
+    phases: tuple[Phase, ...]
+
+    def reach(self, out: int | None = None) -> int:
+        """The length that the first `out` pixels of the result, or all, need in the slab."""
+        out = self.out if out is None else out
+        last = [
+            (-(-(out - p.start) // self.step) - 1) * self.stride + max([o for _, o in p.taps])
+            for p in self.phases
+            if p.taps and out > p.start
+        ]
+        return max(last, default=0) + 1
+
+
+def axis(size: int, out: int, kernel: int, stride: int, low: int, dilation: int) -> Axis:
+    """An axis of a convolution."""
+    taps = tuple([(k, k * dilation) for k in range(kernel)])
+    return Axis(size, out, low, 1, stride, (Phase(0, out, taps),))
+
+
+def adjoint_axis(size: int, out: int, kernel: int, stride: int, low: int, dilation: int) -> Axis:
+    """The same axis, walked by the adjoint: from `size` pixels of g to `out` pixels of x."""
+    found = []
+    for r in range(min(stride, out)):
+        reached = [(k, r + low - dilation * k) for k in range(kernel)]
+        found.append((r, [(k, at // stride) for k, at in reached if at % stride == 0]))
+    least = min([o for _, taps in found for _, o in taps], default=0)
+    phases = [
+        Phase(r, -(-(out - r) // stride), tuple([(k, o - least) for k, o in taps]))
+        for r, taps in found
+    ]
+    return Axis(size, out, -least, stride, 1, tuple(phases))
+
+
+def filled(
+    size: Sizes, out: Sizes, kernel: Sizes, slide: Sliding, adjoint: bool
+) -> tuple[list[Axis], tuple[int, int, int]]:
+    """Three axes of a convolution, or of its adjoint, the last ones in use, and the kernel's."""
+    lows = tuple([low for low, _ in slide.padding])
+    walk = adjoint_axis if adjoint else axis
+    values = (size, out, kernel, slide.stride, lows, slide.dilation)
+    given = [(n,) * (3 - len(v)) + tuple(v) for v, n in zip(values, (1, 1, 1, 1, 0, 1))]
+    k0, k1, k2 = given[2]
+    return [walk(*a) for a in zip(*given)], (k0, k1, k2)
+
+
+def three(values: tuple[Any, ...], fill: Any) -> tuple[Any, Any, Any]:
+    """One, two or three axes as three."""
+    if len(values) == 3:
+        return values
+    return (values[0], fill, values[1] if len(values) == 2 else fill)
+
+
+@attrs.frozen
+class Batch:
+    """The sizes apart from the spatial ones. `depth`: channels of x that one output sums over."""
+
+    images: int
+    groups: int
+    group_channels: int
+    group_outputs: int
+    word_bytes: int
+    lanes: int
+    cores: int
+
+
+Axes = tuple[Axis, Axis, Axis]
+
+
+def merged(batch: Batch, axes: Axes, reach: list[int]) -> int:
+    """The axis whose taps and the few channels are one run of words in the slab, or -1."""
+    if batch.groups > 1 or batch.group_channels > 16:
+        return -1
+    for k in (2, 1, 0):
+        phases = axes[k].phases
+        taps = phases[0].taps
+        if len(phases) == 1 and len(taps) > 1:
+            dense = taps == tuple([(i, i) for i in range(len(taps))])
+            return k if dense else -1
+        if reach[k] > 1:
+            return -1
+    return -1
+
+
+def slab_fields(batch: Batch, axes: Axes, band_rows: int, pitch: int) -> dict[str, int]:
+    """The job's fields on the slab. pitch: words from one of its pixels to the next."""
+    reach = [a.reach() for a in axes]
+    slab_rows = axes[0].reach(band_rows)
+    crops = [_crop(a, n) for a, n in zip(axes[1:], reach[1:])]
+    inside = all(to == 0 and count == n for (_, count, to), n in zip(crops, reach[1:]))
+    inside = inside and axes[0].low <= 0 and reach[0] - axes[0].low <= axes[0].size
+    whole = all(a.size == n == c for a, n, (_, c, _) in zip(axes[1:], reach[1:], crops))
+    (from1, count1, to1), (from2, count2, to2) = crops
+    channels = batch.groups * batch.group_channels
+    return {
+        "bands": -(-axes[0].out // band_rows), "band_rows": band_rows, "channels": channels,
+        "pitch": pitch,
+        "size0": axes[0].size, "size1": axes[1].size, "size2": axes[2].size,
+        "slab_rows": slab_rows, "slab1": reach[1], "slab2": reach[2],
+        "slab_words": slab_rows * reach[1] * reach[2] * pitch,
+        "clear": int(not inside), "whole": int(whole),
+        "slab_step": band_rows // axes[0].step * axes[0].stride, "slab_start": -axes[0].low,
+        "from1": from1, "count1": count1, "to1": to1, "from2": from2, "count2": count2, "to2": to2,
+    }  # fmt: skip
+
+
+def _crop(a: Axis, reach: int) -> tuple[int, int, int]:
+    """(first, count, place in the slab) of what is copied along an axis."""
+    first, to = max(0, -a.low), max(0, a.low)
+    return first, max(0, min(a.size - first, reach - to)), to

@@ -1,0 +1,222 @@
+"""The loops of convolution: bands of images, each packed, multiplied tile by tile, and written.
+
+A band is a few rows of one result, along its first spatial axis. What it needs of x is copied to
+scratch with zeros around it and the channels last (the slab), so that the channels under a tap are
+one run of words. Tiles (`tile.py`) leave sums in scratch, pixels by channels; a transposing copy
+brings them to the result. All sizes are arguments: one text serves every convolution of a dtype.
+
+A class is a set of pixels that take the same taps. A convolution has one; its adjoint in x has one
+for each residue of the pixels by the stride.
+
+Note [Same bits]
+    An element is summed tap by tap and channel by channel, in pieces of channels that depend on the
+    weights' shape alone. Which band, tile or thread it falls to changes nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from funct.device import PARALLEL, Code, Host, assemble
+from funct.kernels.cpu.dense.slab import SLAB, Slab, copy, each
+from funct.kernels.cpu.dense.tile import call_tiles
+from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.llvm import I64, PTR, Module, Value, typed
+
+__all__ = ["CLASS", "JOB", "PACK", "entry", "text"]
+
+JOB = Fields((
+    *SLAB, "splits", "split_channels", "y", "weights", "sums",  # sums: offset in the task's scratch
+    "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
+    "row_pixels", "out_rows", "out_pixels", "classes", "n_classes", "row_step",
+    "most_rows", "tiles", "lanes",
+))  # fmt: skip
+
+CLASS = Fields(("residue", "pixels_per_row", "pixels", "taps", "n_taps", "panel"))
+
+PACK = Fields((
+    "tasks", "source", "to", "blocks", "real", "lanes", "vectors", "depth", "n_taps", "lane_step",
+    "group_step", "depths", "taps",
+))  # fmt: skip
+
+
+def text(element: str, target: Host, last: bool = False) -> str:
+    """`convolve(job)` for words of this element, and `pack(job)` for its weights.
+
+    last: x and the result are (N, *S, C) in memory.
+    """
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    turn = define_turn(module, element, target.vector_bytes)
+    _define_band(module, element, turn, last)
+    _define_pack(module, element)
+    for name, work, fields in (("convolve", "bands", JOB), ("pack", "panels", PACK)):
+        f = module.function(name, [("job", PTR)])
+        tasks = Record(f, fields, f.arguments[0]).tasks
+        f.line(f"call void @funct_parallel(ptr @{work}, {f.arguments[0]!r}, {tasks!r})")
+        f.ret()
+    return module.text()
+
+
+class _Band(Slab):
+    """Prints the work on one band."""
+
+    def multiply(
+        self, rows_here: Value, channels: tuple[Value, Value], slab: Value, sums: Value
+    ) -> None:
+        """All tiles of the band."""
+        f, job = self.f, self.job
+
+        def one(k: Value) -> None:
+            record = Record(f, CLASS, f.at(job.pointer("classes"), k * len(CLASS), "i64"))
+            rows = f.max(rows_here - record.residue, 0)
+            count = f.div(rows + job.row_step - 1, job.row_step) * record.pixels_per_row
+            f.when(count > 0, lambda: self._class(record, count, channels, slab, sums))
+
+        each(f, 0, job.n_classes, one)
+
+    def _class(
+        self, record: Record, count: Value, channels: tuple[Value, Value], slab: Value, sums: Value
+    ) -> None:
+        f, job = self.f, self.job
+        n_taps, taps, pixels = record.n_taps, record.pointer("taps"), record.pointer("pixels")
+        panels = self.at(job.pointer("weights"), record.panel)
+
+        def group(g: Value) -> None:
+            def piece(c: Value) -> None:
+                depth = f.min(job.piece, job.depth - c)
+                a = self.at(slab, g * job.group_channels + c)
+
+                def block(o: Value) -> None:
+                    wide = f.min(job.lanes * 2, job.padded_outputs - o)
+                    first = (g * job.padded_outputs + o) * job.depth * n_taps + c * wide
+                    b = self.at(panels, first)
+                    y = self.at(sums, g * job.padded_outputs + o)
+                    row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
+                    table = f.at(job.pointer("tiles"), row, "i64")
+                    add = Value(f, f.convert(c > 0, "u64").name, I64)
+                    given = [taps, n_taps, b, depth, wide, y, add]
+                    zero = f.constant(I64, 0)
+                    call_tiles(f, table, job.most_rows, a, pixels, zero, count, given)
+
+                each(f, *channels, block, job.lanes * 2)
+
+            each(f, 0, job.depth, piece, job.piece)
+
+        each(f, 0, job.groups, group)
+
+    def write(
+        self, image: Value, band: Value, rows_here: Value, channels: tuple[Value, Value],
+        sums: Value,
+    ) -> None:  # fmt: skip
+        """Bring the band's sums to the result."""
+        f, job = self.f, self.job
+        pixels = rows_here * job.row_pixels
+        first = band * job.band_rows * job.row_pixels
+        outputs = job.groups * job.group_outputs
+        row = job.groups * job.padded_outputs
+        start = channels[0]
+        count = f.min(channels[1], job.group_outputs) - start
+
+        def group(g: Value) -> None:
+            source = self.at(sums, g * job.padded_outputs + start)
+            channel = g * job.group_outputs + start
+            if not self.last:
+                place = (image * outputs + channel) * job.out_pixels + first
+                to = self.at(job.pointer("y"), place)
+                self.transpose(source, to, pixels, count, row, job.out_pixels)
+                return
+            place = (image * job.out_pixels + first) * outputs + channel
+            to = self.at(job.pointer("y"), place)
+
+            def pixel(p: Value) -> None:
+                copy(f, self.at(to, p * outputs), self.at(source, p * row), count * self.bytes)
+
+            each(f, 0, pixels, pixel)
+
+        each(f, 0, job.groups, group)
+
+
+def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
+    """`bands(job, task)`: the units task, task + tasks, … of (image, band, split of channels)."""
+    f = module.function("bands", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
+    band_of = _Band(f, job, element, turn, last)
+    slab = band_of.at(job.pointer("scratch"), task * job.scratch_step)
+    sums = band_of.at(slab, job.sums)
+
+    def unit(u: Value) -> None:
+        splits, bands = job.splits, job.bands
+        rest = f.div(u, splits)
+        split = u - rest * splits
+        image = f.div(rest, bands)
+        band = rest - image * bands
+        rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
+        start = split * job.split_channels
+        channels = start, f.min(start + job.split_channels, job.padded_outputs)
+        band_of.fill(image, band, slab)
+        band_of.multiply(rows_here, channels, slab, sums)
+        band_of.write(image, band, rows_here, channels, sums)
+
+    each(f, task, job.units, unit, job.tasks)
+    f.ret()
+
+
+def _define_pack(module: Module, element: str) -> None:
+    """`panels(job, task)`: panel `task` of weights, (tap, k, lane) with zeros in lanes beyond."""
+    f = module.function("panels", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, PACK, f.arguments[0]), f.arguments[1]
+    scalar = typed(element)
+    group = f.div(task, job.blocks)
+    block = task - group * job.blocks
+    full = job.lanes * job.vectors
+    first = block * full  # channel within the group
+    padded = f.div(job.real + job.lanes - 1, job.lanes) * job.lanes
+    wide = f.min(full, padded - first)
+    real = f.min(wide, job.real - first)
+    source = f.at(job.pointer("source"), group * job.group_step + first * job.lane_step, element)
+    panel = (group * padded + first) * job.depth * job.n_taps
+    to = f.at(job.pointer("to"), panel, element)
+    taps, depths = job.pointer("taps"), job.pointer("depths")
+    lane_step, depth = job.lane_step, job.depth
+
+    def step(k: Value) -> None:
+        from_k = f.load(I64, f.at(depths, k, "i64"))
+
+        def tap(t: Value) -> None:
+            here = f.at(source, from_k + f.load(I64, f.at(taps, t, "i64")), element)
+            row = f.at(to, (t * depth + k) * wide, element)
+
+            def lane(i: Value) -> None:
+                f.store(f.load(scalar, f.at(here, i * lane_step, element)), f.at(row, i, element))
+
+            def zero(i: Value) -> None:
+                f.store(f.constant(scalar, 0), f.at(row, i, element))
+
+            def adjacent() -> list[Value]:
+                copy(f, row, here, real * scalar.bytes)
+                return []
+
+            def apart() -> list[Value]:
+                each(f, 0, real, lane)
+                return []
+
+            f.branch(f.eq(lane_step, 1), adjacent, apart)
+            each(f, real, wide, zero)
+
+        each(f, 0, job.n_taps, tap)
+
+    each(f, 0, depth, step)
+    f.ret()
+
+
+@functools.cache
+def entry(element: str, target: Host, last: bool, name: str) -> int:
+    """The address of `convolve` or `pack` on this machine."""
+    return _code(element, target, last).address(name)
+
+
+@functools.cache
+def _code(element: str, target: Host, last: bool) -> Code:
+    return assemble(text(element, target, last))

@@ -1,0 +1,71 @@
+"""Convolution and its adjoint in x, by bands (`bands.py`) and tiles (`tile.py`)."""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.axes import adjoint_axis, axis, three
+from funct.kernels.cpu.dense.panels import Convolver, batch_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = ["convolution", "convolution_input", "convolver"]
+
+_ELEMENT = {"float32": "f32", "float64": "f64"}
+
+
+@functools.lru_cache(512)
+def convolver(
+    dot: str, x: Sizes, w: Sizes, size: Sizes, slide: Sliding, adjoint: bool
+) -> Convolver:  # fmt: skip
+    """x, w: shapes of what is read and of the weights. size: *T of what is written."""
+    outputs, channels, *kernel = w
+    outputs //= slide.groups
+    lows = [low for low, _ in slide.padding]
+    walk = adjoint_axis if adjoint else axis
+    given = zip(x[2:], size, kernel, slide.stride, lows, slide.dilation)
+    axes = tuple([walk(*a) for a in given])
+    taps = prod(kernel)
+    steps = (channels * taps, taps)  # of an output, of a channel, in w
+    if adjoint:
+        outputs, channels, steps = channels, outputs, steps[::-1]
+    batch = batch_of(x[0], slide.groups, channels, outputs, dot)
+    places = three(axes, axis(1, 1, 1, 1, 0, 1))
+    return Convolver(dot, batch, places, three(tuple(kernel), 1), steps)
+
+
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution`."""
+    size = slide.size(x.shape[2:], w.shape[2:])
+    return _run(x, w, slide, size, False)
+
+
+def convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_input`."""
+    return _run(g, w, slide, size, True)
+
+
+def _run(
+    x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, adjoint: bool
+) -> NDArray[Any]:
+    """The map from x to images of this size. Channels that are last in memory stay there."""
+    if x.dtype != w.dtype or len(size) > 3 or not (x.size and w.size and prod(size)):
+        return NotImplemented
+    seen = np.moveaxis(x, 1, -1)
+    last = seen.flags.c_contiguous and not x.flags.c_contiguous
+    made = convolver(_ELEMENT[x.dtype.name], x.shape, w.shape, size, slide, adjoint)
+    panels = made.panels(np.ascontiguousarray(w))
+    outputs = w.shape[1] * slide.groups if adjoint else len(w)
+    y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
+    made.run(seen if last else np.ascontiguousarray(x), panels, y, last=last)
+    return np.moveaxis(y, -1, 1) if last else y

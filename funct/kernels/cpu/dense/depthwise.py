@@ -1,0 +1,270 @@
+"""Convolution with one channel per group, and both of its adjoints, line by line (`lines.py`).
+
+So are convolutions and adjoints to a few channels per group, which would fill few lanes of a tile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import Code, Host, assemble, host
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.axes import Axis, filled
+from funct.kernels.cpu.dense.line_weights import WEIGHTS, weights_text
+from funct.kernels.cpu.dense.lines import PLANES, Ends, Pattern, planes_text
+from funct.kernels.cpu.quantized.codes import BYTE, TO_CODES, to_codes_fields
+from funct.kernels.cpu.record import address
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.quantized.affine import Codes
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = [
+    "convolution", "convolution_input", "convolution_of_codes", "convolution_weight",
+]  # fmt: skip
+
+_ELEMENT = {"float32": "f32", "float64": "f64"}
+_TASKS = 4  # per core
+_SUMS = 8  # registers: enough for two units of latency 4, beside weights and what is read
+_NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """What is known of shapes.
+
+    entry: the machine code, for a pattern. job: all but addresses of arrays; places: where they go
+    in it. shape: of the result. room: so far vectors reach beyond a line. kept: elements of either
+    end of x that are copied. tables: what the job points to.
+    """
+
+    entry: Any
+    pattern: Pattern
+    job: NDArray[np.int64]
+    places: list[int]
+    shape: Sizes
+    room: int
+    kept: int
+    tables: tuple[NDArray[Any], ...]
+
+
+@attrs.frozen(cache_hash=True)
+class Coded:
+    """What x and the result are where they are codes; the zero point is that of x."""
+
+    read: np.dtype[Any]
+    zero_point: int
+    written: np.dtype[Any]
+
+
+@functools.lru_cache(512)
+def _planes(
+    dtype: np.dtype[Any], x: Sizes, w: Sizes, slide: Sliding, size: Sizes | None,
+    coded: Coded | None = None,
+) -> Plan | None:  # fmt: skip
+    """The plan of a convolution of x, or of its adjoint to images of that size.
+
+    dtype: what is computed with.
+    """
+    groups, adjoint = slide.groups, size is not None
+    out = slide.size(x[2:], w[2:]) if size is None else size
+    if len(out) > 3 or min(*x, *w, *out) < 1:
+        return None
+    ours, theirs = w[0] // groups, w[1]  # outputs and channels of a group
+    shared, terms = (theirs, ours) if adjoint else (ours, theirs)
+    lanes = _lanes(dtype)
+    few = shared < lanes or terms <= lanes == shared
+    if theirs > 1 and not (few and prod(w[2:]) > 1 and out[-1] >= _NARROW):
+        return None
+    if not adjoint and _gathers(groups, slide):
+        return None
+    outputs = shared * groups
+    units = x[0] * outputs
+    given = {
+        "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
+        "terms": terms, "shared": shared, "row_unit": 1 if adjoint else terms,
+        "row_step": shared if adjoint else 1, "w": 0, "y": 0, "x_zero": 0,
+        **dict.fromkeys(TO_CODES, 0),
+    }  # fmt: skip
+    axes, kernel = filled(x[2:], out, w[2:], slide, adjoint)
+    pattern = _pattern(dtype, axes, kernel, _ends(axes, _lanes(dtype)), terms > 1)
+    if coded is None:
+        aligned = pattern.ends == "overlap" and out[-1] % _lanes(dtype) == 0
+        touched = (prod(x) + x[0] * outputs * prod(out)) * dtype.itemsize
+        pattern = attrs.evolve(pattern, streams=aligned and host().overflows(touched))
+        return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
+    pattern = attrs.evolve(pattern, codes=(BYTE[coded.read], BYTE[coded.written]))
+    given["x_zero"] = coded.zero_point
+    return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given, coded)
+
+
+@functools.lru_cache(512)
+def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Sizes) -> Plan | None:
+    """The plan of the adjoint in w."""
+    outputs, groups = g[1], slide.groups
+    if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1 or _gathers(groups, slide):
+        return None
+    given = {
+        "tasks": min(outputs, _TASKS * host().cores), "outputs": outputs,
+        "shared": outputs // groups, "images": x[0], "w": 0, "g": 0,
+    }  # fmt: skip
+    axes, kernel = filled(x[2:], g[2:], size, slide, False)
+    pattern = _pattern(dtype, axes, kernel, "mask", False)
+    pattern = attrs.evolve(pattern, height=min(2, pattern.height))
+    return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given)
+
+
+def _gathers(groups: int, slide: Sliding) -> bool:
+    """Whether pixels of one channel lie so far apart that lines are gathered for every output."""
+    return groups == 1 and slide.stride[-1] > 2
+
+
+def _lanes(dtype: np.dtype[Any]) -> int:
+    return host().vector_bytes // dtype.itemsize
+
+
+def _pattern(
+    dtype: np.dtype[Any], axes: list[Axis], kernel: Sizes, ends: Ends, several: bool
+) -> Pattern:
+    return Pattern(
+        _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
+        tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel,
+        _height([p.count for p in axes[1].phases], len(axes[2].phases)), ends, several,
+    )  # fmt: skip
+
+
+def _height(counts: list[int], together: int) -> int:
+    """So many lines that few are computed twice, and all sums fit into registers."""
+    most = max(1, _SUMS // together)
+    heights = range(min(most, *counts), 0, -1)
+    return min(heights, key=lambda n: sum([-(-c // n) * (n + 1) for c in counts]))
+
+
+def _ends(axes: list[Axis], lanes: int) -> Ends:
+    out, step = axes[2].out, axes[2].step
+    if out >= step * lanes and out % step == 0:
+        return "overlap"
+    dense = all(a.step == 1 for a in axes)
+    return "reach" if dense and lanes <= 2 * out < 2 * lanes else "mask"
+
+
+def _filled(
+    dtype: np.dtype[Any], pattern: Pattern, axes: list[Axis], x: Sizes, shape: Sizes,
+    given: dict[str, int], coded: Coded | None = None,
+) -> Plan:  # fmt: skip
+    fields, name, arrays = (
+        (WEIGHTS, "weights", ("g", "w")) if "g" in given else (PLANES, "planes", ("w", "y"))
+    )  # fmt: skip
+    a, lanes = axes[2], _lanes(dtype)
+    offsets = sorted({o for p in a.phases for _, o in p.taps})
+    first = np.arange(0, -(-a.out // a.step), lanes)
+    final = a.out // a.step - lanes
+    starts = np.minimum(first, final) if pattern.ends == "overlap" else first
+    pixels = starts[:, None, None] + np.arange(lanes)
+    read = pixels * a.stride + np.array(offsets)[:, None] - a.low  # (block, offset, lane)
+    inside = (read >= 0) & (read < a.size)
+    beyond = min(a.stride, 2) - 1  # every second element is taken of two vectors
+    whole = inside.all(axis=(1, 2)) & (read.max(axis=(1, 2), initial=0) + beyond < a.size)
+    whole &= (starts + lanes) * a.step <= a.out
+    inner = starts[whole] if offsets else starts[:0]
+    inside &= pixels * a.step < a.out
+    room = max(0, -int(read.min(initial=0)), int(read.max(initial=0)) + beyond + 1 - a.size)
+    masks = -inside.astype(f"i{dtype.itemsize}")
+    read, zero = (coded.read, coded.zero_point) if coded else (dtype, 0)
+    zeros = np.full(a.size + 2 * room, zero, read)
+    plane, planes = prod(x[2:]), x[0] * x[1]
+    ends = min(-(-room // plane), planes)
+    job = fields.fill(
+        **given, **{f"{name}{k}": v for k, a in enumerate(axes)
+                    for name, v in (("size", a.size), ("out", a.out), ("low", a.low))},
+        inner_start=min(inner, default=1), inner_last=max(inner, default=0), inputs=x[1], x=0,
+        masks=address(masks), zeros=address(zeros[room:]), head=0, tail=0, end_planes=ends,
+        planes=planes,
+    )  # fmt: skip
+    kept = min(2 * ends, planes) * plane
+    places = [fields.place(name) for name in ("x", *arrays, "head", "tail")]
+    return Plan(_entry(pattern, name), pattern, job, places, shape, room, kept, (masks, zeros))
+
+
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution`."""
+    return _run(_planes(x.dtype, x.shape, w.shape, slide, None), x, w)
+
+
+def convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_input`."""
+    return _run(_planes(g.dtype, g.shape, w.shape, slide, size), g, w)
+
+
+def convolution_weight(
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_weight`."""
+    return _run(_weights(x.dtype, x.shape, g.shape, slide, size), x, g)
+
+
+def convolution_of_codes(
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], to: Codes,
+    slide: Sliding,
+) -> NDArray[Any]:  # fmt: skip
+    """See `funct.kernels.quantized.affine.convolution`; all sums must be exact in float32."""
+    if slide.stride[-1] > 2:
+        return NotImplemented  # there is no instruction that gathers bytes
+    number, written = np.dtype(np.float32), np.dtype(to.dtype)
+    made = _planes(number, x.shape, w.shape, slide, None, Coded(x.dtype, x_zero_point, written))
+    weights = w.astype(number)
+    offset = (bias - x_zero_point * weights.sum(tuple(range(1, w.ndim)))).astype(number)
+    fields, held = to_codes_fields(offset, to)
+    found = _run(made, x, weights, written, fields)
+    del held
+    return found
+
+
+def _run(
+    made: Plan | None, x: NDArray[Any], other: NDArray[Any], dtype: np.dtype[Any] | None = None,
+    more: dict[str, int] | None = None,
+) -> NDArray[Any]:  # fmt: skip
+    """The result, from x, which is read by lines, and w or g."""
+    if made is None or (dtype is None and x.dtype != other.dtype):
+        return NotImplemented
+    x, other = np.ascontiguousarray(x), np.ascontiguousarray(other)
+    y = memory.fresh(made.shape, dtype or x.dtype)
+    job, room, kept = made.job.copy(), made.room, made.kept
+    PLANES.put(job, **more or {})
+    copies = np.empty(2 * kept + 3 * room, x.dtype)  # room before, between and behind
+    flat, behind = x.reshape(-1), 2 * room + 2 * kept
+    copies[room : room + kept] = flat[:kept]
+    copies[behind - kept : behind] = flat[flat.size - kept :]
+    here, size = address(copies), x.itemsize
+    job[made.places] = (
+        address(x),
+        address(other),
+        address(y),
+        here + room * size,
+        here + behind * size,
+    )
+    entry = made.entry
+    if made.pattern.streams and address(y) % host().vector_bytes:
+        entry = _entry(attrs.evolve(made.pattern, streams=False), "planes")
+    entry(address(job))
+    return y
+
+
+@functools.cache
+def _entry(pattern: Pattern, name: str) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(pattern, name, host()).address(name))
+
+
+@functools.cache
+def _code(pattern: Pattern, name: str, target: Host) -> Code:
+    return assemble((planes_text if name == "planes" else weights_text)(pattern, target))

@@ -1,0 +1,147 @@
+"""Depthwise convolution and both of its adjoints where channels are last (`pixels.py`)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import Code, Host, assemble, host
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.axes import filled
+from funct.kernels.cpu.dense.pixels import PIXELS, Pattern, pixels_text, sums_text
+from funct.kernels.cpu.record import address
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = ["convolution", "convolution_input", "convolution_weight"]
+
+_ELEMENT = {"float32": "f32", "float64": "f64"}
+_TASKS = 4  # per core
+_PARTS = 8  # sums of weights that are added in the end, whatever the number of cores
+_TAPS = 64  # of a kernel; texts grow with them
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """What is known of shapes. job: all but addresses. channels: those of each block of weights.
+    zeros: a line of x.
+    """
+
+    pattern: Pattern
+    job: NDArray[np.int64]
+    channels: NDArray[np.int64]
+    zeros: NDArray[Any]
+
+
+@functools.lru_cache(512)
+def _plan(
+    dtype: np.dtype[Any], x: Sizes, kernel: Sizes, slide: Sliding, out: Sizes, how: str
+) -> Plan | None:  # fmt: skip
+    """x: shape of what is read. out: *T of what is written or, with sums, met.
+
+    how: "pixels", "adjoint" or "sums".
+    """
+    images, count, *size = x
+    lanes = host().vector_bytes // dtype.itemsize
+    sizes = (*x, *out, *kernel)
+    if count < lanes or min(sizes) < 1 or prod(kernel) > _TAPS or len(size) > 3:
+        return None
+    axes, kernel = filled(tuple(size), out, kernel, slide, how == "adjoint")
+    touched = images * count * (prod(size) + prod(out)) * dtype.itemsize
+    vectors = 2 if count >= 2 * lanes else 1
+    pattern = Pattern(
+        _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
+        tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel, vectors,
+        how != "sums" and count % lanes == 0 and host().overflows(touched),
+    )  # fmt: skip
+    lines = images * axes[0].out * axes[1].out
+    zeros = np.zeros(axes[2].size * count, dtype)
+    job = PIXELS.fill(
+        tasks=min(lines, _PARTS if how == "sums" else _TASKS * host().cores), lines=lines,
+        channels=count, x=0, w=0, y=0, zeros=address(zeros),
+        **{f"{name}{k}": v for k, a in enumerate(axes)
+           for name, v in (("size", a.size), ("out", a.out), ("low", a.low))},
+    )  # fmt: skip
+    block = vectors * lanes
+    first = np.minimum(np.arange(0, count, block), count - block)
+    return Plan(pattern, job, first[:, None] + np.arange(block), zeros)
+
+
+@functools.cache
+def _entry(pattern: Pattern, name: str) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(pattern, name, host()).address(name))
+
+
+@functools.cache
+def _code(pattern: Pattern, name: str, target: Host) -> Code:
+    return assemble((sums_text if name == "sums" else pixels_text)(pattern, target))
+
+
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution`."""
+    return _run(x, w, slide, slide.size(x.shape[2:], w.shape[2:]), "pixels")
+
+
+def convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_input`."""
+    return _run(g, w, slide, size, "adjoint")
+
+
+def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes, how: str) -> NDArray[Any]:
+    seen = np.moveaxis(x, 1, -1)
+    if not _fits(x, w, slide) or x.shape[1] != len(w) or w.shape[1] != 1:
+        return NotImplemented
+    made = _plan(x.dtype, x.shape, w.shape[2:], slide, out, how)
+    if made is None:
+        return NotImplemented
+    packed = w.reshape(len(w), -1)[made.channels].swapaxes(1, 2).copy()
+    y = memory.fresh((len(x), *out, len(w)), x.dtype)
+    streams = made.pattern.streams and address(y) % host().vector_bytes == 0
+    _call(_entry(attrs.evolve(made.pattern, streams=streams), "pixels"), made, seen, packed, y)
+    return np.moveaxis(y, -1, 1)
+
+
+def _fits(x: NDArray[Any], other: NDArray[Any], slide: Sliding) -> bool:
+    """Whether x has its channels last, in groups of one."""
+    return (
+        slide.groups == x.shape[1]
+        and x.dtype == other.dtype
+        and np.moveaxis(x, 1, -1).flags.c_contiguous
+        and not x.flags.c_contiguous
+    )
+
+
+def _call(entry: Any, made: Plan, x: NDArray[Any], w: NDArray[Any], y: NDArray[Any]) -> None:
+    job = made.job.copy()
+    PIXELS.put(job, x=address(x), w=address(w), y=address(y))
+    entry(address(job))
+
+
+def convolution_weight(
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_weight`."""
+    if not (_fits(x, g, slide) or _fits(g, x, slide)) or x.shape[1] != g.shape[1]:
+        return NotImplemented
+    made = _plan(x.dtype, x.shape, size, slide, g.shape[2:], "sums")
+    if made is None:
+        return NotImplemented
+    count, taps = x.shape[1], prod(size)
+    blocks, block = made.channels.shape
+    tasks = int(made.job[PIXELS.place("tasks")])
+    parts = np.zeros((tasks, blocks, taps, block), x.dtype)
+    images, ours = (np.ascontiguousarray(np.moveaxis(v, 1, -1)) for v in (x, g))
+    _call(_entry(made.pattern, "sums"), made, images, parts, ours)
+    w = memory.fresh((count, taps), x.dtype)
+    w[made.channels] = parts.sum(0).swapaxes(1, 2)
+    return w.reshape(count, 1, *size)

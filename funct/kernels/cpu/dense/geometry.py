@@ -1,0 +1,156 @@
+"""Plans of convolutions: which words of x meet which weights for which pixels of the result.
+
+A plan is a pure function of shapes and parameters; it holds tables and no room for results.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from math import prod
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from funct.kernels.cpu.dense.axes import Axes, Batch, Phase, merged, slab_fields
+
+__all__ = ["Plan", "plan"]
+
+_SLAB_BYTES = 192 << 10  # what a band copies and
+_SUMS_BYTES = 128 << 10  # what it sums up stay in the second-level cache
+_WEIGHTS_BYTES = 1 << 20  # more than these each band reads from afar,
+_MANY_ROWS = 64  # so there are few bands, and outputs are split among threads
+_PANEL_BYTES = 192 << 10  # as do the weights of one tile
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """All that is known before the arrays are.
+
+    fields: of the job, addresses apart. panels: for each class, its taps and where its weights
+    begin. merged: the axis whose taps are merged into k, or -1. counts: how many pixels of a class
+    a band has.
+    """
+
+    fields: dict[str, int]
+    classes: NDArray[np.int64]
+    counts: frozenset[int]
+    panels: tuple[tuple[tuple[int, ...], int], ...]
+    merged: int
+    weight_words: int
+    tables: tuple[NDArray[np.int64], ...]
+
+
+@functools.lru_cache(256)
+def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
+    """The plan of all bands."""
+    reach = [a.reach() for a in axes]
+    along = merged(batch, axes, reach)
+    depth = batch.group_channels * (kernel[along] if along >= 0 else 1)
+    word, lanes = batch.word_bytes, batch.lanes
+    channels = batch.groups * batch.group_channels
+    padded = -(-batch.group_outputs // lanes) * lanes
+    band_rows, splits, split_channels = _bands(batch, axes, reach, channels, padded)
+    classes, panels, tables = [], [], []
+    panel = 0
+    walked = [
+        [attrs.evolve(p, taps=((0, 0),)) for p in a.phases] if k == along else a.phases
+        for k, a in enumerate(axes)
+    ]
+    for phases in itertools.product(*walked):
+        taps, offsets = _taps(phases, kernel, reach, channels, depth)
+        rows = len(range(phases[0].start, band_rows, axes[0].step))
+        pixels = _pixels(phases, axes, rows, reach, channels, batch.groups * padded)
+        tables += [offsets, pixels]
+        classes.append([
+            phases[0].start, phases[1].count * phases[2].count, pixels.ctypes.data,
+            offsets.ctypes.data, len(taps), panel,
+        ])  # fmt: skip
+        panels.append((taps, panel))
+        panel += batch.groups * padded * depth * len(taps)
+    most_taps = max([len(t) for t, _ in panels], default=1)
+    table = np.array(classes, np.int64).reshape(-1, 6)
+    slab = slab_fields(batch, axes, band_rows, channels)
+    line = 64 // word
+    sums = (slab["slab_words"] // line + 2) * line
+    sums_words = (band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
+    units = batch.images * slab["bands"] * splits
+    fields = {
+        **slab, "tasks": min(units, 2 * batch.cores), "units": units, "splits": splits,
+        "split_channels": split_channels, "scratch_step": -(-(sums + sums_words) // line) * line,
+        "sums": sums, "groups": batch.groups, "group_channels": batch.group_channels,
+        "depth": depth, "piece": _piece(depth, most_taps, lanes * word),
+        "group_outputs": batch.group_outputs, "padded_outputs": padded,
+        "row_pixels": axes[1].out * axes[2].out, "out_rows": axes[0].out,
+        "out_pixels": prod([a.out for a in axes]), "classes": table.ctypes.data,
+        "n_classes": len(table), "row_step": axes[0].step, "lanes": lanes,
+    }  # fmt: skip
+    last = axes[0].out - (slab["bands"] - 1) * band_rows
+    counts = frozenset([
+        len(range(first, rows, axes[0].step)) * pixels
+        for rows in (band_rows, last)
+        for first, pixels, *_ in classes
+    ])  # fmt: skip
+    return Plan(fields, table, counts, tuple(panels), along, panel, tuple(tables))
+
+
+def _bands(
+    batch: Batch, axes: Axes, reach: list[int], channels: int, padded: int
+) -> tuple[int, int, int]:
+    """Rows of a band, the number of splits of the outputs, and the outputs of a split."""
+    step, word = axes[0].step, batch.word_bytes
+    per_row = axes[1].out * axes[2].out * batch.groups * padded * word
+    plane = reach[1] * reach[2] * channels * word
+    wanted = 4 * batch.cores  # units, for threads to share
+    fitting = _SLAB_BYTES * step // max(1, plane * axes[0].stride)
+    weights = padded * channels * prod([len(p.taps) for a in axes for p in a.phases]) * word
+    if weights > _WEIGHTS_BYTES:
+        rows = min(fitting, 4 * _SUMS_BYTES // max(1, per_row), _MANY_ROWS)
+    else:
+        rows = min(
+            fitting, _SUMS_BYTES // max(1, per_row), -(-axes[0].out * batch.images // wanted)
+        )
+    rows = max(rows, -(-6 // (axes[1].out * axes[2].out)), 1)
+    bands = max(1, axes[0].out // rows)
+    rows = -(-axes[0].out // bands)
+    rows = -(-rows // step) * step
+    bands = -(-axes[0].out // rows)
+    pair = 2 * batch.lanes
+    splits = max(1, min(wanted // (2 * batch.images * bands), padded // (2 * pair)))
+    split = -(-padded // (splits * pair)) * pair
+    return rows, -(-padded // split), split
+
+
+def _piece(depth: int, n_taps: int, vector_bytes: int) -> int:
+    """Channels of one pass, so that a panel's part of the weights stays in the cache."""
+    most = max(16, _PANEL_BYTES // (2 * vector_bytes * max(1, n_taps)))
+    pieces = -(-depth // most)
+    return max(1, -(-depth // (4 * pieces)) * 4)
+
+
+def _taps(
+    phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], channels: int, depth: int
+) -> tuple[tuple[int, ...], NDArray[np.int64]]:
+    """The taps of a class, and the table of their offsets."""
+    taps: list[int] = []
+    offsets: list[tuple[int, int]] = []
+    for (k0, o0), (k1, o1), (k2, o2) in itertools.product(*[p.taps for p in phases]):
+        offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * channels, len(taps) * depth))
+        taps.append((k0 * kernel[1] + k1) * kernel[2] + k2)
+    return tuple(taps), np.array(offsets, np.int64).reshape(-1, 2)
+
+
+def _pixels(
+    phases: tuple[Phase, ...], axes: Axes, rows: int, reach: list[int], channels: int,
+    row_words: int,
+) -> NDArray[np.int64]:  # fmt: skip
+    """(offset in the slab, offset in the sums) of each pixel of a class in a band."""
+    i0 = np.arange(rows)[:, None, None]
+    i1 = np.arange(phases[1].count)[:, None]
+    i2 = np.arange(phases[2].count)
+    s0, s1, s2 = [a.stride for a in axes]
+    read = ((i0 * s0 * reach[1] + i1 * s1) * reach[2] + i2 * s2) * channels
+    p0, p1, p2 = [p.start + i * a.step for p, i, a in zip(phases, (i0, i1, i2), axes)]
+    write = ((p0 * axes[1].out + p1) * axes[2].out + p2) * row_words
+    return np.stack([np.broadcast_to(v, read.shape).ravel() for v in (read, write)], axis=1).copy()

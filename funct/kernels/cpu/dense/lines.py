@@ -1,0 +1,360 @@
+"""The loops of depthwise convolutions, printed: strips of a few lines of the result at a time.
+
+A text is printed for a kernel, its strides and its dilation; sizes and padding are arguments. Lines
+are read where they lie: no plane is copied, and none is padded.
+
+Note [Strips]
+    A vector of a line of x is loaded once for each tap along the line, and meets all lines of the
+    strip that its taps belong to. With weights in registers the products are what bounds: 9 for
+    each vector of a 3 × 3 kernel's result.
+
+Note [Edges]
+    Lines above and below the image are one line of zeros. Vectors that reach over the ends of a
+    line read what is there, lines before and behind, and zero it; so the planes at both ends of
+    the array are read from copies with room around them. The last vector of a line of the result
+    overlaps the one before it. Where lines are shorter than a vector it reaches into the next line,
+    which is written later, but for the last one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Literal
+
+import attrs
+
+from funct.device import PARALLEL, Host
+from funct.kernels.cpu.dense.slab import each
+from funct.kernels.cpu.quantized.codes import TO_CODES, to_codes
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
+
+__all__ = ["PLANES", "SIZES", "Ends", "Lines", "Pattern", "Taps", "begin", "planes_text"]
+
+SIZES = (
+    "size0", "size1", "size2", "out0", "out1", "out2", "low0", "low1", "low2",
+    "inner_start", "inner_last", "masks", "zeros", "head", "tail", "end_planes", "planes",
+)  # fmt: skip
+PLANES = Fields((
+    "tasks", "units", "outputs", "terms", "shared", "row_unit", "row_step", "inputs", "x", "w", "y",
+    "x_zero", *SIZES, *TO_CODES,
+))  # fmt: skip
+
+Taps = tuple[tuple[int, int], ...]
+Ends = Literal["overlap", "reach", "mask"]
+
+
+@attrs.frozen(cache_hash=True)
+class Pattern:
+    """What a text is printed for.
+
+    phases: for each axis, the taps (number, offset) of each class of pixels; see `axes.py`. steps:
+    between pixels of a class, in the result; strides: the same in what is read. height: lines of
+    a strip. ends: what happens at the end of a line. several: whether planes are summed. codes:
+    the elements of x and of the result where these are codes; sums begin with an offset then, which
+    has the zero point in it, and what is outside of the image is the zero point. streams: whether
+    the result, which is aligned to vectors, is written past the caches.
+    """
+
+    element: str
+    phases: tuple[tuple[Taps, ...], ...]
+    steps: tuple[int, ...]
+    strides: tuple[int, ...]
+    kernel: tuple[int, ...]
+    height: int
+    ends: Ends
+    several: bool
+    codes: tuple[str, str] | None = None
+    streams: bool = False
+
+
+class Lines:
+    """Prints loads of a strip's lines. taps0, taps1: of the class of lines; columns: all offsets
+    along a line.
+    """
+
+    def __init__(
+        self, f: Emitter, job: Record, pattern: Pattern, lanes: int, height: int,
+        taps0: Taps, taps1: Taps,
+    ) -> None:  # fmt: skip
+        self.f, self.job, self.pattern, self.lanes = f, job, pattern, lanes
+        self.vector: Type = typed(pattern.element, lanes)
+        self.read, self.written = pattern.codes or (pattern.element, pattern.element)
+        self.height, self.taps0, self.taps1 = height, taps0, taps1
+        stride = pattern.strides[1]
+        self.rows = sorted({i * stride + o for i in range(height) for _, o in taps1})
+        self.columns = sorted({o for taps in pattern.phases[2] for _, o in taps})
+
+    def at(self, pointer: Value, offset: Value | int) -> Value:
+        """The address of an element of what is computed with."""
+        return self.f.at(pointer, offset, self.pattern.element)
+
+    def of_x(self, pointer: Value, offset: Value | int) -> Value:
+        """The address of an element of x."""
+        return self.f.at(pointer, offset, self.read)
+
+    def of_y(self, pointer: Value, offset: Value | int) -> Value:
+        """The address of an element of the result."""
+        return self.f.at(pointer, offset, self.written)
+
+    def pointers(self, plane: Value, i0: Value, i1: Value) -> list[tuple[int, int, Value]]:
+        """The lines that the strip at (i0, i1) reads, by taps of the first axis and rows."""
+        f, job, strides = self.f, self.job, self.pattern.strides
+        unsigned, size1 = typed("u64"), job.size1
+        zeros = job.pointer("zeros")
+        found = []
+        for tap0, offset in self.taps0:
+            z = i0 * strides[0] + offset - job.low0
+            y = i1 * strides[1] - job.low1
+            line = self.of_x(plane, (z * size1 + y) * job.size2)
+            y = f.select((z >= 0) & (z < job.size0), y, -(1 << 62))
+            for row in self.rows:
+                inside = Value(f, (y + row).name, unsigned) < Value(f, size1.name, unsigned)
+                here = self.of_x(line, job.size2 * row)
+                found.append((tap0, row, f.select(inside, here, zeros)))
+        return found
+
+    def source(self, number: Value) -> Value:
+        """Plane `number` of x; see Note [Edges]."""
+        f, job = self.f, self.job
+        size = job.size0 * job.size1 * job.size2
+        back = job.planes - number  # from the end
+        plane = self.of_x(job.pointer("x"), number * size)
+        tail = self.of_x(job.pointer("tail"), -back * size)
+        plane = f.select(back <= job.end_planes, tail, plane)
+        head = self.of_x(job.pointer("head"), number * size)
+        return f.select(number < job.end_planes, head, plane)
+
+    def load(self, line: Value, column: Value, mask: Value | None = None) -> Value:
+        """Every stride-th element from `column` on, and what stands for 0 where the mask is off."""
+        f, lanes, stride = self.f, self.lanes, self.pattern.strides[2]
+        vector = typed(self.read, lanes)
+        first = self.of_x(line, column)
+        if stride == 1:
+            x = f.load(vector, first)
+        elif stride == 2:
+            low, high = (f.load(vector, self.of_x(first, k)) for k in (0, lanes))
+            x = f.shuffle(low, high, list(range(0, 2 * lanes, 2)))
+        else:
+            x = f.gather(vector, self.of_x(first, f.lanes(typed("i64", lanes)) * stride))
+        x = f.convert(x, self.pattern.element)
+        if mask is None:
+            return x
+        if self.pattern.codes is None:
+            return self.masked(x, mask)
+        zero = f.splat(f.convert(self.job.x_zero, self.pattern.element), lanes)
+        return self.masked(x - zero, mask) + zero
+
+    def masked(self, x: Value, mask: Value) -> Value:
+        """0 where the mask is off."""
+        f = self.f
+        return f.bitcast(f.bitcast(x, self.vector.integer) & mask, self.vector)
+
+    def inside(self, block: Value, offset: int) -> Value:
+        """Ones in the lanes that count where the vector of a block is read at an offset."""
+        f, integers = self.f, self.vector.integer
+        place = block * len(self.columns) + self.lanes * self.columns.index(offset)
+        return f.load(integers, f.at(self.job.pointer("masks"), place, integers.element))
+
+    def met(self, row: int) -> list[tuple[int, int]]:
+        """(line of the strip, tap along the second axis) that read this row."""
+        stride = self.pattern.strides[1]
+        return [
+            (i, k) for i in range(self.height) for k, o in self.taps1 if i * stride + o == row
+        ]  # fmt: skip
+
+
+def begin(target: Host, name: str, work: str, fields: Fields) -> Module:
+    """A text whose function `name(job)` deals `work` out to tasks."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function(name, [("job", PTR)])
+    (job,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @{work}, {job!r}, {Record(f, fields, job).tasks!r})")
+    f.ret()
+    return module
+
+
+# a convolution, or its adjoint in x -------------------------------------------------------------
+
+
+def planes_text(pattern: Pattern, target: Host) -> str:
+    """`planes(job)`: the planes of the result."""
+    module = begin(target, "planes", "range", PLANES)
+    lanes = target.vector_bytes // typed(pattern.element).bytes
+    f = module.function("range", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, PLANES, f.arguments[0]), f.arguments[1]
+    start = f.div(task * job.units, job.tasks)
+    stop = f.div((task + 1) * job.units, job.tasks)
+
+    def unit(u: Value) -> None:
+        for taps0, taps1 in itertools.product(*[range(len(p)) for p in pattern.phases[:2]]):
+            _Strips(f, job, pattern, lanes, (taps0, taps1)).print(u)
+
+    each(f, start, stop, unit)
+    f.ret()
+    return module.text()
+
+
+class _Strips(Lines):
+    """Prints all strips of one class of lines in one plane."""
+
+    def __init__(
+        self, f: Emitter, job: Record, pattern: Pattern, lanes: int, phase: tuple[int, int]
+    ) -> None:
+        taps0, taps1 = (p[n] for p, n in zip(pattern.phases, phase))
+        super().__init__(f, job, pattern, lanes, pattern.height, taps0, taps1)
+        self.phase = phase
+
+    def print(self, u: Value) -> None:
+        f, job = self.f, self.job
+        step0, step1, _ = self.pattern.steps
+        image = f.div(u, job.outputs)
+        k = u - image * job.outputs
+        group = f.div(k, job.shared)
+        self.first = image * job.inputs + group * job.terms  # plane
+        begin = group * job.shared
+        self.row = begin * job.terms + (k - begin) * job.row_unit
+        self.w = [] if self.pattern.several else self.weights(self.row)
+        self.zero, self.end = self.ends_of(k)
+        y = self.of_y(job.pointer("y"), u * (job.out0 * job.out1 * job.out2))
+        count0 = f.div(job.out0 - self.phase[0] + step0 - 1, step0)
+        count1 = f.div(job.out1 - self.phase[1] + step1 - 1, step1)
+
+        def plane(i0: Value) -> None:
+            line0 = (i0 * step0 + self.phase[0]) * job.out1
+
+            def strip(i1: Value) -> None:
+                last = count1 - self.height
+                i1 = f.select(i1 > last, last, i1)
+                places = [
+                    self.of_y(y, (line0 + (i1 + i) * step1 + self.phase[1]) * job.out2)
+                    for i in range(self.height)
+                ]
+                self.strip(i0, i1, places, f.eq(i1, last))
+
+            each(f, 0, count1, strip, self.height)
+
+        each(f, 0, count0, plane)
+
+    def ends_of(self, channel: Value) -> tuple[Value, Callable[[Value], Value]]:
+        """What sums begin with, and what they become."""
+        f, job = self.f, self.job
+        if self.pattern.codes is None:
+            return f.constant(self.vector, 0), lambda sums: sums
+        offset, factor = (
+            f.splat(f.load(self.vector.scalar, self.at(job.pointer(name), channel)), self.lanes)
+            for name in ("bias", "multiplier")
+        )  # fmt: skip
+        codes = to_codes(f, job, self.written)
+        return offset, lambda sums: codes(sums * factor)
+
+    def weights(self, number: Value) -> list[Value]:
+        f = self.f
+        _, k1, k2 = self.pattern.kernel
+        taps = self.pattern.kernel[0] * k1 * k2
+        w = self.at(self.job.pointer("w"), number * taps)
+        return [
+            f.splat(f.load(self.vector.scalar, self.at(w, t)), self.lanes) for t in range(taps)
+        ]  # fmt: skip
+
+    def strip(self, i0: Value, i1: Value, places: list[Value], last: Value) -> None:
+        f, job, ends = self.f, self.job, self.pattern.ends
+        together = len(self.pattern.phases[2])
+        once = [] if self.pattern.several else self.pointers(self.source(self.first), i0, i1)
+
+        def block(first: Value) -> None:
+            q = first
+            if ends == "overlap":
+                final = f.div(job.out2, together) - self.lanes
+                q = f.select(q > final, final, q)
+
+            def sums(block: Value | None) -> list[Value]:
+                zeros = [self.zero] * (self.height * together)
+                if not self.pattern.several:
+                    return self.products(once, self.w, q, block, zeros)
+
+                def term(t: Value, held: list[Value]) -> list[Value]:
+                    lines = self.pointers(self.source(self.first + t), i0, i1)
+                    w = self.weights(self.row + t * job.row_step)
+                    return self.products(lines, w, q, block, held)
+
+                return f.loop(0, job.terms, 1, term, zeros)
+
+            def inside() -> list[Value]:
+                self.write(sums(None), places, q, None)
+                return []
+
+            def outside() -> list[Value]:
+                self.write(sums(first), places, q, last)
+                return []
+
+            inner = (q >= job.inner_start) & (q <= job.inner_last)
+            f.branch(inner, inside, outside)
+
+        each(f, 0, f.div(job.out2 + together - 1, together), block, self.lanes)
+
+    def products(
+        self, lines: list[tuple[int, int, Value]], w: list[Value], q: Value,
+        block: Value | None, held: list[Value],
+    ) -> list[Value]:  # fmt: skip
+        """The sums of a vector at q in each line of the strip, for each class of columns.
+
+        block: None inside of the image.
+        """
+        f, (_, k1, k2) = self.f, self.pattern.kernel
+        held = list(held)
+        phases = self.pattern.phases[2]
+        column = q * self.pattern.strides[2] - self.job.low2
+        for offset, (tap0, row, line) in itertools.product(self.columns, lines):
+            mask = self.inside(block, offset) if block is not None else None
+            x = self.load(line, column + offset, mask)
+            taps2 = [(b, k) for b, taps in enumerate(phases) for k, o in taps if o == offset]
+            for (i, tap1), (b, tap2) in itertools.product(self.met(row), taps2):
+                weight = w[(tap0 * k1 + tap1) * k2 + tap2]
+                cell = i * len(phases) + b
+                held[cell] = f.fma(x, weight, held[cell])
+        return held
+
+    def write(self, sums: list[Value], places: list[Value], q: Value, last: Value | None) -> None:
+        """last: whether the strip is the last of its plane; None: all is inside of the image."""
+        f, lanes = self.f, self.lanes
+        together = len(sums) // self.height
+        masked = last is not None and self.pattern.ends == "mask"
+        for i, place in enumerate(places):
+            cells = sums[i * together : (i + 1) * together]
+            if together == 2:
+                order = [n for k in range(lanes) for n in (k, lanes + k)]
+                even, odd = cells
+                cells = [f.shuffle(even, odd, order[:lanes]), f.shuffle(even, odd, order[lanes:])]
+            if together > 2:
+                self._scatter(cells, place, q)
+                continue
+            for v, cell in enumerate(cells):
+                to = q * together + v * lanes
+                mask = f.first_lanes(lanes, f.max(self.job.out2 - to, 0)) if masked else None
+                lowest = last if i == self.height - 1 else None
+                self._store(self.end(cell), self.of_y(place, to), mask, lowest)
+
+    def _store(self, x: Value, to: Value, mask: Value | None, last: Value | None) -> None:
+        f = self.f
+        if last is None or self.pattern.ends != "reach":
+            f.store(x, to, mask, streaming=self.pattern.streams)
+            return
+
+        def short() -> list[Value]:
+            f.store(x, to, f.first_lanes(self.lanes, self.job.out2))
+            return []
+
+        def whole() -> list[Value]:
+            f.store(x, to)
+            return []
+
+        f.branch(last, short, whole)
+
+    def _scatter(self, cells: list[Value], place: Value, q: Value) -> None:
+        f = self.f
+        for lane, (b, cell) in itertools.product(range(self.lanes), enumerate(cells)):
+            to = (q + lane) * len(cells) + b
+            f.store(f.extract(cell, lane), self.at(place, to), to < self.job.out2)

@@ -1,0 +1,116 @@
+"""Weights laid out for tiles (panels), and images convolved with them.
+
+Panels depend on the weights alone and serve any number of calls. Arrays are taken in words
+(`dots.py`) and must be contiguous.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.device import host
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense import bands
+from funct.kernels.cpu.dense.axes import Axes, Batch
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.geometry import plan
+from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.record import address
+from funct.kernels.llvm import typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Convolver", "batch_of"]
+
+_PLACES = [bands.JOB.place(name) for name in ("x", "weights", "y", "scratch")]
+_PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
+
+
+def batch_of(images: int, groups: int, channels: int, outputs: int, dot: str) -> Batch:
+    """The batch for this machine; channels and outputs are those of a group, in words."""
+    word = typed(DOTS[dot].word).bytes
+    width = supported(DOTS[dot], host())
+    return Batch(images, groups, channels, outputs, word, width // word, host().cores)
+
+
+class Convolver:
+    """What is prepared for shapes and parameters, whatever the arrays will be.
+
+    steps: words of w from one output to the next, and from one channel to the next; its taps are
+    adjacent.
+    """
+
+    def __init__(
+        self, dot: str, batch: Batch, axes: Axes, kernel: tuple[int, int, int],
+        steps: tuple[int, int],
+    ) -> None:  # fmt: skip
+        self._plan = made = plan(batch, axes, kernel)
+        self._word = batch.word_bytes
+        element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
+        self._entries = [_entry(element, last, "convolve") for last in (False, True)]
+        self._pack = _entry(element, False, "pack")
+        self._job = bands.JOB.fill(
+            **made.fields, x=0, y=0, weights=0, scratch=0, most_rows=most_rows(DOTS[dot], width),
+            tiles=address(tile_table(dot, width, made.counts, made.fields["padded_outputs"])),
+        )  # fmt: skip
+        self._scratch_bytes = made.fields["tasks"] * made.fields["scratch_step"] * self._word
+        run, run_step = 1, 0
+        if made.merged >= 0:
+            run, run_step = kernel[made.merged], prod(kernel[made.merged + 1 :])
+        channels = np.arange(batch.group_channels) * steps[1]
+        self._depths = np.add.outer(np.arange(run) * run_step, channels).ravel()
+        self._taps = [np.array(taps, np.int64) for taps, _ in made.panels]
+        blocks = -(-batch.group_outputs // (2 * batch.lanes))
+        group_step = batch.group_outputs * batch.group_channels * prod(kernel)
+        self._packs = [
+            bands.PACK.fill(
+                tasks=blocks * batch.groups, source=0, to=panel * self._word, blocks=blocks,
+                real=batch.group_outputs, lanes=batch.lanes, vectors=2, depth=len(self._depths),
+                n_taps=len(taps), lane_step=steps[0], group_step=group_step,
+                depths=address(self._depths), taps=address(taps),
+            )
+            for taps, (_, panel) in zip(self._taps, made.panels)
+        ]  # fmt: skip
+
+    def panels(self, w: NDArray[Any]) -> NDArray[Any]:
+        """For each class of pixels (group, block of outputs, tap, k, lane)."""
+        to = memory.fresh((max(1, self._plan.weight_words),), w.dtype)
+        source, target = _PACK_PLACES
+        for template in self._packs:
+            job = template.copy()
+            job[source] = address(w)
+            job[target] += address(to)
+            self._pack(address(job))
+        return to
+
+    def run(
+        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, last: bool = False
+    ) -> None:
+        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or both with their channels last."""
+        job = self._job.copy()
+        room = memory.scratch(self._scratch_bytes)
+        job[_PLACES] = address(x), address(panels), address(y), room
+        self._entries[last](address(job))
+
+
+class _Entry:
+    """A function of machine code that is made at its first call."""
+
+    def __init__(self, element: str, last: bool, name: str) -> None:
+        self._what = element, host(), last, name
+
+    @functools.cached_property
+    def _run(self) -> Any:
+        return ctypes.CFUNCTYPE(None, ctypes.c_int64)(bands.entry(*self._what))
+
+    def __call__(self, job: int) -> None:
+        self._run(job)
+
+
+_entry = functools.cache(_Entry)

@@ -1,0 +1,82 @@
+"""Products of integer matrices, exact modulo the range of the dtype.
+
+Bytes and 16-bit integers are multiplied in pairs (`s16`), 32-bit ones one by one. Signs do not
+matter modulo 2^n, so unsigned matrices are taken as signed ones of the same bits.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.axes import axis
+from funct.kernels.cpu.dense.panels import Convolver, batch_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["integer_matmul", "multiplier", "multiply", "pairs"]
+
+_ONE = axis(1, 1, 1, 1, 0, 1)
+
+
+@functools.lru_cache(512)
+def multiplier(rows: int, depth: int, columns: int, dot: str, by_column: bool) -> Convolver:
+    """Multiplies (rows, depth) words by `panels` of (depth, columns), or of its transpose.
+
+    by_column: that transpose, (columns, depth), is what lies in memory.
+    """
+    batch = batch_of(1, 1, depth, columns, dot)
+    axes = (axis(rows, rows, 1, 1, 0, 1), _ONE, _ONE)
+    steps = (depth, 1) if by_column else (1, columns)
+    return Convolver(dot, batch, axes, (1, 1, 1), steps)
+
+
+def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: int) -> NDArray[Any]:
+    """Sums, (rows, columns), of as many bytes as the words."""
+    y = memory.fresh((len(x), columns), x.dtype)
+    made.run(x, panels, y, last=True)
+    return y
+
+
+def pairs(x: NDArray[Any]) -> NDArray[np.int32]:
+    """A matrix of small integers as words of two, along its last axis, which is filled up by 0."""
+    rows, depth = x.shape
+    words = memory.fresh((rows, -(-depth // 2)), np.dtype(np.int32))
+    halves = words.view(np.int16)
+    halves[:, :depth] = x
+    halves[:, depth:] = 0
+    return words
+
+
+def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """See `funct.kernels.linalg.products.integer_matmul`."""
+    if not (x.size and y.size) or x.shape[-2] < 4 or y.shape[-1] < 8:
+        return NotImplemented
+    if x.itemsize == 8:
+        return NotImplemented
+    if y.ndim == 2:
+        flat = _product(x.reshape(-1, x.shape[-1]), y)
+        return flat.reshape(*x.shape[:-1], y.shape[1])
+    lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    out = memory.fresh((*lead, x.shape[-2], y.shape[-1]), x.dtype)
+    xs = np.broadcast_to(x, (*lead, *x.shape[-2:]))
+    ys = np.broadcast_to(y, (*lead, *y.shape[-2:]))
+    for at in np.ndindex(lead):
+        out[at] = _product(xs[at], ys[at])
+    return out
+
+
+def _product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    columns = y.shape[1]
+    if x.itemsize == 4:
+        left, right = (np.ascontiguousarray(v).view(np.int32) for v in (x, y))
+        made = multiplier(*left.shape, columns, "s32", False)
+        return multiply(made, left, made.panels(right), columns).view(x.dtype)
+    signed = x.dtype if x.dtype == np.uint8 else np.dtype(f"i{x.itemsize}")
+    left, right = (pairs(np.ascontiguousarray(v).view(signed)) for v in (x, y.T))
+    made = multiplier(*left.shape, columns, "s16", True)
+    return multiply(made, left, made.panels(right), columns).astype(x.dtype)

@@ -1,0 +1,232 @@
+"""The micro-kernel: a few rows times a few vectors of sums, held in registers.
+
+    C[m, v] = (C[m, v] or 0) + Σ_tap Σ_k dot(A[row m + tap + k], B[tap + k step + v])
+
+A is read where it lies: the offsets of its rows and of the taps come from tables, so a row may be a
+row of a matrix or a pixel of an image with its channels, and a tap a block of columns or a tap of
+a convolution. Where C's rows lie comes from a table too.
+
+Note [Size of a tile]
+    The accumulators, a row of B and one word of A must fit into the registers: 6 × 2 of 16 with
+    AVX2, 14 × 2 of 32 with AVX-512. Where products are no part of their sums' instruction they need
+    registers too. Two vectors a row make enough independent sums for two units
+    of latency 4, and one load of A serves two of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from funct.device import Code, Host, assemble, assemble_all, host
+from funct.kernels.cpu.dense.dots import DOTS, Dot
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
+
+_UNROLL = 4
+_PIECES = 4  # of a table: as many pieces of code are made side by side
+
+_lock = threading.Lock()
+_tables: dict[tuple[str, int, bool], NDArray[np.int64]] = {}
+
+
+@attrs.frozen
+class Shape:
+    """What a tile is printed for.
+
+    width: bytes of a vector. rows, vectors: of sums. packed: rows of B follow each other.
+    """
+
+    dot: Dot
+    width: int
+    rows: int
+    vectors: int
+    packed: bool = True
+
+    @property
+    def lanes(self) -> int:
+        """Words of one vector."""
+        return self.width // typed(self.dot.word).bytes
+
+    @property
+    def columns(self) -> int:
+        """Sums of one row."""
+        return self.lanes * self.vectors
+
+    @property
+    def name(self) -> str:
+        """A name for the function."""
+        packed = "packed" if self.packed else "strided"
+        return f"tile_{self.dot.name}_{self.rows}x{self.columns}_{packed}"
+
+
+def most_rows(dot: Dot, width: int, vectors: int = 2) -> int:
+    """Rows of the largest tile; see Note [Size of a tile]."""
+    registers = 32 if width == 64 else 16
+    return min((registers - vectors - 1 - dot.beside) // vectors, 14)
+
+
+def text(shape: Shape, target: Host) -> str:
+    """The LLVM text of one tile.
+
+    Its function takes A, rows: pairs of i64 (offset in A, offset in C), taps: pairs (offset in A,
+    offset in B), the number of taps, B, the number of k, the step of B in words, C, and whether to
+    add to C. Where B is packed, its step is the width of the tile, and offsets in it count rows.
+    """
+    return _together([shape], target)
+
+
+def _together(shapes: Sequence[Shape], target: Host) -> str:
+    """The LLVM text of several tiles."""
+    module = Module(target)
+    for shape in shapes:
+        _print(module, shape)
+    return module.text()
+
+
+def _print(module: Module, shape: Shape) -> None:
+    word, total = typed(shape.dot.word), typed(shape.dot.sum, shape.lanes)
+    f = module.function(
+        shape.name,
+        [
+            ("A", PTR), ("rows", PTR), ("taps", PTR), ("n_taps", I64), ("B", PTR), ("K", I64),
+            ("step", I64), ("C", PTR), ("add", I64),
+        ],
+    )  # fmt: skip
+    a, rows, taps, n_taps, b, k_count, step, c, add = f.arguments
+    if shape.packed:
+        step = f.constant(I64, shape.columns)
+    left = [f.at(a, f.load(I64, f.at(rows, 2 * m, "i64")), word.element) for m in range(shape.rows)]
+
+    def place(m: int, v: int) -> Value:
+        offset = f.load(I64, f.at(rows, 2 * m + 1, "i64"))
+        return f.at(f.at(c, offset, total.element), v * shape.lanes, total.element)
+
+    cells = [(m, v) for m in range(shape.rows) for v in range(shape.vectors)]
+    begin = f.branch(
+        f.ne(add, 0),
+        lambda: [f.load(total, place(m, v)) for m, v in cells],
+        lambda: [f.constant(total, 0) for _ in cells],
+    )
+    main = k_count & -_UNROLL
+
+    def tap(r: Value, sums: list[Value]) -> list[Value]:
+        pair = f.at(taps, r << 1, "i64")
+        from_a, from_b = f.load(I64, pair), f.load(I64, f.at(pair, 1, "i64"))
+        here = [f.at(p, from_a, word.element) for p in left]
+        first = f.at(b, from_b * step if shape.packed else from_b, word.element)
+
+        def steps(count: int) -> Callable[[Value, list[Value]], list[Value]]:
+            def body(k: Value, held: list[Value]) -> list[Value]:
+                right, sums = held[0], held[1:]
+                for u in range(count):
+                    sums = _step(
+                        f,
+                        shape,
+                        [f.at(f.at(p, k, word.element), u, word.element) for p in here],
+                        right,
+                        sums,
+                    )
+                    right = f.at(right, step, word.element)
+                return [right, *sums]
+
+            return body
+
+        held = f.loop(0, main, _UNROLL, steps(_UNROLL), [first, *sums], maybe_empty=True)
+        return f.loop(main, k_count, 1, steps(1), held, maybe_empty=True)[1:]
+
+    sums = f.loop(0, n_taps, 1, tap, begin, maybe_empty=True)
+    for (m, v), s in zip(cells, sums):
+        f.store(s, place(m, v))
+    f.ret()
+
+
+def _step(
+    f: Emitter, shape: Shape, left: list[Value], right: Value, sums: list[Value]
+) -> list[Value]:
+    """All products of one k."""
+    words = typed(shape.dot.word, shape.lanes)
+    b = [f.load(words, f.at(right, v * shape.lanes, words.element)) for v in range(shape.vectors)]
+    out = []
+    for m, p in enumerate(left):
+        a = f.splat(f.load(words.scalar, p), shape.lanes)
+        for v in range(shape.vectors):
+            out.append(shape.dot.step(f, sums[m * shape.vectors + v], a, b[v]))
+    return out
+
+
+def call_tiles(
+    f: Emitter, table: Value, most: Value, a: Value, rows: Value, start: Value, stop: Value,
+    given: list[Value],
+) -> None:  # fmt: skip
+    """Print calls of tiles for the rows start … stop of the table `rows`, cut about equally.
+
+    table: addresses of the tiles by their rows. given: the arguments behind the rows.
+    """
+    count = stop - start
+    tiles = f.div(count + most - 1, most)
+    small = f.div(count, tiles)
+    turn = start + (count - small * tiles) * (small + 1)  # so many have a row more
+
+    def run(first: Value, last: Value, size: Value) -> None:
+        function = f.load(PTR, f.at(table, size, "i64"))
+
+        def tile(p: Value, _: list[Value]) -> list[Value]:
+            operands = [a, f.at(rows, p << 1, "i64"), *given]
+            f.line(f"call void {function.name}({', '.join([repr(v) for v in operands])})")
+            return []
+
+        f.loop(first, last, size, tile, maybe_empty=True)
+
+    run(start, turn, small + 1)
+    run(turn, stop, small)
+
+
+def tile_table(
+    dot: str, width: int, counts: Iterable[int], columns: int, packed: bool = True
+) -> NDArray[np.int64]:
+    """Addresses of tiles on this machine: of two vectors, then of one, by the number of rows.
+
+    There are those that `call_tiles` comes to for so many rows at a time and so many columns, which
+    are a multiple of a vector's. One array for all who ask: it lives for ever, so its address may
+    be passed on.
+    """
+    most = most_rows(DOTS[dot], width)
+    lanes = width // typed(DOTS[dot].word).bytes
+    vectors = [v for v in (2, 1) if (columns >= 2 * lanes if v == 2 else columns // lanes % 2)]
+    sizes = sorted({rows for count in counts for rows in _cut(count, most)})
+    with _lock:
+        found = _tables.get((dot, width, packed))
+        if found is None:
+            found = _tables[dot, width, packed] = np.zeros((2, most + 1), np.int64)
+        new = [(v, rows) for v in vectors for rows in sizes if not found[2 - v, rows]]
+        shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in new]
+        pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
+        codes = assemble_all([(_together(p, host()), 1) for p in pieces])
+        for piece, code in zip(pieces, codes, strict=True):
+            for shape in piece:
+                found[2 - shape.vectors, shape.rows] = code.keep().address(shape.name)
+        return found
+
+
+def _cut(count: int, most: int) -> list[int]:
+    """Rows of the tiles that `call_tiles` cuts so many rows into."""
+    small, more = divmod(count, -(-count // most)) if count > 0 else (0, 0)
+    return [n for n, there in ((small, count > 0), (small + 1, more)) if there]
+
+
+@functools.cache
+def address(shape: Shape, target: Host) -> int:
+    """The tile's function on this machine."""
+    return _code(shape, target).address(shape.name)
+
+
+@functools.cache
+def _code(shape: Shape, target: Host) -> Code:
+    return assemble(text(shape, target))

@@ -1,0 +1,340 @@
+"""The adjoint of convolution in w: products of g, read where it lies, with slabs of x.
+
+An output's weights are rows of sums, its channels lanes: dw[o, t, c] = Σ g[o, pixel] x[pixel + t,
+c]. k walks along a run of pixels; the "taps" of the micro-kernel are the runs of a band.
+
+Note [Partial sums]
+    Units (an image's band each) are dealt out to a number of partial sums that depends on the
+    shapes alone, in a fixed order, and the partial sums are added in order: the bits do not depend
+    on the number of threads.
+
+Note [Small images]
+    All sums are read and written once per unit. Where an image has few pixels and many channels
+    that would be most of the work, so a unit is then several images.
+
+Note [Pitch]
+    A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
+    few sets of the first-level cache and drive each other out; one line more between them helps.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import PARALLEL, Code, Host, assemble, host
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.axes import Axes, axis, merged, slab_fields, three
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.panels import batch_of
+from funct.kernels.cpu.dense.slab import SLAB, Slab, each
+from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
+from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.llvm import I64, PTR, Module, Value, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = ["convolution_weight"]
+
+_ELEMENT = {"float32": "f32", "float64": "f64"}
+_PARTIAL_SUMS = 8
+_PARTIAL_BYTES = 32 << 20  # all partial sums
+_SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs are split
+_SLAB_BYTES = 160 << 10
+_SLABS_BYTES = 2 << 20
+_SETS_BYTES = 256
+_CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
+
+JOB = Fields((
+    *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "w",
+    "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
+    "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
+    "images", "unit_images", "slab_place",
+    "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
+))  # fmt: skip
+_PLACES = [JOB.place(name) for name in ("x", "g", "w", "partial", "scratch")]
+
+
+def text(element: str, target: Host) -> str:
+    """`gradient(job)`: partial sums, then `w`."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    turn = define_turn(module, element, target.vector_bytes)
+    _define_sums(module, element, turn)
+    _define_gather(module, element, turn, target.vector_bytes // typed(element).bytes)
+    f = module.function("gradient", [("job", PTR)])
+    (given,) = f.arguments
+    job = Record(f, JOB, given)
+    outputs = job.groups * job.group_outputs
+    f.line(f"call void @funct_parallel(ptr @sums, {given!r}, {job.tasks!r})")
+    f.line(f"call void @funct_parallel(ptr @gather, {given!r}, {outputs!r})")
+    f.ret()
+    return module.text()
+
+
+def _define_sums(module: Module, element: str, turn: str) -> None:
+    """`sums(job, task)`: one partial sum of one split of the outputs."""
+    f = module.function("sums", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
+    slab_of = Slab(f, job, element, turn, last=False)
+    slab = slab_of.at(job.pointer("scratch"), task * job.scratch_step)
+    sum_number = f.div(task, job.splits)
+    start = (task - sum_number * job.splits) * job.split_outputs
+    stop = f.min(start + job.split_outputs, job.group_outputs)
+    partial = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
+
+    def unit(u: Value) -> None:
+        several = f.div(u, job.bands)
+        band = u - several * job.bands
+        image = several * job.unit_images
+        images = f.min(job.unit_images, job.images - image)
+
+        def fill(i: Value) -> None:
+            slab_of.fill(image + i, band, slab_of.at(slab, i * job.slab_place))
+
+        each(f, 0, images, fill)
+        rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
+        by_rows = f.ne(job.run_is_rows, 0)
+        runs = images * f.select(by_rows, f.constant(I64, 1), rows_here * job.row_runs)
+        length = f.select(by_rows, rows_here, job.run)
+        later = f.convert(f.ne(u, sum_number), "u64")
+        first_pixel = band * job.band_rows * job.row_pixels
+
+        def group(g: Value) -> None:
+            outputs = (image * job.groups + g) * job.group_outputs
+            a = slab_of.at(job.pointer("g"), outputs * job.out_pixels + first_pixel)
+
+            def chunk(r: Value) -> None:
+                n_runs = f.min(job.chunk, runs - r)
+                table = f.at(job.pointer("runs"), r << 1, "i64")
+                add = f.select(r > 0, f.constant(I64, 1), Value(f, later.name, I64))
+
+                def block(c: Value) -> None:
+                    wide = f.min(job.lanes * 2, job.padded_depth - c)
+                    row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
+                    tiles = f.at(job.pointer("tiles"), row, "i64")
+
+                    def tap(t: Value) -> None:
+                        here = f.load(I64, f.at(job.pointer("slab_taps"), t, "i64"))
+                        b = slab_of.at(slab, here + g * job.group_channels + c)
+                        place = (g * job.n_taps + t) * job.group_outputs * job.padded_depth + c
+                        given = [
+                            table,
+                            n_runs,
+                            b,
+                            length,
+                            job.step,
+                            slab_of.at(partial, place),
+                            add,
+                        ]
+                        call_tiles(
+                            f, tiles, job.most_rows, a, job.pointer("rows"), start, stop, given
+                        )
+
+                    each(f, 0, job.n_taps, tap)
+
+                each(f, 0, job.padded_depth, block, job.lanes * 2)
+
+            each(f, 0, runs, chunk, job.chunk)
+
+        each(f, 0, job.groups, group)
+
+    each(f, sum_number, job.units, unit, job.partial_sums)
+    f.ret()
+
+
+def _define_gather(module: Module, element: str, turn: str, lanes: int) -> None:
+    """`gather(job, output)`: add the partial sums of one output up and write its weights."""
+    f = module.function("gather", [("job", PTR), ("output", I64)], local=True)
+    job, output = Record(f, JOB, f.arguments[0]), f.arguments[1]
+    scalar, vector = typed(element), typed(element, lanes)
+    group = f.div(output, job.group_outputs)
+    o = output - group * job.group_outputs
+    to = f.at(job.pointer("w"), output * job.depth * job.n_taps, element)
+    taps, depths, words = job.pointer("taps"), job.pointer("depths"), job.partial_words
+
+    def row_of(t: Value) -> Value:
+        place = ((group * job.n_taps + t) * job.group_outputs + o) * job.padded_depth
+        return f.at(job.pointer("partial"), place, element)
+
+    def add(t: Value) -> None:
+        def some(c: Value) -> None:
+            first = f.at(row_of(t), c, element)
+
+            def more(s: Value, held: list[Value]) -> list[Value]:
+                return [held[0] + f.load(vector, f.at(first, s * words, element))]
+
+            start = [f.load(vector, first)]
+            (total,) = f.loop(1, job.partial_sums, 1, more, start)
+            f.store(total, first)
+
+        each(f, 0, job.padded_depth, some, lanes)
+
+    def scatter(t: Value) -> None:
+        row = row_of(t)
+        into = f.at(to, f.load(I64, f.at(taps, t, "i64")), element)
+
+        def write(k: Value) -> None:
+            x = f.load(scalar, f.at(row, k, element))
+            f.store(x, f.at(into, f.load(I64, f.at(depths, k, "i64")), element))
+
+        each(f, 0, job.depth, write)
+
+    def turned() -> list[Value]:
+        step = job.group_outputs * job.padded_depth
+        given = [row_of(f.constant(I64, 0)), to, job.n_taps, job.depth, step, job.n_taps]
+        f.call(turn, None, given)
+        return []
+
+    def scattered() -> list[Value]:
+        each(f, 0, job.n_taps, scatter)
+        return []
+
+    f.when(job.partial_sums > 1, lambda: each(f, 0, job.n_taps, add))
+    f.branch(f.ne(job.in_order, 0), turned, scattered)
+    f.ret()
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """job: all but the addresses of arrays. tables: what it points to."""
+
+    job: NDArray[np.int64]
+    partial_bytes: int
+    scratch_bytes: int
+    tables: tuple[NDArray[np.int64], ...]
+
+
+@functools.lru_cache(512)
+def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
+    dot = DOTS[_ELEMENT[dtype]]
+    width = supported(dot, host())
+    lows = [low for low, _ in slide.padding]
+    given = zip(x[2:], g[2:], size, slide.stride, lows, slide.dilation)
+    axes: Axes = three(tuple([axis(*a) for a in given]), axis(1, 1, 1, 1, 0, 1))
+    kernel = three(size, 1)
+    groups = slide.groups
+    batch = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name)
+    reach = [a.reach() for a in axes]
+    along = merged(batch, axes, reach)
+    channels = batch.groups * batch.group_channels
+    lanes, word = batch.lanes, batch.word_bytes
+    steps = [prod(kernel[k + 1 :]) for k in range(3)]  # of taps in w
+    of_run = range(kernel[along]) if along >= 0 else range(1)
+    depths = np.add.outer(
+        np.array(of_run) * (steps[along] if along >= 0 else 0),
+        np.arange(batch.group_channels) * prod(kernel),
+    ).ravel()
+    pitch = channels  # see Note [Pitch]
+    if channels * word % _SETS_BYTES == 0:
+        pitch += 64 // word
+    at = [reach[1] * reach[2] * pitch, reach[2] * pitch, pitch]  # of rows in the slab
+    slab_taps, taps = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1), np.int64)
+    for k, a in enumerate(axes):
+        if k != along:
+            pairs = np.array(a.phases[0].taps)
+            shape = [len(pairs) if j == k else 1 for j in range(3)]
+            taps = taps + (pairs[:, 0] * steps[k]).reshape(shape)
+            slab_taps = slab_taps + (pairs[:, 1] * at[k]).reshape(shape)
+    n_taps = taps.size
+    out = [a.out for a in axes]
+    plane = at[0] * word * axes[0].stride
+    rows = max(1, min(_SLAB_BYTES // plane, -(-out[0] * batch.images // (2 * _PARTIAL_SUMS))))
+    by_rows = out[1] * out[2] == 1
+    if by_rows:
+        rows = max(1, min(_SLAB_BYTES // plane, 2 * _CHUNK, out[0]))
+    rows = -(-out[0] // -(-out[0] // rows))
+    runs, length, step = _runs(axes, rows, at, by_rows)
+    depth = len(depths)
+    padded = -(-depth // lanes) * lanes
+    words = batch.groups * n_taps * batch.group_outputs * padded
+    slab = slab_fields(batch, axes, rows, pitch)
+    line = 64 // word
+    place = (slab["slab_words"] // line + 3) * line
+    together = 1
+    if slab["bands"] == 1:  # see Note [Small images]
+        most = min(_SLABS_BYTES // (place * word), -(-2 * _CHUNK // prod(out)), batch.images)
+        together = -(-batch.images // -(-batch.images // max(1, most)))
+        apart = [prod(out) * batch.groups * batch.group_outputs, place]
+        runs = np.concatenate([runs + i * np.array(apart) for i in range(together)])
+    units = -(-batch.images // together) * slab["bands"]
+    most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
+    few = _PARTIAL_SUMS // most_splits if words * word > _SUMS_BYTES else _PARTIAL_SUMS
+    sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
+    splits = min(_PARTIAL_SUMS // sums, most_splits)
+    split = -(-batch.group_outputs // splits)
+    counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
+    o = np.arange(batch.group_outputs)
+    places = np.stack([o * prod(out), o * padded], axis=1)
+    fields = {
+        **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits, "units": units,
+        "split_outputs": split, "partial_words": -(-words // line) * line,
+        "scratch_step": together * place, "slab_place": place, "images": batch.images,
+        "unit_images": together, "groups": batch.groups,
+        "group_channels": batch.group_channels, "group_outputs": batch.group_outputs,
+        "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
+        "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
+        "row_runs": len(runs) // (rows * together), "run": length, "run_is_rows": int(by_rows),
+        "chunk": max(1, _CHUNK // (rows if by_rows else length)), "step": step,
+        "rows": address(places), "in_order": int(along < 0),
+        "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
+        "taps": address(taps),
+    }  # fmt: skip
+    job = JOB.fill(
+        **fields, x=0, g=0, w=0, partial=0, scratch=0, most_rows=most_rows(dot, width),
+        tiles=address(tile_table(dot.name, width, counts, padded, packed=False)),
+    )  # fmt: skip
+    tables = (depths, slab_taps, taps, runs, places)
+    partial_bytes = fields["partial_sums"] * fields["partial_words"] * word
+    return Plan(job, partial_bytes, fields["tasks"] * fields["scratch_step"] * word, tables)
+
+
+def _runs(
+    axes: Axes, rows: int, at: list[int], by_rows: bool
+) -> tuple[NDArray[np.int64], int, int]:
+    """(offset in g, offset in the slab) of each run of a band; its length, its step in the slab."""
+    if by_rows:
+        return np.zeros((1, 2), np.int64), 1, axes[0].stride * at[0]
+    last = 2 if axes[2].out > 1 else 1
+    counts = [rows, *[1 if k == last else axes[k].out for k in (1, 2)]]
+    index = np.indices(counts).reshape(3, -1)
+    of_g = (index[0] * axes[1].out + index[1]) * axes[2].out + index[2]
+    of_x = sum([i * a.stride * n for i, a, n in zip(index, axes, at)])
+    runs = np.stack([of_g, np.asarray(of_x)], axis=1).copy()
+    return runs, axes[last].out, axes[last].stride * at[last]
+
+
+def convolution_weight(
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_weight`."""
+    out, c = g.shape[1], x.shape[1] // slide.groups
+    if x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
+        return NotImplemented
+    made = _plan(x.shape, g.shape, slide, size, x.dtype.name)
+    x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
+    w = memory.fresh((out, c, *size), x.dtype)
+    partial = memory.scratch(made.partial_bytes + made.scratch_bytes)
+    job = made.job.copy()
+    job[_PLACES] = address(x), address(g), address(w), partial, partial + made.partial_bytes
+    _entry(_ELEMENT[x.dtype.name])(address(job))
+    return w
+
+
+@functools.cache
+def _entry(element: str) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element, host()).address("gradient"))
+
+
+@functools.cache
+def _code(element: str, target: Host) -> Code:
+    return assemble(text(element, target))

@@ -1,0 +1,1 @@
+"""Kernels whose places are data: sorting, scans, gathers, counts, sparse rows, windows, bits."""

@@ -1,0 +1,210 @@
+"""Windows over the last axes: places of maxima, sums along an axis, and the way back.
+
+Where there are tasks, each takes `some` of the outer axis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.irregular.scans import better
+from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
+
+__all__ = [
+    "LANES", "few_windows", "larger", "max_index", "max_index_rows", "spread_axis", "sum_line",
+]  # fmt: skip
+
+LANES = 8
+
+
+def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
+    """The flat place of the first maximum of one window, or -1: element by element."""
+    _, _, k0, s0, d0, l0, a0, b0 = _axis(axes, 0)
+    n1, _, k1, s1, d1, l1, a1, b1 = _axis(axes, 8)
+    n2, _, k2, s2, d2, l2, a2, b2 = _axis(axes, 16)
+    best = x[image]
+    place = -1
+    for u in range(k0):
+        e0 = l0 + i * s0 + u * d0
+        if e0 >= a0 and e0 < b0:
+            for v in range(k1):
+                e1 = l1 + j * s1 + v * d1
+                if e1 >= a1 and e1 < b1:
+                    row = (e0 * n1 + e1) * n2
+                    for w in range(k2):
+                        e2 = l2 + k * s2 + w * d2
+                        if e2 >= a2 and e2 < b2:
+                            here = x[image + row + e2]
+                            if place < 0 or better(here, best, True):
+                                best = here
+                                place = row + e2
+    return place
+
+
+@kernel
+def max_index(x: Any, y: Any, axes: Any, planes: int) -> None:
+    """y: the flat place in its image of the first maximum of each window, or -1 for none.
+
+    axes: for each of three axes its length, the windows' number, size, step and dilation, where
+    the first window begins, and the first element and the end of what windows may meet.
+    """
+    size = axes[0] * axes[8] * axes[16]
+    out = 0
+    for p in range(planes):
+        for i in range(axes[1]):
+            for j in range(axes[9]):
+                for k in range(axes[17]):
+                    y[out] = _window(x, axes, p * size, i, j, k)
+                    out += 1
+
+
+@parallel
+def max_index_rows(
+    x: Any, y: Any, s: Any, taps: Any, axes: Any, planes: int, some: int, phase: int, least: Any,
+    task: int,
+) -> None:  # fmt: skip
+    """As `max_index`, for rows of at least as many windows as there are lanes.
+
+    A task takes `some` planes. s: for each task room for an image whose rows are padded and parted
+    by the step, so that the elements that neighbouring windows meet at one tap lie beside each
+    other; phase: the length of a part. taps: where in a row each tap of the window begins. least:
+    [the least value there is].
+    """
+    n0, t0, k0, s0, d0, l0, a0, b0 = _axis(axes, 0)
+    n1, t1, k1, s1, d1, l1, a1, b1 = _axis(axes, 8)
+    n2, t2, k2, s2, d2, l2, a2, b2 = _axis(axes, 16)
+    room = task * n0 * n1 * s2 * phase
+    out = task * some * t0 * t1 * t2
+    for p in range(task * some, min((task + 1) * some, planes)):
+        image = p * n0 * n1 * n2
+        for r in range(n0 * n1):
+            to = room + r * s2 * phase
+            for part in range(s2):
+                e = l2 + part
+                for q in range(to + part * phase, to + (part + 1) * phase):
+                    if e >= a2 and e < b2:
+                        s[q] = x[image + r * n2 + e]
+                    else:
+                        s[q] = least[0]
+                    e += s2
+        for i in range(t0):
+            for j in range(t1):
+                k = 0
+                while k < t2:
+                    first = min(k, t2 - LANES)
+                    best = spread(least[0], LANES)
+                    place = spread(np.int32(-1), LANES)
+                    step = (lanes(LANES, np.int32) + np.int32(first)) * np.int32(s2)
+                    for u in range(k0):
+                        e0 = l0 + i * s0 + u * d0
+                        if e0 >= a0 and e0 < b0:
+                            for v in range(k1):
+                                e1 = l1 + j * s1 + v * d1
+                                if e1 >= a1 and e1 < b1:
+                                    row = e0 * n1 + e1
+                                    for w in range(k2):
+                                        at = room + row * s2 * phase + taps[w] + first
+                                        here = loaded(s, at, LANES)
+                                        new = better(here, best, True)
+                                        best = np.where(new, here, best)
+                                        met = step + np.int32(row * n2 + l2 + w * d2)
+                                        place = np.where(new, met, place)
+                    stored(y, out + first, place.astype(np.int64))
+                    if (place < 0).any():  # nothing is above the least value: looked at one by one
+                        for lane in range(first, first + LANES):
+                            y[out + lane] = _window(x, axes, image, i, j, lane)
+                    k += LANES
+                out += t2
+
+
+def _axis(axes: Any, at: int) -> Any:
+    return (
+        axes[at], axes[at + 1], axes[at + 2], axes[at + 3], axes[at + 4], axes[at + 5],
+        axes[at + 6], axes[at + 7],
+    )  # fmt: skip
+
+
+def _sum_of(x: Any, first: int, last: int) -> Any:
+    total = x.dtype.type(0)
+    for e in range(first, last):
+        total = total + x[e]
+    return total
+
+
+@parallel
+def sum_line(
+    x: Any, y: Any, outer: int, n: int, count: int, size: int, begin: int, some: int, task: int
+) -> None:
+    """y (outer, count): sums of windows of x (outer, n), one after the other from `begin` on."""
+    low = min(max(-begin, 0), count)  # windows before this one and from high on reach beyond x
+    high = max(min(n - size - begin + 1, count), low)
+    for o in range(task * some, min((task + 1) * some, outer)):
+        at = o * n + begin
+        to = o * count
+        t = 0
+        while t < count:
+            if t >= low and t + LANES <= high:
+                total = loaded(x, at + t, LANES)
+                for e in range(1, size):
+                    total = total + loaded(x, at + t + e, LANES)
+                stored(y, to + t, total)
+                t += LANES
+            else:
+                y[to + t] = _sum_of(x, max(at + t, o * n), min(at + t + size, (o + 1) * n))
+                t += 1
+
+
+@parallel
+def spread_axis(
+    g: Any, y: Any, outer: int, n: int, count: int, inner: int, size: int, step: int, some: int,
+    task: int,
+) -> None:  # fmt: skip
+    """Each of g (outer, count, inner) is added to what its window met in y (outer, n, inner)."""
+    whole = inner & -LANES
+    for o in range(task * some, min((task + 1) * some, outer)):
+        for t in range(count):
+            source = (o * count + t) * inner
+            for e in range(t * step, t * step + size):
+                to = (o * n + e) * inner
+                for j in range(0, whole, LANES):
+                    stored(y, to + j, loaded(y, to + j, LANES) + loaded(g, source + j, LANES))
+                for j in range(whole, inner):
+                    y[to + j] = y[to + j] + g[source + j]
+
+
+@kernel
+def few_windows(
+    x: Any, y: Any, e: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int,
+    s1: int, t1: int, how: str,
+) -> None:  # fmt: skip
+    """y: the "sum" of each window, its "mean" or "max". x: (planes, h, w). e: room for a row.
+
+    There are t0 times t1 windows of k0 times k1 elements, s0 rows and s1 columns apart. Columns
+    are folded first.
+    """
+    count = np.int64(k0 * k1).astype(x.dtype)
+    for p in range(planes):
+        for i in range(t0):
+            row = (p * h + i * s0) * w
+            for j in range(w):
+                v = x[row + j]
+                for u in range(1, k0):
+                    v = _folded(v, x[row + u * w + j], how)
+                e[j] = v
+            for j in range(t1):
+                v = e[j * s1]
+                for u in range(1, k1):
+                    v = _folded(v, e[j * s1 + u], how)
+                y[(p * t0 + i) * t1 + j] = v / count if how == "mean" else v
+
+
+def _folded(v: Any, another: Any, how: str) -> Any:
+    return larger(another, v) if how == "max" else v + another
+
+
+def larger(v: Any, best: Any) -> Any:
+    """As NumPy's maximum of best and v: the second of equal ones; NaN wins."""
+    return np.where((v >= best) | (v != v), v, best)

@@ -1,0 +1,163 @@
+"""Threefry-2x32 in vectors: words, and the uniform and normal numbers made of them."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.vectors import lanes, loaded, stored
+from funct.kernels.random.normal import normal32, normal64, unit32, unit64
+
+__all__ = [
+    "LANES", "draw", "draw_few", "few_numbers", "hash_one", "hash_words", "hashed", "numbers",
+]  # fmt: skip
+
+LANES = 16
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_ROUNDS = (0, 1, 2, 3, 4)
+_PARITY = 0x1BD11BDA
+_WORD = 0xFFFFFFFF
+_PART = 1 << 14  # elements of a task, a multiple of LANES
+
+
+def _mixed(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
+    keys = (k0, k1, k0 ^ k1 ^ _PARITY)
+    x0 = x0 + k0
+    x1 = x1 + k1
+    for i in _ROUNDS:
+        for r in _ROTATIONS[i % 2]:
+            x0 = x0 + x1
+            x1 = ((x1 << r) | (x1 >> (32 - r))) ^ x0
+        x0 = x0 + keys[(i + 1) % 3]
+        x1 = x1 + (keys[(i + 2) % 3] + (i + 1))
+    return x0, x1
+
+
+@kernel
+def hashed(k0: Any, k1: Any, x0: Any, x1: Any, n: int, single: bool) -> None:
+    """Hash n counters in place, n a multiple of LANES; single: under one key."""
+    for i in range(0, n, LANES):
+        a, b = (k0[0], k1[0]) if single else (loaded(k0, i, LANES), loaded(k1, i, LANES))
+        y0, y1 = _mixed(a, b, loaded(x0, i, LANES), loaded(x1, i, LANES))
+        stored(x0, i, y0)
+        stored(x1, i, y1)
+
+
+def _made(kind: str, y0: Any, y1: Any, dtype: Any) -> Any:
+    """What a pair of words stands for."""
+    if kind == "split":
+        return (y0.astype(np.uint64)) | (y1.astype(np.uint64) << 32)
+    if kind == "bits":
+        if dtype.itemsize == 8:
+            return (y0.astype(np.uint64) << 32) | y1.astype(np.uint64)
+        return (y0 ^ y1).astype(dtype)
+    if kind == "unit":
+        return unit64(y0, y1) if dtype.itemsize == 8 else unit32(y0 ^ y1)
+    return normal64(y0, y1) if dtype.itemsize == 8 else normal32(y0 ^ y1)
+
+
+def _words(k0: Any, k1: Any, at: Any) -> Any:
+    """The words of the counters from at on."""
+    low = np.uint32(at & _WORD)
+    x1 = lanes(LANES, np.uint32) + low
+    x0 = np.where(x1 < low, np.uint32(1), np.uint32(0)) + np.uint32(at >> 32)
+    return _mixed(k0, k1, x0, x1)
+
+
+@parallel
+def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, task: int) -> None:
+    """y: n >= LANES elements for each of rows keys, by their index.
+
+    A task makes `part` elements for each of `some` keys.
+    """
+    parts = (np.uint64(n) + np.uint64(part - 1)) // np.uint64(part)
+    row = np.uint64(task) // parts
+    column: Any = (np.uint64(task) - row * parts).astype(np.int64) * part
+    first: Any = row.astype(np.int64) * some
+    last: Any = min(column + part, n)
+    for r in range(first, min(first + some, rows)):
+        k0 = keys[2 * r]
+        k1 = keys[2 * r + 1]
+        i = column
+        while i < last:
+            at = min(i, n - LANES)
+            y0, y1 = _words(k0, k1, at)
+            stored(y, r * n + at, _made(kind, y0, y1, y.dtype))
+            i += LANES
+
+
+@kernel
+def draw_few(keys: Any, y: Any, n: int, kind: str, a: Any, b: int) -> None:
+    """y: n >= LANES elements for one key; also "integers", from b on and a in number, and "below":
+    whether the uniform number is below a.
+    """
+    i = 0
+    while i < n:
+        at = min(i, n - LANES)
+        y0, y1 = _words(keys[0], keys[1], at)
+        if kind == "integers":
+            words = _made("bits", y0, y1, np.dtype(np.uint64))
+            v = (words % np.uint64(a) + np.uint64(b)).astype(y.dtype)
+        elif kind == "below":
+            v = (unit64(y0, y1) < a).astype(np.uint8)
+        else:
+            v = _made(kind, y0, y1, y.dtype)
+        stored(y, at, v)
+        i += LANES
+
+
+def few_numbers(
+    key: Any, shape: Any, n: int, dtype: Any, kind: str, a: float = 0, b: int = 0
+) -> Any:
+    """n > 0 elements of a shape for one key: what `draw_few` makes."""
+    if n >= LANES:
+        y = np.empty(shape, dtype)
+        draw_few(key, y, n, kind, a, b)
+        return y
+    y = np.empty(LANES, dtype)
+    draw_few(key, y, LANES, kind, a, b)
+    return y[:n].reshape(shape)
+
+
+def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
+    """Elements (*b, *shape) for the keys (*b, 2): "bits", "unit", "normal", or "split"."""
+    if keys.shape[-1:] != (2,):
+        raise ValueError(f"keys are pairs of words, not {keys.shape}")
+    n, rows = prod(shape), keys.size >> 1
+    if keys.ndim == 1 and 0 < n <= _PART:
+        return few_numbers(keys, shape, n, dtype, kind)
+    whole = (*keys.shape[:-1], *shape)
+    if not n * rows:
+        return np.empty(whole, dtype)
+    wide = max(n, LANES)
+    y = np.empty(whole if n >= LANES else (rows, wide), dtype)
+    part = min(wide, _PART)
+    some = max(1, _PART // part)
+    draw(keys, y, rows, wide, some, part, kind, -(-wide // part) * -(-rows // some))
+    return y if n >= LANES else y[:, :n].copy().reshape(whole)
+
+
+def hash_one(key: Any, low: int) -> Any:
+    """The hash of one counter under one key, as a key."""
+    words = np.zeros((2, LANES), np.uint32)
+    words[1, 0] = low
+    hashed(key[:1], key[1:], words[0], words[1], LANES, True)
+    return words[:, 0].copy()
+
+
+def hash_words(k0: Any, k1: Any, x0: Any, x1: Any) -> None:
+    """Hash flat counters in place; k0 and k1 have one element, or as many as x0."""
+    n, single = x0.size, k0.size == 1
+    whole = n - n % LANES
+    if whole:
+        hashed(k0, k1, x0, x1, whole, single)
+    if n > whole:
+        rest = slice(whole, n)
+        padded = np.zeros((4, LANES), np.uint32)
+        for row, a in zip(padded, (k0, k1, x0, x1)):
+            row[: n - whole] = a if a.size == 1 else a[rest]
+        hashed(*padded, LANES, False)
+        x0[rest], x1[rest] = padded[2:, : n - whole]

@@ -1,0 +1,1 @@
+"""Layers on codes, and numbers times weights of few bits."""

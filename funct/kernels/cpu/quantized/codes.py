@@ -1,0 +1,301 @@
+"""Passes over codes: to differences or words, from sums to codes, from numbers to codes.
+
+Each is one loop over memory; the formulas are those of `funct.kernels.quantized.affine`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.device import PARALLEL, Code, assemble, host
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.slab import each
+from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm.scaling import nearest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.quantized.affine import Codes
+
+__all__ = [
+    "BYTE", "FARTHEST", "TO_CODES", "centred_planes", "differences", "fit", "of_columns",
+    "requantized", "rounded", "to_codes", "to_codes_fields",
+]  # fmt: skip
+
+BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
+FARTHEST = 255 * 128  # the largest product there can be
+_INT32_MAX = 2**31 - 1
+_FLOAT, _INT = struct.Struct("f"), struct.Struct("i")
+_TASK = 1 << 16  # elements that are worth a task
+_NARROWEST = 4  # lanes; fewer elements are taken one by one
+
+TO_CODES = ("bias", "multiplier", "zero_point", "low", "high")
+PLANES = Fields(("tasks", "rows", "x", "y", "plane", "words", "channels", "zero_point"))
+SUMS = Fields(("tasks", "rows", "x", "y", "columns", "channels", *TO_CODES))
+NUMBERS = Fields(("tasks", "rows", "x", "y", "columns", "scale", "zero_point", "low", "high"))
+_X, _Y = NUMBERS.place("x"), NUMBERS.place("y")
+
+
+def spans(f: Emitter, count: Value, lanes: int, body: Callable[[Value, int], None]) -> None:
+    """`body(index, lanes)` over all elements: vectors (the last one may overlap) or scalars."""
+
+    def vectors() -> list[Value]:
+        last = count - lanes
+        each(f, 0, count, lambda k: body(f.select(k > last, last, k), lanes), lanes)
+        return []
+
+    def scalars() -> list[Value]:
+        each(f, 0, count, lambda k: body(k, 1))
+        return []
+
+    def fewer() -> list[Value]:
+        spans(f, count, lanes // 2, body)
+        return []
+
+    f.branch(count >= lanes, vectors, fewer if lanes > _NARROWEST else scalars)
+
+
+def _text(fields: Fields, row: Callable[[Emitter, Record, Value], None]) -> str:
+    """`run(job)`: `row` for each row, rows dealt out to tasks."""
+    module = Module(host())
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("rows", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, fields, f.arguments[0]), f.arguments[1]
+    start = f.div(task * job.rows, job.tasks)
+    stop = f.div((task + 1) * job.rows, job.tasks)
+    each(f, start, stop, lambda k: row(f, job, k))
+    f.ret()
+    f = module.function("run", [("job", PTR)])
+    (given,) = f.arguments
+    tasks = Record(f, fields, given).tasks
+    f.line(f"call void @funct_parallel(ptr @rows, {given!r}, {tasks!r})")
+    f.ret()
+    return module.text()
+
+
+def _lanes(element: str) -> int:
+    return host().vector_bytes // typed(element).bytes
+
+
+def _float(f: Emitter, job: Record, name: str) -> Value:
+    """A field that holds the bits of a float32."""
+    return f.bitcast(f.convert(getattr(job, name), "i32"), typed("f32"))
+
+
+def differences(
+    f: Emitter, x: Value, y: Value, count: Value, room: Value, zero: Value, element: str
+) -> None:
+    """Codes less the zero point as 16-bit integers, and 0 in what is left of the room."""
+
+    def some(i: Value, lanes: int) -> None:
+        codes = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), "i16")
+        f.store(codes - f.splat(zero, lanes), f.at(y, i, "i16"))
+
+    spans(f, count, _lanes("i16"), some)
+    each(f, count, room, lambda i: f.store(f.constant(typed("i16"), 0), f.at(y, i, "i16")))
+
+
+def _planes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
+    """One plane of words: a channel's differences below, the next one's, if there is one, above."""
+
+    def row(f: Emitter, job: Record, k: Value) -> None:
+        group = f.div(k, job.words)
+        pair = k - group * job.words
+        x = f.at(job.pointer("x"), (group * job.channels + pair * 2) * job.plane, element)
+        y = f.at(job.pointer("y"), k * job.plane, "i32")
+        zero = f.convert(job.zero_point, "i32")
+
+        def word(i: Value, lanes: int, second: bool) -> None:
+            codes = typed(element, lanes)
+            z = f.splat(zero, lanes)
+            low = f.convert(f.load(codes, f.at(x, i, element)), "i32") - z
+            low = low & 0xFFFF
+            if second:
+                high = f.convert(
+                    f.load(codes, f.at(f.at(x, job.plane, element), i, element)), "i32"
+                )
+                low = low | (high - z) << 16
+            f.store(low, f.at(y, i, "i32"))
+
+        def run(second: bool) -> Callable[[], list[Value]]:
+            def go() -> list[Value]:
+                spans(f, job.plane, _lanes("i32"), lambda i, lanes: word(i, lanes, second))
+                return []
+
+            return go
+
+        f.branch(pair * 2 + 1 < job.channels, run(True), run(False))
+
+    return row
+
+
+def to_codes(f: Emitter, job: Record, element: str) -> Callable[[Value], Value]:
+    """Prints codes of numbers of steps: rounded to even, saturated; NaN is the lowest."""
+    low, high = (_float(f, job, name) for name in ("low", "high"))
+    zero = f.convert(job.zero_point, "i32")
+
+    def codes(steps: Value) -> Value:
+        lanes = steps.type.lanes
+        kept = f.min(f.max(steps, f.splat(low, lanes)), f.splat(high, lanes))
+        _, bits = nearest(f, kept)  # a code is their lowest byte
+        return f.convert(bits + f.splat(zero, lanes), element)
+
+    return codes
+
+
+def of_columns(
+    f: Emitter, job: Record, sums: Value, y: Value, first: Value, count: Value, element: str
+) -> None:
+    """Codes of a row of sums, a channel each, from channel `first` on."""
+    bias, multiplier = job.pointer("bias"), job.pointer("multiplier")
+    codes = to_codes(f, job, element)
+
+    def some(i: Value, lanes: int) -> None:
+        offset = f.load(typed("i32", lanes), f.at(bias, first + i, "i32"))
+        factor = f.load(typed("f32", lanes), f.at(multiplier, first + i, "f32"))
+        total = f.load(typed("i32", lanes), f.at(sums, i, "i32")) + offset
+        steps = f.convert(total, "f32") * factor
+        f.store(codes(steps), f.at(y, i, element))
+
+    spans(f, count, 2 * _lanes("f32"), some)
+
+
+def _sums_row(element: str) -> Callable[[Emitter, Record, Value], None]:
+    """One row of sums, of one channel."""
+
+    def row(f: Emitter, job: Record, k: Value) -> None:
+        x = f.at(job.pointer("x"), k * job.columns, "i32")
+        y = f.at(job.pointer("y"), k * job.columns, element)
+        channel = f.rem(k, job.channels)
+        bias = f.load(typed("i32"), f.at(job.pointer("bias"), channel, "i32"))
+        multiplier = f.load(typed("f32"), f.at(job.pointer("multiplier"), channel, "f32"))
+        codes = to_codes(f, job, element)
+
+        def some(i: Value, lanes: int) -> None:
+            total = f.load(typed("i32", lanes), f.at(x, i, "i32")) + f.splat(bias, lanes)
+            steps = f.convert(total, "f32") * f.splat(multiplier, lanes)
+            f.store(codes(steps), f.at(y, i, element))
+
+        spans(f, job.columns, 2 * _lanes("f32"), some)
+
+    return row
+
+
+def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
+    """One row of numbers."""
+
+    def row(f: Emitter, job: Record, k: Value) -> None:
+        x = f.at(job.pointer("x"), k * job.columns, "f32")
+        y = f.at(job.pointer("y"), k * job.columns, element)
+        codes, scale = to_codes(f, job, element), _float(f, job, "scale")
+
+        def some(i: Value, lanes: int) -> None:
+            steps = f.load(typed("f32", lanes), f.at(x, i, "f32")) / f.splat(scale, lanes)
+            f.store(codes(steps), f.at(y, i, element))
+
+        spans(f, job.columns, 2 * _lanes("f32"), some)
+
+    return row
+
+
+@functools.cache
+def _entry(name: str, element: str) -> tuple[Code, Any]:
+    fields, row = {
+        "planes": (PLANES, _planes_row(element)),
+        "sums": (SUMS, _sums_row(element)),
+        "numbers": (NUMBERS, _numbers_row(element)),
+    }[name]
+    code = assemble(_text(fields, row))
+    return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
+
+
+def _tasks(rows: int, size: int) -> int:
+    return max(1, min(rows, size // _TASK, 4 * host().cores))
+
+
+def _bits(number: float) -> int:
+    return int(_INT.unpack(_FLOAT.pack(number))[0])
+
+
+def centred_planes(x: NDArray[Any], zero_point: int, groups: int) -> NDArray[np.int32]:
+    """Images of codes less the zero point as words of two channels, filled up group by group."""
+    n, channels, *size = x.shape
+    x = np.ascontiguousarray(x)
+    words = -(-channels // (2 * groups))
+    y = memory.fresh((n, groups * words, *size), np.dtype(np.int32))
+    plane = y[0, 0].size
+    rows = n * groups * words
+    job = PLANES.fill(
+        tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), plane=plane, words=words,
+        channels=channels // groups, zero_point=zero_point,
+    )  # fmt: skip
+    _entry("planes", BYTE[x.dtype])[1](address(job))
+    return y
+
+
+def fit(terms: int, bias: NDArray[Any]) -> bool:
+    """Whether no sum of so many products and its bias leaves int32."""
+    return FARTHEST * terms + max(int(bias.max()), -int(bias.min())) <= _INT32_MAX
+
+
+def to_codes_fields(
+    offset: NDArray[Any], to: Codes
+) -> tuple[dict[str, int], tuple[NDArray[Any], ...]]:
+    """The fields `TO_CODES`, and arrays that they point to; offset: what a channel's sums lack."""
+    offset = np.array(offset)
+    factor = np.array(np.broadcast_to(to.multiplier, offset.shape), np.float32)
+    fields = {
+        "bias": address(offset), "multiplier": address(factor), "zero_point": to.zero_point,
+        "low": _bits(to.low - to.zero_point), "high": _bits(to.high - to.zero_point),
+    }  # fmt: skip
+    return fields, (offset, factor)
+
+
+def requantized(sums: NDArray[np.int32], bias: NDArray[np.int32], to: Codes) -> NDArray[Any]:
+    """`funct.kernels.quantized.affine.requantize` of images of sums + bias, for bytes."""
+    y = memory.fresh(sums.shape, np.dtype(to.dtype))
+    channels, columns = sums.shape[1], sums[0, 0].size
+    rows = sums.size // columns if columns else 0
+    fields, _held = to_codes_fields(bias.astype(np.int32, copy=False), to)
+    job = SUMS.fill(
+        tasks=_tasks(rows, sums.size), rows=rows, x=address(sums), y=address(y), columns=columns,
+        channels=channels, **fields,
+    )  # fmt: skip
+    _entry("sums", BYTE[y.dtype])[1](address(job))
+    return y
+
+
+def rounded(
+    x: NDArray[np.float32], scale: float, zero_point: int, low: int, high: int,
+    dtype: np.dtype[Any],
+) -> NDArray[Any]:  # fmt: skip
+    """`funct.kernels.quantized.affine.quantize` with one scale, to bytes."""
+    x = np.ascontiguousarray(x)
+    y = memory.fresh(x.shape, dtype)
+    rows = max(1, x.shape[0]) if x.ndim > 1 else 1
+    run, job = _rounding(rows, x.size // rows, scale, zero_point, low, high, BYTE[dtype])
+    job = job.copy()
+    job[_X], job[_Y] = address(x), address(y)
+    run(address(job))
+    return y
+
+
+@functools.lru_cache(256)
+def _rounding(
+    rows: int, columns: int, scale: float, zero_point: int, low: int, high: int, element: str
+) -> tuple[Any, NDArray[np.int64]]:
+    """The entry, and the job without its arrays."""
+    job = NUMBERS.fill(
+        tasks=_tasks(rows, rows * columns), rows=rows, x=0, y=0, columns=columns,
+        scale=_bits(scale), zero_point=zero_point, low=_bits(low - zero_point),
+        high=_bits(high - zero_point),
+    )  # fmt: skip
+    return _entry("numbers", element)[1], job

@@ -1,0 +1,151 @@
+"""Layers on codes: exact sums of 16-bit pairs, the weights laid out once, codes in one pass.
+
+`vpmaddwd` sums two products of 16-bit integers exactly, where AVX2's product of bytes saturates.
+The differences from the zero point fit into 9 bits, so no correction is needed behind.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.convolution import convolver
+from funct.kernels.cpu.dense.depthwise import convolution_of_codes
+from funct.kernels.cpu.quantized.codes import FARTHEST, centred_planes, fit, requantized, rounded
+from funct.kernels.cpu.quantized.layer import layer
+from funct.kernels.cpu.record import address
+from funct.kernels.windows.convolution import convolution as convolve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.quantized.affine import Codes
+    from funct.kernels.windows.views import Sliding
+
+__all__ = ["convolution", "linear", "quantize"]
+
+_BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
+_FLOAT32_EXACT = 2**24
+_FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
+_KEPT = 64
+
+_memcmp = ctypes.CDLL(None).memcmp
+_memcmp.argtypes = (ctypes.c_size_t,) * 3
+_lock = threading.Lock()
+_made: OrderedDict[Any, tuple[NDArray[Any], Any]] = OrderedDict()
+
+
+def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], Any]) -> Any:
+    """make(w), once for the weights and kinds that are used most recently.
+
+    What lies at an address may have changed: the weights themselves are compared.
+    """
+    key = (address(w), w.shape, w.strides, kind)
+    found = _made.get(key)
+    if found is not None and _same(found[0], w):
+        with _lock:
+            if key in _made:
+                _made.move_to_end(key)
+        return found[1]
+    made = make(w)
+    with _lock:
+        _made[key] = (w.copy(), made)
+        while len(_made) > _KEPT:
+            _made.popitem(last=False)
+    return made
+
+
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if a.flags.c_contiguous and b.flags.c_contiguous:
+        return not _memcmp(address(a), address(b), a.nbytes)
+    return np.array_equal(a, b)
+
+
+def _bytes(x: NDArray[Any], w: NDArray[Any], codes: Codes) -> bool:
+    """Whether there are codes, and they are bytes."""
+    known = x.dtype in _BYTES and np.dtype(codes.dtype) in _BYTES and w.dtype == np.int8
+    return bool(known and x.size and w.size)
+
+
+def linear(
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes
+) -> NDArray[Any]:
+    """See `funct.kernels.quantized.affine.linear`."""
+    if not _bytes(x, w, codes) or x.ndim < 2:
+        return NotImplemented
+    outputs, depth = w.shape
+    how = (np.asarray(bias, np.int32).tobytes(), np.asarray(codes.multiplier, np.float32).tobytes())
+    made = layer(x.size // depth, depth, x.dtype, int(x_zero_point), *how, codes[1:])
+    if made is None:
+        return NotImplemented
+    laid = np.ascontiguousarray(w) if made.packing is None else _kept(w, "linear", made.panels)
+    y: NDArray[Any] = made(np.ascontiguousarray(x), laid)
+    return y if x.ndim == 2 else y.reshape(*x.shape[:-1], outputs)
+
+
+def convolution(
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
+    slide: Sliding,
+) -> NDArray[Any]:  # fmt: skip
+    """See `funct.kernels.quantized.affine.convolution`."""
+    outputs, c, *kernel = w.shape
+    groups = slide.groups
+    if not _bytes(x, w, codes) or len(kernel) > 3 or not fit(c * prod(kernel), bias):
+        return NotImplemented
+    if outputs // groups < _FEW_OUTPUTS:
+        return _by_floats(x, x_zero_point, w, bias, codes, slide)
+    size = slide.size(x.shape[2:], w.shape[2:])
+    if not prod(size):
+        return NotImplemented
+    words = -(-c // 2)
+    read = (len(x), words * groups, *x.shape[2:])
+    laid = (outputs, words, *kernel)
+    made = convolver("s16", read, laid, size, slide, False)
+
+    def make(w: NDArray[Any]) -> NDArray[Any]:
+        halves = np.zeros((outputs, words, prod(kernel), 2), np.int16)
+        both = w.reshape(outputs, c, prod(kernel))
+        halves[:, : c - c // 2, :, 0] = both[:, ::2]
+        halves[:, : c // 2, :, 1] = both[:, 1::2]
+        return made.panels(halves.view(np.int32))
+
+    # few channels are merged with taps in one order or another, as the geometry says
+    panels = _kept(w, (groups, (x.shape, slide) if words <= 16 else ()), make)
+    planes = centred_planes(x, x_zero_point, groups)
+    sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
+    made.run(planes, panels, sums)
+    return requantized(sums, bias, codes)
+
+
+def _by_floats(
+    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
+    slide: Sliding,
+) -> NDArray[Any]:  # fmt: skip
+    """The same for few outputs per group, where sums are exact in float32."""
+    farthest = 2 * FARTHEST * prod(w.shape[1:]) + max(int(bias.max()), -int(bias.min()))
+    if farthest >= _FLOAT32_EXACT:
+        return NotImplemented
+    y = convolution_of_codes(x, int(x_zero_point), w, bias, codes, slide)
+    if y is not NotImplemented:
+        return y
+    centred = x.astype(np.float32)
+    centred -= np.float32(x_zero_point)
+    sums = convolve(centred, w.astype(np.float32), *slide)
+    return requantized(sums.astype(np.int32), bias, codes) if sums.size else NotImplemented
+
+
+def quantize(
+    x: NDArray[Any], scale: Any, zero_point: Any, qmin: int, qmax: int, dtype: Any, axis: int
+) -> NDArray[Any]:
+    """See `funct.kernels.quantized.affine.quantize`."""
+    several = getattr(scale, "ndim", 0) or getattr(zero_point, "ndim", 0)
+    if several or np.dtype(dtype) not in _BYTES or not x.size:
+        return NotImplemented
+    return rounded(x, float(scale), int(zero_point), qmin, qmax, np.dtype(dtype))

@@ -1,0 +1,117 @@
+"""Products of a sparse matrix and a dense one: plain, or in machine code.
+
+The matrix is compressed by rows: data (p,) and indices (p,), the columns, in the order of the rows,
+and indptr (m + 1,), where each row begins. Sums have the order of the entries. A column out of
+bounds, or rows that do not fit the entries, raise IndexError.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.irregular import csr as cpu
+from funct.kernels.cpu.loops import KNOWN, ready
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Index = NDArray[np.integer[Any]]
+    DType = np.dtype[Any]
+
+__all__ = ["matmul", "plain_matmul", "plain_sampled", "sampled"]
+
+_LEAST = 256  # products below which machine code costs more than it saves
+_PART = 1 << 14  # products of a task
+
+
+@functools.cache
+def _takes(a: DType, b: DType, indices: DType, indptr: DType) -> bool:
+    """Whether there is machine code for two arrays of numbers and the indices, by dtype."""
+    narrow = [i.kind != "i" or i.itemsize < 4 for i in (indices, indptr)]
+    return a == b and a.char in KNOWN and a.kind != "b" and not any(narrow)
+
+
+def _pays(a: NDArray[Any], b: NDArray[Any], indices: Index, indptr: Index) -> bool:
+    work = max(indices.size, indptr.size) * b.shape[1]
+    return work >= _LEAST and _takes(a.dtype, b.dtype, indices.dtype, indptr.dtype) and ready(work)
+
+
+def _parts(rows: int, products: int) -> tuple[int, int]:
+    """Rows of a task, and how many tasks."""
+    part = max(1, min(rows, _PART * rows // max(1, products)))
+    return part, -(-rows // part)
+
+
+def matmul(
+    data: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index, n: int, transposed: bool
+) -> NDArray[Any]:
+    """The matrix (m, n) times x (n, k); transposed: its transpose times x (m, k)."""
+    k, rows = x.shape[1], len(indptr) - 1
+    if not _pays(data, x, indices, indptr):
+        return plain_matmul(data, x, indices, indptr, n, transposed)
+    _check(indices, indptr, n)
+    if transposed:
+        y = np.zeros((n, k), data.dtype)
+        cpu.scattered(data, indices, indptr, x, y, rows, k)
+    else:
+        y = np.empty((rows, k), data.dtype)
+        parts = _parts(rows, data.size * k)
+        if k == 1:
+            cpu.matvec(data, indices, indptr, x, y, rows, *parts)
+        else:
+            cpu.matmul(data, indices, indptr, x, y, rows, k, *parts)
+    return y
+
+
+def _check(indices: Index, indptr: Index, n: int) -> None:
+    most = min(n - 1, (1 << (8 * indices.dtype.itemsize - 1)) - 1)
+    if n == 0 and indices.size:
+        raise IndexError("there are no columns")
+    if not cpu.fits(indices, indptr, indices.size, len(indptr) - 1, max(most, 0)):
+        raise IndexError("an index of the sparse matrix is out of bounds")
+
+
+def _rows(indices: Index, indptr: Index, n: int) -> Index:
+    """The row of each entry."""
+    counts = np.diff(indptr)
+    if (counts < 0).any() or indptr[0] < 0 or int(indptr[-1]) > len(indices):
+        raise IndexError("the rows of the sparse matrix do not fit its entries")
+    if indices.size and not (indices.min() >= 0 and indices.max() < n):
+        raise IndexError("an index of the sparse matrix is out of bounds")
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+def plain_matmul(
+    data: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index, n: int, transposed: bool
+) -> NDArray[Any]:
+    """`matmul` in NumPy."""
+    rows = _rows(indices, indptr, n)
+    part = slice(int(indptr[0]), int(indptr[0]) + len(rows))
+    to, source = (indices[part], rows) if transposed else (rows, indices[part])
+    y = np.zeros((n if transposed else len(indptr) - 1, x.shape[1]), np.result_type(data, x))
+    np.add.at(y, to, data[part, None] * x[source])
+    return y
+
+
+def sampled(g: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index) -> NDArray[Any]:
+    """g (m, k) times the transpose of x (n, k), at the entries of a matrix (m, n) alone: (p,)."""
+    k, rows = x.shape[1], len(indptr) - 1
+    if not _pays(g, x, indices, indptr):
+        return plain_sampled(g, x, indices, indptr)
+    _check(indices, indptr, len(x))
+    h = np.zeros(indices.size, g.dtype)
+    cpu.dots(g, x, indices, indptr, h, rows, k, *_parts(rows, indices.size * k))
+    return h
+
+
+def plain_sampled(g: NDArray[Any], x: NDArray[Any], indices: Index, indptr: Index) -> NDArray[Any]:
+    """`sampled` in NumPy."""
+    rows = _rows(indices, indptr, len(x))
+    first = int(indptr[0])
+    h = np.zeros(indices.size, np.result_type(g, x))
+    part = slice(first, first + len(rows))
+    h[part] = (g[rows] * x[indices[part]]).sum(-1, dtype=h.dtype)
+    return h

@@ -1,0 +1,228 @@
+"""Functions of one matrix, or of a vector, that take more than one primitive.
+
+Each gives what the function of its name in `funct.array.linalg` composes, or None.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from funct.kernels import statistical
+from funct.kernels.dtypes import NATIVE
+from funct.kernels.linalg import matrices
+from funct.kernels.linalg.products import matmul
+
+__all__ = [
+    "diag", "diagonal", "einsum", "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "outer",
+    "solve", "solve_triangular", "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+_add: Any = np.add.reduce
+_vecdot: Any = np.vecdot
+_maximum: Any = np.maximum.reduce
+_minimum: Any = np.minimum.reduce
+_EXTREMES = {np.inf: _maximum, -np.inf: _minimum}
+_SUMMED = {
+    1: (-2, _maximum), -1: (-2, _minimum), np.inf: (-1, _maximum), -np.inf: (-1, _minimum),
+}  # fmt: skip
+_DOUBLE = np.dtype(np.float64)
+_FLOATING = {np.dtype(char): np.dtype(char.lower()) for char in "fdFD"}  # and of what sizes are
+_SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
+
+
+def diag(x: Any, k: int = 0) -> Any:
+    """The matrix with a short x on its k-th diagonal, or the k-th diagonal of one."""
+    if k.__class__ is not int or not -_SHORT < k < _SHORT or x.ndim not in (1, 2):
+        return None
+    if x.size > _SHORT:
+        return None
+    if x.ndim == 2:
+        return x.diagonal(k)
+    n = x.shape[0]
+    m = n + abs(k)
+    start = k if k >= 0 else -k * m
+    out = np.zeros(m * m, x.dtype)
+    out[start : start + n * (m + 1) : m + 1] = x
+    return out.reshape(m, m)
+
+
+def diagonal(x: Any, offset: int = 0) -> Any:
+    """The elements x[..., i, i + offset]."""
+    return x.diagonal(offset, -2, -1) if offset.__class__ is int else None
+
+
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
+    """Sum of a diagonal."""
+    if offset.__class__ is not int or x.dtype.num >= NATIVE:
+        return None
+    return statistical.sum(x.diagonal(offset, -2, -1), -1, dtype)
+
+
+def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Norm over axis."""
+    if not x.size or not x.ndim or x.dtype not in _FLOATING:
+        return None
+    if ord.__class__ is not int and ord.__class__ is not float:
+        return None
+    if ord == 2:
+        return np.sqrt(_add(_squares(x), axis, None, None, keepdims))
+    if ord == 0:
+        counted = np.not_equal(x, 0).astype(_FLOATING[x.dtype])
+        return _add(counted, axis, None, None, keepdims)
+    size = np.abs(x)
+    if ord == 1:
+        return _add(size, axis, None, None, keepdims)
+    if ord in _EXTREMES:
+        return _EXTREMES[ord](size, axis, None, None, keepdims)
+    if not 0 < ord < np.inf:
+        return None
+    total = _add(_power(size, ord), axis, None, None, keepdims)
+    return _power(total, 1.0 / ord)
+
+
+def _power(x: Any, p: float) -> Any:
+    return np.sqrt(x) if p == 0.5 else np.power(x, float(p))
+
+
+def _squares(x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return np.square(x)
+    return np.square(x.real) + np.square(x.imag)
+
+
+def matrix_power(x: Any, n: Any) -> Any:
+    """Product of n factors x, by squaring; of -n inverses where n is negative."""
+    if n.__class__ is not int or x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        return None
+    if x.dtype.num >= NATIVE or x.dtype.kind == "b":
+        return None
+    if n == 0:
+        return np.eye(x.shape[-1], dtype=x.dtype) if x.ndim == 2 and x.size <= _SHORT else None
+    if n < 0:
+        x, n = matrices.inv(x), -n
+    out = None
+    while True:
+        if n & 1:
+            out = x if out is None else matmul(out, x)
+        n >>= 1
+        if not n:
+            return out
+        x = matmul(x, x)
+
+
+def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Root of the sum of squares, or an extreme sum of a row or a column."""
+    if x.dtype not in _FLOATING or x.ndim < 2 or not x.size:
+        return None
+    if ord == "fro":
+        return np.sqrt(_add(_squares(x), (-2, -1), None, None, keepdims))
+    if ord not in _SUMMED:
+        return None
+    along, extreme = _SUMMED[ord]
+    return extreme(_add(np.abs(x), along, None, None, True), (-2, -1), None, None, keepdims)
+
+
+def matrix_rank(x: Any, rtol: Any = None) -> Any:
+    """Number of singular values above rounding."""
+    if x.ndim != 2 or not x.size or (rtol is not None and rtol.__class__ is not float):
+        return None
+    s = matrices.svdvals(x)
+    return np.asarray(np.count_nonzero(s > (_rounding(x) if rtol is None else rtol) * s[0]))
+
+
+def _rounding(x: Any) -> float:
+    return max(x.shape) * (2.0**-23 if x.dtype.char in "fF" else 2.0**-52)
+
+
+def solve(a: Any, b: Any) -> Any:
+    """a⁻¹ b for a vector b."""
+    return matrices.solve(a, b.reshape(-1, 1)).reshape(-1) if b.ndim == 1 and a.ndim == 2 else None
+
+
+def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:
+    """a⁻¹ b for a triangle of a and a vector b."""
+    if b.ndim != 1 or a.ndim != 2:
+        return None
+    return matrices.triangular_solve(a, b.reshape(-1, 1), bool(lower)).reshape(-1)
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Least squares for one right side or several."""
+    if rcond is not None or a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        return None
+    if a.dtype not in _FLOATING or b.dtype is not a.dtype or not a.size or not b.size:
+        return None
+    right = b if b.ndim == 2 else b.reshape(-1, 1)
+    x, rank, s = matrices.lstsq(a, right, _rounding(a))
+    if a.shape[0] > a.shape[1] == rank:
+        residuals = _add(_squares(right - matmul(a, x)), 0)
+    else:
+        residuals = np.empty(0, _FLOATING[a.dtype])
+    return x if b.ndim == 2 else x.reshape(-1), residuals, rank, s
+
+
+def outer(x: Any, y: Any) -> Any:
+    """Products of all pairs of elements of two vectors."""
+    if x.ndim != 1 or y.ndim != 1 or x.dtype.num >= NATIVE or y.dtype.num >= NATIVE:
+        return None
+    return x[:, None] * y
+
+
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+    """Product of two matrices."""
+    if axes.__class__ is not int or axes != 1 or x.ndim != 2 or y.ndim != 2:
+        return None
+    known = x.dtype is y.dtype and x.dtype.num < NATIVE and x.shape[1] == y.shape[0]
+    return matmul(x, y) if known else None
+
+
+def vecdot(x: Any, y: Any, axis: int) -> Any:
+    """Sums of conj(x) y along an axis that is the same from both ends."""
+    if x.dtype.kind not in "fiucb" or (axis >= 0 and x.ndim != y.ndim):
+        return None
+    last = axis == -1 or axis == x.ndim - 1
+    return _vecdot(x, y) if last else _vecdot(x, y, axis=axis)
+
+
+def einsum(x: Any, subscripts: str) -> Any:
+    """Einstein sum of one operand, unless its labels are of a rare form."""
+    plan = _plan(subscripts, x.ndim)
+    if plan is None or x.dtype.num >= NATIVE:
+        return None
+    diagonal, summed, order = plan
+    if diagonal:
+        if x.shape[0] != x.shape[1]:
+            return None
+        x = x.diagonal()
+    if summed:
+        x = _add(x, summed)
+    return x if order is None else x.transpose(order)
+
+
+@functools.lru_cache(512)
+def _plan(subscripts: str, rank: int) -> Any:
+    """Whether x's diagonal is taken first, axes to sum over, and the order of what is left, None if
+    that is its own.
+
+    None where a label is more than a letter, or stands twice elsewhere than in "ii".
+    """
+    labels, arrow, out = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        out = "".join(sorted(c for c in labels if labels.count(c) == 1))
+    letters = labels + out
+    if len(labels) != rank or (letters and not letters.isalpha()):
+        return None
+    if not labels.isascii() or len(set(out)) < len(out) or not set(out) <= set(labels):
+        return None
+    diagonal = rank == 2 and labels[0] == labels[1]
+    if diagonal:
+        labels = labels[:1]
+    if len(set(labels)) < len(labels):
+        return None
+    left = [c for c in labels if c in out]
+    summed = tuple([k for k, c in enumerate(labels) if c not in out])
+    order = [left.index(c) for c in out]
+    return diagonal, summed, order if order != sorted(order) else None

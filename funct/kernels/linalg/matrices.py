@@ -1,0 +1,353 @@
+"""Linear algebra on stacks of matrices: NumPy's LAPACK; SciPy, at the first call, for the rest.
+
+Every function takes the matrices on the last two axes, in single or double precision, and gives the
+same precision back. Ranks and dtypes that do not fit raise plain ValueError and TypeError: the op
+above knows the names. What only the numbers show (a singular matrix) raises LinAlgError.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from funct.errors import LinAlgError
+from funct.kernels.linalg.lapack import loop
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq",
+    "lu", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "triangular_solve",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_cholesky = loop("cholesky_lo", np.linalg.cholesky)
+_solve = loop("solve", np.linalg.solve)
+_inv = loop("inv", np.linalg.inv)
+_det = loop("det", np.linalg.det, fails=False)
+_slogdet = loop("slogdet", np.linalg.slogdet, fails=False)
+_eigh = loop("eigh_lo", np.linalg.eigh)
+_eigvalsh = loop("eigvalsh_lo", np.linalg.eigvalsh)
+_eig = loop("eig", np.linalg.eig)
+_eigvals = loop("eigvals", np.linalg.eigvals)
+_svd_full = loop("svd_f", np.linalg.svd)
+_svd = loop("svd_s", functools.partial(np.linalg.svd, full_matrices=False))
+_svdvals = loop("svd", functools.partial(np.linalg.svd, compute_uv=False))
+_qr_raw, _qr_reduced, _qr_complete = (
+    loop(f"qr_{name}", None) for name in ("r_raw", "reduced", "complete")
+)
+
+
+def _by_pseudo_inverse(a: Any, b: Any, rtol: Any) -> Any:
+    s = svdvals(a)
+    x = np.matmul(pinv(a, rtol), b)
+    rank = np.count_nonzero(s > rtol * np.max(s, -1, keepdims=True, initial=0), -1)
+    lead = x.shape[:-2]
+    return x, None, np.broadcast_to(rank, lead), np.broadcast_to(s, (*lead, s.shape[-1]))
+
+
+_lstsq = loop("lstsq", _by_pseudo_inverse)
+
+
+def _fails_with(text: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """What LAPACK reports about the numbers, as one typed error with this text."""
+
+    def declare(kernel: Callable[P, R]) -> Callable[P, R]:
+        call: Any = kernel
+
+        @functools.wraps(kernel)
+        def run(x: Any, /, *rest: Any) -> Any:
+            try:
+                return call(x, *rest) if rest else call(x)
+            except np.linalg.LinAlgError:
+                pass  # the typed error has no cause that says more
+            raise LinAlgError(f"{kernel.__name__}: {text}")
+
+        return cast("Callable[P, R]", run)
+
+    return declare
+
+
+def _matrix(x: NDArray[Any]) -> None:
+    if x.ndim < 2:
+        raise ValueError("rank")
+    if x.dtype.char not in "fdFD":
+        raise TypeError("dtype")
+
+
+def _square(x: NDArray[Any]) -> None:
+    shape = x.shape
+    if len(shape) < 2:
+        raise ValueError("rank")
+    if x.dtype.char not in "fdFD":
+        raise TypeError("dtype")
+    if shape[-1] != shape[-2]:
+        raise ValueError("square")
+
+
+def _finite(x: NDArray[Any]) -> None:
+    """Raise where LAPACK would not come to an end."""
+    size = np.vdot(x, x)  # cheaper than looking at each, but large elements overflow
+    if not abs(size) < np.inf and not np.isfinite(x).all():
+        raise np.linalg.LinAlgError
+
+
+_SMALL = 1024  # elements up to which it pays to look whether a matrix is symmetric
+
+
+def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
+    _square(x)
+    small = x.ndim == 2 and x.size <= _SMALL and x.dtype.kind == "f"
+    if small and x.tobytes() == x.tobytes("F"):
+        return x
+    half = x / 2  # first, for the sum of two large elements is infinite
+    return half + (half.mT.conj() if x.dtype.kind == "c" else half.mT)
+
+
+@functools.lru_cache(64)
+def _counted(n: int) -> NDArray[Any]:
+    return np.arange(n)
+
+
+def _phase(v: NDArray[Any]) -> NDArray[Any]:
+    """The factors that make each column's largest component real and positive; (..., 1, n)."""
+    if v.dtype.kind != "c" or 0 in v.shape:
+        return np.ones((), v.dtype)
+    if v.ndim == 2 and v.__class__ is np.ndarray:  # at a third of the cost
+        top = v[np.abs(v).argmax(0), _counted(v.shape[1])]
+        return (top.conj() / np.abs(top))[None]
+    at = np.argmax(np.abs(v), -2, keepdims=True)
+    top = np.take_along_axis(v, at, -2)
+    return np.conj(top) / np.abs(top)
+
+
+@_fails_with("x must be positive definite")
+def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
+    """Lower L with L Lᴴ = x; of x only the Hermitian part is seen."""
+    found: NDArray[Any] = _cholesky(_hermitian(x))
+    return found
+
+
+@_fails_with("a is singular")
+def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
+    """a⁻¹ b."""
+    _square(a)
+    _matrix(b)
+    found: NDArray[Any] = _solve(a, b)
+    return found
+
+
+@functools.cache
+def _trtrs(dtype: np.dtype[Any]) -> Any:
+    from scipy.linalg import get_lapack_funcs
+
+    return get_lapack_funcs(("trtrs",), dtype=dtype)[0]
+
+
+@_fails_with("a has a 0 on its diagonal")
+def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArray[Any]:
+    """a⁻¹ b for the lower or upper triangle of a; what stands in the other is not read."""
+    _square(a)
+    _matrix(b)
+    if a.shape[-1] != b.shape[-2]:
+        raise ValueError("lengths")
+    if a.ndim == b.ndim == 2 and a.dtype == b.dtype and b.size:
+        found, info = _trtrs(a.dtype)(a.T, b, not lower, 1)
+        if info:
+            raise np.linalg.LinAlgError
+        return np.ascontiguousarray(found)
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.empty((*lead, *b.shape[-2:]), np.result_type(a, b))
+    if not out.size:
+        return out
+    trtrs = _trtrs(out.dtype)
+    a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
+    for k in np.ndindex(*lead):  # LAPACK has no stacks; rows of ours are columns of its matrix
+        out[k], info = trtrs(a[k].T, b[k], lower=not lower, trans=1)
+        if info:
+            raise np.linalg.LinAlgError
+    return out
+
+
+@_fails_with("x is singular")
+def inv(x: NDArray[Any], /) -> NDArray[Any]:
+    """x⁻¹."""
+    _square(x)
+    found: NDArray[Any] = _inv(x)
+    return found
+
+
+def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
+    """Moore-Penrose inverse; singular values up to rtol · the largest count as 0."""
+    u, s, vh = svd(x, False)
+    if x.ndim == 2 and np.ndim(rtol) == 0 and s.size and s[-1] > s.dtype.type(rtol) * s[0]:
+        inverse = 1 / s
+        return np.matmul(np.conj(vh.T), inverse[:, None] * np.conj(u.T))
+    largest = np.max(s, -1, keepdims=True, initial=0)
+    kept = s > np.asarray(rtol, s.dtype)[..., None] * largest
+    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0)
+    u = np.conj(np.swapaxes(u, -1, -2))
+    return np.matmul(np.conj(np.swapaxes(vh, -1, -2)), inverse[..., None] * u)
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float, /) -> tuple[NDArray[Any], ...]:
+    """The least x with least |b - a x|, rank and singular values of a."""
+    _matrix(a)
+    _matrix(b)
+    if a.shape[-2] != b.shape[-2]:
+        raise ValueError("lengths")
+    _finite(a)
+    fits = a.size and b.size and a.dtype == b.dtype
+    x, _, rank, s = (_lstsq if fits else _by_pseudo_inverse)(a, b, np.asarray(rtol))
+    return x, np.asarray(rank, np.int64), s
+
+
+def det(x: NDArray[Any], /) -> NDArray[Any]:
+    """Determinant."""
+    _square(x)
+    found: Any = _det(x)
+    return np.asarray(found) if isinstance(found, np.generic) else found
+
+
+def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sign (or phase) of the determinant, and the logarithm of its absolute value."""
+    _square(x)
+    sign, size = _slogdet(x)
+    return sign, size
+
+
+def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
+    """Derivative of det in each element; finite and right for singular matrices too.
+
+    cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ), and cof(U) = det(U) conj(U) for unitary U.
+    """
+    _square(x)
+    u, s, vh = svd(x, True)
+    ones = np.ones_like(s[..., :1])
+    left = np.concatenate([ones, np.cumprod(s, -1)], -1)[..., : s.shape[-1]]
+    back = np.cumprod(s[..., ::-1], -1)
+    right = np.concatenate([ones, back], -1)[..., : s.shape[-1]][..., ::-1]
+    phase = np.linalg.det(u) * np.linalg.det(vh)
+    return np.matmul(np.conj(u) * (phase[..., None] * left * right)[..., None, :], np.conj(vh))
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
+    w, v = _eigh(_hermitian(x))
+    return w, v * _phase(v) if v.dtype.kind == "c" else v
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eigvalsh(x: NDArray[Any], /) -> NDArray[Any]:
+    """Ascending eigenvalues of the Hermitian part."""
+    found: NDArray[Any] = _eigvalsh(_hermitian(x))
+    return found
+
+
+def _complex(x: NDArray[Any]) -> NDArray[Any]:
+    return x if x.dtype.kind == "c" else x.astype("F" if x.dtype.char == "f" else "D")
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eig(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Eigenvalues and eigenvectors of length 1, complex always."""
+    _square(x)
+    _finite(x)
+    w, v = _eig(x)
+    v = _complex(v)
+    return _complex(w), v * _phase(v)
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def eigvals(x: NDArray[Any], /) -> NDArray[Any]:
+    """Eigenvalues, complex always."""
+    _square(x)
+    _finite(x)
+    return _complex(_eigvals(x))
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """U, descending singular values, Vᴴ."""
+    _matrix(x)
+    _finite(x)
+    u, s, vh = (_svd_full if full else _svd)(x)
+    if x.dtype.kind != "c" or 0 in x.shape:
+        return u, s, vh
+    k = s.shape[-1]
+    phase, back = _phase(u), _phase(np.conj(np.swapaxes(vh, -1, -2)))
+    back = np.conj(np.concatenate([phase[..., :k], back[..., k:]], -1))
+    return u * phase, s, np.swapaxes(back, -1, -2) * vh
+
+
+@_fails_with("the iteration did not converge; is every element finite?")
+def svdvals(x: NDArray[Any], /) -> NDArray[Any]:
+    """Singular values, descending."""
+    _matrix(x)
+    found: NDArray[Any] = _svdvals(x)
+    return found
+
+
+def _qr(x: NDArray[Any], complete: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """np.linalg.qr; R and what Q is made of are written over a copy of x."""
+    made = x.copy()
+    tau = _qr_raw(made)
+    q = (_qr_complete if complete else _qr_reduced)(made, tau)
+    return q, np.where(_upper(q.shape[-1], x.shape[-1]), made[..., : q.shape[-1], :], 0.0)
+
+
+@functools.lru_cache(64)
+def _upper(m: int, n: int) -> NDArray[Any]:
+    return ~np.tri(m, n, -1, bool)
+
+
+def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Orthonormal Q and upper R with a real diagonal."""
+    _matrix(x)
+    n = x.shape[-1]
+    if x.size and _qr_raw is not None and x.__class__ is np.ndarray:
+        wide = x.astype({"f": "d", "F": "D"}.get(x.dtype.char, x.dtype), copy=False)
+        q, r = _qr(wide, complete and x.shape[-2] > n)
+        if wide is not x:
+            q, r = q.astype(x.dtype), r.astype(x.dtype)
+    else:
+        q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
+    if x.dtype.kind == "c" and n < q.shape[-1]:  # the columns that x says nothing about
+        q = np.concatenate([q[..., :n], q[..., n:] * _phase(q[..., n:])], -1)
+    return q, r
+
+
+def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Permutation P, unit lower L, upper U with P L U = x."""
+    import scipy.linalg
+
+    _matrix(x)
+    *lead, m, n = x.shape
+    if x.size:
+        p, low, up = scipy.linalg.lu(x, check_finite=False)
+    else:  # SciPy loses axes of nothing
+        p = np.broadcast_to(np.eye(m), (*lead, m, m))
+        low, up = (np.empty((*lead, *s), x.dtype) for s in ((m, min(m, n)), (min(m, n), n)))
+    return p.real.astype(low.real.dtype, copy=False), low, up  # SciPy's 1 x 1 p has x's dtype
+
+
+@functools.cache
+def _expm() -> Any:
+    from scipy.linalg import expm
+
+    return expm
+
+
+def expm(x: NDArray[Any], /) -> NDArray[Any]:
+    """Matrix exponential by scaling and squaring."""
+    _square(x)
+    found: NDArray[Any] = _expm()(x)
+    return found

@@ -1,0 +1,1 @@
+"""Codes of few bits: affine ones, and weights with a scale for each group."""

@@ -1,0 +1,1 @@
+"""Random bits from keys and counters, and the numbers made of them."""

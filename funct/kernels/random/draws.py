@@ -1,0 +1,122 @@
+"""Draws of a few numbers under one key: what `funct.random` composes of words, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.irregular.random_bits import few_numbers
+from funct.kernels.cpu.loops import ready
+from funct.kernels.dtypes import NAMED
+from funct.kernels.random.bits import random_bits, random_normal, random_unit
+from funct.kernels.random.bits import split as split_key
+
+__all__ = [
+    "bernoulli", "exponential", "normal", "permutation", "randint", "split", "uniform",
+]  # fmt: skip
+
+_FEW = 1 << 13  # what is larger is announced to the allocator, and sorted by machine code
+_SORTED = 256
+_WORD = np.dtype(np.uint32)
+_LONG, _TRUTH = np.dtype(np.uint64), np.dtype(bool)
+_LARGE = 1 << 63  # what machine code takes as a number is below
+_DOUBLE = np.dtype(np.float64)
+_FLOATS = {None: _DOUBLE} | {n: d for n, d in NAMED.items() if d.char in "fd"}
+_INTEGERS = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
+
+
+def _shape(key: Any, shape: Any) -> Any:
+    """The shape as a tuple, and its elements, if key is one key and little is asked for."""
+    if key.dtype is not _WORD or key.shape != (2,):
+        return None
+    if shape.__class__ is int:
+        return ((shape,), shape) if 0 <= shape < _FEW else None
+    if shape.__class__ is not tuple:
+        return None
+    count = 1
+    for n in shape:
+        if n.__class__ is not int or n < 0:
+            return None
+        count *= n
+    return (shape, count) if count < _FEW else None
+
+
+def _numbers(key: Any, shape: Any, dtype: Any, kind: str) -> Any:
+    """Uniform or normal numbers."""
+    found = _shape(key, shape)
+    if found is None or dtype is None:
+        return None
+    shape, n = found
+    if n and ready(n):
+        return few_numbers(key, shape, n, dtype, kind)
+    return (random_unit if kind == "unit" else random_normal)(key, shape, dtype)
+
+
+def split(key: Any, n: Any = 2) -> Any:
+    """Independent keys."""
+    return None if _shape(key, n if n.__class__ is int else None) is None else split_key(key, n)
+
+
+def uniform(
+    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0
+) -> Any:
+    """Uniform on [0, 1)."""
+    if not minval.__class__ is maxval.__class__ is float or minval != 0.0 or maxval != 1.0:
+        return None
+    return _numbers(key, shape, _FLOATS.get(dtype), "unit")
+
+
+def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Standard normal."""
+    return _numbers(key, shape, _FLOATS.get(dtype), "normal")
+
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
+    """Exponential with rate 1."""
+    u = uniform(key, shape, dtype)
+    if u is None:
+        return None
+    least = 2.0**-24 if u.itemsize == 4 else 2.0**-53  # so that the logarithm is finite and not 0
+    return -np.log(1.0 - np.maximum(u, least))
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+    """True with probability p."""
+    found = _shape(key, () if shape is None else shape)
+    if p.__class__ is not float or found is None:
+        return None
+    shape, n = found
+    if n and ready(n):
+        return few_numbers(key, shape, n, _TRUTH, "below", p)
+    return np.less(random_unit(key, shape, _DOUBLE), p)
+
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+    """Integers in [minval, maxval)."""
+    found, dtype = _shape(key, shape), _INTEGERS.get(dtype)
+    if found is None or dtype is None or not minval.__class__ is maxval.__class__ is int:
+        return None
+    # 2**(8 k - 1) is the first number that signed ones do not reach; unsigned ones reach it too
+    if not 0 <= minval < maxval <= 1 << (8 * dtype.itemsize - 1):
+        return None
+    shape, n = found
+    if n and ready(n) and maxval < _LARGE:
+        return few_numbers(key, shape, n, dtype, "integers", maxval - minval, minval)
+    words = np.asarray(random_bits(key, shape, 64))
+    words = np.remainder(words, np.asarray(maxval - minval, np.uint64))
+    if minval:
+        words = words + np.asarray(minval, np.uint64)
+    return words.astype(dtype)
+
+
+def permutation(key: Any, x: Any) -> Any:
+    """Numbers, or the slices of an array, in another order."""
+    n = x if x.__class__ is int else x.shape[0]
+    if _shape(key, n) is None or n >= _SORTED:
+        return None
+    if n and ready(n):
+        order = few_numbers(key, n, n, _LONG, "bits").argsort(0, "stable")
+    else:
+        order = random_bits(key, (n,), 64).argsort(0, "stable")
+    return order if x.__class__ is int else x.take(order, 0)

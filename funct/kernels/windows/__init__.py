@@ -1,0 +1,1 @@
+"""Sliding windows: convolution and pooling, plain or by products of matrices."""

@@ -1,0 +1,117 @@
+"""The three bilinear maps of convolution: shapes are checked here, the kernel table computes.
+
+Layouts: x (N, C, *S), w (O, C / G, *K), g (N, O, *T) over any number d >= 1 of spatial axes and
+G groups. As in all of deep learning, "convolution" is cross-correlation: w is not flipped.
+"""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from funct.kernels import table
+from funct.kernels.windows.views import Padding, Sizes, Sliding, output_size, sum_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "convolution", "convolution_input", "convolution_weight", "fitting_size", "output_size",
+]  # fmt: skip
+
+
+@functools.lru_cache(512)
+def fitting_size(x: Sizes, w: Sizes, y: Sizes | None, slide: Sliding) -> Sizes:
+    """The size *T of the result, for shapes that fit: machine code takes them at their word.
+
+    Raises: ValueError: if they do not. y: the result's shape, if it is there already.
+    """
+    size, groups = slide.size(x[2:], w[2:]), slide.groups
+    rank = len(slide.stride) + 2
+    if not (
+        len(x) == len(w) == rank > 2
+        and groups > 0
+        and x[1] == w[1] * groups
+        and w[0] % groups == 0
+        and min(size) >= 0
+        and y in (None, (x[0], w[0], *size))
+    ):
+        raise ValueError(f"convolution: shapes x {x}, w {w}, y {y} do not fit (groups {groups})")
+    return size
+
+
+def convolution(
+    x: NDArray[Any],
+    w: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+) -> NDArray[Any]:
+    """Convolve a batch of images with a bank of kernels.
+
+    Maths:   y[n, o, t] = Σ_{c, k} x[n, c, stride t + dilation k - low] w[o, c, k]
+    Args:    x: (N, C, *S). w: (O, C / groups, *K), same dtype. padding: (low, high) per spatial
+             axis, zeros if positive, cropped if negative.
+    Returns: (N, O, *T), *T as in `output_size`, same dtype. Integers wrap around, as in NumPy.
+    Notes:   where the channels of x are last in memory, those of the result may be as well.
+    """
+    slide = Sliding(stride, padding, dilation, groups)
+    size = fitting_size(x.shape, w.shape, None, slide)
+    wide = sum_dtype(x.dtype)
+    if wide != x.dtype:
+        return convolution(x.astype(wide), w.astype(wide), *slide).astype(x.dtype)
+    work = 2 * len(x) * prod(size) * w.size
+    y: NDArray[Any] = table.call("convolution", x.dtype, work, x, w, slide)
+    return y
+
+
+def convolution_input(
+    g: NDArray[Any],
+    w: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+    size: Sizes,
+) -> NDArray[Any]:
+    """Apply the adjoint of `convolution` in x: also what is called a transposed convolution.
+
+    Args:    g: (N, O, *T). w: (O, C / groups, *K). size: the spatial shape *S of x.
+    Returns: (N, C, *S), same dtype.
+    """
+    shape = (len(g), w.shape[1] * groups, *size)
+    slide = Sliding(stride, padding, dilation, groups)
+    fitting_size(shape, w.shape, g.shape, slide)
+    wide = sum_dtype(g.dtype)
+    if wide != g.dtype:
+        return convolution_input(g.astype(wide), w.astype(wide), *slide, size).astype(g.dtype)
+    work = 2 * g.size * prod(w.shape[1:])
+    x: NDArray[Any] = table.call("convolution_input", g.dtype, work, g, w, slide, size)
+    return x
+
+
+def convolution_weight(
+    x: NDArray[Any],
+    g: NDArray[Any],
+    stride: Sizes,
+    padding: Padding,
+    dilation: Sizes,
+    groups: int,
+    size: Sizes,
+) -> NDArray[Any]:
+    """Apply the adjoint of `convolution` in w.
+
+    Args:    x: (N, C, *S). g: (N, O, *T). size: the spatial shape *K of w.
+    Returns: (O, C / groups, *K), same dtype.
+    """
+    shape = (*g.shape[1:2], x.shape[1] // groups, *size)
+    slide = Sliding(stride, padding, dilation, groups)
+    fitting_size(x.shape, shape, g.shape, slide)
+    wide = sum_dtype(x.dtype)
+    if wide != x.dtype:
+        return convolution_weight(x.astype(wide), g.astype(wide), *slide, size).astype(x.dtype)
+    work = 2 * g.size * x.shape[1] // groups * prod(size)
+    w: NDArray[Any] = table.call("convolution_weight", x.dtype, work, x, g, slide, size)
+    return w

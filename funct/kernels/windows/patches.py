@@ -1,0 +1,110 @@
+"""Convolutions whose windows lie side by side, as patches of an image: a copy makes them matrices.
+
+Where they are long, BLAS is quicker than tiles that read the image. The adjoint in x has channels
+for lanes: where they are few, it is also quicker for short windows, and along one axis for windows
+that overlap a few times, as those of sound do.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.windows.pointwise import summed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Index, Sizes, Sliding
+
+__all__ = ["convolution", "convolution_input", "convolution_weight"]
+
+_LONG = 512  # elements of a window
+_FEW_CHANNELS = 16
+_OVERLAPS = 4  # strides in a window, of one or two channels, that are added up
+_LEAST_STRIDE = 4
+_MANY_OUTPUTS = 16
+
+
+def _apart(x: Any, other: Any, channels: int, kernel: Sizes, slide: Sliding, few: int) -> bool:
+    """Whether windows do not overlap, and are long or of few channels."""
+    apart = slide.stride == kernel and slide.groups == 1 and set(slide.dilation) == {1}
+    length = channels * prod(kernel)
+    pays = length >= _LONG or channels <= few
+    some = x.size > 0 and other.size > 0 and x.dtype == other.dtype
+    return apart and pays and some and prod(kernel) > 1 and not any(map(any, slide.padding))
+
+
+def _split(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:
+    """A view of x as (n, *T, c, *K)."""
+    inside: Index = (..., *[slice(t * k) for t, k in zip(size, kernel)])
+    both = [m for pair in zip(size, kernel) for m in pair]
+    split = x[inside].reshape(*x.shape[:2], *both)
+    return split.transpose(0, *range(2, split.ndim, 2), 1, *range(3, split.ndim, 2))
+
+
+def _rows(x: NDArray[Any], size: Sizes, kernel: Sizes) -> NDArray[Any]:
+    """The windows as matrices (n, T, c K)."""
+    return np.ascontiguousarray(_split(x, size, kernel)).reshape(len(x), prod(size), -1)
+
+
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution`."""
+    kernel = w.shape[2:]
+    if not _apart(x, w, x.shape[1], kernel, slide, 0):
+        return NotImplemented
+    size = slide.size(x.shape[2:], kernel)
+    y = fresh((len(x), len(w), *size), x.dtype)
+    rows = _rows(x, size, kernel).swapaxes(1, 2)
+    np.matmul(w.reshape(len(w), -1), rows, out=y.reshape(len(x), len(w), -1))
+    return y
+
+
+def convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_input`."""
+    (outputs, channels, *kernel), places = w.shape, g.shape[2:]
+    if not _apart(g, w, channels, tuple(kernel), slide, _FEW_CHANNELS):
+        return _overlapping_input(g, w, slide, size)
+    sent = g.reshape(len(g), outputs, -1).swapaxes(1, 2) @ w.reshape(outputs, -1)  # (n, T, c K)
+    shape = (len(g), channels, *size)
+    whole = all(t * k == s for t, k, s in zip(places, kernel, size))
+    x = fresh(shape, g.dtype) if whole else np.zeros(shape, g.dtype)
+    to = _split(x, places, tuple(kernel))
+    to[...] = sent.reshape(to.shape)
+    return x
+
+
+def _overlapping_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """What each output sends to its window is cut at multiples of the stride and added up."""
+    (outputs, channels, *kernel), n, t, stride = w.shape, len(g), g.shape[-1], slide.stride[0]
+    pieces = -(-kernel[0] // stride)
+    few = channels <= 2 and pieces <= _OVERLAPS and stride >= _LEAST_STRIDE
+    few = few and outputs >= _MANY_OUTPUTS
+    plain = slide.groups == slide.dilation[0] == 1 and g.dtype == w.dtype
+    low, high = slide.padding[0]
+    if not (few and plain and len(kernel) == 1 and min(low, high) >= 0 and g.size):
+        return NotImplemented
+    sent = (w.reshape(outputs, -1).T @ g).reshape(n, channels, kernel[0], t)
+    x = np.zeros((n, channels, max(t + pieces - 1, -(-(low + size[0]) // stride)), stride), g.dtype)
+    for k in range(pieces):
+        piece = sent[:, :, k * stride : (k + 1) * stride]
+        x[:, :, k : k + t, : piece.shape[2]] += piece.swapaxes(2, 3)
+    return np.ascontiguousarray(x.reshape(n, channels, -1)[:, :, low : low + size[0]])
+
+
+def convolution_weight(
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_weight`."""
+    (n, channels), outputs = x.shape[:2], g.shape[1]
+    if not _apart(x, g, channels, size, slide, 0):
+        return NotImplemented
+    rows = _rows(x, g.shape[2:], size).swapaxes(1, 2)
+    return summed(g.reshape(n, outputs, -1), rows).reshape(outputs, channels, *size)

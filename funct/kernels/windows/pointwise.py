@@ -1,0 +1,105 @@
+"""Convolutions whose windows are single elements: products of matrices, image by image, by BLAS."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.scratch import fresh
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from funct.kernels.windows.views import Sizes, Sliding
+
+__all__ = ["convolution", "convolution_input", "convolution_weight", "summed"]
+
+_FEW = 16  # pixels of an image; with fewer, products of matrices are hardly any
+_MANY = 1 << 18  # weights of all images together, which are added up behind
+_LONG = 1 << 10  # pixels of several images that make one product of many weights
+
+
+def _single(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
+    """Whether windows are single elements."""
+    alone = prod(kernel) == 1 and slide.groups == 1 and slide.pointwise
+    return alone and x.dtype == other.dtype and x.size > 0
+
+
+def _fits(x: NDArray[Any], other: NDArray[Any], kernel: Sizes, slide: Sliding) -> bool:
+    """Whether x is a stack of matrices, channels by pixels, as it stands."""
+    dense = x.flags.c_contiguous and prod(x.shape[2:]) >= _FEW
+    return dense and _single(x, other, kernel, slide)
+
+
+def _last(x: NDArray[Any]) -> bool:
+    """Whether the channels are last in memory."""
+    return bool(np.moveaxis(x, 1, -1).flags.c_contiguous)
+
+
+def _thin(w: NDArray[Any]) -> bool:
+    """Whether so few products are made of each number that turning it around costs too much."""
+    outputs, channels = w.shape[:2]
+    return 64 * (outputs + channels) > outputs * channels
+
+
+def _mapped(matrix: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
+    """The matrix times the channels of each pixel."""
+    n, channels, *size = x.shape
+    y = fresh((n, len(matrix), *size), x.dtype)
+    out = y.reshape(n, len(matrix), -1)
+    np.matmul(matrix, x.reshape(n, channels, -1), out=out)
+    return y
+
+
+def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution`."""
+    if not (_fits(x, w, w.shape[2:], slide) and _thin(w)):
+        return NotImplemented
+    return _mapped(w.reshape(w.shape[:2]), x)
+
+
+def convolution_input(
+    g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_input`."""
+    if not (_fits(g, w, w.shape[2:], slide) and _thin(w)):
+        return NotImplemented
+    return _mapped(w.reshape(w.shape[:2]).T, g)
+
+
+def convolution_weight(
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
+) -> NDArray[Any]:
+    """See `funct.kernels.windows.convolution.convolution_weight`."""
+    (n, channels), outputs = x.shape[:2], g.shape[1]
+    if not _single(x, g, size, slide):
+        return NotImplemented
+    if _last(x) and _last(g):
+        rows = [np.moveaxis(v, 1, -1).reshape(-1, v.shape[1]) for v in (g, x)]
+        w = rows[0].T @ rows[1]
+    else:
+        w = summed(g.reshape(n, outputs, -1), x.reshape(n, channels, -1))
+    return w.reshape(outputs, channels, *size)
+
+
+def summed(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Σ_n a[n] b[n]ᵀ. Large products are few and long, so that sums are not written often."""
+    n, rows, depth = a.shape
+    if depth >= _FEW and n * rows * b.shape[1] <= _MANY:
+        found: NDArray[Any] = np.add.reduce(a @ b.swapaxes(1, 2), 0)
+        return found
+    step = -(-_LONG // depth)
+    parts = (
+        [
+            np.ascontiguousarray(v[k : k + step].swapaxes(0, 1)).reshape(v.shape[1], -1)
+            for v in (a, b)
+        ]
+        for k in range(0, n, step)
+    )
+    products = (one @ other.T for one, other in parts)
+    total: NDArray[Any] = next(products)
+    for p in products:
+        total += p
+    return total
