@@ -31,14 +31,15 @@ many = settings(max_examples=10 * settings.default.max_examples)
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """A small array's shape, and window, stride, padding, dilation over one to three last axes."""
+    """A small array's shape, and windows that fit it: their size, stride, padding, dilation."""
     d = draw(st.integers(1, 3))
     window = tuple([draw(st.integers(1, 3)) for _ in range(d)])
     stride = tuple([draw(st.integers(1, 3)) for _ in range(d)])
     dilation = tuple([draw(st.integers(1, 2)) for _ in range(d)])
     padding = tuple([(draw(st.integers(-2, 3)), draw(st.integers(-2, 3))) for _ in range(d)])
     shortest = [
-        max(0, dil * (k - 1) - low - high) for k, dil, (low, high) in zip(window, dilation, padding)
+        max(0, dil * (k - 1) + 1 - low - high)
+        for k, dil, (low, high) in zip(window, dilation, padding)
     ]
     size = [s + draw(st.integers(0, 4)) for s in shortest]
     lead = [draw(st.integers(0, 3)) for _ in range(draw(st.integers(0, 2)))]

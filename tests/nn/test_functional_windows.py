@@ -208,6 +208,17 @@ def test_wrong_arguments_are_named(call: Any, kind: type[Exception], text: str) 
     assert str(caught.value).startswith(text)
 
 
+@pytest.mark.parametrize("pool", [F.max_pool2d, F.avg_pool2d])
+@pytest.mark.parametrize(
+    "way", [ft.vmap, lambda f: ft.jit(ft.vmap(f)), lambda f: ft.vmap(ft.jit(f))]
+)
+@pytest.mark.parametrize("padding", [0, 1])
+def test_a_window_larger_than_the_image_raises(pool: Any, way: Any, padding: int) -> None:
+    """Eagerly too, where torch raises as well; no empty result."""
+    with pytest.raises(ShapeError, match=r"window \(7, 7\) is larger than the padded shape"):
+        way(lambda x: pool(x, 7, padding=padding))(xp.ones((2, 3, 3, 4, 4)))
+
+
 @pytest.mark.parametrize("place", [4, -1])
 def test_a_place_outside_raises(place: int) -> None:
     """No maximum lands in another channel."""

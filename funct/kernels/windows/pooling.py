@@ -15,7 +15,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import pooling as cpu
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.windows.views import output_size, sum_dtype, windows_adjoint
+from funct.kernels.windows.views import known_size, output_size, sum_dtype, windows_adjoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +83,7 @@ def _pool(
         if plan is not None:
             return few_pooled(x, plan, "sum" if fold is np.add else "max")
     lead = x.ndim - len(window)
-    size = output_size(x.shape[lead:], window, stride, padding, dilation)
+    size = known_size(x.shape[lead:], window, stride, padding, dilation)
     # The outer axis first: its passes are over whole rows, and leave less for the strided passes.
     for i, (count, (low, _)) in enumerate(zip(size, padding)):
         x = _pool_axis(fold, empty, x, lead + i, count, window[i], stride[i], dilation[i], low)
@@ -212,7 +212,7 @@ def max_pool_index(
 @functools.lru_cache(256)
 def _axes(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
     """The number of windows along each axis, and what kernels are told of three axes."""
-    count = output_size(size, window, stride, padding, dilation)
+    count = known_size(size, window, stride, padding, dilation)
     axes = np.ones((3, 8), np.int64)
     axes[:, 5:7] = 0  # axes that are not there begin at 0
     for row, n, t, k, s, d, (low, high) in zip(

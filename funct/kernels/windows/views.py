@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Index", "Padding", "Sizes", "Sliding", "output_size", "sum_dtype", "windows",
-           "windows_adjoint"]  # fmt: skip
+__all__ = ["Index", "Padding", "Sizes", "Sliding", "known_size", "output_size", "sum_dtype",
+           "windows", "windows_adjoint"]  # fmt: skip
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -66,6 +66,16 @@ def output_size(
             for s, k, step, (low, high), d in zip(size, kernel, stride, padding, dilation)
         ]
     )
+
+
+def known_size(
+    size: Sizes, kernel: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> Sizes:
+    """As `output_size`, of sizes that are numbers. Raises: ValueError: where no window fits."""
+    count = output_size(size, kernel, stride, padding, dilation)
+    if min(count, default=1) < 1:
+        raise ValueError(f"window {kernel} is larger than the padded shape {size}")
+    return count
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
