@@ -6,9 +6,12 @@ Each case gives a function and what changes the world that it reads.
 from __future__ import annotations
 
 import functools
+import sys
+import types
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 import pytest
 
@@ -20,6 +23,7 @@ X = xp.asarray([1.0, 2.0])
 W = xp.asarray([3.0, 5.0])
 SCALE = 2.0
 TABLE = np.ones(4)
+SETTINGS = f"{__name__}.settings"
 
 
 class Layer:
@@ -205,7 +209,85 @@ def by_other_methods() -> Any:
     return h.both, lambda: setattr(h.inner, "w", X * 13.0)
 
 
+def numbers_in_a_list() -> Any:
+    held = [1.0, 2.0]
+    return lambda x: sum((v * x for v in held), x), lambda: held.__setitem__(0, 5.0)
+
+
+def another_sign_of_zero() -> Any:
+    held = [0.0]
+    return lambda x: 1.0 / xp.copysign(x, held[0]), lambda: held.__setitem__(0, -0.0)
+
+
+def numbers_by_any_key() -> Any:
+    held = {"a": 1.0, "b": 2.0}
+    return lambda x: sum((held[k] * x for k in held), x), lambda: held.update(c=5.0)
+
+
+def members() -> Any:
+    held = {1.0, 2.0}
+    return lambda x: sum((v * x for v in held), x), lambda: held.add(5.0)
+
+
+def far_below() -> Any:
+    held: Any = {"p": {"q": {"r": {"s": {"t": [xp.asarray(2.0)]}}}}}
+    change = lambda: held["p"]["q"]["r"]["s"]["t"].__setitem__(0, X * 7.0)  # noqa: E731
+    return lambda x: x * held["p"]["q"]["r"]["s"]["t"][0], change
+
+
+def default() -> Any:
+    def fun(x: Any, options: Any = {"k": 2.0}) -> Any:  # noqa: B006  it is what is tested
+        return x * options["k"]
+
+    return fun, lambda: fun.__defaults__[0].update(k=5.0)  # type: ignore[index]
+
+
+def of_a_module() -> Any:
+    module = sys.modules[SETTINGS]
+    module.K = 2.0  # type: ignore[attr-defined]
+    names = {"settings": module, "__name__": __name__}
+    fun = types.FunctionType((lambda x: x * settings.K).__code__, names)  # type: ignore[name-defined]  # noqa: F821
+    return fun, lambda: setattr(module, "K", 5.0)
+
+
+def number_of_numpys() -> Any:
+    m = Layer()
+    m.gain = np.float64(2.0)
+    return m, lambda: setattr(m, "gain", np.float64(5.0))
+
+
+def function() -> Any:
+    h = Layer()
+    h.inner = xp.sin
+    return lambda x: h.inner(x) * 1.0, lambda: setattr(h, "inner", xp.cos)
+
+
+def dtype() -> Any:
+    h = Layer()
+    h.inner = xp.float32
+    return lambda x: xp.astype(x / 7.0, h.inner), lambda: setattr(h, "inner", xp.float64)
+
+
+def inside_of_what_is_frozen() -> Any:
+    frozen = attrs.make_class("Frozen", ["held"], frozen=True)([2.0])
+    return lambda x: x * frozen.held[0], lambda: frozen.held.__setitem__(0, 5.0)
+
+
+def worked_out_once() -> Any:
+    class Lazy:
+        n = 2.0
+
+        @functools.cached_property
+        def k(self) -> float:
+            return self.n
+
+    m = Lazy()
+    return lambda x: x * m.k, lambda: m.__dict__.update(k=5.0)
+
+
 CASES = [
+    numbers_in_a_list, another_sign_of_zero, numbers_by_any_key, members, far_below, default,
+    of_a_module, number_of_numpys, function, dtype, inside_of_what_is_frozen, worked_out_once,
     numpy_array, numpy_global, numpy_attribute, numpy_element, numpy_number, numpy_view,
     numpy_of_a_helper, by_other_methods, attribute, number, deep, another_object, key,
     numbers_by_key, element, longer, shorter,
@@ -214,11 +296,19 @@ CASES = [
 ]  # fmt: skip
 
 
+WRITTEN = [
+    numbers_in_a_list, another_sign_of_zero, numbers_by_any_key, members, numpy_array, numpy_global,
+    numpy_attribute, numpy_element, numpy_number, numpy_view, numpy_of_a_helper,
+    inside_of_what_is_frozen,
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_function_reads_may_change(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is compiled again, once, and told so."""
     monkeypatch.setitem(globals(), "W", W)
     monkeypatch.setitem(globals(), "SCALE", SCALE)
+    monkeypatch.setitem(sys.modules, SETTINGS, types.ModuleType(SETTINGS))
     fun, change = case()
     run = ft.jit(fun)
     before = fun(X).tolist()
@@ -228,7 +318,7 @@ def test_what_a_function_reads_may_change(case: Any, monkeypatch: pytest.MonkeyP
     assert after != before
     assert str(run(X).tolist()) == str(after) == str(run(X).tolist())
     assert run.cache_info().misses == 2
-    how = "was written into" if "numpy" in case.__name__ else "is another object now"
+    how = "was written into" if case in WRITTEN else "is another object now"
     assert how in run.explain()
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
-import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import attrs
-import numpy as np
 import pytest
 
 import funct as ft
@@ -212,101 +209,6 @@ def test_objects_may_change(kind: Any, way: str) -> None:
     assert often() == 30.0
     m.w = 7.0
     assert often() == 42.0
-
-
-def numbers_in_a_list() -> Any:
-    held = [1.0, 2.0]
-    return lambda x: sum((v * x for v in held), x), lambda: held.__setitem__(0, 5.0)
-
-
-def another_sign_of_zero() -> Any:
-    held = [0.0]
-    return lambda x: 1.0 / xp.copysign(x, held[0]), lambda: held.__setitem__(0, -0.0)
-
-
-def numbers_by_any_key() -> Any:
-    held = {"a": 1.0, "b": 2.0}
-    return lambda x: sum((held[k] * x for k in held), x), lambda: held.update(c=5.0)
-
-
-def members() -> Any:
-    held = {1.0, 2.0}
-    return lambda x: sum((v * x for v in held), x), lambda: held.add(5.0)
-
-
-def far_below() -> Any:
-    held: Any = {"p": {"q": {"r": {"s": {"t": [xp.asarray(2.0)]}}}}}
-    change = lambda: held["p"]["q"]["r"]["s"]["t"].__setitem__(0, X)  # noqa: E731
-    return lambda x: x * held["p"]["q"]["r"]["s"]["t"][0], change
-
-
-def default() -> Any:
-    def fun(x: Any, options: Any = {"k": 2.0}) -> Any:  # noqa: B006  it is what is tested
-        return x * options["k"]
-
-    return fun, lambda: fun.__defaults__[0].update(k=5.0)  # type: ignore[index]
-
-
-def of_a_module() -> Any:
-    module = sys.modules[f"{__name__}.settings"]
-    module.K = 2.0  # type: ignore[attr-defined]
-    names = {"settings": module, "__name__": __name__}
-    fun = types.FunctionType((lambda x: x * settings.K).__code__, names)  # type: ignore[name-defined]  # noqa: F821
-    return fun, lambda: setattr(module, "K", 5.0)
-
-
-def numpy_number() -> Any:
-    m = Plain(np.float64(2.0), 1.0)
-    return m.f, lambda: setattr(m, "w", np.float64(5.0))
-
-
-def function() -> Any:
-    m = Plain(xp.sin, 1.0)
-    return lambda x: m.w(x) * 1.0, lambda: setattr(m, "w", xp.cos)
-
-
-def dtype() -> Any:
-    m = Plain(xp.float32, 1.0)
-    return lambda x: xp.astype(x / 7.0, m.w), lambda: setattr(m, "w", xp.float64)
-
-
-def inside_of_what_is_frozen() -> Any:
-    frozen = attrs.make_class("Frozen", ["held"], frozen=True)([2.0])
-    return lambda x: x * frozen.held[0], lambda: frozen.held.__setitem__(0, 5.0)
-
-
-def worked_out_once() -> Any:
-    class Lazy:
-        n = 2.0
-
-        @functools.cached_property
-        def k(self) -> float:
-            return self.n
-
-    m = Lazy()
-    return lambda x: x * m.k, lambda: m.__dict__.update(k=5.0)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        numbers_in_a_list, another_sign_of_zero, numbers_by_any_key, members, far_below, default,
-        of_a_module, numpy_number, function, dtype, inside_of_what_is_frozen, worked_out_once,
-    ],
-)  # fmt: skip
-def test_what_objects_hold_may_change(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is compiled again, once."""
-    name = f"{__name__}.settings"
-    monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    fun, change = case()
-    run = ft.jit(fun)
-    before = fun(X).tolist()
-    assert run(X).tolist() == before == run(X).tolist()
-    change()
-    after = fun(X).tolist()
-    assert after != before
-    assert [run(X).tolist() for _ in range(4)] == [after] * 4
-    assert run.cache_info().misses == 2
 
 
 class Trainer(Plain):
