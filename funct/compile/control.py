@@ -3,7 +3,7 @@
 A body is a block only if all of it is loops over elements, products and control flow of this kind;
 otherwise the node that has it is a step of its own, and Python goes through its steps.
 
-A body over few elements is one kernel without calls (`registers.py`).
+A body over few elements is one kernel without calls (`lines/registers.py`).
 
 Bodies are lowered once. Each use of one gives its inputs and outputs other places: constants are
 read where they stand, the carry moves between two buffers, a row of an array is an address that

@@ -1,10 +1,10 @@
 """Programs: calls of kernels in order, run by one call from Python.
 
-A program is a table of 64-bit words, and a few lines of machine code that walk it (`walker.py`):
-they read the addresses of the arrays they are given off NumPy's own struct, put them into the
-frames of the kernels, let go of the interpreter's lock where the work is long, and run one kernel
-after the other on the pool of threads. So a graph is data, and the only code made for it are
-kernels that no graph had before.
+A program is a table of 64-bit words, and a few lines of machine code that walk it
+(`steps/walker.py`): they read the addresses of the arrays they are given off NumPy's own struct,
+put them into the frames of the kernels, let go of the interpreter's lock where the work is long,
+and run one kernel after the other on the pool of threads. So a graph is data, and the only code
+made for it are kernels that no graph had before.
 
 The arrays must be dense; the code looks at their flags and gives False where one is not. Frames
 and the buffers that only the kernels see lie in a workspace, an array that comes with each call, so

@@ -1,8 +1,8 @@
 """What can be of one nest of loops: the domain, what is full in it or one for each row, reductions.
 
 A group has a domain of `size` elements in rows of `columns`. Within it a value is full or one for
-each row; whatever has another shape is read from memory by an index map (`views.py`). `why_not`
-says of a node why no group can hold it.
+each row; whatever has another shape is read from memory by an index map (`loops/views.py`).
+`why_not` says of a node why no group can hold it.
 """
 
 from __future__ import annotations

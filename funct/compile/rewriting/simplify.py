@@ -13,7 +13,7 @@
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
-The sizes of the graph are numbers. Reads best after `fuse.py`, which knows what loops hold.
+The sizes of the graph are numbers. Reads best after `fusion/fuse.py`, which knows what loops hold.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ What moves from step to step of a loop stands in its *slots*: an address for eac
 carries or goes through. Before each step these, plus an offset each, are written into the frames of
 the calls in its body, those of loops inside among them.
 
-Bodies over few elements need none of that: see `registers.py`.
+Bodies over few elements need none of that: see `lines/registers.py`.
 """
 
 from __future__ import annotations

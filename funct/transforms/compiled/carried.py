@@ -1,11 +1,12 @@
-"""A compiled graph on a batch, or with tangents: what to capture once as a graph of its own."""
+"""A compiled graph on a batch, or with tangents: what to capture once as a graph of its own.
+
+Each call of it is taken apart (`carrying`): what is asked of graphs is asked at the first one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import attrs
+from typing import Any, ClassVar
 
 from funct.core import INEXACT, Level
 from funct.graph import Control, Graph, Guard, Node
@@ -19,90 +20,125 @@ Names = list[dict[int, str] | None]
 _LANES = "lanes"  # the size of a batch, where several were seen
 
 
-@attrs.frozen(eq=False)
 class Carrying:
     """A call of a graph on tracers of one level.
 
-    key: what the joint graph hangs on besides sizes. vals: its operands. lanes: how many, or 0.
-    joint: the function to capture. names: the symbols of vals' sizes. wrap: its results as tracers.
+    mine: which leaves these are. vals: the operands of the joint graph. lanes: how many there are.
     """
 
-    key: Any
-    vals: list[Any]
-    lanes: Any
-    joint: Callable[..., Any]
-    names: Names
-    wrap: Callable[[Sequence[Any]], tuple[Any, ...]]
+    tracer: ClassVar[Any]
 
-    def any_size(self) -> Names:
-        """Names with a symbol for the number of lanes."""
-        moved = self.key[1] if self.lanes else ()
+    def __init__(self, graph: Graph, level: Any, leaves: Sequence[Any]) -> None:
+        self.graph, self.level = graph, level
+        self.mine = tuple([x.__class__ is self.tracer and x.level is level for x in leaves])
+        self.vals = [x.value if m else x for x, m in zip(leaves, self.mine, strict=True)]
+        self.lanes: Any = None
+
+    @property
+    def key(self) -> Any:
+        """What the joint graph hangs on besides sizes."""
+        return self.tracer, self.mine
+
+    def fits(self) -> bool:
+        """Whether ops are all that the graph holds: branches, loops and calls with rules of their
+        own know better what to do with a batch or a tangent.
+        """
+        return all(
+            isinstance(e, Guard) or (isinstance(e, Node) and not isinstance(e.primitive, Control))
+            for e in self.graph.nodes
+        )
+
+    def joint(self) -> Callable[..., Any]:
+        """The function of vals to capture."""
+        raise NotImplementedError
+
+    def names(self, *, any_lanes: bool) -> Names:
+        """The symbols of vals' sizes. any_lanes: the number of lanes is one."""
+        raise NotImplementedError
+
+    def wrap(self, outs: Sequence[Any]) -> tuple[Any, ...]:
+        """The results of the joint graph as tracers."""
+        raise NotImplementedError
+
+    def _symbols(self) -> list[dict[int, str]]:
+        """The symbols of the graph's own inputs, axis by axis."""
+        known = {s.name for s in self.graph.symbols}
         return [
-            {**(n or {}), 0: _LANES} if m else n for n, m in zip(self.names, moved, strict=True)
+            {axis: str(n) for axis, n in enumerate(v.shape) if str(n) in known}
+            for v in self.graph.inputs
         ]
 
 
-def carrying(graph: Graph, level: Level, leaves: Sequence[Any]) -> Carrying | None:
-    """The call taken apart; None for other levels, where lanes may part, and where branches, loops
-    or calls with rules of their own know better what to do with a batch or a tangent.
-    """
-    if not all([isinstance(e, Guard) or _is_op(e) for e in graph.nodes]):  # noqa: C419
-        return None
-    symbols = {s.name for s in graph.symbols}
-    names: Names = [
-        {axis: str(n) for axis, n in enumerate(v.shape) if str(n) in symbols} for v in graph.inputs
-    ]
-    if isinstance(level, Batch):
-        if any(isinstance(e, Guard) and e.kind != "size" for e in graph.nodes):
-            return None
-        return _batched(graph, level, leaves, names)
-    return _pushed(graph, level, leaves, names) if isinstance(level, Forward) else None
+class _Batched(Carrying):
+    """On a batch."""
+
+    tracer = BatchTracer
+
+    def __init__(self, graph: Graph, level: Batch, leaves: Sequence[Any]) -> None:
+        super().__init__(graph, level, leaves)
+        self.lanes = level.size
+
+    def fits(self) -> bool:
+        decides = any(isinstance(e, Guard) and e.kind != "size" for e in self.graph.nodes)
+        return not decides and super().fits()  # else lanes may part
+
+    def joint(self) -> Callable[..., Any]:
+        return vmap(self.graph, tuple([0 if m else None for m in self.mine]))
+
+    def names(self, *, any_lanes: bool) -> Names:
+        lanes = {0: _LANES} if any_lanes else {}
+        return [
+            {**{a + 1: s for a, s in n.items()}, **lanes} if m else n
+            for n, m in zip(self._symbols(), self.mine, strict=True)
+        ]
+
+    def wrap(self, outs: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple([BatchTracer(o, self.level) for o in outs])
 
 
-def _is_op(e: Any) -> bool:
-    return isinstance(e, Node) and not isinstance(e.primitive, Control)
+class _Pushed(Carrying):
+    """With tangents, which stand behind the operands."""
 
+    tracer = ForwardTracer
 
-def _batched(graph: Graph, level: Batch, leaves: Sequence[Any], names: Names) -> Carrying:
-    mine = tuple([x.__class__ is BatchTracer and x.level is level for x in leaves])
-    moved: Names = [
-        {a + 1: s for a, s in n.items()} if m and n else n for n, m in zip(names, mine, strict=True)
-    ]
-    return Carrying(
-        (Batch, mine),
-        [x.value if m else x for x, m in zip(leaves, mine, strict=True)],
-        level.size,
-        vmap(graph, tuple([0 if m else None for m in mine])),
-        moved,
-        lambda outs: tuple([BatchTracer(o, level) for o in outs]),
-    )
+    def __init__(self, graph: Graph, level: Forward, leaves: Sequence[Any]) -> None:
+        super().__init__(graph, level, leaves)
+        self.vals += [x.tangent for x, m in zip(leaves, self.mine, strict=True) if m]
 
+    def joint(self) -> Callable[..., Any]:
+        def both(*xs: Any) -> tuple[Any, ...]:
+            primals = xs[: len(self.mine)]
 
-def _pushed(graph: Graph, level: Forward, leaves: Sequence[Any], names: Names) -> Carrying:
-    mine = tuple([x.__class__ is ForwardTracer and x.level is level for x in leaves])
-    varying = [v.dtype in INEXACT for v in graph.outputs]
+            def free(*fs: Any) -> Any:
+                given = iter(fs)
+                picked = zip(primals, self.mine, strict=True)
+                return self.graph(*[next(given) if m else x for x, m in picked])
 
-    def joint(*xs: Any) -> tuple[Any, ...]:
-        primals = xs[: len(mine)]
+            moving = tuple([x for x, m in zip(primals, self.mine, strict=True) if m])
+            outs, tangents = jvp(free, moving, xs[len(self.mine) :])
+            return (*outs, *[t for o, t in zip(outs, tangents, strict=True) if o.dtype in INEXACT])
 
-        def free(*fs: Any) -> Any:
-            given = iter(fs)
-            return graph(*[next(given) if m else x for x, m in zip(primals, mine, strict=True)])
+        return both
 
-        moving = tuple([x for x, m in zip(primals, mine, strict=True) if m])
-        outs, tangents = jvp(free, moving, xs[len(mine) :])
-        return (*outs, *[t for t, v in zip(tangents, varying, strict=True) if v])
+    def names(self, *, any_lanes: bool) -> Names:
+        own = self._symbols()
+        return [*own, *[n for n, m in zip(own, self.mine, strict=True) if m]]
 
-    def wrap(both: Sequence[Any]) -> tuple[Any, ...]:
-        tangents = iter(both[len(varying) :])
+    def wrap(self, outs: Sequence[Any]) -> tuple[Any, ...]:
+        n = len(self.graph.outputs)
+        tangents = iter(outs[n:])
         return tuple(
             [
-                ForwardTracer(o, next(tangents), level) if v else o
-                for o, v in zip(both[: len(varying)], varying, strict=True)
+                ForwardTracer(o, next(tangents), self.level) if o.dtype in INEXACT else o
+                for o in outs[:n]
             ]
         )
 
-    vals = [x.value if m else x for x, m in zip(leaves, mine, strict=True)]
-    tangents = [x.tangent for x, m in zip(leaves, mine, strict=True) if m]
-    of_tangents = [n for n, m in zip(names, mine, strict=True) if m]
-    return Carrying((Forward, mine), vals + tangents, 0, joint, names + of_tangents, wrap)
+
+_KINDS: dict[type[Level], Callable[..., Carrying]] = {Batch: _Batched, Forward: _Pushed}
+
+
+def carrying(graph: Graph, level: Level, leaves: Sequence[Any]) -> Carrying | None:
+    """The call taken apart; None for other levels."""
+    kind = _KINDS.get(level.__class__)
+    return None if kind is None else kind(graph, level, leaves)

@@ -129,22 +129,22 @@ class Executable:
         if call is None or isinstance(top_level(call.vals), Capture | Watch):
             return MISS  # what is captured or looked at are the ops
         found = self.carried.get(call.key)
-        if found is None:
-            found = self.carried[call.key] = [call.lanes, self._joint(call, call.names), None]
-        lanes, exe, any_size = found
-        if lanes != call.lanes:
-            if any_size is None:
-                any_size = found[2] = self._joint(call, call.any_size())
-            exe = any_size
+        if found is None:  # the first number of lanes, the graph for it, and that for any number
+            exe = self._joint(call, any_lanes=False) if call.fits() else _FIXED
+            found = self.carried[call.key] = [call.lanes, exe, None]
+        lanes, exe, others = found
+        if lanes != call.lanes and exe is not _FIXED:
+            exe = found[2] = others or self._joint(call, any_lanes=True)
         if exe is _FIXED:
             return MISS
         out = exe(*call.vals)
         return out if out is MISS else call.wrap(out)
 
-    def _joint(self, call: Carrying, names: Any) -> Any:
+    def _joint(self, call: Carrying, *, any_lanes: bool) -> Any:
         """The call as an executable; _FIXED where its sizes or decisions cannot stay open."""
+        names = call.names(any_lanes=any_lanes)
         try:
-            graph, outer = capture(call.joint, call.vals, label="jit", names=names)
+            graph, outer = capture(call.joint(), call.vals, label="jit", names=names)
         except Exception:
             return _FIXED
         if outer or graph.fixed_sizes():

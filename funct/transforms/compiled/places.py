@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from funct.transforms.compiled.arguments import static
+
 __all__ = [
     "PLAIN", "Cell", "Elements", "Items", "Keys", "Slots", "alike", "changed", "meant", "spot",
 ]  # fmt: skip
@@ -93,21 +95,16 @@ class Elements:
             return x.dtype, x.shape, x.tobytes()
         values = list(x.values() if isinstance(x, dict) else x)
         keys = list(x) if isinstance(x, dict) else None
-        return keys, [_told(v) for v in values]
+        return keys, [static(v) for v in values]
 
     def get(self, name: Any) -> Any:
         """The holder, or None when it was written into."""
         return self.holder if self._now() == self.seen else None
 
 
-def _told(x: Any) -> Any:
-    """What a number is told apart by: 1 and 1.0 compute differently, and so do 0.0 and -0.0."""
-    return x.__class__, repr(x) if isinstance(x, float | complex) else x
-
-
 def alike(x: Any, y: Any) -> bool:
     """Whether two objects are one number, or one string."""
-    return isinstance(x, PLAIN) and isinstance(y, PLAIN) and bool(_told(x) == _told(y))
+    return isinstance(x, PLAIN) and isinstance(y, PLAIN) and bool(static(x) == static(y))
 
 
 def changed(place: Any, name: Any, seen: Any) -> bool:

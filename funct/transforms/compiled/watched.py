@@ -151,7 +151,7 @@ class _Places:
         """A place that is read, and what is read below it."""
         value = meant(value)
         self.places.append((place, name, value))
-        self.inside(value, deep, name)
+        self.inside(value, deep - 1, name)
 
     def passed(self, place: Any, name: Any, value: Any, deep: int) -> None:
         """A place that leads to what may be read."""
@@ -213,7 +213,9 @@ class _Places:
         cls, found = type(x), getattr(x, "__dict__", {})
         slots = _slots(x)
         own = {**found, **slots}
-        self._classes(cls, own, deep)
+        shared = self._classes(cls, own, deep)
+        if isinstance(found, dict) and not _frozen(cls):  # the class's may become the object's
+            self.places += [(found, name, None) for name in shared]
         named = own.keys() & self.names
         every = not self.names.isdisjoint(_ATTRIBUTES) or (not named and "getattr" in self.names)
         for name, value in own.items():
@@ -224,21 +226,10 @@ class _Places:
                 self.inside(meant(value), deep - 1, name)
             else:
                 self.entry(place, name, value, deep)
-        if isinstance(found, dict):  # what is the class's now may become the object's
-            self.places += [
-                (found, n, None) for n in self._shared(cls) if n not in own and not _frozen(cls)
-            ]
 
-    def _shared(self, cls: type) -> Iterator[str]:
-        """Names of what objects read off their class, and that is no code."""
-        for c in cls.__mro__:
-            if not _of_library(c.__module__):
-                for name, value in vars(c).items():
-                    if name in self.names and _function(value) is None:
-                        yield name
-
-    def _classes(self, cls: type, own: Mapping[str, Any], deep: int) -> None:
-        """What methods, properties and operators read, and class attributes."""
+    def _classes(self, cls: type, own: Mapping[str, Any], deep: int) -> list[str]:
+        """What methods, properties and operators read, and class attributes: the names of these."""
+        shared: list[str] = []
         for c in cls.__mro__:
             if _of_library(c.__module__):
                 continue
@@ -250,6 +241,8 @@ class _Places:
                         self.called(fun)
                 elif name in self.names and name not in own and not hasattr(value, "__get__"):
                     self.entry(vars(c), name, value, deep)
+                    shared.append(name)
+        return shared
 
 
 def _slots(x: Any) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A linear layer on codes, in one call: differences, sums and codes of a few rows at a time.
 
 What is between codes and codes stays in the cache, and a small layer costs little more than its
-products. Many rows meet panels of pairs in tiles (`tile.py`); a few read the weights once, where
-they lie (`byte_rows.py`). A unit of work is some rows times some outputs.
+products. Many rows meet panels of pairs in tiles (`dense/tile.py`); a few read the weights once,
+where they lie (`byte_rows.py`). A unit of work is some rows times some outputs.
 """
 
 from __future__ import annotations
