@@ -1,4 +1,4 @@
-"""Compiled loops and branches next to JAX's, in float64: 10,000 steps over few numbers."""
+"""Compiled loops and branches next to JAX's, in float64."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +13,10 @@ from benchmarks.timing import minima, table
 
 RNG = np.random.default_rng(0)
 STEPS = 10_000
+WORD = 60
+WORDS = RNG.integers(0, 4, (2, WORD))
+CELLS, ROWS = RNG.normal(size=(20, 20)) > 0, RNG.normal(size=(50, 20, 8))
+AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
 
 Calls = dict[str, Callable[[], object]]
@@ -46,6 +50,32 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.scan(step, c, xs)
 
+    def common(a: Any, b: Any) -> Any:
+        def row(i: Any, t: Any) -> Any:
+            def cell(j: Any, t: Any) -> Any:
+                longer = ns.maximum(t[i - 1, j], t[i, j - 1])
+                return t.at[i, j].set(ns.where(a[i - 1] == b[j - 1], t[i - 1, j - 1] + 1, longer))
+
+            return control.fori_loop(1, WORD + 1, cell, t)
+
+        return control.fori_loop(1, WORD + 1, row, ns.zeros((WORD + 1, WORD + 1), dtype=int))
+
+    def life(g: Any) -> Any:
+        def step(g: Any, _: Any) -> Any:
+            around = [ns.roll(ns.where(g, 1, 0), (i, j), axis=(0, 1)) for i, j in AROUND]
+            n = sum(around)
+            return (n == 3) | (g & (n == 2)), ns.sum(n)
+
+        return control.scan(step, g, None, length=100)
+
+    def nested(x: Any) -> Any:
+        def outer(c: Any, rows: Any) -> Any:
+            inner = lambda c, row: (ns.sin(c) + row, ns.sum(c))  # noqa: E731
+            c, sums = control.scan(inner, c, rows)
+            return c * 0.5, ns.sum(sums)
+
+        return control.scan(outer, ns.zeros(8), x)
+
     one = ns.asarray(1.0)
     return {
         "while, 10,000 steps, 4 numbers": (lorenz, (one, one, one)),
@@ -53,6 +83,9 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "Newton, 1 number": (newton, (ns.asarray(1.5),)),
         "Newton, 1000 numbers": (newton, (ns.linspace(1.0, 2.0, 1000),)),
         "scan of cond, 10,000 steps, 4 numbers": (branches, (ns.ones(4), ns.asarray(XS))),
+        "longest common subsequence, 60 x 60": (common, tuple(map(ns.asarray, WORDS))),
+        "game of life, 100 steps, 20 x 20": (life, (ns.asarray(CELLS),)),
+        "scan of scans, 50 x 20 steps, 8 numbers": (nested, (ns.asarray(ROWS),)),
     }
 
 

@@ -12,7 +12,8 @@ moves on. The test of a `while` is computed with the step before it, in the same
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
@@ -36,7 +37,8 @@ from funct.compile.fusion.lower import (
 )
 from funct.compile.lines.small_loops import SmallLoop, in_registers
 from funct.compile.loops.scalars import ELEMENTS
-from funct.compile.loops.views import View
+from funct.compile.loops.views import View, dense
+from funct.compile.memory.carried import moved, stay
 from funct.compile.memory.order import ordered
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
@@ -151,6 +153,12 @@ class Body:
         """Whether an op in it may have to raise."""
         return any(c.checks for c in every_call(self.calls))
 
+    def staying(self, first: int, count: int) -> tuple[Body, frozenset[int]]:
+        """The body of a loop that carries so many values, and which of them it changes in place."""
+        carried = list(zip(self.inputs[first : first + count], self.results, strict=False))
+        calls, still = stay(self.calls, carried)
+        return attrs.evolve(self, calls=calls), still
+
     def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:
         """The calls, which read and write at these places.
 
@@ -161,7 +169,7 @@ class Body:
         places: dict[Any, Address] = {v: Address(Var(v.name, v.shape, v.dtype)) for v in made}
         places |= dict(zip(self.inputs, inputs, strict=True))
         places |= dict(zip(self.results, results, strict=True))
-        return tuple([_moved(c, places) for c in self.calls])
+        return tuple([moved(c, places) for c in self.calls])
 
 
 def _why(step: Any, fused: Fused) -> str:
@@ -177,25 +185,18 @@ def _apart(outputs: Sequence[Var], calls: list[Call], fused: Fused) -> list[Root
     found: list[Root] = []
     for v in outputs:
         view = fused.views[v]
-        whole = view.is_dense and tuple(view.root.shape) == tuple(v.shape)
-        if view.root not in made or view.root in taken or not whole:
+        whole = view.is_dense and math.prod(view.root.shape) == math.prod(v.shape)
+        if whole and view.root not in made:
+            root = Var(f"{v.name}_copy", v.shape, v.dtype)
+            words = Address(root), Address(view.root), size_bytes(v)
+            calls.append(Call(("copied",), words, 1, (root,)))
+            view = dense(root)
+        elif not whole or view.root in taken:
             added, view = copy(view, fused)
             calls += added
         taken.add(view.root)
         found.append(view.root)
     return found
-
-
-def _moved(c: Call, places: Mapping[Any, Address]) -> Call:
-    words: list[Word] = []
-    for w in c.words:
-        if isinstance(w, Address) and w.of in places:
-            to = places[w.of]
-            w = Address(to.of, to.offset + w.offset)
-        words.append(w)
-    writes = [places[v].of if v in places else v for v in c.writes]
-    blocks = [tuple([_moved(inner, places) for inner in b]) for b in c.blocks]
-    return attrs.evolve(c, words=tuple(words), writes=tuple(writes), blocks=tuple(blocks))
 
 
 # Control flow
@@ -228,8 +229,8 @@ class _Repeated:
         limit: Address | None = None, count: Address | None = None,
     ) -> Call:  # fmt: skip
         """The loop, of at most `limit` steps if that is given; how many they were in `count`."""
-        form, body = self.form, self.body
-        n, c = form.carry, form.constants
+        form, n, c = self.form, self.form.carry, self.form.constants
+        body, still = self.body.staying(c, n)
         held, first = operands[:c], operands[c : c + n]
         given = body.inputs[c + n :]
         rows = [*given, *body.results[n : len(results)]]
@@ -252,8 +253,8 @@ class _Repeated:
             int(form.back), count or 0, n, len(rows), Address(slots),
         ]  # fmt: skip
         for k in range(n):
-            other = Buffer(sizes[k], np.dtype(np.uint8))
-            words += [first[k], results[k], Address(other), sizes[k]]
+            other = results[k] if k in still else Address(Buffer(sizes[k], np.dtype(np.uint8)))
+            words += [first[k], results[k], other, sizes[k]]
         for place, size in zip((*operands[c + n :], *results[n:]), sizes[n:], strict=True):
             words += [place, size]
         writes = tuple([a.of for a in results])

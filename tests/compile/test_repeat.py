@@ -92,3 +92,19 @@ def test_short_loops_stay_in_python() -> None:
     graph = ft.make_graph(lambda c: operator.mul(c, 2.0) + 1.0)(1.0)
     assert not worth_looping(graph, 20)
     assert worth_looping(graph, 10_000)
+
+
+def test_steps_of_loops_inside_count() -> None:
+    """A few steps of a long loop are many."""
+
+    def outer(c: Any) -> Any:
+        short = lambda c: ft.fori_loop(0, 3, lambda i, c: c * 0.5, c)  # noqa: E731
+        long = lambda c: ft.while_loop(lambda c: xp.max(c) > 1.0, lambda c: c * 0.5, c)  # noqa: E731
+        return short(c), ft.cond(xp.max(c) > 0.0, long, short, c)
+
+    def body(of: Any) -> Any:
+        return ft.make_graph(of)(xp.ones(3))
+
+    assert worth_looping(body(outer), 2)
+    assert worth_looping(body(lambda c: ft.fori_loop(0, 50, lambda i, c: c * 0.5, c)), 4)
+    assert not worth_looping(body(lambda c: ft.fori_loop(0, 3, lambda i, c: c * 0.5, c)), 4)

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from funct.compile.forms import Choice, Repeat
 from funct.compile.fusion.groups import why_not
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
-from funct.graph import Graph, Node, Var
+from funct.graph import Control, Graph, Node, Var
 
 __all__ = ["has_numpys_bits", "is_stack_by_vectors", "worth", "worth_looping"]
 
@@ -66,4 +67,17 @@ def is_stack_by_vectors(e: Node) -> bool:
 
 def worth_looping(body: Graph, steps: int) -> bool:
     """Whether so many steps save more than the code costs to make."""
-    return steps * len(body.nodes) >= _NODE_STEPS
+    return steps * _weight(body) >= _NODE_STEPS
+
+
+def _weight(body: Graph) -> int:
+    """Entries that a step goes through. A loop inside that may be long is worth it by itself."""
+    weight = len(body.nodes)
+    for e in body.nodes:
+        if isinstance(e, Node) and isinstance(e.primitive, Control):
+            form = e.primitive.kind.form()
+            if isinstance(form, Repeat):
+                weight += _NODE_STEPS if form.steps is None else form.steps * _weight(form.body)
+            elif isinstance(form, Choice):
+                weight += max(map(_weight, form.graphs))
+    return weight

@@ -8,6 +8,7 @@
   of a layer's weights), which adds the same terms in another order;
 - what is one known number is a number, not an array of it, and times 1 is nothing;
 - a reduction of axes with others between them is one of the last of them, then one of the rest;
+- what has no elements is left out of arrays one after the other;
 - the place of an extreme element is the least number of those that are one;
 - a last axis of a few elements is taken apart where it is reduced (`narrow.py`);
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
@@ -136,11 +137,24 @@ class _Rewriting(Boxes):
                 return self._extreme_place(e, e.name == "argmax")
             case "take" | "put" | "scatter" | "scatter_combine":
                 return self.in_box(e)
+            case "concat":
+                return self._of_filled(e)
             case "take_along_axis":
                 return self._take_one(e)
             case "put_along_axis":
                 return self._put_one(e)
         return None
+
+    def _of_filled(self, e: Node) -> Var | None:
+        """Arrays one after the other, without those that have no elements, as `roll` by 0 makes."""
+        out = e.results[0]
+        parts: Any = e.operands
+        filled = [v for v in parts if 0 not in v.shape]
+        if not filled or len(filled) == len(parts) or {v.dtype for v in parts} != {out.dtype}:
+            return None
+        if len(filled) == 1:
+            return filled[0]
+        return self.apply("concat", filled, e.params, out.shape, out.dtype)
 
     # Known numbers
 

@@ -81,9 +81,11 @@ def print_zeros(module: Module, name: str) -> None:
 
 
 def print_copied(module: Module, name: str) -> None:
-    """Add what copies bytes."""
+    """Add what copies bytes, if they are not there already."""
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
     to, source = (f.load(PTR, f.at(frame, k, "i64")) for k in range(2))
-    copy_bytes(f, to, source, f.load(I64, f.at(frame, 2, "i64")))
+    there, size = (f.load(I64, f.at(frame, k, "i64")) for k in (0, 2))
+    moves = f.ne(there, f.load(I64, f.at(frame, 1, "i64")))
+    f.when(moves, lambda: copy_bytes(f, to, source, size))
     f.ret()

@@ -45,6 +45,7 @@ class _Turns:
 
     The slots of a carry are where it is read and where it is written. It goes back and forth
     between result and buffer, and where the number of steps is known ends at the result by itself.
+    Where the buffer is the result, the body changes the carry in place, and it begins as a copy.
     """
 
     def __init__(self, module: Module, name: str) -> None:
@@ -71,7 +72,14 @@ class _Turns:
 
         def start(k: Value, _: list[Value]) -> list[Value]:
             carry, slot = self._carry(k)
-            f.store(word(f, carry), slot)
+            first, result = word(f, carry), word(f, carry, 1)
+            still = f.eq(result, word(f, carry, 2))
+
+            def bring() -> None:
+                copy_bytes(f, pointer(f, carry, 1), pointer(f, carry), word(f, carry, 3))
+
+            f.when(f.bitand(still, f.ne(first, result)), bring)
+            f.store(f.select(still, result, first), slot)
             into = f.select(into_result, word(f, carry, 1), word(f, carry, 2))
             f.store(into, f.at(slot, 1, "i64"))
             return []

@@ -1,0 +1,125 @@
+"""Which of the values that a loop carries are changed in place.
+
+A step gives the next value in a buffer of its own, and the loop goes back and forth between two. A
+table of which a step writes one element would be copied at each. Where the call that begins the new
+value reads the old one for the last time, element by element, both stand in one place: whoever else
+reads the old value is called before. Such calls may stand in a row, and in branches and loops
+inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from funct.compile.fusion.lower import Address, Call, Word, every_call, size_bytes
+from funct.compile.memory.reuse import in_place
+
+__all__ = ["CARRY_WORDS", "moved", "stay"]
+
+CARRY_WORDS = 8  # of a loop, behind which those of its carries begin: see `steps/turns.py`
+_LARGE = 256  # bytes from which a copy is worth avoiding
+
+
+def stay(
+    calls: Sequence[Call], carried: Sequence[tuple[Any, Any]]
+) -> tuple[tuple[Call, ...], frozenset[int]]:
+    """The calls of a step in their new order, and which of the carried values stay.
+
+    carried: for each, the buffers that it is read from and written to.
+    """
+    found: dict[int, tuple[Any, Any]] = {}
+    now = tuple(calls)
+    for k, pair in enumerate(carried):
+        then = _in_one_place(now, *pair) if size_bytes(pair[0]) >= _LARGE else None
+        if then is not None and all(_last(then, *other) == then for other in found.values()):
+            now = then
+            found[k] = pair
+    return now, frozenset(found)
+
+
+def _in_one_place(calls: Sequence[Call], given: Any, result: Any) -> tuple[Call, ...] | None:
+    """The calls, where the result and all that it is made of on the way from what is given stand
+    in one place, whose address is the result's; None if the result needs its own.
+    """
+    now: tuple[Call, ...] | None = tuple(calls)
+    while now is not None:
+        begins = next((c for c in now if result in c.writes), None)
+        if begins is None:
+            return None
+        found = _last(now, given, result)
+        if found is not None:
+            return found
+        made = {v for c in now for v in c.writes} - {result}
+        steps = [(v, _last(now, v, result)) for v in _touched(begins) if v in made]
+        v, now = next(((v, n) for v, n in steps if n is not None), (None, None))
+        if now is not None:
+            one = [moved(c, {v: Address(result)}) for c in now]
+            now = tuple([c for c in one if not _is_nothing(c)])
+    return None
+
+
+def _is_nothing(c: Call) -> bool:
+    return c.kernel == ("copied",) and c.words[0] == c.words[1]
+
+
+def _last(calls: Sequence[Call], given: Any, result: Any) -> tuple[Call, ...] | None:
+    """The calls, those that make the result last; None where the result needs its own place."""
+    begins = next((k for k, c in enumerate(calls) if result in c.writes), None)
+    first = None if begins is None else _beginning(calls[begins], given, result)
+    if begins is None or first is None:
+        return None
+    before, after, made = list(calls[:begins]), [first], set(first.writes)
+    for c in calls[begins + 1 :]:
+        if made.isdisjoint(_touched(c)):
+            before.append(c)
+        else:
+            after.append(c)
+            made.update(c.writes)
+    if any(given in _touched(c) for c in after[1:]):
+        return None
+    return (*before, *after)
+
+
+def _beginning(c: Call, given: Any, result: Any) -> Call | None:
+    """The call, if it is right where both are one place."""
+    old, new = Address(given), Address(result)
+    kind = c.kernel[0] if isinstance(c.kernel, tuple) else ""
+    if kind == "copied" and c.words[:2] == (new, old):
+        return c
+    if kind == "repeat":
+        quads = zip(*[iter(c.words[CARRY_WORDS:])] * 4, strict=False)
+        once = [w.of for i in every_call([c]) for w in i.words if isinstance(w, Address)]
+        here = (old, new, new) in [q[:3] for q in quads]
+        return c if here and once.count(given) == 1 else None
+    if kind == "choose":
+        blocks = [_last(b, given, result) for b in c.blocks]
+        return None if None in blocks else _with_blocks(c, blocks)
+    return c if in_place(c, given, result) else None
+
+
+def _with_blocks(c: Call, blocks: Sequence[Any]) -> Call:
+    """The call; itself if these are its blocks."""
+    return c if tuple(blocks) == c.blocks else attrs.evolve(c, blocks=tuple(blocks))
+
+
+def _touched(c: Call) -> dict[Any, None]:
+    """The buffers that a call reads or writes, in order."""
+    every = list(every_call([c]))
+    read = [w.of for i in every for w in i.words if isinstance(w, Address)]
+    return dict.fromkeys([*read, *[v for i in every for v in i.writes]])
+
+
+def moved(c: Call, places: Mapping[Any, Address]) -> Call:
+    """The call, which reads and writes at these places."""
+    words: list[Word] = []
+    for w in c.words:
+        if isinstance(w, Address) and w.of in places:
+            to = places[w.of]
+            w = Address(to.of, to.offset + w.offset)
+        words.append(w)
+    writes = [places[v].of if v in places else v for v in c.writes]
+    blocks = [tuple([moved(inner, places) for inner in b]) for b in c.blocks]
+    return attrs.evolve(c, words=tuple(words), writes=tuple(writes), blocks=tuple(blocks))
