@@ -188,9 +188,23 @@ def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """Adjoint of `take_along`: zeros of length n along axis, with g added at i, of g's shape."""
     if not _fits(g, i, 1) or g.shape != i.shape:
         return plain_put_along(g, i, axis, n)
+    order = _memory_order(i)
+    if order is not None:
+        g, i = g.transpose(order), i.transpose(order)
+        axis = order.index(axis)
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
     _inside(cpu.along(g, _index(i), y, *_along(i, n, axis), False))
-    return y
+    return y if order is None else y.transpose(np.argsort(order))
+
+
+def _memory_order(i: Index) -> list[int] | None:
+    """The order of axes in which i is contiguous, as images with channels last are; None where it
+    is as it stands, or there is no such order.
+    """
+    if i.flags.c_contiguous:
+        return None
+    order = sorted(range(i.ndim), key=i.strides.__getitem__, reverse=True)
+    return order if i.transpose(order).flags.c_contiguous else None
 
 
 def plain_put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:

@@ -292,9 +292,9 @@ def _whole(padding: Pads, extra: Shape) -> Pads:
 def _avg_raw(
     x: Any, window: Shape, stride: Shape, padding: Pads, extra: Shape, include: bool
 ) -> Any:
-    total = kernels.sum_pool(x, window, stride, _whole(padding, extra), (1,) * len(window))
-    lead = x.ndim - len(window)
-    return total / _window_counts(x.dtype, x.shape[lead:], window, stride, padding, extra, include)
+    size = x.shape[x.ndim - len(window) :]
+    counts = _window_counts(x.dtype, size, window, stride, padding, extra, include)
+    return kernels.mean_pool(x, window, stride, _whole(padding, extra), counts)
 
 
 def _avg_shape(

@@ -87,6 +87,12 @@ def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
         _agree(
             lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
         )
+        order = data.draw(st.permutations(range(x.ndim)))
+        turned = [np.array(v.transpose(order), order="C") for v in (g, i)]  # in another order
+        g, i = (v.transpose(np.argsort(order)) for v in turned)
+        _agree(
+            lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
+        )
 
 
 @given(st.data(), st.sampled_from(DTYPES))

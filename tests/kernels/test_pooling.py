@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import pooling as cpu
+from funct.kernels.cpu.irregular import pooling_last as cpu_last
 from funct.kernels.table import restricted
+from funct.kernels.windows import places, pooling
 from funct.kernels.windows.pooling import (
     fold_windows,
     max_pool,
     max_pool_index,
+    mean_pool,
     plain_max_pool_index,
     sum_pool,
 )
@@ -90,6 +93,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too, where there is LLVM."""
     loops.available()
     monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(pooling, "_FEW", 1)
 
 
 @many
@@ -194,6 +198,81 @@ def test_wide_images(case: Case, more: int, dtype: Any) -> None:
         x[few(x.shape, 2, np.int64) == 0] = -np.inf
         x[few(x.shape, 3, np.int64) + few(x.shape, 4, np.int64) == 0] = np.nan
     np.testing.assert_array_equal(max_pool_index(x, *static), plain_max_pool_index(x, *static))
+
+
+DTYPES = st.sampled_from([np.int8, np.int32, np.uint16, np.float32, np.float64])
+CHANNELS = st.sampled_from([1, 7, 8, 11, 32, 45])
+
+
+@given(cases(), CHANNELS, DTYPES)
+def test_channels_last(case: Case, channels: int, dtype: Any) -> None:
+    """Values are those of the plain way, bit for bit, and channels stay last."""
+    shape, static = case
+    d = len(static[0])
+    x = few((2, *shape[-d:], channels), channels, dtype)
+    if np.dtype(dtype).kind == "f":
+        x += np.random.default_rng(5).normal(size=x.shape).astype(dtype)
+        x[few(x.shape, 2, np.int64) == 0] = -np.inf
+        x[few(x.shape, 3, np.int64) + few(x.shape, 4, np.int64) == 0] = np.nan
+        x[few(x.shape, 5, np.int64) + few(x.shape, 6, np.int64) == 0] = -0.0
+    x = np.moveaxis(x, -1, 1)
+    for pool in (max_pool, sum_pool, max_pool_index):
+        with restricted():
+            expected = pool(x, *static)
+        found = pool(x, *static)
+        np.testing.assert_array_equal(found, expected, strict=True)
+        known = ~np.isnan(expected)
+        assert np.array_equal(np.signbit(found[known]), np.signbit(expected[known]))
+        if channels >= 8 and not x.flags.c_contiguous:
+            assert np.moveaxis(found, 1, -1).flags.c_contiguous
+    if np.dtype(dtype).kind == "f" and static[3] == (1,) * d:
+        counts = np.arange(1, 1 + prod(found.shape[2:])).reshape(found.shape[2:]).astype(dtype)
+        means = sum_pool(x, *static) / counts
+        np.testing.assert_array_equal(mean_pool(x, *static[:3], counts), means, strict=True)
+
+
+@given(cases(), CHANNELS, st.sampled_from([np.int32, np.float32, np.float64]))
+def test_windows_are_folded_channels_last(case: Case, channels: int, dtype: Any) -> None:
+    """As the plain way does, and channels stay last."""
+    shape, (window, stride, _, _) = case
+    d, ones = len(window), (1,) * len(window)
+    size = tuple([k + s for k, s in zip(window, shape[-d:])])
+    count = output_size(size, window, stride, ((0, 0),) * d, ones)
+    g = np.moveaxis(few((2, *count, channels), 1, dtype), -1, 1)
+    wide = np.broadcast_to(g.reshape(*g.shape, *ones), (*g.shape, *window))
+    with restricted():
+        expected = fold_windows(wide, size, stride, ones)
+    found = fold_windows(wide, size, stride, ones)
+    np.testing.assert_array_equal(found, expected, strict=True)
+    if channels >= 8 and not g.flags.c_contiguous:
+        assert np.moveaxis(found, 1, -1).flags.c_contiguous
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@pytest.mark.parametrize(("k", "step", "pad", "inner"), [(3, 2, 1, 9), (2, 1, 2, 32), (1, 3, 0, 8)])
+def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None:
+    """Run as Python, each kernel stays inside and gives what the machine code gives."""
+    size, wide = (4, 5), inner >= cpu_last.WIDE
+    static = ((k, k), (step, step), ((pad, pad),) * 2, (1, 1))
+    count, axes = places.axes_of(size, *static)
+    x = few((2, *size, inner), k, np.float32)
+    y = np.zeros((2, *count, inner), np.float32)
+    rows, none = 2 * count[0], np.asarray([-0.0], np.float32)
+    taps, met = places.order(size, *static), places.met(size, *static)
+    counts, room = np.ones(count, np.float32), np.zeros(2 * size[1] * inner, np.float32)
+    for how in ("sum", "mean", "max"):
+        given_ = (x, y, room, axes, taps, none, counts, rows, -(-rows // 2), inner, wide, how, 2)
+        agree(cpu_last.fold_last, *given_)
+    found = np.zeros(y.shape, np.int64)
+    agree(cpu_last.max_index_last, x, found, axes, met, rows, -(-rows // 2), inner, 2)
+    larger = tuple([(t - 1) * step + k for t in count])
+    ends = places.ends(larger, count, *static[:2])
+    wider, room = np.zeros((2, *larger, inner), np.float32), np.zeros(2 * y[0, 0].size, np.float32)
+    rows = 2 * larger[0]
+    agree(
+        cpu_last.spread_last, y, wider, room, ends, 1, *larger, 1, *count, rows, -(-rows // 2),
+        inner, wide, 2,
+    )  # fmt: skip
 
 
 @given(cases(), st.integers(0, 12))

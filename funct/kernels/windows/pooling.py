@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.irregular import pooling as cpu
+from funct.kernels.cpu.irregular.pooling_last import WIDE, fold_last, max_index_last, spread_last
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.windows.views import known_size, output_size, sum_dtype, windows_adjoint
+from funct.kernels.windows.places import axes_of, ends, meeting, met, order, share
+from funct.kernels.windows.views import (
+    known_size,
+    last_in_memory,
+    output_size,
+    sum_dtype,
+    windows_adjoint,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +31,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "few", "few_pooled", "fold_windows", "max_pool", "max_pool_index", "plain_max_pool_index",
+    "few", "few_pooled", "fold_windows", "max_pool", "max_pool_index", "mean_pool",
+    "plain_max_pool_index",
     "sum_pool", "sum_pool_adjoint",
 ]  # fmt: skip
 
 _FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
-_TASK = 1 << 15  # elements of a task
-_TASKS = 64  # at most
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -42,17 +49,6 @@ def _lowest(dtype: np.dtype[Any]) -> Any:
     return False if dtype.kind == "b" else -np.inf
 
 
-def _meeting(
-    tap: int, size: int, count: int, stride: int, dilation: int, low: int
-) -> tuple[slice, slice]:
-    """The outputs whose tap number `tap` lies inside the axis, and the elements it meets there."""
-    shift = tap * dilation - low  # output t meets element t * stride + shift
-    first = max(0, -(shift // stride))
-    last = max(first, min(count, (size - 1 - shift) // stride + 1))
-    start = first * stride + shift
-    return slice(first, last), slice(start, start + (last - first) * stride, stride)
-
-
 def _pool_axis(
     fold: np.ufunc, empty: Any, x: NDArray[Any], axis: int, count: int, window: int, stride: int,
     dilation: int, low: int,
@@ -62,12 +58,12 @@ def _pool_axis(
     size = x.shape[axis]
     start = max(0, -(((count - 1) * stride - low) // dilation))  # others meet padding alone
     stop = min(window, (size - 1 + low) // dilation + 1)
-    taps = [_meeting(t, size, count, stride, dilation, low) for t in range(start, stop)]
+    taps = [meeting(t, size, count, stride, dilation, low) for t in range(start, stop)]
     whole = [i for i, (to, _) in enumerate(taps) if to == slice(0, count)]
     if whole:  # a tap that meets an element for each output saves the pass that fills y
-        y = x[(*before, taps.pop(whole[0])[1])].copy()
+        y = x[(*before, taps.pop(whole[0])[1])].copy("K")
     else:
-        y = np.full((*x.shape[:axis], count, *x.shape[axis + 1 :]), empty, x.dtype)
+        y = np.full_like(x, empty, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]))
     for to, at in taps:
         part = y[(*before, to)]
         fold(part, x[(*before, at)], out=part)
@@ -75,19 +71,62 @@ def _pool_axis(
 
 
 def _pool(
-    fold: np.ufunc, empty: Any, x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
-    dilation: Sizes,
+    how: str, x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes,
+    counts: NDArray[Any] | None = None,
 ) -> NDArray[Any]:  # fmt: skip
+    """The "max" of each window, or its "sum", divided by counts, if any."""
     if x.size < _FEW and x.dtype.char in "fd" and x.flags.c_contiguous and ready(x.size):
         plan = few(x.shape, window, stride, padding, dilation)
         if plan is not None:
-            return few_pooled(x, plan, "sum" if fold is np.add else "max")
+            y = few_pooled(x, plan, how)
+            return y if counts is None else y / counts
+    # -0.0 is what changes no sum.
+    fold, empty = (np.maximum, _lowest(x.dtype)) if how == "max" else (np.add, -0.0)
+    seen = last_in_memory(x, len(window))
+    if seen is not None and pays(x, _FEW) and x.dtype.kind != "b" and len(window) <= 3:
+        pooled = _pool_last(how, empty, seen, window, stride, padding, dilation, counts)
+        if pooled is not None:
+            return pooled
     lead = x.ndim - len(window)
     size = known_size(x.shape[lead:], window, stride, padding, dilation)
     # The outer axis first: its passes are over whole rows, and leave less for the strided passes.
     for i, (count, (low, _)) in enumerate(zip(size, padding)):
         x = _pool_axis(fold, empty, x, lead + i, count, window[i], stride[i], dilation[i], low)
-    return x
+    return x if counts is None else x / counts
+
+
+def _pool_last(
+    how: str, empty: Any, seen: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
+    dilation: Sizes, counts: NDArray[Any] | None,
+) -> NDArray[Any] | None:  # fmt: skip
+    """`_pool` of images whose channels are last, which seen has there; None for too few of them."""
+    inner = seen.shape[-1]
+    if inner < cpu.LANES or (counts is not None and counts.dtype != seen.dtype):
+        return None
+    none = np.asarray([empty], seen.dtype)
+    rows, some, to, axes = _rows_last(seen, window, stride, padding, dilation)
+    y, tasks = np.empty(to, seen.dtype), -(-rows // some)
+    room = np.empty(tasks * prod(seen.shape[-2:]), seen.dtype)
+    taps = order(seen.shape[-1 - len(window) : -1], window, stride, padding, dilation)
+    how, divisors = (how, none) if counts is None else ("mean", counts)
+    fold_last(
+        seen, y, room, axes, taps, none, divisors, rows, some, inner, inner >= WIDE, how, tasks
+    )
+    return np.moveaxis(y, -1, y.ndim - len(window) - 1)
+
+
+def _rows_last(
+    seen: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes
+) -> tuple[int, int, Sizes, Any]:
+    """Rows of results of images with their channels last, how many make a task, the shape of the
+    results, and what kernels are told of the axes.
+    """
+    d = len(window)
+    lead = seen.ndim - d - 1
+    count, axes = axes_of(seen.shape[lead:-1], window, stride, padding, dilation)
+    rows = prod((*seen.shape[:lead], *count[:-1]))
+    some = share(prod(seen.shape[-2:]) * prod(window[:-1]), rows)
+    return rows, some, (*seen.shape[:lead], *count, seen.shape[-1]), axes
 
 
 def few_pooled(x: NDArray[Any], plan: Any, how: str) -> NDArray[Any]:
@@ -125,7 +164,7 @@ def max_pool(
              (low, high) per axis; it counts as -inf (the smallest integer), negative padding crops.
     Returns: (…, *T), *T as in `output_size`, same dtype. NaN if the window has one.
     """
-    return _pool(np.maximum, _lowest(x.dtype), x, window, stride, padding, dilation)
+    return _pool("max", x, window, stride, padding, dilation)
 
 
 def sum_pool(
@@ -137,8 +176,18 @@ def sum_pool(
     """
     dtype = sum_dtype(x.dtype)
     if dtype is x.dtype:
-        return _pool(np.add, 0, x, window, stride, padding, dilation)
-    return _pool(np.add, 0, x.astype(dtype), window, stride, padding, dilation).astype(x.dtype)
+        return _pool("sum", x, window, stride, padding, dilation)
+    return _pool("sum", x.astype(dtype), window, stride, padding, dilation).astype(x.dtype)
+
+
+def mean_pool(
+    x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding, counts: NDArray[Any]
+) -> NDArray[Any]:
+    """`sum_pool` without dilation, divided by counts, (*T), of x's dtype."""
+    ones = (1,) * len(window)
+    if sum_dtype(x.dtype) is x.dtype:
+        return _pool("sum", x, window, stride, padding, ones, counts)
+    return sum_pool(x, window, stride, padding, ones) / counts
 
 
 def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:
@@ -151,13 +200,11 @@ def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) 
     return sum_pool_adjoint(g[first], shape, g.shape[g.ndim - d :], stride)
 
 
-def _share(each: int, count: int) -> int:
-    """How many of `count` things with so many elements each make a task."""
-    return max(1, min(count, _TASK // max(1, each)), -(-count // _TASKS))
-
-
 def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes) -> NDArray[Any]:
     """The adjoint of `sum_pool` without padding: (…, *T) to (…, *shape), in machine code."""
+    seen = last_in_memory(g, len(shape))
+    if seen is not None and seen.shape[-1] >= cpu.LANES and len(shape) <= 3:
+        return _spread_last(seen, shape, window, stride)
     lead = g.ndim - len(shape)
     for i in reversed(range(len(shape))):  # the last axis first, while there is little of it
         outer, count, inner = (
@@ -166,7 +213,7 @@ def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes
             prod(g.shape[lead + i + 1 :]),
         )
         size = (*g.shape[: lead + i], shape[i], *g.shape[lead + i + 1 :])
-        some = _share(shape[i] * inner, outer)
+        some = share(shape[i] * inner, outer)
         split = some, -(-outer // some)
         if inner == 1 and stride[i] == 1:  # what meets an element is a window of g
             y = np.empty(size, g.dtype)
@@ -176,6 +223,21 @@ def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes
             cpu.spread_axis(g, y, outer, shape[i], count, inner, window[i], stride[i], *split)
         g = y
     return g
+
+
+def _spread_last(seen: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes) -> NDArray[Any]:
+    """`sum_pool_adjoint` of images whose channels are last, which seen has there."""
+    d, inner = len(shape), seen.shape[-1]
+    lead = seen.ndim - d - 1
+    x = np.empty((*seen.shape[:lead], *shape, inner), seen.dtype)
+    three, counts = ((*(1,) * (3 - d), *v) for v in (shape, seen.shape[lead:-1]))
+    rows, length = prod(x.shape[:-2]), counts[2] * inner
+    some = share(max(three[2] * inner, length), rows)
+    tasks = -(-rows // some)
+    windows = ends(shape, seen.shape[lead:-1], window, stride)
+    room = np.empty(tasks * length, x.dtype)
+    spread_last(seen, x, room, windows, *three, *counts, rows, some, inner, inner >= WIDE, tasks)
+    return np.moveaxis(x, -1, lead)
 
 
 def max_pool_index(
@@ -190,10 +252,17 @@ def max_pool_index(
     size = x.shape[lead:]
     if len(window) > 3 or not pays(x, 1):
         return plain_max_pool_index(x, window, stride, padding, dilation)
-    count, axes = _axes(size, window, stride, padding, dilation)
+    count, axes = axes_of(size, window, stride, padding, dilation)
     y = np.empty((*x.shape[:lead], *count), np.int64)
     if not y.size or 0 in size:
         return plain_max_pool_index(x, window, stride, padding, dilation)
+    seen = last_in_memory(x, len(window))
+    if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
+        rows, some, to, _ = _rows_last(seen, window, stride, padding, dilation)
+        y = np.empty(to, np.int64)
+        taps = met(size, window, stride, padding, dilation)
+        max_index_last(seen, y, axes, taps, rows, some, seen.shape[-1], -(-rows // some))
+        return np.moveaxis(y, -1, lead - 1)
     planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
         cpu.max_index(x, y, axes, planes)
@@ -201,26 +270,12 @@ def max_pool_index(
     phase = -(-((t - 1) * step + (k - 1) * dil + 1) // step)
     offsets = np.arange(k) * dil
     taps = offsets % step * phase + offsets // step
-    some = _share(prod(size), planes)
+    some = share(prod(size), planes)
     tasks = -(-planes // some)
     parted = np.empty(tasks * prod(size[:-1]) * step * phase, x.dtype)
     least = np.asarray([_lowest(x.dtype)], x.dtype)
     cpu.max_index_rows(x, y, parted, taps, axes, planes, some, phase, least, tasks)
     return y
-
-
-@functools.lru_cache(256)
-def _axes(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
-    """The number of windows along each axis, and what kernels are told of three axes."""
-    count = known_size(size, window, stride, padding, dilation)
-    axes = np.ones((3, 8), np.int64)
-    axes[:, 5:7] = 0  # axes that are not there begin at 0
-    for row, n, t, k, s, d, (low, high) in zip(
-        axes[3 - len(size) :], size, count, window, stride, dilation, padding
-    ):
-        row[:] = n, t, k, s, d, -low, max(0, -low), n + min(0, high)
-    axes.flags.writeable = False
-    return count, axes
 
 
 def plain_max_pool_index(
@@ -266,8 +321,8 @@ def _taps(
     """Each flat place of the window, with the outputs and the elements that meet there."""
     lead = len(shape) - len(window)
     for place, taps in enumerate(np.ndindex(*window)):
-        met = [
-            _meeting(tap, shape[lead + i], pooled[lead + i], stride[i], dilation[i], padding[i][0])
+        hits = [
+            meeting(tap, shape[lead + i], pooled[lead + i], stride[i], dilation[i], padding[i][0])
             for i, tap in enumerate(taps)
         ]
-        yield place, (..., *[to for to, _ in met]), (..., *[at for _, at in met])
+        yield place, (..., *[to for to, _ in hits]), (..., *[at for _, at in hits])

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Index", "Padding", "Sizes", "Sliding", "known_size", "output_size", "sum_dtype",
-           "windows", "windows_adjoint"]  # fmt: skip
+__all__ = ["Index", "Padding", "Sizes", "Sliding", "known_size", "last_in_memory", "output_size",
+           "sum_dtype", "windows", "windows_adjoint"]  # fmt: skip
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -76,6 +76,17 @@ def known_size(
     if min(count, default=1) < 1:
         raise ValueError(f"window {kernel} is larger than the padded shape {size}")
     return count
+
+
+def last_in_memory(x: NDArray[Any], d: int) -> NDArray[Any] | None:
+    """x with its channels, the axis before the last d, behind them, if that is how they lie.
+
+    None: they do not, or there is no telling, as for one channel.
+    """
+    if x.ndim <= d or x.flags.c_contiguous:
+        return None
+    seen = np.moveaxis(x, x.ndim - d - 1, -1)
+    return seen if seen.flags.c_contiguous else None
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

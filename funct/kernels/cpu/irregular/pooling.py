@@ -14,7 +14,8 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "LANES", "few_windows", "larger", "max_index", "max_index_rows", "spread_axis", "sum_line",
+    "LANES", "axis", "few_windows", "folded", "larger", "max_index", "max_index_rows",
+    "spread_axis", "sum_line",
 ]  # fmt: skip
 
 LANES = 8
@@ -22,9 +23,9 @@ LANES = 8
 
 def _window(x: Any, axes: Any, image: int, i: int, j: int, k: int) -> Any:
     """The flat place of the first maximum of one window, or -1: element by element."""
-    _, _, k0, s0, d0, l0, a0, b0 = _axis(axes, 0)
-    n1, _, k1, s1, d1, l1, a1, b1 = _axis(axes, 8)
-    n2, _, k2, s2, d2, l2, a2, b2 = _axis(axes, 16)
+    _, _, k0, s0, d0, l0, a0, b0 = axis(axes, 0)
+    n1, _, k1, s1, d1, l1, a1, b1 = axis(axes, 8)
+    n2, _, k2, s2, d2, l2, a2, b2 = axis(axes, 16)
     best = x[image]
     place = -1
     for u in range(k0):
@@ -73,9 +74,9 @@ def max_index_rows(
     other; phase: the length of a part. taps: where in a row each tap of the window begins. least:
     [the least value there is].
     """
-    n0, t0, k0, s0, d0, l0, a0, b0 = _axis(axes, 0)
-    n1, t1, k1, s1, d1, l1, a1, b1 = _axis(axes, 8)
-    n2, t2, k2, s2, d2, l2, a2, b2 = _axis(axes, 16)
+    n0, t0, k0, s0, d0, l0, a0, b0 = axis(axes, 0)
+    n1, t1, k1, s1, d1, l1, a1, b1 = axis(axes, 8)
+    n2, t2, k2, s2, d2, l2, a2, b2 = axis(axes, 16)
     room = task * n0 * n1 * s2 * phase
     out = task * some * t0 * t1 * t2
     for p in range(task * some, min((task + 1) * some, planes)):
@@ -120,7 +121,8 @@ def max_index_rows(
                 out += t2
 
 
-def _axis(axes: Any, at: int) -> Any:
+def axis(axes: Any, at: int) -> Any:
+    """What is told of one axis, see `max_index`."""
     return (
         axes[at], axes[at + 1], axes[at + 2], axes[at + 3], axes[at + 4], axes[at + 5],
         axes[at + 6], axes[at + 7],
@@ -192,16 +194,17 @@ def few_windows(
             for j in range(w):
                 v = x[row + j]
                 for u in range(1, k0):
-                    v = _folded(v, x[row + u * w + j], how)
+                    v = folded(v, x[row + u * w + j], how)
                 e[j] = v
             for j in range(t1):
                 v = e[j * s1]
                 for u in range(1, k1):
-                    v = _folded(v, e[j * s1 + u], how)
+                    v = folded(v, e[j * s1 + u], how)
                 y[(p * t0 + i) * t1 + j] = v / count if how == "mean" else v
 
 
-def _folded(v: Any, another: Any, how: str) -> Any:
+def folded(v: Any, another: Any, how: str) -> Any:
+    """The maximum of both, or their sum."""
     return larger(another, v) if how == "max" else v + another
 
 

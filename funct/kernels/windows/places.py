@@ -1,0 +1,82 @@
+"""What pooling kernels are told: where the taps of windows lie, and how work is dealt out.
+
+Pure functions of shapes, kept.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.windows.views import Padding, Sizes, known_size
+
+__all__ = ["axes_of", "ends", "meeting", "met", "order", "share"]
+
+_TASK = 1 << 15  # elements of a task
+_TASKS = 64  # at most
+
+
+def share(each: int, count: int) -> int:
+    """How many of `count` things with so many elements each make a task."""
+    return max(1, min(count, _TASK // max(1, each)), -(-count // _TASKS))
+
+
+def meeting(
+    tap: int, size: int, count: int, stride: int, dilation: int, low: int
+) -> tuple[slice, slice]:
+    """The outputs whose tap number `tap` lies inside the axis, and the elements it meets there."""
+    shift = tap * dilation - low  # output t meets element t * stride + shift
+    first = max(0, -(shift // stride))
+    last = max(first, min(count, (size - 1 - shift) // stride + 1))
+    start = first * stride + shift
+    return slice(first, last), slice(start, start + (last - first) * stride, stride)
+
+
+@functools.lru_cache(256)
+def axes_of(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
+    """The number of windows along each axis, and what kernels are told of three axes."""
+    count = known_size(size, window, stride, padding, dilation)
+    axes = np.ones((3, 8), np.int64)
+    axes[:, 5:7] = 0  # axes that are not there begin at 0
+    for row, n, t, k, s, d, (low, high) in zip(
+        axes[3 - len(size) :], size, count, window, stride, dilation, padding
+    ):
+        row[:] = n, t, k, s, d, -low, max(0, -low), n + min(0, high)
+    axes.flags.writeable = False
+    return count, axes
+
+
+@functools.lru_cache(256)
+def order(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
+    """Where the taps of three axes begin, in the order in which pooling folds them."""
+    count = known_size(size, window, stride, padding, dilation)
+    found = [0] * (3 - len(size))  # axes that are not there have one tap
+    for n, t, k, s, d, (low, _) in zip(size, count, window, stride, dilation, padding):
+        whole = [u for u in range(k) if meeting(u, n, t, s, d, low)[0] == slice(0, t)][:1]
+        found += [u * d for u in (*whole, *[u for u in range(k) if u not in whole])]
+    return np.asarray(found, np.int64)
+
+
+@functools.lru_cache(256)
+def met(size: Sizes, window: Sizes, stride: Sizes, padding: Padding, dilation: Sizes) -> Any:
+    """For each window along three axes the first tap that meets an element, and the end of them."""
+    count = known_size(size, window, stride, padding, dilation)
+    found = [np.asarray([[0, 1]] * (3 - len(size)), np.int64).reshape(-1, 2)]
+    for n, t, k, s, d, (low, _) in zip(size, count, window, stride, dilation, padding):
+        start = np.arange(t) * s - low
+        first, end = -(start // d), -((start - n) // d)  # of taps that begin at 0 or n, or behind
+        found.append(np.clip(np.stack((first, end), 1), 0, k))
+    return np.concatenate(found)
+
+
+@functools.lru_cache(256)
+def ends(shape: Sizes, counts: Sizes, window: Sizes, stride: Sizes) -> Any:
+    """For each place of three axes the first of the windows that it is in, and the end of them."""
+    found = [np.asarray([[0, 1]] * (3 - len(shape)), np.int64).reshape(-1, 2)]
+    for n, t, k, s in zip(shape, counts, window, stride):
+        at = np.arange(n)
+        first = np.maximum(0, -((k - 1 - at) // s))
+        found.append(np.stack((first, np.minimum(at // s + 1, t)), 1))
+    return np.concatenate(found)
