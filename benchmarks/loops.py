@@ -16,6 +16,7 @@ STEPS = 10_000
 WORD = 60
 WORDS = RNG.integers(0, 4, (2, WORD))
 CELLS, ROWS = RNG.normal(size=(20, 20)) > 0, RNG.normal(size=(50, 20, 8))
+SIGNAL, TABLE = RNG.normal(size=(100, 64)), RNG.normal(size=(WORD, WORD))
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
 
@@ -76,6 +77,25 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.scan(outer, ns.zeros(8), x)
 
+    def sorts(c: Any, xs: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            c = ns.sort(c * 0.5 + x)
+            return c, c[3]
+
+        return control.scan(step, c, xs)
+
+    def beam(table: Any) -> Any:
+        largest = getattr(ns, "top_k", None) or control.top_k
+
+        def step(s: Any, _: Any) -> Any:
+            scores, words = s
+            best, places = largest(ns.reshape(table[words] + scores[:, None], (-1,)), 4)
+            places = ns.asarray(places, dtype=words.dtype)
+            return (best, places % WORD), places // WORD
+
+        first = ns.zeros(4), ns.asarray([0, 1, 2, 3])
+        return control.scan(step, first, None, length=100)
+
     one = ns.asarray(1.0)
     return {
         "while, 10,000 steps, 4 numbers": (lorenz, (one, one, one)),
@@ -85,6 +105,8 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "scan of cond, 10,000 steps, 4 numbers": (branches, (ns.ones(4), ns.asarray(XS))),
         "longest common subsequence, 60 x 60": (common, tuple(map(ns.asarray, WORDS))),
         "game of life, 100 steps, 20 x 20": (life, (ns.asarray(CELLS),)),
+        "scan of sort, 100 steps, 64 numbers": (sorts, (ns.zeros(64), ns.asarray(SIGNAL))),
+        "beam search, 100 steps, 4 of 240": (beam, (ns.asarray(TABLE),)),
         "scan of scans, 50 x 20 steps, 8 numbers": (nested, (ns.asarray(ROWS),)),
     }
 

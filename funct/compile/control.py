@@ -42,6 +42,7 @@ from funct.compile.memory.carried import moved, stay
 from funct.compile.memory.order import ordered
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
+from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.gathers import is_gather, lower_gather
 from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import is_move, lower_move
@@ -138,6 +139,8 @@ class Body:
                 calls += lower_step(s, fused)
             elif is_gather(s):
                 calls += lower_gather(s, fused)  # type: ignore[arg-type]
+            elif is_flat(s):
+                calls += lower_flat(s, fused)  # type: ignore[arg-type]
             elif is_matrices(s):
                 calls += lower_matrices(s, fused)  # type: ignore[arg-type]
             else:

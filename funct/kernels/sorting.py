@@ -136,7 +136,7 @@ def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
         rows = x.swapaxes(axis, -1)
         lead = rows.shape[:-1]
         values, places = np.empty((*lead, k), x.dtype), np.empty((*lead, k), np.int64)
-        if not cpu.top_k(rows, values, places, prod(lead), n, k):
+        if not cpu.top_k(rows, values, places, prod(lead), n, k, False):
             return values.swapaxes(axis, -1), places.swapaxes(axis, -1)
     at = _first_of_order(x, axis, k, True)
     if at is None:

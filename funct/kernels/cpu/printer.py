@@ -36,8 +36,9 @@ from funct.kernels.cpu.vectors import (
     summed,
     written,
 )
+from funct.kernels.llvm import Module
 
-__all__ = ["entry"]
+__all__ = ["entry", "printed_into"]
 
 Env = dict[str, Any]
 
@@ -49,6 +50,30 @@ def entry(fn: Callable[..., Any], given: Sequence[Any], tasks: bool) -> tuple[st
     a number, or an array's address. With tasks, the last word says how many tasks there are, which
     run on the pool's threads, and the function's last argument is the number of one.
     """
+    printer, written, names = _printed(fn, given, tasks)
+    head = "task(ptr %frame, i64 %task)" if tasks else "entry(ptr %frame)"
+    text = [*sorted(printer.declared), f"define i64 @{head} {{", "entry:", *printer.lines, "}"]
+    if tasks:
+        text += [
+            PARALLEL, "define i64 @entry(ptr %frame) {",
+            f"  %slot = getelementptr i64, ptr %frame, i64 {len(names) - 1}",
+            "  %tasks = load i64, ptr %slot",
+            "  call void @funct_parallel(ptr @task, ptr %frame, i64 %tasks)", "  ret i64 0", "}",
+        ]  # fmt: skip
+    return "\n".join([*text, ""]), written
+
+
+def printed_into(module: Module, name: str, fn: Callable[..., Any], given: Sequence[Any]) -> None:
+    """Add to a module `i64 name(ptr frame)`, the function without tasks that `entry` prints."""
+    printer, *_ = _printed(fn, given, False)
+    head = [f"define i64 @{name}(ptr %frame) {{", "entry:"]
+    module.include(name, sorted(printer.declared), [*head, *printer.lines])
+
+
+def _printed(
+    fn: Callable[..., Any], given: Sequence[Any], tasks: bool
+) -> tuple[_Printer, frozenset[str], list[str]]:
+    """The function's lines, the arrays that it writes into, and its parameters."""
     printer = _Printer()
     env: Env = {}
     names = list(inspect.signature(fn).parameters)
@@ -68,16 +93,7 @@ def entry(fn: Callable[..., Any], given: Sequence[Any], tasks: bool) -> tuple[st
     written = frozenset(
         [n for n, v in env.items() if isinstance(v, Pointer) and v.text in printer.written]
     )
-    head = "task(ptr %frame, i64 %task)" if tasks else "entry(ptr %frame)"
-    text = [*sorted(printer.declared), f"define i64 @{head} {{", "entry:", *printer.lines, "}"]
-    if tasks:
-        text += [
-            PARALLEL, "define i64 @entry(ptr %frame) {",
-            f"  %slot = getelementptr i64, ptr %frame, i64 {len(names) - 1}",
-            "  %tasks = load i64, ptr %slot",
-            "  call void @funct_parallel(ptr @task, ptr %frame, i64 %tasks)", "  ret i64 0", "}",
-        ]  # fmt: skip
-    return "\n".join([*text, ""]), written
+    return printer, written, names
 
 
 @functools.cache

@@ -44,7 +44,7 @@ class Module:
         self.target = target or host()
         self._declarations: dict[str, str] = {}
         self._constants: dict[str, str] = {}
-        self._functions: list[Emitter] = []
+        self._functions: list[Emitter | _Printed] = []
 
     def function(
         self,
@@ -78,6 +78,12 @@ class Module:
             name = self._constants[literal] = f"table{len(self._constants)}"
         return name
 
+    def include(self, name: str, declarations: Iterable[str], lines: Sequence[str]) -> None:
+        """A function that is text already. lines: all but the closing brace."""
+        for d in declarations:
+            self.declare(d[d.index("@") : d.index("(")], d)
+        self._functions.append(_Printed(name, lines))
+
     def text(self) -> str:
         """The whole."""
         lines = [
@@ -89,6 +95,17 @@ class Module:
         for function in self._functions:
             lines += ["", *function.lines(), "}"]
         return "\n".join(lines) + "\n"
+
+
+class _Printed:
+    """A function that is text."""
+
+    def __init__(self, name: str, text: Sequence[str]) -> None:
+        self.name, self._text = name, text
+
+    def lines(self) -> Sequence[str]:
+        """The function as lines, without the closing brace."""
+        return self._text
 
 
 class Emitter(Arithmetic):

@@ -1,4 +1,7 @@
-"""Threefry-2x32 in vectors: words, and the uniform and normal numbers made of them."""
+"""Threefry-2x32 in vectors: words, and the uniform and normal numbers made of them.
+
+`draw_all` and `fold_all` are steps of compiled loops (`funct/compile/steps/flat.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from funct.kernels.cpu.vectors import lanes, loaded, stored
 from funct.kernels.random.normal import normal32, normal64, unit32, unit64
 
 __all__ = [
-    "LANES", "draw", "draw_few", "few_numbers", "hash_one", "hash_words", "hashed", "numbers",
+    "LANES", "draw", "draw_all", "draw_few", "few_numbers", "fold_all", "hash_one", "hash_words",
+    "hashed", "numbers",
 ]  # fmt: skip
 
 LANES = 16
@@ -107,6 +111,31 @@ def draw_few(keys: Any, y: Any, n: int, kind: str, a: Any, b: int) -> None:
             v = _made(kind, y0, y1, y.dtype)
         stored(y, at, v)
         i += LANES
+
+
+def draw_all(keys: Any, y: Any, rest: Any, rows: int, n: int, kind: str) -> None:
+    """`draw` of any n, in one task. rest: room for LANES elements."""
+    whole = n & -LANES
+    for r in range(rows):
+        k0 = keys[2 * r]
+        k1 = keys[2 * r + 1]
+        for i in range(0, whole, LANES):
+            y0, y1 = _words(k0, k1, i)
+            stored(y, r * n + i, _made(kind, y0, y1, y.dtype))
+        if whole < n:
+            y0, y1 = _words(k0, k1, whole)
+            stored(rest, 0, _made(kind, y0, y1, y.dtype))
+            for i in range(n - whole):
+                y[r * n + whole + i] = rest[i]
+
+
+def fold_all(keys: Any, data: Any, y: Any, rows: int) -> None:
+    """y: a new key from each of rows keys and its number."""
+    for r in range(rows):
+        low = data[r].astype(np.uint32)
+        y0, y1 = _mixed(keys[2 * r], keys[2 * r + 1], low ^ low, low)
+        y[2 * r] = y0
+        y[2 * r + 1] = y1
 
 
 def few_numbers(

@@ -1,4 +1,7 @@
-"""Keys and indices in one word to sort, the first k by one pass, binary search of many at once."""
+"""Keys and indices in one word to sort, the first k by one pass, binary search of many at once.
+
+`order` and `first_of` are steps of compiled loops (`funct/compile/steps/flat.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 
 __all__ = [
-    "DIGIT", "SEARCHED", "by_digits", "distinct", "negative_zero", "numbered", "pack", "search",
-    "top_k", "unpack",
+    "DIGIT", "RUN", "SEARCHED", "by_digits", "distinct", "first_of", "negative_zero", "numbered",
+    "order", "pack", "search", "top_k", "unpack",
 ]  # fmt: skip
 
 LANES = 16
 DIGIT = 11  # bits
+RUN = 8  # elements that are sorted by insertion before they are merged
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -225,10 +229,10 @@ def _above(v: Any, least: Any) -> Any:
 
 
 @kernel
-def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> int:
+def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int, patient: bool) -> int:
     """The k >= 1 largest of each row in descending order, equal ones by index; NaN is largest.
 
-    The answer is 1 where insertion takes too long, as in a row that ascends.
+    Unless it is patient, the answer is 1 where insertion takes too long, as in a row that ascends.
     """
     tries = rows * ((n >> 3) + 32 * k)
     for r in range(rows):
@@ -261,9 +265,63 @@ def top_k(x: Any, values: Any, places: Any, rows: int, n: int, k: int) -> int:
                         values[first + at] = v
                         places[first + at] = i
                     i += 1
-                if tries < 0:
+                if not patient and tries < 0:
                     return 1
     return 0
+
+
+def _behind(v: Any, other: Any, descending: bool) -> Any:
+    """Whether v comes after the other one, which stands before it or behind it."""
+    return _above(other, v) if descending else _above(v, other)
+
+
+def order(x: Any, at: Any, other: Any, rows: int, n: int, descending: bool) -> None:
+    """at: the permutation that sorts each row stably, by merging runs. other: room for n."""
+    for r in range(rows):
+        base = r * n
+        start = 0
+        while start < n:
+            end = min(start + RUN, n)
+            for i in range(start, end):
+                v = x[base + i]
+                j = i
+                while j > start and _behind(x[base + at[base + j - 1]], v, descending):
+                    at[base + j] = at[base + j - 1]
+                    j -= 1
+                at[base + j] = i
+            start = end
+        width = RUN
+        while width < n:
+            low = 0
+            while low < n:
+                middle = min(low + width, n)
+                high = min(middle + width, n)
+                a = low
+                b = middle
+                for k in range(low, high):
+                    first = a < middle
+                    if first and b < high:
+                        v = x[base + at[base + a]]
+                        first = ~_behind(v, x[base + at[base + b]], descending)
+                    if first:
+                        other[k] = at[base + a]
+                        a += 1
+                    else:
+                        other[k] = at[base + b]
+                        b += 1
+                low = high
+            for i in range(n):
+                at[base + i] = other[i]
+            width = width + width
+
+
+def first_of(x: Any, at: Any, values: Any, places: Any, rows: int, n: int, count: int) -> None:
+    """The first `count` elements of each row of x in the order `at`, and where they stand."""
+    for r in range(rows):
+        for i in range(count):
+            place = at[r * n + i]
+            values[r * count + i] = x[r * n + place]
+            places[r * count + i] = place
 
 
 @kernel

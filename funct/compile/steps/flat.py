@@ -1,0 +1,155 @@
+"""Ops whose kernels are functions on flat arrays, as steps of loops: sorting, random numbers.
+
+A kernel of `funct/kernels/cpu` is printed into the text of the program, so a step costs what its
+work costs. In a program around loops such an op is a call of its own, which may use all threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import Address, Buffer, Call, Word, copy
+from funct.compile.loops.scalars import ELEMENTS
+from funct.graph import Node, Var
+from funct.kernels.cpu.irregular import random_bits, sorting
+from funct.kernels.cpu.printer import printed_into
+from funct.kernels.cpu.vectors import INT, Pointer, Type, element
+from funct.kernels.llvm import Module
+
+__all__ = ["is_flat", "lower_flat", "print_flat"]
+
+_FEW = 32  # of so few the largest are found by insertion
+
+
+@attrs.frozen
+class _Work:
+    """What to call. places: of the op's operands, and of its results."""
+
+    node: Node
+    operands: list[Address]
+    results: list[Address]
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Rows along the last axis of the operand, and their length."""
+        x: Any = self.node.operands[0]
+        return math.prod(x.shape[:-1]), x.shape[-1]
+
+    def call(self, fn: Callable[..., Any], *words: Any) -> Call:
+        """A function for what it is given: addresses with dtypes, ints, or what is static."""
+        kinds = tuple([w[1] if isinstance(w, tuple) else _kind(w) for w in words])
+        given: list[Word] = [
+            w[0] if isinstance(w, tuple) else w if type(w) is int else 0 for w in words
+        ]
+        return Call(("flat", fn, kinds), tuple(given), 1, self.node.results)
+
+
+def _kind(w: Any) -> Any:
+    return int if type(w) is int else w
+
+
+def _order(w: _Work, descending: bool) -> tuple[Call, Any]:
+    """The call that finds a permutation, and where."""
+    (rows, n), x = w.rows, w.node.operands[0].dtype  # type: ignore[union-attr]
+    index = np.dtype(np.int64)
+    sole = w.node.name == "argsort"
+    at = w.results[0] if sole else Address(Buffer(rows * n, index))
+    other = Address(Buffer(n, index))
+    call = w.call(
+        sorting.order, (w.operands[0], x), (at, index), (other, index), rows, n, descending
+    )
+    return (call if sole else attrs.evolve(call, writes=(at.of,))), at
+
+
+def _argsort(w: _Work) -> list[Call]:
+    return [_order(w, w.node.params[1])[0]]
+
+
+def _sort(w: _Work) -> list[Call]:
+    call, at = _order(w, w.node.params[1])
+    (rows, n), dtype, index = w.rows, w.node.results[0].dtype, np.dtype(np.int64)
+    places = (w.operands[0], dtype), (at, index), (w.results[0], dtype), (at, index)
+    return [call, w.call(sorting.first_of, *places, rows, n, n)]
+
+
+def _top_k(w: _Work) -> list[Call]:
+    (rows, n), k = w.rows, w.node.params[1]
+    values, places = [(a, v.dtype) for a, v in zip(w.results, w.node.results, strict=True)]
+    x = w.operands[0], values[1]
+    if k <= _FEW:
+        return [w.call(sorting.top_k.fn, x, values, places, rows, n, k, True)]
+    call, at = _order(w, True)
+    return [call, w.call(sorting.first_of, x, (at, places[1]), values, places, rows, n, k)]
+
+
+def _drawn(w: _Work) -> list[Call]:
+    (out,), kind = w.node.results, w.node.name.removeprefix("random_")
+    dtype = np.dtype(np.uint64) if kind == "split" else out.dtype
+    rows = w.rows[0]
+    n = math.prod(out.shape) * out.dtype.itemsize // dtype.itemsize // rows
+    rest = Address(Buffer(random_bits.LANES, dtype))
+    keys = w.operands[0], np.dtype(np.uint32)
+    places = keys, (w.results[0], dtype), (rest, dtype)
+    return [w.call(random_bits.draw_all, *places, rows, n, kind)]
+
+
+def _folded(w: _Work) -> list[Call]:
+    given = [(a, v.dtype) for a, v in zip(w.operands, w.node.operands, strict=True)]  # type: ignore[union-attr]
+    return [w.call(random_bits.fold_all, *given, (w.results[0], given[0][1]), w.rows[0])]
+
+
+_OPS: dict[str, Callable[[_Work], list[Call]]] = {
+    "argsort": _argsort, "sort": _sort, "top_k": _top_k, "random_bits": _drawn,
+    "random_fold_in": _folded, "random_normal": _drawn, "random_split": _drawn,
+    "random_unit": _drawn,
+}  # fmt: skip
+
+
+def is_flat(step: Any) -> bool:
+    """Whether a step is such an op, along the last axis of elements that kernels know."""
+    if not isinstance(step, Node) or step.name not in _OPS:
+        return False
+    held = [*step.operands, *step.results]
+    if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype in ELEMENTS for v in held):
+        return False
+    x: Any = step.operands[0]
+    if step.name in ("argsort", "sort", "top_k"):
+        return len(x.shape) > 0 and step.params[0] in (-1, len(x.shape) - 1)
+    if step.name == "random_fold_in":
+        data: Any = step.operands[1]
+        return x.shape[:-1] == data.shape and data.dtype.kind in "iu"
+    return True
+
+
+def lower_flat(node: Node, fused: Fused) -> list[Call]:
+    """The calls, after copies of what does not lie one after the other."""
+    calls: list[Call] = []
+    places: list[Address] = []
+    operands: Any = node.operands
+    for v in operands:
+        view = fused.views[v]
+        if not view.is_run:
+            added, view = copy(view, fused)
+            calls += added
+        places.append(Address(view.root, view.offset * v.dtype.itemsize))
+    work = _Work(node, places, [Address(v) for v in node.results])
+    return [*calls, *_OPS[node.name](work)]
+
+
+def print_flat(module: Module, name: str, fn: Callable[..., Any], kinds: tuple[Any, ...]) -> None:
+    """Add the kernel of such a function: its frame has a word for each argument."""
+    printed_into(module, name, fn, [_given(k) for k in kinds])
+
+
+def _given(kind: Any) -> Any:
+    if kind is int:
+        return INT
+    if isinstance(kind, np.dtype):
+        return Pointer("", Type("u", 8) if kind.kind == "b" else element(kind))
+    return kind

@@ -1,0 +1,145 @@
+"""Ops on flat arrays as steps of loops: eager's numbers, and no Python between the steps."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+import funct.random as random
+from funct.compile.control import made
+from funct.graph import Control, Node
+from funct.kernels.cpu.irregular import random_bits, sorting
+from funct.kernels.cpu.loops import kernel
+from tests import laws
+
+RNG = np.random.default_rng(0)
+DTYPES = ["float64", "float32", "int64", "int16", "uint8", "uint32", "bool"]
+
+
+def _rows(dtype: str, n: int) -> np.ndarray[Any, Any]:
+    """Rows with ties; floats with zeros of both signs and NaN; one ascends, one descends."""
+    x = RNG.integers(0, 9 + n // 4, (5, n)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[:2] -= 3
+        x[RNG.random((5, n)) < 0.1] = np.nan
+        x[RNG.random((5, n)) < 0.2] = -0.0
+    x[3] = np.arange(n).astype(dtype)
+    x[4] = x[3, ::-1]
+    return x
+
+
+def _same_in_a_loop(step: Any, xs: Any) -> None:
+    """A scan over xs gives what the function gives of each x, by machine code alone."""
+
+    def scan(xs: Any) -> Any:
+        return ft.scan(lambda c, x: (c + 1, step(x)), 0, xs)[1]
+
+    graph = ft.make_graph(scan)(xs)
+    (loop,) = [e for e in graph.nodes if isinstance(e, Node) and isinstance(e.primitive, Control)]
+    assert made(loop.primitive.kind.form()) is not None
+    repeated = xp.concat([xs] * 60)
+    found = ft.jit(scan)(repeated)
+    expected = [step(xs[k]) for k in range(xs.shape[0])] * 60
+    laws.same(found, ft.tree.map(lambda *ys: xp.stack(ys), *expected))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 40, 131])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorting(dtype: str, n: int, descending: bool) -> None:
+    """Stable in both directions; NaN is the largest."""
+
+    def step(x: Any) -> Any:
+        given = {"descending": descending}
+        both = xp.stack([x, x[::-1]])
+        return xp.sort(x, **given), xp.argsort(x, **given), xp.sort(both, **given)
+
+    _same_in_a_loop(step, xp.asarray(_rows(dtype, n)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (40, 1), (40, 5), (40, 40), (131, 32), (131, 33)])
+def test_the_largest(dtype: str, n: int, k: int) -> None:
+    """By insertion and by sorting, also of rows that ascend."""
+    _same_in_a_loop(lambda x: tuple(xp.top_k(x, k)), xp.asarray(_rows(dtype, n)))
+
+
+@pytest.mark.parametrize("n", [1, 3, 16, 33])
+def test_random_numbers(n: int) -> None:
+    """The bits of each key are those outside of a loop."""
+
+    def step(key: Any) -> Any:
+        keys = random.split(key, n)
+        folded = random.fold_in(keys[0], xp.astype(key[0], "int64") * -7)
+        normal = [random.normal(k, (n, 2), dtype=d) for k in (key, folded) for d in FLOATS]
+        uniform = [random.uniform(keys[-1], (n,), dtype=d) for d in FLOATS]
+        each = ft.vmap(lambda k: random.normal(k, (3,)))(keys)
+        return keys, folded, normal, uniform, random.bits(key, (n,)), each
+
+    _same_in_a_loop(step, random.split(random.key(3), 5))
+
+
+FLOATS = ("float32", "float64")
+
+
+def test_walks_and_beams() -> None:
+    """Programs of users: keys that are carried, and a search that keeps the best."""
+
+    def walk(key: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            key, x = c
+            key, now = random.split(key, 2)
+            x = x + random.normal(now, (5,))
+            return (key, x), x
+
+        return ft.scan(step, (key, xp.zeros(5)), None, length=300)[1]
+
+    laws.same(ft.jit(walk)(random.key(1)), walk(random.key(1)))
+
+    def beam(table: Any) -> Any:
+        def step(c: Any, _: Any) -> Any:
+            scores, at = c
+            best, places = xp.top_k(xp.reshape(table[at] + scores[:, None], (-1,)), 4)
+            return (best, places % 30), places // 30
+
+        return ft.scan(step, (xp.zeros(4), xp.asarray([0, 1, 2, 3])), None, length=100)
+
+    table = xp.asarray(RNG.normal(size=(30, 30)))
+    laws.same(ft.jit(beam)(table), beam(table))
+
+
+def test_derivatives_of_sorted_steps() -> None:
+    """What the rules make of a loop that sorts."""
+
+    def loss(x: Any) -> Any:
+        step = lambda c, _: (xp.sort(xp.sin(c * 2.0)), xp.top_k(c, 2)[0])  # noqa: E731
+        last, best = ft.scan(step, x, None, length=40)
+        return xp.sum(last * last) + xp.sum(best)
+
+    x = xp.asarray(RNG.normal(size=(20,)))
+    laws.close(ft.jit(ft.grad(loss))(x), ft.grad(loss)(x), 1e-12, 1e-12)
+    laws.close(ft.jit(ft.vmap(loss))(xp.stack([x, -x])), xp.stack([loss(x), loss(-x)]), 1e-13, 0)
+
+
+@pytest.mark.parametrize("n", [1, 8, 9, 37])
+def test_kernels_stay_within_their_arrays(n: int) -> None:
+    """With every index checked."""
+    rows, k = 3, min(n, 4)
+    x = RNG.integers(0, 9, (rows, n)).astype(np.float64)
+    at, values = np.empty((rows, n), np.int64), np.empty((rows, k))
+    kernel(sorting.order).checked(x, at, np.empty(n, np.int64), rows, n, True)
+    np.testing.assert_array_equal(at, np.argsort(-x, 1, "stable"))
+    places = np.empty((rows, k), np.int64)
+    kernel(sorting.first_of).checked(x, at, values, places, rows, n, k)
+    np.testing.assert_array_equal(values, -np.sort(-x, 1)[:, :k])
+    np.testing.assert_array_equal(places, at[:, :k])
+    keys = RNG.integers(0, 2**32, (rows, 2), np.uint32)
+    y, rest = np.empty((rows, n)), np.empty(random_bits.LANES)
+    kernel(random_bits.draw_all).checked(keys, y, rest, rows, n, "normal")
+    np.testing.assert_array_equal(y, random_bits.numbers(keys, (n,), y.dtype, "normal"))
+    folded = np.empty_like(keys)
+    kernel(random_bits.fold_all).checked(keys, np.asarray([1, 2, 3]), folded, rows)
+    one = [random_bits.hash_one(key, d) for key, d in zip(keys, (1, 2, 3), strict=True)]
+    np.testing.assert_array_equal(folded, one)
