@@ -22,6 +22,7 @@ from funct.core import (
 from funct.kernels import scans as kernels
 from funct.ops.families import structural
 from funct.ops.samples import calls
+from funct.ops.slicing import delayed
 from funct.ops.statistical import sum_dtype
 
 __all__ = ["cumulative_prod", "cumulative_sum", "linear_recurrence"]
@@ -71,19 +72,11 @@ def cumulative_sum(x: Value, axis: int) -> Value:
 
 def _cumprod_push(t: Value, ans: Value, x: Value, axis: int) -> Value:
     # y_k = y_(k-1) x_k, so dy_k = x_k dy_(k-1) + y_(k-1) dx_k: exact where factors are 0
-    return ops.linear_recurrence(x, t * _delayed(ans, axis, 1), axis)
-
-
-def _delayed(y: Value, axis: int, first: int) -> Value:
-    """y moved one place along axis, with `first` in front."""
-    rest = [(None, None, 1)] * len(y.shape)
-    head: Any = (*rest[:axis], (0, 1, 1), *rest[axis + 1 :])
-    body: Any = (*rest[:axis], (None, -1, 1), *rest[axis + 1 :])
-    return ops.concat(ops.slice_(y, head) * 0 + first, ops.slice_(y, body), axis)
+    return ops.linear_recurrence(x, t * delayed(ans, axis, 1), axis)
 
 
 def _cumprod_pull(g: Value, ans: Value, x: Value, axis: int) -> Value:
-    return _recurrence_transpose_b(g, x, axis) * _delayed(ans, axis, 1)
+    return _recurrence_transpose_b(g, x, axis) * delayed(ans, axis, 1)
 
 
 def _cumprod_raw(x: Any, axis: int) -> Any:
@@ -108,17 +101,17 @@ def _recurrence_raw(a: Any, b: Any, axis: int) -> Any:
 
 
 def _recurrence_push_a(t: Value, ans: Value, a: Value, b: Value, axis: int) -> Value:
-    return ops.linear_recurrence(a, t * _delayed(ans, axis, 0), axis)
+    return ops.linear_recurrence(a, t * delayed(ans, axis, 0), axis)
 
 
 def _recurrence_pull_a(g: Value, ans: Value, a: Value, axis: int, b_shape: Shape) -> Value:
-    return _recurrence_transpose_b(g, a, axis) * _delayed(ans, axis, 0)
+    return _recurrence_transpose_b(g, a, axis) * delayed(ans, axis, 0)
 
 
 def _recurrence_transpose_b(g: Value, a: Value, axis: int) -> Value:
     back = ops.flip(a, (axis,))  # runs backwards, each step with the factor of the step after it
     return ops.flip(
-        ops.linear_recurrence(_delayed(back, axis, 0), ops.flip(g, (axis,)), axis), (axis,)
+        ops.linear_recurrence(delayed(back, axis, 0), ops.flip(g, (axis,)), axis), (axis,)
     )
 
 

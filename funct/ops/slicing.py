@@ -14,7 +14,7 @@ from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
-__all__ = ["concat", "embed", "flip", "onnx_slice", "slice_", "slice_length"]
+__all__ = ["concat", "delayed", "embed", "flip", "onnx_slice", "slice_", "slice_length"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -261,3 +261,11 @@ _CONCAT = ["x", "y", "axis"]
 )  # fmt: skip
 def concat(x: Value, y: Value, axis: int) -> Value:
     """x followed by y along an existing axis."""
+
+
+def delayed(y: Value, axis: int, first: int) -> Value:
+    """y moved one place along axis, with `first` in front."""
+    rank = len(y.shape)
+    place = ops.slice_(y, _span(rank, axis, 0, 1)).shape
+    front = ops.broadcast_to(ops.fast.wrap(np.full((), first, y.dtype)), place)
+    return ops.concat(front, ops.slice_(y, _span(rank, axis, None, -1)), axis)

@@ -22,6 +22,7 @@ from funct.core import (
 )
 from funct.ops.families import structural
 from funct.ops.samples import calls
+from funct.ops.slicing import delayed
 
 __all__ = [
     "all", "any", "argmax", "argmin", "axis_count", "count_along", "length_along", "mean_of",
@@ -127,18 +128,10 @@ def _excluded_product(x: Value, axes: Shape) -> tuple[Value, Value]:
     kept = tuple([i for i in range(len(x.shape)) if i not in axes])
     moved = ops.permute_dims(x, kept + axes)
     flat = ops.reshape(moved, (*moved.shape[: len(kept)], ops.axis_count(x, axes)))
-    left = _shifted_product(flat)
-    right = ops.flip(_shifted_product(ops.flip(flat, (len(kept),))), (len(kept),))
-    return left * right, flat
-
-
-def _shifted_product(flat: Value) -> Value:
-    """Product of the elements before each one along the last axis."""
-    last = len(flat.shape) - 1
-    rest: Any = ((None, None, 1),) * last
-    ones = ops.slice_(flat, (*rest, (0, 1, 1))) * 0 + 1
-    body = ops.slice_(ops.cumulative_prod(flat, last), (*rest, (None, -1, 1)))
-    return ops.concat(ones, body, last)
+    last = len(kept)
+    left = delayed(ops.cumulative_prod(flat, last), last, 1)
+    right = delayed(ops.cumulative_prod(ops.flip(flat, (last,)), last), last, 1)
+    return left * ops.flip(right, (last,)), flat
 
 
 def _unflatten(y: Value, x_shape: Shape, axes: Shape) -> Value:

@@ -7,7 +7,9 @@ number from some side, the derivative at the point is no NaN, and lies among suc
 
 from __future__ import annotations
 
+import functools
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,10 +29,10 @@ POINTS = {
     4: (0.5, 1.0),
 }
 JUMPS = {  # kinks, jumps, and poles beside which there are numbers on one line alone
-    ("boxcox1p", 0, 2), ("beta", 0, 2), ("beta", 1, 2), ("betaln", 0, 2), ("betaln", 1, 2),
-    ("betainc", 2, 2), ("betaincc", 2, 2), ("chdtri", 1, 2), ("comb", 0, 2), ("comb", 1, 2),
+    ("boxcox1p", 0, 2), ("beta", 0, 2), ("beta", 1, 2), ("fdtr", 0, 2), ("fdtrc", 0, 2),
+    ("chdtri", 1, 2), ("comb", 0, 2), ("comb", 1, 2),
     ("factorial", 0, 2), ("i0e", 0, 2), ("inv_boxcox", 1, 1), ("ive", 1, 2),
-    ("inv_boxcox1p", 1, 1), ("kl_div", 0, 2), ("poch", 0, 2), ("poch", 1, 1), ("poch", 1, 2),
+    ("inv_boxcox1p", 1, 1), ("kl_div", 0, 2), ("poch", 1, 1), ("poch", 1, 2),
     ("rel_entr", 0, 2),
 }  # fmt: skip
 
@@ -109,7 +111,9 @@ LOST = [
     ("ellipeinc", (20.3, -50.0), 1, -0.8848595405674908), ("lpmv", (0.0, 7.0, -1.0), 2, 28.0),
     ("pseudo_huber", (0.0, 2.0), 0, 2.0), ("boxcox", (0.0, 0.5), 1, 4.0),
     ("jv", (2.0, 0.0), 0, 0.0), ("jv", (0.0, 0.0), 0, -np.inf), ("yv", (1.0, np.inf), 0, 0.0),
-    ("kv", (1.0, np.inf), 0, 0.0),
+    ("kv", (1.0, np.inf), 0, 0.0), ("inv_boxcox", (-1.0, 1.0), 1, -1.0),
+    ("inv_boxcox1p", (-1.0, 1.0), 1, -1.0), ("stdtr", (1e6, 1.0), 0, 1.2098530176687542e-13),
+    ("stdtr", (1e9, -5.0), 0, -4.8318390790873264e-23), ("kl_div", (0.0, 0.3), 1, 1.0),
 ]  # fmt: skip
 
 
@@ -127,6 +131,83 @@ def test_derivatives_that_closed_forms_lose(name: str, point: Any, i: int, expec
         ft.jit(ft.grad(along))(args[i]),
     ):
         np.testing.assert_allclose(float(found), expected, 1e-9)
+
+
+# Second and mixed derivatives: name, operands, the two operands, and the derivative, by mpmath.
+LOST_TWICE = [
+    ("gammainc", (0.0, 0.3), (0, 1), 2.4693940689390597), ("gammainc", (2.5, 0.0), (0, 1), 0.0),
+    ("betainc", (0.3, 0.0, 0.3), (1, 2), 3.318310961599757),
+    ("betainc", (0.0, 0.3, 0.7), (0, 2), 3.318310961599757),
+    ("betainc", (5.0, 1e-9, 0.3), (0, 2), -1.3931685328694354e-11),
+    ("beta", (-2.0, 1.0), (0, 0), -0.25),
+    ("beta", (1.0, -2.0), (1, 1), -0.25), ("betaln", (-2.0, 1.0), (0, 0), 0.25),
+    ("poch", (-2.0, -2.0), (0, 0), 0.04282407407407407),
+    ("poch", (-2.0, -1.0), (0, 0), -0.07407407407407407),
+    ("boxcox", (1e-30, 1.0), (1, 0), -69.07755278982137),
+    ("xlogy", (0.0, 0.3), (1, 0), 1 / 0.3), ("xlogy", (0.0, 0.3), (0, 1), 1 / 0.3),
+    ("xlog1py", (0.0, 0.3), (1, 0), 1 / 1.3), ("kl_div", (0.0, 0.3), (0, 1), -1 / 0.3),
+    ("rel_entr", (0.0, 0.3), (0, 1), -1 / 0.3), ("rel_entr", (0.0, 0.3), (1, 0), -1 / 0.3),
+    ("stdtr", (2.5, 0.0), (0, 1), 0.013554437862656086),
+    ("stdtr", (2.5, 0.0), (1, 0), 0.013554437862656086), ("fdtr", (4.0, 0.3, 0.0), (0, 0), 0.0),
+    ("ellipkm1", (1e-20,), (0, 0), 5e39),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "point", "pair", "expected"), LOST_TWICE)
+def test_second_derivatives_that_closed_forms_lose(
+    name: str, point: Any, pair: tuple[int, int], expected: float
+) -> None:
+    """Zeros that meet poles of their own derivatives, in one order and the other."""
+    first = ft.grad(getattr(S, name), pair[0])
+    for f in (ft.grad(first, pair[1]), ft.jit(ft.grad(first, pair[1]))):
+        np.testing.assert_allclose(float(f(*[xp.asarray(v) for v in point])), expected, 1e-8)
+
+
+# Far out, where terms of the derivatives cancel: both orders at complex points, by mpmath.
+FAR = [
+    ("wofz", 1000.0, (-0-5.641904298342473e-07j), 1.1283825522457083e-09j),
+    ("wofz", (200+100j), (-9.027358315921429e-06-6.770180202879597e-06j),
+     (9.930180795764931e-08+1.8049949894592113e-08j)),
+    ("wofz", (-50-3j), (-2.6919129412161303e-05-0.00022338380219609383j),
+     (-1.608689552626863e-06-8.844064437393118e-06j)),
+    ("erfcx", (200+100j), (-6.770369770581667e-06+9.026708369522456e-06j),
+     (1.8058182549038796e-08-9.929292535691866e-08j)),
+    ("erfcx", 100000j, (5.6418958363238475e-11+0j), 1.1283791674340263e-15j),
+    ("erfcx", (-9-8j), (-1137070184.1318855-246379055.56520382j),
+     (16609368522.513805+22580503532.739418j)),
+    ("erfcx", (-3+50j), (0.00022338380219609383-2.6919129412161303e-05j),
+     (1.608689552626863e-06+8.844064437393118e-06j)),
+    ("dawsn", (1000+1j), (-4.99999249996875e-07+1.00000099999925e-09j),
+     (9.999969999812498e-10-3.00000499999475e-12j)),
+    ("dawsn", (-20+3j), (-0.0011724210403925629-0.00036121459132714627j),
+     (-0.00010969205600312208-5.283111501477522e-05j)),
+    ("dawsn", (3-20j), (1.660867953529964e+171+1.6052437892749269e+171j),
+     (-7.424127291546515e+172+5.6896245846718736e+172j)),
+    ("kve", (100000+200000j), (5.324244907788381e-10+5.902682441135307e-09j),
+     (-3.7014033811435635e-14-1.4512900504731005e-14j)),
+    ("kve", (-30000+100000j), (1.7461535015223093e-08+6.337248097996974e-09j),
+     (-1.5108399435288676e-14+2.6645630778369473e-13j)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "point", "first", "second"), FAR)
+def test_complex_derivatives_far_out(name: str, point: Any, first: Any, second: Any) -> None:
+    """Differences of what is nearly equal, replaced by what they are."""
+    f = functools.partial(getattr(S, name), *([xp.asarray(2.3)] if name == "kve" else []))
+    z, one = xp.asarray(point), xp.ones((), dtype=xp.asarray(point).dtype)
+    slope = lambda z: ft.jvp(f, (z,), (one,))[1]  # noqa: E731
+    np.testing.assert_allclose(complex(slope(z)), first, 1e-12)
+    np.testing.assert_allclose(complex(ft.jvp(slope, (z,), (one,))[1]), second, 1e-11)
+
+
+@pytest.mark.parametrize("x", [2.0, 1e3, 1e6 + 1, 1e10, 3.0 + 2.0**-20, 1e6 + 0.5])
+def test_fresnel_integrals_far_out(x: float) -> None:
+    """Derivatives are a sine and a cosine of whole turns less than x**2 / 4, by fractions."""
+    quarter = float(Fraction(x) ** 2 % 4)
+    expected = np.sin(np.pi / 2 * quarter), np.cos(np.pi / 2 * quarter)
+    for k in (0, 1):
+        found = float(ft.grad(lambda x, k=k: S.fresnel(x)[k])(xp.asarray(x)))
+        np.testing.assert_allclose(found, expected[k], 0, 4e-16 * max(x, 4.0))
 
 
 def test_second_derivatives_of_elliptic_integrals() -> None:

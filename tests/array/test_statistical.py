@@ -137,6 +137,16 @@ def test_running(name: str, case: Any, initial: bool) -> None:
     check(lambda v: fun(v, axis=axis, include_initial=initial), x)
 
 
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit])
+def test_products_of_infinite_factors(way: Any) -> None:
+    """The derivative in a factor is the product of the others, also beside an infinite one."""
+    x = xp.asarray([[np.inf, 2.0, 3.0], [2.0, np.inf, 0.5], [np.inf, np.inf, 1.0]])
+    expected = [[6.0, np.inf, np.inf], [np.inf, 1.0, np.inf], [np.inf, np.inf, np.inf]]
+    for product in (xp.prod, lambda v, axis: xp.cumulative_prod(v, axis=axis)[:, -1]):
+        slopes = way(ft.grad(lambda v, f=product: xp.sum(f(v, axis=1))))(x)
+        np.testing.assert_array_equal(np.asarray(slopes), expected)
+
+
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 @given(case=with_axis(REAL))
 def test_running_extrema(name: str, case: Any) -> None:

@@ -117,6 +117,7 @@ from funct.ops.special.gamma import zetac as zetac
 from funct.ops.special.hypergeometric import ellipe as ellipe
 from funct.ops.special.hypergeometric import ellipeinc as ellipeinc
 from funct.ops.special.hypergeometric import ellipeinc_slope as ellipeinc_slope
+from funct.ops.special.hypergeometric import ellipem1 as ellipem1
 from funct.ops.special.hypergeometric import ellipk as ellipk
 from funct.ops.special.hypergeometric import ellipkinc as ellipkinc
 from funct.ops.special.hypergeometric import ellipkinc_slope as ellipkinc_slope
@@ -151,18 +152,19 @@ __all__ = [
     "airy_ai", "airy_aip", "airy_bi", "airy_bip", "bdtr", "bdtrc", "bdtri", "beta", "beta_density",
     "betainc", "betainc_slope", "betaincc", "betainccinv", "betaincinv", "betaln", "betaln_slope",
     "binom", "boxcox", "boxcox1p", "cbrt", "chdtr", "chdtrc", "chdtri", "cosdg", "cosm1", "cotdg",
-    "dawsn", "ellipe", "ellipeinc", "ellipeinc_slope", "ellipk", "ellipkinc", "ellipkinc_slope",
-    "ellipkm1", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10",
-    "exp2", "expi", "expit", "expn", "expn_slope", "exprel", "exprel_slope", "fdtr", "fdtrc",
-    "fdtri", "fresnel_c", "fresnel_s", "gamma", "gamma_density", "gammainc", "gammainc_slope",
-    "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "gdtr", "gdtrc", "hankel1",
-    "hankel2", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e", "inv_boxcox",
-    "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0", "k0e", "k1",
-    "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit", "log_ndtr",
-    "loggamma", "logit", "lpmv", "nbdtr", "nbdtrc", "nbdtri", "ndtr", "ndtri", "ndtri_exp",
-    "owens_t", "pdtr", "pdtrc", "pdtri", "poch", "poisson_quantile", "polygamma", "pseudo_huber",
-    "psi", "radian", "rel_entr", "rgamma", "riemann_slope", "riemann_zeta", "shichi_c", "shichi_s",
-    "sici_c", "sici_s", "sinc", "sindg", "spence", "spherical_in", "spherical_jn", "spherical_kn",
-    "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz", "wrightomega", "xlog1py", "xlogy", "y0",
-    "y1", "yn", "yv", "yv_slope", "zeta", "zeta_slope", "zetac",
+    "dawsn", "ellipe", "ellipeinc", "ellipeinc_slope", "ellipem1", "ellipk", "ellipkinc",
+    "ellipkinc_slope", "ellipkm1", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv",
+    "exp1", "exp10", "exp2", "expi", "expit", "expn", "expn_slope", "exprel", "exprel_slope",
+    "fdtr", "fdtrc", "fdtri", "fresnel_c", "fresnel_s", "gamma", "gamma_density", "gammainc",
+    "gammainc_slope", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "gdtr",
+    "gdtrc", "hankel1", "hankel2", "huber", "hyp0f1", "hyp1f1", "hyp2f1", "i0", "i0e", "i1", "i1e",
+    "inv_boxcox", "inv_boxcox1p", "iv", "ive", "ive_slope", "j0", "j1", "jv", "jv_slope", "k0",
+    "k0e", "k1", "k1e", "kl_div", "kn", "kv", "kve", "kve_slope", "lambertw", "log_expit",
+    "log_ndtr", "loggamma", "logit", "lpmv", "nbdtr", "nbdtrc", "nbdtri", "ndtr", "ndtri",
+    "ndtri_exp", "owens_t", "pdtr", "pdtrc", "pdtri", "poch", "poisson_quantile", "polygamma",
+    "pseudo_huber", "psi", "radian", "rel_entr", "rgamma", "riemann_slope", "riemann_zeta",
+    "shichi_c", "shichi_s", "sici_c", "sici_s", "sinc", "sindg", "spence", "spherical_in",
+    "spherical_jn", "spherical_kn", "spherical_yn", "stdtr", "stdtrit", "tandg", "wofz",
+    "wrightomega", "xlog1py", "xlogy", "y0", "y1", "yn", "yv", "yv_slope", "zeta", "zeta_slope",
+    "zetac",
 ]  # fmt: skip

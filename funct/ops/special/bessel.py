@@ -13,7 +13,7 @@ from funct.errors import UndefinedDerivativeError
 from funct.kernels.special import order_slopes
 from funct.kernels.special.functions import by_name
 from funct.ops.samples import ordered, ranges, reals
-from funct.ops.special.room import room
+from funct.ops.special.room import room, wide
 
 __all__ = [
     "hankel1", "hankel2", "i0", "i0e", "i1", "i1e", "iv", "ive", "ive_slope", "j0", "j1", "jv",
@@ -51,10 +51,8 @@ def _scaled(v: Any, x: Value, ans: Value, slope: Value, grows: bool) -> Value:
     Far out slope is a difference that has lost its digits; there by the logarithm of the series
     DLMF 10.40.1 and 10.40.2, whose first terms are these.
     """
-    if x.dtype.kind == "c":
-        return slope
     mu = 4.0 * v * v
-    far = ops.greater(ops.abs(x) / 2000.0, 1.0 + mu)
+    far = ops.greater(ops.abs(x) / (2000.0 if wide(x) else 60.0), 1.0 + mu)
     r = 1.0 / ops.where(far, x, 1.0)
     s = ops.abs(r) if grows else -r
     series = 0.125 * (mu - 1.0) * s * (1.0 + s * (1.0 + s * (25.0 - mu) / 16.0))

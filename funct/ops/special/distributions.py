@@ -239,9 +239,9 @@ def _f_slope(n: Any, d: Any, x: Any, of_n: int, of_d: int) -> Any:
 def _f_density(n: Any, d: Any, x: Any) -> Any:
     """Derivative of the incomplete beta function in log x."""
     small, low, high = _f_parts(n, d, x)
-    near = high * (1.0 - high) * ops.special.beta_density(0.5 * n, 0.5 * d, high)
-    far = low * (1.0 - low) * ops.special.beta_density(0.5 * d, 0.5 * n, low)
-    return ops.where(small, near, far)
+    near = n * (1.0 - high) * ops.special.beta_density(0.5 * n + 1.0, 0.5 * d, high)
+    far = d * (1.0 - low) * ops.special.beta_density(0.5 * d + 1.0, 0.5 * n, low)
+    return ops.where(small, near, far) / (n + d)
 
 
 def _fdtr_rule_n(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:

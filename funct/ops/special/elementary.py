@@ -87,8 +87,8 @@ def _xlogy_rule_x(g: Value, x: Value, y: Value) -> Value:
 
 
 def _xlogy_rule_y(g: Value, x: Value, y: Value) -> Value:
-    zero = ops.equal(x, 0)
-    return g * (x / ops.where(zero, 1.0, y))
+    nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, 0))
+    return g * (x / ops.where(nothing, 1.0, y))
 
 
 @room(
@@ -107,8 +107,8 @@ def _xlog1py_rule_x(g: Value, x: Value, y: Value) -> Value:
 
 
 def _xlog1py_rule_y(g: Value, x: Value, y: Value) -> Value:
-    zero = ops.equal(x, 0)
-    return g * (x / (1.0 + ops.where(zero, 0.0, y)))
+    nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, -1))
+    return g * (x / (1.0 + ops.where(nothing, 0.0, y)))
 
 
 @room(
@@ -135,7 +135,10 @@ def _log_ratio(x: Value, y: Value) -> Value:
     ratio = x / y
     near = ops.less(ops.abs(ratio - 1.0), 0.5)
     step = ops.where(near, (x - y) / y, 0.0)
-    return ops.where(near, ops.log1p(step), ops.log(ops.where(near, 1.0, ratio)))
+    zero = ops.equal(x, 0)
+    far = ops.log(ops.where(ops.logical_or(near, zero), 1.0, ratio))
+    at_zero = ops.log(ops.where(zero, x, 1.0)) - ops.log(ops.where(zero, y, 1.0))
+    return ops.where(near, ops.log1p(step), ops.where(zero, at_zero, far))
 
 
 def _rel_entr_rule_x(g: Value, x: Value, y: Value) -> Value:
@@ -143,7 +146,8 @@ def _rel_entr_rule_x(g: Value, x: Value, y: Value) -> Value:
 
 
 def _rel_entr_rule_y(g: Value, x: Value, y: Value) -> Value:
-    return -g * (x / ops.where(ops.equal(x, 0), 1.0, y))
+    nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, 0))
+    return -g * (x / ops.where(nothing, 1.0, y))
 
 
 @room(
@@ -161,8 +165,9 @@ def _kl_div_rule_x(g: Value, x: Value, y: Value) -> Value:
 
 
 def _kl_div_rule_y(g: Value, x: Value, y: Value) -> Value:
-    zero = ops.equal(x, 0)
-    return g * ((y - x) / ops.where(zero, 1.0, y) + ops.where(zero, 1.0 - y, 0.0))
+    nothing = ops.logical_and(ops.equal(x, 0), ops.equal(y, 0))
+    y = ops.where(nothing, 1.0, y)
+    return g * ((y - x) / y)
 
 
 @room(
@@ -222,9 +227,11 @@ def pseudo_huber(delta: Operand, r: Operand, /) -> Value:
 def _boxcox_slope(log: Value, lmbda: Value) -> Value:
     """Derivative of expm1(λ log) / λ in λ; log is -inf where the base is 0."""
     u = lmbda * log
-    far = ops.less(u, -50.0)  # where exp(u) is nothing
+    far = ops.less(u, -50.0)  # where exp(u) is small, but all that depends on the base
+    deep = ops.where(far, ops.where(ops.isinf(u), -1e6, u), 0.0)
+    rest = 1.0 + ops.exp(deep) * (deep - 1.0)
     near = log * log * ops.special.exprel_slope(ops.where(far, 0.0, u), 1)
-    return ops.where(far, 1.0 / ops.square(ops.where(far, lmbda, 1.0)), near)
+    return ops.where(far, rest / ops.square(ops.where(far, lmbda, 1.0)), near)
 
 
 def _boxcox_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
@@ -263,9 +270,17 @@ def boxcox1p(x: Operand, lmbda: Operand, /) -> Value:
     """boxcox(1 + x, lmbda), accurate near x = 0."""
 
 
-def _power_of_step(y: Value, lmbda: Value) -> Value:
-    """Derivative of log(1 + λy) / λ in λ: y² times that of log(1 + u) / u."""
-    return -0.5 * y * y * ops.special.hyp2f1(2.0, 2.0, 3.0, -lmbda * y)
+def _inverse_slope(power: Value, y: Value, lmbda: Value) -> Value:
+    """Derivative of (1 + λy)^(1/λ), which is power, in λ.
+
+    That of log(1 + λy) / λ is y² times that of log(1 + u) / u; its pole at u = -1 meets a zero.
+    """
+    u = lmbda * y
+    far = ops.less(u, -0.5)
+    near = -0.5 * y * y * ops.special.hyp2f1(2.0, 2.0, 3.0, -ops.where(far, 0.0, u))
+    base, l = ops.where(far, power, 1.0), ops.where(far, lmbda, 1.0)
+    closed = (y * ops.pow(base, 1.0 - l) - ops.special.xlogy(base, base)) / l
+    return ops.where(far, closed, ops.where(far, 0.0, power) * near)
 
 
 def _inv_boxcox_rule_y(g: Value, ans: Value, lmbda: Value) -> Value:
@@ -273,7 +288,7 @@ def _inv_boxcox_rule_y(g: Value, ans: Value, lmbda: Value) -> Value:
 
 
 def _inv_boxcox_rule_lmbda(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
-    return g * (ans * _power_of_step(y, lmbda))
+    return g * _inverse_slope(ans, y, lmbda)
 
 
 _INVERSE = ranges((-0.8, 0.9), (-0.9, 1.0))
@@ -294,7 +309,7 @@ def _inv_boxcox1p_rule_y(g: Value, ans: Value, lmbda: Value) -> Value:
 
 
 def _inv_boxcox1p_rule_lmbda(g: Value, ans: Value, y: Value, lmbda: Value) -> Value:
-    return g * ((1.0 + ans) * _power_of_step(y, lmbda))
+    return g * _inverse_slope(1.0 + ans, y, lmbda)
 
 
 @room(

@@ -47,22 +47,26 @@ def erfc(x: Operand, /) -> Value:
     """1 - erf(x), without cancellation for large x."""
 
 
-def _far(x: Value, sign: float) -> tuple[Any, Value]:
-    """Where x > 8, and the asymptotic series of Σ signᵏ⁻¹ (2k − 1)!! / (2x²)ᵏ there."""
-    far = ops.greater(x, 8.0)
-    r = 1.0 / ops.where(far, 2.0 * x * x, 128.0)
+def _far(square: Value, far: Value, sign: float) -> Value:
+    """The asymptotic series Σ signᵏ⁻¹ (2k − 1)!! / (2x²)ᵏ, DLMF 7.12.1, of x² where it is far."""
+    r = 0.5 / ops.where(far, square, 64.0)
     total: Value = r * 0.0
     for k in range(16, 0, -1):
         total = r * (2 * k - 1) * (1.0 + sign * total)
-    return far, total
+    return total
+
+
+def _erfcx_slope(ans: Value, x: Value) -> Value:
+    """Derivative of erfcx; far out, but for where exp(x²) is all of it, 1 is lost from 1."""
+    square = x * x
+    right = ops.logical_or(ops.greater(ops.real(x), 0), ops.less(ops.real(square), -40.0))
+    far = ops.logical_and(ops.greater(ops.abs(x), 8.0), right)
+    near = 2.0 * ops.where(far, 0.0, x) * ans - _TWO_OVER_SQRT_PI
+    return ops.where(far, -_TWO_OVER_SQRT_PI * _far(square, far, -1.0), near)
 
 
 def _erfcx_rule(g: Value, ans: Value, x: Value) -> Value:
-    if x.dtype.kind == "c":
-        return g * (2.0 * x * ans - _TWO_OVER_SQRT_PI)
-    far, series = _far(x, -1.0)  # DLMF 7.12.1: the difference below has lost its digits there
-    near = 2.0 * ops.where(far, 0.0, x) * ans - _TWO_OVER_SQRT_PI
-    return g * ops.where(far, -_TWO_OVER_SQRT_PI * series, near)
+    return g * _erfcx_slope(ans, x)
 
 
 @room("erfcx", _erfcx_rule, samples=_ANY)
@@ -80,10 +84,10 @@ def erfi(x: Operand, /) -> Value:
 
 
 def _dawsn_rule(g: Value, ans: Value, x: Value) -> Value:
-    if x.dtype.kind == "c":
-        return g * (1.0 - 2.0 * x * ans)
-    far, series = _far(ops.abs(x), 1.0)
-    return g * ops.where(far, -series, 1.0 - 2.0 * ops.where(far, 0.0, x) * ans)
+    square = x * x
+    far = ops.greater(ops.real(square), 64.0)  # and nothing of exp(-x²)
+    near = 1.0 - 2.0 * ops.where(far, 0.0, x) * ans
+    return g * ops.where(far, -_far(square, far, 1.0), near)
 
 
 @room("dawsn", _dawsn_rule, samples=_ANY)
@@ -92,7 +96,7 @@ def dawsn(x: Operand, /) -> Value:
 
 
 def _wofz_rule(g: Value, ans: Value, z: Value) -> Value:
-    return g * (_TWO_OVER_SQRT_PI * 1j - 2.0 * z * ans)
+    return g * (-1j * _erfcx_slope(ans, -1j * z))
 
 
 def _wofz(z: Any) -> Any:
@@ -169,8 +173,16 @@ def ndtri_exp(y: Operand, /) -> Value:
     """Inverse of log_ndtr."""
 
 
+def _quarter_turns(x: Value) -> Value:
+    """π x² / 2 less whole turns, of large x too: 4k² + 4kr + r² quarters for x = 2k + r."""
+    k = ops.round(0.5 * ops.real(x))
+    r = x - 2.0 * k
+    product = k * r
+    return math.pi / 2.0 * (4.0 * (product - ops.round(ops.real(product))) + r * r)
+
+
 def _fresnel_s_rule(g: Value, x: Value) -> Value:
-    return g * ops.sin(math.pi / 2.0 * x * x)
+    return g * ops.sin(_quarter_turns(x))
 
 
 def _fresnel(k: int) -> Any:
@@ -183,7 +195,7 @@ def fresnel_s(x: Operand, /) -> Value:
 
 
 def _fresnel_c_rule(g: Value, x: Value) -> Value:
-    return g * ops.cos(math.pi / 2.0 * x * x)
+    return g * ops.cos(_quarter_turns(x))
 
 
 @room(_fresnel(1), _fresnel_c_rule, samples=_ANY)

@@ -101,7 +101,13 @@ def _betaln_rule_b(g: Value, a: Value, b: Value) -> Value:
 
 
 def _betaln_slope_rule_a(g: Value, a: Value, b: Value) -> Value:
-    return g * (ops.special.polygamma(1, a) - ops.special.polygamma(1, a + b))
+    cancel = _whole(b)
+    for v in (a, a + b):
+        cancel = ops.logical_and(cancel, ops.logical_and(_whole(v), ops.less_equal(v, 0)))
+    first, second = (  # there by reflection, DLMF 5.15.6: the poles are equal
+        ops.special.polygamma(1, ops.where(cancel, 1.0 - v, v)) for v in (a, a + b)
+    )
+    return g * ops.where(cancel, second - first, first - second)
 
 
 def _betaln_slope_rule_b(g: Value, a: Value, b: Value) -> Value:

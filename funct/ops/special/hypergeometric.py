@@ -16,8 +16,8 @@ from funct.ops.samples import ranges, reals
 from funct.ops.special.room import room
 
 __all__ = [
-    "ellipe", "ellipeinc", "ellipeinc_slope", "ellipk", "ellipkinc", "ellipkinc_slope", "ellipkm1",
-    "exprel", "exprel_slope", "hyp0f1", "hyp1f1", "hyp2f1", "lpmv",
+    "ellipe", "ellipeinc", "ellipeinc_slope", "ellipem1", "ellipk", "ellipkinc", "ellipkinc_slope",
+    "ellipkm1", "exprel", "exprel_slope", "hyp0f1", "hyp1f1", "hyp2f1", "lpmv",
 ]  # fmt: skip
 
 _PARAMETER = Absent("derivatives in the parameters of hypergeometric functions are not known here")
@@ -107,7 +107,7 @@ def ellipk(m: Operand, /) -> Value:
 def _ellipkm1_rule(g: Value, ans: Value, p: Value) -> Value:
     near = ops.less(p, 0.5)  # 1 − p would lose p
     q = ops.where(near, p, 0.25)
-    whole = ops.special.ellipe(1.0 - q) / q - ans
+    whole = ops.special.ellipem1(q) / q - ans
     far = _ellipk_slope(1.0 - ops.where(near, 1.0, p))
     return -g * ops.where(near, whole / (2.0 * (1.0 - q)), far)
 
@@ -115,6 +115,18 @@ def _ellipkm1_rule(g: Value, ans: Value, p: Value) -> Value:
 @room("ellipkm1", _ellipkm1_rule, samples=reals(0.05, 2.0))
 def ellipkm1(p: Operand, /) -> Value:
     """ellipk(1 - p), accurate near p = 0."""
+
+
+def _ellipem1_rule(g: Value, ans: Value, p: Value) -> Value:
+    return g * ((ops.special.ellipkm1(p) - ans) / (2.0 * (1.0 - p)))
+
+
+@room(
+    kernels.keep_dtype(lambda p: kernels.find("ellipe")(1.0 - p)), _ellipem1_rule,
+    samples=reals(0.05, 0.45),
+)  # fmt: skip
+def ellipem1(p: Operand, /) -> Value:
+    """ellipe(1 - p) for p below 1/2, whose derivative is accurate near p = 0."""
 
 
 def _ellipe_rule(g: Value, m: Value) -> Value:

@@ -6,6 +6,8 @@ DLMF chapter 8. Derivatives in the parameters have no closed form; `gammainc_slo
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from funct import ops
@@ -24,8 +26,27 @@ _GAMMA = ranges((0.4, 4.0), (0.3, 5.0))
 _BETA = ranges((0.6, 4.0), (0.6, 4.0), (0.1, 0.9))
 
 
-def _gamma_density_rule_a(g: Value, ans: Value, a: Value, x: Value) -> Value:
-    return g * (ops.special.xlogy(ans, x) - ans * ops.special.psi(a))
+def _lifted(lifted: Any, a: Any, n: int, h: Callable[[int], Any]) -> Any:
+    """n-th derivative of a h(a), or of h where a is not lifted, from those of h."""
+    whole = h(n)
+    return ops.where(lifted, a * whole + n * h(n - 1) if n else a * whole, whole)
+
+
+def _gamma_density_slope(a: Value, x: Value, n: int) -> Value:
+    """n-th derivative of the density in a; at a = 0 by 1/Γ(a) = a / Γ(a + 1)."""
+    start = ops.logical_and(ops.equal(x, 0), ops.greater(a, 1))  # log(x) is -∞, and loses to x
+    nothing = ops.equal(a, 0)
+    b, z = ops.where(nothing, a + 1, a), ops.where(start, 1.0, x)
+    density = ops.special.gamma_density(b, z) / ops.where(nothing, z, 1.0)
+    kappa = [ops.log(z) - ops.special.psi(b)]
+    kappa += [-ops.special.polygamma(j, b) for j in range(1, n)]
+    inside = _lifted(nothing, a, n, lambda k: density * incomplete_slopes.bell(kappa, k))
+    still = (-1.0) ** n * ops.special.gamma_density(a, ops.where(start, x, 1.0))
+    return ops.where(start, still, inside)
+
+
+def _gamma_density_rule_a(g: Value, a: Value, x: Value) -> Value:
+    return g * _gamma_density_slope(a, x, 1)
 
 
 def _gamma_density_rule_x(g: Value, ans: Value, a: Value, x: Value) -> Value:
@@ -49,9 +70,7 @@ def _gammainc_slope_rule_a(g: Value, a: Value, x: Value, n: int) -> Value:
 
 
 def _gammainc_slope_rule_x(g: Value, a: Value, x: Value, n: int) -> Value:
-    kappa = [ops.log(x) - ops.special.psi(a)]
-    kappa += [-ops.special.polygamma(j, a) for j in range(1, n)]
-    return g * (ops.special.gamma_density(a, x) * incomplete_slopes.bell(kappa, n))
+    return g * _gamma_density_slope(a, x, n)
 
 
 @room(
@@ -142,12 +161,46 @@ def gammainccinv(a: Operand, p: Operand, /) -> Value:
     """The x with gammaincc(a, x) = p."""
 
 
-def _beta_density_rule_a(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
-    return g * (ops.special.xlogy(ans, x) - ans * ops.special.betaln_slope(a, b))
+def _beta_density_slope(a: Value, b: Value, x: Value, m: int, n: int) -> Value:
+    """m-th derivative in a of the n-th in b of the density.
+
+    At a = 0 and b = 0 by 1/B(a, b) = a / ((a + b) B(a + 1, b)), and so for b.
+    """
+    ends = [  # where a logarithm is -∞, and loses to its factor
+        ops.logical_and(ops.equal(x, place), ops.greater(p, 1))
+        for place, p, order in ((0, a, m), (1, b, n)) if order
+    ]  # fmt: skip
+    end = functools.reduce(ops.logical_or, ends)
+    z = ops.where(end, 0.5, x)
+    of_a, of_b = ops.equal(a, 0), ops.equal(b, 0)
+    p, q = ops.where(of_a, a + 1, a), ops.where(of_b, b + 1, b)
+    total, lifted = a + b, ops.logical_or(of_a, of_b)
+    rest = ops.where(of_a, z, 1.0) * ops.where(of_b, 1 - z, 1.0) * ops.where(lifted, total, 1.0)
+    density = ops.special.beta_density(p, q, z) / rest
+
+    def kappa(i: int, j: int) -> Any:
+        if i + j == 1:
+            if i:
+                return ops.log(z) - ops.special.betaln_slope(p, ops.where(of_a, b - 1, b))
+            return ops.log1p(-z) - ops.special.betaln_slope(q, ops.where(of_b, a - 1, a))
+        both: Any = ops.special.polygamma(i + j - 1, total)
+        if i and j:
+            return both
+        return both - ops.special.polygamma(i + j - 1, p if i else q)
+
+    def row(j: int) -> Any:
+        return _lifted(of_a, a, m, lambda i: density * incomplete_slopes.bell2(kappa, i, j))
+
+    still = (-1.0) ** (m + n) * ops.special.beta_density(a, b, ops.where(end, x, 0.5))
+    return ops.where(end, still, _lifted(of_b, b, n, row))
 
 
-def _beta_density_rule_b(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
-    return g * (ops.special.xlog1py(ans, -x) - ans * ops.special.betaln_slope(b, a))
+def _beta_density_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * _beta_density_slope(a, b, x, 1, 0)
+
+
+def _beta_density_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * _beta_density_slope(a, b, x, 0, 1)
 
 
 def _steeper(a: Value, b: Value, x: Value, end: Value) -> Value:
@@ -157,11 +210,16 @@ def _steeper(a: Value, b: Value, x: Value, end: Value) -> Value:
 
 
 def _beta_density_rule_x(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
-    left = ops.logical_and(ops.equal(x, 0), ops.greater_equal(a, 1))  # 0 · ∞ inside
-    right = ops.logical_and(ops.equal(x, 1), ops.greater_equal(b, 1))
+    some = ops.greater(a * b, 0)  # else all is at one end
+    left, right = (  # 0 · ∞ inside
+        ops.logical_and(some, ops.logical_and(ops.equal(x, place), ops.greater_equal(p, 1)))
+        for place, p in ((0, a), (1, b))
+    )
     lower, upper = _steeper(a, b, x, left), _steeper(b, a, 1 - x, right)
-    rise = ops.where(left, 0.0, (a - 1) / ops.where(left, 1.0, x))
-    fall = ops.where(right, 0.0, (b - 1) / (1 - ops.where(right, 0.0, x)))
+    zero = ops.logical_and(ops.equal(ans, 0), ops.equal(x * (1 - x), 0))
+    at_left, at_right = ops.logical_or(left, zero), ops.logical_or(right, zero)
+    rise = ops.where(at_left, 0.0, (a - 1) / ops.where(at_left, 1.0, x))
+    fall = ops.where(at_right, 0.0, (b - 1) / (1 - ops.where(at_right, 0.0, x)))
     return g * (ans * (rise - fall) + ops.where(left, lower, 0.0) - ops.where(right, upper, 0.0))
 
 
@@ -185,16 +243,7 @@ def _betainc_slope_rule_b(g: Value, a: Value, b: Value, x: Value, m: int, n: int
 
 
 def _betainc_slope_rule_x(g: Value, a: Value, b: Value, x: Value, m: int, n: int) -> Value:
-    def kappa(i: int, j: int) -> Any:
-        if i + j == 1:
-            p, q, log = (a, b, ops.log(x)) if i else (b, a, ops.log1p(-x))
-            return log - ops.special.betaln_slope(p, q)
-        both: Any = ops.special.polygamma(i + j - 1, a + b)
-        if i and j:
-            return both
-        return both - ops.special.polygamma(i + j - 1, a if i else b)
-
-    return g * (ops.special.beta_density(a, b, x) * incomplete_slopes.bell2(kappa, m, n))
+    return g * _beta_density_slope(a, b, x, m, n)
 
 
 @room(

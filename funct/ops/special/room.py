@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from funct.core import Absent, Lowering
+import numpy as np
+
+from funct.core import Absent, Lowering, Value
 from funct.kernels.special.functions import by_name
 from funct.ops.families import RuleLike, Samples, elementwise
 
-__all__ = ["room"]
+__all__ = ["room", "wide"]
 
 P = ParamSpec("P")
 
 _NO_ONNX = Absent("ONNX has no operator for this function; Erf is its only special function")
 _NO_CODE = Absent("the loop compiler has no such function")
+
+
+def wide(x: Value) -> bool:
+    """Whether x has the digits of float64: series of fewer terms are exact in the others."""
+    return x.dtype in (np.float64, np.complex128)
 
 
 def room(

@@ -7,7 +7,7 @@ import math
 from funct import ops
 from funct.core import Operand, Value
 from funct.ops.samples import ranges
-from funct.ops.special.room import room
+from funct.ops.special.room import room, wide
 
 __all__ = ["stdtr", "stdtrit"]
 
@@ -20,10 +20,35 @@ def _density(df: Value, t: Value) -> Value:
     return ops.where(normal, ops.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi), student)
 
 
+def _normal_slope(df: Value, t: Value) -> Value:
+    """∂/∂df for df ≫ t⁴. Source: Fisher, Expansion of Student's integral, 1925."""
+    s, r = t * t, 1.0 / df
+    first = s + 1.0
+    second = ((3.0 * s - 7.0) * s - 5.0) * s - 3.0
+    third = ((((s - 11.0) * s + 14.0) * s + 6.0) * s - 3.0) * s - 15.0
+    series = first + r * (second / 12.0 + r * (third / 32.0))
+    return 0.25 * t * r * r * series * ops.exp(-0.5 * s) / math.sqrt(2.0 * math.pi)
+
+
+def _middle_slope(df: Value, t: Value) -> Value:
+    """∂/∂df at t = 0, where it is t times that of the density."""
+    a = 0.5 * df
+    return -0.5 * t * _density(df, t) * (ops.special.betaln_slope(a, 0.5) + 1.0 / df)
+
+
 def _slope_df(df: Value, t: Value) -> Value:
-    """∂/∂df of the distribution function; the tail is I_x(df/2, 1/2) / 2, x = df / (df + t²)."""
+    """∂/∂df of the distribution function, where parts of its formula do not lose one another."""
     still = ops.logical_or(ops.isinf(t), ops.isinf(df))
     t, df = ops.where(still, 0.0, t), ops.where(still, 1.0, df)  # 0, as in the middle
+    middle = ops.equal(t, 0)
+    many = ops.greater(df, (3000.0 if wide(df) else 60.0) * ops.square(1.0 + t * t))
+    near = _normal_slope(ops.where(many, df, 1.0), t)
+    rest = _tail_slope(ops.where(many, 1.0, df), ops.where(middle, 1.0, t))
+    return ops.where(many, near, ops.where(middle, _middle_slope(df, t), rest))
+
+
+def _tail_slope(df: Value, t: Value) -> Value:
+    """∂/∂df; the tail is I_x(df/2, 1/2) / 2, x = df / (df + t²)."""
     square, a = t * t, 0.5 * df
     far = ops.greater(square, df)
     x = ops.where(far, df / (df + square), 0.5)
