@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.kernels import attention, dense, irregular, mathematics, memory, rowwise
+from benchmarks.kernels import attention, dense, irregular, large, mathematics, memory, rowwise
 from benchmarks.kernels.row import Row, table
 
 __all__ = ["Row", "run", "table"]
 
-FILES = (attention, dense, irregular, mathematics, memory, rowwise)
+FILES = (attention, dense, irregular, large, mathematics, memory, rowwise)
 
 
 def run() -> str:

@@ -29,7 +29,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import dlpack
-from funct.ops.fast import BARE, OWN, wrap
+from funct.ops.fast import BARE, OWN, arrived, wrap
 
 __all__ = [
     "as_tensor", "as_tensors", "asarray", "check_allocation", "from_dlpack", "joined", "number",
@@ -66,7 +66,7 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
     if data.dtype not in OWN or (c is int and dtype is None and data.dtype is not _INT64):
         return None  # refused, or another's affair
     if data.nbytes >= LARGE:
-        serve(data.nbytes)
+        arrived(data)
     return data
 
 
@@ -170,7 +170,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 
 def _copied(data: Any) -> Any:
     if data.nbytes >= LARGE:
-        serve(data.nbytes)
+        arrived(data)
     return data.copy("K")
 
 
@@ -253,7 +253,7 @@ def _all_integers(data: Any) -> bool:
 def _known(name: str, data: Any) -> Any:
     """Data of a dtype that arrays have, in native byte order."""
     if data.nbytes >= LARGE:
-        serve(data.nbytes)
+        arrived(data)
     if data.dtype not in DTYPES:
         data = in_native(name, data)
     return data if data.__class__ is np.ndarray else np.asarray(data)

@@ -16,7 +16,7 @@ from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Array, Tensor
 from funct.core import Size
-from funct.device.memory import LARGE, serve
+from funct.device.memory import LARGE
 from funct.errors import (
     ArgumentError,
     DTypeError,
@@ -26,7 +26,7 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import creation as kernels
-from funct.ops.fast import wrap
+from funct.ops.fast import arrived, wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
@@ -73,7 +73,7 @@ def lifted(x: Any, shape: Any) -> Any:
 def served(x: Any) -> Any:
     """x; if it is large, results that follow come from the allocator of `funct.device`."""
     if x.__class__ is Array and x.data.nbytes >= LARGE:
-        serve(x.data.nbytes)
+        arrived(x.data)
     return x
 
 

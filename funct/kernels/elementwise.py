@@ -21,8 +21,8 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "power", "real_ufunc",
-    "rint", "sigmoid", "tanh", "times_sigmoid",
+    "as_it_is", "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "plain_cast",
+    "power", "real_ufunc", "rint", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -36,6 +36,18 @@ _FEW = 1 << 12  # elements for which the calls cost more than what they compute
 _LARGE = 1 << 12  # elements from which on what a call costs is nothing
 _floor_divide = np.floor_divide
 _power = np.power
+
+
+def as_it_is(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:
+    """raw, the function of elements of that name, which takes so many operands, for large arrays
+    as for small ones.
+    """
+    return raw
+
+
+def plain_cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """x in another dtype."""
+    return x.astype(dtype)
 
 
 def is_ufunc(raw: Any) -> bool:

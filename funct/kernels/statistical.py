@@ -13,12 +13,14 @@ import numpy as np
 
 from funct.kernels import scans
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
+from funct.kernels.table import call
 
 __all__ = [
     "all", "any", "argmax", "argmin", "cast", "count_nonzero", "counted", "cumprod", "cumsum",
-    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "max", "mean",
+    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff",
+    "in_single", "max", "mean",
     "min", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
-    "nanprod", "nanstd", "nansum", "nanvar", "prod", "std", "sum", "var",
+    "nanprod", "nanstd", "nansum", "nanvar", "prod", "reduced_in_single", "std", "sum", "var",
 ]  # fmt: skip
 
 _core: Any = getattr(np, "_core", None)
@@ -34,6 +36,9 @@ _or: Any = np.logical_or.reduce
 
 _SMALL = 256  # elements from which on scans are machine code
 _MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f4", "f8"))}
+_HALF = 23  # the number of float16
+_MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
+_SINGLE = np.dtype(np.float32)
 _LONG_DOUBLE = 13  # up to here NumPy's dtypes are of real numbers (and float16 is 23)
 
 
@@ -45,12 +50,25 @@ def cast(x: Any, dtype: Any) -> Any:
     return x if x.dtype is found else x.astype(found)
 
 
+def in_single(x: Any) -> bool:
+    """Whether x is a large array of float16 or bfloat16, which NumPy reduces number by number."""
+    return bool(x.size >= _MANY and x.dtype.num >= _HALF and x.dtype.itemsize == 2)
+
+
+def reduced_in_single(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+    """A ufunc's reduction taken in float32, and rounded once."""
+    y = reduce(call("cast", x.dtype, x.size, x, _SINGLE), axes, None, None, keepdims)
+    return y.astype(x.dtype)
+
+
 def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     """Sum over axis."""
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return _add(x, axis, None, None, keepdims) if x.dtype.num < NATIVE else None
+        if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
+            return None
+        return _add(x, axis, None, None, keepdims)
     x = cast(x, dtype)
     return None if x is None else _add(x, axis, x.dtype, None, keepdims)
 
@@ -67,11 +85,15 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over axis."""
+    if x.size >= _MANY and in_single(x):
+        return None
     return _maximum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over axis."""
+    if x.size >= _MANY and in_single(x):
+        return None
     return _minimum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 
 
@@ -116,7 +138,7 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _count(x: Any, axis: Any) -> int:
     """How many elements are reduced; 0 where this is not for us."""
-    if x.dtype.num >= NATIVE:
+    if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
         return 0
     if axis is None:
         return x.size

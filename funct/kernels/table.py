@@ -57,6 +57,7 @@ class Row:
 
 _CPU = "funct.kernels.cpu."
 _REAL = ("float32", "float64")
+_HALF = ("float16", "bfloat16")
 _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
 _WIDE = ("llvm", "avx2", "fma")
@@ -129,6 +130,10 @@ ROWS = (
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: elements
+    Row("cast", _CPU + "halves:cast", (*_HALF, "float32"), ("llvm",), 1 << 12),
+    Row("cast", "funct.kernels.elementwise:plain_cast"),
+    Row("elementwise", _CPU + "halves:of_large", _HALF, ("llvm",)),
+    Row("elementwise", "funct.kernels.elementwise:as_it_is"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),
     # work: elements of all parameters together, and 512 for each array

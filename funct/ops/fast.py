@@ -9,20 +9,25 @@ one class test, one NumPy call, and a `try` (free in CPython >= 3.11) around it 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from funct import core
-from funct.core import INEXACT, NARROW, Absent, Primitive, Value, narrow_of
+from funct.core import FLOATING, INEXACT, NARROW, Absent, Primitive, Value, narrow_of
 from funct.core.level import Ways, bind, bind1, bind2, general
+from funct.device.fork import whole
+from funct.device.memory import serve
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER, NAMED
+from funct.kernels.elementwise import as_it_is
+from funct.kernels.table import find
 from funct.ops.refusals import explain
 
-__all__ = ["BARE", "OWN", "adopt", "adopt_remote", "of_arrays", "of_elements", "wrap"]
+__all__ = ["BARE", "OWN", "adopt", "adopt_remote", "arrived", "of_arrays", "of_elements", "wrap"]
 
 asarray = np.asarray
 ndarray = np.ndarray
@@ -43,6 +48,32 @@ def adopt_remote(make: Callable[[Any], Any]) -> None:
     """Called once by the array package: what makes an array of a device's buffer."""
     global remote
     remote = make
+
+
+_small_only: list[tuple[Primitive, Any]] = []  # functions of elements that never ask for sizes
+_choosing = whole(threading.Lock())
+
+
+def arrived(raw: Any) -> None:
+    """What is done where a bare array of `LARGE` bytes or more is made, or comes from outside."""
+    serve(raw.nbytes)
+    if raw.dtype.itemsize == 2 and raw.dtype in FLOATING and _small_only:
+        _choose_by_size(raw.dtype)
+
+
+def _choose_by_size(dtype: np.dtype[Any]) -> None:
+    """Let functions of elements choose, by size, between NumPy and loops for such dtypes.
+
+    Before there are large arrays of these they do not ask: small calls would pay for it.
+    """
+    choice = find("elementwise", dtype)
+    if choice is as_it_is:
+        return
+    with _choosing:
+        while _small_only:
+            prim, op = _small_only.pop()
+            held = op.__closure__[op.__code__.co_freevars.index("raw")]
+            held.cell_contents = choice(prim.name, prim.raw, len(prim.rules))
 
 
 def wrap(raw: Any) -> Any:
@@ -94,7 +125,10 @@ def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
         return _typed(prim)
     if prim.params:
         return _structural1(prim, prim.raw) if n == 1 else _structural(prim, prim.raw)
-    return {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)(prim, prim.raw)
+    op = {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)(prim, prim.raw)
+    if n <= 3:
+        _small_only.append((prim, op))
+    return op
 
 
 def of_arrays(prim: Primitive, moves: bool) -> Callable[..., Any]:

@@ -13,9 +13,12 @@ import numpy as np
 
 from funct import ops
 from funct.core import Linear, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.device.memory import LARGE
 from funct.errors import DTypeError, ShapeError
+from funct.kernels.table import call
 from funct.ops.broadcasting import broadcast_shapes, match_operand
 from funct.ops.families import structural
+from funct.ops.fast import arrived
 from funct.ops.samples import calls
 
 __all__ = [
@@ -194,10 +197,18 @@ def _astype_aval(args: Args, params: Params) -> ShapeDtype:
     return ShapeDtype(args[0].shape, params[0])
 
 
+_MANY = 1 << 12  # elements from which on it is worth asking for kernels
+
+
 def _astype_raw(x: Any, dtype: np.dtype[Any]) -> Any:
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError("complex to real")
-    return x.astype(dtype)
+    if x.size < _MANY or not (x.dtype.itemsize == 2 or dtype.itemsize == 2):
+        return x.astype(dtype)
+    y = call("cast", x.dtype, x.size, x, dtype)
+    if y.nbytes >= LARGE:
+        arrived(y)
+    return y
 
 
 def _onnx_astype(w: Any, x: str, dtype: np.dtype[Any]) -> str:

@@ -20,6 +20,7 @@ from funct.core import (
     Value,
     in_wide,
 )
+from funct.kernels.statistical import in_single, reduced_in_single
 from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.ops.slicing import delayed
@@ -86,6 +87,8 @@ _or: Any = np.logical_or.reduce
 
 
 def _sum_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    if in_single(x):
+        return reduced_in_single(_add, x, axes, keepdims)
     if x.dtype in NARROW:
         return in_wide(_sum_raw, x, axes, keepdims)
     return _add(x, axes, None, None, keepdims)
@@ -186,10 +189,14 @@ def _extremum_pull(g: Value, ans: Value, x: Value, axes: Shape, keepdims: bool) 
 
 
 def _max_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    if in_single(x):
+        return reduced_in_single(_maximum, x, axes, keepdims)
     return _maximum(x, axes, None, None, keepdims)
 
 
 def _min_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    if in_single(x):
+        return reduced_in_single(_minimum, x, axes, keepdims)
     return _minimum(x, axes, None, None, keepdims)
 
 

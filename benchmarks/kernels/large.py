@@ -1,0 +1,96 @@
+"""Functions of large arrays that NumPy computes number by number, in GB/s of what goes in and out.
+
+numpy is the plain function, whose bits ours has; torch runs on as many threads as we do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import funct.array as xp
+from benchmarks.kernels.row import Row
+from benchmarks.peers import optional
+from funct.kernels.elementwise import sigmoid
+from funct.kernels.table import find
+
+TITLE = "elementwise functions and sums of 512x512 numbers [GB/s]"
+
+_SHAPE = (512, 512)
+_HALVES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+_ONE: dict[str, Callable[..., Any]] = {
+    "exp": np.exp, "isnan": np.isnan, "sigmoid": sigmoid, "sqrt": np.sqrt, "tanh": np.tanh,
+}  # fmt: skip
+_TWO: dict[str, Callable[..., Any]] = {
+    "add": np.add, "divide": np.divide, "less": np.less, "maximum": np.maximum,
+    "multiply": np.multiply,
+}  # fmt: skip
+
+
+def rows() -> Iterator[Row]:
+    """Every row."""
+    torch: Any = optional("torch")
+    rng = np.random.default_rng(0)
+    for kind, dtype in _HALVES.items():
+        x, y = (rng.uniform(0.1, 3.0, _SHAPE).astype(dtype) for _ in range(2))
+        choose = find("elementwise", x.dtype)
+        for name, plain in (_ONE | _TWO).items():
+            given = (x,) if name in _ONE else (x, y)
+            ours = choose(name, plain, len(given))
+            moved = sum([a.nbytes for a in (*given, ours(*given))])
+            yield _row(f"{name} {kind}", moved, ours, plain, name, given, torch)
+        mask = rng.random(_SHAPE) < 0.5
+        ours = choose("where", np.where, 3)
+        yield _row(
+            f"where {kind}", mask.size + 3 * x.nbytes, ours, np.where, "where", (mask, x, y), torch
+        )
+        yield from _casts(kind, x, torch)
+        yield from _reductions(kind, x, torch)
+
+
+def _casts(kind: str, x: Any, torch: Any) -> Iterator[Row]:
+    single = x.astype(np.float32)
+    for v, to, name in ((x, single.dtype, "float32"), (single, x.dtype, kind)):
+        cast = find("cast", v.dtype)
+        peers: dict[str, Callable[[], object]] = {"numpy": lambda v=v, to=to: v.astype(to)}
+        if torch is not None:
+            t, target = _tensor(torch, v), getattr(torch, name)
+            peers["torch"] = lambda t=t, target=target: t.to(target)
+        title = f"astype {kind}, to {name}"
+        yield Row(title, 6 * x.size, lambda cast=cast, v=v, to=to: cast(v, to), peers)
+
+
+def _reductions(kind: str, x: Any, torch: Any) -> Iterator[Row]:
+    array = xp.asarray(x)
+    for name, plain in (("sum", np.add.reduce), ("max", np.maximum.reduce)):
+        for axis in (0, 1):
+            peers: dict[str, Callable[[], object]] = {
+                "numpy": lambda plain=plain, axis=axis: plain(x, axis)
+            }
+            if torch is not None:
+                theirs = torch.sum if name == "sum" else torch.amax
+                t = _tensor(torch, x)
+                peers["torch"] = lambda theirs=theirs, t=t, axis=axis: theirs(t, axis)
+            ours = getattr(xp, name)
+            call = lambda ours=ours, axis=axis: ours(array, axis=axis)  # noqa: E731
+            yield Row(f"{name} of axis {axis}, {kind}", x.nbytes, call, peers)
+
+
+def _row(
+    title: str, moved: int, ours: Any, plain: Any, name: str, given: tuple[Any, ...], torch: Any
+) -> Row:
+    peers: dict[str, Callable[[], object]] = {"numpy": lambda: plain(*given)}
+    if torch is not None:
+        tensors = [_tensor(torch, a) for a in given]
+        theirs = getattr(torch, name)
+        peers["torch"] = lambda: theirs(*tensors)
+    return Row(title, moved, lambda: ours(*given), peers)
+
+
+def _tensor(torch: Any, x: Any) -> Any:
+    if x.dtype == ml_dtypes.bfloat16:
+        return torch.asarray(x.astype(np.float32)).to(torch.bfloat16)
+    return torch.asarray(x)

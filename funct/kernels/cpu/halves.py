@@ -1,0 +1,132 @@
+"""float16 and bfloat16 on large arrays, which NumPy computes element by element.
+
+A function of one such number is a table of its 65,536 values, made by the function itself. Several
+operands meet in float32 in vectors (`vector_loops.py`), and the result is rounded once, as NumPy's
+loops do it. So the bits are those of the plain functions, but for what is left in a NaN; nothing
+warns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from funct.kernels.cpu.large import chosen
+from funct.kernels.cpu.loops import parallel
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.vector_loops import OPS, combined
+from funct.kernels.table import permitted
+
+__all__ = ["CASTS", "HALVES", "cast", "of_large", "other_way"]
+
+_BRAIN = np.dtype(ml_dtypes.bfloat16)
+HALVES = frozenset([np.dtype(np.float16), _BRAIN])
+_LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
+_CODES = 1 << 16
+_PART = 1 << 14  # elements that are worth a task
+_WHOLE = 1 << 8  # up to here both dtypes have all integers
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_IDENTITIES = frozenset({"checkpoint_name", "conj", "imag", "keep_float", "real", "stop_gradient"})
+_SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
+_TRUTH = frozenset({
+    "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal",
+    "not_equal",
+})  # fmt: skip
+_EXTREMA = frozenset({"maximum", "minimum"})  # of two zeros bfloat16 takes the second one
+_BOOL, _BITS = np.dtype(bool), np.dtype(np.uint16)
+# what is rounded once in the same way by NumPy and by loops
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+CASTS = frozenset(
+    {(d, to) for d in HALVES for to in (*HALVES, _SINGLE, _DOUBLE) if d != to}
+    | {(_SINGLE, d) for d in HALVES}
+)
+
+
+def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:
+    """raw, the function of elements of that name, with another way for large arrays of halves."""
+    large = other_way(name, raw, operands)
+    if large is None:
+        return raw
+    return chosen(raw, large, _LEAST, [_BRAIN] if name in _SIGNS else HALVES)
+
+
+def other_way(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any] | None:
+    """What gives the same for operands of which one at least is an array of halves."""
+    if name in OPS:
+        return _met(name, raw)
+    return _tabled(raw) if operands == 1 and name not in _IDENTITIES else None
+
+
+def cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """x in another dtype."""
+    if (x.dtype, dtype) not in CASTS:
+        return NotImplemented
+    return combined("astype", (x,), dtype)
+
+
+def _tabled(raw: Callable[..., Any]) -> Callable[..., Any]:
+    tables: dict[Any, Any] = {}
+    waiting = dict.fromkeys(HALVES, _CODES)  # elements after which a table has paid
+
+    def large(x: Any) -> Any:
+        kind = x.dtype
+        table = tables.get(kind)
+        if table is None:
+            waiting[kind] -= x.size
+            if waiting[kind] > 0:
+                return raw(x)
+            codes = np.arange(_CODES, dtype=np.uint16).view(kind)
+            with np.errstate(all="ignore"):
+                table = tables[kind] = np.ascontiguousarray(raw(codes))
+        return _looked_up(x, table) if permitted("llvm") else raw(x)
+
+    return large
+
+
+def _looked_up(x: Any, table: Any) -> Any:
+    """The place in the table of each element."""
+    if x.flags.f_contiguous and x.ndim > 1:
+        return _looked_up(x.T, table).T
+    y = fresh(x.shape, table.dtype)
+    word = _WORDS[table.itemsize]
+    n = x.size
+    codes = np.ascontiguousarray(x).view(np.uint16).reshape(-1)
+    tasks = -(-n // _PART)
+    _look_up(codes, table.view(word), y.view(word).reshape(-1), n, _PART, tasks)
+    return y
+
+
+@parallel
+def _look_up(x: Any, table: Any, y: Any, n: int, part: int, task: int) -> None:
+    """y = table[x], a part of it."""
+    for i in range(task * part, min((task + 1) * part, n)):
+        y[i] = table[x[i].astype(np.int64)]
+
+
+def _met(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
+    def large(*args: Any) -> Any:
+        kind = next(a.dtype for a in args if a.__class__ is np.ndarray and a.dtype in HALVES)
+        choice = [_operand(args[0], _BOOL), *[_operand(a, kind) for a in args[1:]]]
+        operands = choice if name == "where" else [_operand(a, kind) for a in args]
+        if not all(a.__class__ is np.ndarray for a in operands) or not permitted("llvm"):
+            return raw(*args)
+        if name != "where":
+            if kind is _BRAIN and name in _EXTREMA:
+                operands.reverse()
+            return combined(name, operands, _BOOL if name in _TRUTH else kind)
+        bits = [operands[0], *[a.view(np.uint16) for a in operands[1:]]]
+        return combined(name, bits, _BITS).view(kind)
+
+    return large
+
+
+def _operand(a: Any, kind: np.dtype[Any]) -> Any:
+    """An array of that dtype that NumPy would make of an operand; None where it does otherwise."""
+    if a.__class__ is np.ndarray:
+        return a if a.dtype is kind else None
+    if a.__class__ is float or (a.__class__ is int and -_WHOLE <= a <= _WHOLE):
+        return np.asarray(a, kind) if kind in HALVES else None
+    return None

@@ -1,0 +1,219 @@
+"""Elementwise loops over large arrays: operands that broadcast, in vectors, in threads.
+
+    combined("add", (x, y), x.dtype)     # x + y, computed in float32 where they are float16
+
+Narrow numbers are widened in registers and the result is rounded once. What is printed is a loop
+over rows of columns; an operand that cannot be walked so is copied first. Tasks are rows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import ml_dtypes
+import numpy as np
+
+from funct.device import PARALLEL, Code, assemble, host
+from funct.kernels.cpu.dense.slab import each
+from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["ELEMENTS", "OPS", "combined"]
+
+ELEMENTS = {
+    np.dtype(bool): "u8", np.dtype(np.uint16): "u16", np.dtype(np.float16): "f16",
+    np.dtype(ml_dtypes.bfloat16): "bf16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64",
+}  # fmt: skip
+_BLOCK = 1 << 12  # elements of a row where everything lies in one
+_NARROWEST = 32  # columns; shorter rows are no work for vectors
+_TASK = 1 << 14  # elements that are worth a task
+_MOST = 3  # operands
+
+_WALKS = [f"{what}{k}" for k in range(_MOST) for what in ("x", "s")]  # address, stride of rows
+_FIELDS = Fields(("tasks", "rows", "columns", "count", "y", *_WALKS))
+
+
+def _larger(f: Emitter, x: Value, y: Value) -> Value:
+    return f.select((x >= y) | f.isnan(x), x, y)
+
+
+def _smaller(f: Emitter, x: Value, y: Value) -> Value:
+    return f.select((x <= y) | f.isnan(x), x, y)
+
+
+def _compared(how: Any) -> Callable[..., Value]:
+    return lambda f, x, y: f.convert(f.compare(how, x, y), "u8")
+
+
+OPS: dict[str, Callable[..., Value]] = {
+    "add": lambda f, x, y: x + y,
+    "subtract": lambda f, x, y: x - y,
+    "multiply": lambda f, x, y: x * y,
+    "divide": lambda f, x, y: x / y,
+    "maximum": _larger,
+    "minimum": _smaller,
+    "equal": _compared("eq"),
+    "not_equal": _compared("ne"),
+    "less": _compared("lt"),
+    "less_equal": _compared("le"),
+    "greater": _compared("gt"),
+    "greater_equal": _compared("ge"),
+    "isfinite": lambda f, x: f.convert(f.abs(x) < math.inf, "u8"),
+    "isinf": lambda f, x: f.convert(f.eq(f.abs(x), math.inf), "u8"),
+    "isnan": lambda f, x: f.convert(f.isnan(x), "u8"),
+    "abs": lambda f, x: f.abs(x),
+    "ceil": lambda f, x: f.ceil(x),
+    "floor": lambda f, x: f.floor(x),
+    "negative": lambda f, x: -x,
+    "reciprocal": lambda f, x: 1 / x,
+    "round": lambda f, x: f.round(x),
+    "sqrt": lambda f, x: f.sqrt(x),
+    "square": lambda f, x: x * x,
+    "trunc": lambda f, x: f.trunc(x),
+    "where": lambda f, c, x, y: f.select(f.ne(c, 0), x, y),
+    "astype": lambda f, x: x,
+}
+
+
+@attrs.frozen
+class _Form:
+    """What a text depends on. steps: whether an operand moves along columns."""
+
+    name: str
+    elements: tuple[str, ...]
+    steps: tuple[bool, ...]
+    result: str
+
+
+@functools.cache
+def _entry(form: _Form) -> tuple[Code, Any]:
+    code = assemble(_text(form))
+    return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
+
+
+def _text(form: _Form) -> str:
+    """`run(job)`."""
+    module = Module(host())
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("rows", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
+    start = f.div(task * job.rows, job.tasks)
+    stop = f.div((task + 1) * job.rows, job.tasks)
+    each(f, start, stop, lambda k: _row(f, form, job, k))
+    f.ret()
+    f = module.function("run", [("job", PTR)])
+    (given,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @rows, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
+    f.ret()
+    return module.text()
+
+
+def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
+    """One row, of which the last may be shorter."""
+    done = k * job.columns
+    length = f.min(job.columns, job.count - done)
+    rows = [
+        f.at(job.pointer(f"x{n}"), k * getattr(job, f"s{n}"), e)
+        for n, e in enumerate(form.elements)
+    ]
+    y = f.at(job.pointer("y"), done, form.result)
+    still = [
+        None if step else f.load(typed(e), at)
+        for at, e, step in zip(rows, form.elements, form.steps, strict=True)
+    ]
+
+    def some(i: Value, lanes: int) -> None:
+        given = []
+        for at, e, one in zip(rows, form.elements, still, strict=True):
+            x = f.load(typed(e, lanes), f.at(at, i, e)) if one is None else f.splat(one, lanes)
+            given.append(f.convert(x, "f32") if e in ("f16", "bf16") else x)
+        f.store(f.convert(OPS[form.name](f, *given), form.result), f.at(y, i, form.result))
+
+    most = max([typed(e).bytes for e in (*form.elements, form.result)])
+    lanes = max(2 * host().vector_bytes // most, 8)
+    whole = length - f.rem(length, lanes)
+    each(f, 0, whole, lambda i: some(i, lanes), lanes)
+    each(f, whole, length, lambda i: some(i, 1))
+
+
+def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
+    """The op of these arrays, which broadcast, in the dtype; their dtypes are among ELEMENTS."""
+    shape = np.broadcast_shapes(*[x.shape for x in operands])
+    count = math.prod(shape)
+    if all(x.flags.f_contiguous for x in operands if x.size == count) and len(shape) > 1:
+        turned = [_turned(x, len(shape)) for x in operands]
+        return _computed(name, turned, shape[::-1], dtype).T
+    return _computed(name, operands, shape, dtype)
+
+
+def _turned(x: Any, rank: int) -> Any:
+    return x.reshape((1,) * (rank - x.ndim) + x.shape).T
+
+
+def _computed(
+    name: str, operands: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Any:
+    y = fresh(shape, dtype)
+    count = y.size
+    if not count:
+        return y
+    flat = all(x.size == 1 or (x.size == count and _dense(x)) for x in operands)
+    columns = _BLOCK if flat else shape[-1]
+    if not flat and columns < _NARROWEST:
+        operands, flat, columns = [_copied(x, shape) for x in operands], True, _BLOCK
+    walks = []
+    for n, x in enumerate(operands):
+        walk = (0 if x.size == 1 else columns, x.size != 1) if flat else _walk(x, shape)
+        if walk is None:
+            x, walk = _copied(x, shape), (columns, True)
+        walks.append((n, x, *walk))
+    form = _Form(
+        name, tuple([ELEMENTS[x.dtype] for _, x, *_ in walks]), tuple([w[3] for w in walks]),
+        ELEMENTS[dtype],
+    )  # fmt: skip
+    rows = -(-count // columns)
+    fields = dict.fromkeys(_WALKS, 0)
+    for n, x, stride, _ in walks:
+        fields[f"x{n}"], fields[f"s{n}"] = address(x), stride
+    job = _FIELDS.fill(
+        tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, columns=columns,
+        count=count, y=address(y), **fields,
+    )  # fmt: skip
+    _entry(form)[1](address(job))
+    return y
+
+
+def _dense(x: Any) -> bool:
+    return bool(x.flags.c_contiguous and x.flags.aligned)
+
+
+def _copied(x: Any, shape: tuple[int, ...]) -> Any:
+    return x if x.size == 1 else np.array(np.broadcast_to(x, shape), order="C")
+
+
+def _walk(x: Any, shape: tuple[int, ...]) -> tuple[int, bool] | None:
+    """The stride of rows, in elements, and whether columns lie side by side; None for others."""
+    if not x.flags.aligned:
+        return None
+    size = x.itemsize
+    *outer, inner = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)] or [0]
+    outer = [0] * (len(shape) - 1 - len(outer)) + outer
+    if inner not in (0, size):
+        return None
+    stride, reach = 0, 0  # of the last axis of rows; what a step along the next one must be
+    begun = False
+    for n, s in zip(reversed(shape[:-1]), reversed(outer), strict=True):
+        if n == 1:
+            continue
+        if not begun:
+            stride, begun = s, True
+        elif s != reach:
+            return None
+        reach = s * n
+    return None if stride % size else (stride // size, inner != 0)

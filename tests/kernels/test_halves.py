@@ -1,0 +1,160 @@
+"""float16 and bfloat16 on large arrays: the bits of NumPy's own functions, by other ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct.array as xp
+from funct import ops
+from funct.core import FLOATING, catalogue
+from funct.kernels.cpu.loops import available
+from funct.kernels.table import restricted
+
+if not available():
+    pytest.skip("there is no LLVM here", allow_module_level=True)
+
+from funct.kernels.cpu import halves, vector_loops
+from funct.kernels.cpu.large import chosen
+
+HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 1e-30, 6e-8, 65504.0, 3e38]
+MANY = 1 << 12
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
+
+
+def of_elements(operands: int) -> list[Any]:
+    """Primitives that act on each element of so many operands."""
+    return [
+        pytest.param(p, id=p.name)
+        for p in catalogue()
+        if p.spread is not None and len(p.rules) == operands and not p.params and p.results == 1
+    ]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Equal bits, but for what is left in a NaN."""
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    if expected.dtype in FLOATING:
+        lost = np.isnan(expected.astype(np.float64))
+        np.testing.assert_array_equal(np.isnan(found.astype(np.float64)), lost)
+        word = np.dtype(f"u{expected.itemsize}")
+        found, expected = found.copy().view(word)[~lost], expected.copy().view(word)[~lost]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("prim", of_elements(1))
+def test_every_number_is_what_the_plain_function_makes_of_it(prim: Any, dtype: Any) -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    try:
+        expected = prim.raw(codes)
+    except TypeError:
+        return  # not of these
+    x = xp.asarray(codes.reshape(256, 256))
+    assert_same(prim.fn(x).data, expected.reshape(256, 256))
+    assert_same(prim.fn(x.mT).data, expected.reshape(256, 256).T)
+
+
+@st.composite
+def operands(draw: Any, count: int) -> list[Any]:
+    """Bits of halves in arrays that broadcast, some of them with strides of any kind."""
+    shape = draw(st.lists(st.sampled_from([1, 2, 3, 33, 70]), min_size=0, max_size=3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    dtype = draw(st.sampled_from(HALVES))
+    found = []
+    for _ in range(count):
+        own = [n if draw(st.booleans()) else 1 for n in shape]
+        if draw(st.booleans()):
+            own = shape
+        own = own[draw(st.integers(0, len(own))) if draw(st.booleans()) else 0 :]
+        steps = [draw(st.sampled_from([1, 1, 1, 2, -1])) for _ in own]
+        whole = [n * abs(s) for n, s in zip(own, steps, strict=True)]
+        order = draw(st.permutations(range(len(own))))
+        x = rng.integers(0, 1 << 16, [whole[a] for a in order]).astype(np.uint16).view(dtype)
+        edges = rng.random(x.shape) < 0.3
+        x = np.where(edges, rng.choice(np.asarray(EDGES).astype(dtype), x.shape), x)
+        x = x.transpose(np.argsort(order))
+        found.append(np.asarray(x[tuple([slice(None, None, s) for s in steps])]))
+    return found
+
+
+@pytest.mark.parametrize("prim", [p for p in of_elements(2) if p.id in vector_loops.OPS])
+@given(given=operands(2))
+def test_two_operands_have_the_bits_of_the_ufunc(prim: Any, given: Any) -> None:
+    assert_same(halves.other_way(prim.name, prim.raw, 2)(*given), np.asarray(prim.raw(*given)))
+
+
+@given(given=operands(2), seed=st.integers(0, 99))
+def test_where_takes_numbers_as_they_are(given: Any, seed: int) -> None:
+    x, y = given
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    choice = np.random.default_rng(seed).random(shape) < 0.5
+    assert_same(halves.other_way("where", np.where, 3)(choice, x, y), np.where(choice, x, y))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("number", [0.1, -3, 65520.0, 1e6, float("nan"), float("-inf"), 2**40])
+def test_numbers_beside_large_arrays_are_what_they_are_beside_small_ones(
+    dtype: Any, number: float
+) -> None:
+    x = np.random.default_rng(0).standard_normal(2 * MANY).astype(dtype)
+    for op in (ops.add, ops.multiply, ops.less, ops.maximum):
+        large, small = xp.asarray(x), [xp.asarray(part) for part in np.split(x, 64)]
+        assert_same(op(large, number).data, np.concatenate([op(s, number).data for s in small]))
+        assert_same(op(number, large).data, np.concatenate([op(number, s).data for s in small]))
+
+
+@pytest.mark.parametrize(("dtype", "to"), sorted(halves.CASTS, key=str), ids=str)
+def test_casts_round_once(dtype: Any, to: Any) -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2**32, 1 << 17, np.uint32).view(np.uint16).view(dtype)
+    near = np.arange(1 << 16, dtype=np.uint16).view(to if to.itemsize == 2 else HALVES[0])
+    ties = near.astype(np.float32) * np.float32(1 + 2**-11)
+    for x in (codes, ties.astype(dtype)):
+        assert_same(xp.asarray(x).astype(to).data, x.astype(to))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), (1, 2)])
+def test_reductions_are_taken_in_float32_and_rounded_once(dtype: Any, axis: Any) -> None:
+    x = np.random.default_rng(1).standard_normal((40, 30, 20)).astype(dtype)
+    wide, y = x.astype(np.float32), xp.asarray(x)
+    assert_same(xp.sum(y, axis=axis).data, np.asarray(wide.sum(axis)).astype(dtype))
+    assert_same(xp.max(y, axis=axis).data, np.asarray(wide.max(axis)).astype(dtype))
+    assert_same(xp.min(y, axis=axis).data, np.asarray(wide.min(axis)).astype(dtype))
+    exact = x.astype(np.float64).var(axis)
+    np.testing.assert_allclose(xp.var(y, axis=axis).data.astype(np.float64), exact, rtol=0.02)
+
+
+def test_halves_that_fit_no_loop_go_the_plain_way() -> None:
+    x = np.ones(2 * MANY, np.float16)
+    mixed = xp.asarray(x) + xp.asarray(x.astype(np.float32))
+    assert mixed.dtype == np.float32
+    with restricted():
+        assert_same((xp.asarray(x) + xp.asarray(x)).data, x + x)
+        assert_same(xp.exp(xp.asarray(x)).data, np.exp(x))
+
+
+def test_what_is_large_is_told_by_dtype_and_size() -> None:
+    told = chosen(lambda *a: "plain", lambda *a: "large", 5, HALVES)
+    for dtype in HALVES:
+        x = np.ones((2, 3), dtype)
+        assert told(x) == told(1.5, x) == told(x[0], x) == "large"
+        assert told(x[:, :2]) == told(x[:1]) == told(2.0) == told() == "plain"
+    assert told(np.ones(9, np.float32), np.ones(9, np.int16)) == "plain"
+
+
+def test_an_error_is_that_of_the_plain_function() -> None:
+    def fails(*args: Any) -> Any:
+        raise KeyError("this")
+
+    with pytest.raises(KeyError, match="this"):
+        chosen(fails, np.add, 5, HALVES)(np.ones(2))
