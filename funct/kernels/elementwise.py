@@ -21,8 +21,8 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "as_it_is", "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p", "plain_cast",
-    "power", "real_ufunc", "rint", "sigmoid", "tanh", "times_sigmoid",
+    "MANY", "SLOW", "as_it_is", "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p",
+    "plain_cast", "power", "real_ufunc", "rint", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -36,6 +36,16 @@ _FEW = 1 << 12  # elements for which the calls cost more than what they compute
 _LARGE = 1 << 12  # elements from which on what a call costs is nothing
 _floor_divide = np.floor_divide
 _power = np.power
+
+
+# functions of real numbers that NumPy has from the C library, at least in one of these dtypes, and
+# how many elements of an operand make it worth to compute them in machine code of our own
+SLOW = frozenset({
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf",
+    "erfc", "exp2", "expm1", "floor_divide", "fmod", "hypot", "log10", "log1p", "log2", "logaddexp",
+    "pow", "remainder", "sin", "sinh", "tan", "tanh",
+})  # fmt: skip
+MANY = 1 << 14
 
 
 def as_it_is(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:

@@ -132,7 +132,7 @@ ROWS = (
     # work: elements
     Row("cast", _CPU + "halves:cast", (*_HALF, "float32"), ("llvm",), 1 << 12),
     Row("cast", "funct.kernels.elementwise:plain_cast"),
-    Row("elementwise", _CPU + "halves:of_large", _HALF, ("llvm",)),
+    Row("elementwise", _CPU + "large:of_large", (*_HALF, *_REAL), ("llvm",)),
     Row("elementwise", "funct.kernels.elementwise:as_it_is"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),

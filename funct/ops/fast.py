@@ -23,7 +23,7 @@ from funct.device.memory import serve
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER, NAMED
-from funct.kernels.elementwise import as_it_is
+from funct.kernels.elementwise import MANY, SLOW, as_it_is
 from funct.kernels.table import find
 from funct.ops.refusals import explain
 
@@ -50,7 +50,7 @@ def adopt_remote(make: Callable[[Any], Any]) -> None:
     remote = make
 
 
-_small_only: list[tuple[Primitive, Any]] = []  # functions of elements that never ask for sizes
+_small_only: list[tuple[Primitive, Any]] = []  # functions of elements that do not choose yet
 _choosing = whole(threading.Lock())
 
 
@@ -62,9 +62,9 @@ def arrived(raw: Any) -> None:
 
 
 def _choose_by_size(dtype: np.dtype[Any]) -> None:
-    """Let functions of elements choose, by size, between NumPy and loops for such dtypes.
+    """Let functions of elements choose, by size, between NumPy and loops, where there are any.
 
-    Before there are large arrays of these they do not ask: small calls would pay for it.
+    Before there are large arrays of halves they do not ask: small calls would pay for it.
     """
     choice = find("elementwise", dtype)
     if choice is as_it_is:
@@ -72,8 +72,39 @@ def _choose_by_size(dtype: np.dtype[Any]) -> None:
     with _choosing:
         while _small_only:
             prim, op = _small_only.pop()
-            held = op.__closure__[op.__code__.co_freevars.index("raw")]
-            held.cell_contents = choice(prim.name, prim.raw, len(prim.rules))
+            _raw_of(op).cell_contents = choice(prim.name, prim.raw, len(prim.rules))
+
+
+def _raw_of(op: Any) -> Any:
+    """The cell of what a fast function calls."""
+    return op.__closure__[op.__code__.co_freevars.index("raw")]
+
+
+def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
+    """The fast function of a primitive whose values on large arrays are other code's, which is
+    loaded when there is one.
+    """
+    plain = prim.raw
+
+    def one(x: Any) -> Any:
+        return plain(x) if x.size < MANY else large(x)
+
+    def several(*args: Any) -> Any:
+        for a in args:
+            if a.__class__ is ndarray and a.size >= MANY:
+                return large(*args)
+        return plain(*args)
+
+    def large(*args: Any) -> Any:
+        kinds = {a.dtype for a in args if a.__class__ is ndarray}
+        if kinds <= _WIDE:
+            _choose_by_size(kinds.pop())
+        chosen = _raw_of(op).cell_contents
+        return (plain if chosen is first else chosen)(*args)
+
+    first = one if len(prim.rules) == 1 else several
+    op = make(prim, first)
+    return op
 
 
 def wrap(raw: Any) -> Any:
@@ -87,6 +118,7 @@ def wrap(raw: Any) -> Any:
 
 _DOUBLE = np.dtype(np.float64)
 _DOUBLES = {_DOUBLE}
+_WIDE = {np.dtype(np.float32), _DOUBLE}
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
 _WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}
 OWN = frozenset(NAMED.values())  # NumPy's dtypes that arrays may have
@@ -125,7 +157,8 @@ def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
         return _typed(prim)
     if prim.params:
         return _structural1(prim, prim.raw) if n == 1 else _structural(prim, prim.raw)
-    op = {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)(prim, prim.raw)
+    make = {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)
+    op = _asking(prim, make) if prim.name in SLOW else make(prim, prim.raw)
     if n <= 3:
         _small_only.append((prim, op))
     return op

@@ -22,6 +22,7 @@ from funct.graph import Node, Var
 from funct.kernels.llvm import Emitter, Value
 from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
+from funct.kernels.llvm.remainder import fmod, quotient
 
 __all__ = [
     "ELEMENTS", "HELD", "NARROW", "Printing", "exact_number", "is_exact", "met", "printing",
@@ -262,7 +263,7 @@ def _shift(how: str) -> Callable[..., Value]:
 def _quotient(f: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     """Quotient towards minus infinity and what is left; of integers both 0 where y is."""
     if x.type.is_float:
-        return _float_quotient(f, x, y)
+        return quotient(f, x, y)
     zero, one = f.constant(x.type, 0), f.constant(x.type, 1)
     none = f.eq(y, 0)
     if not x.type.is_signed:
@@ -275,21 +276,6 @@ def _quotient(f: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     q, r = f.select(apart, q - 1, q), f.select(apart, r + safe, r)
     q = f.select(turned, -x, q)
     return f.select(none, zero, q), f.select(none, zero, r)
-
-
-def _float_quotient(f: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
-    """The same of floats, as Python has it: what is left has the sign of y."""
-    r = f.rem(x, y)
-    apart = f.ne(r, 0) & ((y < 0) ^ (r < 0))
-    q = (x - r) / y
-    q = f.select(apart, q - 1, q)
-    whole = f.floor(q)
-    whole = f.select(q - whole > 0.5, whole + 1, whole)
-    zero = f.constant(x.type, 0)
-    q = f.select(f.eq(q, 0), f.copysign(zero, x / y), whole)
-    r = f.select(f.eq(r, 0), f.copysign(zero, y), f.select(apart, r + y, r))
-    endless = f.eq(f.abs(x), math.inf) | f.eq(f.abs(y), math.inf)
-    return f.select(f.eq(y, 0) | endless, x / y, q), r
 
 
 def _astype(f: Emitter, x: Value, dtype: np.dtype[Any]) -> Value:
@@ -320,7 +306,7 @@ PRINTINGS: dict[str, Printing] = {
     "divide": Printing(lambda f, x, y: x / y, _FLOAT, cost=10),
     "floor_divide": Printing(lambda f, x, y: _quotient(f, x, y)[0], _NUMBERS, cost=16),
     "remainder": Printing(lambda f, x, y: _quotient(f, x, y)[1], _NUMBERS, cost=16),
-    "fmod": Printing(lambda f, x, y: f.rem(x, y), _FLOAT, cost=16),
+    "fmod": Printing(fmod, _FLOAT, cost=16),
     "negative": Printing(_negative, _NUMBERS),
     "abs": Printing(_abs, _ANY),
     "sign": Printing(_sign, _NUMBERS, cost=3),

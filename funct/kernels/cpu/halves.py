@@ -14,23 +14,20 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from funct.kernels.cpu.large import chosen
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.vector_loops import OPS, combined
 from funct.kernels.table import permitted
 
-__all__ = ["CASTS", "HALVES", "cast", "of_large", "other_way"]
+__all__ = ["CASTS", "HALVES", "cast", "other_way"]
 
 _BRAIN = np.dtype(ml_dtypes.bfloat16)
 HALVES = frozenset([np.dtype(np.float16), _BRAIN])
-_LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
 _CODES = 1 << 16
 _PART = 1 << 14  # elements that are worth a task
 _WHOLE = 1 << 8  # up to here both dtypes have all integers
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _IDENTITIES = frozenset({"checkpoint_name", "conj", "imag", "keep_float", "real", "stop_gradient"})
-_SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 _TRUTH = frozenset({
     "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal",
     "not_equal",
@@ -43,14 +40,6 @@ CASTS = frozenset(
     {(d, to) for d in HALVES for to in (*HALVES, _SINGLE, _DOUBLE) if d != to}
     | {(_SINGLE, d) for d in HALVES}
 )
-
-
-def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:
-    """raw, the function of elements of that name, with another way for large arrays of halves."""
-    large = other_way(name, raw, operands)
-    if large is None:
-        return raw
-    return chosen(raw, large, _LEAST, [_BRAIN] if name in _SIGNS else HALVES)
 
 
 def other_way(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any] | None:

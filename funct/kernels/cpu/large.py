@@ -1,92 +1,66 @@
-"""Functions that have another way for large arrays of some dtypes, behind one builtin function: it
-looks at the operands, and calls what they are for.
+"""Functions of elements on large arrays, where NumPy computes number by number.
 
-    add = chosen(np.add, of_large, least=4096, dtypes=[np.dtype(np.float16)])
-    add(x, y)     # of_large(x, y) where x or y has that dtype and 4,096 elements, else np.add(x, y)
+float16 and bfloat16 keep NumPy's bits (`halves.py`). float32 and float64 are computed by the
+functions of compiled programs, which are within 2 ulp, from `MANY` elements on: the size of the
+operands alone decides, so a call has the same bits each time.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from funct.device import Code, assemble
-from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, field, word
+from funct.kernels.cpu import halves
+from funct.kernels.cpu.halves import HALVES
+from funct.kernels.cpu.sized import chosen
+from funct.kernels.cpu.vector_loops import combined
+from funct.kernels.elementwise import MANY, SLOW
+from funct.kernels.table import permitted
 
-__all__ = ["chosen"]
+__all__ = ["of_large", "other_way"]
 
-_NDARRAY, _PLAIN, _LARGE, _LEAST, _COUNT, _DTYPES = range(6)  # words of a table
+_LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
+_REAL = frozenset(map(np.dtype, "fd"))
+_WHOLE = 1 << 24  # up to here both dtypes have all integers
+_SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 
 
-def chosen(
-    plain: Callable[..., Any], large: Callable[..., Any], least: int, dtypes: Iterable[Any]
+def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:
+    """raw, the function of elements of that name, with another way for large arrays."""
+    narrow = halves.other_way(name, raw, operands)
+    if name in SLOW:
+        return chosen(raw, other_way(name, raw, narrow or raw), _LEAST, HALVES | _REAL)
+    kinds = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
+    return raw if narrow is None else chosen(raw, narrow, _LEAST, kinds)
+
+
+def other_way(
+    name: str, raw: Callable[..., Any], narrow: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """plain, but large where an operand has one of the dtypes and at least so many elements."""
-    kept = [*dtypes]
-    words = [*map(id, (np.ndarray, plain, large)), least, len(kept), *map(id, kept)]
-    name = "sized_" + getattr(plain, "__name__", "function")
-    return builtin(name, _code().address("call"), np.asarray(words), (plain, large, kept))
+    """What computes the function on arrays of one dtype of which one is large; halves go on."""
+
+    def large(*args: Any) -> Any:
+        if name == "pow" and np.size(args[1]) == 1:
+            return raw(*args)  # NumPy knows some powers by their numbers
+        arrays = [a for a in args if a.__class__ is np.ndarray]
+        kind = arrays[0].dtype
+        if kind not in _REAL:
+            return narrow(*args) if any(a.dtype in HALVES for a in arrays) else raw(*args)
+        operands = [_operand(a, kind) for a in args]
+        known = all(a.__class__ is np.ndarray for a in operands)
+        if not known or max([a.size for a in operands]) < MANY or not permitted("llvm"):
+            return raw(*args)
+        return combined(name, operands, kind)
+
+    return large
 
 
-@functools.cache
-def _code() -> Code:
-    return assemble(_TEXT).keep()
-
-
-_TEXT = f"""
-declare i64 @PyArray_MultiplyList(ptr, i32)
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-
-define ptr @call(ptr %holder, ptr %args, i64 %count) {{
-entry:
-{field("table", "%holder", DATA, "ptr")}
-{word("ndarray", "%table", _NDARRAY, "ptr")}
-{word("least", "%table", _LEAST)}
-{word("kinds", "%table", _COUNT)}
-  %first = getelementptr i64, ptr %table, i64 {_DTYPES}
-  br label %operand
-
-operand:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
-  %all = icmp eq i64 %k, %count
-  br i1 %all, label %go, label %look
-look:
-  %x.at = getelementptr ptr, ptr %args, i64 %k
-  %x = load ptr, ptr %x.at
-{field("type", "%x", TYPE, "ptr")}
-  %is.array = icmp eq ptr %type, %ndarray
-  br i1 %is.array, label %array, label %next
-array:
-{field("dtype", "%x", DTYPE, "ptr")}
-  br label %kind
-kind:
-  %i = phi i64 [ 0, %array ], [ %i.next, %compare ]
-  %none = icmp eq i64 %i, %kinds
-  br i1 %none, label %next, label %compare
-compare:
-  %at = getelementptr ptr, ptr %first, i64 %i
-  %known = load ptr, ptr %at
-  %same = icmp eq ptr %known, %dtype
-  %i.next = add i64 %i, 1
-  br i1 %same, label %measure, label %kind
-measure:
-{field("rank", "%x", RANK, "i32")}
-{field("shape", "%x", SHAPE, "ptr")}
-  %n = call i64 @PyArray_MultiplyList(ptr %shape, i32 %rank)
-  %few = icmp slt i64 %n, %least
-  br i1 %few, label %next, label %go
-next:
-  %k.next = add i64 %k, 1
-  br label %operand
-
-go:
-  %chosen = phi i64 [ {_PLAIN}, %operand ], [ {_LARGE}, %measure ]
-  %function.at = getelementptr ptr, ptr %table, i64 %chosen
-  %function = load ptr, ptr %function.at
-  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %count, ptr null)
-  ret ptr %result
-}}
-"""
+def _operand(a: Any, kind: np.dtype[Any]) -> Any:
+    """An array of that dtype that NumPy would make of an operand; None where it does otherwise."""
+    if a.__class__ is np.ndarray:
+        return a if a.dtype is kind else None
+    if a.__class__ is float or (a.__class__ is int and -_WHOLE <= a <= _WHOLE):
+        return np.asarray(a, kind)
+    return None

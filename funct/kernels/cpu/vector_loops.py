@@ -23,6 +23,7 @@ from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm.functions import FUNCTIONS
 
 __all__ = ["ELEMENTS", "OPS", "combined"]
 
@@ -78,7 +79,12 @@ OPS: dict[str, Callable[..., Value]] = {
     "trunc": lambda f, x: f.trunc(x),
     "where": lambda f, c, x, y: f.select(f.ne(c, 0), x, y),
     "astype": lambda f, x: x,
-}
+    "fmod": FUNCTIONS["fmod"],
+    "floor_divide": FUNCTIONS["floor_divide"],
+    "remainder": FUNCTIONS["remainder"],
+}  # exact, or rounded once
+
+_PRINTED = FUNCTIONS | OPS
 
 
 @attrs.frozen
@@ -133,7 +139,7 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
         for at, e, one in zip(rows, form.elements, still, strict=True):
             x = f.load(typed(e, lanes), f.at(at, i, e)) if one is None else f.splat(one, lanes)
             given.append(f.convert(x, "f32") if e in ("f16", "bf16") else x)
-        f.store(f.convert(OPS[form.name](f, *given), form.result), f.at(y, i, form.result))
+        f.store(f.convert(_PRINTED[form.name](f, *given), form.result), f.at(y, i, form.result))
 
     most = max([typed(e).bytes for e in (*form.elements, form.result)])
     lanes = max(2 * host().vector_bytes // most, 8)
@@ -143,7 +149,9 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
 
 
 def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
-    """The op of these arrays, which broadcast, in the dtype; their dtypes are among ELEMENTS."""
+    """The op, of OPS or FUNCTIONS, of these arrays, which broadcast, in the dtype; ELEMENTS has
+    their dtypes.
+    """
     shape = np.broadcast_shapes(*[x.shape for x in operands])
     count = math.prod(shape)
     if all(x.flags.f_contiguous for x in operands if x.size == count) and len(shape) > 1:

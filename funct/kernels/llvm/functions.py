@@ -15,6 +15,7 @@ from funct.kernels.llvm import (
     inverse,
     logarithm,
     power,
+    remainder,
     trigonometric,
 )
 
@@ -62,7 +63,9 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp2": exponential.exp2,
     "expit": exponential.sigmoid,
     "expm1": exponential.expm1,
+    "floor_divide": remainder.floor_divide,
     "floor": one_operand("floor"),
+    "fmod": remainder.fmod,
     "gammaln": gamma.gammaln,
     "gelu": error.gelu,
     "hypot": power.hypot,
@@ -77,6 +80,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "ndtr": error.ndtr,
     "pow": power.power,
     "reciprocal": reciprocal,
+    "remainder": remainder.remainder,
     "round": one_operand("round"),
     "rsqrt": power.rsqrt,
     "sign": sign,

@@ -53,7 +53,7 @@ def at_the_ends(e: Emitter, x: Value, result: Value) -> Value:
 def log(e: Emitter, x: Value) -> Value:
     """The natural logarithm; at most 1 ulp."""
     found = _of_parts(e, *apart_normal(e, x))
-    return rarely(e, ~is_normal(e, x), "log_rest", _log_rest, x, found)
+    return rarely(e, ~is_normal(e, x), "log_rest", _log_rest, [x], found)
 
 
 def _of_parts(e: Emitter, m: Value, k: Value) -> Value:

@@ -6,6 +6,7 @@ import scipy.special
 
 from funct.device.host import Host, host
 from funct.device.machine_code import emit
+from funct.kernels import elementwise as kernels
 from funct.kernels.llvm.functions import FUNCTIONS
 
 from .apply import apply, text
@@ -57,6 +58,7 @@ TWO = {
     "hypot": (np.hypot, 1.2),
     "pow": (np.power, 1.2),
 }
+QUOTIENTS = {"floor_divide": kernels.floor_divide, "fmod": np.fmod, "remainder": np.remainder}
 SPECIAL = {
     "erf": (scipy.special.erf, 1.1, (-4.2, 4.2)),
     "erfc": (scipy.special.erfc, 1.7, (-3, 11)),
@@ -130,6 +132,25 @@ def test_function_of_two_operands(name, dtype):
         expected = exact(x.astype(LONG), y.astype(LONG))
     found = apply(FUNCTIONS[name], x, y)
     check(found, expected, bound)
+    zeros_have_signs(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_quotients_have_the_bits_of_numpy(name, dtype):
+    """Near whole quotients, with quotients of all sizes, and at every edge."""
+    ends = np.meshgrid(edges(dtype), edges(dtype))
+    x = [any_bits(dtype, 20000), rng.uniform(-100, 100, 20000), rng.integers(-99, 99, 9000) * 0.1]
+    y = [any_bits(dtype, 20000), rng.uniform(-8, 8, 20000), rng.integers(-9, 9, 9000) * 0.1]
+    x, y = (
+        np.concatenate([part.astype(dtype) for part in (*v, e.ravel())])
+        for v, e in zip((x, y), ends)
+    )
+    x[20000:30000] = y[20000:30000] * rng.integers(-(2**20), 2**20, 10000).astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = QUOTIENTS[name](x, y)
+    found = apply(FUNCTIONS[name], x, y)
+    np.testing.assert_array_equal(found, expected)
     zeros_have_signs(found, expected)
 
 
@@ -215,7 +236,7 @@ def test_activation(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_bits_do_not_depend_on_the_number_of_lanes(name):
-    operands = 2 if name in (*TWO, "logaddexp", "maximum", "minimum") else 1
+    operands = 2 if name in (*TWO, *QUOTIENTS, "logaddexp", "maximum", "minimum") else 1
     for dtype, lanes in ((F32, (1, 4, 16)), (F64, (1, 2, 8))):
         x = np.concatenate([any_bits(dtype, 300), rng.uniform(-9, 9, 301).astype(dtype)])
         given = [x, x[::-1].copy()][:operands]
@@ -242,7 +263,7 @@ def test_text_for_other_processors_becomes_an_object(name, cpu, monkeypatch):
     wide = {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma"}
     target = Host(cpu, frozenset(wide if cpu != "generic" else ()), 64, 1)
     monkeypatch.setattr("funct.kernels.llvm.emitter.host", lambda: target)
-    operands = 2 if name in (*TWO, "logaddexp", "maximum", "minimum") else 1
+    operands = 2 if name in (*TWO, *QUOTIENTS, "logaddexp", "maximum", "minimum") else 1
     printed = text(FUNCTIONS[name], "f32", operands, 16)
     assert len(emit(printed, target)) > 500
 

@@ -1,0 +1,92 @@
+"""Slow functions of float32 and float64: machine code from a size on, which alone decides."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.core import lookup
+from funct.kernels.cpu.loops import available
+from funct.kernels.elementwise import MANY, SLOW
+from funct.kernels.table import restricted
+
+if not available():
+    pytest.skip("there is no LLVM here", allow_module_level=True)
+
+DOMAINS = {
+    "pow": (0.0, 9.0), "acosh": (1.0, 9.0), "acos": (-1.0, 1.0), "asin": (-1.0, 1.0),
+    "atanh": (-1.0, 1.0),
+}  # fmt: skip
+POSITIVE = ("log1p", "log2", "log10")
+EXACT = ("floor_divide", "fmod", "remainder")
+ULPS = 2
+# SciPy errs by dozens of ulp far out, C's function by one
+TELLING = {"erfc": lambda x: np.asarray([math.erfc(v) for v in x.tolist()], x.dtype)}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
+
+
+def operands(name: str, dtype: Any) -> list[Any]:
+    """Numbers of all sizes, and the edges of the domain among them."""
+    rng = np.random.default_rng(0)
+    low, high = DOMAINS.get(name, (0.0, 9.0) if name in POSITIVE else (-9.0, 9.0))
+    found = []
+    for _ in lookup(name).rules:
+        x = rng.uniform(low, high, MANY).astype(dtype)
+        x[:8] = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5]
+        found.append(rng.permutation(x))
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_large_arrays_have_the_bits_of_compiled_programs(name: str, dtype: Any) -> None:
+    """They are within the stated ulps of what C has; views and shapes change nothing."""
+    fun, given = lookup(name).fn, operands(name, dtype)
+    plain = np.asarray(TELLING.get(name, lookup(name).raw)(*given))
+    found = fun(*[xp.asarray(x) for x in given])
+    assert found.dtype == plain.dtype
+    np.testing.assert_array_equal(found.data, ft.jit(fun)(*[xp.asarray(x) for x in given]).data)
+    np.testing.assert_array_equal(np.isnan(found.data), np.isnan(plain))
+    np.testing.assert_array_equal(np.isinf(found.data), np.isinf(plain))
+    finite = np.isfinite(plain)
+    away = np.abs(found.data[finite] - plain[finite])
+    step = np.spacing(np.maximum(np.abs(plain[finite]), np.finfo(dtype).tiny))
+    scale = np.maximum(step, np.finfo(dtype).eps) if name == "logaddexp" else step
+    assert np.max(away / scale) <= (0 if name in EXACT else 1 + ULPS)  # NumPy errs by one
+    zero = plain == 0
+    np.testing.assert_array_equal(np.signbit(found.data[zero]), np.signbit(plain[zero]))
+    turned = [xp.asarray(x.reshape(128, -1).T) for x in given]
+    np.testing.assert_array_equal(fun(*turned).data, found.data.reshape(128, -1).T)
+
+
+@pytest.mark.parametrize("name", sorted(SLOW))
+def test_below_that_size_numpy_answers(name: str) -> None:
+    given = [x[:-1] for x in operands(name, np.float32)]
+    found = lookup(name).fn(*[xp.asarray(x) for x in given])
+    np.testing.assert_array_equal(found.data, lookup(name).raw(*given))
+
+
+def test_numbers_and_other_dtypes_beside_large_arrays() -> None:
+    x = np.linspace(-20, 20, MANY).astype(np.float32)
+    y = xp.asarray(x)
+    for number in (3, 0.7, -2.5, 2**40):
+        np.testing.assert_array_equal((y % number).data, x % number)
+        np.testing.assert_array_equal((number // y).data, number // x)
+    wide = xp.hypot(y, xp.asarray(x.astype(np.float64)))
+    np.testing.assert_array_equal(wide.data, np.hypot(x, x.astype(np.float64)))
+    np.testing.assert_array_equal((xp.asarray(x.astype(np.int64)) % 3).data, x.astype(np.int64) % 3)
+    row, column = y[: MANY // 128], y[:128]
+    found = xp.atan2(xp.reshape(y, (128, -1)), row) + xp.hypot(column[:, None], row)
+    assert found.shape == (128, MANY // 128)
+
+
+def test_without_machine_code_numpy_answers() -> None:
+    x = operands("sinh", np.float32)[0]
+    with restricted():
+        np.testing.assert_array_equal(xp.sinh(xp.asarray(x)).data, np.sinh(x))
