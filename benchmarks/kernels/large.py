@@ -1,6 +1,6 @@
 """Functions of large arrays that NumPy computes number by number, in GB/s of what goes in and out.
 
-numpy is the plain function, whose bits ours has; torch runs on as many threads as we do.
+numpy is the plain function, whose bits ours has for float16 and bfloat16.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
+from funct.core import lookup
 from funct.kernels.elementwise import sigmoid
 from funct.kernels.table import find
 
@@ -28,12 +29,25 @@ _TWO: dict[str, Callable[..., Any]] = {
     "add": np.add, "divide": np.divide, "less": np.less, "maximum": np.maximum,
     "multiply": np.multiply,
 }  # fmt: skip
+_REAL = (
+    "asinh", "atan2", "atanh", "erf", "expm1", "floor_divide", "hypot", "log1p", "remainder", "sin",
+    "sinh",
+)  # fmt: skip
 
 
 def rows() -> Iterator[Row]:
     """Every row."""
     torch: Any = optional("torch")
     rng = np.random.default_rng(0)
+    for real in (np.float32, np.float64):
+        given = [rng.uniform(0.1, 0.9, _SHAPE).astype(real) for _ in range(2)]
+        choose = find("elementwise", given[0].dtype)
+        for name in _REAL:
+            prim = lookup(name)
+            count = len(prim.rules)
+            ours, title = choose(name, prim.raw, count), f"{name} {np.dtype(real).name}"
+            moved = given[0].nbytes * (count + 1)
+            yield _row(title, moved, ours, prim.raw, name, tuple(given[:count]), torch)
     for kind, dtype in _HALVES.items():
         x, y = (rng.uniform(0.1, 3.0, _SHAPE).astype(dtype) for _ in range(2))
         choose = find("elementwise", x.dtype)

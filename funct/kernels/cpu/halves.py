@@ -16,7 +16,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.cpu.vector_loops import OPS, combined
+from funct.kernels.cpu.vector_loops import OPS, combined, operand
 from funct.kernels.table import permitted
 
 __all__ = ["CASTS", "HALVES", "cast", "other_way"]
@@ -25,7 +25,6 @@ _BRAIN = np.dtype(ml_dtypes.bfloat16)
 HALVES = frozenset([np.dtype(np.float16), _BRAIN])
 _CODES = 1 << 16
 _PART = 1 << 14  # elements that are worth a task
-_WHOLE = 1 << 8  # up to here both dtypes have all integers
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _IDENTITIES = frozenset({"checkpoint_name", "conj", "imag", "keep_float", "real", "stop_gradient"})
 _TRUTH = frozenset({
@@ -98,8 +97,8 @@ def _look_up(x: Any, table: Any, y: Any, n: int, part: int, task: int) -> None:
 def _met(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
     def large(*args: Any) -> Any:
         kind = next(a.dtype for a in args if a.__class__ is np.ndarray and a.dtype in HALVES)
-        choice = [_operand(args[0], _BOOL), *[_operand(a, kind) for a in args[1:]]]
-        operands = choice if name == "where" else [_operand(a, kind) for a in args]
+        first = _BOOL if name == "where" else kind
+        operands = [operand(a, kind if k else first) for k, a in enumerate(args)]
         if not all(a.__class__ is np.ndarray for a in operands) or not permitted("llvm"):
             return raw(*args)
         if name != "where":
@@ -110,12 +109,3 @@ def _met(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
         return combined(name, bits, _BITS).view(kind)
 
     return large
-
-
-def _operand(a: Any, kind: np.dtype[Any]) -> Any:
-    """An array of that dtype that NumPy would make of an operand; None where it does otherwise."""
-    if a.__class__ is np.ndarray:
-        return a if a.dtype is kind else None
-    if a.__class__ is float or (a.__class__ is int and -_WHOLE <= a <= _WHOLE):
-        return np.asarray(a, kind) if kind in HALVES else None
-    return None

@@ -15,7 +15,7 @@ import numpy as np
 from funct.kernels.cpu import halves
 from funct.kernels.cpu.halves import HALVES
 from funct.kernels.cpu.sized import chosen
-from funct.kernels.cpu.vector_loops import combined
+from funct.kernels.cpu.vector_loops import combined, operand
 from funct.kernels.elementwise import MANY, SLOW
 from funct.kernels.table import permitted
 
@@ -23,7 +23,6 @@ __all__ = ["of_large", "other_way"]
 
 _LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
 _REAL = frozenset(map(np.dtype, "fd"))
-_WHOLE = 1 << 24  # up to here both dtypes have all integers
 _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 
 
@@ -36,9 +35,7 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     return raw if narrow is None else chosen(raw, narrow, _LEAST, kinds)
 
 
-def other_way(
-    name: str, raw: Callable[..., Any], narrow: Callable[..., Any]
-) -> Callable[..., Any]:
+def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
     """What computes the function on arrays of one dtype of which one is large; halves go on."""
 
     def large(*args: Any) -> Any:
@@ -48,19 +45,10 @@ def other_way(
         kind = arrays[0].dtype
         if kind not in _REAL:
             return narrow(*args) if any(a.dtype in HALVES for a in arrays) else raw(*args)
-        operands = [_operand(a, kind) for a in args]
+        operands = [operand(a, kind) for a in args]
         known = all(a.__class__ is np.ndarray for a in operands)
         if not known or max([a.size for a in operands]) < MANY or not permitted("llvm"):
             return raw(*args)
         return combined(name, operands, kind)
 
     return large
-
-
-def _operand(a: Any, kind: np.dtype[Any]) -> Any:
-    """An array of that dtype that NumPy would make of an operand; None where it does otherwise."""
-    if a.__class__ is np.ndarray:
-        return a if a.dtype is kind else None
-    if a.__class__ is float or (a.__class__ is int and -_WHOLE <= a <= _WHOLE):
-        return np.asarray(a, kind)
-    return None

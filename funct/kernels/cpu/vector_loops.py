@@ -25,12 +25,13 @@ from funct.kernels.cpu.scratch import fresh
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.functions import FUNCTIONS
 
-__all__ = ["ELEMENTS", "OPS", "combined"]
+__all__ = ["ELEMENTS", "OPS", "combined", "operand"]
 
 ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint16): "u16", np.dtype(np.float16): "f16",
     np.dtype(ml_dtypes.bfloat16): "bf16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64",
 }  # fmt: skip
+_WHOLE = {"bf16": 1 << 8, "f16": 1 << 11, "f32": 1 << 24, "f64": 1 << 53}  # all integers up to
 _BLOCK = 1 << 12  # elements of a row where everything lies in one
 _NARROWEST = 32  # columns; shorter rows are no work for vectors
 _TASK = 1 << 14  # elements that are worth a task
@@ -146,6 +147,16 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
     whole = length - f.rem(length, lanes)
     each(f, 0, whole, lambda i: some(i, lanes), lanes)
     each(f, whole, length, lambda i: some(i, 1))
+
+
+def operand(a: Any, kind: np.dtype[Any]) -> Any:
+    """An array of that dtype that NumPy would make of an operand; None where it does otherwise."""
+    if a.__class__ is np.ndarray:
+        return a if a.dtype is kind else None
+    whole = _WHOLE.get(ELEMENTS[kind], -1)
+    if whole > 0 and (a.__class__ is float or (a.__class__ is int and -whole <= a <= whole)):
+        return np.asarray(a, kind)
+    return None
 
 
 def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
