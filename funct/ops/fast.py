@@ -89,11 +89,12 @@ def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
     def one(x: Any) -> Any:
         return plain(x) if x.size < MANY else large(x)
 
-    def several(*args: Any) -> Any:
-        for a in args:
-            if a.__class__ is ndarray and a.size >= MANY:
-                return large(*args)
-        return plain(*args)
+    def two(x: Any, y: Any) -> Any:
+        if (x.__class__ is ndarray and x.size >= MANY) or (
+            y.__class__ is ndarray and y.size >= MANY
+        ):
+            return large(x, y)
+        return plain(x, y)
 
     def large(*args: Any) -> Any:
         kinds = {a.dtype for a in args if a.__class__ is ndarray}
@@ -102,7 +103,7 @@ def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
         chosen = _raw_of(op).cell_contents
         return (plain if chosen is first else chosen)(*args)
 
-    first = one if len(prim.rules) == 1 else several
+    first = one if len(prim.rules) == 1 else two
     op = make(prim, first)
     return op
 
