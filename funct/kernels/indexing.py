@@ -13,6 +13,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.windows.views import memory_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +55,10 @@ def _inside(found: int) -> None:
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `x.take(i, axis)`, which copies rows well."""
     if x.ndim != 1 or i.size < _MANY or not _fits(x, i):
-        return x.take(i, axis)
+        order = memory_order(x) if i.ndim == 1 and x.size >= _MANY else None
+        if order is None:
+            return x.take(i, axis)
+        return x.transpose(order).take(i, order.index(axis)).transpose(np.argsort(order))
     return _elements(x, i)
 
 
@@ -80,6 +84,9 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """
     if not _fits(g, i):
         return plain_put(g, i, axis, n)
+    order = memory_order(g) if i.ndim == 1 else None
+    if order is not None:
+        return put(g.transpose(order), i, order.index(axis), n).transpose(np.argsort(order))
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + i.ndim :]), g.dtype)
     if y.size:
         _add(g, i, y, axis, False)
@@ -154,6 +161,10 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
         return plain_take_along(x, i, axis)
     if x.ndim == 1:
         return _elements(x, i) if i.size >= _MANY else x.take(i)
+    order = memory_order(i)
+    if order is not None:
+        found = take_along(x.transpose(order), i.transpose(order), order.index(axis))
+        return found.transpose(np.argsort(order))
     y = np.empty(i.shape, x.dtype)
     outer, count, n, inner = _along(i, x.shape[axis], axis)
     if inner == 1:
@@ -188,23 +199,13 @@ def put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """Adjoint of `take_along`: zeros of length n along axis, with g added at i, of g's shape."""
     if not _fits(g, i, 1) or g.shape != i.shape:
         return plain_put_along(g, i, axis, n)
-    order = _memory_order(i)
+    order = memory_order(i)
     if order is not None:
-        g, i = g.transpose(order), i.transpose(order)
-        axis = order.index(axis)
+        found = put_along(g.transpose(order), i.transpose(order), order.index(axis), n)
+        return found.transpose(np.argsort(order))
     y = np.zeros((*g.shape[:axis], n, *g.shape[axis + 1 :]), g.dtype)
     _inside(cpu.along(g, _index(i), y, *_along(i, n, axis), False))
-    return y if order is None else y.transpose(np.argsort(order))
-
-
-def _memory_order(i: Index) -> list[int] | None:
-    """The order of axes in which i is contiguous, as images with channels last are; None where it
-    is as it stands, or there is no such order.
-    """
-    if i.flags.c_contiguous:
-        return None
-    order = sorted(range(i.ndim), key=i.strides.__getitem__, reverse=True)
-    return order if i.transpose(order).flags.c_contiguous else None
+    return y
 
 
 def plain_put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import NATIVE
+from funct.kernels.windows.views import memory_order
 
 __all__ = [
-    "concat", "expand_dims", "flip", "pad", "permute_dims", "ravel", "repeat", "reshape", "roll",
-    "squeeze", "stack", "tile", "transpose",
+    "concat", "expand_dims", "flip", "pad", "pad_last", "permute_dims", "ravel", "repeat",
+    "reshape", "roll", "squeeze", "stack", "tile", "transpose",
 ]  # fmt: skip
 
 _concatenate: Any = np.concatenate
 _MODES: Any = ("edge", "reflect", "symmetric", "wrap")
+_OF_TORCH = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 _ALL, _BACK = slice(None), slice(None, None, -1)
 _FILLED = {np.dtype(char) for char in "fdFD"}  # any number has a value there
 _JOINED = _FILLED | {np.dtype(char) for char in "bhilBHI"}
@@ -158,12 +161,13 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0
     pairs = _pairs(pad_width, x.ndim)
     if pairs is None or not x.size:
         return None
-    if x.size > _MANY:
-        return np.pad(x, pairs, mode) if mode in _MODES else None
     size = [n + low + high for n, (low, high) in zip(x.shape, pairs)]
-    if prod(size) > _MANY:
+    large = prod(size) > _MANY
+    if large and x.size <= _MANY:
         return None
     if mode in _MODES:
+        if large:
+            return _around(x, pairs, size, mode, 0)
         for axis, (low, high) in enumerate(pairs):
             if low or high:
                 x = x.take(_places(x.shape[axis], low, high, mode), axis)
@@ -172,9 +176,62 @@ def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0
         return None
     if x.dtype.num >= NATIVE or (constant_values != 0 and x.dtype not in _FILLED):
         return None
+    if large:
+        return _around(x, pairs, size, mode, constant_values or 0)
     y = np.full(size, constant_values, x.dtype) if constant_values else np.zeros(size, x.dtype)
     y[tuple([slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)])] = x
     return y
+
+
+def pad_last(x: Any, width: Any, mode: Any = "constant", value: Any = None) -> Any:
+    """x with elements around its last axes, by torch's arguments."""
+    known = _OF_TORCH.get(mode) if mode.__class__ is str else None
+    if known is None or width.__class__ is not tuple or len(width) % 2:
+        return None
+    pairs = tuple(zip(width[-2::-2], width[::-2]))
+    lead = x.ndim - len(pairs)
+    if lead < 0:
+        return None
+    if known != "constant":
+        if value or not pairs or len(pairs) > 3 or not 1 <= lead <= 2:
+            return None
+        for n, pair in zip(x.shape[lead:], pairs):
+            for amount in pair:
+                if amount.__class__ is not int or amount > n - (known == "reflect"):
+                    return None
+    return pad(x, ((0, 0),) * lead + pairs, known, 0 if value is None else value)
+
+
+def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
+    """x with borders, in one pass over it; axes lie in memory as those of x do."""
+    order = memory_order(x) or range(x.ndim)
+    y = fresh(tuple([size[k] for k in order]), x.dtype).transpose(np.argsort(order))
+    inside = [slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)]
+    y[tuple(inside)] = x
+    for axis, (low, high) in enumerate(pairs):
+        n, done = x.shape[axis], (_ALL,) * axis
+        for to, source in _borders(n, low, high, mode) if low or high else ():
+            part = y[(*done, to, *inside[axis + 1 :])]
+            part[...] = value if source is None else y[(*done, source, *inside[axis + 1 :])]
+    return y
+
+
+@functools.lru_cache(1024)
+def _borders(n: int, low: int, high: int, mode: Any) -> Any:
+    """The borders of a padded axis, and what stands there: nothing of the axis, or its places."""
+    found = []
+    for to in (slice(0, low), slice(low + n, low + n + high)):
+        source: Any = None
+        if mode != "constant":
+            source = low + _places(n, low, high, mode)[to]
+            steps = set(np.diff(source).tolist())
+            if len(steps) <= 1 and source.size:  # no index array is needed
+                step = steps.pop() if steps else 1
+                end = source[-1] + step
+                source = slice(source[0], end if end >= 0 else None, step) if step else source[:1]
+        if to.start < to.stop:
+            found.append((to, source))
+    return found
 
 
 def _pairs(width: Any, rank: int) -> Any:

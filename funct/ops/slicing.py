@@ -10,6 +10,7 @@ import numpy as np
 from funct import core, ops
 from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import ShapeError
+from funct.kernels.windows.views import memory_order
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
 from funct.ops.samples import calls
@@ -97,7 +98,11 @@ def slice_(x: Value, index: Triples) -> Value:
 
 
 def _embed_raw(g: Any, index: Triples, shape: Shape) -> Any:
-    out = np.zeros(shape, g.dtype)
+    order = memory_order(g)
+    if order is None:
+        out = np.zeros(shape, g.dtype)
+    else:  # as g lies in memory
+        out = np.zeros([shape[k] for k in order], g.dtype).transpose(np.argsort(order))
     out[_slices(index)] = g
     return out
 

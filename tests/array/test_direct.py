@@ -295,6 +295,18 @@ def _padded() -> Iterator[Call]:
                 yield (x, width), {"constant_values": v}
 
 
+def _padded_last() -> Iterator[Call]:
+    large, last = _plain(np.float32, 2, 9, 30, 31), _plain(np.float64, 2, 30, 31, 9)
+    images = (*_arrays()[::3], large, xp.permute_dims(last, (0, 3, 1, 2)))
+    widths = ((1, 2), (0, 0), (3, 1, 2, 0), (1, 1, 1, 1, 1, 1), (29, 30), (-1, 2), (1,), (), [1, 2])
+    for x, width in itertools.product(images, widths):
+        for mode in ("constant", "reflect", "replicate", "circular", "odd", 3):
+            yield (x, width, mode), {}
+        for value in (2.5, -0.0, 3, np.nan, None):
+            yield (x, width), {"value": value}
+            yield (x, width, "reflect", value), {}
+
+
 def _copies(*options: dict[str, Any]) -> Iterator[Call]:
     for x in _arrays()[::3]:
         counts = [xp.asarray(c) for c in ([1, 2], [2, 0, 1], [1, 2, 0, 1, 3], [1, -1, 1])]
@@ -664,6 +676,7 @@ CALLS |= {
     "nn.functional.classification_loss.cross_entropy": _labelled,
     "nn.functional.classification_loss.nll_loss": _labelled,
     "nn.functional.normalization.layer_norm": _normalized,
+    "nn.functional.padding.pad": _padded_last,
     "nn.functional.softmax.log_softmax": _along_one_axis,
     "nn.functional.softmax.softmax": _along_one_axis,
     "random.draws.bernoulli": lambda: _drawn((), (0.3,), (0.3, (2, 3)), (xp.asarray([0.5]),), (1,)),

@@ -45,6 +45,11 @@ def _agree(ours: Callable[[], Any], plain: Callable[[], Any]) -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
+def _turned(x: Any, order: Any) -> Any:
+    """x with its axes in another order in memory."""
+    return np.array(x.transpose(order), order="C").transpose(np.argsort(order))
+
+
 def _indices(data: st.DataObject, shape: tuple[int, ...], n: int) -> Any:
     """Mostly valid indices for an axis of length n, some from the end, now and then none."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -74,6 +79,24 @@ def test_along_an_axis(data: st.DataObject, dtype: str) -> None:
 
 
 @given(st.data(), st.sampled_from(DTYPES))
+def test_axes_in_another_order(data: st.DataObject, dtype: str) -> None:
+    """take and put go along an axis as memory does, and so does what they give."""
+    shape = data.draw(st.permutations((2, 3, 4)))
+    order = data.draw(st.permutations(range(3)))
+    axis = data.draw(st.integers(0, 2))
+    x = _turned(np.arange(24).reshape(shape).astype(dtype), order)
+    i = np.random.default_rng(data.draw(st.integers(0, 9))).integers(-shape[axis], shape[axis], 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_MANY", 1)
+        taken = kernels.take(x, i, axis)
+    np.testing.assert_array_equal(taken, np.take(x, i, axis), strict=True)
+    added = kernels.put(taken, i, axis, shape[axis])
+    np.testing.assert_array_equal(added, kernels.plain_put(taken, i, axis, shape[axis]))
+    assert taken.transpose(order).flags.c_contiguous
+    assert not loops.available() or added.transpose(order).flags.c_contiguous or dtype == "bool"
+
+
+@given(st.data(), st.sampled_from(DTYPES))
 def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
     """take_along and put_along."""
     x = data.draw(arrays(dtype, min_rank=1))
@@ -88,11 +111,11 @@ def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
             lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
         )
         order = data.draw(st.permutations(range(x.ndim)))
-        turned = [np.array(v.transpose(order), order="C") for v in (g, i)]  # in another order
-        g, i = (v.transpose(np.argsort(order)) for v in turned)
+        g, i = (_turned(v, order) for v in (g, i))
         _agree(
             lambda: kernels.put_along(g, i, axis, n), lambda: kernels.plain_put_along(g, i, axis, n)
         )
+        _agree(lambda: kernels.take_along(x, i, axis), lambda: kernels.plain_take_along(x, i, axis))
 
 
 @given(st.data(), st.sampled_from(DTYPES))

@@ -256,14 +256,18 @@ def max_pool_index(
     y = np.empty((*x.shape[:lead], *count), np.int64)
     if not y.size or 0 in size:
         return plain_max_pool_index(x, window, stride, padding, dilation)
+    planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
     seen = last_in_memory(x, len(window))
+    turned = seen is None and t < cpu.LANES <= x.shape[lead - 1] and lead and x.size >= _FEW
+    if turned:  # too few windows in a row for vectors
+        seen = np.ascontiguousarray(np.moveaxis(x, lead - 1, -1))
     if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
         rows, some, to, _ = _rows_last(seen, window, stride, padding, dilation)
         y = np.empty(to, np.int64)
         taps = met(size, window, stride, padding, dilation)
         max_index_last(seen, y, axes, taps, rows, some, seen.shape[-1], -(-rows // some))
-        return np.moveaxis(y, -1, lead - 1)
-    planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
+        y = np.moveaxis(y, -1, lead - 1)
+        return np.ascontiguousarray(y) if turned else y
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
         cpu.max_index(x, y, axes, planes)
         return y

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Index", "Padding", "Sizes", "Sliding", "known_size", "last_in_memory", "output_size",
-           "sum_dtype", "windows", "windows_adjoint"]  # fmt: skip
+__all__ = ["Index", "Padding", "Sizes", "Sliding", "known_size", "last_in_memory",
+           "memory_order", "output_size", "sum_dtype", "windows", "windows_adjoint"]  # fmt: skip
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -87,6 +87,16 @@ def last_in_memory(x: NDArray[Any], d: int) -> NDArray[Any] | None:
         return None
     seen = np.moveaxis(x, x.ndim - d - 1, -1)
     return seen if seen.flags.c_contiguous else None
+
+
+def memory_order(x: NDArray[Any]) -> list[int] | None:
+    """The order of axes in which x is contiguous, as images with channels last are; None where it
+    is as it stands, or there is no such order.
+    """
+    if x.flags.c_contiguous:
+        return None
+    order = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
+    return order if x.transpose(order).flags.c_contiguous else None
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -125,16 +124,6 @@ def _window_means(x: Any, n: int, out: int, axis: int) -> Any:
     return xp.concat([xp.mean(p, axis=axis, keepdims=True) for p in parts], axis=axis)
 
 
-def _picked_maxima(x: Any, places: Any) -> tuple[Any, Any]:
-    """First maxima of x (N, C, P) among the constant places (T, K), and where they are."""
-    rows, taps = places.shape
-    flat = places.reshape(-1)
-    parts = ops.take(ops.stop_gradient(x), wrap(flat), 2)
-    best = ops.argmax(xp.reshape(parts, (*x.shape[:2], rows, taps)), 3, False)  # (N, C, T)
-    at = ops.take(wrap(flat), best + wrap(np.arange(rows) * taps), 0)
-    return ops.take_along_axis(x, at, 2), at
-
-
 def _sizes(name: str, x: Any, rank: int, output_size: OutputSize) -> tuple[int, ...]:
     given: tuple[Any, ...] = (
         tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * rank
@@ -159,19 +148,34 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     x, added = batched(name, x, rank)
     sizes = _sizes(name, x, rank, output_size)
     shape = tuple([int(n) for n in x.shape[2:]])
-    flat = xp.reshape(x, (*x.shape[:2], math.prod(shape)))
-    y, at = _picked_maxima(flat, _box_places(shape, sizes))
+    if not any(n % out for n, out in zip(shape, sizes, strict=True)):  # windows of one size
+        how = _side_by_side([n // out for n, out in zip(shape, sizes, strict=True)])
+        y = unbatched(ops.max_pool(x, *how), added)
+        return (y, unbatched(ops.max_pool_index(x, *how), added)) if return_indices else y
+    at = _first_maxima(ops.stop_gradient(x), shape, sizes)
+    rows = xp.reshape(at, (*x.shape[:2], math.prod(sizes)))
+    y = ops.take_along_axis(xp.reshape(x, (*x.shape[:2], math.prod(shape))), rows, 2)
     y, at = (unbatched(xp.reshape(v, (*x.shape[:2], *sizes)), added) for v in (y, at))
     return (y, at) if return_indices else y
 
 
-def _box_places(shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
-    """Flat places of the elements of every box, (T, K); small boxes repeat a place."""
-    axes = [area_taps(n, out).places for n, out in zip(shape, sizes, strict=True)]
-    columns = []
-    for taps in itertools.product(*axes):  # each (out,)
-        at: Any = np.zeros((), np.int64)
-        for n, places in zip(shape, taps, strict=True):
-            at = at[..., None] * n + places
-        columns.append(at.reshape(-1))
-    return np.stack(columns, axis=-1)
+def _side_by_side(window: Sequence[int]) -> Any:
+    """What poolings are told of windows that divide the axes."""
+    return tuple(window), tuple(window), ((0, 0),) * len(window), (1,) * len(window)
+
+
+def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    """Flat places of the first maxima of windows of several sizes.
+
+    The elements of all windows side by side, of which short ones have their first one again, make
+    windows of one size.
+    """
+    inside: Any = np.zeros((), np.int64)  # where those stand in x
+    window = []
+    for k, (n, out) in enumerate(zip(shape, sizes, strict=True)):
+        places = area_taps(n, out).places.T  # (out, taps)
+        window.append(places.shape[1])
+        x = ops.take(x, wrap(places.reshape(-1)), 2 + k)
+        inside = inside[..., None] * n + places.reshape(-1)
+    at = ops.max_pool_index(x, *_side_by_side(window))
+    return ops.take(wrap(inside.reshape(-1)), at, 0)

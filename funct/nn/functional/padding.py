@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from funct import ops
+from funct.array.direct import direct
+from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import manipulation as kernels
 from funct.nn.functional.arguments import Pairs
 from funct.nn.functional.resampling import gathered
 from funct.ops.fast import wrap
@@ -16,6 +19,7 @@ from funct.ops.fast import wrap
 __all__ = ["pad"]
 
 
+@direct(kernels.pad_last)
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """Put elements around the last axes; negative amounts take elements away.
 
@@ -69,7 +73,10 @@ def _constant(x: Any, pairs: Pairs, value: float) -> Any:
         return y
     lead = len(x.shape) - len(pairs)
     inside = ops.pad_axes(ops.broadcast_to(wrap(np.ones((), bool)), x.shape[lead:]), pairs)
-    return ops.where(inside, y, ops.astype(wrap(np.asarray(value)), x.dtype))
+    around = ops.astype(wrap(np.asarray(value)), x.dtype)
+    if x.dtype not in INEXACT:
+        return ops.where(inside, y, around)
+    return y + ops.where(inside, ops.astype(wrap(np.asarray(-0.0)), x.dtype), around)  # as it was
 
 
 def _reflected(n: int, low: int, high: int) -> Any:
