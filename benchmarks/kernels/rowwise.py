@@ -50,6 +50,17 @@ def rows() -> Iterator[Row]:
     yield from _both("max_pool2d", lambda f, x: f.max_pool2d(x, 3, 2, 1), x)
     yield from _both("adaptive_avg_pool2d", lambda f, x: f.adaptive_avg_pool2d(x, 5), x)
     yield from _both("avg_pool2d", lambda f, x: f.avg_pool2d(x, 2), x)
+    last = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+    for where, image in (("", x), (", channels last", last)):
+        for out in (7, 5):
+            yield from _both(
+                f"adaptive_max_pool2d to {out}{where}",
+                lambda f, x, out=out: f.adaptive_max_pool2d(x, out), image,
+            )  # fmt: skip
+        for mode in ("constant", "reflect"):
+            yield from _both(
+                f"pad, {mode}{where}", lambda f, x, m=mode: f.pad(x, (1, 1, 1, 1), m), image
+            )
     table = rng.standard_normal((32000, 256)).astype(np.float32)
     places = rng.integers(0, len(table), 4096)
     taken = 2 * len(places) * table.shape[1] * table.itemsize
@@ -68,7 +79,7 @@ def _both(
     rest = arrays[len(floats) :]
     ours, held = [xp.asarray(a) for a in floats], [xp.asarray(a) for a in rest]
     out = call(F, *ours, *held)
-    ct = np.ones(out.shape, np.float32)  # in memory, as what comes from the next layer
+    ct = np.ones_like(np.asarray(out))  # in memory, as what comes from the next layer
     g = xp.asarray(ct)
 
     def both() -> Any:
