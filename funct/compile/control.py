@@ -33,11 +33,12 @@ from funct.compile.fusion.lower import (
     copy,
     every_call,
     lower,
+    places_of,
     size_bytes,
 )
 from funct.compile.lines.small_loops import SmallLoop, in_registers
 from funct.compile.loops.scalars import ELEMENTS
-from funct.compile.loops.views import View, dense
+from funct.compile.loops.views import dense
 from funct.compile.memory.carried import moved, stay
 from funct.compile.memory.order import ordered
 from funct.compile.rewriting.select import plain, put_in
@@ -319,14 +320,7 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
     made = _made(step)
     if made is None:
         return lower_move(step, fused) if is_move(step) else lower_product(step, fused)
-    calls: list[Call] = []
-    operands: list[Address] = []
-    for v in step.operands:
-        view: View = fused.views[v]
-        if not view.is_run:
-            added, view = copy(view, fused)
-            calls += added
-        operands.append(Address(view.root, view.offset * v.dtype.itemsize))
+    calls, operands = places_of(step.operands, fused)
     if not isinstance(made, _Chosen):
         return [*calls, made.repeat(operands, [Address(v) for v in step.results])]
     return [*calls, *made.calls(operands, step.results)]

@@ -40,6 +40,80 @@ def test_compiled_functions_are_what_they_are_eagerly(way: str, program: Any) ->
     laws.close(WAYS[way](ft.jit(one))(x), WAYS[way](one)(x), 1e-9, 1e-9)
 
 
+def _settling(x: Any) -> Any:
+    """Lanes take different numbers of steps."""
+    return ft.while_loop(lambda v: xp.max(xp.abs(v)) > 0.3, lambda v: v * 0.7 - 0.01, x)
+
+
+def _scanning(x: Any) -> Any:
+    """A branch in a loop, and a row for each step."""
+
+    def step(c: Any, k: Any) -> Any:
+        c = ft.cond(c[0] > k, xp.sin, lambda v: v * 0.5 + 0.3, c)
+        return c, xp.sum(c)
+
+    return xp.concat(ft.scan(step, x, xp.linspace(-0.5, 0.5, 5)))
+
+
+def _switching(x: Any) -> Any:
+    """Each lane its branch, one of them with a loop."""
+    k = xp.astype(xp.abs(x[0]) * 3.0, "int64")
+    loop = lambda v: ft.fori_loop(0, 3, lambda i, v: v * v + i * 0.1, v)  # noqa: E731
+    return ft.switch(k, [xp.cos, loop, lambda v: -v], x)
+
+
+@ft.custom_vjp
+def _clipped(x: Any) -> Any:
+    return xp.clip(x, -0.5, 0.5)
+
+
+_clipped.defvjp(lambda x: (_clipped(x), x), lambda x, g: (g * xp.cos(x),))
+
+
+@ft.custom_jvp
+def _smooth(x: Any) -> Any:
+    return xp.tanh(x)
+
+
+_smooth.defjvp(lambda xs, ts: (_smooth(xs[0]), ts[0] * 2.0))
+
+
+def _rooted(x: Any) -> Any:
+    """A solver, whose derivative is that of its equation."""
+    solve = lambda f, v: ft.fori_loop(0, 30, lambda _, v: v - 0.3 * f(v), v)  # noqa: E731
+    tangent = lambda g, y: y / g(xp.ones_like(y))  # noqa: E731
+    return ft.custom_root(lambda v: v**3 + v - x, xp.zeros_like(x), solve, tangent)
+
+
+LOOPS: dict[str, Callable[..., Any]] = {
+    "while": _settling, "scan": _scanning, "switch": _switching, "root": _rooted,
+    "checkpoint": ft.checkpoint(lambda x: xp.sin(xp.sin(x))), "custom_vjp": _clipped,
+    "custom_jvp": _smooth,
+}  # fmt: skip
+# a function with a pull alone has no tangents
+BOTH = [(name, way) for name in LOOPS for way in WAYS if name != "custom_vjp" or "jvp" not in way]
+
+
+@pytest.mark.parametrize(("name", "way"), BOTH)
+def test_loops_and_own_rules_are_part_of_the_graph(name: str, way: str) -> None:
+    """Values and derivatives are eager's; a second call compiles nothing."""
+    one = LOOPS[name]
+    seen: list[Graph] = []
+
+    def spy(graph: Graph) -> Any:
+        seen.append(graph)
+        return graph
+
+    x = arr([0.9, -0.4, 1.7])
+    compiled = WAYS[way](ft.jit(lambda v: one(v) * 1.5, backend=spy))
+    expected = WAYS[way](lambda v: one(v) * 1.5)
+    laws.close(compiled(x), expected(x), 1e-12, 1e-12)
+    count = len(seen)
+    assert count
+    laws.close(compiled(0.5 * x), expected(0.5 * x), 1e-12, 1e-12)
+    assert len(seen) == count
+
+
 def test_each_is_compiled_once() -> None:
     """A user's backend makes it: one graph for the first batch, one for all other sizes of it."""
     seen: list[Graph] = []

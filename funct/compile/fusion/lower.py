@@ -19,7 +19,7 @@ from funct.device import host
 from funct.graph import Node, Var
 
 __all__ = [
-    "Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "every_call", "lower",
+    "Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "every_call", "lower", "places_of",
     "size_bytes",
 ]  # fmt: skip
 
@@ -128,6 +128,19 @@ def copy(view: View, fused: Fused, into: View | None = None) -> tuple[list[Call]
     views = {seen: view, root: to}
     inner = attrs.evolve(fused, views=views, kept=frozenset([root]), copies=frozenset([node]))
     return _Lowering(group, inner).run(), to
+
+
+def places_of(operands: Sequence[Any], fused: Fused) -> tuple[list[Call], list[Address]]:
+    """Where the elements of each operand stand one after the other, after calls that bring them."""
+    calls: list[Call] = []
+    places: list[Address] = []
+    for v in operands:
+        view = fused.views[v]
+        if not view.is_run:
+            added, view = copy(view, fused)
+            calls += added
+        places.append(Address(view.root, view.offset * v.dtype.itemsize))
+    return calls, places
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Buffer, Call, Word, copy
+from funct.compile.fusion.lower import Address, Buffer, Call, Word, places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.graph import Node, Var
 from funct.kernels.cpu.irregular import random_bits, sorting
@@ -129,15 +129,7 @@ def is_flat(step: Any) -> bool:
 
 def lower_flat(node: Node, fused: Fused) -> list[Call]:
     """The calls, after copies of what does not lie one after the other."""
-    calls: list[Call] = []
-    places: list[Address] = []
-    operands: Any = node.operands
-    for v in operands:
-        view = fused.views[v]
-        if not view.is_run:
-            added, view = copy(view, fused)
-            calls += added
-        places.append(Address(view.root, view.offset * v.dtype.itemsize))
+    calls, places = places_of(node.operands, fused)
     work = _Work(node, places, [Address(v) for v in node.results])
     return [*calls, *_OPS[node.name](work)]
 

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Call, copy
+from funct.compile.fusion.lower import Address, Call, places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG
@@ -39,15 +39,7 @@ def is_gather(step: Any) -> bool:
 
 def lower_gather(node: Node, fused: Fused) -> list[Call]:
     """The call, after copies of what does not lie one after the other."""
-    calls: list[Call] = []
-    places: list[Address] = []
-    for v in node.operands:
-        assert isinstance(v, Var)
-        view = fused.views[v]
-        if not view.is_run:
-            added, view = copy(view, fused)
-            calls += added
-        places.append(Address(view.root, view.offset * v.dtype.itemsize))
+    calls, places = places_of(node.operands, fused)
     out = node.results[0]
     i = node.operands[_INDEX[node.name]]
     assert isinstance(i, Var)

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Buffer, Call, Word, copy
+from funct.compile.fusion.lower import Address, Buffer, Call, places_of
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.products import (
     LEFT,
@@ -74,15 +74,8 @@ def _solver(dtype: np.dtype[Any]) -> tuple[int, bool] | None:
 
 def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     """The call, after copies of what does not lie one after the other."""
-    calls: list[Call] = []
-    places: list[Word] = []
     operands: Any = node.operands
-    for v in operands:
-        view = fused.views[v]
-        if not view.is_run:
-            added, view = copy(view, fused)
-            calls += added
-        places.append(Address(view.root, view.offset * v.dtype.itemsize))
+    calls, places = places_of(operands, fused)
     places += [Address(v) for v in node.results]
     lead = operands[0].shape[:-2]
     count, m, n = math.prod(lead), operands[0].shape[-1], operands[-1].shape[-1]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from funct.core import INEXACT, Level
-from funct.graph import Control, Graph, Guard, Node
+from funct.graph import Graph, Guard
 from funct.transforms.forward import Forward, ForwardTracer, jvp
 from funct.transforms.vmap import Batch, BatchTracer, vmap
 
@@ -40,13 +40,8 @@ class Carrying:
         return self.tracer, self.mine
 
     def fits(self) -> bool:
-        """Whether ops are all that the graph holds: branches, loops and calls with rules of their
-        own know better what to do with a batch or a tangent.
-        """
-        return all(
-            isinstance(e, Guard) or (isinstance(e, Node) and not isinstance(e.primitive, Control))
-            for e in self.graph.nodes
-        )
+        """Whether one graph can be the call for whatever values come."""
+        return True
 
     def joint(self) -> Callable[..., Any]:
         """The function of vals to capture."""
@@ -79,8 +74,8 @@ class _Batched(Carrying):
         self.lanes = level.size
 
     def fits(self) -> bool:
-        decides = any(isinstance(e, Guard) and e.kind != "size" for e in self.graph.nodes)
-        return not decides and super().fits()  # else lanes may part
+        decides = [e for e in self.graph.nodes if isinstance(e, Guard) and e.kind != "size"]
+        return not decides  # else lanes may part
 
     def joint(self) -> Callable[..., Any]:
         return vmap(self.graph, tuple([0 if m else None for m in self.mine]))
