@@ -38,6 +38,21 @@ def _half_sum(f: Any, v: Any, *rest: Any) -> Any:
     return (f(v - 1, *rest) + f(v + 1, *rest)) * 0.5
 
 
+def _neighbours(f: Any, ans: Value, v: Any, x: Value, sign: float) -> Value:
+    """(f at v − 1, plus sign times f at v + 1) / 2, the derivative in x of jv and iv.
+
+    By DLMF 10.6.2 and 10.29.2 where v is nearly 0, −1, …: 1/Γ would not bear v − 1 rounded.
+    """
+    off = ops.abs(v - ops.round(v))
+    near = ops.logical_and(
+        ops.less(off, 1e-6), ops.logical_and(ops.greater(off, 0), ops.less(v, 0.5))
+    )
+    near = ops.logical_and(near, ops.not_equal(x, 0))
+    above = sign * f(v + 1, x)
+    closed = ans * (v / ops.where(near, x, 1.0)) + above
+    return ops.where(near, closed, 0.5 * (f(v - 1, x) + above))
+
+
 def _real_only(name: str, x: Value) -> None:
     if x.dtype.kind == "c":
         raise UndefinedDerivativeError(
@@ -63,8 +78,8 @@ def _jv_rule_v(g: Value, v: Value, x: Value) -> Value:
     return g * ops.special.jv_slope(v, x, 1)
 
 
-def _jv_rule_x(g: Value, v: Value, x: Value) -> Value:
-    return g * _half_difference(ops.special.jv, v, x)
+def _jv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
+    return g * _neighbours(ops.special.jv, ans, v, x, -1.0)
 
 
 @room("jv", _jv_rule_v, _jv_rule_x, samples=_ORDERED)
@@ -157,8 +172,8 @@ def _iv_rule_v(g: Value, v: Value, x: Value) -> Value:
     return g * (ops.exp(x) * ops.special.ive_slope(v, x, 1))
 
 
-def _iv_rule_x(g: Value, v: Value, x: Value) -> Value:
-    return g * _half_sum(ops.special.iv, v, x)
+def _iv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
+    return g * _neighbours(ops.special.iv, ans, v, x, 1.0)
 
 
 @room("iv", _iv_rule_v, _iv_rule_x, samples=_ORDERED)
