@@ -53,6 +53,8 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
     c = obj.__class__
     if c is list or c is tuple:
         obj = _for_numpy(obj)
+        if obj is None:
+            return None
     elif c is np.ndarray:
         if obj.nbytes >= LARGE:
             return None
@@ -60,9 +62,7 @@ def _at_once(obj: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
             return obj.copy("K") if obj.dtype in OWN else None
     elif c not in BARE:
         return None
-    if obj is None:
-        return None
-    data = np.array(obj, dtype if dtype is None else as_dtype("asarray", dtype))
+    data = np.array(obj) if dtype is None else np.array(obj, as_dtype("asarray", dtype))
     if data.dtype not in OWN or (c is int and dtype is None and data.dtype is not _INT64):
         return None  # refused, or another's affair
     if data.nbytes >= LARGE:
@@ -76,11 +76,14 @@ def _for_numpy(given: Any) -> Any:
     """
     first = given[0].__class__ if given else float
     if first is Array:
-        one = given[0].data.dtype
-        raws = [v.data for v in given if v.__class__ is Array and v.data.dtype is one]
-        if len(raws) == len(given):
+        one, raws = given[0].data.dtype, []
+        for v in given:
+            if v.__class__ is not Array or v.data.dtype is not one:
+                break
+            raws.append(v.data)
+        else:
             return raws
-    elif _are_rows(given) if first in _LIST else _NUMBER.issuperset(map(type, given)):
+    elif _are_rows(given if first in _LIST else (given,)):
         return given
     dtypes: set[Any] = set()
     found = _bare_items(given, _DEEP, dtypes)
@@ -90,8 +93,11 @@ def _for_numpy(given: Any) -> Any:
 def _are_rows(obj: Any) -> bool:
     """Whether a list holds lists of numbers alone."""
     for row in obj:
-        if row.__class__ not in _LIST or not _NUMBER.issuperset(map(type, row)):
+        if row.__class__ not in _LIST:
             return False
+        for v in row:
+            if v.__class__ not in _NUMBER:
+                return False
     return True
 
 

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 
 from funct import ops
+from funct.array.axes import integers
 from funct.array.conversion import as_tensor, as_tensors, asarray
 from funct.array.direct import direct
 from funct.array.dtypes import result_type
+from funct.core import INEXACT
 from funct.errors import ArgumentError
 from funct.kernels import elementwise as kernels
 
-__all__ = ["clip", "positive", "select"]
+__all__ = ["clip", "positive", "rounded", "select"]
 
 
 def positive(x: Any, /) -> Any:
@@ -50,6 +52,32 @@ def _within(limit: Any, dtype: np.dtype[Any]) -> Any:
         return limit
     info = np.iinfo(dtype)
     return int(info.min) if limit < info.min else int(info.max) if limit > info.max else limit
+
+
+@direct(kernels.rounded)
+def rounded(x: Any, /, decimals: int = 0) -> Any:
+    """x to the nearest multiple of 10**-decimals, ties to the even one; the dtype stays."""
+    n = max(*integers("round", "decimals", (decimals,)), -300)
+    if x.dtype not in INEXACT:
+        return ops.round(x) if n >= 0 else _whole_tens(x, 10**-n)
+    if n == 0:
+        return ops.round(x)
+    tens = 10.0 ** min(abs(n), 300)
+    if n < 0:
+        y = ops.round(x / tens)
+        return ops.where(ops.equal(y, 0), y, y * tens)
+    scaled = x * tens
+    return ops.where(ops.isfinite(scaled), ops.round(scaled) / tens, x)
+
+
+def _whole_tens(x: Any, ten: int) -> Any:
+    """Integers to the nearest multiple of a power of ten, ties to the even multiple."""
+    if ten > np.iinfo(x.dtype).max:
+        return ops.multiply(x, 0)
+    q, r = divmod(x, ten)
+    half = ops.equal(r, ten - r)
+    up = ops.where(half, ops.equal(q % 2, 1), ops.greater(r, ten - r))
+    return (q + ops.astype(up, x.dtype)) * ten
 
 
 def select(condlist: Any, choicelist: Any, default: Any = 0, /) -> Any:

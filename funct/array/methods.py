@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import integers, normal_axis
+from funct.array.axes import normal_axis
 from funct.array.dtypes import as_dtype
 from funct.array.operators import quotient_and_rest
-from funct.core import INEXACT, Value
+from funct.core import Value, catalogue
 from funct.errors import ArgumentError, DTypeError, ImmutableError
 from funct.ops import fast
+from funct.ops.fast import OWN
 
 __all__ = ["Methods"]
+
+asarray = np.asarray
+ndarray = np.ndarray
 
 _UFUNCS = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
@@ -30,6 +34,11 @@ _UFUNCS = {
     "right_shift": "bitwise_right_shift", "rint": "round", "true_divide": "divide",
 }  # fmt: skip
 
+
+# ufuncs of two operands that an op is, and nothing else
+_PLAIN = frozenset(
+    [p.raw for p in catalogue() if isinstance(p.raw, np.ufunc) and len(p.rules) == 2]
+)
 
 # The package that this file is a part of: its functions are there by the time of a call.
 _xp: Any = sys.modules["funct.array"]
@@ -65,16 +74,6 @@ def _one_or_many(given: tuple[Any, ...]) -> Any:
     return given[0] if len(given) == 1 and not isinstance(given[0], int) else given
 
 
-def _whole_tens(x: Any, ten: int) -> Any:
-    """Integers to the nearest multiple of a power of ten, ties to the even multiple."""
-    if ten > np.iinfo(x.dtype).max:
-        return _xp.zeros_like(x)
-    q, r = divmod(x, ten)
-    half = ops.equal(r, ten - r)
-    up = ops.where(half, ops.equal(q % 2, 1), ops.greater(r, ten - r))
-    return (q + ops.astype(up, x.dtype)) * ten
-
-
 @functools.lru_cache(256)
 def _function_of(ufunc: Any) -> Any:
     if ufunc is np.divmod:
@@ -90,6 +89,18 @@ class Methods(Value):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
+            x = inputs[0]
+            if x.__class__ is ndarray and ufunc in _PLAIN and x.dtype in OWN:
+                y = inputs[1]
+                if y.__class__ is fast.Array and y.data.dtype in OWN:
+                    try:
+                        d = ufunc(x, y.data)
+                    except Exception:
+                        d = None  # refused by name
+                    if d is not None:
+                        r = fast.make(None)
+                        r.data = d if d.__class__ is ndarray else asarray(d)
+                        return r
             function = _function_of(ufunc)
             if callable(function):
                 return function(*inputs)
@@ -189,7 +200,10 @@ class Methods(Value):
         """Elements along axis, or of all of them, by indices of any shape."""
         if out is not None:
             raise _unused("take", "out", out)
-        _one_of("take", "mode", mode, ("raise",))
+        if mode.__class__ is not str or mode != "raise":
+            _one_of("take", "mode", mode, ("raise",))
+        if axis.__class__ is int and indices.__class__ is fast.Array and indices.data.ndim == 1:
+            return _xp.take(self, indices, axis=axis)
         key = indices if isinstance(indices, Value) else _xp.asarray(indices)
         if axis is None:
             return _xp.ravel(self)[key]
@@ -215,18 +229,7 @@ class Methods(Value):
         """x to the nearest multiple of 10**-decimals, ties to the even one; the dtype stays."""
         if out is not None:
             raise _unused("round", "out", out)
-        n = max(*integers("round", "decimals", (decimals,)), -300)
-        x: Any = self
-        if x.dtype not in INEXACT:
-            return ops.round(x) if n >= 0 else _whole_tens(x, 10**-n)
-        if n == 0:
-            return ops.round(x)
-        tens = 10.0 ** min(abs(n), 300)
-        if n < 0:
-            y = ops.round(x / tens)
-            return ops.where(ops.equal(y, 0), y, y * tens)
-        scaled = x * tens
-        return ops.where(ops.isfinite(scaled), ops.round(scaled) / tens, x)
+        return _xp.elementwise.rounded(self, decimals)
 
     def __round__(self, ndigits: int | None = None, /) -> Any:
         return self.round(0 if ndigits is None else ndigits)
@@ -358,6 +361,8 @@ class Methods(Value):
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
         """Where v would go into the array, which is in rising order."""
         values = v if isinstance(v, Value) else _xp.asarray(v)
+        if sorter is None and side.__class__ is str and side == "left":
+            return _xp.searchsorted(self, values)
         return _xp.searchsorted(self, values, side=side, sorter=sorter)
 
     def nonzero(self) -> Any:

@@ -30,6 +30,8 @@ def _at_once(subscripts: str, left: list[Any]) -> Any:
     steps = _contractions(subscripts, tuple([x.shape for x in left]))
     if steps is None:
         return None
+    if len(steps) == 1:
+        return contracted(left[0], left[1], steps[0][2])
     for i, j, how in steps:
         y = left.pop(j)
         left.append(contracted(left.pop(i), y, how))

@@ -25,6 +25,7 @@ __all__ = ["At", "make_at"]
 
 ndarray = np.ndarray
 _add, _divide = np.add, np.divide
+_zeros: Any = np.zeros
 _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
@@ -187,8 +188,8 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     At other elements that computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x is
     -0; and a complex x / 1, whose parts are sums with products by 0.
     """
-    x, key = at._x, at._key
-    if x.__class__ is not fast.Array:
+    x, key, array = at._x, at._key, fast.Array
+    if x.__class__ is not array:
         return None
     a, c = x.data, key.__class__
     d = a.dtype
@@ -201,7 +202,7 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
         if key is NotImplemented:
             return None
     c = v.__class__
-    if c is fast.Array and v.data.dtype is d:
+    if c is array and v.data.dtype is d:
         v = v.data
     elif c not in taken and not (change is None and c is list and taken.issuperset(map(type, v))):
         v = _of_kind(name, v, d)
@@ -219,10 +220,12 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
                 out[key] = v
         else:
             kind = VIEW if viewed else selection(key)
-            way = _scattered if kind is POSITIONS else _masked if kind is MASK else _seen
-            out = way(a, key, v, change)
-            if out is None:
-                return None
+            if kind is POSITIONS:
+                out = _scattered(a, key, v, change)
+            else:
+                out = _seen(a, key, v, change, kind is MASK)
+                if out is None:
+                    return None
     except (IndexError, OverflowError, TypeError, ValueError):
         return None  # refused by name
     except MemoryError as error:
@@ -232,20 +235,21 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     return r
 
 
-def _masked(a: Any, key: Any, v: Any, change: Any) -> Any:
-    """`_changed` under a mask."""
-    unlike = change is _add and a.dtype in _INEXACT and _may_be_zero(v)
-    return None if unlike else _seen(a, key, v, change)
+def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:
+    """`_changed` of elements that are selected once each.
 
-
-def _seen(a: Any, key: Any, v: Any, change: Any) -> Any:
-    """`_changed` of elements that are selected once each."""
+    Under a mask the composition adds v itself, not 0 + v: None where the two may differ.
+    """
     d = a.dtype
     if change is _add and d in _INEXACT:
         if v.__class__ is not ndarray and a.size < _MANY:
-            out = np.zeros(a.shape, d)
+            if masked and v == 0:
+                return None
+            out = _zeros(a.shape, d)
             out[key] = _NOUGHT[d.kind] + v  # which is never -0
             return _add(a, out, out)
+        if masked and (counted(v) < v.size if v.__class__ is ndarray else v == 0):
+            return None
         out = _add(a, _ZERO if d is _DOUBLE else 0.0)
     elif change is _divide and d.kind == "c":
         return _by_factors(a, key, v, change)
@@ -278,11 +282,6 @@ _KNOWN = {
     )
     for d in DTYPES | NARROW
 }
-
-
-def _may_be_zero(v: Any) -> bool:
-    """Whether 0 + v may not be v: under a mask the composition adds v itself."""
-    return bool(counted(v) < v.size) if v.__class__ is ndarray else v == 0
 
 
 def _of_kind(name: str, v: Any, dtype: Any) -> Any:
@@ -326,7 +325,7 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
     if change is _divide or change is power:
         return _by_factors(a, at, v, change)
     few = a.size < _MANY
-    if few:
+    if few and a.ndim == 1:
         out = kernels.combine_few(a, v, at, _MODES[change])
         if out is not None:
             return out
@@ -334,11 +333,11 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
         out = a.copy()
         _combine(out, at, v, change)
         return out
-    out = np.zeros(a.shape, a.dtype)  # all that comes to one position is added up first
+    out = _zeros(a.shape, a.dtype)  # all that comes to one position is added up first
     apart = False
     if few and at.__class__ is ndarray:
         out[at] = v
-        apart = counted(out) * a.shape[0] == at.size * a.size
+        apart = counted(out) * len(a) == at.size * a.size
         if not apart:
             out.fill(0)
     if not apart:

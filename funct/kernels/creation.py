@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 
-from funct.kernels.dtypes import FLOATING, NAMED
+from funct.kernels.dtypes import FLOATING, INTEGER, NAMED
 from funct.kernels.statistical import cast
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
 
 ndarray = np.ndarray
 _arange: Any = np.arange
+_linspace: Any = np.linspace
 _DOUBLE = np.dtype(np.float64)
 _ZERO, _ONE = np.zeros((), _DOUBLE), np.ones((), _DOUBLE)
 # A 0-d buffer by the names of its dtype.
@@ -151,9 +153,17 @@ def linspace(
         dtype = NAMED.get(dtype)
         if dtype is None:
             return None
-    if dtype is None:
-        return np.linspace(start, stop, num, bool(endpoint))
-    return np.linspace(start, stop, num, bool(endpoint), dtype=dtype.type)
+    inner = num - 1 if endpoint else num
+    low, reach = start * 1.0, stop * 1.0 - start * 1.0
+    step = reach / inner if inner > 0 else 0.0
+    if not step or not math.isfinite(reach) or (dtype is not None and dtype.num <= INTEGER):
+        return _linspace(start, stop, num, bool(endpoint), dtype=dtype)
+    out = _arange(0, num, 1, _DOUBLE)
+    out *= step
+    out += low
+    if endpoint:
+        out[-1] = stop
+    return out if dtype is None else out.astype(dtype, copy=False)
 
 
 def eye(
@@ -167,7 +177,13 @@ def eye(
     if n_rows < 0 or n_cols < 0 or n_rows * n_cols >= _MANY:
         return None
     named = _DOUBLE if dtype is None else NAMED.get(dtype)
-    return None if named is None else np.eye(n_rows, n_cols, max(min(k, n_cols), -n_rows), named)
+    if named is None:
+        return None
+    k = max(min(k, n_cols), -n_rows)
+    start, ones = (k, min(n_rows, n_cols - k)) if k >= 0 else (-k * n_cols, min(n_rows + k, n_cols))
+    out = np.zeros(n_rows * n_cols, named)
+    out[start : start + ones * (n_cols + 1) : n_cols + 1] = 1
+    return out.reshape(n_rows, n_cols)
 
 
 def tril(x: Any, k: int = 0) -> Any:

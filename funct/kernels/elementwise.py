@@ -22,7 +22,7 @@ from funct.kernels.quiet import vdot
 
 __all__ = [
     "MANY", "SLOW", "as_it_is", "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p",
-    "plain_cast", "power", "real_ufunc", "rint", "sigmoid", "tanh", "times_sigmoid",
+    "plain_cast", "power", "real_ufunc", "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -33,6 +33,8 @@ _COMPLEX = tuple(map(np.dtype, "FD"))
 _WHOLE = tuple(map(np.dtype, "?bhilqBHILQ"))
 _VECTORS = frozenset(_REAL)  # what `vdot` is quick for
 _FEW = 1 << 12  # elements for which the calls cost more than what they compute
+_DECIMALS = 30  # powers of ten below are numbers of single precision
+_TENS = {d: [np.asarray(10.0**k, d) for k in range(_DECIMALS)] for d in _REAL}
 _LARGE = 1 << 12  # elements from which on what a call costs is nothing
 _floor_divide = np.floor_divide
 _power = np.power
@@ -243,6 +245,21 @@ def _correct(x: Any, y: Any) -> None:
     a, b = x.real, x.imag
     near = np.abs(x) < 0.5
     _put(y.real, near, np.log1p(np.where(near, a * (a + 2) + b * b, 0)) / 2)
+
+
+def rounded(x: Any, decimals: int = 0) -> Any:
+    """x to so many decimals; None where a product with a power of ten is not finite."""
+    tens = _TENS.get(x.dtype)
+    if tens is None or decimals.__class__ is not int or not 0 <= decimals < _DECIMALS:
+        return None
+    if not decimals:
+        return np.rint(x)
+    ten = tens[decimals]
+    y = np.multiply(x, ten)
+    if not isfinite(vdot(y, y)):
+        return None
+    np.rint(y, y)
+    return np.divide(y, ten, y)
 
 
 def sigmoid(x: Any) -> Any:

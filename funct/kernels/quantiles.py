@@ -1,4 +1,4 @@
-"""Quantiles along one axis or over all: sort, take two, go between."""
+"""Quantiles along axes or over all: sort once, take two for each fraction, go between."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from funct.kernels.dtypes import INTEGER
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 
 _SMALL = 256  # elements from which on machine code sorts
-_FEW = 9  # fractions that are asked for one by one
+_FEW = 33  # fractions from which on they are not asked for one by one
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-_NARROWER = _FLOATS[1:]
+_SINGLE = _FLOATS[1]
 # Which share of the next element a place between two has, by methods that agree on the place.
 _PARTS: dict[Any, Any] = {
     "linear": lambda part, k: part,
@@ -39,44 +39,66 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """The value below which a fraction q of x lies; None where an element is not finite."""
-    if q.__class__ is np.ndarray and q.ndim == 1 and 0 < q.size < _FEW and q.dtype is _FLOATS[0]:
-        each = [quantile(x, v, axis, method, keepdims, weights) for v in q.tolist()]
-        return None if any(y is None for y in each) or x.dtype in _NARROWER else np.stack(each)
-    if q.__class__ is not float or not 0.0 <= q <= 1.0 or weights is not None:
+    if weights is not None or method not in _PARTS or not 0 < x.size < _SMALL:
         return None
-    if method not in _PARTS or not 0 < x.size < _SMALL:
+    single = x.dtype is _SINGLE
+    fractions: Any = [q]
+    lead: Any = ()
+    if q.__class__ is np.ndarray:
+        if q.dtype not in _FLOATS:
+            return None
+        fractions, lead = q.reshape(-1).tolist(), q.shape
+        single = single and q.dtype is _SINGLE
+    elif q.__class__ is list or q.__class__ is tuple:
+        fractions, lead = q, (len(q),)
+    if not 0 < len(fractions) < _FEW:
         return None
+    for v in fractions:
+        if v.__class__ is not float or not 0.0 <= v <= 1.0:
+            return None
     if x.dtype not in _FLOATS:
         if x.dtype.num > INTEGER:
             return None
         x = x.astype(np.float64)
-    if axis is None:
-        s = np.sort(x, None, "stable")
-        shape: Any = (1,) * x.ndim if keepdims else ()
-    elif axis.__class__ is int:
-        s = np.sort(x, axis, "stable").swapaxes(0, axis)
-        shape = None
-    else:
+    kept: Any = (1,) * x.ndim
+    if axis is not None:
+        x, kept = _first(x, (axis,) if axis.__class__ is int else axis)
+    s = np.sort(x, None if axis is None else 0, "stable")
+    if not _finite(s[0]) or not _finite(s[-1]):
         return None
-    n = s.shape[0]
-    place = (n - 1) * q
+    kind = np.float32 if single else np.float64
+    found = [_one(s, v, method, kind) for v in fractions]
+    y = np.asarray(found) if lead else found[0]
+    if keepdims:
+        return np.reshape(y, (*lead, *kept))
+    return y if len(lead) < 2 else y.reshape(*lead, *s.shape[1:])
+
+
+def _first(x: Any, axes: Any) -> tuple[Any, Any]:
+    """x with axes folded into one, which comes first; and its shape with length 1 there."""
+    at = [range(x.ndim)[a] for a in axes]
+    rest = [i for i in range(x.ndim) if i not in at]
+    if not at or len(at) + len(rest) > x.ndim:
+        raise ValueError("axes")
+    kept = [1 if i in at else n for i, n in enumerate(x.shape)]
+    turned = x.transpose(*at, *rest)
+    return turned if len(at) == 1 else turned.reshape(-1, *turned.shape[len(at) :]), kept
+
+
+def _finite(x: Any) -> Any:
+    return np.isfinite(x).all() if x.ndim else math.isfinite(x)
+
+
+def _one(s: Any, q: float, method: str, kind: Any) -> Any:
+    """A quantile along the first axis of what is sorted."""
+    place = (len(s) - 1) * q
     k = math.floor(place)
-    part = x.dtype.type(_PARTS[method](place - k, k) if place < n - 1 else 0)
-    a, b = s[k], s[k + 1 if part > 0 else k]
-    if shape is not None:
-        if not (math.isfinite(s[0]) and math.isfinite(s[-1])):
-            return None
-        y = _between(a, b, part)
-        return y if not shape else np.full(shape, y)
-    if not (np.isfinite(s[0]).all() and np.isfinite(s[-1]).all()):
-        return None
-    y = np.expand_dims(_between(a, b, part), 0).swapaxes(0, axis)
-    return y if keepdims else y.squeeze(axis)
-
-
-def _between(a: Any, b: Any, part: Any) -> Any:
-    step = b - a if part else a * 0
-    return a + step * part if part < 0.5 else b - step * (1 - part)
+    part = kind(_PARTS[method](place - k, k) if place < len(s) - 1 else 0)
+    a = s[k]
+    if not part:
+        return a + 0.0 * part
+    b = s[k + 1]
+    return a + (b - a) * part if part < 0.5 else b - (b - a) * (1 - part)
 
 
 nanmedian, nanquantile = median, quantile  # a NaN is not finite, so there is none

@@ -21,6 +21,7 @@ _REALS: Any = {float, int}
 
 _core: Any = getattr(np, "_core", None)
 _interp: Any = getattr(getattr(_core, "multiarray", None), "interp", np.interp)  # what that calls
+_convolve: Any = getattr(np.convolve, "_implementation", np.convolve)  # asks for no others' arrays
 
 
 def convolve(x: Any, y: Any, mode: str = "full") -> Any:
@@ -31,7 +32,7 @@ def convolve(x: Any, y: Any, mode: str = "full") -> Any:
         return None
     if x.size < y.size:
         x, y = y, x
-    z = np.convolve(x, y, "valid" if mode == "valid" else "full")
+    z = _convolve(x, y, "valid" if mode == "valid" else "full")
     before = (y.size - 1) // 2
     return z if mode != "same" else z[before : before + x.size]
 

@@ -166,12 +166,14 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None
         return None
     if weights is None:
         return counting.bincount(x, minlength)
-    if weights.__class__ is not np.ndarray or weights.shape != x.shape or not 0 < x.size < _FEW:
+    if weights.__class__ is not np.ndarray or not 0 < x.size < _FEW:
         return None
     high = x.item(x.argmax())
     if high >= _FEW or not 0 <= minlength < _FEW:
         return None
-    return _summed(weights, x, max(high + 1, minlength))
+    if weights.dtype is _DOUBLE:
+        return counting.weighed(x, weights, minlength)  # which asks for a weight each
+    return _summed(weights, x, max(high + 1, minlength)) if weights.shape == x.shape else None
 
 
 def _summed(data: Any, ids: Any, n: int) -> Any:
@@ -258,7 +260,7 @@ def searchsorted(x: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
         v = np.asarray(v, x.dtype)
     elif v.__class__ is not np.ndarray or v.dtype is not x.dtype:
         return None
-    return sorting.searchsorted(x, v, side)
+    return x.searchsorted(v, side) if v.size < _SMALL else sorting.searchsorted(x, v, side)
 
 
 def histogram(

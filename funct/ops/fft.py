@@ -15,6 +15,7 @@ import numpy as np
 from funct import ops
 from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import DTypeError, ShapeError
+from funct.kernels.fft import transform
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 
@@ -41,9 +42,8 @@ def _check_length(name: str, n: Any) -> None:
 
 
 def _fft_raw(x: Any, axes: Shape, inverse: bool, norm: Any) -> Any:
-    one = np.fft.ifft if inverse else np.fft.fft
     for axis in reversed(axes):  # as np.fft.fftn, which takes as long again to read its arguments
-        x = one(x, None, axis, norm)
+        x = transform("ifft" if inverse else "fft", x, None, axis, norm)
     return x
 
 
@@ -86,7 +86,7 @@ def fft(x: Value, axes: Shape, inverse: bool, norm: str) -> Value:
 
 
 def _real_raw(x: Any, axis: int, inverse: bool, norm: Any) -> Any:
-    return (np.fft.ihfft if inverse else np.fft.rfft)(x, None, axis, norm)
+    return transform("ihfft" if inverse else "rfft", x, None, axis, norm)
 
 
 def _real_aval(args: Args, params: Params) -> ShapeDtype:
@@ -137,7 +137,7 @@ def real_fft(x: Value, axis: int, inverse: bool, norm: str) -> Value:
 
 
 def _hermitian_raw(x: Any, axis: int, n: int, inverse: bool, norm: Any) -> Any:
-    return (np.fft.irfft if inverse else np.fft.hfft)(x, n, axis, norm)
+    return transform("irfft" if inverse else "hfft", x, n, axis, norm)
 
 
 def _hermitian_aval(args: Args, params: Params) -> ShapeDtype:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
+from funct.core import NARROW, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels.linalg.products import matmul as matrix_product
 from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
@@ -33,7 +33,9 @@ def _matmul_raw(x: Any, y: Any) -> Any:
 
 def _product(x: Any, y: Any) -> Any:
     """x @ y; of narrow dtypes it is taken in the wide one and rounded once."""
-    return product_in_wide(matrix_product, x, y)
+    if x.dtype in NARROW:
+        return product_in_wide(matrix_product, x, y)
+    return matrix_product(x, y)
 
 
 def _matmul_aval(args: Args, params: Params) -> ShapeDtype:

@@ -115,16 +115,25 @@ def _one_by(*options: dict[str, Any], rest: tuple[Any, ...] = ()) -> Iterator[Ca
             yield (x, *rest), option
 
 
+_ZEROS = xp.asarray([-0.0, 0.0, -0.0, 1.0])
+
+
 def _quantiles(*firsts: Any) -> Iterator[Call]:
     for call, options in _reductions():
         for rest in firsts:
             yield (*call, *rest), options
-    for q in ((0.3,), (0.0,), (1.0,), (0.75,), (2.0,), (xp.asarray([0.5, 1.0]),), (1,)):
-        for x in (_plain(np.float64, 6), _plain(np.float32, 3, 4), _plain(np.int64, 4)):
+    several: list[Any] = [[0.5, 1.0], [[0.25], [0.75]], [], np.float32([0.3, 0.0])]
+    fractions = [*map(xp.asarray, several), [0.1, 0.6], [0.5, 1.5], (0.0, 0.5)]
+    for q in ((0.3,), (0.0,), (1.0,), (0.75,), (2.0,), (1,), *[(v,) for v in fractions]):
+        for x in (_plain(np.float64, 6), _plain(np.float32, 3, 4), _plain(np.int64, 4), _ZEROS):
             rest = q if firsts[0] else ()
             yield (x, *rest), {}
             yield (x, *rest), {"axis": -1}
             yield (x, *rest, 0), {"keepdims": True}
+        if firsts[0]:
+            for axis in ((0, 2), (1, -1), (-1, 0, 1), (), (0, 0), [0]):
+                for keepdims in (False, True):
+                    yield (_plain(np.float32, 2, 3, 4), *q, axis), {"keepdims": keepdims}
     if firsts[0]:
         for x in (_plain(np.float64, 6), _plain(np.float64, 3, 4), _plain(np.int8, 7)):
             for method in ("lower", "higher", "nearest", "midpoint", "hazen", "least"):
@@ -537,6 +546,9 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
         {"max": xp.asarray(3)},
         {"min": xp.asarray(np.float32(0.5)), "max": 2},
         {"max": True},
+    ),
+    "elementwise.rounded": lambda: itertools.chain(
+        *[_one_by(rest=(n,)) for n in (0, 1, 3, -1, 29, 30, 300, 2.0, True)]
     ),
     "searching.nonzero": _one_by,
     "searching.searchsorted": _sought,

@@ -283,9 +283,12 @@ def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDA
     if x.dtype.kind != "c" or 0 in x.shape:
         return u, s, vh
     k = s.shape[-1]
-    phase, back = _phase(u), _phase(np.conj(np.swapaxes(vh, -1, -2)))
-    back = np.conj(np.concatenate([phase[..., :k], back[..., k:]], -1))
-    return u * phase, s, np.swapaxes(back, -1, -2) * vh
+    phase = _phase(u)
+    back = phase[..., :k]
+    if vh.shape[-2] > k:  # rows that belong to no column of u
+        rest = _phase(np.conj(vh[..., k:, :].mT))
+        back = np.concatenate([back, rest], -1)
+    return u * phase, s, np.conj(back).mT * vh
 
 
 @_fails_with("the iteration did not converge; is every element finite?")

@@ -31,14 +31,16 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
     Raises: ValueError: if the shapes do not fit.
     """
-    if x.dtype in _BLAS:
-        if x.ndim > 1 < y.ndim and x.shape[-1] == 1 and x.size * y.size > _FEW:
+    kind = x.dtype
+    if kind in _BLAS:
+        rank, other = x.ndim, y.ndim
+        if rank > 1 < other and x.shape[-1] == 1 and x.size * y.size > _FEW:
             return _of_one(x, y)
-        if x.ndim > 2 and y.ndim == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
+        if 0 < rank < 3 > other > 0 and kind is y.dtype:
+            return x.dot(y)  # the same sums, at half the cost
+        if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
             # one product instead of one per matrix of x
             return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
-        if 0 < x.ndim < 3 > y.ndim > 0 and x.dtype is y.dtype:
-            return x.dot(y)  # the same sums, at half the cost
         return np.matmul(x, y)
     if x.dtype == _HALF and y.dtype == _HALF:
         wide = matmul(x.astype(np.float32), y.astype(np.float32))
