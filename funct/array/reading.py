@@ -16,7 +16,7 @@ from funct.array import keys
 from funct.array.indexing import index, selected
 from funct.array.keys_text import DTYPES, PLAIN
 from funct.array.reading_text import reading_text
-from funct.device import Code, assemble
+from funct.device import Code, printed
 from funct.kernels.cpu.calls import builtin, slot
 from funct.kernels.cpu.often import Often
 from funct.ops import fast
@@ -54,7 +54,7 @@ def _load() -> None:
     read, rows, bare = _read, _rows, keys.bare
     at = slot(fast.Array, "data")
     if at is not None:
-        code = assemble(reading_text(at)).keep()
+        code = printed(reading_text, at).keep()
         read = _entrance("read", code, _read)
         rows = _entrance("rows", code, _rows)
         bare = _entrance("bare", code, keys.bare)

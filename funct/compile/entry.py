@@ -46,9 +46,9 @@ from funct.compile.entry_text import (
 )
 from funct.compile.memory.reuse import one_to_one
 from funct.compile.steps.walker import walker
-from funct.device import Code, assemble
+from funct.device import Code, printed
 from funct.device.llvm import loaded
-from funct.device.machine_code import kept
+from funct.device.printed import kept
 from funct.graph import Var
 from funct.kernels.cpu.calls import builtin, slot, warning_flags
 
@@ -172,7 +172,7 @@ def calls_of(entry: Any) -> int:
 
 def _fits(arrays: Sequence[Var]) -> bool:
     numbers = all(isinstance(n, int) for v in arrays for n in v.shape)
-    return numbers and len(arrays) <= _MOST and _text() is not None
+    return numbers and len(arrays) <= _MOST and _given() is not None
 
 
 def _table(inputs: Sequence[Var]) -> np.ndarray[Any, Any]:
@@ -185,16 +185,17 @@ def _table(inputs: Sequence[Var]) -> np.ndarray[Any, Any]:
 
 
 @functools.cache
-def _text() -> str | None:
-    at, flags = slot(Array, "data"), warning_flags()  # where in an Array its buffer stands
-    return None if at is None or flags is None else entry_text(at, flags)
+def _given() -> tuple[int, int] | None:
+    """Where in an Array its buffer stands, and the flags that warn; None where that is unknown."""
+    at, flags = slot(Array, "data"), warning_flags()
+    return None if at is None or flags is None else (at, flags)
 
 
 @functools.cache
 def _code() -> Code:
-    text = _text()
-    assert text is not None, "asked for where objects are as assumed"
-    return assemble(text, opt=0).keep()  # every process waits for it
+    given = _given()
+    assert given is not None, "asked for where objects are as assumed"
+    return printed(entry_text, *given, opt=0).keep()  # every process waits for it
 
 
 def at_hand() -> bool:
@@ -204,5 +205,5 @@ def at_hand() -> bool:
 
 @functools.cache
 def _kept() -> bool:
-    text = _text()
-    return text is not None and kept(text, opt=0)
+    given = _given()
+    return given is not None and kept(entry_text, *given, opt=0)

@@ -9,7 +9,6 @@ another form, means that the code is made anew.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from funct.compile.native import Native, base_names
 from funct.compile.steps.walker import reload
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
+from funct.device.printed import CODE
 from funct.events import tell
 from funct.graph import Control, Graph, Node, digest
 from funct.settings import config
@@ -70,17 +70,6 @@ def kept_as(graph: Graph, guards: bool) -> str | None:
     )
 
 
-def _state() -> str:
-    """When the code of this package changed last: whatever makes code is in these folders."""
-    package = os.path.dirname(os.path.dirname(__file__))
-    names = ("compile", "core", "device", "graph", "graph/passes", "kernels", "kernels/llvm", "ops")
-    files = [e for n in names for e in os.scandir(os.path.join(package, n)) if e.is_file()]
-    return repr((len(files), sum(e.stat().st_mtime_ns for e in files)))
-
-
-_STATE = _state()  # of the code that this process runs: before anybody can change it
-
-
 def _controls(graph: Graph) -> list[Callable[..., Any]]:
     """The branches and loops of a graph, which are no primitives of the catalogue."""
     nodes = [e for e in graph.nodes if isinstance(e, Node)]
@@ -88,7 +77,7 @@ def _controls(graph: Graph) -> list[Callable[..., Any]]:
 
 
 def _here() -> str:
-    return f"{host().name} {host().flags} {_STATE} {np.__version__}"
+    return f"{host().name} {host().flags} {CODE} {np.__version__}"
 
 
 def _encoded(made: Native, graph: Graph) -> bytes | None:

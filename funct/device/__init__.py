@@ -22,11 +22,14 @@ from funct.device.memory import memory_summary as memory_summary
 from funct.device.memory import record_memory as record_memory
 from funct.device.memory import reset_peak as reset_peak
 from funct.device.memory import set_limit as set_limit
+from funct.device.printed import printed as printed
+from funct.device.printed import printed_all as printed_all
 from funct.device.threads import PARALLEL as PARALLEL
 
 __all__ = [
     "PARALLEL", "Allocator", "Code", "Host", "MemoryScope", "PrivatePool", "assemble",
     "assemble_all",
     "configure_memory", "empty_cache", "host", "load_object", "memory_scope", "memory_snapshot",
-    "memory_stats", "memory_summary", "record_memory", "reset_peak", "set_limit",
+    "memory_stats", "memory_summary", "printed", "printed_all", "record_memory", "reset_peak",
+    "set_limit",
 ]  # fmt: skip

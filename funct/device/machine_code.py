@@ -22,13 +22,14 @@ from typing import Any, Self
 
 from funct.device import disk_cache
 from funct.device.fork import whole
-from funct.device.host import Host, host, told
+from funct.device.host import Host, host
 from funct.device.llvm import binding, emit_object, version
 from funct.device.objects import Mapped, mapped
 from funct.events import tell
 
 __all__ = [
-    "Code", "assemble", "assemble_all", "assembly", "emit", "kept", "load_object", "offer",
+    "Code", "assemble", "assemble_all", "assembly", "emit", "load_object", "offer", "recalled",
+    "text_key", "wanted",
 ]  # fmt: skip
 
 _lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps texts from racing
@@ -84,14 +85,14 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     What a text declares and others offer is asked for after that, so the code of whoever offers it
     may be among the texts.
     """
-    keys = [_key(text, opt, host()) for text, opt in texts]
+    keys = [text_key(text, opt) for text, opt in texts]
     with _lock:
         held = {k: _loaded.get(k) or disk_cache.read(k) for k in keys}
         new = {k: given for k, given in zip(keys, texts, strict=True) if held[k] is None}
         for k, made in zip(new, _emit_all(list(new.values()), host()), strict=True):
             disk_cache.write(k, made)
             held[k] = made
-    wants = {k: _wanted(text) for k, (text, _) in zip(keys, texts, strict=True)}
+    wants = {k: wanted(text) for k, (text, _) in zip(keys, texts, strict=True)}
     found: dict[str, Code] = {}
     for k in sorted(held, key=lambda k: len(wants[k])):
         _ask(wants[k])
@@ -101,17 +102,23 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     return [found[k] for k in keys]
 
 
-def kept(text: str, *, opt: int = 1) -> bool:
-    """Whether the code of a text is on disk, so that `assemble` takes no LLVM."""
-    return told() and disk_cache.read(_key(text, opt, host())) is not None
+def recalled(key: str, wants: Iterable[str]) -> Code | None:
+    """The code that was made for the text with that key and wants, if it is loaded or on disk."""
+    held = _loaded.get(key) or disk_cache.read(key)
+    if held is None or isinstance(held, Code):
+        return held
+    _ask(wants)
+    return _load_once(key, held)
 
 
-def _key(text: str, opt: int, target: Host) -> str:
+def text_key(text: str, opt: int) -> str:
+    """Under what the code of a text is kept: the text, the processor, LLVM and its level."""
+    target = host()
     told = [text, target.name, target.flags, str(opt), version()]
     return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
 
-def _wanted(text: str) -> list[str]:
+def wanted(text: str) -> list[str]:
     """What is offered of that which the text declares."""
     declared = re.findall(r"^declare [^@\n]*@([\w.]+)\(", text, re.MULTILINE)
     return [name for name in declared if name in _offered]

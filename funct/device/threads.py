@@ -19,8 +19,9 @@ import sys
 
 from funct.device import blas, machine_code
 from funct.device.fork import in_child
-from funct.device.machine_code import Code, assemble
+from funct.device.machine_code import Code
 from funct.device.pool import alone_text, pool_text
+from funct.device.printed import printed
 from funct.settings import Settings, config, follow
 
 __all__ = ["PARALLEL", "pool", "text"]
@@ -35,7 +36,7 @@ _default = Settings().threads
 @functools.cache
 def pool() -> Code:
     """The pool's code: `funct_parallel(fn, data, tasks)`, and `limit()`, threads for a call now."""
-    code = assemble(text(), opt=0).keep()  # every process waits for it
+    code = printed(text, opt=0).keep()  # every process waits for it
     if not _possible():
         return code
     ctypes.c_int64.from_address(code.address("default_limit")).value = _default

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from funct.compile.steps.moves import copy_bytes
-from funct.device import Code, assemble, assemble_all, threads
+from funct.device import Code, assemble_all, printed, threads
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
 
@@ -41,7 +41,7 @@ STOPPED, WRONG = 1, 2
 
 @functools.cache
 def _walker() -> Code:
-    return assemble(_text(), opt=0).keep()  # every process waits for it
+    return printed(_text, opt=0).keep()  # every process waits for it
 
 
 def _text() -> str:

@@ -23,12 +23,13 @@ import attrs
 from numpy._core import _multiarray_umath  # type: ignore[attr-defined]
 
 from funct.device.fork import whole
-from funct.device.machine_code import Code, assemble
+from funct.device.machine_code import Code
 from funct.device.memory.allocator import Event
 from funct.device.memory.arena import HostArena, physical
 from funct.device.memory.front_record import GRANULE, NUMPY, UNIT, Record
 from funct.device.memory.front_text import front_text
 from funct.device.memory.policy import Options, Policy
+from funct.device.printed import printed
 from funct.source import user_site
 
 __all__ = ["Front", "Lent", "lock", "numpy_handler", "set_handler"]
@@ -106,7 +107,7 @@ def _for_ever(thing: Any) -> Any:
 
 @functools.cache
 def _code() -> Code:
-    return assemble(front_text(), opt=2).keep()
+    return printed(front_text, opt=2).keep()
 
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:

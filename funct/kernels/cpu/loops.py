@@ -15,6 +15,7 @@ Python: `checked` does that, with every index checked against the array it goes 
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import inspect
 import sys
@@ -26,7 +27,7 @@ import numpy as np
 
 from funct.device.fork import whole
 from funct.device.host import host
-from funct.device.machine_code import assemble
+from funct.device.printed import printed
 from funct.kernels.cpu.calls import Entries, readable
 from funct.kernels.cpu.printer import entry
 from funct.kernels.cpu.vectors import ELEMENTS, INT, Pointer, Type, element
@@ -135,16 +136,14 @@ class Kernel:
 
     def text(self, *args: Any) -> str:
         """The LLVM text for such arguments."""
-        return self._printed(args)[0]
-
-    def _printed(self, args: tuple[Any, ...]) -> tuple[str, frozenset[str]]:
-        return entry(self.fn, [_given(a) for a in args], self.parallel)
+        return entry(self.fn, tuple(map(_given, args)), self.parallel)
 
     def _compile(self, args: tuple[Any, ...]) -> tuple[list[Any], frozenset[str]]:
         if self._entries is None:
             self._entries = Entries(self.fn.__name__, len(self._names), self._miss)
-        text, written = self._printed(args)
-        code = assemble(text)
+        code = printed(entry, self.fn, tuple(map(_given, args)), self.parallel)
+        mask = ctypes.CFUNCTYPE(ctypes.c_int64)(code.address("written"))()
+        written = frozenset([name for k, name in enumerate(self._names) if mask >> k & 1])
         parameters = list(map(_kind, args))
         self._entries.add(parameters, code.address("entry"), code)
         self.__call__ = self._entries.call

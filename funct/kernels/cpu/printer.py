@@ -43,8 +43,8 @@ __all__ = ["entry", "printed_into"]
 Env = dict[str, Any]
 
 
-def entry(fn: Callable[..., Any], given: Sequence[Any], tasks: bool) -> tuple[str, frozenset[str]]:
-    """The text of `i64 entry(ptr frame)`, and which arrays the function writes into.
+def entry(fn: Callable[..., Any], given: Sequence[Any], tasks: bool) -> str:
+    """The text of `i64 entry(ptr frame)`, and of `i64 written()`: a bit for each array it writes.
 
     given: a Type, a Pointer or what is static for each parameter. The frame has one word for each:
     a number, or an array's address. With tasks, the last word says how many tasks there are, which
@@ -60,7 +60,8 @@ def entry(fn: Callable[..., Any], given: Sequence[Any], tasks: bool) -> tuple[st
             "  %tasks = load i64, ptr %slot",
             "  call void @funct_parallel(ptr @task, ptr %frame, i64 %tasks)", "  ret i64 0", "}",
         ]  # fmt: skip
-    return "\n".join([*text, ""]), written
+    mask = sum([1 << k for k, name in enumerate(names) if name in written])
+    return "\n".join([*text, f"define i64 @written() {{ ret i64 {mask} }}", ""])
 
 
 def printed_into(module: Module, name: str, fn: Callable[..., Any], given: Sequence[Any]) -> None:

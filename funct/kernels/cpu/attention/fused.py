@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.device import Code, assemble, host
+from funct.device import Code, host, printed
 from funct.kernels.attention import reduced, threshold
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.attention import strips as strips
@@ -38,7 +38,7 @@ def _entry(element: str, name: str) -> Any:
 
 @functools.cache
 def _code(element: str, name: str) -> Code:
-    return assemble(attention_text.text(name, element, host()))
+    return printed(attention_text.text, name, element, host())
 
 
 @attrs.frozen

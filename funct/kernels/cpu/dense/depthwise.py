@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.device import Code, Host, assemble, host
+from funct.device import Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axis, filled
 from funct.kernels.cpu.dense.line_weights import WEIGHTS, weights_text
@@ -267,4 +267,4 @@ def _entry(pattern: Pattern, name: str) -> Any:
 
 @functools.cache
 def _code(pattern: Pattern, name: str, target: Host) -> Code:
-    return assemble((planes_text if name == "planes" else weights_text)(pattern, target))
+    return printed(planes_text if name == "planes" else weights_text, pattern, target)

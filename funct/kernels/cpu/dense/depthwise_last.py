@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.device import Code, Host, assemble, host
+from funct.device import Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import filled
 from funct.kernels.cpu.dense.pixels import PIXELS, Pattern, pixels_text, sums_text
@@ -82,7 +82,7 @@ def _entry(pattern: Pattern, name: str) -> Any:
 
 @functools.cache
 def _code(pattern: Pattern, name: str, target: Host) -> Code:
-    return assemble((sums_text if name == "sums" else pixels_text)(pattern, target))
+    return printed(sums_text if name == "sums" else pixels_text, pattern, target)
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:

@@ -23,7 +23,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from funct.device import Code, Host, assemble, assemble_all, host
+from funct.device import Code, Host, host, printed, printed_all
 from funct.kernels.cpu.dense.dots import DOTS, Dot
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
@@ -208,7 +208,7 @@ def tile_table(
         new = [(v, rows) for v in vectors for rows in sizes if not found[2 - v, rows]]
         shapes = [Shape(DOTS[dot], width, rows, v, packed) for v, rows in new]
         pieces = [shapes[k::_PIECES] for k in range(min(_PIECES, len(shapes)))]
-        codes = assemble_all([(_together(p, host()), 1) for p in pieces])
+        codes = printed_all([(_together, (tuple(p), host())) for p in pieces])
         for piece, code in zip(pieces, codes, strict=True):
             for shape in piece:
                 found[2 - shape.vectors, shape.rows] = code.keep().address(shape.name)
@@ -229,4 +229,4 @@ def address(shape: Shape, target: Host) -> int:
 
 @functools.cache
 def _code(shape: Shape, target: Host) -> Code:
-    return assemble(text(shape, target))
+    return printed(text, shape, target)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.device import PARALLEL, Code, Host, assemble, host
+from funct.device import PARALLEL, Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axes, axis, merged, slab_fields, three
 from funct.kernels.cpu.dense.dots import DOTS, supported
@@ -337,4 +337,4 @@ def _entry(element: str) -> Any:
 
 @functools.cache
 def _code(element: str, target: Host) -> Code:
-    return assemble(text(element, target))
+    return printed(text, element, target)

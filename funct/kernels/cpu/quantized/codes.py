@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Code, assemble, host
+from funct.device import PARALLEL, Code, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
@@ -63,8 +63,10 @@ def spans(f: Emitter, count: Value, lanes: int, body: Callable[[Value, int], Non
     f.branch(count >= lanes, vectors, fewer if lanes > _NARROWEST else scalars)
 
 
-def _text(fields: Fields, row: Callable[[Emitter, Record, Value], None]) -> str:
-    """`run(job)`: `row` for each row, rows dealt out to tasks."""
+def _text(name: str, element: str) -> str:
+    """`run(job)`: a function of that name for each row, rows dealt out to tasks."""
+    fields, rows = _ROWS[name]
+    row = rows(element)
     module = Module(host())
     module.declare("@funct_parallel", PARALLEL)
     f = module.function("rows", [("job", PTR), ("task", I64)], local=True)
@@ -206,14 +208,14 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     return row
 
 
+_ROWS: dict[str, tuple[Fields, Callable[[str], Callable[[Emitter, Record, Value], None]]]] = {
+    "planes": (PLANES, _planes_row), "sums": (SUMS, _sums_row), "numbers": (NUMBERS, _numbers_row),
+}  # fmt: skip
+
+
 @functools.cache
 def _entry(name: str, element: str) -> tuple[Code, Any]:
-    fields, row = {
-        "planes": (PLANES, _planes_row(element)),
-        "sums": (SUMS, _sums_row(element)),
-        "numbers": (NUMBERS, _numbers_row(element)),
-    }[name]
-    code = assemble(_text(fields, row))
+    code = printed(_text, name, element)
     return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
 
 

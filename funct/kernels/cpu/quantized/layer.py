@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.device import PARALLEL, assemble, host
+from funct.device import PARALLEL, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier, pairs
@@ -135,7 +135,7 @@ def _text(codes_in: str, codes_out: str, few: bool) -> str:
 
 @functools.cache
 def _entry(codes_in: str, codes_out: str, few: bool) -> Any:
-    code = assemble(_text(codes_in, codes_out, few)).keep()
+    code = printed(_text, codes_in, codes_out, few).keep()
     return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Code, assemble, host
+from funct.device import PARALLEL, Code, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
@@ -105,7 +105,7 @@ def _sums(f: Emitter, job: Record, x: list[Value], o: Value, count: int) -> list
 
 @functools.cache
 def _entry(bits: int) -> tuple[Code, Any]:
-    code = assemble(text(bits))
+    code = printed(text, bits)
     return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
 
 
