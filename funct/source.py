@@ -64,6 +64,10 @@ def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> No
     _FOLLOWED[id(fun.__code__)] = fun.__code__, local, backward
 
 
+_MOST = 4096  # lines that are remembered
+_lines: dict[tuple[int, int], tuple[CodeType, Site]] = {}  # by where in which code; holds the code
+
+
 def user_site(depth: int = 1) -> Site | None:
     """The innermost line outside this package, or None.
 
@@ -76,7 +80,7 @@ def user_site(depth: int = 1) -> Site | None:
         name = code.co_filename
         if not name.startswith(_PACKAGE):
             if not name.startswith("<funct"):
-                return Site(name, frame.f_lineno)
+                return _line(code, frame)
             printed = frame.f_globals.get(SITES, {}).get(frame.f_lineno)
             if printed is not None:
                 return printed
@@ -88,6 +92,17 @@ def user_site(depth: int = 1) -> Site | None:
                 return Site(site.file, site.line, entry.name) if backward else site
         frame = frame.f_back
     return None
+
+
+def _line(code: CodeType, frame: FrameType) -> Site:
+    """The line that a frame is at. Python finds its number by walking the code from its start."""
+    at = id(code), frame.f_lasti
+    known = _lines.get(at)
+    if known is None:
+        if len(_lines) >= _MOST:
+            _lines.clear()
+        known = _lines[at] = code, Site(code.co_filename, frame.f_lineno)
+    return known[1]
 
 
 def is_ours(code: CodeType) -> bool:

@@ -259,7 +259,10 @@ class OpenShape(tuple[Any, ...]):
 
 def open_shape(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """The shape itself, or an OpenShape where a length is symbolic."""
-    return OpenShape(shape) if any(isinstance(n, Size) for n in shape) else shape
+    for n in shape:  # of every value that is captured
+        if n.__class__ is not int and isinstance(n, Size):
+            return OpenShape(shape)
+    return shape
 
 
 def is_one(n: object) -> bool:

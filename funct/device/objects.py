@@ -10,6 +10,7 @@ Source: System V ABI, AMD64 supplement, chapter 4.
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import struct
 from collections.abc import Callable
@@ -124,7 +125,12 @@ def _symbols(file: bytes, sections: list[_Section]) -> list[tuple[str, bool, int
 
 def _protect(base: int, size: int) -> int:
     """Let these bytes run, and nobody write them; 0 where that is allowed."""
+    done: int = _change()(base, size, mmap.PROT_READ | mmap.PROT_EXEC)
+    return done
+
+
+@functools.cache
+def _change() -> Callable[[int, int, int], int]:
     change = ctypes.CDLL(None).mprotect
     change.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    done: int = change(base, size, mmap.PROT_READ | mmap.PROT_EXEC)
-    return done
+    return change

@@ -39,6 +39,8 @@ from funct.source import active_levels, user_site
 __all__ = ["UNKNOWN", "Capture", "GraphTracer", "acting", "capture", "writing", "written"]
 
 _innermost: ContextVar[Capture | None] = ContextVar("capture", default=None)
+_BARE = (np.generic, np.ndarray)
+_OPERANDS = (Tensor, bool, int, float, complex, *_BARE)
 
 
 class Capture(Level):
@@ -136,7 +138,7 @@ class Capture(Level):
         """The name of an operand; anything that is no tracer of this level becomes a constant."""
         if a.__class__ is GraphTracer and a.level is self:
             return a.ref
-        if isinstance(a, np.generic | np.ndarray):
+        if isinstance(a, _BARE):
             a = asarray(a)
         if not isinstance(a, Tensor):
             return a
@@ -165,7 +167,7 @@ class Capture(Level):
         each = avals if isinstance(avals, tuple) else (avals,)
         results = tuple([self.fresh(v.shape, v.dtype) for v in each])
         for a in args:
-            if not isinstance(a, Tensor | bool | int | float | complex | np.generic | np.ndarray):
+            if not isinstance(a, _OPERANDS):
                 raise explain(prim, args, params, TypeError("operand"))
         node = Node(prim, tuple([self.operand(a) for a in args]), params, results, user_site())
         self.entries.append(node)

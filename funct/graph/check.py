@@ -14,6 +14,7 @@ import numpy as np
 from funct.array import Array
 from funct.core import ShapeDtype, Size
 from funct.errors import FunctError, GraphError
+from funct.graph.declared import misfit
 from funct.graph.ir import Call, Control, Entry, Graph, Guard, Node, Symbol, Var
 
 __all__ = ["check"]
@@ -37,10 +38,10 @@ def check(graph: Graph) -> Graph:
     """The graph itself, or GraphError naming the entry that breaks a rule.
 
     Rules: every Var is defined once, before it is used; names are unique and Python's; operands and
-    parameters are as many as the primitive takes; the shapes and dtypes written on results are
-    those that its abstract rule gives; bodies keep the rules too; guards ask for what they expect;
-    lengths are not negative, their symbols are read off axes that have them, and size guards
-    compare arithmetic on them.
+    parameters are as many as the primitive takes; parameters are of the types that it declares, and
+    axes are there; the shapes and dtypes written on results are those that its abstract rule gives;
+    bodies keep the rules too; guards ask for what they expect; lengths are not negative, their
+    symbols are read off axes that have them, and size guards compare arithmetic on them.
     """
     return _check(graph, {s.name for s in graph.symbols})
 
@@ -175,6 +176,10 @@ def _check_node(node: Node) -> None:
             raise GraphError(
                 f"graph: operand {a!r} of {node.name} is neither a Var nor a number", site=node.site
             )
+    shaped = [v for v in (*node.operands, *node.results) if isinstance(v, Var)]
+    wrong = misfit(prim, node.params, max([len(v.shape) for v in shaped], default=0))
+    if wrong is not None:
+        raise GraphError(f"graph: {node.name}: {wrong}", site=node.site)
     _check_types(node)
     if isinstance(prim, Control):
         for _, body in prim.bodies:

@@ -46,7 +46,8 @@ def another_process():
     machine_code._loaded.clear()
 
 
-def test_what_is_kept_is_not_printed():
+def test_what_is_kept_is_not_printed(monkeypatch):
+    monkeypatch.setattr(room, "told", lambda: True)  # the processor: it is asked once a process
     assert not kept(affine, 4)
     assert at_five(printed(affine, 4)) == 19
     assert kept(affine, 4)
@@ -108,8 +109,8 @@ def test_the_object_may_be_gone(cache):
     ]  # fmt: skip
     files[0].unlink()
     another_process()
-    assert not kept(affine, 4)
     assert at_five(printed(affine, 4)) == 19
+    assert files[0].exists()
 
 
 @pytest.mark.parametrize("file", ["compile/one.py", "compile/loops/two.py", "kernels/cpu/x/y.py"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.errors import FunctError
+from funct.core import Primitive, Sample, catalogue
+from funct.errors import FunctError, GraphError
 from funct.graph import Call, Control, Graph, Guard, Node, Var, check
 from funct.graph.capture import capture
 
@@ -145,3 +147,79 @@ def test_the_verifier_sees_what_is_broken(name: str) -> None:
             continue
         unseen.append(what)
     assert not unseen
+
+
+def _applied(prim: Primitive, sample: Sample) -> Graph:
+    """A graph of one node."""
+    inputs = [Var(f"x{k}", np.shape(a), a.dtype) for k, a in enumerate(sample.args)
+              if isinstance(a, np.ndarray | np.generic)]  # fmt: skip
+    given = iter(inputs)
+    operands = tuple(
+        [next(given) if isinstance(a, np.ndarray | np.generic) else a for a in sample.args]
+    )
+    avals = prim.aval(operands, sample.params)
+    each = avals if isinstance(avals, tuple) else (avals,)
+    results = tuple([Var(f"r{k}", a.shape, a.dtype) for k, a in enumerate(each)])
+    return Graph(tuple(inputs), (), (Node(prim, operands, sample.params, results),), results)
+
+
+WITH_PARAMETERS = [p for p in catalogue() if p.params and p.samples(np.random.default_rng(0))]
+
+_NEVER: tuple[Any, ...] = (None, b"text", 1j, [1], X, np.int64(1), object(), ("text",), ((1.5,),))
+_DTYPE = (*_NEVER, "f4", np.float32, 1)
+OTHERS: dict[str, tuple[Any, ...]] = {  # what is of another type than the declared one
+    "int": (*_NEVER, "text", 1.5, True, (1,)),
+    "bool": (*_NEVER, "text", 1.5, 1, (True,)),
+    "float": (*_NEVER, "text", True, (1.5,)),
+    "str": (*_NEVER, 1, True),
+    "Shape": (*_NEVER, "text", 1, (1.5,), (None,), (True,), ((1,),)),
+    "Pads": (*_NEVER, "text", 1, (1, 1), ((1,),), ((1, 1, 1),), ((1, None),)),
+    "Triples": (*_NEVER, "text", 1, (1, 1, 1), ((1, 1),), ((1, 1, None),)),
+    "DType": _DTYPE,
+    "np.dtype[Any]": _DTYPE,
+    "Any": (),
+}
+
+
+@pytest.mark.parametrize("prim", WITH_PARAMETERS, ids=lambda p: p.name)
+def test_parameters_are_of_the_types_that_are_declared(prim: Primitive) -> None:
+    """Samples pass; each parameter in turn is replaced by values of other types."""
+    samples = prim.samples(np.random.default_rng(0))
+    for sample in samples:
+        check(_applied(prim, sample))
+    graph = _applied(prim, samples[0])
+    (node,) = graph.nodes
+    assert isinstance(node, Node)
+    declared = inspect.signature(prim.fn).parameters
+    for k, name in enumerate(prim.params):
+        for other in OTHERS[declared[name].annotation]:
+            params = (*node.params[:k], other, *node.params[k + 1 :])
+            with pytest.raises(GraphError, match=f"{prim.name}: {name} must be "):
+                check(attrs.evolve(graph, nodes=(attrs.evolve(node, params=params),)))
+
+
+@pytest.mark.parametrize("name", ["axis", "axes"])
+def test_axes_are_there(name: str) -> None:
+    """And none is named twice."""
+    prims = [p for p in WITH_PARAMETERS if name in p.params]
+    assert len(prims) > 5
+    for prim in prims:
+        graph = _applied(prim, prim.samples(np.random.default_rng(0))[0])
+        (node,) = graph.nodes
+        assert isinstance(node, Node)
+        k = prim.params.index(name)
+        for what in ((99,), (-99,), (0, 0)) if name == "axes" else (99, -99):
+            params = (*node.params[:k], what, *node.params[k + 1 :])
+            with pytest.raises(GraphError, match=f"{prim.name}: {name} must "):
+                check(attrs.evolve(graph, nodes=(attrs.evolve(node, params=params),)))
+
+
+def test_what_is_declared_as_nothing_may_be_anything() -> None:
+    """Parameters of a primitive of the user's are checked by its own rule alone."""
+
+    @ft.primitive("verified::shifted", abstract=lambda x, by: ft.ShapeDtype(x.shape, x.dtype))
+    def shifted(x: Any, *, by: str) -> Any:
+        return x + len(by)
+
+    for by in ("text", (1, 2), None):
+        check(ft.make_graph(lambda x, by=by: shifted(x, by=by))(X))
