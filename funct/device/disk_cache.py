@@ -75,12 +75,17 @@ def _sum(key: str, body: bytes) -> bytes:
 
 def _shrink(where: str) -> None:
     """Remove the files that were used longest ago, until all are within the bound."""
-    with os.scandir(where) as entries:  # closed where another process has removed a file
-        held = [(e.stat(), e.path) for e in entries if e.is_file()]
-    found = sorted([(s.st_mtime, s.st_size, p) for s, p in held])
+    found = []
+    with os.scandir(where) as entries:
+        for e in entries:
+            with contextlib.suppress(OSError):  # another process has removed it
+                s = e.stat()
+                if e.is_file():
+                    found.append((s.st_mtime, s.st_size, e.path))
     total = sum(size for _, size, _ in found)
-    for _, size, path in found:
+    for _, size, path in sorted(found):
         if total <= BOUND:
             break
-        os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
         total -= size

@@ -2,8 +2,10 @@
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +171,25 @@ def test_the_oldest_go_when_it_is_full(folder: Path, monkeypatch: pytest.MonkeyP
     assert sum(p.stat().st_size for p in folder.iterdir()) <= 5000
 
 
+def test_others_may_remove_files_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes that find the folder full at once: what is gone counts as gone."""
+    for k in range(20):
+        disk_cache.write(f"k{k}", bytes(1000))
+        os.utime(folder / f"k{k}", (k, k))
+    remove = os.unlink
+
+    def late(path: Any) -> None:
+        remove(path)
+        if str(path).endswith("k3"):
+            raise FileNotFoundError(path)
+
+    monkeypatch.setattr(disk_cache.os, "unlink", late)
+    monkeypatch.setattr(disk_cache, "BOUND", 5000)
+    monkeypatch.setattr(disk_cache, "_EVERY", 1)
+    disk_cache.write("new", bytes(1000))
+    assert sum(p.stat().st_size for p in folder.iterdir()) <= 5000
+
+
 PROGRAM = """
 import numpy as np, funct as ft, funct.array as xp
 x = xp.asarray(np.linspace(0.0, 1.0, 1 << 16).astype("float32"))
@@ -192,6 +213,58 @@ def test_many_processes_at_once(folder: Path) -> None:
     assert {out for out, _ in outs} == {last}
     assert told.count(": loaded") == 3, "the function and both halves of its derivative"
     assert "made" not in told
+
+
+def _told(program: str, package: Path | None = None, before: str = "") -> tuple[str, str]:
+    """What a process prints, and what it tells of the cache. package: where it finds funct."""
+    environment = {**os.environ, "FUNCT_LOG": "cache"}
+    command = [sys.executable, "-c", before + program]  # finds what stands where it starts first
+    done = subprocess.run(
+        command, env=environment, text=True, capture_output=True, check=True, cwd=package
+    )
+    return done.stdout, done.stderr
+
+
+def test_two_versions_of_the_package_share_a_folder(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Neither takes what the other made, wherever they differ, and whatever the clock said."""
+    other = tmp_path_factory.mktemp("other")
+    shutil.copytree(
+        Path(ft.__file__).parent, other / "funct", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    changed = other / "funct" / "compile" / "loops" / "scalars.py"
+    times = changed.stat()
+    changed.write_text(changed.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
+    os.utime(changed, ns=(times.st_atime_ns, times.st_mtime_ns))
+    here = Path(ft.__file__).parent.parent
+    told = [_told(PROGRAM, p)[1] for p in (here, other, here)]
+    assert [": made, " in t for t in told] == [True, True, False]
+    assert [": loaded" in t for t in told] == [False, False, True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of processes")
+def test_a_full_disk_is_tolerated(folder: Path) -> None:
+    """A write that fails in the middle leaves nothing behind, and results are right."""
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))\n"
+    out, _ = _told(PROGRAM, before=full)
+    assert max([p.stat().st_size for p in folder.iterdir()], default=0) <= 300
+    assert not [p for p in folder.iterdir() if p.name.startswith(".")]
+    assert _told(PROGRAM)[0] == out
+    assert kept(folder)
+
+
+def test_processes_that_are_killed_leave_a_cache_that_works(folder: Path) -> None:
+    """At any moment: files are renamed when they are whole."""
+    out, _ = _told(PROGRAM)
+    for file in folder.iterdir():
+        file.unlink()
+    for seconds in (0.7, 1.1):
+        p = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.DEVNULL)
+        time.sleep(seconds)
+        p.kill()
+        p.wait()
+    assert _told(PROGRAM)[0] == out
 
 
 EVERY_KERNEL = """
