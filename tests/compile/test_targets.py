@@ -87,7 +87,7 @@ def test_kept_code_belongs_to_one_processor(tmp_path: Any, monkeypatch: pytest.M
     for target in (X86["avx2"][0], X86["avx512"][0], X86["avx512, xeon"][0]):
         monkeypatch.setattr("funct.compile.stored.host", lambda target=target: target)
         keys.append(stored.kept_as(graph, True))
-    monkeypatch.setattr("funct.compile.stored._STATE", "another version")
+    monkeypatch.setattr("funct.compile.stored.CODE", "another version")
     keys.append(stored.kept_as(graph, True))
     assert None not in keys
     assert len(set(keys)) == len(keys)
