@@ -14,6 +14,11 @@ from funct.core import Primitive, Size
 
 __all__ = ["misfit"]
 
+_NUMBERS: dict[Any, Any] = {
+    bool: bool | np.bool_,
+    int: int | np.integer | Size,
+    float: int | float | np.integer | np.floating,
+}
 _kinds: WeakKeyDictionary[Primitive, tuple[Any, ...]] = WeakKeyDictionary()
 
 
@@ -21,8 +26,8 @@ def misfit(prim: Primitive, params: Sequence[Any], ndim: int) -> str | None:
     """What is wrong with parameters, in words: `axis must be int, got 'x'`; None where all fit.
 
     ndim: axes of the operand or result that has most of them. A length may be symbolic wherever an
-    int is asked for. Parameters that are declared with no type, or with one that cannot be looked
-    at, may be anything.
+    int is asked for, and NumPy's numbers are numbers. Parameters that are declared with no type, or
+    with one that cannot be looked at, may be anything.
     """
     if not prim.params:
         return None
@@ -69,10 +74,8 @@ def _fits(x: Any, kind: Any) -> bool:
             return all(_fits(v, of[0]) for v in x)
         return len(x) == len(of) and all(map(_fits, x, of))
     kind = origin or kind
-    if kind is int:
-        return isinstance(x, int | Size) and not isinstance(x, bool)
-    if kind is float:
-        return isinstance(x, int | float) and not isinstance(x, bool)
+    if kind in _NUMBERS:
+        return isinstance(x, _NUMBERS[kind]) and (kind is bool or not isinstance(x, bool))
     return kind is Any or not isinstance(kind, type) or isinstance(x, kind)
 
 
