@@ -103,10 +103,15 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
 
 
 def recalled(key: str, wants: Iterable[str]) -> Code | None:
-    """The code that was made for the text with that key and wants, if it is loaded or on disk."""
+    """The code that was made for the text with that key and wants, if it is loaded or on disk.
+
+    None as well where nobody has offered what it wants so far: whoever prints the text does.
+    """
     held = _loaded.get(key) or disk_cache.read(key)
     if held is None or isinstance(held, Code):
         return held
+    if not _offered.keys() >= set(wants):
+        return None
     _ask(wants)
     return _load_once(key, held)
 

@@ -1,9 +1,9 @@
 """Machine code by what prints its text: where the code is kept on disk, nothing is printed.
 
 To print a text takes longer than to load its code. A function of this package prints what follows
-from its arguments, from the processor and from the package's code; under the hash of these stands
-the key under which the text's own code is kept (`machine_code.py`), so equal texts share it, and
-what the text wants of others.
+from its arguments, from the processor, Python, NumPy and the package's code; under the hash of
+these stands the key under which the text's own code is kept (`machine_code.py`), so equal texts
+share it, and what the text wants of others.
 
     code = printed(text, "f32", host())      # assemble(text("f32", host()))
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -52,6 +53,8 @@ def _state(package: str) -> str:
     return hashlib.sha256("\n".join(sorted(files)).encode()).hexdigest()
 
 
+# how objects lie in memory, and which loops NumPy has
+_AROUND = f"{sys.version} {object.__basicsize__} {np.__version__}"
 CODE = _state(_PACKAGE)  # of the code that this process runs: before anybody can change it
 
 
@@ -102,7 +105,7 @@ def _name(text: Callable[..., str], given: tuple[Any, ...], opt: int) -> str | N
     parts = [_form(x) for x in (text, *given, host())]
     if None in parts:
         return None
-    told = "\0".join([*map(str, parts), str(opt), version(), CODE])
+    told = "\0".join([*map(str, parts), str(opt), version(), CODE, _AROUND])
     return f"text-{hashlib.sha256(told.encode()).hexdigest()}"
 
 

@@ -59,13 +59,13 @@ def test_what_is_kept_is_not_printed(monkeypatch):
     assert asked == [5]
 
 
-@pytest.mark.parametrize("change", ["CODE", "version", "host"])
+@pytest.mark.parametrize("change", ["CODE", "_AROUND", "version", "host"])
 def test_other_code_of_ours_another_llvm_and_another_processor_print_anew(monkeypatch, change):
     """Two versions of the package may share a folder: each finds what it made."""
     printed(affine, 4)
     with monkeypatch.context() as patch:
-        if change == "CODE":
-            patch.setattr(room, "CODE", "another")
+        if change in ("CODE", "_AROUND"):
+            patch.setattr(room, change, "another")
         elif change == "version":
             patch.setattr(room, "version", lambda: "another")
         else:
@@ -98,6 +98,27 @@ def test_damaged_files_are_made_again(cache, damage):
         file.write_bytes(damage)
         another_process()
         assert at_five(printed(affine, 4)) == 19
+
+
+def test_what_nobody_offers_so_far_is_printed(monkeypatch):
+    """Loops of NumPy's are offered when a text is printed that calls them."""
+
+    def offers(number):
+        asked.append(number)
+        machine_code.offer("an_offer", lambda: ctypes.addressof(at))
+        return f"declare i64 @an_offer()\n{affine(number)}"
+
+    at = ctypes.c_int64()
+    offers.__module__, offers.__qualname__ = "funct.of_ours", "offers"
+    monkeypatch.setattr(machine_code, "_offered", dict(machine_code._offered))
+    assert at_five(printed(offers, 4)) == 19
+    another_process()
+    printed(offers, 4)
+    assert asked == [4, 4]
+    another_process()
+    del machine_code._offered["an_offer"]
+    assert at_five(printed(offers, 4)) == 19
+    assert asked == [4] * 4
 
 
 def test_the_object_may_be_gone(cache):
