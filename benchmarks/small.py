@@ -31,10 +31,16 @@ f.softmax(m, -1)
 f.log_softmax(m, -1)
 f.layer_norm(m, (4,), w, b)
 f.rms_norm(m, (4,), w)
+f.group_norm(g, 2, w, b)
+f.batch_norm(m, None, None, w, b, True)
 f.linear(m, k, b)
+f.scaled_dot_product_attention(g, g, g)
+f.dropout(x, **drawn)
 f.cross_entropy(m, t)
 f.nll_loss(m, t)
+f.binary_cross_entropy_with_logits(m, n)
 f.mse_loss(m, n)
+f.huber_loss(m, n)
 f.embedding(t, k)
 f.avg_pool1d(s, 2)
 f.avg_pool2d(i, 2)
@@ -59,7 +65,7 @@ def arrays() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     shapes = {
         "x": (16,), "m": (4, 4), "n": (4, 4), "k": (4, 4), "w": (4,), "b": (4,), "s": (1, 2, 8),
-        "c": (2, 2, 3), "i": (1, 1, 4, 4), "d": (1, 1, 3, 3),
+        "c": (2, 2, 3), "g": (1, 4, 4), "i": (1, 1, 4, 4), "d": (1, 1, 3, 3),
     }  # fmt: skip
     found: dict[str, Any] = {n: rng.normal(size=s).astype(np.float32) for n, s in shapes.items()}
     return found | {"t": np.asarray([0, 3, 1, 2])}
@@ -84,7 +90,7 @@ def layers() -> dict[str, Calls]:
         text, _, of_jax = (part.strip() for part in line.partition("=>"))
         floats = _floats(text, given)
         alone, both = dict[str, Callable[[], object]](), dict[str, Callable[[], object]]()
-        call = _evaluated(text, {"f": F, **ours}, floats)
+        call = _evaluated(text, {"f": F, "drawn": {"key": ft.random.key(0)}, **ours}, floats)
         args = [ours[n] for n in floats]
         slope = ft.grad(lambda *a, call=call: xp.sum(call(*a)), argnums=tuple(range(len(floats))))
         alone["funct"] = lambda call=call, args=args: call(*args)
@@ -92,7 +98,7 @@ def layers() -> dict[str, Calls]:
         if torch is not None:
             torch.set_num_threads(1)
             theirs = {n: torch.from_numpy(a) for n, a in given.items()}
-            run = _evaluated(text, {"f": torch.nn.functional, **theirs}, floats)
+            run = _evaluated(text, {"f": torch.nn.functional, "drawn": {}, **theirs}, floats)
             plain = [theirs[n] for n in floats]
             leaves = [a.clone().requires_grad_() for a in plain]
             alone["torch"] = lambda run=run, plain=plain: run(*plain)

@@ -40,7 +40,7 @@ from funct.graph import (
 from funct.settings import config
 from funct.source import SITES
 
-__all__ = ["MISS", "build", "source"]
+__all__ = ["MISS", "build", "call_by_call", "source"]
 
 _SIZES = 64  # functions that a graph with symbolic sizes keeps
 _MANY = 64  # different numbers: loops that are alike but for theirs are better compiled once
@@ -55,6 +55,13 @@ def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callab
     if graph.symbols:
         return _for_each_size(_whole(graph, guards), mode)
     return _fixed(inline_calls(graph), lambda: _whole(graph, guards), guards, mode)
+
+
+def call_by_call(graph: Graph) -> Callable[..., Any]:
+    """`run(*buffers) -> tuple of buffers`, by NumPy calls at any size, so with the bits of ops that
+    are run one by one. The graph has no symbolic sizes, guards or outer tracers.
+    """
+    return _printed(plan(_whole(inline_calls(graph), guards=False), guards=False))
 
 
 def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) -> Callable[..., Any]:

@@ -31,7 +31,7 @@ from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.broadcasting import match_operand
 from funct.transforms.tape.backward import backward
-from funct.transforms.tape.nodes import Node, ReverseTracer, Slots, Types, sink
+from funct.transforms.tape.nodes import Node, ReverseTracer, Slots, Types, Whole, sink
 from funct.transforms.tape.ways import recording
 from funct.transforms.watching.watch import SITES, Watch, watches
 
@@ -119,6 +119,16 @@ class Reverse(Level):
         out.node = node
         out.level = self
         return out
+
+    def record_whole(
+        self, ans: Any, whole: Whole, nodes: Sequence[Node | None], kept: Sequence[Any]
+    ) -> ReverseTracer:
+        """A tracer of the result of a composition. nodes: of its operands, None for constants."""
+        mine = [n for n in nodes if n is not None]
+        to = mine[0]
+        if len(mine) > 1:
+            to = self.record(ans, sink, [(n, itemgetter(k), ()) for k, n in enumerate(mine)]).node
+        return self.record(ans, whole, ((to, whole.pull, tuple(kept)),))
 
     def _joint(
         self, rule: Joint, prim: Primitive, vals: Any, mine: Any, params: tuple[Any, ...], ans: Any
@@ -293,14 +303,15 @@ def transpose(
 
 
 def pull_back(
-    level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False
-) -> dict[Node, Any]:
-    """Leaf cotangents for several outputs at once."""
+    level: Reverse, outs: Sequence[Any], cts: Sequence[Any], once: bool = False,
+    masked: bool = False,
+) -> dict[Node, Any]:  # fmt: skip
+    """Leaf cotangents for several outputs at once. once, masked: as in `backward`."""
     top = Node()
     top.serial, top.prim, top.shape, top.dtype = level.count + 1, sink, (), None
     pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True)]
     top.edges = tuple([(n, _constant, (c,)) for n, c in pairs if n is not None])
-    return backward(top, None, once) if top.edges else {}
+    return backward(top, None, once, masked) if top.edges else {}
 
 
 def _constant(g: Any, c: Any) -> Any:

@@ -4,7 +4,9 @@ A function of this package is a composition of primitives; op by op it passes ov
 each, and calls NumPy as often. `compiled` runs it through `jit` instead, where the first array has
 `LEAST` elements and everything is computed at once, below any number of `grad`s: value and pull are
 then a few loops. Elsewhere – small arrays, other transforms, a function that is being compiled –
-the composition runs as it is written, so `jit` fuses it with what stands around it.
+the composition runs as it is written, so `jit` fuses it with what stands around it. On a tape,
+small concrete arrays that come often are one node, with the bits of the composition
+(`transforms/compiled/single.py`).
 
 Which way is taken depends on sizes alone, so a call has the same bits each time. The two ways
 differ where sums are added in another order, and in the last bits of functions that NumPy rounds
@@ -15,11 +17,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from funct.array import Array, Tensor
+from funct.array.direct import DIRECT
 from funct.kernels.neural import FEW
 from funct.transforms import jit
+from funct.transforms.compiled.single import Single
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["COMPILED", "LEAST", "compiled"]
@@ -40,6 +44,11 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
     def machine() -> Any:
         return jit(fun)
 
+    @functools.cache
+    def single() -> Single:
+        direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
+        return Single(fun, None if direct is None else direct.public)
+
     @functools.wraps(fun)
     def call(*args: P.args, **options: P.kwargs) -> R:
         first: Any = args[0] if args else None
@@ -50,6 +59,9 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
             size = first.size
         else:
             return fun(*args, **options)
+        if size < LEAST and kind is ReverseTracer:
+            node = single().recorded(args, options)
+            return fun(*args, **options) if node is None else cast("R", node)
         if size < LEAST or not all(map(_known, (*args, *options.values()))):
             return fun(*args, **options)
         found: R = machine()(*args, **options)

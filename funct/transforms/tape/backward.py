@@ -27,7 +27,7 @@ from funct.ops.fast import make
 from funct.settings import config
 from funct.source import follow
 from funct.transforms.tape.code import walker
-from funct.transforms.tape.nodes import Node, Slots, sink
+from funct.transforms.tape.nodes import Node, Slots, Whole, sink
 
 __all__ = ["backward"]
 
@@ -35,14 +35,15 @@ add, ndarray = np.add, np.ndarray
 _C8, _C16 = np.dtype(np.complex64), np.dtype(np.complex128)
 
 
-def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
+def backward(root: Node, ct: Any, once: bool = False, masked: bool = False) -> dict[Node, Any]:
     """Cotangents of the leaves that root depends on, for the cotangent ct of root.
 
     once: what a pull kept is freed before the next node runs; the tape cannot be walked again.
+    masked: the root itself is below ops that make structural zeros.
     """
     due: list[Any] = [None] * root.serial  # by serial, what has come for a node so far
     due.append((root, ct))
-    below: set[int] = set()  # nodes below a mask
+    below = {root.serial} if masked else set[int]()  # nodes below a mask
     leaves: dict[Node, Any] = {}
     if ct.__class__ is not Array:
         config.get("memory_budget")  # what captures this walk is compiled for that
@@ -67,6 +68,8 @@ def backward(root: Node, ct: Any, once: bool = False) -> dict[Node, Any]:
         hot = bool(below) and node.serial in below
         if prim.results != 1:
             g = _each_result(g, node)
+        elif hot and isinstance(prim, Whole):
+            edges = [(parent, prim.masked, kept) for parent, _, kept in edges]
         conjugate = (dtype is _C16 or dtype is _C8) and prim is not sink  # Note [Adjoint]
         if conjugate:
             g = ops.conj(g)

@@ -6,7 +6,7 @@ by whoever asks for it; names, parents and saved values are read off the edges.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from funct.core.level import Ways
     from funct.transforms.reverse import Reverse
 
-__all__ = ["Node", "Packed", "ReverseTracer", "Slots", "Types", "sink", "walk"]
+__all__ = ["Node", "Packed", "ReverseTracer", "Slots", "Types", "Whole", "sink", "walk"]
 
 
 class Packed:
@@ -115,6 +115,22 @@ class sink:
     masks = False
     spread = None
     results = 1
+
+
+class Whole:
+    """Stands for the primitive of a node that is a composition of one real result.
+
+    pull(g, *kept): the cotangents of the operands on the tape, or that of the only one. masked: the
+    same below ops that make structural zeros.
+    """
+
+    masks = False
+    spread = None
+    results = 1
+
+    name: str
+    pull: Callable[..., Any]
+    masked: Callable[..., Any]
 
 
 class Slots(dict[int, Any]):

@@ -1,0 +1,207 @@
+"""Compositions on a tape as single nodes, where all their arrays are concrete.
+
+Op by op, a layer of ten ops is ten nodes of the tape and thirty ops on the way back, each of which
+costs far more than the few elements that it computes. The pull of the whole is a function of its
+arrays and of the cotangent alone. Once a function has come often with the same types, that pull is
+captured and printed as one function of NumPy calls (`call_by_call`), which computes what the walk
+over the tape of the composition does, to the last bit. The value has its own such function, or the
+function's direct way.
+
+Whatever is not concrete meets the composition: tapes of tapes, batches and captures never come
+here, and a cotangent that is traced, or came through ops that make structural zeros, is pulled
+back through a tape of the composition, which is made for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from funct.array import Array
+from funct.compile import call_by_call
+from funct.core import ShapeDtype
+from funct.graph import Graph, Guard, acts, optimize
+from funct.graph.capture import capture
+from funct.kernels.dtypes import NAMED
+from funct.ops.fast import wrap
+from funct.transforms.reverse import Reverse, ReverseTracer, open_tape, pull_back, sink, zero_of
+from funct.transforms.tape.nodes import Whole
+
+__all__ = ["Single"]
+
+_OFTEN = 200  # calls with the same types after which the 20 ms of two captures pay
+_MOST = 256  # calls of one function that are told apart
+_WORTH = 8  # nodes of a pull from which one node costs less than one for each op
+
+_STATIC = frozenset({bool, int, str, type(None), *[d.__class__ for d in NAMED.values()]})
+
+_INT = {int}
+
+
+class _Call(Whole):
+    """A call of a composition: of so many arrays, some of them on the tape, and of other values.
+
+    frame: the values, None for arrays. arrays: the places of these. names: of the last values,
+    which are given by name. mine: which of the arrays are on the tape. value: gives the result's
+    buffer for the arrays' buffers.
+    """
+
+    def __init__(
+        self, fun: Callable[..., Any], frame: list[Any], arrays: list[int], names: tuple[str, ...],
+        mine: list[int],
+    ) -> None:  # fmt: skip
+        self.name = fun.__name__
+        self._fun, self._frame, self._arrays, self._names = fun, frame, arrays, names
+        self._mine = mine
+
+    def compile(self, like: Sequence[ShapeDtype]) -> int:
+        """Have value and pull as programs; how many nodes that has, 0 for what is none.
+
+        What is refused decides on values, does something, or gives other than one real array.
+        """
+        try:
+            value, outer = capture(lambda *xs: (self._composed(*xs),), like, label=self.name)
+            (out,) = value.outputs
+            ct = ShapeDtype(out.shape, out.dtype)
+            if outer or not _plain(value) or ct.dtype.kind not in "fV":
+                return 0
+            pull, outer = capture(
+                lambda g, *xs: self._walked(g, xs, False), (ct, *like), label=self.name
+            )
+        except Exception:
+            return 0  # which the composition says by name
+        if outer or not _plain(pull):
+            return 0
+        self.value, self._pull = call_by_call(value), call_by_call(pull)
+        return len(optimize(pull).nodes)
+
+    def _composed(self, *arrays: Any) -> Any:
+        full = list(self._frame)
+        for k, a in zip(self._arrays, arrays, strict=True):
+            full[k] = a
+        n = len(full) - len(self._names)
+        return self._fun(*full[:n], **dict(zip(self._names, full[n:], strict=True)))
+
+    def _walked(self, g: Any, arrays: Sequence[Any], masked: bool) -> list[Any]:
+        """The cotangents by a tape of the composition."""
+        level = open_tape(self.name, self._fun, arrays)
+        full = list(arrays)
+        for k in self._mine:
+            full[k] = level.record(full[k], sink, ())
+        try:
+            out = self._composed(*full)
+        finally:
+            level.open = False
+        found = pull_back(level, [out], [g], masked=masked)
+        leaves = [full[k].node for k in self._mine]
+        return [found[n] if n in found else zero_of(n) for n in leaves]
+
+    def pull(self, g: Any, *arrays: Any) -> Any:
+        """By the program, where the cotangent is concrete."""
+        if g.__class__ is Array:
+            try:
+                found = self._pull(g.data, *[a.data for a in arrays])
+            except Exception:
+                return self._given(self._walked(g, arrays, False))  # which says what is wrong
+            return wrap(found[0]) if len(found) == 1 else [wrap(d) for d in found]
+        return self._given(self._walked(g, arrays, False))
+
+    def masked(self, g: Any, *arrays: Any) -> Any:
+        """Op by op, since each op must see the zeros."""
+        return self._given(self._walked(g, arrays, True))
+
+    def _given(self, found: list[Any]) -> Any:
+        return found[0] if len(found) == 1 else found
+
+
+def _plain(graph: Graph) -> bool:
+    """Whether a graph takes no decision and has no effect."""
+    return not acts(graph) and not any(isinstance(e, Guard) for e in graph.nodes)
+
+
+class Single:
+    """A composition of one result that is recorded as one node.
+
+    direct: what computes it on arrays, bit for bit, if there is something.
+    """
+
+    __slots__ = ("_direct", "_fun", "_known", "_refused")
+
+    def __init__(self, fun: Callable[..., Any], direct: Callable[..., Any] | None) -> None:
+        self._fun, self._direct = fun, direct
+        self._known: dict[Any, Any] = {}  # how often such a call came; the call; or None for never
+        self._refused = False  # whatever comes
+
+    def recorded(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result, on the tape; None where the composition is to be recorded."""
+        if self._refused:
+            return None
+        level: Any = None
+        key: list[Any] = list(options)
+        below, nodes, kept = [], [], []
+        for a in (*args, *options.values()) if options else args:
+            kind = a.__class__
+            if kind is ReverseTracer:
+                if level is None:
+                    level = a.level
+                    if level.__class__ is not Reverse or level.open is not True:
+                        return None  # watched, closed, or what is done with it is written down
+                elif a.level is not level:
+                    return None
+                node, a = a.node, a.value
+                if a.__class__ is not Array:
+                    return None
+                key.append((node.dtype.num, *node.shape))
+                nodes.append(node)
+                kept.append(a)
+            elif kind is Array:
+                d = a.data
+                key.append((None, d.dtype.num, *d.shape))
+                nodes.append(None)
+                kept.append(a)
+            elif kind in _STATIC:
+                key.append((kind, a))
+            elif kind is float:
+                key.append(repr(a))  # which tells zeros apart
+            elif kind is tuple and {n.__class__ for n in a} <= _INT:
+                key.append((kind, *a))
+            else:
+                return None
+            below.append(a)
+        if level is None:
+            return None
+        types = tuple(key)
+        call = self._known.get(types, 0)
+        if call.__class__ is int:
+            call = self._counted(types, call + 1, below, tuple(options), nodes)
+        if call is None:
+            return None
+        try:
+            if self._direct is None:
+                ans = wrap(call.value(*[a.data for a in kept])[0])
+            elif options:
+                n = len(args)
+                ans = self._direct(*below[:n], **dict(zip(options, below[n:], strict=True)))
+            else:
+                ans = self._direct(*below)
+        except Exception:
+            return None  # the composition says by name what is wrong
+        return level.record_whole(ans, call, nodes, kept)
+
+    def _counted(
+        self, types: Any, count: int, below: list[Any], names: tuple[str, ...], nodes: list[Any]
+    ) -> _Call | None:
+        """The call, once it has come often."""
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[types] = count
+        if count < _OFTEN:
+            return None
+        arrays = [k for k, a in enumerate(below) if a.__class__ is Array]
+        frame = [None if a.__class__ is Array else a for a in below]
+        mine = [k for k, node in enumerate(nodes) if node is not None]
+        call = _Call(self._fun, frame, arrays, names, mine)
+        size = call.compile([ShapeDtype(below[k].shape, below[k].dtype) for k in arrays])
+        self._refused = 0 < size < _WORTH
+        self._known[types] = call if size >= _WORTH else None
+        return call if size >= _WORTH else None

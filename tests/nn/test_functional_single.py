@@ -1,0 +1,144 @@
+"""Compositions of few elements as single nodes of a tape: the bits of the composition's tape."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.nn import functional as F  # noqa: N812
+from funct.nn.functional.compiled import COMPILED
+from funct.transforms.compiled import single
+from tests.nn.test_functional_compiled import CASES
+
+each = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first call of any types is often enough, and any composition is worth it."""
+    monkeypatch.setattr(single, "_OFTEN", 1)
+    monkeypatch.setattr(single, "_WORTH", 1)
+
+
+def _same(found: Any, expected: Any) -> None:
+    found, expected = ft.tree.leaves(found), ft.tree.leaves(expected)
+    assert [(x.shape, x.dtype) for x in found] == [(x.shape, x.dtype) for x in expected]
+    for x, y in zip(found, expected, strict=True):
+        assert np.array_equal(np.asarray(x), np.asarray(y), equal_nan=True)
+
+
+def _ways(name: str) -> tuple[list[Any], list[Any]]:
+    """The arrays of a case, and the function on them: public, and as composed."""
+    arrays, call = CASES[name]
+    return arrays, [lambda *xs, f=f: call(f, *xs) for f in (getattr(F, name), COMPILED[name])]
+
+
+def _names(pull: Any) -> list[str]:
+    return [n.name for n in pull.nodes()]
+
+
+@each
+def test_one_node_has_the_bits_of_the_tape_of_the_composition(name: str) -> None:
+    arrays, ways = _ways(name)
+    (y, pull), (z, other) = (ft.vjp(f, *arrays) for f in ways)
+    assert name in _names(pull)
+    assert set(_names(pull)) <= {name, "input"}
+    _same(y, z)
+    g = xp.sin(xp.reshape(xp.arange(y.size, dtype=y.dtype), y.shape))
+    _same(pull(g), other(g))
+    _same(pull(g), other(g))  # a second time: nothing was written over
+    _same(*[ft.vjp(lambda x, f=f: f(x, *arrays[1:]), arrays[0])[1](g) for f in ways])
+
+
+@each
+def test_other_levels_meet_the_composition(name: str) -> None:
+    arrays, ways = _ways(name)
+    x, rest = arrays[0], arrays[1:]
+
+    def total(f: Any) -> Any:
+        return lambda x: xp.sum(xp.sin(f(x, *rest)))
+
+    def slope(f: Any) -> Any:
+        return lambda x: xp.sum(ft.grad(total(f))(x) ** 2)
+
+    _same(*[ft.grad(slope(f))(x) for f in ways])
+    _same(*[ft.jvp(ft.grad(total(f)), (x,), (xp.ones_like(x),)) for f in ways])
+    _same(*[ft.vmap(ft.grad(total(f)))(xp.stack([x, x + 0.125])) for f in ways])
+    _same(*[ft.jit(ft.grad(total(f)))(x) for f in ways])
+    (y, pull), (_, other) = (ft.vjp(lambda x, f=f: f(x, *rest), x) for f in ways)
+    cts = xp.stack([xp.ones_like(y), y])
+    _same(*[ft.vmap(p)(cts) for p in (pull, other)])
+    _same(*[ft.grad(lambda g, p=p: xp.sum(p(g)[0] ** 2))(y) for p in (pull, other)])
+
+
+def test_zeros_that_a_mask_makes_stay_zeros() -> None:
+    x = xp.asarray([[1.0, 2.0], [0.0, 0.0]])
+    rows = xp.asarray([[True], [False]])
+
+    def total(f: Any) -> Any:
+        return lambda x: xp.sum(xp.where(rows, f(x, (2,), eps=0.0), 0.0))
+
+    with np.errstate(all="ignore"):
+        found, expected = (ft.grad(total(f))(x) for f in (F.rms_norm, COMPILED["rms_norm"]))
+    _same(found, expected)
+    assert found[1, :].tolist() == [0.0, 0.0]
+
+
+def test_calls_differ_by_all_that_is_no_array() -> None:
+    (x,) = CASES["softplus"][0]
+    for options in ({"beta": 1}, {"beta": 1.0}, {"beta": 3}, {"threshold": 0.0}, {"beta": True}):
+        ways = [lambda x, f=f, o=options: f(x, **o) for f in (F.softplus, COMPILED["softplus"])]
+        _same(*[ft.grad(lambda x, f=f: xp.sum(f(x)))(x) for f in ways])
+    (y,) = CASES["log_softmax"][0]
+    for axes, eps in (((7,), 1e-5), ((7,), 0.5), ((4, 7), 0.5)):
+        ways = [lambda y, f=f: f(y, axes, eps=eps) ** 3 for f in (F.rms_norm, COMPILED["rms_norm"])]
+        _same(*[ft.grad(lambda y, f=f: xp.sum(f(y)))(y) for f in ways])
+
+
+def test_a_decision_on_values_is_taken_at_each_call() -> None:
+    def turned(x: Any) -> Any:
+        y = xp.exp(xp.sin(x)) * xp.cos(x)
+        return y * 2.0 if float(xp.sum(x)) > 0 else y * 0.5
+
+    assert _recorded(turned, times=3) == [None, None, None]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_what_watches_sees_the_ops(inside: bool) -> None:
+    (x,) = CASES["log_softmax"][0]
+    seen: dict[str, list[str]] = {"public": [], "composed": []}
+    for kind, f in (("public", F.log_softmax), ("composed", COMPILED["log_softmax"])):
+
+        def rule(primitive: Any, operands: Any, params: Any, kind: str = kind) -> Any:
+            seen[kind].append(primitive.name)
+            return NotImplemented
+
+        def total(x: Any, f: Any = f) -> Any:
+            return xp.sum(f(x, 1))
+
+        if inside:
+            ft.grad(ft.intercept(total, rule))(x)
+        else:
+            ft.intercept(ft.grad(total), rule)(x)
+    assert seen["public"] == seen["composed"]
+    assert "exp" in seen["public"]
+
+
+def test_a_composition_of_one_or_two_ops_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(single, "_WORTH", 8)
+    assert _recorded(COMPILED["relu"], times=2) == [None, None]
+
+
+def _recorded(fun: Any, times: int) -> list[Any]:
+    """What becomes of calls of fun on a tape."""
+    made, found = single.Single(fun, None), list[Any]()
+
+    def record(x: Any) -> Any:
+        found.append(made.recorded((x,), {}))
+        return xp.sum(x)
+
+    for _ in range(times):
+        ft.grad(record)(xp.ones(3))
+    return found
