@@ -12,12 +12,12 @@ from funct.compile.entry import unwrapping as unwrapping
 from funct.compile.entry import whole_of as whole_of
 from funct.compile.executable import MISS as MISS
 from funct.compile.executable import build as build
-from funct.compile.executable import call_by_call as call_by_call
 from funct.compile.executable import source as source
 from funct.compile.explain import show_assembly as show_assembly
 from funct.compile.explain import show_llvm as show_llvm
 from funct.compile.explain import show_loops as show_loops
 from funct.compile.explain import why_not_fused as why_not_fused
+from funct.compile.few import few as few
 from funct.compile.forms import Choice as Choice
 from funct.compile.forms import Repeat as Repeat
 from funct.compile.fusion.worth import worth_looping as worth_looping
@@ -33,7 +33,7 @@ from funct.compile.repeat import Refused as Refused
 
 __all__ = [
     "Choice", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
-    "at_hand", "build", "call_by_call", "calls_of", "can_be_handed", "faster", "handed_over", "has_faster", "made",
-    "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source",
+    "at_hand", "build", "calls_of", "can_be_handed", "faster", "few", "handed_over",
+    "has_faster", "made", "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source",
     "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

@@ -41,6 +41,7 @@ CASES: dict[str, tuple[list[Any], Any]] = {
     "binary_cross_entropy_with_logits": (
         [*_drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t, reduction="sum")
     ),
+    "huber_loss": (_drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, delta=0.5)),
     **{
         name: (_drawn((4, 6)), lambda f, x: f(x))
         for name in (

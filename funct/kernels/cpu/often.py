@@ -22,12 +22,15 @@ _lock = whole(threading.RLock())
 
 
 class Often:
-    """Counts calls of plain functions; after enough of them `load` is called, once."""
+    """Counts calls of plain functions; after enough of them `load` is called, once.
 
-    __slots__ = ("_load", "calls", "tried")
+    after: how many are enough where LLVM is loaded.
+    """
 
-    def __init__(self, load: Callable[[], None]) -> None:
-        self._load = load
+    __slots__ = ("_after", "_load", "calls", "tried")
+
+    def __init__(self, load: Callable[[], None], after: int = _LOADED) -> None:
+        self._load, self._after = load, after
         self.calls, self.tried = 0, False
 
     def counted(self, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,7 +38,7 @@ class Often:
 
         def call(*args: Any) -> Any:
             n = self.calls = self.calls + 1
-            if not n % _LOADED and (n >= _OFTEN or loaded()):
+            if not n % self._after and (n >= _OFTEN or loaded()):
                 self.load()
             return plain(*args)
 

@@ -110,13 +110,18 @@ def _globals(fn: Callable[..., Any]) -> Env:
 
 def _assigned(nodes: Sequence[ast.stmt]) -> list[str]:
     """The variables that statements assign, in order."""
-    found = [
-        n.id
-        for node in nodes
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([name for node in nodes for name in _stored(node)]))
+
+
+@functools.cache
+def _stored(node: ast.stmt) -> list[str]:
+    names = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+    return [n.id for n in names if isinstance(n.ctx, ast.Store)]
+
+
+@functools.cache
+def _returns(node: ast.stmt) -> bool:
+    return any(isinstance(n, ast.Return) for n in ast.walk(node))
 
 
 class _Printer(Registers):
@@ -236,11 +241,11 @@ class _Printer(Registers):
         for node in nodes:
             if isinstance(node, ast.Return):
                 return self.value(node.value, env, outer) if node.value else None
-            if isinstance(node, ast.If) and any(isinstance(n, ast.Return) for n in ast.walk(node)):
+            if isinstance(node, ast.If) and _returns(node):
                 test = self.value(node.test, env, outer)
                 assert not isinstance(test, Value), "an early return needs a static condition"
                 branch = node.body if test else node.orelse
-                if any(isinstance(n, ast.Return) for b in branch for n in ast.walk(b)):
+                if any(map(_returns, branch)):
                     return self._inlined(branch, env, outer)
                 self.body(branch, env, outer)
             elif not _is_text(node):

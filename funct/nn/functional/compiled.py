@@ -4,9 +4,9 @@ A function of this package is a composition of primitives; op by op it passes ov
 each, and calls NumPy as often. `compiled` runs it through `jit` instead, where the first array has
 `LEAST` elements and everything is computed at once, below any number of `grad`s: value and pull are
 then a few loops. Elsewhere – small arrays, other transforms, a function that is being compiled –
-the composition runs as it is written, so `jit` fuses it with what stands around it. On a tape,
-small concrete arrays that come often are one node, with the bits of the composition
-(`transforms/compiled/single.py`).
+the composition runs as it is written, so `jit` fuses it with what stands around it. Calls
+with small concrete arrays that come often are one node of a tape, or one call, with the bits of
+the composition (`transforms/compiled/single.py`).
 
 Which way is taken depends on sizes alone, so a call has the same bits each time. The two ways
 differ where sums are added in another order, and in the last bits of functions that NumPy rounds
@@ -59,10 +59,10 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
             size = first.size
         else:
             return fun(*args, **options)
-        if size < LEAST and kind is ReverseTracer:
-            node = single().recorded(args, options)
-            return fun(*args, **options) if node is None else cast("R", node)
-        if size < LEAST or not all(map(_known, (*args, *options.values()))):
+        if 0 < size < LEAST:
+            once = single()(args, options)
+            return fun(*args, **options) if once is None else cast("R", once)
+        if not size or not all(map(_known, (*args, *options.values()))):
             return fun(*args, **options)
         found: R = machine()(*args, **options)
         return found

@@ -8,6 +8,7 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.errors import ArgumentError, ShapeError
+from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
     check_same_shape,
     reduced,
@@ -70,6 +71,7 @@ def smooth_l1_loss(
     return reduced("smooth_l1_loss", _huber(input - target, beta) / beta, reduction)
 
 
+@compiled
 def huber_loss(
     input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:

@@ -3,9 +3,9 @@
 Op by op, a layer of ten ops is ten nodes of the tape and thirty ops on the way back, each of which
 costs far more than the few elements that it computes. The pull of the whole is a function of its
 arrays and of the cotangent alone. Once a function has come often with the same types, that pull is
-captured and printed as one function of NumPy calls (`call_by_call`), which computes what the walk
-over the tape of the composition does, to the last bit. The value has its own such function, or the
-function's direct way.
+captured and made one function of NumPy calls, later one piece of machine code (`few`), which
+computes what the walk over the tape of the composition does, to the last bit. The value has its
+own such function, or the function's direct way.
 
 Whatever is not concrete meets the composition: tapes of tapes, batches and captures never come
 here, and a cotangent that is traced, or came through ops that make structural zeros, is pulled
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funct.array import Array
-from funct.compile import call_by_call
+from funct.compile import few
 from funct.core import ShapeDtype
 from funct.graph import Graph, Guard, acts, optimize
 from funct.graph.capture import capture
@@ -31,7 +31,7 @@ __all__ = ["Single"]
 
 _OFTEN = 200  # calls with the same types after which the 20 ms of two captures pay
 _MOST = 256  # calls of one function that are told apart
-_WORTH = 8  # nodes of a pull from which one node costs less than one for each op
+_WORTH = {True: 8, False: 4}  # nodes from which one call costs less: of pulls, and of values
 
 _STATIC = frozenset({bool, int, str, type(None), *[d.__class__ for d in NAMED.values()]})
 
@@ -65,6 +65,9 @@ class _Call(Whole):
             ct = ShapeDtype(out.shape, out.dtype)
             if outer or not _plain(value) or ct.dtype.kind not in "fV":
                 return 0
+            if not self._mine:
+                self.value = few(value)
+                return len(optimize(value).nodes)
             pull, outer = capture(
                 lambda g, *xs: self._walked(g, xs, False), (ct, *like), label=self.name
             )
@@ -72,7 +75,7 @@ class _Call(Whole):
             return 0  # which the composition says by name
         if outer or not _plain(pull):
             return 0
-        self.value, self._pull = call_by_call(value), call_by_call(pull)
+        self.value, self._pull = few(value), few(pull)
         return len(optimize(pull).nodes)
 
     def _composed(self, *arrays: Any) -> Any:
@@ -100,7 +103,7 @@ class _Call(Whole):
         """By the program, where the cotangent is concrete."""
         if g.__class__ is Array:
             try:
-                found = self._pull(g.data, *[a.data for a in arrays])
+                found = self._pull.run(g.data, *[a.data for a in arrays])
             except Exception:
                 return self._given(self._walked(g, arrays, False))  # which says what is wrong
             return wrap(found[0]) if len(found) == 1 else [wrap(d) for d in found]
@@ -120,7 +123,7 @@ def _plain(graph: Graph) -> bool:
 
 
 class Single:
-    """A composition of one result that is recorded as one node.
+    """A composition of one result that is recorded as one node, or computed as one call.
 
     direct: what computes it on arrays, bit for bit, if there is something.
     """
@@ -130,16 +133,18 @@ class Single:
     def __init__(self, fun: Callable[..., Any], direct: Callable[..., Any] | None) -> None:
         self._fun, self._direct = fun, direct
         self._known: dict[Any, Any] = {}  # how often such a call came; the call; or None for never
-        self._refused = False  # whatever comes
+        self._refused = set[bool]()  # on tapes, and elsewhere: whatever comes
 
-    def recorded(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The result, on the tape; None where the composition is to be recorded."""
-        if self._refused:
+    def __call__(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The result, on the tape if there is one; None where the composition is to be run."""
+        given = (*args, *options.values()) if options else args
+        taped = ReverseTracer in [a.__class__ for a in given]
+        if taped in self._refused:
             return None
         level: Any = None
         key: list[Any] = list(options)
         below, nodes, kept = [], [], []
-        for a in (*args, *options.values()) if options else args:
+        for a in given:
             kind = a.__class__
             if kind is ReverseTracer:
                 if level is None:
@@ -168,8 +173,6 @@ class Single:
             else:
                 return None
             below.append(a)
-        if level is None:
-            return None
         types = tuple(key)
         call = self._known.get(types, 0)
         if call.__class__ is int:
@@ -177,8 +180,8 @@ class Single:
         if call is None:
             return None
         try:
-            if self._direct is None:
-                ans = wrap(call.value(*[a.data for a in kept])[0])
+            if self._direct is None or level is None:
+                ans = wrap(call.value.run(*[a.data for a in kept])[0])
             elif options:
                 n = len(args)
                 ans = self._direct(*below[:n], **dict(zip(options, below[n:], strict=True)))
@@ -186,6 +189,8 @@ class Single:
                 ans = self._direct(*below)
         except Exception:
             return None  # the composition says by name what is wrong
+        if level is None:
+            return ans
         return level.record_whole(ans, call, nodes, kept)
 
     def _counted(
@@ -202,6 +207,8 @@ class Single:
         mine = [k for k, node in enumerate(nodes) if node is not None]
         call = _Call(self._fun, frame, arrays, names, mine)
         size = call.compile([ShapeDtype(below[k].shape, below[k].dtype) for k in arrays])
-        self._refused = 0 < size < _WORTH
-        self._known[types] = call if size >= _WORTH else None
-        return call if size >= _WORTH else None
+        least = _WORTH[bool(mine)]
+        if 0 < size < least:
+            self._refused.add(bool(mine))
+        found = self._known[types] = call if size >= least else None
+        return found
