@@ -17,7 +17,7 @@ from funct.compile.explain import show_assembly as show_assembly
 from funct.compile.explain import show_llvm as show_llvm
 from funct.compile.explain import show_loops as show_loops
 from funct.compile.explain import why_not_fused as why_not_fused
-from funct.compile.few import few as few
+from funct.compile.few import Few as Few
 from funct.compile.forms import Choice as Choice
 from funct.compile.forms import Repeat as Repeat
 from funct.compile.fusion.worth import worth_looping as worth_looping
@@ -32,8 +32,8 @@ from funct.compile.repeat import Loop as Loop
 from funct.compile.repeat import Refused as Refused
 
 __all__ = [
-    "Choice", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
-    "at_hand", "build", "calls_of", "can_be_handed", "faster", "few", "handed_over",
-    "has_faster", "made", "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source",
+    "Choice", "Few", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
+    "at_hand", "build", "calls_of", "can_be_handed", "faster", "handed_over", "has_faster",
+    "made", "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source",
     "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

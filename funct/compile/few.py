@@ -21,7 +21,7 @@ from funct.kernels.cpu.steps import ARRAYS, EXACT, program
 from funct.kernels.cpu.ufunc_loops import loop_of
 from funct.kernels.elementwise import real_ufunc
 
-__all__ = ["few"]
+__all__ = ["Few"]
 
 _MOST = 1 << 9  # elements of a value up to which NumPy's loops are no faster than one by one
 _NODES = 128
@@ -29,13 +29,13 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 _VIEWS = frozenset({"broadcast_to", "reshape", "stop_gradient"})
 _LONG, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _AXES = 3  # of loops
-_AFTER = 2_000  # calls whose gain pays for 50 to 200 ms of printing and LLVM
+_ENOUGH = 2_000  # calls whose gain pays for LLVM, and for 50 to 200 ms of printing and compiling
 
 Run = Callable[..., tuple[Any, ...]]
 
 
-class few:  # noqa: N801
-    """`few(graph).run(*buffers)`: NumPy's calls, and machine code once they have been many.
+class Few:
+    """`Few(graph).run(*buffers)`: NumPy's calls, and machine code once they have been many.
 
     The graph has no symbolic sizes, guards or outer tracers.
     """
@@ -45,7 +45,7 @@ class few:  # noqa: N801
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._calls = call_by_call(graph)
-        self.run: Run = Often(self._load, _AFTER).counted(self._calls)
+        self.run: Run = Often(self._load, _ENOUGH).counted(self._calls)
 
     def _load(self) -> None:
         simple = eliminate_dead(inline_calls(optimize(self._graph, guards=False)), guards=False)
@@ -64,7 +64,8 @@ class _Place:
     @property
     def dense(self) -> bool:
         """Whether its elements follow each other."""
-        return all([n == 1 or s == t for n, s, t in zip(self.shape, self.strides, _c(self.shape))])
+        dense = _c(self.shape)
+        return all(n == 1 or s == t for n, s, t in zip(self.shape, self.strides, dense))
 
 
 def _c(shape: Sequence[int]) -> tuple[int, ...]:
@@ -115,7 +116,9 @@ class _Layout:
         def code(*buffers: Any) -> tuple[Any, ...]:
             for b in buffers:
                 if not b.flags.c_contiguous:
-                    return calls(*buffers)
+                    if any(b.strides):
+                        return calls(*buffers)  # which go through such arrays in another order
+                    buffers = tuple([x.copy() if x is b else x for x in buffers])  # of one number
             outs = tuple([empty(s, dtype) for s in shapes])
             room, whole = empty(floats, dtype), empty(words, _LONG)
             if run(*buffers, *outs, *[room] * spare, room, whole, steps):
@@ -126,7 +129,7 @@ class _Layout:
 
     def _known(self, v: Var) -> None:
         dtype = v.dtype
-        if dtype is not self._dtype and dtype != _LONG or not 0 < prod(v.shape) <= _MOST:
+        if (dtype is not self._dtype and dtype != _LONG) or not 0 < prod(v.shape) <= _MOST:
             raise _UnknownError
 
     def _operand(self, a: Any) -> Any:

@@ -24,13 +24,13 @@ _lock = whole(threading.RLock())
 class Often:
     """Counts calls of plain functions; after enough of them `load` is called, once.
 
-    after: how many are enough where LLVM is loaded.
+    enough: how many where LLVM is not loaded.
     """
 
-    __slots__ = ("_after", "_load", "calls", "tried")
+    __slots__ = ("_enough", "_load", "calls", "tried")
 
-    def __init__(self, load: Callable[[], None], after: int = _LOADED) -> None:
-        self._load, self._after = load, after
+    def __init__(self, load: Callable[[], None], enough: int = _OFTEN) -> None:
+        self._load, self._enough = load, enough
         self.calls, self.tried = 0, False
 
     def counted(self, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,7 +38,7 @@ class Often:
 
         def call(*args: Any) -> Any:
             n = self.calls = self.calls + 1
-            if not n % self._after and (n >= _OFTEN or loaded()):
+            if not n % _LOADED and (n >= self._enough or loaded()):
                 self.load()
             return plain(*args)
 

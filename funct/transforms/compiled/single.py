@@ -3,7 +3,7 @@
 Op by op, a layer of ten ops is ten nodes of the tape and thirty ops on the way back, each of which
 costs far more than the few elements that it computes. The pull of the whole is a function of its
 arrays and of the cotangent alone. Once a function has come often with the same types, that pull is
-captured and made one function of NumPy calls, later one piece of machine code (`few`), which
+captured and made one function of NumPy calls, later one piece of machine code (`Few`), which
 computes what the walk over the tape of the composition does, to the last bit. The value has its
 own such function, or the function's direct way.
 
@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funct.array import Array
-from funct.compile import few
+from funct.compile import Few
 from funct.core import ShapeDtype
 from funct.graph import Graph, Guard, acts, optimize
 from funct.graph.capture import capture
@@ -66,7 +66,7 @@ class _Call(Whole):
             if outer or not _plain(value) or ct.dtype.kind not in "fV":
                 return 0
             if not self._mine:
-                self.value = few(value)
+                self.value = Few(value)
                 return len(optimize(value).nodes)
             pull, outer = capture(
                 lambda g, *xs: self._walked(g, xs, False), (ct, *like), label=self.name
@@ -75,7 +75,7 @@ class _Call(Whole):
             return 0  # which the composition says by name
         if outer or not _plain(pull):
             return 0
-        self.value, self._pull = few(value), few(pull)
+        self.value, self._pull = Few(value), Few(pull)
         return len(optimize(pull).nodes)
 
     def _composed(self, *arrays: Any) -> Any:
