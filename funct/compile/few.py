@@ -88,7 +88,7 @@ class _Layout:
     def code(self, calls: Run) -> Run | None:
         """What runs the steps; calls: what runs instead where arrays lie otherwise, or raises."""
         graph = self._graph
-        dtypes = {v.dtype for v in (*graph.inputs, *graph.outputs) if isinstance(v, Var)}
+        dtypes = {v.dtype for v in (*graph.inputs, *graph.outputs)}
         kinds = [d for d in _FLOATS if d in dtypes]
         given, results = len(graph.inputs), len(graph.outputs)
         if len(kinds) != 1 or given + results + 2 > ARRAYS or len(graph.nodes) > _NODES:
@@ -102,7 +102,7 @@ class _Layout:
             for e in graph.nodes:
                 self._node(e)
             for k, o in enumerate(graph.outputs):
-                if not isinstance(o, Var) or o.dtype != self._dtype:
+                if o.dtype != self._dtype:
                     raise _UnknownError
                 to = _Place(given + k, 0, o.shape, _c(o.shape))
                 self._each("copy", to, [self._operand(o)])
@@ -172,7 +172,7 @@ class _Layout:
         elif name in ("reduce_sum", "reduce_max"):
             self._reduced(name, v, given[0], params["axes"])
         elif name == "put_along_axis":
-            self._put(v, *given, params["axis"])
+            self._put(v, given, params["axis"])
         elif EXACT.get(name) == len(given):
             if name == "where" and not any(isinstance(x, _Place) for x in given[1:]):
                 raise _UnknownError
@@ -231,8 +231,9 @@ class _Layout:
             raise _UnknownError
         self._steps.append(step)
 
-    def _put(self, v: Var, x: Any, indices: Any, axis: int) -> None:
+    def _put(self, v: Var, given: list[Any], axis: int) -> None:
         """One number into each row, at an index."""
+        x, indices = given
         rank = len(v.shape)
         both = isinstance(x, _Place) and isinstance(indices, _Place)
         if not both or axis % rank != rank - 1 or not x.dense or not indices.dense:
