@@ -11,6 +11,7 @@ from funct.compile import few
 from funct.kernels.cpu import often
 from funct.kernels.cpu.loops import available
 from funct.nn import functional as F  # noqa: N812
+from funct.nn.functional import compiled
 from funct.nn.functional.compiled import COMPILED
 from funct.transforms.compiled import single
 from tests.nn.test_functional_compiled import CASES
@@ -29,6 +30,7 @@ _CODED = {
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first call of any types is often enough, and any composition is worth it."""
+    monkeypatch.setattr(compiled, "SINGLES", {})
     monkeypatch.setattr(single, "_OFTEN", 1)
     monkeypatch.setattr(few, "_ENOUGH", 1)
     monkeypatch.setattr(often, "_LOADED", 1)

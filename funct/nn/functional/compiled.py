@@ -26,7 +26,7 @@ from funct.transforms import jit
 from funct.transforms.compiled.single import Single
 from funct.transforms.reverse import ReverseTracer
 
-__all__ = ["COMPILED", "LEAST", "compiled"]
+__all__ = ["COMPILED", "LEAST", "SINGLES", "compiled"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +34,7 @@ R = TypeVar("R")
 LEAST = FEW  # elements from which on a call of compiled code costs less than what it saves
 
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
+SINGLES: dict[str, Single] = {}  # by name, what is known of calls on few elements
 
 
 def compiled(fun: Callable[P, R]) -> Callable[P, R]:
@@ -44,10 +45,12 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
     def machine() -> Any:
         return jit(fun)
 
-    @functools.cache
     def single() -> Single:
-        direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
-        return Single(fun, None if direct is None else direct.public)
+        found = SINGLES.get(fun.__name__)
+        if found is None:
+            direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
+            found = SINGLES[fun.__name__] = Single(fun, None if direct is None else direct.public)
+        return found
 
     @functools.wraps(fun)
     def call(*args: P.args, **options: P.kwargs) -> R:
