@@ -46,11 +46,9 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
         return jit(fun)
 
     def single() -> Single:
-        found = SINGLES.get(fun.__name__)
-        if found is None:
-            direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
-            found = SINGLES[fun.__name__] = Single(fun, None if direct is None else direct.public)
-        return found
+        direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
+        made = SINGLES[fun.__name__] = Single(fun, None if direct is None else direct.public)
+        return made
 
     @functools.wraps(fun)
     def call(*args: P.args, **options: P.kwargs) -> R:
@@ -63,7 +61,10 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
         else:
             return fun(*args, **options)
         if 0 < size < LEAST:
-            once = single()(args, options)
+            few = SINGLES.get(fun.__name__) or single()
+            if (kind is ReverseTracer) in few.refused:
+                return fun(*args, **options)
+            once = few(args, options)
             return fun(*args, **options) if once is None else cast("R", once)
         if not size or not all(map(_known, (*args, *options.values()))):
             return fun(*args, **options)

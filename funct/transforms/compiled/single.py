@@ -128,18 +128,18 @@ class Single:
     direct: what computes it on arrays, bit for bit, if there is something.
     """
 
-    __slots__ = ("_direct", "_fun", "_known", "_refused")
+    __slots__ = ("_direct", "_fun", "_known", "refused")
 
     def __init__(self, fun: Callable[..., Any], direct: Callable[..., Any] | None) -> None:
         self._fun, self._direct = fun, direct
         self._known: dict[Any, Any] = {}  # how often such a call came; the call; or None for never
-        self._refused = set[bool]()  # on tapes, and elsewhere: whatever comes
+        self.refused = set[bool]()  # on tapes, and elsewhere: whatever comes
 
     def __call__(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The result, on the tape if there is one; None where the composition is to be run."""
         given = (*args, *options.values()) if options else args
         taped = ReverseTracer in [a.__class__ for a in given]
-        if taped in self._refused:
+        if taped in self.refused:
             return None
         level: Any = None
         key: list[Any] = list(options)
@@ -209,6 +209,6 @@ class Single:
         size = call.compile([ShapeDtype(below[k].shape, below[k].dtype) for k in arrays])
         least = _WORTH[bool(mine)]
         if 0 < size < least:
-            self._refused.add(bool(mine))
+            self.refused.add(bool(mine))
         found = self._known[types] = call if size >= least else None
         return found
