@@ -21,6 +21,7 @@ from funct.compile.fusion.groups import (
     Group,
     along,
     ends_loops,
+    is_weave,
     outside,
     reduction,
     why_not,
@@ -168,13 +169,13 @@ class _Walk:
     def _shape(self, group: Group, e: Node, here: list[_Use]) -> bool:
         result = e.results[0]
         over = reduction(e)
+        if ends_loops(e):
+            return not here and self._fits_barrier(group, e)
         if over is not None:
             operand = e.operands[0]
             assert isinstance(operand, Var)
-            if ends_loops(e):
-                return not here and self._fits_barrier(group, e)
             columns = math.prod(operand.shape) // math.prod(result.shape)
-            if group.columns is None and group.is_full(result):
+            if group.columns is None and group.is_full(result) and not group.weaves:
                 # so far these were loops over what is now one element for each row
                 group.size, group.columns = math.prod(operand.shape), columns
             elif group.columns is None:
@@ -198,6 +199,8 @@ class _Walk:
         assert isinstance(operand, Var)
         if not group.is_full(operand):
             return False
+        if is_weave(e):
+            return True
         over, (count, columns) = reduction(e), along(e)
         if over == "all":
             return True
@@ -223,7 +226,8 @@ class _Walk:
             group.columns = {"row": count, "all": None}.get(over, columns)
             group.stretch = count if over == "stretch" else None
         else:
-            group = Group(math.prod(e.results[0].shape))
+            places = len(e.operands) if is_weave(e) else 1
+            group = Group(math.prod(e.results[0].shape) // places)
         self.places.append(group)
         self._enter(group, len(self.places) - 1, e)
 

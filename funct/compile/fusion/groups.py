@@ -16,7 +16,8 @@ from funct.compile.loops.views import VIEWS
 from funct.graph import Node, Var
 
 __all__ = [
-    "MOST_COST", "REDUCTIONS", "Group", "along", "ends_loops", "outside", "reduction", "why_not",
+    "MOST_COST", "MOST_WOVEN", "REDUCTIONS", "Group", "along", "ends_loops", "is_weave", "outside",
+    "reduction", "why_not",
 ]  # fmt: skip
 
 REDUCTIONS: dict[str, How] = {
@@ -25,6 +26,7 @@ REDUCTIONS: dict[str, How] = {
 }  # fmt: skip
 
 MOST_COST = 600  # of one group, in additions: code of one block is made in more than linear time
+MOST_WOVEN = 16  # places of a last axis that are moved as whole vectors, and shuffled
 _FLAT_ROW = 8192  # a reduction of everything is along one row up to here
 
 
@@ -40,6 +42,7 @@ class Group:
         self.nodes: list[Node] = []
         self.members: set[Var] = set()
         self.cost = 0  # of one element, in additions
+        self.weaves = False  # whether something in it is put side by side with others
 
     def is_full(self, v: Var) -> bool:
         """Whether v has an element at each place of the domain."""
@@ -53,7 +56,7 @@ class Group:
             row = self.columns is not None and narrow * self.columns == self.size
             return narrow == self.size or (over == "all" and row)
         wide = math.prod(node.results[0].shape)
-        if wide == narrow:
+        if wide == narrow or (is_weave(node) and narrow == self.size):
             return True
         columns = _row_length(node.results[0].shape, operand.shape)
         if wide != self.size or columns is None or (narrow == 1 and self.size > _FLAT_ROW):
@@ -64,6 +67,7 @@ class Group:
         """Make the node a member."""
         self.nodes.append(node)
         self.members.add(node.results[0])
+        self.weaves |= is_weave(node)
         found = printing(node)
         self.cost += 1 if found is None else found.cost
 
@@ -86,9 +90,21 @@ def reduction(node: Node) -> Over | None:
     return "stretch" if gone == longer[(k := longer.index(gone[0])) : k + len(gone)] else None
 
 
+def is_weave(node: Node) -> bool:
+    """Whether a node puts arrays side by side, each as one place of the last axis."""
+    if node.name != "concat" or not 1 < len(node.operands) <= MOST_WOVEN:
+        return False
+    out = node.results[0]
+    if node.params[0] != len(out.shape) - 1 or 0 in out.shape or out.dtype not in ELEMENTS:
+        return False
+    alike = all(isinstance(v, Var) and v.dtype == out.dtype for v in node.operands)
+    places = len(node.operands)
+    return alike and places == out.shape[-1] < math.prod(out.shape)
+
+
 def ends_loops(node: Node) -> bool:
     """Whether nothing can read the node's result in the loops that make it."""
-    return reduction(node) not in (None, "row")
+    return reduction(node) not in (None, "row") or is_weave(node)
 
 
 def along(node: Node) -> tuple[int, int]:
@@ -129,7 +145,7 @@ def why_not(node: Node) -> str:
         return ""
     if node.name in VIEWS:
         return "" if out.dtype in HELD else f"{out.dtype} is computed by NumPy"
-    return unsupported(node)
+    return "" if is_weave(node) else unsupported(node)
 
 
 def outside(group: Group) -> list[Var]:

@@ -10,9 +10,19 @@ import attrs
 import numpy as np
 
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.groups import REDUCTIONS, Group, reduction
-from funct.compile.loops.kernel import Access, Constant, Expression, Kernel, Kind, Load, Op, Reduce
-from funct.compile.loops.scalars import HELD, Printing, exact_number, met
+from funct.compile.fusion.groups import MOST_WOVEN, REDUCTIONS, Group, is_weave, reduction
+from funct.compile.loops.kernel import (
+    WEAVE,
+    Access,
+    Constant,
+    Expression,
+    Kernel,
+    Kind,
+    Load,
+    Op,
+    Reduce,
+)
+from funct.compile.loops.scalars import ELEMENTS, HELD, Printing, exact_number, met
 from funct.compile.loops.views import VIEWS, View, collapse, dense
 from funct.core import lookup
 from funct.device import host
@@ -145,12 +155,23 @@ def places_of(operands: Sequence[Any], fused: Fused) -> tuple[list[Call], list[A
 
 @attrs.frozen
 class _Walked:
-    """An access with the words that go with it."""
+    """An access with the words that go with it; place: which it is, of those that are woven."""
 
     access: Access
     root: Var | Buffer
     offset: int
     words: tuple[int, ...]
+    place: int = 0
+
+
+def _is_woven(view: View, stride: int) -> bool:
+    """Whether what is read of an array in such steps is better read whole, and is all of it."""
+    if not 1 < stride <= MOST_WOVEN or view.root.dtype not in ELEMENTS:
+        return False
+    moves = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
+    first = view.offset - view.offset % stride + sum([m for m in moves if m < 0])
+    last = view.offset - view.offset % stride + sum([m for m in moves if m > 0]) + stride
+    return first >= 0 and last <= math.prod(view.root.shape)
 
 
 class _Lowering:
@@ -179,7 +200,7 @@ class _Lowering:
         columns, flat = g.size, True
         for view in self._views():
             runs = collapse(view.shape, view.strides)
-            if not runs or (len(runs) == 1 and runs[0][1] in (0, 1)):
+            if len(runs) < 2:
                 continue
             flat = False
             columns = math.gcd(columns, runs[-1][0])
@@ -203,7 +224,7 @@ class _Lowering:
         """Whose shape the operand is walked in."""
         out = e.results[0]
         same = math.prod(v.shape) == math.prod(out.shape)
-        return v if same or reduction(e) is not None else out
+        return v if same or reduction(e) is not None or is_weave(e) else out
 
     def _seen(self, e: Node, v: Var) -> View:
         return self.fused.views[v].broadcast(self._shaping(e, v).shape)
@@ -246,6 +267,12 @@ class _Lowering:
                 return self._value(Reduce(REDUCTIONS[e.name], operand, element, over))
             self.values.append(Reduce(REDUCTIONS[e.name], operand, element, over))
             return len(self.values) - 1
+        if is_weave(e):
+            places = [self._operand(e, v, out.dtype) for v in e.operands]
+            self.values.append(
+                Op(WEAVE, tuple(places), (None,) * len(places), element, "full", _IDENTITY, (), out)
+            )
+            return len(self.values) - 1
         kind: Kind = "full" if self.group.is_full(out) else "row"
         if e.name in VIEWS:
             return self._operand(e, e.operands[0], out.dtype)
@@ -274,17 +301,20 @@ class _Lowering:
             walked = self._walk(view, full)
             assert walked is not None, "a dense buffer can be walked"
         kind: Kind = "row" if walked.access.inner == "none" else "full"
-        return self._value(Load(self._access(walked), walked.access.element, kind))
+        return self._value(
+            Load(self._access(walked), walked.access.element, kind, walked.place)
+        )
 
     def _access(self, walked: _Walked) -> int:
-        return self.walked.setdefault(walked, len(self.walked))
+        return self.walked.setdefault(attrs.evolve(walked, place=0), len(self.walked))
 
-    def _walk(self, view: View, full: bool) -> _Walked | None:
+    def _walk(self, view: View, full: bool, *, woven: bool = False) -> _Walked | None:
         """How the kernel walks a view; None where a row of it is not one run."""
         element = HELD[view.root.dtype]
         runs = collapse(view.shape, view.strides)
         inner: Any = "none"
         words: list[int] = []
+        offset, place = view.offset, 0
         if full:
             length, stride = runs[-1] if runs else (1, 0)
             columns = self.columns
@@ -296,7 +326,9 @@ class _Lowering:
             else:
                 runs = [*runs[:-1], (length // columns, stride * columns)]
             inner = "none" if stride == 0 or columns == 1 else "one" if stride == 1 else "some"
-            if inner == "some":
+            if woven or (inner == "some" and _is_woven(view, stride)):
+                inner, place = stride, offset % stride
+            elif inner == "some":
                 words.append(stride)
         terms, below = [], 1
         for k, (length, stride) in enumerate(reversed(runs)):
@@ -307,13 +339,14 @@ class _Lowering:
             below *= length
         return _Walked(
             Access(element, inner, tuple(terms)), view.root,
-            view.offset * view.root.dtype.itemsize, tuple(words),
+            (offset - place) * view.root.dtype.itemsize, tuple(words), place,
         )  # fmt: skip
 
     def _is_read_often(self, view: View, walked: _Walked) -> bool:
         """Whether elements with others between them are read so often that a copy costs less."""
         once = math.prod([n for n, s in zip(view.shape, view.strides, strict=True) if s])
-        return walked.access.inner == "some" and _OFTEN * once <= view.size
+        apart = walked.access.inner not in ("none", "one")
+        return apart and _OFTEN * once <= view.size
 
     def _copy(self, view: View) -> View:
         """The view of a dense buffer, which a kernel fills before; what is read often lies there
@@ -335,6 +368,13 @@ class _Lowering:
 
     def _store(self, out: Var, n: int) -> None:
         value = self.values[n]
+        if isinstance(value, Op) and value.is_weave:
+            whole = self.fused.views[out]
+            first = attrs.evolve(whole, shape=whole.shape[:-1], strides=whole.strides[:-1])
+            walked = self._walk(first, True, woven=True)
+            assert walked is not None, "what is written can be walked"
+            self.stores.append((n, self._access(walked)))
+            return
         full = self.group.is_full(out)
         kind: Kind = "full" if full else "row"
         if value.kind != kind or not isinstance(value, Op):

@@ -76,7 +76,7 @@ class _Text:
         v = self.k.values[n]
         match v:
             case Load():
-                return self._place(v.access)
+                return self._place(v.access, v.place)
             case Op():
                 return f"{v.name}({', '.join([self._name(o) for o in v.operands])})"
         raise AssertionError("constants and reductions are names")
@@ -85,8 +85,10 @@ class _Text:
         v = self.k.values[n]
         return repr(v.number) if isinstance(v, Constant) else f"t{n}"
 
-    def _place(self, a: int) -> str:
+    def _place(self, a: int, place: int = 0) -> str:
         access = self.k.accesses[a]
         rows = "i" if access.terms == ((False, False),) else "rows(i)" if access.terms else ""
-        inner = {"none": "", "one": "j", "some": "j * step"}[access.inner]
+        inner = {"none": "", "one": "j", "some": "j * step"}.get(
+            access.inner, f"{access.inner} * j + {place}"
+        )
         return f"{self.buffers[a]}[{', '.join([x for x in (rows, inner) if x]) or '()'}]"

@@ -25,9 +25,10 @@ from funct.kernels.llvm import Emitter, Value
 
 __all__ = [
     "Access", "Constant", "Expression", "How", "Kernel", "Kind", "Load", "Op", "Over", "Reduce",
-    "Term",
+    "Term", "WEAVE",
 ]  # fmt: skip
 
+WEAVE = "weave"
 Kind = Literal["full", "row"]
 How = Literal["sum", "prod", "max", "min", "any", "all"]
 Over = Literal["row", "column", "stretch", "all"]
@@ -38,12 +39,13 @@ Term = tuple[bool, bool]  # whether the row's number is divided, and whether it 
 class Access:
     """How a buffer is walked.
 
-    inner: elements from one column to the next: "none" (a row's value), "one", or "some" (a stride
-    of the frame). terms: how the row's number moves the address, each by a stride of the frame.
+    inner: elements from one column to the next: "none" (a row's value), "one", "some" (a stride
+    of the frame), or a number of places that are woven: whole vectors of all of them are moved, and
+    shuffled. terms: how the row's number moves the address, each by a stride of the frame.
     """
 
     element: str
-    inner: Literal["none", "one", "some"]
+    inner: Literal["none", "one", "some"] | int
     terms: tuple[Term, ...]
 
     @property
@@ -57,11 +59,12 @@ class Access:
 
 @attrs.frozen
 class Load:
-    """An element of a buffer."""
+    """An element of a buffer; place: which, of an access to places that are woven."""
 
     access: int
     element: str
     kind: Kind
+    place: int = 0
 
 
 @attrs.frozen
@@ -85,6 +88,11 @@ class Op:
     printing: Any = attrs.field(eq=False)
     params: tuple[Any, ...] = ()
     key: Any = None  # what tells printings of one name apart
+
+    @property
+    def is_weave(self) -> bool:
+        """Whether it is all operands in turn: there only to be stored, where places are woven."""
+        return self.name == WEAVE
 
     def of(self, f: Emitter, operands: Sequence[Value]) -> Value:
         """Print the op of these."""

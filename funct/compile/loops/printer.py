@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from funct.compile.loops.kernel import Constant, Expression, Kernel, Load, Op, Over, Reduce
 from funct.compile.loops.passes import STRIP, Pass, passes
 from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
+from funct.compile.loops.weaving import unwoven, woven
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["lanes_of", "print_kernel"]
@@ -48,6 +49,7 @@ class _Printer:
         self.streams = self._streams()
         self.passing: Value | None = None  # whether those of this row may and should
         self.ahead: dict[int, Value] = {}  # where the next row's elements are
+        self.unwoven: dict[int, list[Value]] = {}  # of a step, by access: a vector for each place
 
     # The whole
 
@@ -250,8 +252,11 @@ class _Printer:
         """One vector of columns."""
         f, k = self.f, self.k
         memo: dict[int, Value] = {}
+        self.unwoven = {}
         for n in walk.needed:  # operands stand before what is made of them
-            memo[n] = self._full(n, n in walk.known, column, lanes, mask, memo)
+            v = k.values[n]
+            if not (isinstance(v, Op) and v.is_weave):
+                memo[n] = self._full(n, n in walk.known, column, lanes, mask, memo)
         if walk is self._busiest:
             for a, row in self.ahead.items():
                 f.prefetch(f.at(row, column, in_memory(k.accesses[a].element)))
@@ -299,8 +304,11 @@ class _Printer:
 
         def put(values: list[int], streaming: bool) -> list[Value]:
             for n in values:
-                address = self._address(self.stored[n], column)
-                write(f, memo[n], address, mask, streaming=streaming)
+                v, a = self.k.values[n], self.stored[n]
+                if isinstance(v, Op) and v.is_weave:
+                    self._write_woven([memo[o] for o in v.operands], a, column, mask)
+                else:
+                    write(f, memo[n], self._address(a, column), mask, streaming=streaming)
             return []
 
         streams = [n for n in stored if n in self.streams and mask is None]
@@ -325,6 +333,10 @@ class _Printer:
             access = self.k.accesses[v.access]
             if access.inner == "some":
                 return self._strided(v, column, lanes, mask)
+            if isinstance(access.inner, int):
+                if v.access not in self.unwoven:
+                    self.unwoven[v.access] = self._read_woven(v, access.inner, column, lanes, mask)
+                return self.unwoven[v.access][v.place]
             return read(f, v.element, self._address(v.access, column), lanes, mask)
         assert isinstance(v, Op), "reductions are row values"
         if known:
@@ -353,6 +365,44 @@ class _Printer:
         element = in_memory(v.element)
         x = f.gather(typed(element, lanes), f.at(self.base[v.access], index, element))
         return f.convert(x, "i1") if v.element == "i1" else x
+
+    # Places that are woven
+
+    def _read_woven(
+        self, v: Load, places: int, column: Value, lanes: int, mask: Value | None
+    ) -> list[Value]:
+        """For each place the elements of so many columns."""
+        f, found = self.f, []
+        for first in range(0, lanes, self.lanes):
+            start = (column + first) * places
+            vectors = [
+                read(f, v.element, self._address(v.access, start + k * self.lanes), self.lanes, m)
+                for k, m in enumerate(self._masks(places, mask))
+            ]
+            found.append(unwoven(f, vectors))
+        return [f.joined(parts) for parts in zip(*found, strict=True)]
+
+    def _write_woven(
+        self, values: Sequence[Value], a: int, column: Value, mask: Value | None
+    ) -> None:
+        """Put one vector of each place where they belong."""
+        f, places = self.f, len(values)
+        for first in range(0, values[0].type.lanes, self.lanes):
+            here = range(first, first + self.lanes)
+            parts = [x if mask is not None else f.shuffle(x, None, here) for x in values]
+            start = (column + first) * places
+            for k, (x, m) in enumerate(
+                zip(woven(f, parts), self._masks(places, mask), strict=True)
+            ):
+                write(f, x, self._address(a, start + k * self.lanes), m)
+
+    def _masks(self, places: int, mask: Value | None) -> list[Value | None]:
+        """Which lanes of each vector are of columns that are there."""
+        if mask is None:
+            return [None] * places
+        f, lanes = self.f, self.lanes
+        repeated = [[(k * lanes + i) // places for i in range(lanes)] for k in range(places)]
+        return [f.shuffle(mask, None, chosen) for chosen in repeated]
 
     # Reductions
 

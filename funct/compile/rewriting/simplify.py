@@ -26,7 +26,7 @@ from typing import Any, TypeGuard
 import attrs
 import numpy as np
 
-from funct.compile.fusion.groups import REDUCTIONS, reduction, why_not
+from funct.compile.fusion.groups import REDUCTIONS, ends_loops, reduction, why_not
 from funct.compile.fusion.worth import is_stack_by_vectors
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
@@ -133,6 +133,8 @@ class _Rewriting(Boxes):
                 return found
             case name if name in REDUCTIONS:
                 return self._of_one(e) or self._in_parts(e)
+            case "concat":
+                return self._concat(e)
             case "argmax" | "argmin":
                 return self._extreme_place(e, e.name == "argmax")
             case "take" | "put" | "scatter" | "scatter_combine":
@@ -232,7 +234,7 @@ class _Rewriting(Boxes):
         source = self.made_by.get(v)
         if source is None or self.readers.get(v) != 1:
             return False
-        return source.name not in VIEWS and not why_not(source)
+        return source.name not in VIEWS and not why_not(source) and not ends_loops(source)
 
     def _sum_of_products(self, e: Node) -> Var | None:
         product = self.made_by.get(e.operands[0])  # type: ignore[arg-type]
@@ -256,6 +258,20 @@ class _Rewriting(Boxes):
         b = self.reshape(self.permute(y, [*kept, *axes, stack, stack + 1]), (*rest, inner, n))
         joined = self.apply("matmul", (a, b), (), (*rest, m, n), out.dtype)
         return self.reshape(joined, e.results[0].shape)
+
+    def _concat(self, e: Node) -> Var | None:
+        """Arrays side by side of which some are others side by side, in one."""
+        parts: list[Any] = []
+        for v in e.operands:
+            source = self.made_by.get(v) if self.readers.get(v) == 1 else None
+            nested = source is not None and source.name == "concat" and source.params == e.params
+            parts += source.operands if nested and source is not None else [v]
+        if len(parts) == len(e.operands):
+            return None
+        out = e.results[0]
+        found = self.apply("concat", parts, e.params, out.shape, out.dtype)
+        self.readers[found] = self.readers[out]
+        return found
 
     # Reductions
 

@@ -98,6 +98,14 @@ class Arithmetic:
         mask = ", ".join([f"i32 {k}" for k in lanes])
         return self.emit(type, f"shufflevector {x!r}, {other}, <{len(lanes)} x i32> <{mask}>")
 
+    def joined(self, parts: Sequence[Value]) -> Value:
+        """All lanes of vectors of one length, one after the other; their number is a power of 2."""
+        while len(parts) > 1:
+            both = range(2 * parts[0].type.lanes)
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.shuffle(x, y, both) for x, y in pairs]
+        return parts[0]
+
     def extract(self, x: Value, lane: Index) -> Value:
         """One lane."""
         if x.type.lanes == 1:
