@@ -31,6 +31,8 @@ IMAGES, FILTERS = _normal(16, 256, 64), _normal(3, 64, 64, scale=0.125)
 P8, MEANS = _normal(1000, 8), _normal(16, 8)
 PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
 STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
+SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
+COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
 
 
@@ -103,6 +105,23 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def times_vectors(x: Any, v: Any) -> Any:
         return (x @ v[..., None])[..., 0]
 
+    def determinants(x: Any) -> Any:
+        return ns.sum(ns.linalg.det(x))
+
+    def crossed(x: Any, y: Any) -> Any:
+        after, behind = ns.asarray([1, 2, 0]), ns.asarray([2, 0, 1])
+        first = ns.take(x, after, axis=-1) * ns.take(y, behind, axis=-1)
+        return first - ns.take(x, behind, axis=-1) * ns.take(y, after, axis=-1)
+
+    def turned(p: Any, angle: Any) -> Any:
+        c, s = ns.cos(angle), ns.sin(angle)
+        x, y, z = (p[:, k] for k in range(3))
+        return ns.stack([c * x - s * y, s * x + c * y, z], axis=-1)
+
+    def saturation(x: Any) -> Any:
+        most, least = ns.max(x, axis=-1), ns.min(x, axis=-1)
+        return ns.stack([x[..., 1] - x[..., 2], (most - least) / (most + 4), most], axis=-1)
+
     grad, hessian = transforms.grad, transforms.hessian
     a = ns.asarray
     return {
@@ -126,6 +145,12 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "k-means step, 1000 points in 8-d": (nearest_means, (a(MEANS), a(P8))),
         "heat, 256 x 256, 50 steps": (heated, (a(PLATE),)),
         "ranks of 500 pages, 100 steps": (ranks, (a(LINKS), a(V[:500]))),
+        "20,000 products of 3 x 3": (lambda x, y: x @ y, (a(SMALL), a(SMALL))),
+        "20,000 determinants of 3 x 3": (determinants, (a(SMALL),)),
+        "their gradient": (grad(determinants), (a(SMALL),)),
+        "cross products by take, 100,000": (crossed, (a(POINTS), a(OTHERS))),
+        "100,000 points turned": (turned, (a(POINTS), a(TURNED))),
+        "colours, 512 x 512": (saturation, (a(COLOURS),)),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from funct.compile.joins import is_concat
 from funct.compile.loops.kernel import How, Over
 from funct.compile.loops.scalars import ELEMENTS, HELD, printing, unsupported
 from funct.compile.loops.views import VIEWS
@@ -92,7 +93,7 @@ def reduction(node: Node) -> Over | None:
 
 def is_weave(node: Node) -> bool:
     """Whether a node puts arrays side by side, each as one place of the last axis."""
-    if node.name != "concat" or not 1 < len(node.operands) <= MOST_WOVEN:
+    if not is_concat(node) or not 1 < len(node.operands) <= MOST_WOVEN:
         return False
     out = node.results[0]
     if node.params[0] != len(out.shape) - 1 or 0 in out.shape or out.dtype not in ELEMENTS:

@@ -301,9 +301,7 @@ class _Lowering:
             walked = self._walk(view, full)
             assert walked is not None, "a dense buffer can be walked"
         kind: Kind = "row" if walked.access.inner == "none" else "full"
-        return self._value(
-            Load(self._access(walked), walked.access.element, kind, walked.place)
-        )
+        return self._value(Load(self._access(walked), walked.access.element, kind, walked.place))
 
     def _access(self, walked: _Walked) -> int:
         return self.walked.setdefault(attrs.evolve(walked, place=0), len(self.walked))

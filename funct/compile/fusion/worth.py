@@ -11,11 +11,16 @@ from funct.compile.fusion.groups import why_not
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.graph import Control, Graph, Node, Var
+from funct.ops.linalg import contract_layout
 
-__all__ = ["has_numpys_bits", "is_stack_by_vectors", "worth", "worth_looping"]
+__all__ = [
+    "has_numpys_bits", "is_of_small_matrices", "is_stack_by_vectors", "worth", "worth_looping",
+]  # fmt: skip
 
 _ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
+_MANY_MATRICES = 256
+_FEW_ROWS, _FEW_ROWS_OF_DETERMINANT = 4, 3
 _NODE_STEPS = 1 << 8  # from which a loop of known length becomes a program
 
 _SUMMED = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
@@ -45,7 +50,7 @@ def worth(graph: Graph) -> bool:
     for e in graph.nodes:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
-        if not why_not(e) or is_stack_by_vectors(e):
+        if not why_not(e) or is_stack_by_vectors(e) or is_of_small_matrices(e):
             shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
             work += max([math.prod(s) for s in shapes])
             if work >= _ELEMENT_OPS:
@@ -63,6 +68,33 @@ def is_stack_by_vectors(e: Node) -> bool:
     stack, (rows, terms), columns = x.shape[:-2], x.shape[-2:], y.shape[-1]
     short = columns == 1 and rows > 1 and 1 < terms <= _SHORT_SUM
     return short and y.shape[:-2] == stack and math.prod(stack) >= _LONG_STACK
+
+
+def is_of_small_matrices(e: Node) -> bool:
+    """Whether a node is about many matrices of a few rows, which are lanes of vectors then."""
+    if e.name == "contract":
+        return _is_of_small_products(e)
+    if e.name not in ("matmul", "det", "cofactor"):
+        return False
+    given = [v for v in e.operands if isinstance(v, Var)]
+    if len(given) < len(e.operands) or any(v.dtype not in _SUMMED for v in (*given, *e.results)):
+        return False
+    most = _FEW_ROWS if e.name == "matmul" else _FEW_ROWS_OF_DETERMINANT
+    few = all(1 <= n <= most for v in given for n in v.shape[-2:]) and given[0].shape[-1] > 1
+    lead = np.broadcast_shapes(*[v.shape[:-2] for v in given])
+    return few and math.prod(lead) >= _MANY_MATRICES
+
+
+def _is_of_small_products(e: Node) -> bool:
+    """The same of `contract`, which becomes `matmul`."""
+    x, y = e.operands
+    if not isinstance(x, Var) or not isinstance(y, Var) or {x.dtype, y.dtype} - _SUMMED:
+        return False
+    of_x, of_y, both, left, inner, _ = contract_layout(e.params[0])
+    xs, ys = [x.shape[a] for a in of_x], [y.shape[a] for a in of_y]
+    cores = (xs[both : both + left], xs[both + left :], ys[both + inner :])
+    few = all(1 <= math.prod(core) <= _FEW_ROWS for core in cores)
+    return inner > 0 and few and math.prod(xs[:both]) >= _MANY_MATRICES
 
 
 def worth_looping(body: Graph, steps: int) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 
 from funct.compile.forms import Choice, Repeat
 from funct.compile.fusion.groups import REDUCTIONS
+from funct.compile.joins import is_concat
 from funct.compile.lines.lines import (
     Argument,
     Chosen,
@@ -97,10 +98,11 @@ class Making(Products):
             "take": self._take, "put": self._moved, "scatter": self._moved,
             "wrap_index": self._take,
         }  # fmt: skip
-        if e.name in ways:
+        name = "concat" if is_concat(e) else e.name
+        if name in ways:
             if self.columns[0]:
-                raise NoLines(f"{e.name} is not elementwise")
-            return self.made(ways[e.name](e), out)
+                raise NoLines(f"{name} is not elementwise")
+            return self.made(ways[name](e), out)
         why = unsupported(e)
         if why:
             raise NoLines(why)

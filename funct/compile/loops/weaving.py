@@ -56,7 +56,7 @@ def _place(f: Emitter, vectors: Sequence[Value], k: int) -> Value:
 
 
 def _lanes_of(k: int, count: int, lanes: int) -> list[int]:
-    """For each lane of the vectors side by side, which element of the place it is, in one of them."""
+    """For each lane of the vectors side by side, which element of the place may stand there."""
     at = {(i * count + k) % lanes: i for i in range(lanes)}
     return [at[i] for i in range(lanes)]
 

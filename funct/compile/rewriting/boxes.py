@@ -132,7 +132,7 @@ class Boxes(NewNodes):
             found.append(self._replaced(part, v, index, axis + 1) if k == 1 else part)
         if len(found) == 1:
             return found[0]
-        return self.apply("concat", found, (axis,), x.shape, x.dtype)
+        return self.concat(found, axis, self.var(x.shape, x.dtype))
 
 
 def _axis(e: Node) -> tuple[int, int]:

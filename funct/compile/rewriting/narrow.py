@@ -1,32 +1,51 @@
-"""A last axis of few elements, taken apart: an array for each place in it.
+"""Last axes of few elements, taken apart: an array for each place in them.
 
-Distances of points are sums of three squares for every pair, and rows of three elements are no work
-for vectors. What is reduced is followed back to where it comes from, and computed for each place
-along the last axis by itself; loops over all the rest then hold the whole. That always pays up to
-four elements, whose sums keep NumPy's order; up to sixteen where all comes from arrays that are
-read often, as points are by pairs: a few columns are copied, so that vectors lie along pairs.
+Points in space, small matrices, colours and pairs are rows of a few elements, which are no work for
+vectors. What is computed of them is computed for each place by itself, in loops over all the rest,
+and put side by side where somebody wants it whole.
+
+- What a reduction of a short last axis reduces is followed back to where it comes from. That always
+  pays up to four elements, whose sums keep NumPy's order; up to sixteen where all comes from arrays
+  that are read often, as points are by pairs: a few columns are copied, so that vectors lie along
+  pairs.
+- Products, determinants and cofactors of many small matrices, known places of a short axis, and ops
+  whose operands are broadcast along or against one begin what is taken apart; it goes on through
+  elementwise ops, views and reductions.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any, TypeGuard
 
 import attrs
+import numpy as np
 
-from funct.compile.fusion.groups import REDUCTIONS, why_not
+from funct.compile.fusion.groups import MOST_WOVEN, REDUCTIONS, why_not
+from funct.compile.fusion.worth import is_of_small_matrices
+from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
-from funct.compile.rewriting.new_nodes import NewNodes
-from funct.graph import Graph, Node, Var, eliminate_dead
+from funct.compile.rewriting.cells import (
+    Cells,
+    Places,
+    core_of_reshaped,
+    is_elementwise,
+    known_places,
+)
+from funct.graph import Graph, Guard, Node, Var, eliminate_dead
 
 __all__ = ["taken_apart"]
 
-_FEW_PLACES, _MOST_PLACES = 4, 16
+_FEW_PLACES, _MOST_PLACES = 4, MOST_WOVEN
+_BROADCAST = 7  # places of rows that are shorter than a vector
 _OFTEN = 8  # times that an array is read where more than a few places pay
 _MOST_NODES = 60  # that are followed back from one reduction
 _MOST_PARTS = 160  # nodes written for one of more than a few places
-_LEAST_SIZE = 1 << 12  # of what is left without the axis
+_MOST_WRITTEN = 400  # nodes written for what is put side by side
+_LEAST_SIZE = 1 << 12  # of what is left without the axis, if it is reduced
+_LEAST_ROWS = 1 << 10  # the same for what is put side by side
 
 _FOLDS = {
     "reduce_sum": "add", "reduce_prod": "multiply", "reduce_max": "maximum",
@@ -35,44 +54,142 @@ _FOLDS = {
 
 
 def taken_apart(graph: Graph) -> Graph:
-    """The graph with reductions of arrays whose last axis is short written for each place in it."""
+    """The graph with what is better computed for each place of short last axes written so."""
     walk = _Apart(graph)
-    return walk.run() if any(walk.wanted(e) for e in graph.nodes) else graph
+    found = walk.run()
+    return eliminate_dead(found, guards=True) if walk.parts else graph
 
 
-class _Apart(NewNodes):
-    """One walk over the nodes."""
+class _Apart(Cells):
+    """One walk over the nodes.
 
-    prefix = "p"
+    cores: for what is taken apart, how many of its axes are. Nothing is written of it until it is
+    wanted whole, or at a place.
+    """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.made_by = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
-        self.parts: dict[tuple[Var, int], Var] = {}
+        self.cores: dict[Var, int] = {}
+        self.costs: dict[Var, int] = {}  # nodes that are written for it
+        self.whole: set[Var] = set()
+        self.deep = False  # whether a reduction is followed back
+        entries = [(e.operand,) if isinstance(e, Guard) else e.operands for e in graph.nodes]
+        self.readers = Counter([a for given in (*entries, graph.outputs) for a in given])
 
     def run(self) -> Graph:
         """Write the graph anew."""
         for e in self.graph.nodes:
-            if not self.wanted(e):
-                self.nodes.append(e)
+            if isinstance(e, Node) and (n := self._core(e)):
+                self.cores[e.results[0]] = n
                 continue
             self.site = e.site
-            found = self._reduced(e)
-            self.apply_to("reshape", (found,), (e.results[0].shape,), e.results[0])
-        return eliminate_dead(attrs.evolve(self.graph, nodes=tuple(self.nodes)), guards=True)
+            if self._reduces(e):
+                self.deep = self._pays(e)
+                found = self._reduced(e)
+                self.deep = False
+                self.apply_to("reshape", (found,), (e.results[0].shape,), e.results[0])
+                continue
+            if isinstance(e, Node) and e.name == "det" and is_of_small_matrices(e):
+                self.determinant(e)
+                continue
+            for a in (e.operand,) if isinstance(e, Guard) else e.operands:
+                self.needs(a)
+            self.nodes.append(e)
+        for v in self.graph.outputs:
+            self.needs(v)
+        return attrs.evolve(
+            self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items())
+        )
 
-    def wanted(self, e: Any) -> TypeGuard[Node]:
-        """Whether a node reduces what loops compute along a short last axis."""
+    def follows(self, v: Var) -> bool:
+        """Whether places of v are computed, not looked up."""
+        e = self.made_by[v]
+        if v in self.cores or e.name in VIEWS:
+            return True
+        return is_elementwise(e) and (self.deep or self.readers[v] == 1)
+
+    def needs(self, v: Any) -> None:
+        """Write v whole, if it is not."""
+        if not isinstance(v, Var) or v not in self.cores or v in self.whole:
+            return
+        self.whole.add(v)
+        core = v.shape[len(v.shape) - self.cores[v] :]
+        self.side_by_side([self.part(v, tuple(map(int, p))) for p in np.ndindex(*core)], v)
+
+    # What is put side by side
+
+    def _core(self, e: Node) -> int:
+        """How many last axes of the node's result are taken apart."""
+        if len(e.results) != 1 or e.results[0].dtype not in ELEMENTS:
+            return 0
+        out = e.results[0]
+        n = max([self._carried(e, a) for a in e.operands if isinstance(a, Var)], default=0)
+        n = n or self._begins(e)
+        if not n or n > len(out.shape):
+            return 0
+        places = math.prod(out.shape[len(out.shape) - n :])
+        cost = places + sum([self.costs.get(a, 0) for a in e.operands if isinstance(a, Var)])
+        if not 1 < places <= MOST_WOVEN or cost > _MOST_WRITTEN:
+            return 0
+        self.costs[out] = cost
+        return n
+
+    def _carried(self, e: Node, a: Var) -> int:
+        """How many last axes of the result are, because those of an operand are."""
+        n, out = self.cores.get(a, 0), e.results[0].shape
+        if not n:
+            return 0
+        match e.name:
+            case "reshape":
+                return core_of_reshaped(a.shape, out, n) or 0
+            case "permute_dims":
+                return n if min(e.params[0][len(out) - n :]) >= len(out) - n else 0
+            case "broadcast_to":
+                return n if out[len(out) - n :] == a.shape[len(a.shape) - n :] else 0
+            case "slice_" | "flip" | "stop_gradient" | "checkpoint_name":
+                return n
+        return n if is_elementwise(e) else 0
+
+    def _begins(self, e: Node) -> int:
+        """How many last axes of the result are taken apart, whatever the operands are."""
+        out = e.results[0]
+        if e.name in ("matmul", "cofactor") and is_of_small_matrices(e):
+            return 2
+        if math.prod(out.shape[:-1]) < _LEAST_ROWS:
+            return 0
+        match e.name:
+            case "take" if known_places(e, self.constants) is not None:
+                return int(e.params[0] == len(out.shape) - 1)
+            case _ if is_concat(e):
+                alike = all(isinstance(v, Var) and v.dtype == out.dtype for v in e.operands)
+                return int(alike and e.params[0] == len(out.shape) - 1)
+            case "embed":
+                (g,) = e.operands
+                return int(isinstance(g, Var) and g.shape[:-1] == out.shape[:-1])
+        if not out.shape or not 1 < out.shape[-1] <= _BROADCAST or not is_elementwise(e):
+            return 0
+        given = [a.shape for a in e.operands if isinstance(a, Var)]
+        return int(any(s != out.shape and math.prod(s) > 1 for s in given))
+
+    # Reductions
+
+    def _reduces(self, e: Any) -> TypeGuard[Node]:
+        """Whether a node is a reduction that is taken apart."""
         if not isinstance(e, Node) or e.name not in REDUCTIONS or not e.params[0]:
             return False
         x, out = e.operands[0], e.results[0]
-        if (
-            not isinstance(x, Var)
-            or not x.shape
-            or x.dtype != out.dtype
-            or out.dtype not in ELEMENTS
-        ):
+        if not isinstance(x, Var) or not x.shape or x.dtype != out.dtype:
             return False
+        if out.dtype not in ELEMENTS:
+            return False
+        n = self.cores.get(x, 0)
+        core = range(len(x.shape) - n, len(x.shape))
+        return self._pays(e) or (n > 0 and set(core) <= set(e.params[0]))
+
+    def _pays(self, e: Node) -> bool:
+        """Whether it pays to follow what a reduction reduces."""
+        x = e.operands[0]
+        assert isinstance(x, Var)
         size, places = math.prod(x.shape), x.shape[-1]
         if not 1 < places <= _MOST_PLACES or size < _LEAST_SIZE * places:
             return False
@@ -103,61 +220,30 @@ class _Apart(NewNodes):
         """What the reduction gives, but for the shape."""
         x, (axes, _) = e.operands[0], e.params
         assert isinstance(x, Var)
-        last = len(x.shape) - 1
-        parts = [self._part(x, k) for k in range(x.shape[-1])]
-        rest = tuple([a for a in axes if a != last])
-        if last in axes:
+        core = range(len(x.shape) - self.cores.get(x, 1), len(x.shape))
+        if not set(core) <= set(axes):
+            core = core[-1:]
+        parts = [self.part(x, tuple(map(int, p))) for p in np.ndindex(*[x.shape[a] for a in core])]
+        rest = tuple([a for a in axes if a not in core])
+        if core[-1] in axes:
             total = parts[0]
             for p in parts[1:]:
                 total = self.apply(_FOLDS[e.name], (total, p), (), p.shape, p.dtype)
             return self._along(e.name, total, rest) if rest else total
         ends = [self._along(e.name, p, rest) for p in parts]
-        joined = self._column(ends[0])
-        for end in ends[1:]:
-            shape = (*joined.shape[:-1], joined.shape[-1] + 1)
-            given = (joined, self._column(end))
-            joined = self.apply("concat", given, (len(shape) - 1,), shape, joined.dtype)
-        return joined
+        return self.side_by_side(ends, self.var((*ends[0].shape, len(ends)), ends[0].dtype))
 
-    def _along(self, name: str, x: Var, axes: tuple[int, ...]) -> Var:
+    def _along(self, name: str, x: Var, axes: Places) -> Var:
         shape = [n for a, n in enumerate(x.shape) if a not in axes]
         return self.apply(name, (x,), (axes, False), shape, x.dtype)
-
-    def _column(self, x: Var) -> Var:
-        shape = (*x.shape, 1)
-        return self.apply("reshape", (x,), (shape,), shape, x.dtype)
-
-    # One place
-
-    def _part(self, v: Var, k: int) -> Var:
-        """v[..., k], or v[..., 0] where its last axis has one element."""
-        if not v.shape:
-            return v
-        found = self.parts.get((v, k))
-        if found is None:
-            found = self.parts[v, k] = self._new_part(v, k)
-        return found
-
-    def _new_part(self, v: Var, k: int) -> Var:
-        e, shape = self.made_by.get(v), v.shape[:-1]
-        if v.shape[-1] == 1:
-            return self.apply("reshape", (v,), (shape,), shape, v.dtype)
-        if e is None or not _follows(e):
-            triples = (*[(None, None, 1)] * len(shape), (k, k + 1, 1))
-            one = self.apply("slice_", (v,), (triples,), (*shape, 1), v.dtype)
-            return self.apply("reshape", (one,), (shape,), shape, v.dtype)
-        given = [self._part(a, k) if isinstance(a, Var) else a for a in e.operands]
-        params = (shape, *e.params[1:]) if e.name in ("reshape", "broadcast_to") else e.params
-        return self.apply(e.name, given, params, shape, v.dtype)
 
 
 def _follows(e: Node) -> bool:
     """Whether a place of the result's last axis comes from that place of the operands'."""
-    if why_not(e) or e.name in REDUCTIONS or len(e.results) != 1:
-        return False
-    out, x = e.results[0], e.operands[0]
+    x = e.operands[0] if e.operands else None
     if e.name == "broadcast_to":
-        return isinstance(x, Var)
+        return isinstance(x, Var) and not why_not(e)
     if e.name == "reshape":
+        out = e.results[0]
         return isinstance(x, Var) and x.shape[-1:] == out.shape[-1:] and x.dtype == out.dtype
-    return e.name not in VIEWS or e.name == "stop_gradient"
+    return is_elementwise(e) or e.name == "stop_gradient"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from funct.array import Array, asarray
+from funct.compile.joins import concat_of
 from funct.core import lookup
 from funct.graph import Graph, Node, Var
 
@@ -50,6 +51,12 @@ class NewNodes:
         primitive = lookup(name)
         assert primitive is not None
         self.keep(Node(primitive, tuple(operands), tuple(params), (out,), self.site))
+        return out
+
+    def concat(self, parts: Sequence[Var], axis: int, out: Var) -> Var:
+        """Arrays of one dtype one behind the other."""
+        primitive = concat_of(len(parts))
+        self.keep(Node(primitive, tuple(parts), (axis,), (out,), self.site))
         return out
 
     def reshape(self, x: Var, shape: Sequence[int]) -> Var:

@@ -10,7 +10,8 @@
 - a reduction of axes with others between them is one of the last of them, then one of the rest;
 - what has no elements is left out of arrays one after the other;
 - the place of an extreme element is the least number of those that are one;
-- a last axis of a few elements is taken apart where it is reduced (`narrow.py`);
+- last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
+- arrays that are put one behind the other in several steps are in one;
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
@@ -28,6 +29,7 @@ import numpy as np
 
 from funct.compile.fusion.groups import REDUCTIONS, ends_loops, reduction, why_not
 from funct.compile.fusion.worth import is_stack_by_vectors
+from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.boxes import Boxes
@@ -133,7 +135,7 @@ class _Rewriting(Boxes):
                 return found
             case name if name in REDUCTIONS:
                 return self._of_one(e) or self._in_parts(e)
-            case "concat":
+            case _ if is_concat(e):
                 return self._concat(e)
             case "argmax" | "argmin":
                 return self._extreme_place(e, e.name == "argmax")
@@ -261,15 +263,17 @@ class _Rewriting(Boxes):
 
     def _concat(self, e: Node) -> Var | None:
         """Arrays side by side of which some are others side by side, in one."""
+        out = e.results[0]
         parts: list[Any] = []
         for v in e.operands:
+            if not isinstance(v, Var) or v.dtype != out.dtype or v.dtype not in ELEMENTS:
+                return None
             source = self.made_by.get(v) if self.readers.get(v) == 1 else None
-            nested = source is not None and source.name == "concat" and source.params == e.params
+            nested = source is not None and is_concat(source) and source.params == e.params
             parts += source.operands if nested and source is not None else [v]
         if len(parts) == len(e.operands):
             return None
-        out = e.results[0]
-        found = self.apply("concat", parts, e.params, out.shape, out.dtype)
+        found = self.concat(parts, e.params[0], self.var(out.shape, out.dtype))
         self.readers[found] = self.readers[out]
         return found
 

@@ -9,6 +9,7 @@ import attrs
 
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, copy
+from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import View, dense
 from funct.graph import Node, Var
@@ -19,7 +20,7 @@ __all__ = ["copy_bytes", "is_move", "lower_move", "print_copied", "print_zeros"]
 
 def is_move(step: Any) -> bool:
     """Whether a step is such an op, of elements that loops know."""
-    if not isinstance(step, Node) or step.name not in ("concat", "embed"):
+    if not isinstance(step, Node) or not (step.name == "embed" or is_concat(step)):
         return False
     out = step.results[0]
     held = [v for v in step.operands if isinstance(v, Var)]
