@@ -141,24 +141,11 @@ class _Rewriting(Boxes):
                 return self._extreme_place(e, e.name == "argmax")
             case "take" | "put" | "scatter" | "scatter_combine":
                 return self.in_box(e)
-            case "concat":
-                return self._of_filled(e)
             case "take_along_axis":
                 return self._take_one(e)
             case "put_along_axis":
                 return self._put_one(e)
         return None
-
-    def _of_filled(self, e: Node) -> Var | None:
-        """Arrays one after the other, without those that have no elements, as `roll` by 0 makes."""
-        out = e.results[0]
-        parts: Any = e.operands
-        filled = [v for v in parts if 0 not in v.shape]
-        if not filled or len(filled) == len(parts) or {v.dtype for v in parts} != {out.dtype}:
-            return None
-        if len(filled) == 1:
-            return filled[0]
-        return self.apply("concat", filled, e.params, out.shape, out.dtype)
 
     # Known numbers
 
@@ -262,17 +249,24 @@ class _Rewriting(Boxes):
         return self.reshape(joined, e.results[0].shape)
 
     def _concat(self, e: Node) -> Var | None:
-        """Arrays side by side of which some are others side by side, in one."""
-        out = e.results[0]
-        parts: list[Any] = []
-        for v in e.operands:
-            if not isinstance(v, Var) or v.dtype != out.dtype or v.dtype not in ELEMENTS:
-                return None
-            source = self.made_by.get(v) if self.readers.get(v) == 1 else None
-            nested = source is not None and is_concat(source) and source.params == e.params
-            parts += source.operands if nested and source is not None else [v]
-        if len(parts) == len(e.operands):
+        """Arrays one behind the other of which some are that themselves, in one, without those that
+        have no elements, as `roll` by 0 makes.
+        """
+        out, given = e.results[0], e.operands
+        if any(not isinstance(v, Var) or v.dtype != out.dtype for v in given):
             return None
+        parts: list[Any] = []
+        for v in given:
+            source = self.made_by.get(v) if self.readers.get(v) == 1 else None  # type: ignore[arg-type]
+            nested = source is not None and is_concat(source) and source.params == e.params
+            if nested and out.dtype in ELEMENTS and source is not None:
+                parts += source.operands
+            elif 0 not in v.shape:  # type: ignore[union-attr]
+                parts.append(v)
+        if not parts or parts == list(given):
+            return None
+        if len(parts) == 1:
+            return parts[0]
         found = self.concat(parts, e.params[0], self.var(out.shape, out.dtype))
         self.readers[found] = self.readers[out]
         return found
