@@ -19,6 +19,7 @@ __all__ = [
 
 _ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
+_SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES = 256
 _FEW_ROWS, _FEW_ROWS_OF_DETERMINANT = 4, 3
 _NODE_STEPS = 1 << 8  # from which a loop of known length becomes a program
@@ -59,13 +60,17 @@ def worth(graph: Graph) -> bool:
 
 
 def is_stack_by_vectors(e: Node) -> bool:
-    """Whether a node multiplies each of many small matrices by a vector, which loops do better."""
+    """Whether a node multiplies each of many small matrices by a vector, or many short rows by one:
+    loops do that better.
+    """
     if e.name != "matmul":
         return False
     x, y = e.operands
     if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype not in _SUMMED:
         return False
     stack, (rows, terms), columns = x.shape[:-2], x.shape[-2:], y.shape[-1]
+    if len(y.shape) == 2 and columns == 1 and 1 < terms <= _SHORT_ROW:
+        return y.dtype == x.dtype and math.prod(x.shape[:-1]) >= _MANY_ROWS
     short = columns == 1 and rows > 1 and 1 < terms <= _SHORT_SUM
     return short and y.shape[:-2] == stack and math.prod(stack) >= _LONG_STACK
 

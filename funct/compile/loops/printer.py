@@ -180,7 +180,7 @@ class _Printer:
         roots, needed = walk.roots, walk.needed
         sums = [n for n in roots if self._accumulates(n)]
         cost = sum(self._cost(n) for n in needed)
-        wide = self.lanes * (4 if sums and cost < _CHEAP else 2)
+        wide = self.lanes * (4 if sums and cost < _CHEAP else 1 if self._is_woven(walk) else 2)
         for n in needed:  # before the loops: these are the row's
             if k.values[n].kind == "row":
                 for lanes in (self.lanes, wide):
@@ -215,6 +215,12 @@ class _Printer:
         v = self.k.values[n]
         assert isinstance(v, Reduce)
         return self.f.reduce(x, functools.partial(combine, self.f, v.how), lanes)
+
+    def _is_woven(self, walk: Pass) -> bool:
+        """Whether a walk moves woven places: those are vectors enough that need not wait."""
+        loads = [v.access for n in walk.needed if isinstance(v := self.k.values[n], Load)]
+        moved = [*loads, *[self.stored[n] for n in walk.roots if n in self.stored]]
+        return any(isinstance(self.k.accesses[a].inner, int) for a in moved)
 
     @functools.cached_property
     def _busiest(self) -> Pass:

@@ -203,13 +203,15 @@ class _Rewriting(Boxes):
         out = e.results[0]
         if not isinstance(x, Var) or not isinstance(y, Var) or out.dtype not in _REAL:
             return None
-        if x.dtype != y.dtype or x.shape[:-2] != y.shape[:-2]:
+        by_one = len(y.shape) == 2 and is_stack_by_vectors(e)
+        if x.dtype != y.dtype or not (by_one or x.shape[:-2] == y.shape[:-2]):
             return None
         lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
         if k == 1:
             return self.apply("multiply", (x, y), (), out.shape, out.dtype)
         if n == 1 and m > 1 and (self._is_computed(x) or is_stack_by_vectors(e)):
-            terms, axis = (x, self.reshape(y, (*lead, 1, k))), len(lead) + 1
+            row = (*y.shape[:-2], 1, k)
+            terms, axis = (x, self.reshape(y, row)), len(lead) + 1
         elif m == 1 and n > 1 and self._is_computed(y):
             terms, axis = (self.reshape(x, (*lead, k, 1)), y), len(lead)
         else:
