@@ -107,3 +107,9 @@ def test_places_are_read_and_written_within_their_arrays(data: Any, places: int,
         found = run(made, x)
     for u, v in zip(found, expected, strict=True):
         np.testing.assert_array_equal(u, np.asarray(v))
+
+
+def test_stacks_of_nothing_stay_empty() -> None:
+    """Parts without elements are left out only of what has some."""
+    stacked = lambda x: xp.stack([x[:, 0], x[:, 1] * 2.0, x[:, 0]], axis=-1)  # noqa: E731
+    assert ft.jit(stacked, mode="reduce-overhead")(xp.ones((0, 2))).shape == (0, 3)

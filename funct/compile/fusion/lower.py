@@ -21,9 +21,9 @@ from funct.compile.loops.kernel import (
     Load,
     Op,
     Reduce,
-)
+)  # fmt: skip
 from funct.compile.loops.scalars import ELEMENTS, HELD, Printing, exact_number, met
-from funct.compile.loops.views import VIEWS, View, collapse, dense
+from funct.compile.loops.views import VIEWS, View, collapse, dense, has_whole_rows
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
@@ -162,16 +162,6 @@ class _Walked:
     offset: int
     words: tuple[int, ...]
     place: int = 0
-
-
-def _is_woven(view: View, stride: int) -> bool:
-    """Whether what is read of an array in such steps is better read whole, and is all of it."""
-    if not 1 < stride <= MOST_WOVEN or view.root.dtype not in ELEMENTS:
-        return False
-    moves = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
-    first = view.offset - view.offset % stride + sum([m for m in moves if m < 0])
-    last = view.offset - view.offset % stride + sum([m for m in moves if m > 0]) + stride
-    return first >= 0 and last <= math.prod(view.root.shape)
 
 
 class _Lowering:
@@ -324,7 +314,8 @@ class _Lowering:
             else:
                 runs = [*runs[:-1], (length // columns, stride * columns)]
             inner = "none" if stride == 0 or columns == 1 else "one" if stride == 1 else "some"
-            if woven or (inner == "some" and _is_woven(view, stride)):
+            is_short = view.root.dtype in ELEMENTS and stride <= MOST_WOVEN
+            if woven or (inner == "some" and is_short and has_whole_rows(view, stride)):
                 inner, place = stride, offset % stride
             elif inner == "some":
                 words.append(stride)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from funct.compile.loops.kernel import Constant, Expression, Kernel, Load, Op, Over, Reduce
 from funct.compile.loops.passes import STRIP, Pass, passes
 from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
-from funct.compile.loops.weaving import unwoven, woven
+from funct.compile.loops.weaving import read_woven, write_woven
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["lanes_of", "print_kernel"]
@@ -312,7 +312,8 @@ class _Printer:
             for n in values:
                 v, a = self.k.values[n], self.stored[n]
                 if isinstance(v, Op) and v.is_weave:
-                    self._write_woven([memo[o] for o in v.operands], a, column, mask)
+                    given = [memo[o] for o in v.operands]
+                    write_woven(f, given, self.base[a], column, self.lanes, mask)
                 else:
                     write(f, memo[n], self._address(a, column), mask, streaming=streaming)
             return []
@@ -341,7 +342,16 @@ class _Printer:
                 return self._strided(v, column, lanes, mask)
             if isinstance(access.inner, int):
                 if v.access not in self.unwoven:
-                    self.unwoven[v.access] = self._read_woven(v, access.inner, column, lanes, mask)
+                    self.unwoven[v.access] = read_woven(
+                        f,
+                        v.element,
+                        self.base[v.access],
+                        access.inner,
+                        column,
+                        lanes,
+                        self.lanes,
+                        mask,
+                    )
                 return self.unwoven[v.access][v.place]
             return read(f, v.element, self._address(v.access, column), lanes, mask)
         assert isinstance(v, Op), "reductions are row values"
@@ -371,44 +381,6 @@ class _Printer:
         element = in_memory(v.element)
         x = f.gather(typed(element, lanes), f.at(self.base[v.access], index, element))
         return f.convert(x, "i1") if v.element == "i1" else x
-
-    # Places that are woven
-
-    def _read_woven(
-        self, v: Load, places: int, column: Value, lanes: int, mask: Value | None
-    ) -> list[Value]:
-        """For each place the elements of so many columns."""
-        f, found = self.f, []
-        for first in range(0, lanes, self.lanes):
-            start = (column + first) * places
-            vectors = [
-                read(f, v.element, self._address(v.access, start + k * self.lanes), self.lanes, m)
-                for k, m in enumerate(self._masks(places, mask))
-            ]
-            found.append(unwoven(f, vectors))
-        return [f.joined(parts) for parts in zip(*found, strict=True)]
-
-    def _write_woven(
-        self, values: Sequence[Value], a: int, column: Value, mask: Value | None
-    ) -> None:
-        """Put one vector of each place where they belong."""
-        f, places = self.f, len(values)
-        for first in range(0, values[0].type.lanes, self.lanes):
-            here = range(first, first + self.lanes)
-            parts = [x if mask is not None else f.shuffle(x, None, here) for x in values]
-            start = (column + first) * places
-            for k, (x, m) in enumerate(
-                zip(woven(f, parts), self._masks(places, mask), strict=True)
-            ):
-                write(f, x, self._address(a, start + k * self.lanes), m)
-
-    def _masks(self, places: int, mask: Value | None) -> list[Value | None]:
-        """Which lanes of each vector are of columns that are there."""
-        if mask is None:
-            return [None] * places
-        f, lanes = self.f, self.lanes
-        repeated = [[(k * lanes + i) // places for i in range(lanes)] for k in range(places)]
-        return [f.shuffle(mask, None, chosen) for chosen in repeated]
 
     # Reductions
 

@@ -14,7 +14,7 @@ import attrs
 
 from funct.graph import Node, Var
 
-__all__ = ["VIEWS", "View", "collapse", "dense", "through"]
+__all__ = ["VIEWS", "View", "collapse", "dense", "has_whole_rows", "through"]
 
 Sizes = tuple[int, ...]
 
@@ -70,6 +70,16 @@ def collapse(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, in
         else:
             runs.append((n, s))
     return runs
+
+
+def has_whole_rows(view: View, length: int) -> bool:
+    """Whether the rows of so many elements that a view's elements stand in are all in the buffer;
+    rows begin at multiples of their length before the first element.
+    """
+    moves = [(n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)]
+    start = view.offset - view.offset % length if length > 1 else -1
+    least, most = (sum([m for m in moves if sign * m > 0]) for sign in (-1, 1))
+    return start + least >= 0 and start + most + length <= math.prod(view.root.shape)
 
 
 def through(node: Node, view: View) -> View | None:

@@ -255,7 +255,8 @@ class _Rewriting(Boxes):
         have no elements, as `roll` by 0 makes.
         """
         out, given = e.results[0], e.operands
-        if any(not isinstance(v, Var) or v.dtype != out.dtype for v in given):
+        alike = all(isinstance(v, Var) and v.dtype == out.dtype for v in given)
+        if 0 in out.shape or not alike:
             return None
         parts: list[Any] = []
         for v in given:
@@ -265,7 +266,7 @@ class _Rewriting(Boxes):
                 parts += source.operands
             elif 0 not in v.shape:  # type: ignore[union-attr]
                 parts.append(v)
-        if not parts or parts == list(given):
+        if parts == list(given):
             return None
         if len(parts) == 1:
             return parts[0]
