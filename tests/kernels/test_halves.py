@@ -20,6 +20,7 @@ if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
 from funct.kernels.cpu import halves, vector_loops
+from funct.kernels.cpu import halves as cpu
 from funct.kernels.cpu.sized import chosen
 
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
@@ -61,6 +62,13 @@ def test_every_number_is_what_the_plain_function_makes_of_it(prim: Any, dtype: A
     x = xp.asarray(codes.reshape(256, 256))
     assert_same(prim.fn(x).data, expected.reshape(256, 256))
     assert_same(prim.fn(x.mT).data, expected.reshape(256, 256).T)
+
+
+def test_a_table_is_read_within_its_bounds() -> None:
+    codes = np.random.default_rng(0).integers(0, 1 << 16, 70).astype(np.uint16)
+    table, y = np.arange(1 << 16, dtype=np.uint32)[::-1].copy(), np.empty(70, np.uint32)
+    cpu.look_up.checked(codes, table, y, 70, 32, 3)
+    np.testing.assert_array_equal(y, table[codes])
 
 
 @st.composite

@@ -19,7 +19,7 @@ from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.vector_loops import OPS, combined, operand
 from funct.kernels.table import permitted
 
-__all__ = ["CASTS", "HALVES", "cast", "other_way"]
+__all__ = ["CASTS", "HALVES", "cast", "look_up", "other_way"]
 
 _BRAIN = np.dtype(ml_dtypes.bfloat16)
 HALVES = frozenset([np.dtype(np.float16), _BRAIN])
@@ -83,12 +83,12 @@ def _looked_up(x: Any, table: Any) -> Any:
     n = x.size
     codes = np.ascontiguousarray(x).view(np.uint16).reshape(-1)
     tasks = -(-n // _PART)
-    _look_up(codes, table.view(word), y.view(word).reshape(-1), n, _PART, tasks)
+    look_up(codes, table.view(word), y.view(word).reshape(-1), n, _PART, tasks)
     return y
 
 
 @parallel
-def _look_up(x: Any, table: Any, y: Any, n: int, part: int, task: int) -> None:
+def look_up(x: Any, table: Any, y: Any, n: int, part: int, task: int) -> None:
     """y = table[x], a part of it."""
     for i in range(task * part, min((task + 1) * part, n)):
         y[i] = table[x[i].astype(np.int64)]
