@@ -7,6 +7,14 @@ from funct.array import lib as lib
 from funct.array import linalg as linalg
 from funct.array import remote as _remote  # noqa: F401
 from funct.array import special as special
+from funct.array.angles import angle as angle
+from funct.array.angles import deg2rad as deg2rad
+from funct.array.angles import rad2deg as rad2deg
+from funct.array.angles import unwrap as unwrap
+from funct.array.closeness import allclose as allclose
+from funct.array.closeness import array_equal as array_equal
+from funct.array.closeness import isclose as isclose
+from funct.array.closeness import nan_to_num as nan_to_num
 from funct.array.counting import bincount as bincount
 from funct.array.counting import digitize as digitize
 from funct.array.counting import histogram as histogram
@@ -21,7 +29,9 @@ from funct.array.creation import eye as eye
 from funct.array.creation import from_dlpack as from_dlpack
 from funct.array.creation import full as full
 from funct.array.creation import full_like as full_like
+from funct.array.creation import geomspace as geomspace
 from funct.array.creation import linspace as linspace
+from funct.array.creation import logspace as logspace
 from funct.array.creation import meshgrid as meshgrid
 from funct.array.creation import ones as ones
 from funct.array.creation import ones_like as ones_like
@@ -56,6 +66,9 @@ from funct.array.dtypes import uint16 as uint16
 from funct.array.dtypes import uint32 as uint32
 from funct.array.dtypes import uint64 as uint64
 from funct.array.elementwise import clip as clip
+from funct.array.elementwise import fmax as fmax
+from funct.array.elementwise import fmin as fmin
+from funct.array.elementwise import heaviside as heaviside
 from funct.array.elementwise import positive as positive
 from funct.array.elementwise import select as select
 from funct.array.inspection import namespace_info as __array_namespace_info__
@@ -68,7 +81,6 @@ from funct.array.manipulation import broadcast_to as broadcast_to
 from funct.array.manipulation import concat as concat
 from funct.array.manipulation import expand_dims as expand_dims
 from funct.array.manipulation import flip as flip
-from funct.array.manipulation import kron as kron
 from funct.array.manipulation import matrix_transpose as matrix_transpose
 from funct.array.manipulation import moveaxis as moveaxis
 from funct.array.manipulation import pad as pad
@@ -77,6 +89,8 @@ from funct.array.manipulation import ravel as ravel
 from funct.array.manipulation import repeat as repeat
 from funct.array.manipulation import reshape as reshape
 from funct.array.manipulation import roll as roll
+from funct.array.manipulation import rot90 as rot90
+from funct.array.manipulation import split as split
 from funct.array.manipulation import squeeze as squeeze
 from funct.array.manipulation import stack as stack
 from funct.array.manipulation import tile as tile
@@ -93,38 +107,57 @@ from funct.array.nan_statistical import nanprod as nanprod
 from funct.array.nan_statistical import nanstd as nanstd
 from funct.array.nan_statistical import nansum as nansum
 from funct.array.nan_statistical import nanvar as nanvar
+from funct.array.polynomials import polyder as polyder
+from funct.array.polynomials import polyfit as polyfit
+from funct.array.polynomials import polyint as polyint
+from funct.array.polynomials import polyval as polyval
 from funct.array.polynomials import roots as roots
+from funct.array.polynomials import vander as vander
 from funct.array.products import einsum as einsum
+from funct.array.products import kron as kron
 from funct.array.products import matmul as matmul
 from funct.array.products import outer as outer
 from funct.array.products import tensordot as tensordot
 from funct.array.products import vecdot as vecdot
 from funct.array.quantiles import median as median
 from funct.array.quantiles import nanmedian as nanmedian
+from funct.array.quantiles import nanpercentile as nanpercentile
 from funct.array.quantiles import nanquantile as nanquantile
+from funct.array.quantiles import percentile as percentile
 from funct.array.quantiles import quantile as quantile
 from funct.array.sampled import convolve as convolve
+from funct.array.sampled import correlate as correlate
 from funct.array.sampled import gradient as gradient
 from funct.array.sampled import interp as interp
 from funct.array.sampled import trapezoid as trapezoid
 from funct.array.searching import argmax as argmax
 from funct.array.searching import argmin as argmin
 from funct.array.searching import argsort as argsort
+from funct.array.searching import argwhere as argwhere
 from funct.array.searching import count_nonzero as count_nonzero
+from funct.array.searching import flatnonzero as flatnonzero
+from funct.array.searching import lexsort as lexsort
 from funct.array.searching import nonzero as nonzero
+from funct.array.searching import ravel_multi_index as ravel_multi_index
 from funct.array.searching import searchsorted as searchsorted
 from funct.array.searching import sort as sort
 from funct.array.searching import take as take
 from funct.array.searching import take_along_axis as take_along_axis
 from funct.array.searching import top_k as top_k
+from funct.array.searching import unravel_index as unravel_index
 from funct.array.searching import where as where
+from funct.array.sets import intersect1d as intersect1d
 from funct.array.sets import isin as isin
+from funct.array.sets import setdiff1d as setdiff1d
+from funct.array.sets import setxor1d as setxor1d
+from funct.array.sets import union1d as union1d
 from funct.array.sets import unique_all as unique_all
 from funct.array.sets import unique_counts as unique_counts
 from funct.array.sets import unique_inverse as unique_inverse
 from funct.array.sets import unique_values as unique_values
 from funct.array.statistical import all as all
 from funct.array.statistical import any as any
+from funct.array.statistical import average as average
 from funct.array.statistical import corrcoef as corrcoef
 from funct.array.statistical import cov as cov
 from funct.array.statistical import cumprod as cumprod
@@ -216,32 +249,36 @@ from funct.ops import trunc as trunc
 
 __all__ = [
     "Array", "At", "Device", "Ground", "Tensor", "__array_api_version__",
-    "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax",
-    "argmin", "argsort", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "bfloat16",
-    "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "can_cast", "ceil", "clip", "complex128", "complex64", "concat", "conj",
-    "convolve", "copysign", "corrcoef", "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod",
-    "cumsum", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diag",
-    "diff", "digitize", "divide", "e", "einsum", "empty", "empty_like", "equal", "erf", "exp",
-    "expand_dims", "expm1", "eye", "fft", "finfo", "flip", "float16", "float32", "float64",
-    "float8_e4m3fn", "float8_e5m2", "floor", "floor_divide", "fmod", "from_dlpack", "full",
-    "full_like", "gradient", "greater", "greater_equal", "histogram", "histogram_bin_edges",
-    "hypot", "iinfo", "imag", "inf", "int16", "int32", "int4", "int64", "int8", "interp", "isdtype",
-    "isfinite", "isin", "isinf", "isnan", "kron", "less", "less_equal", "lib", "linalg", "linspace",
-    "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum", "mean", "median",
-    "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanprod", "nanquantile",
-    "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter", "nonzero", "not_equal",
-    "one_hot", "ones", "ones_like", "outer", "pad", "permute_dims", "pi", "positive", "pow", "prod",
-    "quantile", "ravel", "real", "reciprocal", "remainder", "repeat", "reshape", "result_type",
-    "roll", "roots", "round", "searchsorted", "segment_sum", "select", "sign", "signbit", "sin",
-    "sinh", "sort", "special", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
-    "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "transpose",
-    "trapezoid", "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64", "uint8",
-    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "var", "vecdot",
-    "where", "zeros", "zeros_like",
+    "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose", "angle", "any",
+    "arange", "argmax", "argmin", "argsort", "argwhere", "array_equal", "asarray", "asin", "asinh",
+    "astype", "atan", "atan2", "atanh", "average", "bfloat16", "bincount", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "ceil", "clip",
+    "complex128", "complex64", "concat", "conj", "convolve", "copysign", "corrcoef", "correlate",
+    "cos", "cosh", "count_nonzero", "cov", "cross", "cumprod", "cumsum", "cumulative_max",
+    "cumulative_min", "cumulative_prod", "cumulative_sum", "deg2rad", "diag", "diff", "digitize",
+    "divide", "e", "einsum", "empty", "empty_like", "equal", "erf", "exp", "expand_dims", "expm1",
+    "eye", "fft", "finfo", "flatnonzero", "flip", "float16", "float32", "float64", "float8_e4m3fn",
+    "float8_e5m2", "floor", "floor_divide", "fmax", "fmin", "fmod", "from_dlpack", "full",
+    "full_like", "geomspace", "gradient", "greater", "greater_equal", "heaviside", "histogram",
+    "histogram_bin_edges", "hypot", "iinfo", "imag", "inf", "int16", "int32", "int4", "int64",
+    "int8", "interp", "intersect1d", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan",
+    "kron", "less", "less_equal", "lexsort", "lib", "linalg", "linspace", "log", "log10", "log1p",
+    "log2", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace",
+    "logsumexp", "matmul", "matrix_transpose", "max", "maximum", "mean", "median", "meshgrid",
+    "min", "minimum", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin",
+    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
+    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "negative", "newaxis", "nextafter",
+    "nonzero", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "percentile",
+    "permute_dims", "pi", "polyder", "polyfit", "polyint", "polyval", "positive", "pow", "prod",
+    "quantile", "rad2deg", "ravel", "ravel_multi_index", "real", "reciprocal", "remainder",
+    "repeat", "reshape", "result_type", "roll", "roots", "rot90", "round", "searchsorted",
+    "segment_sum", "select", "setdiff1d", "setxor1d", "sign", "signbit", "sin", "sinh", "sort",
+    "special", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "tile", "top_k", "transpose", "trapezoid",
+    "tril", "triu", "trunc", "uint16", "uint32", "uint4", "uint64", "uint8", "union1d",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack",
+    "unwrap", "vander", "var", "vecdot", "where", "zeros", "zeros_like",
 ]  # fmt: skip
 
 __array_api_version__ = "2025.12"

@@ -30,8 +30,8 @@ from funct.ops.fast import arrived, wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
-    "lifted", "linspace", "meshgrid", "ones", "ones_like", "served", "tril", "triu", "zeros",
-    "zeros_like",
+    "geomspace", "lifted", "linspace", "logspace", "meshgrid", "ones", "ones_like", "served",
+    "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -249,6 +249,49 @@ def linspace(
         raise RangeError(f"linspace: {error}") from None
     except (TypeError, ValueError) as error:
         raise DTypeError(f"linspace: {error}") from None
+
+
+def logspace(
+    start: Any, stop: Any, /, num: int = 50, *, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """num values from base^start to base^stop, each the same multiple of the one before.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.logspace(0, 2, 3).tolist()
+        [1.0, 10.0, 100.0]
+
+    Source: NumPy `logspace`.
+    """
+    powers = ops.pow(base, linspace(start, stop, num, endpoint=endpoint))
+    return powers if dtype is None else ops.astype(powers, as_dtype("logspace", dtype))
+
+
+def geomspace(
+    start: Any, stop: Any, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None
+) -> Any:
+    """num values from start to stop, each the same multiple of the one before.
+
+    start and stop are real and of one sign, and not 0.
+    Raises: ArgumentError: for a start or stop, where known, that is 0 or of the other's sign.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.geomspace(1, 8, 4).tolist()
+        [1.0, 2.0, 4.0, 8.0]
+
+    Source: NumPy `geomspace`.
+    """
+    a, b = as_tensor("geomspace", start), as_tensor("geomspace", stop)
+    if a.__class__ is b.__class__ is Array and not a.data * b.data > 0:
+        raise ArgumentError(f"geomspace: start and stop must have one sign, got {start} and {stop}")
+    first, last = (ops.log10(ops.abs(v)) for v in (a, b))
+    values = ops.sign(a) * ops.pow(10.0, linspace(first, last, num, endpoint=endpoint))
+    at = arange(values.shape[0])  # the ends themselves, without rounding
+    values = ops.where(ops.equal(at, 0), a, values)
+    if endpoint:
+        values = ops.where(ops.equal(at, max(values.shape[0] - 1, 1)), b, values)
+    return values if dtype is None else ops.astype(values, as_dtype("geomspace", dtype))
 
 
 def _between(start: Any, stop: Any, n: int, dtype: Any, endpoint: bool) -> Any:

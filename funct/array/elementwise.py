@@ -2,25 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from funct import ops
 from funct.array.axes import integers
-from funct.array.conversion import as_tensor, as_tensors, asarray
+from funct.array.conversion import as_tensor, as_tensors, asarray, promoted
 from funct.array.direct import direct
 from funct.array.dtypes import result_type
+from funct.array.tensor import Tensor
 from funct.core import INEXACT
 from funct.errors import ArgumentError
 from funct.kernels import elementwise as kernels
 
-__all__ = ["clip", "positive", "rounded", "select"]
+__all__ = [
+    "both", "clip", "conjugate", "floating", "fmax", "fmin", "heaviside", "positive", "rounded",
+    "select",
+]  # fmt: skip
 
 
 def positive(x: Any, /) -> Any:
     """x itself."""
     return x
+
+
+def floating(x: Any) -> Any:
+    """x itself; integers and booleans as float64."""
+    return x if x.dtype in INEXACT else ops.astype(x, np.dtype(np.float64))
+
+
+def conjugate(x: Any) -> Any:
+    """conj(x) in x's dtype, also of booleans."""
+    return ops.conj(x) if x.dtype.kind == "c" else x
+
+
+def both(x1: Any, x2: Any) -> Any:
+    """Both as arrays of one dtype; a Python number adopts the other's."""
+    if not isinstance(x1, Tensor):
+        x1 = _adopted(x1, x2)
+    if not isinstance(x2, Tensor):
+        x2 = _adopted(x2, x1)
+    return promoted([x1, x2])
+
+
+def _adopted(number: Any, other: Any) -> Any:
+    if isinstance(number, bool | int | float | complex) and isinstance(other, Tensor):
+        return asarray(number, dtype=np.result_type(number, other.dtype))
+    return asarray(number)
+
+
+def fmax(x1: Any, x2: Any, /) -> Any:
+    """The larger of x1 and x2; the other one where one is NaN.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fmax(xp.asarray([1.0, xp.nan]), 2.0).tolist()
+        [2.0, 2.0]
+
+    Source: NumPy `fmax`.
+    """
+    return _of_numbers(ops.maximum, x1, x2)
+
+
+def fmin(x1: Any, x2: Any, /) -> Any:
+    """The smaller of x1 and x2; the other one where one is NaN.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fmin(xp.asarray([1.0, xp.nan]), 2.0).tolist()
+        [1.0, 2.0]
+
+    Source: NumPy `fmin`.
+    """
+    return _of_numbers(ops.minimum, x1, x2)
+
+
+def _of_numbers(better: Callable[..., Any], x1: Any, x2: Any) -> Any:
+    y = better(x1, x2)
+    if y.dtype not in INEXACT:
+        return y
+    return ops.where(ops.not_equal(x1, x1), x2, ops.where(ops.not_equal(x2, x2), x1, y))
+
+
+def heaviside(x1: Any, x2: Any, /) -> Any:
+    """0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN.
+
+    Integers give float64.
+    Notes: the derivative in x1 is 0.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.heaviside(xp.asarray([-1.0, 0.0, 2.0]), 0.5).tolist()
+        [0.0, 0.5, 1.0]
+
+    Source: NumPy `heaviside`.
+    """
+    x1, x2 = (floating(x) for x in both(x1, x2))
+    step = ops.where(ops.equal(x1, 0), x2, ops.astype(ops.greater(x1, 0), x1.dtype))
+    return ops.where(ops.isnan(x1), x1, step)
 
 
 @direct(kernels.clip, maybe=("min", "max"))

@@ -26,8 +26,8 @@ from funct.kernels import fft as kernels
 from funct.ops.fast import wrap
 
 __all__ = [
-    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
-    "irfftn", "rfft", "rfftfreq", "rfftn",
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
 ]  # fmt: skip
 
 Ints = int | Sequence[int] | None
@@ -146,6 +146,26 @@ def ifftshift(x: Any, /, *, axes: Ints = None) -> Any:
     """Inverse of `fftshift`; the two differ where a length is odd."""
     at = normal_axes("ifftshift", axes, len(x.shape))
     return roll(x, tuple([-(x.shape[a] // 2) for a in at]), axis=at)
+
+
+def fft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+    """`fftn` along two axes, by default the last two."""
+    return fftn(x, s=s, axes=axes, norm=norm)
+
+
+def ifft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+    """Inverse of `fft2`."""
+    return ifftn(x, s=s, axes=axes, norm=norm)
+
+
+def rfft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+    """`rfftn` along two axes, by default the last two."""
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+def irfft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+    """Inverse of `rfft2`: real."""
+    return irfftn(x, s=s, axes=axes, norm=norm)
 
 
 def _norm(name: str, norm: Any) -> str:

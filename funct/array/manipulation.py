@@ -27,8 +27,8 @@ from funct.kernels import manipulation as kernels
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",
-    "flip", "kron", "matrix_transpose", "moveaxis", "pad", "permute_dims", "ravel", "repeat",
-    "reshape", "roll", "squeeze", "stack", "tile", "transpose", "unstack",
+    "flip", "matrix_transpose", "moveaxis", "pad", "permute_dims", "ravel", "repeat",
+    "reshape", "roll", "rot90", "split", "squeeze", "stack", "tile", "transpose", "unstack",
 ]  # fmt: skip
 
 
@@ -125,6 +125,64 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 @direct(kernels.expand_dims)
+def split(x: Any, indices_or_sections: Any, /, axis: int = 0) -> tuple[Any, ...]:
+    """x cut along axis: into so many equal parts, or before each of the indices.
+
+    Raises: ShapeError: for a number of parts that does not divide the axis.
+    Example:
+        >>> import funct.array as xp
+        >>> [part.tolist() for part in xp.split(xp.arange(5), [1, 3])]
+        [[0], [1, 2], [3, 4]]
+
+    Source: NumPy `split`.
+    """
+    x = as_tensor("split", x)
+    k = normal_axis("split", axis, len(x.shape))
+    n = x.shape[k]
+    if isinstance(indices_or_sections, tuple | list):
+        cuts = [
+            slice(i, None).indices(n)[0] for i in integers("split", "indices", indices_or_sections)
+        ]
+    else:
+        (parts,) = integers("split", "sections", indices_or_sections)
+        if parts < 1 or n % parts:
+            raise ShapeError(f"split: {parts} equal parts do not make up axis {k} of length {n}")
+        cuts = [n // parts * i for i in range(1, parts)]
+    rest = ((None, None, 1),) * len(x.shape)
+    return tuple(
+        [
+            ops.slice_(x, (*rest[:k], (i, max(i, j), 1), *rest[k + 1 :]))
+            for i, j in zip([0, *cuts], [*cuts, n], strict=True)
+        ]
+    )
+
+
+def rot90(x: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+    """x turned by k quarters, from the first axis towards the second.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.rot90(xp.asarray([[1, 2], [3, 4]])).tolist()
+        [[2, 4], [1, 3]]
+
+    Source: NumPy `rot90`.
+    """
+    x = as_tensor("rot90", x)
+    (k,) = integers("rot90", "k", k)
+    at = _ordered_axes("rot90", axes, len(x.shape))
+    if len(at) != 2:
+        raise ArgumentError(f"rot90: axes must be two, got {axes!r}")
+    first, second = at
+    if k % 4 == 2:
+        return ops.flip(x, tuple(sorted(at)))
+    if k % 4 == 0:
+        return x
+    order = list(range(len(x.shape)))
+    order[first], order[second] = second, first
+    turned = ops.permute_dims(x, tuple(order))
+    return ops.flip(turned, (first if k % 4 == 1 else second,))
+
+
 def expand_dims(x: Any, /, axis: Any) -> Any:
     """x with new axes of length 1 at the positions axis of the result."""
     x = as_tensor("expand_dims", x)
@@ -288,24 +346,6 @@ def ravel(x: Any, /) -> Any:
     """The elements of x in C order, 1-D."""
     x = as_tensor("ravel", x)
     return reshape(x, (-1,))
-
-
-def kron(x1: Any, x2: Any, /) -> Any:
-    """Kronecker product: x2 times each element of x1, in x1's place.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.kron(xp.asarray([1, 10]), xp.asarray([1, 2])).tolist()
-        [1, 2, 10, 20]
-
-    Source: NumPy `kron`.
-    """
-    x1, x2 = asarray(x1), asarray(x2)
-    rank = max(len(x1.shape), len(x2.shape))
-    a, b = ((1,) * (rank - len(v.shape)) + tuple(v.shape) for v in (x1, x2))
-    outer = ops.reshape(x1, tuple([k for n in a for k in (n, 1)]))
-    inner = ops.reshape(x2, tuple([k for n in b for k in (1, n)]))
-    return ops.reshape(outer * inner, tuple([n * m for n, m in zip(a, b, strict=True)]))
 
 
 @direct(kernels.pad)

@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.conversion import as_tensor
-from funct.array.creation import eye, zeros
+from funct.array.axes import integers
+from funct.array.conversion import as_tensor, asarray, promoted
+from funct.array.creation import arange, eye, ones_like, zeros
+from funct.array.dtypes import finfo
+from funct.array.elementwise import floating
 from funct.array.linalg.decompositions import eigvals
-from funct.array.manipulation import concat
+from funct.array.linalg.norms import vector_norm
+from funct.array.linalg.solving import lstsq
+from funct.array.manipulation import broadcast_to, concat, stack, unstack
 from funct.core import INEXACT
-from funct.errors import ConcretizationError, ShapeError
+from funct.errors import ArgumentError, ConcretizationError, ShapeError
 
-__all__ = ["roots"]
+__all__ = ["polyder", "polyfit", "polyint", "polyval", "roots", "vander"]
 
 
 def roots(p: Any, /) -> Any:
@@ -32,11 +37,7 @@ def roots(p: Any, /) -> Any:
 
     Source: NumPy `roots`.
     """
-    p = as_tensor("roots", p)
-    if len(p.shape) != 1:
-        raise ShapeError(f"roots: p must have rank 1, got shape {p.shape}")
-    if p.dtype not in INEXACT:
-        p = ops.astype(p, np.dtype(np.float64))
+    p = floating(_vector("roots", "p", p))
     while p.shape[0] and _is_zero(p[0]):
         p = p[1:]
     n = p.shape[0] - 1
@@ -51,3 +52,126 @@ def _is_zero(x: Any) -> bool:
         return not x
     except ConcretizationError:
         return False
+
+
+def polyval(p: Any, x: Any, /) -> Any:
+    """p[0] xⁿ + p[1] xⁿ⁻¹ + … + p[n] for each x, by Horner's rule.
+
+    Args: p: Shape (n + 1,).
+    Example:
+        >>> import funct.array as xp
+        >>> xp.polyval(xp.asarray([1.0, 0.0, 2.0]), xp.asarray([0.0, 3.0])).tolist()
+        [2.0, 11.0]
+
+    Source: NumPy `polyval`.
+    """
+    p, x = _vector("polyval", "p", p), as_tensor("polyval", x)
+    y = ops.broadcast_to(ops.astype(asarray(0), p.dtype), x.shape)
+    for c in unstack(p):
+        y = y * x + c
+    return y
+
+
+def polyder(p: Any, /, m: int = 1) -> Any:
+    """Coefficients of the m-th derivative of a polynomial, highest power first.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.polyder(xp.asarray([1.0, 2.0, 3.0])).tolist()
+        [2.0, 2.0]
+
+    Source: NumPy `polyder`.
+    """
+    p = _vector("polyder", "p", p)
+    for _ in range(_order("polyder", m)):
+        p = p[:-1] * arange(p.shape[0] - 1, 0, -1)
+    return p
+
+
+def polyint(p: Any, /, m: int = 1, k: Any = 0.0) -> Any:
+    """Coefficients of the m-th antiderivative of a polynomial, highest power first.
+
+    k: the constant of each integration, or one number for all.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.polyint(xp.asarray([2.0, 2.0]), k=3.0).tolist()
+        [1.0, 2.0, 3.0]
+
+    Source: NumPy `polyint`.
+    """
+    p, m = _vector("polyint", "p", p), _order("polyint", m)
+    constants = broadcast_to(asarray(k), (m,))
+    for i in range(m):
+        p = concat([p / arange(p.shape[0], 0, -1), constants[i : i + 1]])
+    return p
+
+
+def vander(x: Any, /, n: int | None = None, increasing: bool = False) -> Any:
+    """The powers of x as columns: from xⁿ⁻¹ down to 1, or up if increasing.
+
+    Args: x: Shape (k,). n: how many columns, by default k.
+    Returns: (k, n); floating in x's dtype, of integers in int64 at least, which can overflow.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.vander(xp.asarray([2, 3]), 3).tolist()
+        [[4, 2, 1], [9, 3, 1]]
+
+    Source: NumPy `vander`.
+    """
+    x = _vector("vander", "x", x)
+    if x.dtype not in INEXACT:
+        x = ops.astype(x, np.result_type(x.dtype, np.int64))
+    n = int(x.shape[0]) if n is None else _order("vander", n)
+    powers = [ones_like(x)][:n]
+    while len(powers) < n:
+        powers.append(powers[-1] * x)
+    if not powers:
+        return zeros((x.shape[0], 0), dtype=x.dtype)
+    return stack(powers if increasing else powers[::-1], axis=1)
+
+
+def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = None) -> Any:
+    """Coefficients of the polynomial of degree deg that fits the points (x, y) best, by squares.
+
+    Args: x: Shape (k,). y: Shape (k,) or (k, m). rcond: as in `linalg.lstsq`, by default k times
+    the machine epsilon. w: weights of the points' distances, Shape (k,).
+    Returns: (deg + 1,) or (deg + 1, m), highest power first.
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([0.0, 1.0, 2.0, 3.0])
+        >>> [round(float(c), 6) for c in xp.polyfit(x, 3.0 * x + 1.0, 1)]
+        [3.0, 1.0]
+
+    Source: NumPy `polyfit`.
+    """
+    x, y = floating(_vector("polyfit", "x", x)), floating(as_tensor("polyfit", y))
+    if len(y.shape) not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise ShapeError(f"polyfit: y must have a row per x {x.shape}, got shape {y.shape}")
+    columns = vander(x, _order("polyfit", deg) + 1)
+    if w is not None:
+        w = floating(_vector("polyfit", "w", w))
+        if w.shape != x.shape:
+            raise ShapeError(f"polyfit: w must have x's shape {x.shape}, got {w.shape}")
+        columns, y = columns * w[:, None], y * (w[:, None] if len(y.shape) == 2 else w)
+    columns, y = promoted([columns, y])
+    size = vector_norm(columns, axis=0)
+    size = ops.where(ops.equal(size, 0), 1.0, size)
+    if rcond is None:
+        rcond = x.shape[0] * finfo(x.dtype).eps
+    c = lstsq(columns / size, y, rcond).solution
+    return c / (size[:, None] if len(y.shape) == 2 else size)
+
+
+def _vector(name: str, argument: str, x: Any) -> Any:
+    x = as_tensor(name, x)
+    if len(x.shape) != 1:
+        raise ShapeError(f"{name}: {argument} must have rank 1, got shape {x.shape}")
+    return x
+
+
+def _order(name: str, n: Any) -> int:
+    """A number of columns, degrees or derivatives."""
+    (n,) = integers(name, "order", n)
+    if n < 0:
+        raise ArgumentError(f"{name}: order must not be negative, got {n}")
+    return int(n)

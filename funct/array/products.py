@@ -10,7 +10,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import integers, normal_axis
-from funct.array.conversion import as_tensor
+from funct.array.conversion import as_tensor, asarray
 from funct.array.direct import direct
 from funct.array.operators import matmul
 from funct.array.tensor import Array
@@ -20,7 +20,7 @@ from funct.kernels.linalg import functions as kernels
 from funct.ops.fast import wrap
 from funct.ops.linalg import contracted, contraction
 
-__all__ = ["einsum", "matmul", "outer", "tensordot", "vecdot"]
+__all__ = ["einsum", "kron", "matmul", "outer", "tensordot", "vecdot"]
 
 
 def _at_once(subscripts: str, left: list[Any]) -> Any:
@@ -278,3 +278,21 @@ def outer(x1: Any, x2: Any, /) -> Any:
     if len(x1.shape) != 1 or len(x2.shape) != 1:
         raise ShapeError(f"outer: operands must be 1-D, got x1 {x1.shape} and x2 {x2.shape}")
     return ops.contract(x1, x2, "a,b->ab")
+
+
+def kron(x1: Any, x2: Any, /) -> Any:
+    """Kronecker product: x2 times each element of x1, in x1's place.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.kron(xp.asarray([1, 10]), xp.asarray([1, 2])).tolist()
+        [1, 2, 10, 20]
+
+    Source: NumPy `kron`.
+    """
+    x1, x2 = asarray(x1), asarray(x2)
+    rank = max(len(x1.shape), len(x2.shape))
+    a, b = ((1,) * (rank - len(v.shape)) + tuple(v.shape) for v in (x1, x2))
+    outer = ops.reshape(x1, tuple([k for n in a for k in (n, 1)]))
+    inner = ops.reshape(x2, tuple([k for n in b for k in (1, n)]))
+    return ops.reshape(outer * inner, tuple([n * m for n, m in zip(a, b, strict=True)]))

@@ -23,7 +23,7 @@ from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import quantiles as kernels
 
-__all__ = ["median", "nanmedian", "nanquantile", "quantile"]
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
 
 @direct(kernels.median)
@@ -91,6 +91,51 @@ def nanquantile(
     """`quantile` of the elements that are not NaN; NaN where there are none."""
     x = as_tensor("nanquantile", x)
     return _quantile("nanquantile", x, q, axis, method, keepdims, weights, True)
+
+
+def percentile(
+    x: Any,
+    /,
+    q: Any,
+    axis: Any = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Any:
+    """`quantile` with q in per cent.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.percentile(xp.asarray([1.0, 2.0, 3.0, 4.0]), [0, 50]).tolist()
+        [1.0, 2.5]
+
+    Source: NumPy `percentile`.
+    """
+    q = _of_hundred("percentile", q)
+    return quantile(x, q, axis, method=method, keepdims=keepdims, weights=weights)
+
+
+def nanpercentile(
+    x: Any,
+    /,
+    q: Any,
+    axis: Any = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+    weights: Any = None,
+) -> Any:
+    """`percentile` of the elements that are not NaN; NaN where there are none."""
+    q = _of_hundred("nanpercentile", q)
+    return nanquantile(x, q, axis, method=method, keepdims=keepdims, weights=weights)
+
+
+def _of_hundred(name: str, q: Any) -> Any:
+    """Per cent as fractions, of q's kind: an array has a say in the dtype of the result."""
+    if isinstance(q, int | float | Tensor):
+        return q / 100.0
+    return [_of_hundred(name, v) for v in q] if isinstance(q, list | tuple) else asarray(q) / 100.0
 
 
 def _quantile(

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
 from funct.array.creation import asarray
 from funct.array.direct import direct
-from funct.core import INEXACT
+from funct.array.elementwise import conjugate, floating
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import sampled as kernels
 
-__all__ = ["convolve", "gradient", "interp", "trapezoid"]
+__all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 
 
 @direct(kernels.convolve, arrays=2)
@@ -45,6 +43,24 @@ def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
     return z[before : before + x.shape[0]]
 
 
+def correlate(x: Any, y: Any, /, mode: str = "valid") -> Any:
+    """Correlation of two sequences, z_k = Σ_j x_(k + j) conj(y_j).
+
+    mode: as in `convolve`.
+    Raises: ShapeError: unless both are 1-D and not empty.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.correlate(xp.asarray([1.0, 2.0, 3.0]), xp.asarray([0.0, 1.0])).tolist()
+        [2.0, 3.0]
+
+    Source: NumPy `correlate`.
+    """
+    x, y = asarray(x), asarray(y)
+    if len(x.shape) == len(y.shape) == 1 and x.shape[0] < y.shape[0]:
+        return ops.flip(conjugate(correlate(y, x, mode)), (0,))
+    return convolve(x, ops.flip(conjugate(y), tuple(range(len(y.shape)))), mode)
+
+
 @direct(kernels.interp, arrays=("xp", "fp"), maybe=("x",))
 def interp(
     x: Any, xp: Any, fp: Any, /, left: Any = None, right: Any = None, period: Any = None
@@ -62,7 +78,7 @@ def interp(
 
     Source: NumPy `interp`. Differentiable in all three.
     """
-    x, at, f = (_floating(v) for v in (x, xp, fp))
+    x, at, f = (floating(asarray(v)) for v in (x, xp, fp))
     if len(at.shape) != 1 or at.shape != f.shape or at.shape[0] == 0:
         raise ShapeError(
             "interp: xp and fp must be 1-D, of one length and not empty, "
@@ -80,11 +96,6 @@ def interp(
     y = ops.where(ops.greater_equal(x, at[-1]), f[-1], y)  # the end itself, without rounding
     y = ops.where(ops.less(x, at[0]), f[0] if left is None else left, y)
     return y if right is None else ops.where(ops.greater(x, at[-1]), right, y)
-
-
-def _floating(v: Any) -> Any:
-    v = asarray(v)
-    return ops.astype(v, np.dtype(np.float64)) if v.dtype not in INEXACT else v
 
 
 def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:
@@ -114,7 +125,7 @@ def gradient(f: Any, /, *spacing: Any, axis: Any = None, edge_order: int = 1) ->
 
     Source: NumPy `gradient`. For the derivative of a function there is `funct.grad`.
     """
-    f = _floating(f)
+    f = floating(asarray(f))
     axes = normal_axes("gradient", axis, len(f.shape))
     if isinstance(axis, tuple | list):  # in the order given
         axes = tuple([normal_axis("gradient", a, len(f.shape)) for a in axis])
@@ -194,7 +205,7 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Source: NumPy `trapezoid`.
     """
-    y = _floating(y)
+    y = floating(asarray(y))
     k = normal_axis("trapezoid", axis, len(y.shape))
     step = dx
     if x is not None:

@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import integers, normal_axes, normal_axis
-from funct.array.conversion import as_tensor, asarray
+from funct.array.axes import integers, normal_axes, normal_axis, normal_shape
+from funct.array.conversion import as_tensor, as_tensors, asarray
 from funct.array.direct import direct
 from funct.array.indexing import nonzero_axes
-from funct.array.manipulation import reshape
+from funct.array.manipulation import reshape, stack
 from funct.array.tensor import Tensor
 from funct.errors import DTypeError, ShapeError
 from funct.kernels import searching as kernels
 from funct.kernels import statistical
 
 __all__ = [
-    "argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "sort", "take",
-    "take_along_axis", "top_k", "where",
+    "argmax", "argmin", "argsort", "argwhere", "count_nonzero", "flatnonzero", "lexsort",
+    "nonzero", "ravel_multi_index", "searchsorted", "sort", "take", "take_along_axis", "top_k",
+    "unravel_index", "where",
 ]  # fmt: skip
 
 
@@ -53,6 +54,100 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     if not x.shape:
         raise ShapeError("nonzero: a 0-d array has no indices")
     return tuple(nonzero_axes(x))
+
+
+def argwhere(x: Any, /) -> Any:
+    """Indices of the non-zero elements, one row for each, (count, rank); asks for concrete values.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.argwhere(xp.asarray([[0, 1], [2, 0]])).tolist()
+        [[0, 1], [1, 0]]
+
+    Source: NumPy `argwhere`.
+    """
+    return stack(nonzero(x), axis=1)
+
+
+def flatnonzero(x: Any, /) -> Any:
+    """Indices of the non-zero elements of the flat x; asks for concrete values.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.flatnonzero(xp.asarray([[0, 1], [2, 0]])).tolist()
+        [1, 2]
+
+    Source: NumPy `flatnonzero`.
+    """
+    return nonzero(reshape(x, (-1,)))[0]
+
+
+def lexsort(keys: Any, /, axis: int = -1) -> Any:
+    """Indices that sort by the last key, ties by the one before it, and so on; stable.
+
+    keys: arrays of one shape, or one array of them along its first axis.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.lexsort([xp.asarray([2, 1, 0]), xp.asarray([1, 0, 1])]).tolist()
+        [1, 2, 0]
+
+    Source: NumPy `lexsort`.
+    """
+    first, *others = as_tensors("lexsort", keys)
+    order = argsort(first, axis=axis)
+    for key in others:
+        within = argsort(take_along_axis(key, order, axis=axis), axis=axis)
+        order = take_along_axis(order, within, axis=axis)
+    return order
+
+
+def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
+    """Coordinates in an array of that shape of the elements at indices of the flat one.
+
+    What lies outside shows in the first coordinate, which then is outside, too.
+    Example:
+        >>> import funct.array as xp
+        >>> [int(i) for i in xp.unravel_index(xp.asarray(5), (2, 3))]
+        [1, 2]
+
+    Source: NumPy `unravel_index`.
+    """
+    rest = _places("unravel_index", indices)
+    found = []
+    for n in reversed(normal_shape("unravel_index", shape)[1:]):
+        found.append(ops.remainder(rest, n))
+        rest = ops.floor_divide(rest, n)
+    return (rest, *reversed(found))
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, /) -> Any:
+    """Indices of the flat array for coordinates, one array for each axis, in one of shape dims.
+
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.ravel_multi_index((xp.asarray(1), xp.asarray(2)), (2, 3)))
+        5
+
+    Source: NumPy `ravel_multi_index`.
+    """
+    at = [_places("ravel_multi_index", i) for i in as_tensors("ravel_multi_index", multi_index)]
+    dims = normal_shape("ravel_multi_index", dims)
+    if len(at) != len(dims) or not at:
+        raise ShapeError(
+            f"ravel_multi_index: one array of indices per axis is needed, got {len(at)} for {dims}"
+        )
+    flat = at[0]
+    for i, n in zip(at[1:], dims[1:], strict=True):
+        flat = flat * n + i
+    return flat
+
+
+def _places(name: str, indices: Any) -> Any:
+    """Indices in an integer dtype in which a product with a size does not overflow."""
+    indices = as_tensor(name, indices)
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: indices must be integers, got {indices.dtype}")
+    return ops.astype(indices, np.dtype(np.int64)) if indices.dtype.itemsize < 8 else indices
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:

@@ -12,19 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funct import ops
-from funct.array.conversion import as_tensor, asarray, promoted
+from funct.array.conversion import as_tensor, joined
 from funct.array.creation import full
 from funct.array.direct import direct
+from funct.array.elementwise import both
 from funct.array.manipulation import reshape
-from funct.array.tensor import Array, Tensor
+from funct.array.tensor import Array
 from funct.core import NARROW
 from funct.kernels import searching as kernels
 from funct.kernels import sorting
 from funct.ops.fast import wrap
 
 __all__ = [
-    "UniqueAll", "UniqueCounts", "UniqueInverse", "isin", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values",
+    "UniqueAll", "UniqueCounts", "UniqueInverse", "intersect1d", "isin", "setdiff1d", "setxor1d",
+    "union1d", "unique_all", "unique_counts", "unique_inverse", "unique_values",
 ]  # fmt: skip
 
 
@@ -115,7 +116,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
 
     Source: Array API 2025.12 `isin`.
     """
-    x1, x2 = _both(x1, x2)
+    x1, x2 = both(x1, x2)
     pool = ops.sort(reshape(x2, (-1,)), 0, False)
     if pool.shape[0] == 0:
         found = full(x1.shape, False)
@@ -125,16 +126,57 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     return ops.logical_not(found) if invert else found
 
 
-def _both(x1: Any, x2: Any) -> Any:
-    """Both as arrays of one dtype; a Python number adopts the other's."""
-    if not isinstance(x1, Tensor):
-        x1 = _adopted(x1, x2)
-    if not isinstance(x2, Tensor):
-        x2 = _adopted(x2, x1)
-    return promoted([x1, x2])
+def union1d(x1: Any, x2: Any, /) -> Any:
+    """The distinct elements of x1 and x2 together, in ascending order.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.union1d(xp.asarray([3, 1]), xp.asarray([2, 3])).tolist()
+        [1, 2, 3]
+
+    Source: NumPy `union1d`.
+    """
+    return unique_values(joined([reshape(x, (-1,)) for x in both(x1, x2)], 0))
 
 
-def _adopted(number: Any, other: Any) -> Any:
-    if isinstance(number, bool | int | float | complex) and isinstance(other, Tensor):
-        return asarray(number, dtype=np.result_type(number, other.dtype))
-    return asarray(number)
+def intersect1d(x1: Any, x2: Any, /) -> Any:
+    """The distinct elements that x1 and x2 share, in ascending order.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.intersect1d(xp.asarray([3, 1, 1]), xp.asarray([1, 3, 2])).tolist()
+        [1, 3]
+
+    Source: NumPy `intersect1d`.
+    """
+    x1, x2 = both(x1, x2)
+    values = unique_values(x1)
+    return values[isin(values, x2)]
+
+
+def setdiff1d(x1: Any, x2: Any, /) -> Any:
+    """The distinct elements of x1 that x2 has not, in ascending order.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.setdiff1d(xp.asarray([3, 1, 2]), xp.asarray([1])).tolist()
+        [2, 3]
+
+    Source: NumPy `setdiff1d`.
+    """
+    x1, x2 = both(x1, x2)
+    values = unique_values(x1)
+    return values[isin(values, x2, invert=True)]
+
+
+def setxor1d(x1: Any, x2: Any, /) -> Any:
+    """The distinct elements that one of x1 and x2 has and the other has not, in ascending order.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.setxor1d(xp.asarray([3, 1, 2]), xp.asarray([1, 4])).tolist()
+        [2, 3, 4]
+
+    Source: NumPy `setxor1d`.
+    """
+    return union1d(setdiff1d(x1, x2), setdiff1d(x2, x1))

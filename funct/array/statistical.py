@@ -13,6 +13,7 @@ from funct.array.conversion import as_tensor
 from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
+from funct.array.elementwise import floating
 from funct.array.manipulation import concat, ravel, reshape
 from funct.array.powers import power
 from funct.array.tensor import Array
@@ -23,9 +24,9 @@ from funct.kernels import statistical as kernels
 from funct.ops.fast import wrap
 
 __all__ = [
-    "all", "any", "corrcoef", "cov", "cumprod", "cumsum", "cumulative_max", "cumulative_min",
-    "cumulative_prod", "cumulative_sum", "diff", "logsumexp", "max", "mean", "min", "prod", "std",
-    "sum", "var",
+    "all", "any", "average", "corrcoef", "cov", "cumprod", "cumsum", "cumulative_max",
+    "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "logsumexp", "max", "mean",
+    "min", "prod", "std", "sum", "var",
 ]  # fmt: skip
 
 
@@ -82,6 +83,38 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
     x = as_tensor("mean", x)
     axes = normal_axes("mean", axis, len(x.shape))
     return ops.mean_of(ops.reduce_sum(x, axes, keepdims), x, axes)
+
+
+def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:
+    """Mean over axis (None: all) in which each element counts as much as its weight.
+
+    Args: weights: of x's shape, or 1-D along a single axis; None weighs all alike. Integers give
+    float64.
+    Raises: ShapeError: weights that do not fit.
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.average(xp.asarray([1.0, 4.0]), weights=xp.asarray([2.0, 1.0])))
+        2.0
+
+    Source: NumPy `average`.
+    """
+    x = floating(as_tensor("average", x))
+    if weights is None:
+        return mean(x, axis=axis, keepdims=keepdims)
+    w, axes = as_tensor("average", weights), normal_axes("average", axis, len(x.shape))
+    if len(w.shape) == len(axes) == 1:
+        w = ops.reshape(w, (w.shape[0], *(1,) * (len(x.shape) - axes[0] - 1)))
+        fits = w.shape[0] == x.shape[axes[0]]
+    else:
+        fits = w.shape == x.shape
+    if not fits:
+        raise ShapeError(
+            f"average: weights must have x's shape {x.shape}, or be 1-D along one axis, "
+            f"got shape {as_tensor('average', weights).shape} and axis {axis}"
+        )
+    whole = ops.broadcast_to(w, x.shape)
+    total = ops.reduce_sum(floating(whole), axes, keepdims)
+    return ops.reduce_sum(x * whole, axes, keepdims) / total
 
 
 @direct(kernels.var)

@@ -18,9 +18,13 @@ from funct.array.linalg.decompositions import lu as lu
 from funct.array.linalg.decompositions import qr as qr
 from funct.array.linalg.decompositions import svd as svd
 from funct.array.linalg.decompositions import svdvals as svdvals
+from funct.array.linalg.norms import cond as cond
 from funct.array.linalg.norms import matrix_norm as matrix_norm
 from funct.array.linalg.norms import matrix_rank as matrix_rank
+from funct.array.linalg.norms import norm as norm
 from funct.array.linalg.norms import vector_norm as vector_norm
+from funct.array.linalg.solving import cho_factor as cho_factor
+from funct.array.linalg.solving import cho_solve as cho_solve
 from funct.array.linalg.solving import det as det
 from funct.array.linalg.solving import inv as inv
 from funct.array.linalg.solving import lstsq as lstsq
@@ -28,9 +32,12 @@ from funct.array.linalg.solving import pinv as pinv
 from funct.array.linalg.solving import slogdet as slogdet
 from funct.array.linalg.solving import solve as solve
 from funct.array.linalg.solving import solve_triangular as solve_triangular
+from funct.array.linalg.structure import block_diag as block_diag
 from funct.array.linalg.structure import cross as cross
 from funct.array.linalg.structure import diagonal as diagonal
 from funct.array.linalg.structure import matrix_power as matrix_power
+from funct.array.linalg.structure import multi_dot as multi_dot
+from funct.array.linalg.structure import toeplitz as toeplitz
 from funct.array.linalg.structure import trace as trace
 from funct.array.manipulation import matrix_transpose as matrix_transpose
 from funct.array.products import matmul as matmul
@@ -40,10 +47,11 @@ from funct.array.products import vecdot as vecdot
 from funct.ops import expm as expm
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv",
-    "lstsq", "lu", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
-    "outer", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "tensordot",
-    "trace", "vecdot", "vector_norm",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "cond", "cross", "det", "diagonal", "eig",
+    "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq", "lu", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
+    "slogdet", "solve", "solve_triangular", "svd", "svdvals", "tensordot", "toeplitz", "trace",
+    "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _entrances(globals())

@@ -8,15 +8,17 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.conversion import as_tensor
 from funct.array.creation import zeros
 from funct.array.direct import direct
+from funct.array.manipulation import expand_dims, moveaxis
 from funct.array.powers import power
 from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError
 from funct.kernels.linalg import functions as kernels
 from funct.ops.matrices import check_matrix, column, real_dtype
 
-__all__ = ["matrix_norm", "matrix_rank", "vector_norm"]
+__all__ = ["cond", "default_rtol", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
 @direct(kernels.vector_norm)
@@ -122,6 +124,61 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     reduce = {"nuc": ops.reduce_sum, 2: ops.reduce_max, -2: ops.reduce_min}[ord]
     norm = reduce(s, (rank - 2,), keepdims)
     return column(norm) if keepdims else norm
+
+
+def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Norm of vectors, or of matrices, as NumPy tells them apart.
+
+    One axis means vectors, two mean matrices; None means all axes of a vector or a matrix, and with
+    ord=None the root of the sum of squares of whatever x is.
+    Args: ord: as in `vector_norm` and `matrix_norm`; None stands for 2 and for "fro".
+    Raises: ArgumentError: for axes that are neither one nor two. DTypeError: x is not floating.
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.linalg.norm(xp.asarray([3.0, 4.0])))
+        5.0
+
+    Source: NumPy `numpy.linalg.norm`.
+    """
+    x = as_tensor("norm", x)
+    if ord is None:
+        return vector_norm(x, axis=axis, keepdims=keepdims)
+    at = tuple(axis) if isinstance(axis, tuple | list) else (axis,)
+    if axis is None:
+        at = tuple(range(len(x.shape)))
+    if len(at) == 1:
+        return vector_norm(x, axis=at, keepdims=keepdims, ord=ord)
+    if len(at) != 2:
+        raise ArgumentError(f"norm: axis must name one axis or two, got {axis!r} of {x.shape}")
+    size = matrix_norm(moveaxis(x, at, (-2, -1)), ord=ord)
+    if not keepdims:
+        return size
+    for k in normal_axes("norm", at, len(x.shape)):
+        size = expand_dims(size, k)
+    return size
+
+
+def cond(x: Any, /, p: Any = None) -> Any:
+    """Condition number of each matrix: the norm of x times that of its inverse.
+
+    Args: x: Shape (..., m, n), square unless p is None, 2 or -2. p: the norm, as in `matrix_norm`;
+    None and 2 take the ratio of the largest singular value to the smallest.
+    Returns: real, (...); inf for a singular x with p None or 2.
+    Raises: LinAlgError: x is singular, with another p.
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.linalg.cond(xp.asarray([[4.0, 0.0], [0.0, 0.5]])))
+        8.0
+
+    Source: NumPy `numpy.linalg.cond`.
+    """
+    x = as_tensor("cond", x)
+    check_matrix("cond", "x", x)
+    if p not in (None, 2, -2):
+        return matrix_norm(x, ord=p) * matrix_norm(ops.inv(x), ord=p)
+    s = ops.svdvals(x)
+    largest, smallest = s[..., 0], s[..., -1]
+    return smallest / largest if p == -2 else largest / smallest
 
 
 @direct(kernels.matrix_rank)

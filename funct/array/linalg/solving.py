@@ -14,8 +14,8 @@ from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.matrices import check_matrix, column, real_dtype
 
 __all__ = [
-    "LstsqResult", "SlogdetResult", "det", "inv", "lstsq", "pinv", "slogdet", "solve",
-    "solve_triangular",
+    "LstsqResult", "SlogdetResult", "cho_factor", "cho_solve", "det", "inv", "lstsq", "pinv",
+    "slogdet", "solve", "solve_triangular",
 ]  # fmt: skip
 
 
@@ -73,6 +73,41 @@ def solve_triangular(a: Any, b: Any, *, lower: bool = False) -> Any:
         return ops.triangular_solve(a, b, bool(lower))
     out = ops.triangular_solve(a, column(b), bool(lower))
     return ops.reshape(out, out.shape[:-1])
+
+
+def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
+    """The Cholesky factor of a, upper by default, and which it is: what `cho_solve` takes.
+
+    Args: a: Shape (..., n, n), Hermitian and positive definite.
+    Raises: LinAlgError: a is not positive definite.
+    Example:
+        >>> import funct.array as xp
+        >>> factor, lower = xp.linalg.cho_factor(xp.asarray([[4.0]]))
+        >>> factor.tolist(), lower
+        ([[2.0]], False)
+
+    Source: SciPy `scipy.linalg.cho_factor`; the other triangle holds zeros here.
+    """
+    factor = ops.cholesky(a)
+    return (factor if lower else ops.conj(factor.mT)), lower
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
+    """The x with a x = b, where c_and_lower is what `cho_factor(a)` gave.
+
+    Args: b: Shape (n,), or (..., n, k).
+    Example:
+        >>> import funct.array as xp
+        >>> factor = xp.linalg.cho_factor(xp.asarray([[4.0]]))
+        >>> xp.linalg.cho_solve(factor, xp.asarray([8.0])).tolist()
+        [2.0]
+
+    Source: SciPy `scipy.linalg.cho_solve`.
+    """
+    c, lower = c_and_lower
+    back = ops.conj(c.mT)
+    first, second = (c, back) if lower else (back, c)
+    return solve_triangular(second, solve_triangular(first, b, lower=True))
 
 
 def inv(x: Any, /) -> Any:

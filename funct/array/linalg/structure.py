@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -9,16 +10,21 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import integers, normal_axis
-from funct.array.conversion import check_allocation
-from funct.array.creation import asarray, eye
+from funct.array.conversion import as_tensor, as_tensors, check_allocation, promoted
+from funct.array.creation import asarray, eye, zeros
 from funct.array.direct import direct
+from funct.array.elementwise import conjugate
+from funct.array.manipulation import concat, pad
+from funct.array.products import matmul
 from funct.array.statistical import sum as sum_
 from funct.core import is_one
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels.linalg import functions as kernels
 from funct.ops.fast import wrap
 
-__all__ = ["cross", "diag", "diagonal", "matrix_power", "trace"]
+__all__ = [
+    "block_diag", "cross", "diag", "diagonal", "matrix_power", "multi_dot", "toeplitz", "trace",
+]  # fmt: skip
 
 
 def _check_rank(name: str, x: Any) -> None:
@@ -71,6 +77,96 @@ def diag(x: Any, /, k: int = 0) -> Any:
     start = k if k >= 0 else -k * m
     flat = wrap(np.zeros(m * m, x.dtype)).at[start : start + n * (m + 1) : m + 1].set(x)
     return ops.reshape(flat, (m, m))
+
+
+def block_diag(*arrays: Any) -> Any:
+    """The matrix with the arrays on its diagonal, else zeros; a vector is a matrix of one row.
+
+    Raises: ShapeError: an array has more than two axes.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.block_diag(xp.asarray([[1, 2]]), xp.asarray(3)).tolist()
+        [[1, 2, 0], [0, 0, 3]]
+
+    Source: SciPy `scipy.linalg.block_diag`.
+    """
+    blocks = [as_tensor("block_diag", a) for a in arrays] or [ops.reshape(zeros(0), (1, 0))]
+    if any(len(b.shape) > 2 for b in blocks):
+        raise ShapeError(
+            f"block_diag: arrays must have rank <= 2, got shapes {[b.shape for b in blocks]}"
+        )
+    blocks = [ops.reshape(b, (*(1, 1)[len(b.shape) :], *b.shape)) for b in promoted(blocks)]
+    widths, before, rows = [int(b.shape[1]) for b in blocks], 0, []
+    for b, width in zip(blocks, widths, strict=True):
+        rows.append(pad(b, ((0, 0), (before, sum(widths) - before - width))))
+        before += width
+    return concat(rows)
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """The matrix with c as its first column and r as its first row, and constant diagonals.
+
+    r[0] is not read; None stands for conj(c).
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.toeplitz(xp.asarray([1, 2]), xp.asarray([0, 5, 6])).tolist()
+        [[1, 5, 6], [2, 1, 5]]
+
+    Source: SciPy `scipy.linalg.toeplitz`.
+    """
+    c = as_tensor("toeplitz", c)
+    r = conjugate(c) if r is None else as_tensor("toeplitz", r)
+    if len(c.shape) != 1 or len(r.shape) != 1:
+        raise ShapeError(f"toeplitz: c and r must have rank 1, got {c.shape} and {r.shape}")
+    m, n = int(c.shape[0]), int(r.shape[0])
+    if not m * n:
+        return zeros((m, n), dtype=np.result_type(c.dtype, r.dtype))
+    diagonals = concat([ops.flip(c, (0,)), r[1:]])
+    at = np.arange(m - 1, -1, -1)[:, None] + np.arange(n)
+    return ops.take(diagonals, wrap(at), 0)
+
+
+def multi_dot(arrays: Any, /) -> Any:
+    """Product of a chain of matrices, multiplied in the order that costs least.
+
+    The first and the last may be vectors.
+    Raises: ShapeError: fewer than two arrays, or shapes that do not fit.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.multi_dot([xp.ones((2, 3)), xp.ones((3, 1)), xp.ones(1)]).tolist()
+        [3.0, 3.0]
+
+    Source: NumPy `numpy.linalg.multi_dot`; Cormen and others, Introduction to Algorithms, 15.2.
+    """
+    chain = as_tensors("multi_dot", arrays)
+    last = len(chain) - 1
+    ranks = [len(a.shape) for a in chain]
+    if last < 1 or any(rank != 2 for rank in ranks[1:-1]) or {ranks[0], ranks[-1]} - {1, 2}:
+        raise ShapeError(
+            "multi_dot: arrays must be two or more matrices, the first and the last may be "
+            f"vectors, got shapes {[a.shape for a in chain]}"
+        )
+    sizes = [1 if ranks[0] == 1 else int(chain[0].shape[0])]
+    sizes += [int(a.shape[0]) for a in chain[1:]]
+    sizes.append(1 if ranks[-1] == 1 else int(chain[-1].shape[1]))
+
+    @functools.cache
+    def cheapest(i: int, j: int) -> tuple[int, int]:
+        """The cost of the product from i to j, and where it is parted last."""
+        ends = sizes[i] * sizes[j + 1]
+        ways = [
+            (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + ends * sizes[k + 1], k)
+            for k in range(i, j)
+        ]
+        return min(ways, default=(0, i))
+
+    def product(i: int, j: int) -> Any:
+        if i == j:
+            return chain[i]
+        k = cheapest(i, j)[1]
+        return matmul(product(i, k), product(k + 1, j))
+
+    return product(0, last)
 
 
 @direct(kernels.trace)
