@@ -8,9 +8,11 @@ from typing import Any
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor
+from funct.array.direct import direct
 from funct.array.elementwise import floating
 from funct.array.statistical import cumulative_sum, diff
 from funct.errors import DTypeError
+from funct.kernels import composed
 
 __all__ = ["angle", "deg2rad", "rad2deg", "unwrap"]
 
@@ -32,6 +34,7 @@ def angle(z: Any, /, deg: bool = False) -> Any:
     return rad2deg(turned) if deg else turned
 
 
+@direct(composed.deg2rad)
 def deg2rad(x: Any, /) -> Any:
     """Degrees as radians: x π / 180. Integers give float64.
 
@@ -45,6 +48,7 @@ def deg2rad(x: Any, /) -> Any:
     return _real("deg2rad", x) * (math.pi / 180.0)
 
 
+@direct(composed.rad2deg)
 def rad2deg(x: Any, /) -> Any:
     """Radians as degrees: x 180 / π. Integers give float64.
 
@@ -58,6 +62,7 @@ def rad2deg(x: Any, /) -> Any:
     return _real("rad2deg", x) * (180.0 / math.pi)
 
 
+@direct(composed.unwrap)
 def unwrap(p: Any, /, discont: Any = None, axis: int = -1, *, period: float = 2.0 * math.pi) -> Any:
     """p along axis without jumps: whole periods are added wherever neighbours lie further apart
     than half a period, or than discont where that is more.

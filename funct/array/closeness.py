@@ -8,10 +8,12 @@ import numpy as np
 
 from funct import ops
 from funct.array.conversion import asarray
+from funct.array.direct import direct
 from funct.array.dtypes import finfo
 from funct.array.elementwise import both, floating
 from funct.array.statistical import all as every
 from funct.core import INEXACT
+from funct.kernels import composed
 
 __all__ = ["allclose", "array_equal", "isclose", "nan_to_num"]
 
@@ -55,6 +57,7 @@ def allclose(
     return every(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
+@direct(composed.array_equal, arrays=2)
 def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> Any:
     """Whether x1 and x2 have one shape and equal elements; a bool array of rank 0.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_shape
+from funct.array.axes import normal_shape, real_number
 from funct.array.conversion import as_tensor, asarray, check_allocation, from_dlpack, number
 from funct.array.device import CPU, as_device, placed
 from funct.array.direct import direct
@@ -230,12 +230,9 @@ def linspace(
     Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
     integer dtype rounds down.
     """
-    n = count("linspace", "num", num)
-    if n < 0:
-        raise ArgumentError(f"linspace: num must not be negative, got {n}")
     if dtype is not None:
         dtype = as_dtype("linspace", dtype)
-    check_allocation("linspace", (n,), np.float64 if dtype is None else dtype)
+    n = _how_many("linspace", num, np.float64 if dtype is None else dtype)
     if isinstance(start, Tensor) or isinstance(stop, Tensor):
         return _between(start, stop, n, dtype, endpoint)
     for argument, v in (("start", start), ("stop", stop)):
@@ -264,7 +261,11 @@ def logspace(
 
     Source: NumPy `logspace`.
     """
-    powers = ops.pow(base, linspace(start, stop, num, endpoint=endpoint))
+    if all(v.__class__ in (int, float) for v in (start, stop, base)):
+        n = _how_many("logspace", num, np.float64)
+        powers = wrap(np.logspace(start, stop, n, bool(endpoint), base))
+    else:
+        powers = ops.pow(base, linspace(start, stop, num, endpoint=endpoint))
     return powers if dtype is None else ops.astype(powers, as_dtype("logspace", dtype))
 
 
@@ -274,7 +275,7 @@ def geomspace(
     """num values from start to stop, each the same multiple of the one before.
 
     start and stop are real and of one sign, and not 0.
-    Raises: ArgumentError: for a start or stop, where known, that is 0 or of the other's sign.
+    Raises: ArgumentError: for numbers that are 0 or of two signs.
     Example:
         >>> import funct.array as xp
         >>> xp.geomspace(1, 8, 4).tolist()
@@ -282,16 +283,30 @@ def geomspace(
 
     Source: NumPy `geomspace`.
     """
-    a, b = as_tensor("geomspace", start), as_tensor("geomspace", stop)
-    if a.__class__ is b.__class__ is Array and not a.data * b.data > 0:
+    n = _how_many("geomspace", num, np.float64)
+    a, b = (real_number("geomspace", k, v) for k, v in (("start", start), ("stop", stop)))
+    known = not (isinstance(a, Tensor) or isinstance(b, Tensor))
+    if known and not a * b > 0:
         raise ArgumentError(f"geomspace: start and stop must have one sign, got {start} and {stop}")
-    first, last = (ops.log10(ops.abs(v)) for v in (a, b))
-    values = ops.sign(a) * ops.pow(10.0, linspace(first, last, num, endpoint=endpoint))
-    at = arange(values.shape[0])  # the ends themselves, without rounding
-    values = ops.where(ops.equal(at, 0), a, values)
-    if endpoint:
-        values = ops.where(ops.equal(at, max(values.shape[0] - 1, 1)), b, values)
+    if known:
+        values = wrap(np.geomspace(float(a), float(b), n, bool(endpoint)))
+    else:
+        first, last = (ops.log10(ops.abs(v)) for v in (a, b))
+        values = ops.sign(a) * ops.pow(10.0, linspace(first, last, n, endpoint=endpoint))
+        at = arange(n)  # the ends themselves, without rounding
+        values = ops.where(ops.equal(at, 0), a, values)
+        if endpoint:
+            values = ops.where(ops.equal(at, max(n - 1, 1)), b, values)
     return values if dtype is None else ops.astype(values, as_dtype("geomspace", dtype))
+
+
+def _how_many(name: str, num: Any, dtype: Any) -> int:
+    """A number of values that memory can hold."""
+    n = count(name, "num", num)
+    if n < 0:
+        raise ArgumentError(f"{name}: num must not be negative, got {n}")
+    check_allocation(name, (n,), dtype)
+    return n
 
 
 def _between(start: Any, stop: Any, n: int, dtype: Any, endpoint: bool) -> Any:

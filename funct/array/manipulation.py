@@ -23,6 +23,7 @@ from funct.array.dtypes import as_dtype
 from funct.array.tensor import Tensor
 from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
+from funct.kernels import composed
 from funct.kernels import manipulation as kernels
 
 __all__ = [
@@ -124,7 +125,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple([y[i] for i in range(y.shape[0])])
 
 
-@direct(kernels.expand_dims)
+@direct(composed.split, gives=tuple)
 def split(x: Any, indices_or_sections: Any, /, axis: int = 0) -> tuple[Any, ...]:
     """x cut along axis: into so many equal parts, or before each of the indices.
 
@@ -183,6 +184,7 @@ def rot90(x: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return ops.flip(turned, (first if k % 4 == 1 else second,))
 
 
+@direct(kernels.expand_dims)
 def expand_dims(x: Any, /, axis: Any) -> Any:
     """x with new axes of length 1 at the positions axis of the result."""
     x = as_tensor("expand_dims", x)

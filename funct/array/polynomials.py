@@ -10,6 +10,7 @@ from funct import ops
 from funct.array.axes import integers
 from funct.array.conversion import as_tensor, asarray, promoted
 from funct.array.creation import arange, eye, ones_like, zeros
+from funct.array.direct import direct
 from funct.array.dtypes import finfo
 from funct.array.elementwise import floating
 from funct.array.linalg.decompositions import eigvals
@@ -18,6 +19,7 @@ from funct.array.linalg.solving import lstsq
 from funct.array.manipulation import broadcast_to, concat, stack, unstack
 from funct.core import INEXACT
 from funct.errors import ArgumentError, ConcretizationError, ShapeError
+from funct.kernels import composed
 
 __all__ = ["polyder", "polyfit", "polyint", "polyval", "roots", "vander"]
 
@@ -54,6 +56,7 @@ def _is_zero(x: Any) -> bool:
         return False
 
 
+@direct(composed.polyval, arrays=2)
 def polyval(p: Any, x: Any, /) -> Any:
     """p[0] xⁿ + p[1] xⁿ⁻¹ + … + p[n] for each x, by Horner's rule.
 
@@ -72,6 +75,7 @@ def polyval(p: Any, x: Any, /) -> Any:
     return y
 
 
+@direct(composed.polyder)
 def polyder(p: Any, /, m: int = 1) -> Any:
     """Coefficients of the m-th derivative of a polynomial, highest power first.
 
@@ -88,6 +92,7 @@ def polyder(p: Any, /, m: int = 1) -> Any:
     return p
 
 
+@direct(composed.polyint)
 def polyint(p: Any, /, m: int = 1, k: Any = 0.0) -> Any:
     """Coefficients of the m-th antiderivative of a polynomial, highest power first.
 
@@ -106,6 +111,7 @@ def polyint(p: Any, /, m: int = 1, k: Any = 0.0) -> Any:
     return p
 
 
+@direct(composed.vander)
 def vander(x: Any, /, n: int | None = None, increasing: bool = False) -> Any:
     """The powers of x as columns: from xⁿ⁻¹ down to 1, or up if increasing.
 
@@ -130,6 +136,7 @@ def vander(x: Any, /, n: int | None = None, increasing: bool = False) -> Any:
     return stack(powers if increasing else powers[::-1], axis=1)
 
 
+@direct(composed.polyfit, arrays=2)
 def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = None) -> Any:
     """Coefficients of the polynomial of degree deg that fits the points (x, y) best, by squares.
 

@@ -10,6 +10,7 @@ from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.elementwise import conjugate, floating
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import composed
 from funct.kernels import sampled as kernels
 
 __all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
@@ -43,6 +44,7 @@ def convolve(x: Any, y: Any, /, mode: str = "full") -> Any:
     return z[before : before + x.shape[0]]
 
 
+@direct(composed.correlate, arrays=2)
 def correlate(x: Any, y: Any, /, mode: str = "valid") -> Any:
     """Correlation of two sequences, z_k = Σ_j x_(k + j) conj(y_j).
 

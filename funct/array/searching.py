@@ -14,8 +14,8 @@ from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape, stack
 from funct.array.tensor import Tensor
 from funct.errors import DTypeError, ShapeError
+from funct.kernels import composed, statistical
 from funct.kernels import searching as kernels
-from funct.kernels import statistical
 
 __all__ = [
     "argmax", "argmin", "argsort", "argwhere", "count_nonzero", "flatnonzero", "lexsort",
@@ -82,6 +82,7 @@ def flatnonzero(x: Any, /) -> Any:
     return nonzero(reshape(x, (-1,)))[0]
 
 
+@direct(composed.lexsort, arrays="sequence")
 def lexsort(keys: Any, /, axis: int = -1) -> Any:
     """Indices that sort by the last key, ties by the one before it, and so on; stable.
 
@@ -93,7 +94,10 @@ def lexsort(keys: Any, /, axis: int = -1) -> Any:
 
     Source: NumPy `lexsort`.
     """
-    first, *others = as_tensors("lexsort", keys)
+    given = as_tensors("lexsort", keys)
+    if not given:
+        raise ShapeError("lexsort: keys must hold at least one array")
+    first, *others = given
     order = argsort(first, axis=axis)
     for key in others:
         within = argsort(take_along_axis(key, order, axis=axis), axis=axis)
@@ -101,6 +105,7 @@ def lexsort(keys: Any, /, axis: int = -1) -> Any:
     return order
 
 
+@direct(composed.unravel_index, gives=tuple)
 def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
     """Coordinates in an array of that shape of the elements at indices of the flat one.
 
@@ -120,6 +125,7 @@ def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
     return (rest, *reversed(found))
 
 
+@direct(composed.ravel_multi_index, arrays="sequence")
 def ravel_multi_index(multi_index: Any, dims: Any, /) -> Any:
     """Indices of the flat array for coordinates, one array for each axis, in one of shape dims.
 

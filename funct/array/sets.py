@@ -19,8 +19,8 @@ from funct.array.elementwise import both
 from funct.array.manipulation import reshape
 from funct.array.tensor import Array
 from funct.core import NARROW
+from funct.kernels import composed, sorting
 from funct.kernels import searching as kernels
-from funct.kernels import sorting
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -126,6 +126,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     return ops.logical_not(found) if invert else found
 
 
+@direct(composed.union1d, arrays=2)
 def union1d(x1: Any, x2: Any, /) -> Any:
     """The distinct elements of x1 and x2 together, in ascending order.
 
@@ -139,6 +140,7 @@ def union1d(x1: Any, x2: Any, /) -> Any:
     return unique_values(joined([reshape(x, (-1,)) for x in both(x1, x2)], 0))
 
 
+@direct(composed.intersect1d, arrays=2)
 def intersect1d(x1: Any, x2: Any, /) -> Any:
     """The distinct elements that x1 and x2 share, in ascending order.
 
@@ -154,6 +156,7 @@ def intersect1d(x1: Any, x2: Any, /) -> Any:
     return values[isin(values, x2)]
 
 
+@direct(composed.setdiff1d, arrays=2)
 def setdiff1d(x1: Any, x2: Any, /) -> Any:
     """The distinct elements of x1 that x2 has not, in ascending order.
 
@@ -169,6 +172,7 @@ def setdiff1d(x1: Any, x2: Any, /) -> Any:
     return values[isin(values, x2, invert=True)]
 
 
+@direct(composed.setxor1d, arrays=2)
 def setxor1d(x1: Any, x2: Any, /) -> Any:
     """The distinct elements that one of x1 and x2 has and the other has not, in ascending order.
 

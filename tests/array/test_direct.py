@@ -397,6 +397,55 @@ def _sequences_of_two() -> Iterator[Call]:
             yield (x, y), {}
 
 
+def _pairs(*options: dict[str, Any]) -> Iterator[Call]:
+    for x in _arrays():
+        for y in (x, _plain(np.float64, 5), x[::-1] if x.shape else x, 2.5, xp.asarray(1)):
+            for option in ({}, *options):
+                yield (x, y), option
+
+
+def _sorted_by() -> Iterator[Call]:
+    for x in [v for v in _arrays() if v.shape]:
+        for keys in ([x], [x, x], (x, -1.0 * x), [x, _plain(np.int64, 5)], x, []):
+            for option in ({}, {"axis": 0}, {"axis": 1}):
+                yield (keys,), option
+
+
+def _places() -> Iterator[Call]:
+    for i in (*_indices(), xp.asarray([[0, 1], [2, 0]]), xp.asarray(1), xp.asarray(0.5)):
+        for shape in ((2, 3), (4,), (2, 2, 3), (), (2, 0), 5, [2, 3], (-1, 2), (2.0, 1)):
+            yield (i, shape), {}
+
+
+def _coordinates() -> Iterator[Call]:
+    for i in (*_indices(), xp.asarray(1), xp.asarray(0.5)):
+        for dims in ((2, 3), (4,), (), (2, 0), 5, [2, 3], (-1, 2)):
+            yield ((i, i), dims), {}
+            yield ([i], dims), {}
+
+
+def _cut() -> Iterator[Call]:
+    for x in [*_arrays()[::4], _plain(np.float64, 6), _plain(np.int8, 4, 6).mT]:
+        for cuts in (1, 2, 3, 0, -1, 2.0, [1], [2, 1], [0, 9], [-2], (1, 3), []):
+            for option in ({}, {"axis": 1}, {"axis": -1}, {"axis": 5}):
+                yield (x, cuts), option
+
+
+def _chains() -> Iterator[Call]:
+    for x in _matrices():
+        for y in (x, x.mT if x.ndim > 1 else x, _plain(np.float64, 3, 7), _plain(np.float64, 3)):
+            for chain in ([x, y], (x, y, x), [x, x, y, y], [x], []):
+                yield (chain,), {}
+
+
+def _fitted() -> Iterator[Call]:
+    for x in [*_arrays()[::3], _plain(np.float64, 6), xp.zeros(4)]:
+        for y in (x, xp.ones(x.shape), _plain(np.float64, 6, 2)):
+            for option in ({}, {"rcond": 0.1}, {"w": x}):
+                for deg in (0, 1, 2, -1, 1.5):
+                    yield (x, y, deg), option
+
+
 def _matrices() -> list[Any]:
     shapes = ((1, 1), (2, 2), (4, 4), (3, 5), (5, 3), (2, 3, 3), (0, 0), (0, 3), (3, 0), (3,), ())
     found = [_plain(np.float64, *s) for s in shapes]
@@ -534,6 +583,35 @@ def _given() -> Iterator[Call]:
 
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "conversion.asarray": _given,
+    "angles.deg2rad": _one_by,
+    "angles.rad2deg": _one_by,
+    "angles.unwrap": lambda: _one_by(
+        {"axis": 0}, {"period": 2.0}, {"period": 2}, {"discont": 4.0}, {"axis": 1}, {"period": -1.0}
+    ),
+    "closeness.array_equal": lambda: _pairs({"equal_nan": True}),
+    "elementwise.fmax": _pairs,
+    "elementwise.fmin": _pairs,
+    "elementwise.heaviside": _pairs,
+    "sets.intersect1d": _pairs,
+    "sets.setdiff1d": _pairs,
+    "sets.setxor1d": _pairs,
+    "sets.union1d": _pairs,
+    "sampled.correlate": _sequences_of_two,
+    "searching.lexsort": _sorted_by,
+    "searching.ravel_multi_index": _coordinates,
+    "searching.unravel_index": _places,
+    "manipulation.split": _cut,
+    "polynomials.polyder": lambda: _one_by({"m": 2}, {"m": 0}, {"m": -1}, {"m": 1.5}),
+    "polynomials.polyint": lambda: _one_by({"m": 2}, {"k": 3.0}, {"m": 2, "k": [1.0, 2.0]}),
+    "polynomials.polyfit": _fitted,
+    "polynomials.polyval": _pairs,
+    "polynomials.vander": lambda: _one_by(
+        {"n": 2}, {"n": 3, "increasing": True}, {"n": 0}, {"n": 1}, {"n": -1}, {"n": 2.0}
+    ),
+    "linalg.norms.norm": lambda: itertools.chain(
+        _reductions(*[{"ord": o} for o in (1, 2, -1, np.inf, "fro", "nuc", 3, "a")]),
+        _by_matrix({"ord": 1}, {"ord": 2}, {"ord": "fro", "axis": (0, 1)}, {"ord": 1, "axis": 0}),
+    ),
     "elementwise.clip": lambda: _one_by(
         {"min": 0.0},
         {"max": 1.5},
@@ -597,6 +675,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "linalg.solving.lstsq": lambda: _systems({"rcond": 0.1}),
     "linalg.solving.solve": _systems,
     "linalg.solving.solve_triangular": lambda: _systems({"lower": True}),
+    "linalg.structure.multi_dot": _chains,
     "linalg.structure.diag": lambda: _by_matrix({"k": 1}, {"k": -2}),
     "linalg.structure.diagonal": lambda: _by_matrix({"offset": 1}, {"offset": -2}, {"offset": 0.5}),
     "lib.stride_tricks.sliding_window_view": lambda: _copies({"axis": 0}, {"axis": (0, -1)}),

@@ -126,6 +126,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return column(norm) if keepdims else norm
 
 
+@direct(kernels.norm)
 def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norm of vectors, or of matrices, as NumPy tells them apart.
 

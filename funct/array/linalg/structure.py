@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from typing import Any
 
@@ -19,6 +18,7 @@ from funct.array.products import matmul
 from funct.array.statistical import sum as sum_
 from funct.core import is_one
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import composed
 from funct.kernels.linalg import functions as kernels
 from funct.ops.fast import wrap
 
@@ -126,6 +126,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return ops.take(diagonals, wrap(at), 0)
 
 
+@direct(composed.multi_dot, arrays="sequence")
 def multi_dot(arrays: Any, /) -> Any:
     """Product of a chain of matrices, multiplied in the order that costs least.
 
@@ -150,23 +151,13 @@ def multi_dot(arrays: Any, /) -> Any:
     sizes += [int(a.shape[0]) for a in chain[1:]]
     sizes.append(1 if ranks[-1] == 1 else int(chain[-1].shape[1]))
 
-    @functools.cache
-    def cheapest(i: int, j: int) -> tuple[int, int]:
-        """The cost of the product from i to j, and where it is parted last."""
-        ends = sizes[i] * sizes[j + 1]
-        ways = [
-            (cheapest(i, k)[0] + cheapest(k + 1, j)[0] + ends * sizes[k + 1], k)
-            for k in range(i, j)
-        ]
-        return min(ways, default=(0, i))
+    def product(order: Any) -> Any:
+        if order.__class__ is int:
+            return chain[order]
+        left, right = order
+        return matmul(product(left), product(right))
 
-    def product(i: int, j: int) -> Any:
-        if i == j:
-            return chain[i]
-        k = cheapest(i, j)[1]
-        return matmul(product(i, k), product(k + 1, j))
-
-    return product(0, last)
+    return product(composed.cheapest(tuple(sizes), 0, last)[1])
 
 
 @direct(kernels.trace)

@@ -16,8 +16,8 @@ from funct.kernels.linalg import matrices
 from funct.kernels.linalg.products import matmul
 
 __all__ = [
-    "diag", "diagonal", "einsum", "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "outer",
-    "solve", "solve_triangular", "tensordot", "trace", "vecdot", "vector_norm",
+    "diag", "diagonal", "einsum", "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "norm",
+    "outer", "solve", "solve_triangular", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _add: Any = np.add.reduce
@@ -123,6 +123,13 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
         return None
     along, extreme = _SUMMED[ord]
     return extreme(_add(np.abs(x), along, None, None, True), (-2, -1), None, None, keepdims)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Norm of vectors, or of one matrix."""
+    if ord is None or (axis is None and x.ndim == 1):
+        return vector_norm(x, axis, keepdims, 2 if ord is None else ord)
+    return matrix_norm(x, keepdims, ord) if axis is None and x.ndim == 2 else None
 
 
 def matrix_rank(x: Any, rtol: Any = None) -> Any:

@@ -1,0 +1,264 @@
+"""Compositions that NumPy has under one name, on ndarrays of float64 or of int64.
+
+Each does in NumPy's calls what the primitives do, in their order, so that every bit is theirs. None
+stands for what only they know: other dtypes, NaN where NumPy merges them, and every mistake.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.linalg import matrices
+from funct.kernels.quiet import vdot
+from funct.kernels.searching import unique_values
+
+__all__ = [
+    "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin", "heaviside", "intersect1d",
+    "lexsort", "multi_dot", "polyder", "polyfit", "polyint", "polyval", "rad2deg",
+    "ravel_multi_index", "setdiff1d", "setxor1d", "split", "union1d", "unravel_index", "unwrap",
+    "vander",
+]  # fmt: skip
+
+_DOUBLE, _INT = np.dtype(np.float64), np.dtype(np.int64)
+_TWO = (_DOUBLE, _INT)
+_PI = np.pi
+_correlate: Any = np.correlate
+
+
+def _alike(x: Any, y: Any) -> bool:
+    return x.dtype is y.dtype and x.dtype in _TWO
+
+
+def array_equal(x: Any, y: Any, equal_nan: bool = False) -> Any:
+    """Whether shapes and elements are equal."""
+    if equal_nan is not False or not _alike(x, y) or x.shape != y.shape:
+        return None
+    return np.asarray((x == y).all())
+
+
+def deg2rad(x: Any) -> Any:
+    """Degrees as radians."""
+    return x * (_PI / 180.0) if x.dtype is _DOUBLE else None
+
+
+def rad2deg(x: Any) -> Any:
+    """Radians as degrees."""
+    return x * (180.0 / _PI) if x.dtype is _DOUBLE else None
+
+
+def fmax(x: Any, y: Any) -> Any:
+    """The larger of two numbers."""
+    return _without_nan(np.maximum(x, y)) if x.dtype is _DOUBLE is y.dtype else None
+
+
+def fmin(x: Any, y: Any) -> Any:
+    """The smaller of two numbers."""
+    return _without_nan(np.minimum(x, y)) if x.dtype is _DOUBLE is y.dtype else None
+
+
+def _without_nan(z: Any) -> Any:
+    total = vdot(z, z)
+    return z if total == total else None
+
+
+def heaviside(x: Any, y: Any) -> Any:
+    """The step, with y at 0."""
+    if x.dtype is not _DOUBLE or not (y.__class__ is float or y.dtype is _DOUBLE):
+        return None
+    return np.heaviside(x, y)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2.0 * _PI) -> Any:
+    """A sequence without jumps."""
+    if p.dtype is not _DOUBLE or p.ndim != 1 or not p.size or axis not in (0, -1):
+        return None
+    if discont is not None or period.__class__ is not float or not 0.0 < period < np.inf:
+        return None
+    step, half = p[1:] - p[:-1], period / 2.0
+    near = np.remainder(step + half, period) - half
+    near[(near == -half) & (step > 0)] = half
+    turns = near - step
+    turns[np.abs(step) < half] = 0.0
+    if not np.isfinite(turns).all():
+        return None
+    out = p + 0.0  # no -0.0, as in a sum
+    out[1:] += turns.cumsum()
+    return out
+
+
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    """Parts along one axis."""
+    n = x.shape[axis]
+    if indices_or_sections.__class__ is int:
+        if indices_or_sections < 1 or n % indices_or_sections:
+            return None
+        size = n // indices_or_sections
+        cuts = [(i, i + size) for i in range(0, n, size)] if size else None
+    elif indices_or_sections.__class__ is list:
+        ends = [*indices_or_sections, n]
+        if any(i.__class__ is not int or not 0 <= i <= n for i in ends):
+            return None
+        cuts = [(i, max(i, j)) for i, j in zip([0, *ends], ends, strict=False)]
+    else:
+        return None
+    if cuts is None:
+        return None
+    head = (slice(None),) * (axis % x.ndim)
+    return [x[(*head, slice(i, j))] for i, j in cuts]
+
+
+def union1d(x: Any, y: Any) -> Any:
+    """What one has or the other."""
+    return unique_values(np.concatenate([x.reshape(-1), y.reshape(-1)])) if _alike(x, y) else None
+
+
+def intersect1d(x: Any, y: Any) -> Any:
+    """What both have."""
+    return _chosen(x, y, True) if _alike(x, y) else None
+
+
+def setdiff1d(x: Any, y: Any) -> Any:
+    """What the first has alone."""
+    return _chosen(x, y, False) if _alike(x, y) else None
+
+
+def setxor1d(x: Any, y: Any) -> Any:
+    """What one has alone."""
+    return union1d(_chosen(x, y, False), _chosen(y, x, False)) if _alike(x, y) else None
+
+
+def _chosen(x: Any, y: Any, shared: bool) -> Any:
+    values = unique_values(x)
+    pool = np.sort(y, None)
+    if not pool.size:
+        return values[:0] if shared else values
+    found = pool.take(pool.searchsorted(values), mode="clip") == values
+    return values[found if shared else ~found]
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The order by the last key, ties by the one before."""
+    if axis.__class__ is not int or (axis != -1 and axis != 0):
+        return None
+    for k in keys:
+        if k.ndim != 1 or k.dtype not in _TWO:
+            return None
+    return np.lexsort(keys)
+
+
+def ravel_multi_index(multi_index: Any, dims: Any) -> Any:
+    """Places in the flat array."""
+    for i in multi_index:
+        if i.dtype is not _INT or not i.size:
+            return None
+    return np.asarray(np.ravel_multi_index(multi_index, dims))
+
+
+def unravel_index(indices: Any, shape: Any) -> Any:
+    """Coordinates of places in the flat array."""
+    if indices.dtype is not _INT or not indices.size:
+        return None
+    return [np.asarray(i) for i in np.unravel_index(indices, shape)]
+
+
+def multi_dot(arrays: Any) -> Any:
+    """Product of a chain of matrices."""
+    if len(arrays) < 3:
+        return None
+    sizes = []
+    for x in arrays:
+        if x.ndim != 2 or x.dtype is not _DOUBLE:
+            return None
+        sizes.append(x.shape[0])
+    sizes.append(arrays[-1].shape[1])
+    return _product(arrays, cheapest(tuple(sizes), 0, len(arrays) - 1)[1])
+
+
+def _product(arrays: Any, order: Any) -> Any:
+    if order.__class__ is int:
+        return arrays[order]
+    return np.matmul(_product(arrays, order[0]), _product(arrays, order[1]))
+
+
+@functools.cache
+def cheapest(sizes: tuple[int, ...], i: int, j: int) -> tuple[int, Any]:
+    """Multiplications of the product of matrices i to j, and its order as a tree of pairs."""
+    if i == j:
+        return 0, i
+    ends, ways = sizes[i] * sizes[j + 1], []
+    for k in range(i, j):
+        (left, first), (right, second) = cheapest(sizes, i, k), cheapest(sizes, k + 1, j)
+        ways.append((left + right + ends * sizes[k + 1], k, (first, second)))
+    cost, _, order = min(ways)
+    return cost, order
+
+
+def correlate(x: Any, y: Any, mode: str = "valid") -> Any:
+    """Correlation of two sequences, the first the longer."""
+    if not _alike(x, y) or x.ndim != 1 or y.ndim != 1 or x.size < y.size:
+        return None
+    return _correlate(x, y, mode) if mode in ("valid", "full") else None
+
+
+def vander(x: Any, n: Any = None, increasing: bool = False) -> Any:
+    """Powers as columns."""
+    if x.dtype not in _TWO or x.ndim != 1 or increasing.__class__ is not bool:
+        return None
+    n = x.size if n is None else n
+    if n.__class__ is not int or n < 1:
+        return None
+    powers = np.empty((x.size, n), x.dtype)
+    upwards = powers if increasing else powers[:, ::-1]
+    upwards[:, 0] = 1
+    upwards[:, 1:] = x[:, None]
+    np.multiply.accumulate(upwards, 1, out=upwards)
+    return powers
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, w: Any = None) -> Any:
+    """The polynomial that fits best."""
+    if x.dtype is not _DOUBLE or y.dtype is not _DOUBLE or x.ndim != 1 or y.shape != x.shape:
+        return None
+    if deg.__class__ is not int or deg < 0 or rcond is not None or w is not None or not x.size:
+        return None
+    columns = vander(x, deg + 1)
+    size = np.sqrt(np.square(columns).sum(0))
+    size[size == 0] = 1.0
+    c = matrices.lstsq(columns / size, y[:, None], x.size * 2.0**-52)[0]
+    return c[:, 0] / size
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """The value of a polynomial."""
+    if p.dtype is not _DOUBLE or x.dtype is not _DOUBLE or p.ndim != 1:
+        return None
+    y = np.zeros(x.shape)
+    for c in p.tolist():
+        y = y * x + c
+    return y
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The derivative of a polynomial."""
+    if p.dtype not in _TWO or p.ndim != 1 or m.__class__ is not int or m < 1 or p.size <= m:
+        return None
+    for _ in range(m):
+        p = p[:-1] * np.arange(p.size - 1, 0, -1)
+    return p
+
+
+def polyint(p: Any, m: int = 1, k: Any = 0.0) -> Any:
+    """The antiderivative of a polynomial."""
+    if p.dtype is not _DOUBLE or p.ndim != 1 or m.__class__ is not int or m < 0:
+        return None
+    if k.__class__ is not float:
+        return None
+    for _ in range(m):
+        out = np.empty(p.size + 1)
+        np.divide(p, np.arange(p.size, 0, -1), out[:-1])
+        out[-1] = k
+        p = out
+    return p
