@@ -10,9 +10,9 @@ from funct import ops
 from funct.array.dtypes import in_native
 from funct.core import Operand, Value, ask
 from funct.errors import ShapeError, UnsupportedOperandError
-from funct.kernels.linalg.products import matmul as matrix_product
 from funct.ops import fast
 from funct.ops.fast import wrap
+from funct.ops.linalg import multiplied
 
 if TYPE_CHECKING:
     from funct.array.tensor import Tensor
@@ -187,7 +187,7 @@ def matmul(x: Any, y: Any, /) -> Any:
         y = wrap(in_native("matmul", y))
     if x.__class__ is fast.Array and y.__class__ is fast.Array:
         try:
-            d = matrix_product(x.data, y.data)
+            d = multiplied(x.data, y.data)
         except Exception:
             pass  # refused by name below
         else:

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import NARROW, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
+from funct.core import Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
+from funct.kernels.dtypes import NATIVE
 from funct.kernels.linalg.products import matmul as matrix_product
 from funct.ops.broadcasting import broadcast_shapes, match_operand, pad_rank
 from funct.ops.families import structural
 from funct.ops.samples import calls
 
-__all__ = ["contract", "contract_layout", "contracted", "contraction", "matmul"]
+__all__ = [
+    "contract", "contract_layout", "contracted", "contraction", "matmul", "multiplied",
+]  # fmt: skip
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -28,14 +31,14 @@ Flags = Sequence[bool]
 def _matmul_raw(x: Any, y: Any) -> Any:
     if x.ndim < 2 or y.ndim < 2:
         raise ValueError("rank")
-    return _product(x, y)
+    return multiplied(x, y)
 
 
-def _product(x: Any, y: Any) -> Any:
+def multiplied(x: Any, y: Any) -> Any:
     """x @ y; of narrow dtypes it is taken in the wide one and rounded once."""
-    if x.dtype in NARROW:
-        return product_in_wide(matrix_product, x, y)
-    return matrix_product(x, y)
+    if x.dtype.num < NATIVE:
+        return matrix_product(x, y)
+    return product_in_wide(matrix_product, x, y)
 
 
 def _matmul_aval(args: Args, params: Params) -> ShapeDtype:
@@ -119,7 +122,7 @@ def contracted(x: Any, y: Any, how: tuple[Any, ...]) -> Any:
         y = y.transpose(of_y)
     if as_y is not None:
         y = y.reshape(as_y)
-    product = _product(x, y) if summed else x * y  # no sum, so no 0 to add: -0.0 stays
+    product = multiplied(x, y) if summed else x * y  # no sum, so no 0 to add: -0.0 stays
     if as_out is not None:
         product = product.reshape(as_out)
     return product if to_out is None else product.transpose(to_out)

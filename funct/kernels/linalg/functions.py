@@ -188,7 +188,7 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
 
 def vecdot(x: Any, y: Any, axis: int) -> Any:
     """Sums of conj(x) y along an axis that is the same from both ends."""
-    if x.dtype.kind not in "fiucb" or (axis >= 0 and x.ndim != y.ndim):
+    if x.dtype.num >= NATIVE or y.dtype.num >= NATIVE or (axis >= 0 and x.ndim != y.ndim):
         return None
     last = axis == -1 or axis == x.ndim - 1
     return _vecdot(x, y) if last else _vecdot(x, y, axis=axis)
