@@ -85,14 +85,14 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over axis."""
-    if x.size >= _MANY and in_single(x):
+    if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
         return None
     return _maximum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over axis."""
-    if x.size >= _MANY and in_single(x):
+    if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
         return None
     return _minimum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
 

@@ -189,15 +189,18 @@ def _extremum_pull(g: Value, ans: Value, x: Value, axes: Shape, keepdims: bool) 
 
 
 def _max_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
-    if in_single(x):
-        return reduced_in_single(_maximum, x, axes, keepdims)
-    return _maximum(x, axes, None, None, keepdims)
+    return _extreme(_maximum, x, axes, keepdims)
 
 
 def _min_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
+    return _extreme(_minimum, x, axes, keepdims)
+
+
+def _extreme(reduce: Any, x: Any, axes: Shape, keepdims: bool) -> Any:
     if in_single(x):
-        return reduced_in_single(_minimum, x, axes, keepdims)
-    return _minimum(x, axes, None, None, keepdims)
+        return reduced_in_single(reduce, x, axes, keepdims)
+    found = reduce(x, axes, None, None, keepdims)
+    return found if found.dtype is x.dtype else found.astype(x.dtype)  # of four bits: int8
 
 
 def _same_dtype(x: Shape, axes: Shape, keepdims: bool) -> Shape:

@@ -24,6 +24,8 @@ def of_trials(name: str) -> Raw:
     @keep_dtype
     def general(k: Any, n: Any, p: Any) -> Any:
         shape = np.broadcast_shapes(k.shape, n.shape, p.shape)
+        if "c" in (k.dtype.kind, n.dtype.kind, p.dtype.kind):
+            raise TypeError("complex")  # also of nothing, by which dtypes are found
         if 0 in shape:
             return np.empty(shape, p.dtype)  # an abstract rule asks: SciPy can wait
         trials = np.where(np.abs(n) < _LARGE, n, _LARGE).astype(np.int64)
