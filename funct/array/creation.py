@@ -261,11 +261,7 @@ def logspace(
 
     Source: NumPy `logspace`.
     """
-    if all(v.__class__ in (int, float) for v in (start, stop, base)):
-        n = _how_many("logspace", num, np.float64)
-        powers = wrap(np.logspace(start, stop, n, bool(endpoint), base))
-    else:
-        powers = ops.pow(base, linspace(start, stop, num, endpoint=endpoint))
+    powers = ops.pow(base, linspace(start, stop, num, endpoint=endpoint))
     return powers if dtype is None else ops.astype(powers, as_dtype("logspace", dtype))
 
 
@@ -284,7 +280,7 @@ def geomspace(
     Source: NumPy `geomspace`.
     """
     n = _how_many("geomspace", num, np.float64)
-    a, b = (real_number("geomspace", k, v) for k, v in (("start", start), ("stop", stop)))
+    a, b = real_number("geomspace", "start", start), real_number("geomspace", "stop", stop)
     known = not (isinstance(a, Tensor) or isinstance(b, Tensor))
     if known and not a * b > 0:
         raise ArgumentError(f"geomspace: start and stop must have one sign, got {start} and {stop}")

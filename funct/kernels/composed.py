@@ -168,12 +168,12 @@ def multi_dot(arrays: Any) -> Any:
     """Product of a chain of matrices."""
     if len(arrays) < 3:
         return None
-    sizes = []
+    sizes, last = [], arrays[-1]
     for x in arrays:
-        if x.ndim != 2 or x.dtype is not _DOUBLE:
+        if x.dtype is not _DOUBLE or not (x.ndim == 2 or (x.ndim == 1 and x is last)):
             return None
         sizes.append(x.shape[0])
-    sizes.append(arrays[-1].shape[1])
+    sizes.append(last.shape[1] if last.ndim == 2 else 1)
     return _product(arrays, cheapest(tuple(sizes), 0, len(arrays) - 1)[1])
 
 

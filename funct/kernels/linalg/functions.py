@@ -6,6 +6,7 @@ Each gives what the function of its name in `funct.array.linalg` composes, or No
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     if ord.__class__ is not int and ord.__class__ is not float:
         return None
     if ord == 2:
-        return np.sqrt(_add(_squares(x), axis, None, None, keepdims))
+        total = _add(_squares(x), axis, None, None, keepdims)
+        return math.sqrt(total) if total.__class__ is np.float64 else np.sqrt(total)
     if ord == 0:
         counted = np.not_equal(x, 0).astype(_FLOATING[x.dtype])
         return _add(counted, axis, None, None, keepdims)
