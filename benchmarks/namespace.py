@@ -296,8 +296,8 @@ xp.var(x)
 """,
     "linalg": """
 xp.linalg.cholesky(h)
-xp.linalg.block_diag(m, v)          => scipy.linalg.block_diag(m, v)
-xp.linalg.cho_factor(h)          => scipy.linalg.cho_factor(h)
+xp.linalg.block_diag(m, v)       => scipy.linalg.block_diag(m, v)
+xp.linalg.cho_factor(h)          => (np.triu(scipy.linalg.cho_factor(h)[0]), False)
 xp.linalg.cho_solve((m, True), v) => scipy.linalg.cho_solve((m, True), v)
 xp.linalg.cond(m)
 xp.linalg.multi_dot((m, n, v))

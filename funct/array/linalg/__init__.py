@@ -1,4 +1,4 @@
-"""`xp.linalg`: the linear algebra extension of the Array API, and four functions of SciPy's.
+"""`xp.linalg`: the linear algebra extension of the Array API, and functions of NumPy's and SciPy's.
 
 A matrix is the last two axes of an array, all before them is a stack. Floating dtypes of single and
 double precision, real or complex; float32 stays float32. Shapes that do not fit raise ShapeError, a

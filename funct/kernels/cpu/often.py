@@ -29,8 +29,8 @@ class Often:
 
     __slots__ = ("_enough", "_load", "calls", "tried")
 
-    def __init__(self, load: Callable[[], None], enough: int = _OFTEN) -> None:
-        self._load, self._enough = load, enough
+    def __init__(self, load: Callable[[], None], enough: int | None = None) -> None:
+        self._load, self._enough = load, _OFTEN if enough is None else enough
         self.calls, self.tried = 0, False
 
     def counted(self, plain: Callable[..., Any]) -> Callable[..., Any]:
