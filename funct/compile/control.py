@@ -160,7 +160,7 @@ class Body:
     def staying(self, first: int, count: int) -> tuple[Body, frozenset[int]]:
         """The body of a loop that carries so many values, and which of them it changes in place."""
         carried = list(zip(self.inputs[first : first + count], self.results, strict=False))
-        calls, still = stay(self.calls, carried)
+        calls, still = stay(self.calls, carried, self.results)
         return attrs.evolve(self, calls=calls), still
 
     def at(self, inputs: Sequence[Address], results: Sequence[Address]) -> tuple[Call, ...]:

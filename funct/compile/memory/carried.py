@@ -9,7 +9,7 @@ inside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -24,23 +24,27 @@ _LARGE = 256  # bytes from which a copy is worth avoiding
 
 
 def stay(
-    calls: Sequence[Call], carried: Sequence[tuple[Any, Any]]
+    calls: Sequence[Call], carried: Sequence[tuple[Any, Any]], results: Collection[Any]
 ) -> tuple[tuple[Call, ...], frozenset[int]]:
     """The calls of a step in their new order, and which of the carried values stay.
 
-    carried: for each, the buffers that it is read from and written to.
+    carried: for each, the buffers that it is read from and written to. results: all buffers that
+    somebody reads after the step, each of which needs a place of its own.
     """
     found: dict[int, tuple[Any, Any]] = {}
     now = tuple(calls)
     for k, pair in enumerate(carried):
-        then = _in_one_place(now, *pair) if size_bytes(pair[0]) >= _LARGE else None
+        large = size_bytes(pair[0]) >= _LARGE
+        then = _in_one_place(now, *pair, results) if large else None
         if then is not None and all(_last(then, *other) == then for other in found.values()):
             now = then
             found[k] = pair
     return now, frozenset(found)
 
 
-def _in_one_place(calls: Sequence[Call], given: Any, result: Any) -> tuple[Call, ...] | None:
+def _in_one_place(
+    calls: Sequence[Call], given: Any, result: Any, results: Collection[Any]
+) -> tuple[Call, ...] | None:
     """The calls, where the result and all that it is made of on the way from what is given stand
     in one place, whose address is the result's; None if the result needs its own.
     """
@@ -52,7 +56,8 @@ def _in_one_place(calls: Sequence[Call], given: Any, result: Any) -> tuple[Call,
         found = _last(now, given, result)
         if found is not None:
             return found
-        made = {v for c in now for v in c.writes} - {result}
+        made = {v for c in now for v in c.writes if size_bytes(v) == size_bytes(result)}
+        made.difference_update(results)
         steps = [(v, _last(now, v, result)) for v in _touched(begins) if v in made]
         v, now = next(((v, n) for v, n in steps if n is not None), (None, None))
         if now is not None:
@@ -66,18 +71,23 @@ def _is_nothing(c: Call) -> bool:
 
 
 def _last(calls: Sequence[Call], given: Any, result: Any) -> tuple[Call, ...] | None:
-    """The calls, those that make the result last; None where the result needs its own place."""
+    """The calls, those that make the result last and those that wait for one of them; None where
+    the result needs its own place.
+    """
     begins = next((k for k, c in enumerate(calls) if result in c.writes), None)
     first = None if begins is None else _beginning(calls[begins], given, result)
     if begins is None or first is None:
         return None
-    before, after, made = list(calls[:begins]), [first], set(first.writes)
+    before, after = list(calls[:begins]), [first]
+    made, read = set(first.writes), set(_touched(first))
     for c in calls[begins + 1 :]:
-        if made.isdisjoint(_touched(c)):
+        touched = _touched(c)
+        if made.isdisjoint(touched) and read.isdisjoint(c.writes):
             before.append(c)
         else:
             after.append(c)
             made.update(c.writes)
+            read.update(touched)
     if any(given in _touched(c) for c in after[1:]):
         return None
     return (*before, *after)
