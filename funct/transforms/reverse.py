@@ -8,6 +8,7 @@ ops, `backward` walks what was written.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -31,13 +32,21 @@ from funct.core.level import birth
 from funct.errors import ShapeError, TransformError
 from funct.ops.broadcasting import match_operand
 from funct.transforms.tape.backward import backward
-from funct.transforms.tape.nodes import Node, ReverseTracer, Slots, Types, Whole, sink
+from funct.transforms.tape.nodes import (
+    CallPull,
+    Node,
+    ReverseTracer,
+    Slots,
+    Types,
+    Whole,
+    sink,
+)
 from funct.transforms.tape.ways import recording
 from funct.transforms.watching.watch import SITES, Watch, watches
 
 __all__ = [
     "Node", "Reverse", "ReverseTracer", "Slots", "Watched", "lower", "open_tape", "pull_back",
-    "sink", "transpose", "zero_like", "zero_of",
+    "sink", "transpose", "walked", "zero_like", "zero_of",
 ]  # fmt: skip
 
 new = object.__new__
@@ -198,9 +207,10 @@ class Reverse(Level):
         pull: Callable[[Any, Any], Any],
         name: str,
         kept: Sequence[Any],
+        masked: Callable[[Any, Any], Any] | None = None,
     ) -> tuple[Any, ...]:
         """Results of a call that is two nodes: one runs `pull(kept, cotangents)` once, one hands a
-        part to each operand.
+        part to each operand. masked: the pull below ops that make structural zeros, if another.
         """
         at = [k for k, n in enumerate(nodes) if n is not None]
         edges = tuple([(nodes[k], itemgetter(k), ()) for k in at])
@@ -208,7 +218,7 @@ class Reverse(Level):
         shapes = [(n.shape, n.dtype) if n is not None else None for n in nodes]
         types = [ShapeDtype(o.shape, o.dtype) for o in outs]
 
-        def run(slots: Slots, *kept: Any) -> list[Any]:
+        def run(pull: Callable[[Any, Any], Any], slots: Slots, *kept: Any) -> list[Any]:
             cts = [slots[i] if i in slots else zero_like(o) for i, o in enumerate(types)]
             given = pull(kept, cts)
             if len(given) != len(shapes):
@@ -220,7 +230,10 @@ class Reverse(Level):
                 for k, g in enumerate(given)
             ]
 
-        call = self.record(Slots(), sink, ((ins, run, tuple(kept)),)).node
+        way: Any = partial(run, pull)
+        if masked is not None:
+            way = CallPull(way, partial(run, masked))
+        call = self.record(Slots(), sink, ((ins, way, tuple(kept)),)).node
         ins.label = call.label = name
         return self._parts(call, name, outs)
 
@@ -312,6 +325,24 @@ def pull_back(
     pairs = [(lower(o, level)[1], c) for o, c in zip(outs, cts, strict=True)]
     top.edges = tuple([(n, _constant, (c,)) for n, c in pairs if n is not None])
     return backward(top, None, once, masked) if top.edges else {}
+
+
+def walked(
+    label: str, fun: Callable[..., Any], operands: Sequence[Any], mine: Sequence[int],
+    cts: Sequence[Any], masked: bool,
+) -> list[Any]:  # fmt: skip
+    """Cotangents of the operands at mine by a tape of the outputs that fun gives, op by op."""
+    level = open_tape(label, fun, operands)
+    full = list(operands)
+    for k in mine:
+        full[k] = level.record(full[k], sink, ())
+    try:
+        outs = fun(*full)
+    finally:
+        level.open = False
+    found = pull_back(level, outs, cts, masked=masked)
+    leaves = [full[k].node for k in mine]
+    return [found[n] if n in found else zero_of(n) for n in leaves]
 
 
 def _constant(g: Any, c: Any) -> Any:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from funct.array import zeros
+import numpy as np
+
+from funct.array import Array, zeros
 from funct.compile import MISS
 from funct.compile.memory.partition import Halves, partition
 from funct.core import INEXACT, Level, ShapeDtype, size_values, top_level, usable
@@ -25,7 +27,7 @@ from funct.settings import config
 from funct.source import raised_by_user
 from funct.transforms.compiled.backends import Compile, compiler
 from funct.transforms.compiled.carried import Carrying, carrying
-from funct.transforms.reverse import Reverse, ReverseTracer
+from funct.transforms.reverse import Reverse, ReverseTracer, walked
 from funct.transforms.vjp import vjp
 from funct.transforms.watching.watch import Watch
 
@@ -172,13 +174,24 @@ class Executable:
         n = len(self.captured.outputs)
         outs, residuals = both[:n], both[n:]
         varying = [_varies(o) for o in outs]
+        first = len(residuals)
 
-        def pull(residuals: Any, cts: Any) -> list[Any]:
-            given = iter(backward(*residuals, *[c for c, v in zip(cts, varying, strict=True) if v]))
+        def pull(kept: Any, cts: Any) -> list[Any]:
+            moving = [c for c, v in zip(cts, varying, strict=True) if v]
+            given = iter(backward(*kept[:first], *moving))
+            return [next(given) if m else None for m in mine]
+
+        def masked(kept: Any, cts: Any) -> list[Any]:
+            """Op by op where a number is not finite, since each op must see the zeros."""
+            found = pull(kept, cts)
+            if all(_is_finite(g) for g in found if g is not None):
+                return found
+            at = [k for k, m in enumerate(mine) if m]
+            given = iter(walked("jit", self.graph, kept[first:], at, cts, True))
             return [next(given) if m else None for m in mine]
 
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
-        return level.record_call(outs, nodes, pull, "jit", residuals)
+        return level.record_call(outs, nodes, pull, "jit", (*residuals, *vals), masked)
 
     def _halves(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
         """Both halves for any size; for one size, where the derivative needs to know it."""
@@ -245,6 +258,15 @@ class Executable:
         backward = Executable(cut.backward, guards=False, compile=self.compile)
         forward.half = backward.half = True
         return forward, backward
+
+
+def _is_finite(x: Any) -> bool:
+    """Whether all numbers are finite that a cotangent stands for; unknown ones are taken for it."""
+    while x.__class__ is not Array:
+        x = getattr(x, "value", None)
+        if x is None:
+            return True
+    return x.dtype not in INEXACT or bool(np.isfinite(x.data).all())
 
 
 def _varies(x: Any) -> bool:

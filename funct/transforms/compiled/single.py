@@ -24,7 +24,7 @@ from funct.graph import Graph, Guard, acts, optimize
 from funct.graph.capture import capture
 from funct.kernels.dtypes import NAMED
 from funct.ops.fast import wrap
-from funct.transforms.reverse import Reverse, ReverseTracer, open_tape, pull_back, sink, zero_of
+from funct.transforms.reverse import Reverse, ReverseTracer, walked
 from funct.transforms.tape.nodes import Whole
 
 __all__ = ["Single"]
@@ -87,17 +87,8 @@ class _Call(Whole):
 
     def _walked(self, g: Any, arrays: Sequence[Any], masked: bool) -> list[Any]:
         """The cotangents by a tape of the composition."""
-        level = open_tape(self.name, self._fun, arrays)
-        full = list(arrays)
-        for k in self._mine:
-            full[k] = level.record(full[k], sink, ())
-        try:
-            out = self._composed(*full)
-        finally:
-            level.open = False
-        found = pull_back(level, [out], [g], masked=masked)
-        leaves = [full[k].node for k in self._mine]
-        return [found[n] if n in found else zero_of(n) for n in leaves]
+        one = lambda *xs: (self._composed(*xs),)  # noqa: E731
+        return walked(self.name, one, arrays, self._mine, [g], masked)
 
     def pull(self, g: Any, *arrays: Any) -> Any:
         """By the program, where the cotangent is concrete."""

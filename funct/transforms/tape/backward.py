@@ -27,7 +27,7 @@ from funct.ops.fast import make
 from funct.settings import config
 from funct.source import follow
 from funct.transforms.tape.code import walker
-from funct.transforms.tape.nodes import Node, Slots, Whole, sink
+from funct.transforms.tape.nodes import CallPull, Node, Slots, Whole, sink
 
 __all__ = ["backward"]
 
@@ -70,6 +70,8 @@ def backward(root: Node, ct: Any, once: bool = False, masked: bool = False) -> d
             g = _each_result(g, node)
         elif hot and isinstance(prim, Whole):
             edges = [(parent, prim.masked, kept) for parent, _, kept in edges]
+        elif hot and edges[0][1].__class__ is CallPull:
+            edges = [(parent, pull.masked, kept) for parent, pull, kept in edges]
         conjugate = (dtype is _C16 or dtype is _C8) and prim is not sink  # Note [Adjoint]
         if conjugate:
             g = ops.conj(g)

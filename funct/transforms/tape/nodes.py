@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from funct.core.level import Ways
     from funct.transforms.reverse import Reverse
 
-__all__ = ["Node", "Packed", "ReverseTracer", "Slots", "Types", "Whole", "sink", "walk"]
+__all__ = ["CallPull", "Node", "Packed", "ReverseTracer", "Slots", "Types", "Whole", "sink", "walk"]
 
 
 class Packed:
@@ -131,6 +131,18 @@ class Whole:
     name: str
     pull: Callable[..., Any]
     masked: Callable[..., Any]
+
+
+class CallPull:
+    """The pull of a call that has another one below ops that make structural zeros."""
+
+    __slots__ = ("masked", "run")
+
+    def __init__(self, run: Callable[..., Any], masked: Callable[..., Any]) -> None:
+        self.run, self.masked = run, masked
+
+    def __call__(self, *operands: Any) -> Any:
+        return self.run(*operands)
 
 
 class Slots(dict[int, Any]):
