@@ -40,7 +40,7 @@ def deg2rad(x: Any, /) -> Any:
 
     Example:
         >>> import funct.array as xp
-        >>> bool(xp.deg2rad(xp.asarray(180)) == xp.pi)
+        >>> xp.deg2rad(xp.asarray(180)).item() == xp.pi
         True
 
     Source: NumPy `deg2rad`.

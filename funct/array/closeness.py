@@ -49,7 +49,7 @@ def allclose(
 
     Example:
         >>> import funct.array as xp
-        >>> bool(xp.allclose(xp.asarray([1.0, 2.0]), xp.asarray([1.000001, 2.0])))
+        >>> xp.allclose(xp.asarray([1.0, 2.0]), xp.asarray([1.000001, 2.0])).item()
         True
 
     Source: NumPy `allclose`.
@@ -64,7 +64,7 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> Any:
     equal_nan: whether NaN equals NaN.
     Example:
         >>> import funct.array as xp
-        >>> bool(xp.array_equal(xp.asarray([1, 2]), xp.asarray([1.0, 2.0])))
+        >>> xp.array_equal(xp.asarray([1, 2]), xp.asarray([1.0, 2.0])).item()
         True
 
     Source: NumPy `array_equal`.

@@ -146,7 +146,7 @@ def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = No
     Example:
         >>> import funct.array as xp
         >>> x = xp.asarray([0.0, 1.0, 2.0, 3.0])
-        >>> [round(float(c), 6) for c in xp.polyfit(x, 3.0 * x + 1.0, 1)]
+        >>> xp.round(xp.polyfit(x, 3.0 * x + 1.0, 1)).tolist()
         [3.0, 1.0]
 
     Source: NumPy `polyfit`.

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 from funct.core import INEXACT, Level
 from funct.graph import Graph, Guard
 from funct.transforms.forward import Forward, ForwardTracer, jvp
-from funct.transforms.vmap import Batch, BatchTracer, vmap
+from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = ["Carrying", "carrying"]
 
+Flags = tuple[bool, ...]
 Names = list[dict[int, str] | None]
 
 _LANES = "lanes"  # the size of a batch, where several were seen
@@ -24,6 +25,8 @@ class Carrying:
     """A call of a graph on tracers of one level.
 
     mine: which leaves these are. vals: the operands of the joint graph. lanes: how many there are.
+    varying: which results are tracers of the level, known when the joint graph is: a choice that no
+    lane sees takes one side, so it must not become one for each.
     """
 
     tracer: ClassVar[Any]
@@ -33,6 +36,7 @@ class Carrying:
         self.mine = tuple([x.__class__ is self.tracer and x.level is level for x in leaves])
         self.vals = [x.value if m else x for x, m in zip(leaves, self.mine, strict=True)]
         self.lanes: Any = None
+        self.varying: Flags = ()
 
     @property
     def key(self) -> Any:
@@ -51,8 +55,8 @@ class Carrying:
         """The symbols of vals' sizes. any_lanes: the number of lanes is one."""
         raise NotImplementedError
 
-    def wrap(self, outs: Sequence[Any]) -> tuple[Any, ...]:
-        """The results of the joint graph as tracers."""
+    def wrap(self, outs: Sequence[Any], varying: Flags) -> tuple[Any, ...]:
+        """The results of the joint graph as tracers, where they vary."""
         raise NotImplementedError
 
     def _symbols(self) -> list[dict[int, str]]:
@@ -78,7 +82,18 @@ class _Batched(Carrying):
         return not decides  # else lanes may part
 
     def joint(self) -> Callable[..., Any]:
-        return vmap(self.graph, tuple([0 if m else None for m in self.mine]))
+        def every(*vals: Any) -> list[Any]:
+            (size, *_) = [v.shape[0] for v, m in zip(vals, self.mine, strict=True) if m]
+            level = Batch(self.graph, size)
+            pairs = zip(vals, self.mine, strict=True)
+            try:
+                outs = self.graph(*[BatchTracer(v, level) if m else v for v, m in pairs])
+            finally:
+                level.open = False
+            self.varying = tuple([o.__class__ is BatchTracer and o.level is level for o in outs])
+            return [whole(o, level) if v else o for o, v in zip(outs, self.varying, strict=True)]
+
+        return every
 
     def names(self, *, any_lanes: bool) -> Names:
         lanes = {0: _LANES} if any_lanes else {}
@@ -87,8 +102,9 @@ class _Batched(Carrying):
             for n, m in zip(self._symbols(), self.mine, strict=True)
         ]
 
-    def wrap(self, outs: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple([BatchTracer(o, self.level) for o in outs])
+    def wrap(self, outs: Sequence[Any], varying: Flags) -> tuple[Any, ...]:
+        pairs = zip(outs, varying, strict=True)
+        return tuple([BatchTracer(o, self.level) if v else o for o, v in pairs])
 
 
 class _Pushed(Carrying):
@@ -98,6 +114,7 @@ class _Pushed(Carrying):
 
     def __init__(self, graph: Graph, level: Forward, leaves: Sequence[Any]) -> None:
         super().__init__(graph, level, leaves)
+        self.varying = tuple([v.dtype in INEXACT for v in graph.outputs])
         self.vals += [x.tangent for x, m in zip(leaves, self.mine, strict=True) if m]
 
     def joint(self) -> Callable[..., Any]:
@@ -111,7 +128,7 @@ class _Pushed(Carrying):
 
             moving = tuple([x for x, m in zip(primals, self.mine, strict=True) if m])
             outs, tangents = jvp(free, moving, xs[len(self.mine) :])
-            return (*outs, *[t for o, t in zip(outs, tangents, strict=True) if o.dtype in INEXACT])
+            return (*outs, *[t for t, v in zip(tangents, self.varying, strict=True) if v])
 
         return both
 
@@ -119,15 +136,11 @@ class _Pushed(Carrying):
         own = self._symbols()
         return [*own, *[n for n, m in zip(own, self.mine, strict=True) if m]]
 
-    def wrap(self, outs: Sequence[Any]) -> tuple[Any, ...]:
-        n = len(self.graph.outputs)
+    def wrap(self, outs: Sequence[Any], varying: Flags) -> tuple[Any, ...]:
+        n = len(varying)
         tangents = iter(outs[n:])
-        return tuple(
-            [
-                ForwardTracer(o, next(tangents), self.level) if o.dtype in INEXACT else o
-                for o in outs[:n]
-            ]
-        )
+        pairs = zip(outs[:n], varying, strict=True)
+        return tuple([ForwardTracer(o, next(tangents), self.level) if v else o for o, v in pairs])
 
 
 _KINDS: dict[type[Level], Callable[..., Carrying]] = {Batch: _Batched, Forward: _Pushed}

@@ -133,14 +133,14 @@ class Executable:
         found = self.carried.get(call.key)
         if found is None:  # the first number of lanes, the graph for it, and that for any number
             exe = self._joint(call, any_lanes=False) if call.fits() else _FIXED
-            found = self.carried[call.key] = [call.lanes, exe, None]
-        lanes, exe, others = found
+            found = self.carried[call.key] = [call.lanes, exe, None, call.varying]
+        lanes, exe, others, varying = found
         if lanes != call.lanes and exe is not _FIXED:
             exe = found[2] = others or self._joint(call, any_lanes=True)
         if exe is _FIXED:
             return MISS
         out = exe(*call.vals)
-        return out if out is MISS else call.wrap(out)
+        return out if out is MISS else call.wrap(out, varying)
 
     def _joint(self, call: Carrying, *, any_lanes: bool) -> Any:
         """The call as an executable; _FIXED where its sizes or decisions cannot stay open."""
