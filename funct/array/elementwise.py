@@ -14,7 +14,7 @@ from funct.array.direct import direct
 from funct.array.dtypes import result_type
 from funct.array.tensor import Tensor
 from funct.core import INEXACT
-from funct.errors import ArgumentError
+from funct.errors import ArgumentError, DTypeError
 from funct.kernels import composed
 from funct.kernels import elementwise as kernels
 
@@ -103,6 +103,8 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     Source: NumPy `heaviside`.
     """
     x1, x2 = (floating(x) for x in both(x1, x2))
+    if x1.dtype.kind == "c":
+        raise DTypeError(f"heaviside: x1 and x2 must be real, got {x1.dtype}")
     step = ops.where(ops.equal(x1, 0), x2, ops.astype(ops.greater(x1, 0), x1.dtype))
     return ops.where(ops.isnan(x1), x1, step)
 

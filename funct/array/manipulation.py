@@ -126,7 +126,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
 
 
 @direct(composed.split, gives=tuple)
-def split(x: Any, indices_or_sections: Any, /, axis: int = 0) -> tuple[Any, ...]:
+def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]:
     """x cut along axis: into so many equal parts, or before each of the indices.
 
     Raises: ShapeError: for a number of parts that does not divide the axis.
@@ -140,6 +140,8 @@ def split(x: Any, indices_or_sections: Any, /, axis: int = 0) -> tuple[Any, ...]
     x = as_tensor("split", x)
     k = normal_axis("split", axis, len(x.shape))
     n = x.shape[k]
+    if getattr(indices_or_sections, "shape", ()):
+        indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, tuple | list):
         cuts = [
             slice(i, None).indices(n)[0] for i in integers("split", "indices", indices_or_sections)

@@ -8,7 +8,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import integers
-from funct.array.conversion import as_tensor, asarray, promoted
+from funct.array.conversion import asarray, promoted
 from funct.array.creation import arange, eye, ones_like, zeros
 from funct.array.direct import direct
 from funct.array.dtypes import finfo
@@ -68,7 +68,7 @@ def polyval(p: Any, x: Any, /) -> Any:
 
     Source: NumPy `polyval`.
     """
-    p, x = _vector("polyval", "p", p), as_tensor("polyval", x)
+    p, x = _vector("polyval", "p", p), asarray(x)
     y = ops.broadcast_to(ops.astype(asarray(0), p.dtype), x.shape)
     for c in unstack(p):
         y = y * x + c
@@ -151,7 +151,7 @@ def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = No
 
     Source: NumPy `polyfit`.
     """
-    x, y = floating(_vector("polyfit", "x", x)), floating(as_tensor("polyfit", y))
+    x, y = floating(_vector("polyfit", "x", x)), floating(asarray(y))
     if len(y.shape) not in (1, 2) or y.shape[0] != x.shape[0]:
         raise ShapeError(f"polyfit: y must have a row per x {x.shape}, got shape {y.shape}")
     columns = vander(x, _order("polyfit", deg) + 1)
@@ -170,7 +170,7 @@ def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = No
 
 
 def _vector(name: str, argument: str, x: Any) -> Any:
-    x = as_tensor(name, x)
+    x = asarray(x)
     if len(x.shape) != 1:
         raise ShapeError(f"{name}: {argument} must have rank 1, got shape {x.shape}")
     return x

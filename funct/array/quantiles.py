@@ -133,6 +133,8 @@ def nanpercentile(
 
 def _of_hundred(name: str, q: Any) -> Any:
     """Per cent as fractions, of q's kind: an array has a say in the dtype of the result."""
+    if isinstance(q, int | float) and not 0 <= q <= 100:
+        raise ArgumentError(f"{name}: q must lie between 0 and 100, got {q}")
     if isinstance(q, int | float | Tensor):
         return q / 100.0
     return [_of_hundred(name, v) for v in q] if isinstance(q, list | tuple) else asarray(q) / 100.0

@@ -66,6 +66,9 @@ def argwhere(x: Any, /) -> Any:
 
     Source: NumPy `argwhere`.
     """
+    x = as_tensor("argwhere", x)
+    if not x.shape:
+        raise ShapeError("argwhere: x must have an axis, got a 0-d array")
     return stack(nonzero(x), axis=1)
 
 
@@ -95,8 +98,11 @@ def lexsort(keys: Any, /, axis: int = -1) -> Any:
     Source: NumPy `lexsort`.
     """
     given = as_tensors("lexsort", keys)
-    if not given:
-        raise ShapeError("lexsort: keys must hold at least one array")
+    if len({key.shape for key in given}) != 1 or not given[0].shape:
+        raise ShapeError(
+            "lexsort: keys must be arrays of one shape that has an axis, "
+            f"got shapes {[key.shape for key in given]}"
+        )
     first, *others = given
     order = argsort(first, axis=axis)
     for key in others:
@@ -129,6 +135,7 @@ def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
 def ravel_multi_index(multi_index: Any, dims: Any, /) -> Any:
     """Indices of the flat array for coordinates, one array for each axis, in one of shape dims.
 
+    Coordinates count as they are: what lies outside of dims is not looked for.
     Example:
         >>> import funct.array as xp
         >>> int(xp.ravel_multi_index((xp.asarray(1), xp.asarray(2)), (2, 3)))

@@ -1,4 +1,4 @@
-"""Chapter: set functions. Every NaN is an element of its own.
+"""Chapter: set functions. Every NaN is an element of its own, also where NumPy merges them.
 
 How many distinct elements there are is known from values alone, so these ask for concrete ones, as
 `nonzero` does: under `jit` the answer is a guard, and each set of repetitions is a path. The values
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from funct import ops
-from funct.array.conversion import as_tensor, joined
+from funct.array.conversion import as_tensor, asarray, joined
 from funct.array.creation import full
 from funct.array.direct import direct
 from funct.array.elementwise import both
@@ -167,8 +167,7 @@ def setdiff1d(x1: Any, x2: Any, /) -> Any:
 
     Source: NumPy `setdiff1d`.
     """
-    x1, x2 = both(x1, x2)
-    values = unique_values(x1)
+    values = unique_values(asarray(x1))
     return values[isin(values, x2, invert=True)]
 
 

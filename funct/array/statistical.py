@@ -101,7 +101,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool 
     x = floating(as_tensor("average", x))
     if weights is None:
         return mean(x, axis=axis, keepdims=keepdims)
-    w, axes = as_tensor("average", weights), normal_axes("average", axis, len(x.shape))
+    w, axes = asarray(weights), normal_axes("average", axis, len(x.shape))
     if len(w.shape) == len(axes) == 1:
         w = ops.reshape(w, (w.shape[0], *(1,) * (len(x.shape) - axes[0] - 1)))
         fits = w.shape[0] == x.shape[axes[0]]
@@ -110,7 +110,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool 
     if not fits:
         raise ShapeError(
             f"average: weights must have x's shape {x.shape}, or be 1-D along one axis, "
-            f"got shape {as_tensor('average', weights).shape} and axis {axis}"
+            f"got shape {np.shape(weights)} and axis {axis}"
         )
     whole = ops.broadcast_to(w, x.shape)
     total = ops.reduce_sum(floating(whole), axes, keepdims)

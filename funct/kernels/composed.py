@@ -169,8 +169,8 @@ def multi_dot(arrays: Any) -> Any:
     if len(arrays) < 3:
         return None
     sizes, last = [], arrays[-1]
-    for x in arrays:
-        if x.dtype is not _DOUBLE or not (x.ndim == 2 or (x.ndim == 1 and x is last)):
+    for k, x in enumerate(arrays, 1):
+        if x.dtype is not _DOUBLE or not (x.ndim == 2 or (x.ndim == 1 and k == len(arrays))):
             return None
         sizes.append(x.shape[0])
     sizes.append(last.shape[1] if last.ndim == 2 else 1)

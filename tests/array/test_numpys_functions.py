@@ -277,6 +277,18 @@ def test_places(seed: int) -> None:
     assert xp.ravel_multi_index(last, wide).tolist() == 9998
 
 
+def test_what_is_asked_of_values() -> None:
+    """Singular matrices, indices in an array, and operands of two dtypes."""
+    assert xp.linalg.cond(xp.zeros((2, 2, 2))).tolist() == [np.inf, np.inf]
+    assert xp.linalg.cond(xp.ones((2, 2)), -2).item() == pytest.approx(0.0, abs=1e-15)
+    parts = xp.split(xp.arange(6), xp.asarray([2, 3]))
+    assert [p.tolist() for p in parts] == [[0, 1], [2], [3, 4, 5]]
+    assert xp.setdiff1d(xp.asarray([1, 2], dtype=xp.int8), xp.asarray([2.0])).dtype == xp.int8
+    assert xp.polyval([1.0, 2.0], 3.0).item() == 5.0
+    v = xp.asarray([1.0, 2.0])
+    assert xp.linalg.multi_dot([v, xp.eye(2), v]).item() == 5.0
+
+
 def test_unequal_shapes_are_not_equal() -> None:
     """Neither broadcasting nor an error."""
     assert not bool(xp.array_equal(xp.zeros(3), xp.zeros((1, 3))))
@@ -297,6 +309,12 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: xp.linalg.cond(xp.zeros((2, 2)), 1), LinAlgError, "singular"),
     (lambda: xp.linalg.multi_dot([xp.zeros((2, 2))]), ShapeError, "multi_dot: arrays must be two"),
     (lambda: xp.linalg.block_diag(xp.zeros((1, 1, 1))), ShapeError, "block_diag: arrays must have"),
+    (lambda: xp.lexsort([xp.zeros(2), xp.zeros(3)]), ShapeError, "lexsort: keys must be arrays of"),
+    (lambda: xp.lexsort([]), ShapeError, "lexsort: keys must be arrays of one shape"),
+    (lambda: xp.argwhere(xp.asarray(1)), ShapeError, "argwhere: x must have an axis"),
+    (lambda: xp.heaviside(1j, xp.asarray(1.0)), DTypeError, "heaviside: x1 and x2 must be real"),
+    (lambda: xp.percentile(xp.zeros(2), 101), ArgumentError, "percentile: q must lie between"),
+    (lambda: xp.linalg.cond(xp.zeros((0, 2))), ShapeError, "cond: matrices must not be empty"),
     (lambda: xp.linalg.toeplitz(xp.zeros((2, 2))), ShapeError, "toeplitz: c and r must have"),
 ]  # fmt: skip
 

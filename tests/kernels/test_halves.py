@@ -166,3 +166,12 @@ def test_an_error_is_that_of_the_plain_function() -> None:
 
     with pytest.raises(KeyError, match="this"):
         chosen(fails, np.add, 5, HALVES)(np.ones(2))
+
+
+@pytest.mark.parametrize("shape", [(1, 70_000), (70_000, 1), (1, 70_000, 1), (70_000, 1, 2)])
+def test_every_layout_is_read_by_the_table(shape: tuple[int, ...]) -> None:
+    """Also those that are in C's and in Fortran's order at once."""
+    x = np.resize(np.linspace(-3, 3, 999).astype(np.float16), shape)
+    for v in (x, x.T, x[::-1]):
+        with np.errstate(all="ignore"):
+            assert np.array_equal(np.asarray(xp.exp(xp.asarray(v))), np.exp(v))

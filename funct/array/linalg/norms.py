@@ -14,7 +14,7 @@ from funct.array.direct import direct
 from funct.array.manipulation import expand_dims, moveaxis
 from funct.array.powers import power
 from funct.core import INEXACT, Shape
-from funct.errors import ArgumentError, DTypeError
+from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels.linalg import functions as kernels
 from funct.ops.matrices import check_matrix, column, real_dtype
 
@@ -175,11 +175,16 @@ def cond(x: Any, /, p: Any = None) -> Any:
     """
     x = as_tensor("cond", x)
     check_matrix("cond", "x", x)
+    if 0 in x.shape[-2:]:
+        raise ShapeError(f"cond: matrices must not be empty, got shape {x.shape}")
     if p not in (None, 2, -2):
         return matrix_norm(x, ord=p) * matrix_norm(ops.inv(x), ord=p)
     s = ops.svdvals(x)
     largest, smallest = s[..., 0], s[..., -1]
-    return smallest / largest if p == -2 else largest / smallest
+    if p == -2:
+        return smallest / largest
+    ratio = largest / ops.where(ops.equal(smallest, 0), 1.0, smallest)
+    return ops.where(ops.equal(smallest, 0), np.inf, ratio)
 
 
 @direct(kernels.matrix_rank)

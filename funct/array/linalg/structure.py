@@ -9,7 +9,7 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import integers, normal_axis
-from funct.array.conversion import as_tensor, as_tensors, check_allocation, promoted
+from funct.array.conversion import as_tensors, check_allocation, promoted
 from funct.array.creation import asarray, eye, zeros
 from funct.array.direct import direct
 from funct.array.elementwise import conjugate
@@ -90,7 +90,7 @@ def block_diag(*arrays: Any) -> Any:
 
     Source: SciPy `scipy.linalg.block_diag`.
     """
-    blocks = [as_tensor("block_diag", a) for a in arrays] or [ops.reshape(zeros(0), (1, 0))]
+    blocks = [asarray(a) for a in arrays] or [ops.reshape(zeros(0), (1, 0))]
     if any(len(b.shape) > 2 for b in blocks):
         raise ShapeError(
             f"block_diag: arrays must have rank <= 2, got shapes {[b.shape for b in blocks]}"
@@ -114,8 +114,8 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
     Source: SciPy `scipy.linalg.toeplitz`.
     """
-    c = as_tensor("toeplitz", c)
-    r = conjugate(c) if r is None else as_tensor("toeplitz", r)
+    c = asarray(c)
+    r = conjugate(c) if r is None else asarray(r)
     if len(c.shape) != 1 or len(r.shape) != 1:
         raise ShapeError(f"toeplitz: c and r must have rank 1, got {c.shape} and {r.shape}")
     m, n = int(c.shape[0]), int(r.shape[0])

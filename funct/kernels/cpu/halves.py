@@ -76,7 +76,7 @@ def _tabled(raw: Callable[..., Any]) -> Callable[..., Any]:
 
 def _looked_up(x: Any, table: Any) -> Any:
     """The place in the table of each element."""
-    if x.flags.f_contiguous and x.ndim > 1:
+    if x.flags.f_contiguous and not x.flags.c_contiguous:
         return _looked_up(x.T, table).T
     y = fresh(x.shape, table.dtype)
     word = _WORDS[table.itemsize]
