@@ -37,7 +37,7 @@ Run = Callable[..., tuple[Any, ...]]
 class Few:
     """`Few(graph).run(*buffers)`: NumPy's calls, and machine code once they have been many.
 
-    The graph has no symbolic sizes, guards or outer tracers.
+    The graph has no symbolic sizes, guards or outer tracers. The code warns of nothing.
     """
 
     __slots__ = ("_calls", "_graph", "run")

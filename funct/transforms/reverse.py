@@ -34,11 +34,11 @@ from funct.ops.broadcasting import match_operand
 from funct.transforms.tape.backward import backward
 from funct.transforms.tape.nodes import (
     CallPull,
+    Composed,
     Node,
     ReverseTracer,
     Slots,
     Types,
-    Whole,
     sink,
 )
 from funct.transforms.tape.ways import recording
@@ -130,7 +130,7 @@ class Reverse(Level):
         return out
 
     def record_whole(
-        self, ans: Any, whole: Whole, nodes: Sequence[Node | None], kept: Sequence[Any]
+        self, ans: Any, whole: Composed, nodes: Sequence[Node | None], kept: Sequence[Any]
     ) -> ReverseTracer:
         """A tracer of the result of a composition. nodes: of its operands, None for constants."""
         mine = [n for n in nodes if n is not None]

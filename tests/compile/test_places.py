@@ -12,6 +12,7 @@ import funct.array as xp
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.rewriting.narrow import taken_apart
 from funct.graph import check, eliminate_dead, inline_calls, share_common
+from tests import laws
 from tests.compile.checked import checking, run
 from tests.compile.test_bounds import made_of
 from tests.strategies import filled
@@ -113,3 +114,11 @@ def test_stacks_of_nothing_stay_empty() -> None:
     """Parts without elements are left out only of what has some."""
     stacked = lambda x: xp.stack([x[:, 0], x[:, 1] * 2.0, x[:, 0]], axis=-1)  # noqa: E731
     assert ft.jit(stacked, mode="reduce-overhead")(xp.ones((0, 2))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit])
+def test_determinants_of_extreme_scales(way: Any) -> None:
+    """Products of two rows overflow where the determinant does not: float64 has nothing wider."""
+    for scales in ([1e-300, 1e200, 1e200], [1e200, 1e-200, 1e-200]):
+        x = xp.asarray(np.tile(np.diag(scales), (20_000, 1, 1)))
+        laws.close(way(L.det)(x)[:1], np.linalg.det(np.asarray(x[:1])), 1e-9)

@@ -24,7 +24,8 @@ _MANY_MATRICES = 256
 _FEW_ROWS, _FEW_ROWS_OF_DETERMINANT = 4, 3
 _NODE_STEPS = 1 << 8  # from which a loop of known length becomes a program
 
-_SUMMED = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_SINGLE = frozenset({np.dtype(np.float32)})
+_SUMMED = _SINGLE | {np.dtype(np.float64)}
 
 # Ops whose result is one number, whoever computes it; of extremes the zero's sign is not.
 _SAME = frozenset({
@@ -82,7 +83,9 @@ def is_of_small_matrices(e: Node) -> bool:
     if e.name not in ("matmul", "det", "cofactor"):
         return False
     given = [v for v in e.operands if isinstance(v, Var)]
-    if len(given) < len(e.operands) or any(v.dtype not in _SUMMED for v in (*given, *e.results)):
+    # products of elements, which are wide for float32 alone, overflow where a pivoted LU does not
+    summed = _SUMMED if e.name == "matmul" else _SINGLE
+    if len(given) < len(e.operands) or any(v.dtype not in summed for v in (*given, *e.results)):
         return False
     most = _FEW_ROWS if e.name == "matmul" else _FEW_ROWS_OF_DETERMINANT
     few = all(1 <= n <= most for v in given for n in v.shape[-2:]) and given[0].shape[-1] > 1

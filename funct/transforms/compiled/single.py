@@ -25,7 +25,7 @@ from funct.graph.capture import capture
 from funct.kernels.dtypes import NAMED
 from funct.ops.fast import wrap
 from funct.transforms.reverse import Reverse, ReverseTracer, walked
-from funct.transforms.tape.nodes import Whole
+from funct.transforms.tape.nodes import Composed
 
 __all__ = ["Single"]
 
@@ -38,7 +38,7 @@ _STATIC = frozenset({bool, int, str, type(None), *[d.__class__ for d in NAMED.va
 _INT = {int}
 
 
-class _Call(Whole):
+class _Call(Composed):
     """A call of a composition: of so many arrays, some of them on the tape, and of other values.
 
     frame: the values, None for arrays. arrays: the places of these. names: of the last values,

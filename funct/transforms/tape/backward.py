@@ -27,7 +27,7 @@ from funct.ops.fast import make
 from funct.settings import config
 from funct.source import follow
 from funct.transforms.tape.code import walker
-from funct.transforms.tape.nodes import CallPull, Node, Slots, Whole, sink
+from funct.transforms.tape.nodes import CallPull, Composed, Node, Slots, sink
 
 __all__ = ["backward"]
 
@@ -68,7 +68,7 @@ def backward(root: Node, ct: Any, once: bool = False, masked: bool = False) -> d
         hot = bool(below) and node.serial in below
         if prim.results != 1:
             g = _each_result(g, node)
-        elif hot and isinstance(prim, Whole):
+        elif hot and isinstance(prim, Composed):
             edges = [(parent, prim.masked, kept) for parent, _, kept in edges]
         elif hot and edges[0][1].__class__ is CallPull:
             edges = [(parent, pull.masked, kept) for parent, pull, kept in edges]

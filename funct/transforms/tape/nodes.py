@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from funct.core.level import Ways
     from funct.transforms.reverse import Reverse
 
-__all__ = ["CallPull", "Node", "Packed", "ReverseTracer", "Slots", "Types", "Whole", "sink", "walk"]
+__all__ = [
+    "CallPull",
+    "Node",
+    "Packed",
+    "ReverseTracer",
+    "Slots",
+    "Types",
+    "Composed",
+    "sink",
+    "walk",
+]
 
 
 class Packed:
@@ -117,7 +127,7 @@ class sink:
     results = 1
 
 
-class Whole:
+class Composed:
     """Stands for the primitive of a node that is a composition of one real result.
 
     pull(g, *kept): the cotangents of the operands on the tape, or that of the only one. masked: the
