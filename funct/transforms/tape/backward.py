@@ -43,7 +43,7 @@ def backward(root: Node, ct: Any, once: bool = False, masked: bool = False) -> d
     """
     due: list[Any] = [None] * root.serial  # by serial, what has come for a node so far
     due.append((root, ct))
-    below = {root.serial} if masked else set[int]()  # nodes below a mask
+    below: set[int] = {root.serial} if masked else set()  # nodes below a mask
     leaves: dict[Node, Any] = {}
     if ct.__class__ is not Array:
         config.get("memory_budget")  # what captures this walk is compiled for that
