@@ -12,6 +12,7 @@ from funct import ops
 from funct.array.axes import integers, normal_axis
 from funct.array.conversion import as_tensor, asarray
 from funct.array.direct import direct
+from funct.array.elementwise import conjugate
 from funct.array.operators import matmul
 from funct.array.tensor import Array
 from funct.core import Shape, is_one
@@ -259,7 +260,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         raise ShapeError(
             f"vecdot: axis {axis} must have one length, got {x.shape[-1]} and {y.shape[-1]}"
         )
-    x = ops.conj(x) if x.dtype.kind == "c" else x
+    x = conjugate(x)
     row = ops.reshape(x, (*x.shape[:-1], 1, x.shape[-1]))
     column = ops.reshape(y, (*y.shape, 1))
     try:

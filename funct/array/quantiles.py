@@ -17,9 +17,10 @@ from funct.array.conversion import as_tensor
 from funct.array.creation import asarray, full
 from funct.array.direct import direct
 from funct.array.dtypes import result_type
+from funct.array.elementwise import floating
 from funct.array.searching import take_along_axis
 from funct.array.tensor import Array, Tensor
-from funct.core import INEXACT, Shape
+from funct.core import Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import quantiles as kernels
 
@@ -150,7 +151,7 @@ def _quantile(
         raise ArgumentError(f"{name}: method must be one of {sorted(_METHODS)}, got {method!r}")
     if weights is not None and method != "inverted_cdf":
         raise ArgumentError(f"{name}: weights need method='inverted_cdf', got {method!r}")
-    x = ops.astype(x, np.dtype(np.float64)) if x.dtype not in INEXACT else x
+    x = floating(x)
     dtype = result_type(x, q) if isinstance(q, Tensor) else x.dtype
     q = _fractions(name, q)
     flat, points = _flat_last(x, axes), ops.reshape(q, (ops.axis_count(q, _every(q)),))

@@ -17,7 +17,7 @@ from funct.array.elementwise import floating
 from funct.array.manipulation import concat, ravel, reshape
 from funct.array.powers import power
 from funct.array.tensor import Array
-from funct.core import INEXACT, NARROW
+from funct.core import NARROW
 from funct.errors import ShapeError
 from funct.kernels import scans
 from funct.kernels import statistical as kernels
@@ -354,7 +354,7 @@ def _rows(m: Any, rowvar: bool) -> Any:
     x = asarray(m)
     if len(x.shape) > 2:
         raise ShapeError(f"cov: m must have at most 2 axes, got shape {x.shape}")
-    x = ops.astype(x, np.dtype(np.float64)) if x.dtype not in INEXACT else x
+    x = floating(x)
     if len(x.shape) < 2:
         return reshape(x, (1, -1))
     return x if rowvar else ops.swap_last(x)

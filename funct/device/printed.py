@@ -31,7 +31,7 @@ Asked = tuple[Callable[..., str], tuple[Any, ...]]  # a function, and what it is
 
 _PLAIN = (bool, int, float, str, np.dtype, type(None))  # what `repr` tells apart
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_MAKERS = ("array", "compile", "core", "device", "graph", "kernels", "ops", "transforms")  # of code
+_MAKERS = ("array", "compile", "core", "device", "graph", "kernels", "ops")  # of code: folders
 
 
 def _files(folder: str) -> list[str]:

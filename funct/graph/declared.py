@@ -18,6 +18,7 @@ _NUMBERS: dict[Any, Any] = {
     bool: bool | np.bool_,
     int: int | np.integer | Size,
     float: int | float | np.integer | np.floating,
+    complex: int | float | complex | np.number,
 }
 _kinds: WeakKeyDictionary[Primitive, tuple[Any, ...]] = WeakKeyDictionary()
 
@@ -70,7 +71,7 @@ def _fits(x: Any, kind: Any) -> bool:
     if origin is tuple:
         if not isinstance(x, tuple):
             return False
-        if of[-1] is Ellipsis:
+        if of and of[-1] is Ellipsis:
             return all(_fits(v, of[0]) for v in x)
         return len(x) == len(of) and all(map(_fits, x, of))
     kind = origin or kind

@@ -24,7 +24,6 @@ __all__ = [
 
 _DOUBLE, _INT = np.dtype(np.float64), np.dtype(np.int64)
 _TWO = (_DOUBLE, _INT)
-_PI = np.pi
 _correlate: Any = np.correlate
 
 
@@ -41,12 +40,12 @@ def array_equal(x: Any, y: Any, equal_nan: bool = False) -> Any:
 
 def deg2rad(x: Any) -> Any:
     """Degrees as radians."""
-    return x * (_PI / 180.0) if x.dtype is _DOUBLE else None
+    return x * (np.pi / 180.0) if x.dtype is _DOUBLE else None
 
 
 def rad2deg(x: Any) -> Any:
     """Radians as degrees."""
-    return x * (180.0 / _PI) if x.dtype is _DOUBLE else None
+    return x * (180.0 / np.pi) if x.dtype is _DOUBLE else None
 
 
 def fmax(x: Any, y: Any) -> Any:
@@ -71,7 +70,7 @@ def heaviside(x: Any, y: Any) -> Any:
     return np.heaviside(x, y)
 
 
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2.0 * _PI) -> Any:
+def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2.0 * np.pi) -> Any:
     """A sequence without jumps."""
     if p.dtype is not _DOUBLE or p.ndim != 1 or not p.size or axis not in (0, -1):
         return None

@@ -14,7 +14,7 @@ import funct as ft
 import funct.array as xp
 from funct.core import Primitive, Sample, catalogue
 from funct.errors import FunctError, GraphError
-from funct.graph import Call, Control, Graph, Guard, Node, Var, check
+from funct.graph import Call, Control, Graph, Guard, Node, Var, check, declared
 from funct.graph.capture import capture
 
 X = xp.asarray(np.random.default_rng(0).normal(size=(4, 4)))
@@ -223,3 +223,14 @@ def test_what_is_declared_as_nothing_may_be_anything() -> None:
 
     for by in ("text", (1, 2), None):
         check(ft.make_graph(lambda x, by=by: shifted(x, by=by))(X))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "fits"),
+    [((), tuple[()], True), ((1,), tuple[()], False), ((), tuple[int, ...], True)]
+    + [(x, complex, True) for x in (1, 2.5, 1j, np.complex64(1j), np.float32(2))]
+    + [("1j", complex, False)],
+)
+def test_empty_tuples_and_complex_numbers(value: Any, kind: Any, fits: bool) -> None:
+    """`tuple[()]` holds nothing; any number may stand where a complex one is declared."""
+    assert declared._fits(value, kind) is fits

@@ -95,7 +95,12 @@ def test_log1p_near(dtype: str) -> None:
     rng = np.random.default_rng(0)
     x = (rng.uniform(-0.6, 0.6, 50) + 1j * rng.uniform(-0.6, 0.6, 50)).astype(dtype)
     x[:4] = 0, -0.0, np.inf, np.nan
-    agree(cpu.log1p_near, x, np.zeros_like(x), 50)
+    compiled, checked = np.zeros_like(x), np.zeros_like(x)
+    cpu.log1p_near(x, compiled, 50)
+    cpu.log1p_near.checked(x, checked, 50)
+    # machine code calls the C library's log1p; NumPy has one of its own where there is AVX-512
+    np.testing.assert_array_max_ulp(compiled.real, checked.real, 2)
+    np.testing.assert_array_equal(compiled.imag, checked.imag)
     expected = np.log1p(x.astype(np.complex128))
     rtol = 1e-6 if dtype == "complex64" else 1e-14
     np.testing.assert_allclose(kernels.log1p(x)[4:], expected[4:], rtol)
