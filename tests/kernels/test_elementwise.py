@@ -15,7 +15,7 @@ from funct.kernels.cpu import complexes as cpu
 from funct.kernels.cpu import often
 from funct.kernels.cpu.guarded import Guarded
 from funct.kernels.cpu.loops import available
-from tests.kernels.arrays import SPECIAL, agree, misaligned
+from tests.kernels.arrays import SPECIAL, misaligned
 
 pytestmark = pytest.mark.skipif(not available(), reason="there is no LLVM to compile with")
 
