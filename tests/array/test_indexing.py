@@ -395,7 +395,12 @@ def test_concrete_arrays_take_a_short_way_to_the_same_bits(
     for v in (*numbers, xp.asarray(3, dtype=dtype), x[key][..., ::-1] if x[key].shape else x[key]):
         with np.errstate(divide="ignore", invalid="ignore"):  # of 0 by 0
             composed, known = ft.jit(lambda x, v=v: change(x, v))(x), change(x, v)
-        assert bytes(np.asarray(known)) == bytes(np.asarray(composed))
+        if update == "power" and x.dtype.kind == "f":
+            # NumPy squares for a single exponent 2; its powers on AVX-512 are not all nearest
+            np.testing.assert_array_max_ulp(np.asarray(known), np.asarray(composed), 1)
+            np.testing.assert_array_equal(np.signbit(known), np.signbit(composed))
+        else:
+            assert bytes(np.asarray(known)) == bytes(np.asarray(composed))
     read, composed = x[key], ft.jit(lambda x: x[key])(x)
     assert bytes(np.ascontiguousarray(read)) == bytes(np.ascontiguousarray(composed))
     assert read.shape == composed.shape
