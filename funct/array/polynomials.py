@@ -17,6 +17,7 @@ from funct.array.linalg.decompositions import eigvals
 from funct.array.linalg.norms import vector_norm
 from funct.array.linalg.solving import lstsq
 from funct.array.manipulation import broadcast_to, concat, stack, unstack
+from funct.array.searching import argsort, take
 from funct.core import INEXACT
 from funct.errors import ArgumentError, ConcretizationError, ShapeError
 from funct.kernels import composed
@@ -29,7 +30,8 @@ def roots(p: Any, /) -> Any:
 
     Args: p: Shape (n + 1,). Leading coefficients that are 0 are left out; where nobody can know,
     in lanes of a vmap, p[0] must not be 0.
-    Returns: complex, (n,), in LAPACK's order. The derivative needs roots that differ.
+    Returns: complex, (n,), in LAPACK's order, but those that are 0 come last, as NumPy's do. The
+    derivative needs roots that differ.
     Raises: ShapeError: p is not 1-D.
 
     Example:
@@ -46,7 +48,8 @@ def roots(p: Any, /) -> Any:
     if n < 1:
         return zeros((0,), dtype=np.result_type(p.dtype, np.complex64))
     first = (-p[1:] / p[0])[None, :]
-    return eigvals(concat([first, eye(n - 1, n, dtype=p.dtype)]))
+    found = eigvals(concat([first, eye(n - 1, n, dtype=p.dtype)]))
+    return take(found, argsort(ops.equal(found, 0))) if _is_zero(p[n]) else found
 
 
 def _is_zero(x: Any) -> bool:
