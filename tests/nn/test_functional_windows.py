@@ -107,6 +107,33 @@ def test_adaptive_pools_are_torchs(data: st.DataObject, rank: int, kind: str) ->
     agree_with_torch(name, {"input": shape}, output_size=size, **keywords)
 
 
+@pytest.mark.parametrize("sizes", [(56, 5), (57, 7), (23, 11), (13, 12), (12, 13), (58, 5)])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("last", [False, True])
+def test_adaptive_pools_of_images_are_torchs(
+    sizes: tuple[int, int], kind: str, last: bool
+) -> None:
+    """Large enough for machine code; windows that share an element with the next, and that do not
+    lie at equal distances; NaN stays in the windows that it is in.
+    """
+    torch = pytest.importorskip("torch")
+    n, out = sizes
+    x = wave((2, 9, n, n)).astype(np.float32)
+    x[0, 0, n // 2, 0] = np.nan
+    if last:
+        x = np.moveaxis(np.moveaxis(x, 1, -1).copy(), -1, 1)
+    fun, name = getattr(F, f"adaptive_{kind}_pool2d"), f"adaptive_{kind}_pool2d"
+    leaf = torch.from_numpy(x).requires_grad_()
+    wanted = getattr(torch.nn.functional, name)(leaf, out)
+    g = wave(tuple(wanted.shape), 0.5).astype(np.float32)
+    wanted.backward(torch.from_numpy(g))
+    y, pull = ft.vjp(lambda v: fun(v, out), xp.asarray(x))
+    np.testing.assert_allclose(np.asarray(y), wanted.detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(pull(xp.asarray(g))[0]), leaf.grad.numpy(), rtol=1e-5, atol=1e-6
+    )
+
+
 @given(data=st.data(), rank=st.integers(1, 3))
 def test_unpooling_undoes_pooling(data: st.DataObject, rank: int) -> None:
     """Every maximum comes back to its place, for every size that pools to the same."""

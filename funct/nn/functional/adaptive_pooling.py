@@ -11,6 +11,7 @@ import numpy as np
 import funct.array as xp
 from funct import ops
 from funct.array.conversion import check_allocation
+from funct.core.dtypes import INEXACT
 from funct.errors import ArgumentError
 from funct.nn.functional.arguments import batched, unbatched
 from funct.nn.functional.resampling import area_taps, area_windows, resampled
@@ -102,6 +103,10 @@ def adaptive_max_pool3d(input: Any, output_size: OutputSize, return_indices: boo
 def adaptive_mean(x: Any, sizes: Sequence[int]) -> Any:
     """Means of boxes over the last axes; a box's mean is the mean of means, axis by axis."""
     lead = len(x.shape) - len(sizes)
+    how = _even(x.shape[lead:], sizes)
+    if how is not None and max(sizes) > 1 and x.dtype in INEXACT:
+        window, stride, padding, _ = how
+        return ops.avg_pool(x, window, stride, padding, (0,) * len(sizes), False)
     for k, out in enumerate(sizes):
         n = x.shape[lead + k]
         if out == 1:
@@ -148,8 +153,8 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     x, added = batched(name, x, rank)
     sizes = _sizes(name, x, rank, output_size)
     shape = tuple([int(n) for n in x.shape[2:]])
-    if not any(n % out for n, out in zip(shape, sizes, strict=True)):  # windows of one size
-        how = _side_by_side([n // out for n, out in zip(shape, sizes, strict=True)])
+    how = _even(shape, sizes)
+    if how is not None:
         y = unbatched(ops.max_pool(x, *how), added)
         return (y, unbatched(ops.max_pool_index(x, *how), added)) if return_indices else y
     at = _first_maxima(ops.stop_gradient(x), shape, sizes)
@@ -159,9 +164,20 @@ def _max(name: str, rank: int, x: Any, output_size: OutputSize, return_indices: 
     return (y, at) if return_indices else y
 
 
-def _side_by_side(window: Sequence[int]) -> Any:
-    """What poolings are told of windows that divide the axes."""
-    return tuple(window), tuple(window), ((0, 0),) * len(window), (1,) * len(window)
+def _even(shape: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """What poolings are told of windows of one size whose distances are equal; None where they
+    are not.
+
+    They are where the number of windows divides the axis, or would if it were one shorter: then
+    each window shares its last element with the next.
+    """
+    window, stride = [], []
+    for n, out in zip(shape, sizes, strict=True):
+        if n.__class__ is not int or n < out or n % out > 1:
+            return None
+        window.append(n // out + n % out)
+        stride.append(n // out)
+    return tuple(window), tuple(stride), ((0, 0),) * len(window), (1,) * len(window)
 
 
 def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
@@ -177,5 +193,5 @@ def _first_maxima(x: Any, shape: tuple[int, ...], sizes: tuple[int, ...]) -> Any
         window.append(places.shape[1])
         x = ops.take(x, wrap(places.reshape(-1)), 2 + k)
         inside = inside[..., None] * n + places.reshape(-1)
-    at = ops.max_pool_index(x, *_side_by_side(window))
+    at = ops.max_pool_index(x, *_even(x.shape[2:], sizes))
     return ops.take(wrap(inside.reshape(-1)), at, 0)
