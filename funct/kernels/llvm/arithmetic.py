@@ -284,16 +284,18 @@ class Arithmetic:
         constant is read by the instruction that adds it.
         """
         terms = [self.constant(x.type, c) for c in coefficients]
+        if len(terms) < 2:
+            return terms[0]
         if len(terms) < 4:
-            return self._chain(x, terms)
+            return self.chain(x, terms)
         square = x * x
-        even, odd = self._chain(square, terms[::2]), self._chain(square, terms[1::2])
+        even, odd = self.chain(square, terms[::2]), self.chain(square, terms[1::2])
         return self.fma(odd, x, even)
 
-    def _chain(self, x: Value, terms: Sequence[Value]) -> Value:
-        """The polynomial from its last term down."""
-        total = terms[-1]
-        for c in terms[-2::-1]:
+    def chain(self, x: Value, coefficients: Sequence[Value | float]) -> Value:
+        """`polynomial` of two terms or more, the last first: fewest operations, each waits."""
+        total = self.fma(coefficients[-1], x, coefficients[-2])
+        for c in coefficients[-3::-1]:
             total = self.fma(total, x, c)
         return total
 

@@ -2,8 +2,8 @@
 
 __all__ = [
     "ASIN", "ATAN", "ATANH", "ATANH_SHORT", "ATANH_TAIL", "CBRT", "COS", "ERF", "ERFC", "ERF_TAIL",
-    "ERF_WHOLE", "EXP", "EXP2_PART", "EXP_FAST", "EXP_SHORT", "LGAMMA", "LOG", "SIN", "SINH",
-    "SIN_HALF", "STIRLING", "TANH",
+    "ERF_WHOLE", "EXP", "EXP2_ABOVE", "EXP2_PART", "EXP_FAST", "EXP_SHORT", "LGAMMA", "LOG", "SIN",
+    "SINH", "SIN_HALF", "STIRLING", "TANH",
 ]  # fmt: skip
 
 # exp(r) = 1 + r + r² P(r), |r| <= ln2/2
@@ -214,6 +214,15 @@ EXP2_PART = {
     "f32": (
         0.6931471824645996, 0.24022650718688965, 0.055503588169813156, 0.009618071839213371,
         0.001339136390015483, 0.00015458764391951263,
+    ),
+}  # fmt: skip
+
+# 2^r = 1 + r P(r), 0 <= r <= 1, as exact as attention asks for
+# relative error: f32 2^-23.5
+EXP2_ABOVE = {
+    "f32": (
+        0.6931512951850891, 0.2401645928621292, 0.05579951032996178, 0.009017489850521088,
+        0.0018669465789571404,
     ),
 }  # fmt: skip
 

@@ -7,12 +7,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Type, Value
 
 __all__ = [
-    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "apart", "apart_normal", "bits_of", "exact_sum",
-    "fast_sum", "is_normal", "nearest", "pow2", "quotient", "rounded", "scaled", "split_constant",
+    "BIAS", "LARGEST_EXPONENT", "MANTISSA", "above_floor", "apart", "apart_normal", "bits_of",
+    "exact_sum", "fast_sum", "has_avx512", "is_normal", "nearest", "pow2", "quotient", "rounded",
+    "scalef", "scaled", "split_constant",
 ]  # fmt: skip
 
 MANTISSA = {"f32": 23, "f64": 52}
@@ -83,8 +86,8 @@ def scaled(e: Emitter, p: Value, n: Value, bits: Value) -> Value:
 
     n runs from twice the least to twice the largest exponent. bits: as an integer, + 2 BIAS.
     """
-    if _has_avx512(e, p.type):
-        return _avx512(e, "scalef", p, n)
+    if has_avx512(e, p.type):
+        return scalef(e, p, n)
     _, half = nearest(e, n, 0.5, BIAS[p.type.element])
     return p * pow2(e, half, p.type) * pow2(e, bits - half, p.type)
 
@@ -123,16 +126,28 @@ def apart(e: Emitter, x: Value) -> tuple[Value, Value]:
     return m, e.select(denormal, k - shift, k)
 
 
-def _has_avx512(e: Emitter, type: Type) -> bool:
+def has_avx512(e: Emitter, type: Type) -> bool:
+    """Whether these vectors of floats are whole registers of AVX-512."""
     return type.bits * type.lanes == 512 and e.module.target.has("avx512f")
 
 
-def _avx512(e: Emitter, name: str, p: Value, n: Value) -> Value:
-    """An instruction of AVX-512 on whole registers."""
-    type = p.type
+def scalef(e: Emitter, p: Value, n: Value) -> Value:
+    """p 2^floor(n) in one instruction of AVX-512, rounded once; p = 1, n = -inf give 0."""
+    return _avx512(e, "scalef", [p, n, p])
+
+
+def above_floor(e: Emitter, x: Value) -> Value:
+    """x - floor(x), at most 1, in one instruction of AVX-512; 0 of infinities."""
+    downwards, quiet = 1, 8
+    return _avx512(e, "reduce", [x, downwards | quiet, x])
+
+
+def _avx512(e: Emitter, name: str, operands: Sequence[Value | int]) -> Value:
+    """An instruction on whole registers, in all lanes, rounding as usual."""
+    type = next(x.type for x in operands if not isinstance(x, int))
     full = f"@llvm.x86.avx512.mask.{name}.{'ps' if type.element == 'f32' else 'pd'}.512"
+    given = [f"i32 {x}" if isinstance(x, int) else repr(x) for x in operands]
+    kinds = ["i32" if isinstance(x, int) else type.text for x in operands]
     mask = f"i{type.lanes}"
-    e.module.declare(
-        full, f"declare {type.text} {full}({type.text}, {type.text}, {type.text}, {mask}, i32)"
-    )
-    return e.emit(type, f"call {type.text} {full}({p!r}, {n!r}, {p!r}, {mask} -1, i32 4)")
+    e.module.declare(full, f"declare {type.text} {full}({', '.join(kinds)}, {mask}, i32)")
+    return e.emit(type, f"call {type.text} {full}({', '.join(given)}, {mask} -1, i32 4)")

@@ -215,6 +215,12 @@ FITS = {
         lambda r: abs(r) * mpmath.erfc(1),
         {"f32": (mpf("-0.501"), mpf("0.501"), 6)},
     ),
+    "EXP2_ABOVE": (
+        "2^r = 1 + r P(r), 0 <= r <= 1, as exact as attention asks for",
+        lambda r: (mpf(2) ** r - 1) / r if r else ln2,
+        lambda r: abs(r) / mpf(2) ** r,
+        {"f32": (mpf(0), mpf(1), 5)},
+    ),
     "ERFC": (
         "exp(x²) erfc(x) (1 + 2 x) = C + q P(q), q = (x - k) / (x + k); k = 2 to 10.2, k = 4 to 28",
         {"f32": lambda q: erfc_slope(q, 2), "f64": lambda q: erfc_slope(q, 4)},

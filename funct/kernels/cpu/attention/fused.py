@@ -64,7 +64,7 @@ def _plan(
 ) -> _Plan:
     """operands: shape and strides of q, k, v, and of g where there is one."""
     (q, _), (k, _), (v, _), *_ = operands
-    wide = strips.STRIPS * strips.VECTORS * lanes
+    wide = strips.STRIPS * max(strips.TILES[lanes * itemsize]) * lanes
     keys = np.broadcast_shapes(k[:-2], v[:-2])
     lead = np.broadcast_shapes(q[:-2], keys, mask[:-2], seed[:-2])
     keys_lead = (1,) * (len(lead) - len(keys)) + keys

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Literal
 
 from funct.kernels.attention import KEY_STEP, LAST_SHIFT, MIXES, QUERY_STEP
 from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, typed
-from funct.kernels.llvm.coefficients import EXP2_PART
+from funct.kernels.llvm.coefficients import EXP2_ABOVE, EXP2_PART
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
-from funct.kernels.llvm.scaling import BIAS, nearest, pow2, split_constant
+from funct.kernels.llvm.scaling import (
+    BIAS,
+    above_floor,
+    has_avx512,
+    nearest,
+    pow2,
+    scalef,
+    split_constant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from funct.kernels.llvm import Emitter, Type, Value
 
-__all__ = ["BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "VECTORS", "Strips", "each"]
+__all__ = ["BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "TILES", "Start", "Strips", "each"]
 
-VECTORS = 3  # of a strip: with 4 rows, 12 sums in 16 registers
+# Rows of a tile for each number of vectors; the most vectors are those of a strip. 12 sums in 16
+# registers; of 32 registers 16 sums suffice, and short strips waste less where queries end.
+TILES = {32: {3: 4, 2: 6, 1: 8}, 64: {2: 8, 1: 8}}
 STRIPS = 4  # of a task
 BLOCK = 128  # keys at a time
 SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
@@ -64,9 +75,10 @@ class Strips:
         self.module, self.element = module, element
         self.vector: Type = typed(element, width // typed(element).bytes)
         self.lanes = self.vector.lanes
-        self.strip = VECTORS * self.lanes
+        self.tiles = TILES[width]
+        self.vectors = max(self.tiles)
+        self.strip = self.vectors * self.lanes
         self.wide = STRIPS * self.strip
-        self.rows = 8 if width == 64 else 4
         self.turn = define_turn(module, element, width)
 
     # Products
@@ -98,7 +110,7 @@ class Strips:
             f.when(many, lambda: self.product(f, start, along, vectors, operands))
             f.when(~many, lambda: some(vectors - 1))
 
-        some(VECTORS)
+        some(self.vectors)
 
     def _define_product(
         self, name: str, start: Start, along: Literal["rows", "steps"], vectors: int
@@ -150,10 +162,11 @@ class Strips:
             for (r, v), s in zip(cells, sums):
                 self.store(f, s, places[r], v)
 
-        rows = {3: self.rows, 2: 6, 1: 8}[vectors]
-        whole = m_count - f.rem(m_count, rows)
-        each(f, 0, whole, lambda m: tile(m, rows), rows)
-        each(f, whole, m_count, lambda m: tile(m, 1))
+        rows, start_m = self.tiles[vectors], f.constant(I64, 0)
+        while rows:
+            stop = m_count - f.rem(m_count - start_m, rows)
+            each(f, start_m, stop, functools.partial(tile, rows=rows), rows)
+            rows, start_m = rows // 2, stop
         f.ret()
 
     # Vectors in memory
@@ -211,6 +224,9 @@ class Strips:
 
     def power(self, f: Emitter, x: Value) -> Value:
         """2^x for x <= 0 or a bit more, at most 2 ulp off; exactly 0 far below."""
+        if self.element in EXP2_ABOVE and has_avx512(f, self.vector):
+            part = above_floor(f, x)
+            return scalef(f, f.chain(part, (1.0, *EXP2_ABOVE[self.element])), x)
         x = f.max(float(-BIAS[self.element]), x)
         n, bits = nearest(f, x, 1, BIAS[self.element])
         part = x - n
@@ -265,11 +281,11 @@ class Strips:
             each(f, 0, keys, one)
 
         def of_tile(j: Value) -> list[Value]:
-            return [self.load(f, f.at(tile, j * size, element), v) for v in range(VECTORS)]
+            return [self.load(f, f.at(tile, j * size, element), v) for v in range(self.vectors)]
 
         def of_key(j: Value) -> list[Value]:
             at = f.at(mask, (key + j) * mask_row, element)
-            return [f.splat(f.load(self.vector.scalar, at), self.lanes)] * VECTORS
+            return [f.splat(f.load(self.vector.scalar, at), self.lanes)] * self.vectors
 
         def turned() -> None:
             source = f.at(f.at(mask, query * mask_row, element), key, element)
@@ -278,7 +294,7 @@ class Strips:
 
         def hidden() -> None:
             whole = typed(f"i{self.vector.bits}", self.lanes)
-            numbers = [f.lanes(whole) + v * self.lanes for v in range(VECTORS)]
+            numbers = [f.lanes(whole) + v * self.lanes for v in range(self.vectors)]
 
             def one(j: Value) -> None:
                 place = f.at(scores, j * row, element)
@@ -304,7 +320,7 @@ class Strips:
         start = f.splat(f.convert(query, "u32") * QUERY_STEP + first, self.lanes)
         of_query = [
             _mixed(f, (f.lanes(words) + v * self.lanes) * QUERY_STEP + start)
-            for v in range(VECTORS)
+            for v in range(self.vectors)
         ]
 
         def kept(j: Value) -> list[Value]:

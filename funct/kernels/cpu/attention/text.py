@@ -1,8 +1,9 @@
 """The loops of attention: scores stand transposed, keys by queries, and never leave the cache.
 
-A strip is three vectors of queries; a task takes a few strips and walks over the keys in blocks.
-With queries in the lanes, the maximum, the sum and the weights of a query are vertical: no lane
-looks at another one, no mask is needed at the edges, and keys and values are read where they lie.
+A strip is two or three vectors of queries; a task takes a few strips and walks over the keys in
+blocks. With queries in the lanes, the maximum, the sum and the weights of a query are vertical: no
+lane looks at another one, no mask is needed at the edges, and keys and values are read where they
+lie.
 
     forward, per strip and block of keys:
         S = K Qᵀ;  m' = max(m, max S);  P = 2^(S - m');  O = O 2^(m - m') + Vᵀ P
@@ -20,14 +21,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.device import PARALLEL
-from funct.kernels.cpu.attention.strips import BLOCK, JOB, SOFTEST, VECTORS, Strips, each
+from funct.kernels.cpu.attention.strips import BLOCK, JOB, SOFTEST, Strips, each
 from funct.kernels.cpu.record import Record
 from funct.kernels.llvm import I64, PTR, Module
 from funct.kernels.llvm.exponential import LN2
 from funct.kernels.llvm.functions import FUNCTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from funct.device import Host
+    from funct.kernels.cpu.attention.strips import Start
     from funct.kernels.llvm import Emitter, Value
 
 __all__ = ["text"]
@@ -86,7 +90,6 @@ class _Kernels(Strips):
 
         self.each_strip(f, count, begin)
         wide = f.constant(I64, self.wide)
-        self.fill(f, sums, width * wide, 0)
         self.fill(f, tops, wide, SOFTEST[element])
         self.fill(f, totals, wide, 0)
 
@@ -111,7 +114,15 @@ class _Kernels(Strips):
                 here = f.at(v, key * job.v_row, element)
                 to = f.at(sums, start * width, element)
                 given = [here, job.v_row, scores, size, to, size, width, mine, factor]
-                self.product_of_strip(f, "scaled", "rows", queries, given)
+
+                def begin_with(start: Start) -> Callable[[], list[Value]]:
+                    def run() -> list[Value]:
+                        self.product_of_strip(f, start, "rows", queries, given)
+                        return []
+
+                    return run
+
+                f.branch(f.eq(key, 0), begin_with("zero"), begin_with("scaled"))
 
             def drop(start: Value, mine: Value) -> None:
                 kept = self.keeping(f, job, head, first + start, key)
@@ -130,20 +141,20 @@ class _Kernels(Strips):
 
         def finish(s: Value, start: Value, queries: Value) -> None:
             at = f.at(sums, start * width, element)
-            total = [self.load(f, f.at(totals, start, element), i) for i in range(VECTORS)]
+            total = [self.load(f, f.at(totals, start, element), i) for i in range(self.vectors)]
             rest = self.number(f, job, 2)
             share = [f.select(t > 0, rest / t, t * 0) for t in total]
 
             def normal(d: Value) -> None:
                 place = f.at(at, d * strip, element)
-                for i in range(VECTORS):
+                for i in range(self.vectors):
                     self.store(f, self.load(f, place, i) * share[i], place, i)
 
             each(f, 0, width, normal)
             query = head.index * job.queries + first + start
             to = f.at(job.pointer("o"), query * width, element)
             f.call(self.turn, None, [at, to, width, queries, size, width])
-            for i in range(VECTORS):
+            for i in range(self.vectors):
                 top = self.load(f, f.at(tops, start, element), i)
                 log = (top + FUNCTIONS["log2"](f, total[i])) * float(LN2)
                 log = f.select(f.eq(total[i], 0), float("inf"), log)
@@ -159,29 +170,29 @@ class _Kernels(Strips):
     ) -> None:
         """Scores to weights; what earlier sums are multiplied by goes to `factor`."""
         strip, element = self.strip, self.element
-        before = [self.load(f, tops, v) for v in range(VECTORS)]
+        before = [self.load(f, tops, v) for v in range(self.vectors)]
 
         def largest(j: Value, held: list[Value]) -> list[Value]:
             place = f.at(scores, j * strip, element)
-            return [f.max(self.load(f, place, v), held[v]) for v in range(VECTORS)]
+            return [f.max(self.load(f, place, v), held[v]) for v in range(self.vectors)]
 
         top = f.loop(0, keys, 1, largest, before)
-        for v in range(VECTORS):
+        for v in range(self.vectors):
             self.store(f, top[v], tops, v)
             self.store(f, self.power(f, before[v] - top[v]), factor, v)
 
         def weights(j: Value, held: list[Value]) -> list[Value]:
             place = f.at(scores, j * strip, element)
             out = []
-            for v in range(VECTORS):
+            for v in range(self.vectors):
                 p = self.power(f, self.load(f, place, v) - top[v])
                 self.store(f, p, place, v)
                 out.append(held[v] + p)
             return out
 
         zero = f.constant(self.vector, 0)
-        more = f.loop(0, keys, 1, weights, [zero] * VECTORS)
-        for v in range(VECTORS):
+        more = f.loop(0, keys, 1, weights, [zero] * self.vectors)
+        for v in range(self.vectors):
             total = f.fma(self.load(f, totals, v), self.load(f, factor, v), more[v])
             self.store(f, total, totals, v)
 
@@ -267,12 +278,12 @@ class _Kernels(Strips):
                 self.product_of_strip(f, "zero", "steps", queries, given)
                 query = first + start
                 self.admit(f, job, mask, query, queries, key, mine, p, self.wide, tile)
-                log = [self.load(f, f.at(logs, start, element), i) for i in range(VECTORS)]
-                delta = [self.load(f, f.at(deltas, start, element), i) for i in range(VECTORS)]
+                log = [self.load(f, f.at(logs, start, element), i) for i in range(self.vectors)]
+                delta = [self.load(f, f.at(deltas, start, element), i) for i in range(self.vectors)]
 
                 def slope(j: Value, stays: list[Value] | None = None) -> None:
                     at_p, at_d = (f.at(x, j * self.wide, element) for x in (p, d))
-                    for i in range(VECTORS):
+                    for i in range(self.vectors):
                         x = self.power(f, self.load(f, at_p, i) - log[i])
                         from_g = self.load(f, at_d, i)
                         left = x
@@ -293,7 +304,7 @@ class _Kernels(Strips):
 
                 def clear(j: Value) -> None:
                     for x in (p, d):
-                        for i in range(VECTORS):
+                        for i in range(self.vectors):
                             zero = f.constant(self.vector, 0)
                             self.store(f, zero, f.at(x, j * self.wide, element), i)
 
