@@ -57,7 +57,7 @@ def selected(data: Any, key: Any) -> Any:
         if at.dtype.kind == "i":
             return kernels.take(data, at, 0)
         if at.shape == data.shape and at.dtype.kind == "b":
-            return data.compress(at)  # three times as fast where nothing is foreseen
+            return kernels.under(data, at)
     found = data[at]
     return found if found.ndim < 2 or found.flags.c_contiguous else found.copy()
 

@@ -213,11 +213,14 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
         if single and v.ndim and selection(key) is VIEW and v.ndim > a[key].ndim:
             return None  # axes of length 1 are dropped by others
         if change is None:
-            out = a.copy()
-            if v.__class__ is ndarray and v.size >= _MANY and key.__class__ is ndarray:
-                _write_many(out, key, v)
-            else:
-                out[key] = v
+            many = key.__class__ is ndarray and key.size >= _MANY
+            out = kernels.combined_at(a, v, key, "set") if many else None
+            if out is None:
+                out = a.copy()
+                if many and v.__class__ is ndarray:
+                    _write_many(out, key, v)
+                else:
+                    out[key] = v
         else:
             kind = VIEW if viewed else selection(key)
             if kind is POSITIONS:
@@ -301,7 +304,7 @@ def _of_kind(name: str, v: Any, dtype: Any) -> Any:
 
 def _by_factors(a: Any, at: Any, v: Any, change: Any) -> Any:
     """change(a, f): f is 1, with all that comes to one position multiplied up."""
-    f = kernels.combine_few(a, v, at, "factors") if a.size < _MANY else None
+    f = kernels.combined_at(a, v, at, "factors")
     if f is None:
         f = a.copy()
         f.fill(1)
@@ -324,18 +327,16 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
     """`_changed` where positions may repeat."""
     if change is _divide or change is power:
         return _by_factors(a, at, v, change)
-    few = a.size < _MANY
-    if few and a.ndim == 1:
-        out = kernels.combine_few(a, v, at, _MODES[change])
-        if out is not None:
-            return out
+    out = kernels.combined_at(a, v, at, _MODES[change])
+    if out is not None:
+        return out
     if change is not _add:
         out = a.copy()
         _combine(out, at, v, change)
         return out
     out = _zeros(a.shape, a.dtype)  # all that comes to one position is added up first
     apart = False
-    if few and at.__class__ is ndarray:
+    if a.size < _MANY and at.__class__ is ndarray:
         out[at] = v
         apart = counted(out) * len(a) == at.size * a.size
         if not apart:
@@ -353,7 +354,8 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
         change.at(out, at, v)
         return
     if change is _add and out.ndim > 1 and at.__class__ is ndarray:
-        rows = np.broadcast_to(v, (*at.shape, *out.shape[1:]))
+        shape = at.shape + out.shape[1:]
+        rows = v if v.shape == shape else np.broadcast_to(v, shape)
         if kernels.add_rows_into(out, rows, at):
             return
     if out.ndim > 1 or at.__class__ is not ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.statistical import counted
 from funct.kernels.windows.views import memory_order
 
 if TYPE_CHECKING:
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "add_rows_into", "combine", "combine_few", "combine_into", "plain_combine_into",
+    "COMBINED_AT", "add_rows_into", "combine", "combined_at", "combine_into", "plain_combine_into",
     "plain_put",
     "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
-    "segment_sum", "sums_of_few", "take", "take_along",
+    "segment_sum", "sums_of_few", "take", "take_along", "under",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
-_NUMBERS = {np.dtype(np.float32): float, np.dtype(np.float64): float, _INT64: int}
+# By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
+_NUMBERS = {np.dtype(np.float32).num: float, np.dtype(np.float64).num: float, _INT64.num: int}
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements that are gathered quicker than by NumPy
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
@@ -77,6 +79,17 @@ def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
     return _checked(y, wrong)
 
 
+def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+    """x[mask] of 1-D x, for a mask of its length."""
+    if not pays(x) or x.dtype.kind == "c":
+        return x.compress(mask)
+    count = int(counted(mask))
+    y = np.empty(count, x.dtype)
+    if count:
+        cpu.under(x, mask, y, len(x), count)
+    return y
+
+
 def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """Zeros of length n along axis, with g added at the indices i, which stand for g's axes there.
 
@@ -116,9 +129,12 @@ def add_rows_into(y: NDArray[Any], rows: NDArray[Any], i: Index) -> bool:
 
     False: nothing is done, for a dtype or for positions that are left to NumPy.
     """
-    if not _fits(rows, i) or not i.size or i.min() < -len(y) or i.max() >= len(y):
+    if not _fits(rows, i) or not i.size:
         return False
-    _add(np.ascontiguousarray(rows), i, y, 0, False)
+    try:
+        _add(rows, i, y, 0, False)
+    except IndexError:
+        return False
     return True
 
 
@@ -142,7 +158,7 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
-    if data.dtype not in _NUMBERS or ids.dtype is not _INT64 or not ready(data.size, 0):
+    if data.dtype.num not in _NUMBERS or ids.dtype is not _INT64 or not ready(data.size, 0):
         return None
     y = np.zeros(n, data.dtype)
     cpu.add_elements(data, ids, y, 1, data.size, n, True)
@@ -159,17 +175,23 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `numpy.take_along_axis`, for shapes that agree except on axis."""
     if not _fits(x, i) or i.size < x.size // 8:
         return plain_take_along(x, i, axis)
-    if x.ndim == 1:
+    rank = x.ndim
+    if rank == 1:
         return _elements(x, i) if i.size >= _MANY else x.take(i)
     order = memory_order(i)
     if order is not None:
         found = take_along(x.transpose(order), i.transpose(order), order.index(axis))
         return found.transpose(np.argsort(order))
-    y = np.empty(i.shape, x.dtype)
-    outer, count, n, inner = _along(i, x.shape[axis], axis)
-    if inner == 1:
-        _inside(cpu.take_along_line(x, _index(i), y, outer, count, n))
+    shape, n = i.shape, x.shape[axis]
+    y = np.empty(shape, x.dtype)
+    if axis == rank - 1:
+        count = shape[-1]
+        outer = i.size // count if count else 0
+        wrong = cpu.take_along_line(x, _index(i), y, outer, count, n)
+        if wrong:
+            _inside(wrong)
     else:
+        outer, count, n, inner = _along(i, n, axis)
         _inside(cpu.along(x, _index(i), y, outer, count, n, inner, True))
     return y
 
@@ -234,20 +256,24 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
         _inside(cpu.combine(y, v, _index(i), y, i.size, y.size, mode, False, False))
 
 
-def combine_few(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
-    """`combine` by a kernel, for few positions and a number or one for each; None for all others.
+def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
+    """`combine` by a kernel, for a number or one for each position; None for all others.
 
     To x is added what comes to one position together. The mode "factors" gives ones, with all that
     comes to one position multiplied in.
     """
-    number = _NUMBERS.get(x.dtype)
+    d = x.dtype
+    number = _NUMBERS.get(d.num)
     if number is None or i.__class__ is not np.ndarray or i.dtype is not _INT64 or x.ndim != 1:
         return None
     single = v.__class__ is number
     if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
         return None
-    y = np.empty(x.shape, x.dtype)
-    _inside(cpu.combine(x, v, i, y, i.size, x.size, mode, single, True))
+    n = len(x)
+    y = np.empty(n, d)
+    found = cpu.combine(x, v, i, y, i.size, n, mode, single, True)
+    if found:
+        _inside(found)
     return y
 
 

@@ -214,7 +214,7 @@ def segment_sum(data: Any, ids: Any, num_segments: Any = None) -> Any:
     n = num_segments
     if ids.dtype.kind not in "iu" or ids.ndim != 1 or data.shape[:1] != ids.shape:
         return None
-    if n.__class__ is int and data.ndim == 1 and 0 < n < _FEW and data.size < _SMALL:
+    if n.__class__ is int and data.ndim == 1 and 0 < n < _FEW and data.size < _FEW:
         found = indexing.sums_of_few(data, ids, n)
         if found is not None:
             return found
@@ -239,14 +239,14 @@ def take(x: Any, i: Any, axis: Any = None) -> Any:
 
 def take_along_axis(x: Any, i: Any, axis: int = -1) -> Any:
     """One element of x for each index."""
-    if x.ndim != i.ndim or i.dtype.kind not in "iu" or axis.__class__ is not int:
+    rank = x.ndim
+    if rank != i.ndim or i.dtype.kind not in "iu" or axis.__class__ is not int:
         return None
-    axis = range(x.ndim)[axis]
-    if x.ndim > 1 and (x.shape[:axis], x.shape[axis + 1 :]) != (
-        i.shape[:axis],
-        i.shape[axis + 1 :],
-    ):
-        return None
+    axis = range(rank)[axis]
+    if rank > 1:
+        ours, theirs = x.shape, i.shape
+        if ours[:axis] != theirs[:axis] or ours[axis + 1 :] != theirs[axis + 1 :]:
+            return None
     return indexing.take_along(x, i, axis)
 
 

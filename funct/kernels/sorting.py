@@ -105,13 +105,21 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         out = x.copy("K")
         out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
-    if kind == "f" and _has_negative_zero(x):
+    if kind == "f" and _has_zero(out, axis) and _has_negative_zero(x):
         if x.ndim > 1:
             return plain_sort(x, axis, descending)
         zeros = x[x == 0]
         first = int(out.searchsorted(zeros[0]))
         out[first : first + len(zeros)] = zeros[::-1] if descending else zeros
     return _turned(out, axis) if descending else out
+
+
+def _has_zero(y: NDArray[Any], axis: int) -> bool:
+    """Whether sorted y may have a 0; where that takes no search, True."""
+    if axis != y.ndim - 1 or not y.flags.c_contiguous or not pays(y):
+        return True
+    n = y.shape[axis]
+    return bool(n and cpu.zero(y, y.size // n, n))
 
 
 def _has_negative_zero(x: NDArray[Any]) -> bool:

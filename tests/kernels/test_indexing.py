@@ -150,8 +150,8 @@ def test_combining(mode: str, data: st.DataObject, dtype: str) -> None:
 
 
 @given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
-@pytest.mark.parametrize("mode", ["factors", *kernels.COMBINED_AT])
-def test_combining_few(mode: str, data: st.DataObject, dtype: str, single: bool) -> None:
+@pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
+def test_combining_into_a_new_one(mode: str, data: st.DataObject, dtype: str, single: bool) -> None:
     """Numbers and one element for each position; what is added at one comes to x together."""
     x = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
     v = data.draw(arrays(dtype, min_rank=1)).reshape(-1)
@@ -163,8 +163,18 @@ def test_combining_few(mode: str, data: st.DataObject, dtype: str, single: bool)
         kernels.plain_combine_into(start, v, i, "multiply" if mode == "factors" else mode)
         return x + start if mode == "add" else start
 
-    _agree(lambda: kernels.combine_few(x, v, i, mode), plain)
-    assert kernels.combine_few(x.astype("f2"), v, i, mode) is None
+    _agree(lambda: kernels.combined_at(x, v, i, mode), plain)
+    assert kernels.combined_at(x.astype("f2"), v, i, mode) is None
+
+
+@given(st.data(), st.sampled_from([*DTYPES, "bool", "float16", "complex64"]))
+def test_what_is_under_a_mask(data: st.DataObject, dtype: str) -> None:
+    """Of no elements, of all of them, and of strided ones."""
+    n = data.draw(st.sampled_from([1, 2, 5, 37, 300]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    x = rng.integers(0, 9, 2 * n).astype(dtype)[:: data.draw(st.sampled_from([1, 2]))][:n]
+    mask = rng.random(2 * n)[::2] < data.draw(st.sampled_from([0.0, 0.1, 0.9, 1.0]))
+    _agree(lambda: kernels.under(x, mask), lambda: x[mask])
 
 
 @pytest.mark.parametrize("inner", [1, 2, 8, 13])
@@ -183,13 +193,23 @@ def test_sums_have_the_order_of_the_indices(inner: int, kind: str) -> None:
     assert kernels.segment_sum(g, ids, 500).tobytes() == expected.tobytes()
 
 
-@given(st.integers(1, 2), st.integers(0, 5), st.integers(1, 4), st.integers(1, 17), st.booleans())
-def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, drop: bool) -> None:
+@given(
+    st.integers(1, 2), st.sampled_from([0, 1, 3, 5, 32, 39, 67]),
+    st.sampled_from([1, 2, 4, 33, 66]), st.integers(1, 17), st.booleans(), st.integers(0, 2),
+)  # fmt: skip
+def test_no_index_leaves_its_array(
+    outer: int, count: int, n: int, inner: int, drop: bool, slip: int
+) -> None:
     """Run as Python, each kernel stays inside and gives what the machine code gives."""
     rng = np.random.default_rng(count)
     x = rng.normal(size=(outer, n, inner)).astype(np.float32)
     g = rng.normal(size=(outer, count, inner)).astype(np.float32)
-    i, each = (rng.integers(-n - 1, n + 1, s) for s in (count, g.shape))
+    i, each = (rng.integers(-n, n, s) for s in (count, g.shape))
+    if slip and i.size:  # one index is out of bounds
+        for at in (i, each):
+            at[tuple([rng.integers(k) for k in at.shape])] = n if slip == 1 else -n - 1
+    mask = rng.random(n) < 0.5
+    mask[rng.integers(n)] = True
     sizes = outer, count, n
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
     for k, args in (
@@ -214,5 +234,10 @@ def test_no_index_leaves_its_array(outer: int, count: int, n: int, inner: int, d
         (cpu.combine, (line[2][0], line[0][0], i, line[2][0], count, n, "max", False, False)),
         (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "add", True, True)),
         (cpu.combine, (line[2][0], 1.5, i, line[2][0], count, n, "factors", True, True)),
+        (
+            cpu.combine,
+            (line[2][0], line[0][0], i, line[2][0].copy(), *sizes[1:], "set", False, True),
+        ),
+        (cpu.under, (line[2][0], mask, np.zeros(mask.sum(), np.float32), n, int(mask.sum()))),
     ):
         agree(k, *args)

@@ -116,12 +116,26 @@ def sort(x: Any, counts: Any, y: Any, low: int, n: int, span: int) -> None:
     for i in range(n):
         at = x[i].astype(np.int64) - low
         counts[at] = counts[at] + 1
-    out = 0
-    for k in range(span):
-        v = y.dtype.type(low + k)
+    out: Any = 0
+    k = 0
+    while k < span and out + LANES <= n:  # a vector of each, of which the next covers what is over
+        many = counts[k].astype(np.int64)
+        v = spread(y.dtype.type(low + k), LANES)
+        end = out + many
+        stored(y, out, v)
+        out += LANES
+        while out + LANES <= end:
+            stored(y, out, v)
+            out += LANES
+        if out < end:
+            stored(y, end - LANES, v)
+        out = end
+        k += 1
+    while k < span:
         for _ in range(counts[k].astype(np.int64)):
-            y[out] = v
+            y[out] = y.dtype.type(low + k)
             out += 1
+        k += 1
 
 
 @kernel

@@ -1,7 +1,8 @@
 """Gather and scatter. Writes happen in the order of the indices, so sums have NumPy's bits.
 
 A kernel gives 0, or 1 + the flat place of the first index that is out of bounds; negative indices
-count from the end. i is int64.
+count from the end. i is int64. What scatters looks at indices in a pass of its own, in vectors, and
+then has no branch; reads do not wait for one that is foreseen.
 """
 
 from __future__ import annotations
@@ -11,13 +12,37 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu.loops import kernel, parallel
-from funct.kernels.cpu.vectors import loaded, stored
+from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "add_elements", "add_rows", "along", "combine", "take_along_line", "take_elements",
+    "add_elements", "add_rows", "along", "combine", "take_along_line", "take_elements", "under",
 ]  # fmt: skip
 
 _LANES = 8
+_SEEN = 32  # indices that are looked at together
+
+
+def _outside(i: Any, first: Any, last: Any, n: Any) -> Any:
+    """0, or 1 + the place of the first index in [first, last) of i that is not in [-n, n)."""
+    span = np.uint64(n + n)
+    many = spread(span, _SEEN)
+    k: Any = first + 0
+    while k + _SEEN <= last:
+        if ((loaded(i, k, _SEEN) + n).astype(np.uint64) >= many).any():
+            break
+        k += _SEEN
+    found: Any = np.int64(0)
+    while k < last:
+        k += 1
+        if (i[k - 1] + n).astype(np.uint64) >= span:
+            found = k
+            break
+    return found
+
+
+def _place(at: Any, n: Any) -> Any:
+    """An index from the beginning on, for one that may count from the end."""
+    return np.where(at < 0, at + n, at)
 
 
 @kernel
@@ -51,16 +76,17 @@ def add_rows(
     """y (outer, n, inner) += g (outer, count, inner) at i (count,).
 
     A task adds `part` columns, so nobody else writes where it does. drop: as above, else wrong is 1
-    where an index is out of bounds.
+    where an index is out of bounds, and nothing is added.
     """
     first = task * part
     last = min(first + part, inner)
     whole = first + ((last - first) & -_LANES)
+    if not drop and _outside(i, 0, count, n) > 0:
+        wrong[0] = 1
+        outer = 0
     for o in range(outer):
         for k in range(count):
-            at = i[k]
-            if not drop and at < 0:
-                at += n
+            at = i[k] if drop else _place(i[k], n)
             if at.astype(np.uint64) < np.uint64(n):
                 to = (o * n + at) * inner
                 source = (o * count + k) * inner
@@ -69,8 +95,6 @@ def add_rows(
                     stored(y, to + j, loaded(y, to + j, _LANES) + added)
                 for j in range(whole, last):
                     y[to + j] = y[to + j] + g[source + j]
-            elif not drop:
-                wrong[0] = 1
 
 
 @parallel
@@ -102,6 +126,30 @@ def take_along_line(x: Any, i: Any, y: Any, outer: int, count: int, n: int) -> i
             else:
                 return each + 1
     return 0
+
+
+@kernel
+def under(x: Any, mask: Any, y: Any, n: int, count: int) -> None:
+    """y (count,): the elements of x (n,) where the mask is 1, as it is count >= 1 times.
+
+    Every element is written, and stays where the mask says so.
+    """
+    out: Any = 0
+    k = 0
+    while k + 4 <= n and out + 4 <= count:
+        out = _kept(x, mask, y, k, out)
+        out = _kept(x, mask, y, k + 1, out)
+        out = _kept(x, mask, y, k + 2, out)
+        out = _kept(x, mask, y, k + 3, out)
+        k += 4
+    while out < count:
+        out = _kept(x, mask, y, k, out)
+        k += 1
+
+
+def _kept(x: Any, mask: Any, y: Any, k: Any, out: Any) -> Any:
+    y[out] = x[k]
+    return out + mask[k].astype(np.int64)
 
 
 @kernel
@@ -137,26 +185,42 @@ def combine(
     single: v is a number. fresh: y is to be x first, or for "factors" 1; of what is added at one
     place the sum comes to x.
     """
-    for k in range(n if fresh else 0):
-        y[k] = _start(x, k, mode)
-    for k in range(count):
-        at = i[k]
-        if at < 0:
-            at += n
-        if at.astype(np.uint64) >= np.uint64(n):
-            return k + 1
-        y[at] = _combined(y[at], _picked(v, k, y.dtype, single), mode)
-    for k in range(n if fresh and mode == "add" else 0):
-        y[k] = x[k] + y[k]
+    wrong: int = _outside(i, 0, count, n)
+    if wrong > 0:
+        return wrong
+    lanes = n & -_SEEN if fresh else 0
+    for k in range(0, lanes, _SEEN):
+        stored(y, k, spread(_start(x, mode), _SEEN) if _is_made(mode) else loaded(x, k, _SEEN))
+    for k in range(lanes, n if fresh else 0):
+        y[k] = _start(x, mode) if _is_made(mode) else x[k]
+    fours = count & -4
+    for k in range(0, fours, 4):
+        a, b, c, d = i[k], i[k + 1], i[k + 2], i[k + 3]
+        _changed(y, v, _place(a, n), k, mode, single)
+        _changed(y, v, _place(b, n), k + 1, mode, single)
+        _changed(y, v, _place(c, n), k + 2, mode, single)
+        _changed(y, v, _place(d, n), k + 3, mode, single)
+    for k in range(fours, count):
+        _changed(y, v, _place(i[k], n), k, mode, single)
+    if fresh and mode == "add":
+        for k in range(0, lanes, _SEEN):
+            stored(y, k, loaded(x, k, _SEEN) + loaded(y, k, _SEEN))
+        for k in range(lanes, n):
+            y[k] = x[k] + y[k]
     return 0
 
 
-def _start(x: Any, k: Any, mode: str) -> Any:
-    if mode == "add":
-        return x.dtype.type(0)
-    if mode == "factors":
-        return x.dtype.type(1)
-    return x[k]
+def _is_made(mode: str) -> bool:
+    """Whether y begins as one number everywhere."""
+    return mode == "add" or mode == "factors"
+
+
+def _start(x: Any, mode: str) -> Any:
+    return x.dtype.type(0 if mode == "add" else 1)
+
+
+def _changed(y: Any, v: Any, at: Any, k: Any, mode: str, single: bool) -> None:
+    y[at] = _combined(y[at], _picked(v, k, y.dtype, single), mode)
 
 
 def _picked(v: Any, k: Any, dtype: Any, single: bool) -> Any:

@@ -14,7 +14,7 @@ from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 
 __all__ = [
     "DIGIT", "RUN", "SEARCHED", "by_digits", "distinct", "first_of", "negative_zero", "numbered",
-    "order", "pack", "search", "top_k", "unpack",
+    "order", "pack", "search", "top_k", "unpack", "zero",
 ]  # fmt: skip
 
 LANES = 16
@@ -386,6 +386,21 @@ def negative_zero(x: Any, n: int) -> int:
             if x[i].view(unsigned) == lowest:
                 return 1
             i += 1
+    return 0
+
+
+@kernel
+def zero(x: Any, rows: int, n: int) -> int:
+    """Whether some row of x (rows, n >= 1), which are sorted, has a 0 of either sign."""
+    for r in range(rows):
+        at: Any = r * n
+        size = n
+        while size > 1:
+            half = size >> 1
+            at = np.where(x[at + half - 1] < 0, at + half, at)
+            size -= half
+        if x[at] == 0:
+            return 1
     return 0
 
 
