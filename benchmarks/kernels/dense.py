@@ -6,13 +6,16 @@ by memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import ml_dtypes  # noqa: F401  (NumPy knows bfloat16 by name)
 import numpy as np
 
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
+from funct.device import host
+from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.linalg.products import matmul
 from funct.kernels.quantized import affine as quantized
 from funct.kernels.quantized.weight_only import weight_only_linear
@@ -61,7 +64,15 @@ DEPTHWISE = {
     "7x7, 96, 56x56": ((2, 96, 56, 56), (96, 1, 7, 7), 1, 3, 96),
     "3x3, dilation 2, 64, 56x56": ((2, 64, 56, 56), (64, 1, 3, 3), 1, 2, 64, 2),
 }
-MATRICES = ("float16", "int8", "int32", "int64")
+MATRICES = ("int8", "int32", "int64")
+HALVES = {  # the dot that bounds each
+    "float16": "f32",
+    "bfloat16": "bf16" if supported(DOTS["bf16"], host()) else "f32",
+}
+HALF_PRODUCTS = (
+    ((192, 192), (192, 192)), ((512, 512), (512, 512)), ((1024, 1024), (1024, 1024)),
+    ((1, 4096), (4096, 4096)), ((256, 16, 16), (256, 16, 16)),
+)  # fmt: skip
 PRODUCTS = (
     ((256, 256), (256, 256)), ((1, 1024), (1024, 1024)), ((8, 1024), (1024, 1024)),
     ((1024, 16), (16, 1024)), ((1024, 1), (1, 1024)), ((16, 4096), (4096, 16)),
@@ -151,6 +162,26 @@ def _products() -> Iterator[Row]:
             peers["torch"] = lambda both=both: both[0] @ both[1]
         work = 2 * x.size * b[-1]
         yield Row(f"matmul {a} {b}", work, lambda x=x, y=y: matmul(x, y), peers, "f32")
+    for dtype, dot in HALVES.items():
+        for a, b in HALF_PRODUCTS:
+            yield _half_product(dtype, dot, a, b)
+
+
+def _half_product(dtype: str, dot: str, a: Any, b: Any) -> Row:
+    torch: Any = optional("torch")
+    x, y = (_normal(s, k).astype(np.dtype(dtype)) for k, s in enumerate((a, b)))
+    peers: dict[str, Any] = {"float32": _float32_product(x, y)}
+    if torch is not None:
+        both = [torch.from_numpy(v.view(np.int16)).view(getattr(torch, dtype)) for v in (x, y)]
+        peers["torch"] = lambda: both[0] @ both[1]
+    name = f"matmul {a} {b}, {dtype}"
+    return Row(name, 2 * x.size * b[-1], lambda: matmul(x, y), peers, dot)
+
+
+def _float32_product(x: Any, y: Any) -> Callable[[], object]:
+    """The same numbers, kept in float32."""
+    wide = [v.astype(np.float32) for v in (x, y)]
+    return lambda: wide[0] @ wide[1]
 
 
 def _quantized() -> Iterator[Row]:

@@ -107,6 +107,8 @@ ROWS = (
         1 << 16,
     ),
     Row("convolution_weight", "funct.kernels.windows.products:convolution_weight"),
+    Row("half_matmul", _CPU + "dense.half_products:half_matmul", _HALF, _WIDE, 1 << 16),
+    Row("half_matmul", "funct.kernels.linalg.products:half_matmul"),
     Row(
         "integer_matmul", _CPU + "dense.products:integer_matmul", _SHORT, ("llvm", "avx2"), 1 << 21
     ),

@@ -8,6 +8,7 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from funct import ops
@@ -23,6 +24,8 @@ __all__ = [
     "contract", "contract_layout", "contracted", "contraction", "matmul", "multiplied",
 ]  # fmt: skip
 
+_BRAIN = np.dtype(ml_dtypes.bfloat16)
+
 Params = tuple[Any, ...]
 Args = Sequence[Any]
 Flags = Sequence[bool]
@@ -36,7 +39,7 @@ def _matmul_raw(x: Any, y: Any) -> Any:
 
 def multiplied(x: Any, y: Any) -> Any:
     """x @ y; of narrow dtypes it is taken in the wide one and rounded once."""
-    if x.dtype.num < NATIVE:
+    if x.dtype.num < NATIVE or (x.dtype == _BRAIN and y.dtype == _BRAIN):
         return matrix_product(x, y)
     return product_in_wide(matrix_product, x, y)
 

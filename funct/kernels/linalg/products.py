@@ -1,8 +1,9 @@
 """Products of matrices, by BLAS where it has the dtype, else by something better than slow loops.
 
 NumPy multiplies integers and half-precision floats one by one, a hundred times slower than BLAS
-does float32. Half precision is summed in float32 here and rounded once. Integers wrap around, as
-in NumPy: in machine code, or in BLAS's float64 where no sum can leave what it holds exactly.
+does float32. float16 and bfloat16 are summed in float32 here and rounded once. Integers wrap
+around, as in NumPy: in machine code, or in BLAS's float64 where no sum can leave what it holds
+exactly.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 
 from funct.kernels import table
@@ -17,17 +19,17 @@ from funct.kernels import table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["integer_matmul", "matmul"]
+__all__ = ["half_matmul", "integer_matmul", "matmul"]
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
-_HALF = np.dtype(np.float16)
+_HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
 _DOUBLE_EXACT = 2**53
 
 
 def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
-    """x @ y, with the shapes and dtypes of `numpy.matmul`.
+    """x @ y, with the shapes and dtypes of `numpy.matmul`; of bfloat16 too.
 
     Raises: ValueError: if the shapes do not fit.
     """
@@ -42,9 +44,14 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
             # one product instead of one per matrix of x
             return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
         return np.matmul(x, y)
-    if x.dtype == _HALF and y.dtype == _HALF:
-        wide = matmul(x.astype(np.float32), y.astype(np.float32))
-        return wide.astype(np.float16)
+    if kind in _HALVES and kind == y.dtype:
+        if x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-2]:
+            return table.call("half_matmul", kind, 2 * x.size * y.shape[-1], x, y)
+        if x.ndim > 1 == y.ndim and x.shape[-1] == len(y):
+            return matmul(x, y[:, None])[..., 0]
+        if x.ndim == 1 < y.ndim and len(x) == y.shape[-2]:
+            return matmul(x[None], y)[..., 0, :]
+        return half_matmul(x, y)
     if x.size * y.size <= _FEW:
         return np.matmul(x, y)
     if x.dtype in _INTEGERS and y.dtype in _INTEGERS:
@@ -66,6 +73,13 @@ def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:
         return np.matmul(x, y)  # which says what does not fit
     product = x * y
     product += 0  # no sum is -0
+    return product
+
+
+def half_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """x @ y of one half-precision dtype, summed in float32 and rounded once."""
+    wide = matmul(x.astype(np.float32), y.astype(np.float32))
+    product: NDArray[Any] = wide.astype(x.dtype)
     return product
 
 

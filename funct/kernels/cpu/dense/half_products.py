@@ -1,0 +1,173 @@
+"""Products of float16 and bfloat16 matrices: sums in float32, each rounded once to the dtype.
+
+bfloat16 is multiplied in pairs where the processor does (`vdpbf16ps`, which takes subnormal numbers
+as 0), twice as fast as float32; else it is widened where it is packed, as float16 is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import ml_dtypes
+import numpy as np
+
+from funct.device import host, printed
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.half_text import CALL, JOB, STRIP, text
+from funct.kernels.cpu.dense.tile import most_rows, tile_table
+from funct.kernels.cpu.record import address
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["half_matmul"]
+
+_ELEMENTS = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
+_LEFT_BYTES = 512 << 10  # of rows that stay in the second-level cache
+_MOST_ROWS = 256
+_PIECE = 512  # words along the depth that are packed at a time
+_CHUNK = 128  # and columns
+_LEAST_PANELS = 4  # columns of a unit, in panels
+_FIRST = np.zeros(1, np.int64)
+_NO_TAP = np.zeros(2, np.int64)
+
+
+def half_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """x @ y of one half-precision dtype and at least two axes each."""
+    if not (x.size and y.size):
+        return NotImplemented
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    if n == 1 < m:
+        row = half_matmul(y.swapaxes(-1, -2), x.swapaxes(-1, -2))
+        return row.reshape(*row.shape[:-2], m, 1)
+    if y.ndim == 2 < x.ndim and x.flags.c_contiguous:
+        flat = half_matmul(x.reshape(-1, k), y)
+        return flat.reshape(*x.shape[:-1], n)
+    element, dot, per = _kind(x.dtype)
+    if k % per:
+        x, y = _filled(x, x.ndim - 1, per), _filled(y, y.ndim - 2, per)
+    x, x_turned, x_row = _laid(x, per)
+    y, y_turned, y_row = _laid(y.swapaxes(-1, -2), per)
+    lead: tuple[int, ...] = ()
+    x_places = y_places = _FIRST
+    if x.ndim > 2 or y.ndim > 2:
+        lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        x_places, y_places = _places(x, lead), _places(y, lead)
+    left_row = x_row // per if per > 1 and not x_turned else 0
+    made = _job(element, dot, prod(lead), (m, x.shape[-1] // per, n), left_row)
+    job = made.job.copy()
+    out = memory.fresh((*lead, m, n), x.dtype)
+    job[: len(CALL)] = (
+        memory.scratch(made.scratch_bytes), address(x), address(y), address(out),
+        address(x_places), address(y_places), x_row, x_turned, y_row, not y_turned,
+    )  # fmt: skip
+    made.run(address(job))
+    return out
+
+
+@functools.cache
+def _kind(dtype: np.dtype[Any]) -> tuple[str, str, int]:
+    """The element, the dot that this processor has for it, and elements in a word."""
+    pairs = dtype != np.float16 and supported(DOTS["bf16"], host()) == host().vector_bytes
+    dot = DOTS["bf16" if pairs else "f32"]
+    return _ELEMENTS[dtype], dot.name, dot.per_word
+
+
+def _filled(x: NDArray[Any], axis: int, per: int) -> NDArray[Any]:
+    """x with zeros behind it along an axis, whose length becomes a multiple."""
+    n = x.shape[axis]
+    shape = list(x.shape)
+    shape[axis] = -(-n // per) * per
+    y = np.zeros(shape, x.dtype)
+    y[(*[slice(None)] * axis, slice(n))] = x
+    return y
+
+
+def _laid(x: NDArray[Any], per: int) -> tuple[NDArray[Any], bool, int]:
+    """Matrices of which a row is a run of words, or turned: a column a run of elements; the step
+    from one to the next.
+    """
+    size = x.itemsize
+    down, along = x.strides[-2:]
+    rows, columns = x.shape[-2:]
+    right = x.flags.aligned and not any(s % size for s in x.strides)
+    if right and (along == size or columns == 1) and down // size % per == 0:
+        return x, False, down // size
+    if right and (down == size or rows == 1):
+        return x, True, along // size
+    return _laid(np.ascontiguousarray(x), per) if not x.flags.c_contiguous else (x, False, columns)
+
+
+def _places(x: NDArray[Any], lead: tuple[int, ...]) -> NDArray[np.int64]:
+    """Where each matrix of the stack begins, in elements."""
+    at = np.zeros((), np.int64)
+    own = [0 if n == 1 else s // x.itemsize for n, s in zip(x.shape[:-2], x.strides[:-2])]
+    for n, step in zip(lead, [0] * (len(lead) - len(own)) + own, strict=True):
+        at = np.add.outer(at, np.arange(n) * step)
+    return np.ascontiguousarray(at.ravel())
+
+
+@attrs.frozen(eq=False)
+class _Job:
+    """What is known before the arrays are. tables: what the job's addresses point to."""
+
+    run: Any
+    job: NDArray[np.int64]
+    scratch_bytes: int
+    tables: tuple[NDArray[np.int64], ...]
+
+
+@functools.lru_cache(512)
+def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_row: int) -> _Job:
+    """left_row: words from one row of x to the next; 0 where rows are packed."""
+    rows, depth, columns = sizes
+    width = supported(DOTS[dot], host())
+    lanes = width // 4
+    most = min(_MOST_ROWS, max(_LEFT_BYTES // (4 * depth), 2 * most_rows(DOTS[dot], width)))
+    block = -(-rows // -(-rows // most))
+    blocks = -(-rows // block)
+    cores = host().cores
+    panels = -(-columns // (2 * lanes))
+    splits = min(max(1, -(-2 * cores // (stack * blocks))), max(1, panels // _LEAST_PANELS))
+    splits = 1 if cores == 1 else splits
+    split = -(-panels // splits) * 2 * lanes
+    chunk = min(_CHUNK, split)
+    piece = min(_PIECE, depth)
+    packed_row = depth + 16
+    parts = {
+        "left": 0 if left_row else block * packed_row, "panels": chunk * piece,
+        "sums": block * chunk, "lines": STRIP * max(block, 2 * lanes),
+    }  # fmt: skip
+    starts, end = {}, 0
+    for name, size in parts.items():
+        starts[name] = end
+        end += -(-size // 16) * 16 + 16
+    units = stack * blocks * -(-columns // split)
+    tasks = min(units, cores)
+    along = np.arange(block)
+    pixels = np.stack([along * (left_row or packed_row), along * chunk], axis=1)
+    counts = {block, rows - (blocks - 1) * block}
+    padded = -(-min(columns, 2 * lanes) // lanes) * lanes
+    ends = -(-(columns % (2 * lanes)) // lanes) * lanes
+    tiles = tile_table(dot, width, counts, padded)
+    tile_table(dot, width, counts, ends)
+    job = JOB.fill(
+        **dict.fromkeys(CALL, 0), **starts, tasks=tasks, units=units, scratch_step=end, rows=rows,
+        columns=columns, depth=depth, blocks=blocks, block_rows=block,
+        splits=-(-columns // split), split_columns=split, chunk=chunk, piece=piece,
+        left_row=left_row or packed_row, pixels=address(pixels), taps=address(_NO_TAP),
+        tiles=address(tiles),
+        most_rows=most_rows(DOTS[dot], width), lanes=lanes,
+    )  # fmt: skip
+    return _Job(_entry(element, dot), job, 4 * end * tasks, (pixels,))
+
+
+@functools.cache
+def _entry(element: str, dot: str) -> Any:
+    code = printed(text, element, dot, host()).keep()
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("multiply"))

@@ -1,0 +1,281 @@
+"""The loops of products of half-precision matrices: packed, multiplied tile by tile, rounded once.
+
+A unit is a block of rows of one product of the stack, times a range of its columns. The right
+operand is packed for tiles (`tile.py`) where it is multiplied, a piece of the depth by some columns
+at a time, which stays in the second-level cache; the left one is read where it lies if its words
+are there as they are. Words are float32, converted as they are packed, or pairs of bfloat16 along
+the depth, as `vdpbf16ps` takes them. All sizes are arguments: one text serves every product of a
+dtype.
+
+Note [Same bits]
+    An element is summed along the depth, word by word, in one sum. Which unit, tile or thread it
+    falls to changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from funct.device import PARALLEL, Host
+from funct.kernels.cpu.dense.dots import DOTS, Dot
+from funct.kernels.cpu.dense.slab import clear, each
+from funct.kernels.cpu.dense.tile import call_tiles
+from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+__all__ = ["CALL", "JOB", "STRIP", "text"]
+
+# The fields that a call fills in: addresses, and how the operands lie. x_row, y_row: elements from
+# one run of elements to the next, which are rows or, where `turned`, columns.
+CALL = (
+    "scratch", "x", "y", "out", "x_places", "y_places", "x_row", "x_turned", "y_row", "y_turned",
+)  # fmt: skip
+
+# A word is 4 bytes. left, panels, sums, lines: offsets in a task's scratch, in words.
+JOB = Fields((
+    *CALL, "tasks", "units", "scratch_step", "rows", "columns", "depth", "blocks", "block_rows",
+    "splits", "split_columns", "chunk", "piece", "left", "left_row", "panels", "sums", "lines",
+    "pixels", "taps", "tiles", "most_rows", "lanes",
+))  # fmt: skip
+
+STRIP = 64  # words along the depth that are laid out, then transposed, at a time
+
+
+@attrs.frozen
+class _Words:
+    """Prints how elements become words."""
+
+    f: Emitter
+    job: Record
+    element: str
+    dot: Dot
+    turn: str
+    lay: str
+
+    @property
+    def as_they_lie(self) -> bool:
+        """Whether words along a run are there in memory."""
+        return self.dot.per_word > 1
+
+    def place(self, pointer: Value, offset: Value) -> Value:
+        """The address of an element."""
+        return self.f.at(pointer, offset, self.element)
+
+    def transpose(
+        self, source: Value, to: Value, rows: Value, columns: Value, row: Value, to_row: Value
+    ) -> None:
+        """`turn.py`'s copy."""
+        self.f.call(self.turn, None, [source, to, rows, columns, row, to_row])
+
+    def spread(
+        self, source: Value, to: Value, rows: Value, columns: Value, row: Value, to_row: Value
+    ) -> None:
+        """`_define_lay`'s copy."""
+        self.f.call(self.lay, None, [source, to, rows, columns, row, to_row])
+
+    def strips(self, depth: Value, body: Callable[[Value, Value], None]) -> None:
+        """body(first, count) for each strip of the depth."""
+        f = self.f
+        each(f, 0, depth, lambda k: body(k, f.min(depth - k, STRIP)), STRIP)
+
+    def fill_left(self, source: Value, to: Value, lines: Value, count: Value) -> None:
+        """`count` rows of words, from columns of elements if x is turned."""
+        f, job, per = self.f, self.job, self.dot.per_word
+
+        def turned(k: Value, depth: Value) -> None:
+            self.spread(self.place(source, k * per * job.x_row), lines, depth, count, job.x_row,
+                        count)  # fmt: skip
+            target = f.at(to, k, self.dot.word)
+            self.transpose(lines, target, depth, count, count, job.left_row)
+
+        def straight() -> list[Value]:
+            self.spread(source, to, count, job.depth, job.x_row, job.left_row)
+            return []
+
+        def columns() -> list[Value]:
+            self.strips(job.depth, turned)
+            return []
+
+        if self.as_they_lie:
+            columns()
+        else:
+            f.branch(f.ne(job.x_turned, 0), columns, straight)
+
+    def fill_panel(
+        self, source: Value, to: Value, lines: Value, depth: Value, real: Value, wide: Value
+    ) -> None:
+        """A panel (depth, wide) of words, of whose columns so many are real."""
+        f, job = self.f, self.job
+        f.when(real < wide, lambda: clear(f, to, depth * wide * 4))
+
+        def turned(k: Value, count: Value) -> None:
+            target = f.at(to, k * wide, self.dot.word)
+            row = f.constant(I64, STRIP)
+            self.spread(self.place(source, k), lines, real, count, job.y_row, row)
+            self.transpose(lines, target, real, count, row, wide)
+
+        def columns() -> list[Value]:
+            if self.as_they_lie:
+                self.transpose(source, to, real, depth, f.div(job.y_row, self.dot.per_word), wide)
+            else:
+                self.strips(depth, turned)
+            return []
+
+        def rows() -> list[Value]:
+            self.spread(source, to, depth, real, job.y_row, wide)
+            return []
+
+        f.branch(f.ne(job.y_turned, 0), columns, rows)
+
+
+def text(element: str, dot: str, target: Host) -> str:
+    """`multiply(job)`: float16 or bfloat16 in, and out."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    made = DOTS[dot]
+    turn = define_turn(module, made.word, target.vector_bytes)
+    lay = _define_lay(module, element, made)
+    _define_unit(module, element, made, turn, lay)
+    f = module.function("multiply", [("job", PTR)])
+    tasks = Record(f, JOB, f.arguments[0]).tasks
+    f.line(f"call void @funct_parallel(ptr @units, {f.arguments[0]!r}, {tasks!r})")
+    f.ret()
+    return module.text()
+
+
+def _define_lay(module: Module, element: str, dot: Dot) -> str:
+    """Print `to[i, j] = word of source[per i + (0, …, per - 1), j]`; its name.
+
+    The function takes (source, to, rows of words, columns, row, to_row).
+    """
+    names = (("source", PTR), ("to", PTR), *[(n, I64) for n in _LAY])
+    f = module.function("lay", names, local=True)
+    source, to, rows, columns, row, to_row = f.arguments
+    lanes = 2 * module.target.vector_bytes // 4
+
+    def line(i: Value) -> None:
+        begin = f.at(source, i * row * dot.per_word, element)
+        target = f.at(to, i * to_row, dot.word)
+
+        def some(j: Value, lanes: int) -> None:
+            here, there = f.at(begin, j, element), f.at(target, j, dot.word)
+            x = f.load(typed(element, lanes), here)
+            if dot.per_word == 1:
+                f.store(f.convert(x, dot.word), there)
+                return
+            other = f.load(typed(element, lanes), f.at(here, row, element))
+            if lanes == 1:
+                low, high = (Value(f, v.name, typed("u16")) for v in (x, other))
+                f.store(f.convert(low, "u32") | f.convert(high, "u32") << 16, there)
+                return
+            half = lanes // 2
+            for part in range(2):
+                order = [k for n in range(part * half, (part + 1) * half) for k in (n, lanes + n)]
+                f.store(f.shuffle(x, other, order), f.at(there, part * half, dot.word))
+
+        whole = columns & -lanes
+        each(f, 0, whole, lambda j: some(j, lanes), lanes)
+        each(f, whole, columns, lambda j: some(j, 1))
+
+    each(f, 0, rows, line)
+    f.ret()
+    return f.name
+
+
+_LAY = ("rows", "columns", "row", "to_row")
+
+
+def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) -> None:
+    """`units(job, task)`: the units task, task + tasks, …"""
+    f = module.function("units", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
+    words = _Words(f, job, element, dot, turn, lay)
+    word, per = dot.word, dot.per_word
+
+    def room(name: str) -> Value:
+        own = f.at(job.pointer("scratch"), task * job.scratch_step, word)
+        return f.at(own, getattr(job, name), word)
+
+    def operand(name: str, n: Value) -> Value:
+        return f.at(job.pointer(name), f.load(I64, f.at(job.pointer(f"{name}_places"), n, "i64")),
+                    element)  # fmt: skip
+
+    def unit(u: Value) -> None:
+        rest = f.div(u, job.splits)
+        split = u - rest * job.splits
+        n = f.div(rest, job.blocks)
+        first = (rest - n * job.blocks) * job.block_rows
+        count = f.min(job.block_rows, job.rows - first)
+        turned = f.ne(job.x_turned, 0)
+        begin = words.place(operand("x", n), f.select(turned, first, first * job.x_row))
+
+        def packed() -> list[Value]:
+            words.fill_left(begin, room("left"), room("lines"), count)
+            return [room("left")]
+
+        (left,) = f.branch(turned, packed, lambda: [begin]) if words.as_they_lie else packed()
+        start = split * job.split_columns
+        stop = f.min(start + job.split_columns, job.columns)
+        out = words.place(job.pointer("out"), (n * job.rows + first) * job.columns)
+        y = operand("y", n)
+
+        def chunk(c: Value) -> None:
+            wide = f.min(job.chunk, stop - c)
+            multiply(left, y, count, c, wide)
+            _round(words, room("sums"), words.place(out, c), count, wide)
+
+        each(f, start, stop, chunk, job.chunk)
+
+    def multiply(left: Value, y: Value, count: Value, c: Value, columns: Value) -> None:
+        panels, sums, lines = room("panels"), room("sums"), room("lines")
+
+        def piece(k: Value) -> None:
+            depth = f.min(job.piece, job.depth - k)
+            add = Value(f, f.convert(k > 0, "u64").name, I64)
+
+            def panel(o: Value) -> None:
+                real = f.min(job.lanes * 2, columns - o)
+                wide = f.select(real > job.lanes, job.lanes * 2, job.lanes)
+                at, deep = c + o, k * per
+                turned = f.ne(job.y_turned, 0)
+                place = f.select(turned, at * job.y_row + deep, deep * job.y_row + at)
+                b = f.at(panels, o * depth, word)
+                words.fill_panel(words.place(y, place), b, lines, depth, real, wide)
+                row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
+                table = f.at(job.pointer("tiles"), row, "i64")
+                given = [
+                    job.pointer("taps"), f.constant(I64, 1), b, depth, wide, f.at(sums, o, word),
+                    add,
+                ]  # fmt: skip
+                a, zero = f.at(left, k, word), f.constant(I64, 0)
+                call_tiles(f, table, job.most_rows, a, job.pointer("pixels"), zero, count, given)
+
+            each(f, 0, columns, panel, job.lanes * 2)
+
+        each(f, 0, job.depth, piece, job.piece)
+
+    each(f, task, job.units, unit, job.tasks)
+    f.ret()
+
+
+def _round(words: _Words, sums: Value, out: Value, count: Value, columns: Value) -> None:
+    """Bring sums to the result."""
+    f, job, element = words.f, words.job, words.element
+    lanes = words.f.module.target.vector_bytes // 4
+
+    def row(m: Value) -> None:
+        source = f.at(sums, m * job.chunk, "f32")
+        to = words.place(out, m * job.columns)
+
+        def some(j: Value, lanes: int) -> None:
+            x = f.load(typed("f32", lanes), f.at(source, j, "f32"))
+            f.store(f.convert(x, element), f.at(to, j, element))
+
+        whole = columns & -lanes
+        each(f, 0, whole, lambda j: some(j, lanes), lanes)
+        each(f, whole, columns, lambda j: some(j, 1))
+
+    each(f, 0, count, row)
