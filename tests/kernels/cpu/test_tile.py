@@ -102,17 +102,20 @@ def test_products_of_floats_are_fused() -> None:
         ("bf16", 32, "vdpbf16ps"), ("f32", 32, "vfmadd231ps"),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("fewer", [0, 1])
 def test_code_for_other_processors_uses_their_instructions(
-    target: Host, name: str, width: int, instruction: str
+    target: Host, name: str, width: int, instruction: str, packed: bool, fewer: int
 ) -> None:
     """Made, not run: one instruction per product, and the sums stay in registers."""
-    shape = Shape(DOTS[name], width, most_rows(DOTS[name], width), 2)
+    shape = Shape(DOTS[name], width, most_rows(DOTS[name], width) - fewer, 2, packed)
     printed = text(shape, target)
     assert machine_code.emit(printed, target)[:4] == b"\x7fELF"
     lines = machine_code.assembly(printed, target).splitlines()
     register = "%zmm" if width == 64 else "%ymm"
     products = [s for s in lines if instruction in s and register in s]
-    assert len(products) == 5 * shape.rows * shape.vectors  # unrolled four times, and once
+    turns = 1 if width == 64 else 4 + 1  # of a loop unrolled four times, and of what is left
+    assert len(products) == turns * shape.rows * shape.vectors
     spilled = [s for s in lines if register in s and "(%rsp)" in s]
     assert len(spilled) <= 4  # between taps, not between products
 

@@ -11,6 +11,11 @@ Note [Size of a tile]
     AVX2, 14 × 2 of 32 with AVX-512. Where products are no part of their sums' instruction they need
     registers too. Two vectors a row make enough independent sums for two units
     of latency 4, and one load of A serves two of them.
+
+Note [Steps of a turn]
+    With 32 registers nearly all hold sums. Where LLVM sees several k at a time, it loads later rows
+    of B early and keeps sums on the stack instead, which takes twice the time; the loop's own
+    instructions are few beside 28 products. With 16 registers they are many beside 12.
 """
 
 from __future__ import annotations
@@ -29,7 +34,6 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["Shape", "address", "call_tiles", "most_rows", "text", "tile_table"]
 
-_UNROLL = 4
 _PIECES = 4  # of a table: as many pieces of code are made side by side
 
 _lock = threading.Lock()
@@ -114,7 +118,8 @@ def _print(module: Module, shape: Shape) -> None:
         lambda: [f.load(total, place(m, v)) for m, v in cells],
         lambda: [f.constant(total, 0) for _ in cells],
     )
-    main = k_count & -_UNROLL
+    together = 1 if shape.width == 64 else 4  # see Note [Steps of a turn]
+    main = k_count & -together
 
     def tap(r: Value, sums: list[Value]) -> list[Value]:
         pair = f.at(taps, r << 1, "i64")
@@ -138,8 +143,10 @@ def _print(module: Module, shape: Shape) -> None:
 
             return body
 
-        held = f.loop(0, main, _UNROLL, steps(_UNROLL), [first, *sums], maybe_empty=True)
-        return f.loop(main, k_count, 1, steps(1), held, maybe_empty=True)[1:]
+        held = f.loop(0, main, together, steps(together), [first, *sums], maybe_empty=True)
+        if together > 1:
+            held = f.loop(main, k_count, 1, steps(1), held, maybe_empty=True)
+        return held[1:]
 
     sums = f.loop(0, n_taps, 1, tap, begin, maybe_empty=True)
     for (m, v), s in zip(cells, sums):
