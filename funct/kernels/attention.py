@@ -152,6 +152,8 @@ def plain_attention_pull(
 
 def reduced(x: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """x, summed over the axes along which an operand of that shape was repeated."""
+    if x.shape == shape:
+        return x
     extra = x.ndim - len(shape)
     axes = tuple(range(extra)) + tuple(
         [i + extra for i, n in enumerate(shape) if n == 1 and x.shape[i + extra] != 1]

@@ -64,9 +64,9 @@ _WIDE = ("llvm", "avx2", "fma")
 
 ROWS = (
     # work: floating-point operations
-    Row("attention", _CPU + "attention.fused:attention", _REAL, _WIDE, 1 << 20),
+    Row("attention", _CPU + "attention.fused:attention", _REAL, _WIDE),
     Row("attention", "funct.kernels.attention:plain_attention"),
-    Row("attention_pull", _CPU + "attention.fused:attention_pull", _REAL, _WIDE, 1 << 20),
+    Row("attention_pull", _CPU + "attention.fused:attention_pull", _REAL, _WIDE),
     Row("attention_pull", "funct.kernels.attention:plain_attention_pull"),
     # First what is small, then what is a product as it stands or after a copy, then few channels
     # per group.

@@ -20,6 +20,8 @@ from funct.ops.fast import wrap
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
+_ALWAYS, _NO_SEED = wrap(np.ones((1, 1), np.bool_)), wrap(np.zeros((1, 2), np.uint32))
+
 
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
@@ -96,10 +98,10 @@ def _fused(
             n = mask.shape[-3]
             split = (1, 1) if n == 1 else (own, heads // own)
             mask = xp.reshape(mask, (*mask.shape[:-3], *split, *mask.shape[-2:]))
-    mask = wrap(np.ones((1, 1), np.bool_)) if mask is None else mask
+    mask = _ALWAYS if mask is None else mask
     if len(mask.shape) < 2:
         mask = xp.reshape(mask, ((1,) * (2 - len(mask.shape)) + tuple(mask.shape)))
-    rate, seed = 0.0, wrap(np.zeros((1, 2), np.uint32))
+    rate, seed = 0.0, _NO_SEED
     if drop is not None:  # every head draws a seed of its own
         lead = broadcast_shapes(*[x.shape[:-2] for x in (query, key, value, mask)])
         rate, seed = float(drop[0]), random.bits(drop[1], (*lead, 1, 2))

@@ -1,10 +1,17 @@
-"""Attention that never holds the matrix of weights, forward and backward (`text.py`)."""
+"""Attention that never holds the matrix of weights, forward and backward (`text.py`).
+
+What follows from shapes, strides and numbers is planned once and kept: on few elements the calls
+around the loops are the whole cost.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import math
+import operator
+import struct
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +32,18 @@ __all__ = ["attention", "attention_pull"]
 
 Array = Any
 Sizes = tuple[int, ...]
+Layout = tuple[np.dtype[Any], Sizes, Sizes]  # dtype, shape and strides
 
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _LOG2_E = 1 / math.log(2)
 _SPLITS = 8  # tasks that a backward pass has at least, where there are queries enough
+_NONE, _BY_QUERY, _BY_KEY = range(3)  # what a mask differs by
+_packed = struct.Struct(f"{len(strips.ADDRESSES)}q").pack
 
 
 @functools.cache
 def _entry(element: str, name: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element, name).address(name))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_code(element, name).address(name))
 
 
 @functools.cache
@@ -43,51 +53,113 @@ def _code(element: str, name: str) -> Code:
 
 @attrs.frozen
 class _Plan:
-    """What follows from shapes and strides alone.
+    """What follows from all but the elements.
 
-    heads: where the matrices of each head begin, those that share keys side by side. job: what is
-    filled in.
+    lead: of the heads. keys_lead: of those of keys. mask: its shape as it is read. rest: the job
+    but for its addresses, some of which point into `held`. room: of all workers, in bytes.
+    partial: shapes of what becomes the cotangents of keys and values.
     """
 
+    run: Callable[[bytes], None]
     lead: Sizes
     keys_lead: Sizes
-    group: int
-    blocks: int
-    wide: int
-    heads: NDArray[np.int64]
-    job: NDArray[np.int64]
+    queries: int
+    depth: int
+    width: int
+    mask: Sizes
+    mask_kind: int
+    rest: bytes
+    room: int
+    partial: tuple[Sizes, Sizes]
+    held: tuple[Array, ...]
 
 
 @functools.lru_cache(256)
 def _plan(
-    lanes: int, itemsize: int, mask: Sizes, seed: Sizes, operands: tuple[tuple[Sizes, Sizes], ...]
-) -> _Plan:
-    """operands: shape and strides of q, k, v, and of g where there is one."""
-    (q, _), (k, _), (v, _), *_ = operands
-    wide = strips.STRIPS * max(strips.TILES[lanes * itemsize]) * lanes
-    keys = np.broadcast_shapes(k[:-2], v[:-2])
-    lead = np.broadcast_shapes(q[:-2], keys, mask[:-2], seed[:-2])
-    keys_lead = (1,) * (len(lead) - len(keys)) + keys
+    name: str, causal: bool, scale: float, rate: float, passes: bool, mask: Sizes, seed: Sizes,
+    *operands: Layout,
+) -> _Plan | None:  # fmt: skip
+    """operands: q, k, v, and g where there is one. passes: whether the mask changes nothing.
+
+    None where the kernel does not know the case: operands must be of one dtype, hold something,
+    and their rows must be `_readable`.
+    """
+    dtype, itemsize = operands[0][0], operands[0][0].itemsize
+    if not prod(mask) or any(o[0] != dtype or not prod(o[1]) for o in operands):
+        return None
+    if not all(_readable(*o) for o in operands):
+        return None
+    (_, q, _), (_, k, _), (_, v, _), *_ = operands
+    queries, keys, depth, width = q[-2], k[-2], q[-1], v[-1]
+    lanes = host().vector_bytes // itemsize
+    strip = max(strips.TILES[lanes * itemsize]) * lanes
+    wide = strips.STRIPS * strip
+    shared = np.broadcast_shapes(k[:-2], v[:-2])
+    lead = np.broadcast_shapes(q[:-2], shared, mask[:-2], seed[:-2])
+    keys_lead = (1,) * (len(lead) - len(shared)) + shared
+    kind, mask = _kind(mask, queries, keys, passes)
+    heads = _heads(mask, seed, operands, lead, keys_lead)
+    blocks, groups = -(-queries // wide), prod(keys_lead)
+    group = prod(lead) // groups
+    pad = 2 * lanes
+    padded = (-(-depth // pad) * pad, -(-width // pad) * pad)
+    if name == "attend":
+        splits, items = 0, len(heads) * blocks
+        words = (depth + width + 2) * wide + (2 * strips.BLOCK + 1) * strip
+    else:
+        splits = min(-(-_SPLITS // groups), group * blocks)
+        items = groups * splits
+        words = wide * (2 * depth + width + sum(padded) + 3 * strips.BLOCK + 2)
+    words = -(-words // 64) * 64
+    workers = min(items, 4 * host().cores)
+    scales = np.array([scale * _LOG2_E, scale, 1 / (1 - rate)], dtype)
+    names = ("q_row", "k_row", "v_row", "g_row")
+    rows = dict.fromkeys(names, 0) | {
+        n: strides[-2] // itemsize for n, (_, _, strides) in zip(names, operands)
+    }
+    job = strips.JOB.fill(
+        **dict.fromkeys(strips.ADDRESSES.names, 0), workers=workers, items=items, blocks=blocks,
+        queries=queries, keys=keys, depth=depth, width=width, causal=causal, mask_kind=kind,
+        mask_row=(0, keys, 1)[kind], heads=address(heads), scratch_step=words,
+        scale=address(scales), threshold=threshold(rate), splits=splits, group=group,
+        depth_padded=padded[0], width_padded=padded[1], **rows,
+    )  # fmt: skip
+    dk, dv = ((groups, splits, keys, n) for n in padded)
+    return _Plan(
+        _entry(_ELEMENT[dtype.name], name), lead, keys_lead, queries, depth, width, mask, kind,
+        job[len(strips.ADDRESSES) :].tobytes(), workers * words * itemsize, (dk, dv),
+        (heads, scales),
+    )  # fmt: skip
+
+
+def _readable(dtype: np.dtype[Any], shape: Sizes, strides: Sizes) -> bool:
+    """Whether elements of a row stand side by side, and rows whole elements apart, forwards."""
+    size = dtype.itemsize
+    near = strides[-1] == size or shape[-1] == 1
+    return near and min(strides) >= 0 and not any(s % size for s in strides)
+
+
+def _kind(mask: Sizes, queries: int, keys: int, passes: bool) -> tuple[int, Sizes]:
+    """What a mask differs by, and its shape as it is read."""
+    if passes:
+        return _NONE, mask
+    if mask[-2] == 1:
+        return _BY_KEY, (*mask[:-2], keys, 1)
+    return _BY_QUERY, (*mask[:-2], queries, keys)
+
+
+def _heads(
+    mask: Sizes, seed: Sizes, operands: tuple[Layout, ...], lead: Sizes, keys_lead: Sizes
+) -> NDArray[np.int64]:  # fmt: skip
+    """Where the matrices of each head begin, those that share keys side by side."""
     order = _grouped(lead, keys_lead)
-    columns = [_offsets(shape, strides, itemsize, lead) for shape, strides in operands]
+    columns = [_offsets(shape, strides, own.itemsize, lead) for own, shape, strides in operands]
     inner = mask[-1] * mask[-2]
     columns.insert(3, _offsets(mask, _contiguous(mask, inner), 1, lead))
     columns.insert(4, _offsets(seed, _contiguous(seed, 2), 1, lead))
     if len(columns) == 5:
         columns.append(columns[0])
-    table = np.ascontiguousarray(np.stack([*[c[order] for c in columns], order], 1))
-    names = ("q_row", "k_row", "v_row", "g_row")
-    rows = dict.fromkeys(names, 0) | {
-        n: strides[-2] // itemsize for n, (_, strides) in zip(names, operands)
-    }
-    blocks = -(-q[-2] // wide)
-    group = prod(lead) // prod(keys_lead)
-    job = np.zeros(len(strips.JOB), np.int64)
-    strips.JOB.put(
-        job, blocks=blocks, queries=q[-2], keys=k[-2], depth=q[-1], width=v[-1], group=group,
-        heads=address(table), **rows,
-    )  # fmt: skip
-    return _Plan(lead, keys_lead, group, blocks, wide, table, job)
+    return np.ascontiguousarray(np.stack([*[c[order] for c in columns], order], 1))
 
 
 def _grouped(lead: Sizes, keys_lead: Sizes) -> NDArray[np.int64]:
@@ -115,97 +187,52 @@ def _offsets(shape: Sizes, strides: Sizes, itemsize: int, lead: Sizes) -> NDArra
     return np.broadcast_to(at, lead).reshape(-1)
 
 
-def _read_mask(
-    mask: Array, queries: int, keys: int, dtype: np.dtype[Any]
-) -> tuple[Array, int, int]:
-    """The mask as numbers, side by side; 0: none, 1: by query and key, 2: by key alone; its row."""
-    if mask.size == 1 and _passes(mask):
-        return mask, 0, 0
+def _passes(mask: Array) -> bool:
+    """Whether it lets every query see every key."""
+    if mask.size != 1:
+        return False
+    x = mask.item()
+    return bool(x) if mask.dtype == np.bool_ else x == 0
+
+
+def _numbers(mask: Array, plan: _Plan, dtype: np.dtype[Any]) -> Array:
+    """The mask as what is added, side by side."""
     if mask.dtype == np.bool_:
         mask = np.where(mask, dtype.type(0), dtype.type(-np.inf))
-    lead = mask.shape[:-2]
-    if mask.shape[-2] == 1:
-        by_key = np.broadcast_to(mask, (*lead, 1, keys)).reshape(*lead, keys, 1)
-        return np.ascontiguousarray(by_key, dtype), 2, 1
-    full = np.broadcast_to(mask, (*lead, queries, keys))
-    return np.ascontiguousarray(full, dtype), 1, keys
+    if plan.mask_kind == _BY_KEY:
+        *lead, keys, _ = plan.mask
+        mask = np.broadcast_to(mask, (*lead, 1, keys)).reshape(plan.mask)
+    return np.ascontiguousarray(np.broadcast_to(mask, plan.mask), dtype)
 
 
-def _passes(mask: Array) -> bool:
-    return bool(mask.reshape(())) if mask.dtype == np.bool_ else not mask.reshape(())
-
-
-def _rows(x: Array) -> Array:
-    """x with the elements of a row side by side, and rows that do not overlap backwards."""
-    return x if _readable(x.shape, x.strides, x.itemsize) else np.ascontiguousarray(x)
-
-
-@functools.lru_cache(256)
-def _readable(shape: Sizes, strides: Sizes, itemsize: int) -> bool:
-    return (strides[-1] == itemsize or shape[-1] == 1) and min(strides) >= 0
-
-
-def _fits(mask: Array, *operands: Array) -> bool:
-    return bool(mask.size) and _known(*[(a.dtype, a.shape, a.strides) for a in operands])
-
-
-@functools.lru_cache(256)
-def _known(*operands: tuple[np.dtype[Any], Sizes, Sizes]) -> bool:
-    """Whether all are of one dtype, hold something, and have whole elements between them."""
-    dtype, step = operands[0][0], operands[0][0].itemsize
-    return all(
-        own == dtype and prod(shape) > 0 and not any(s % step for s in strides)
-        for own, shape, strides in operands
-    )
-
-
-def _prepare(mask: Array, seed: Array, *operands: Array) -> tuple[_Plan, tuple[Array, int, int]]:
-    """operands: q, k, v, and g where there is one."""
-    q, k = operands[:2]
-    lanes = host().vector_bytes // q.itemsize
-    read = _read_mask(mask, q.shape[-2], k.shape[-2], q.dtype)
-    given = tuple([(a.shape, a.strides) for a in operands])
-    return _plan(lanes, q.itemsize, read[0].shape, seed.shape, given), read
-
-
-def _run(
-    name: str, plan: _Plan, read: tuple[Array, int, int], seed: Array, causal: bool,
-    scale: float, rate: float, operands: tuple[Array, ...], items: int, words: int, **fields: int,
-) -> None:  # fmt: skip
-    q, k, v = operands[:3]
-    mask, kind, row = read
-    scales = np.array([scale * _LOG2_E, scale, 1 / (1 - rate)], q.dtype)
-    seed = np.ascontiguousarray(seed)
-    workers = min(items, 4 * host().cores)
-    words = -(-words // 64) * 64
-    job = plan.job.copy()
-    strips.JOB.put(
-        job, workers=workers, items=items, causal=causal, mask_kind=kind, mask_row=row,
-        q=address(q), k=address(k), v=address(v), mask=address(mask), scale=address(scales),
-        scratch=memory.scratch(workers * words * q.itemsize), scratch_step=words,
-        seed=address(seed), threshold=threshold(rate), **fields,
-    )  # fmt: skip
-    _entry(_ELEMENT[q.dtype.name], name)(address(job))
+def _dense(x: Array) -> Array:
+    """x, or a copy whose rows are readable."""
+    return x if _readable(x.dtype, x.shape, x.strides) else np.ascontiguousarray(x)
 
 
 def attention(
     q: Array, k: Array, v: Array, mask: Array, seed: Array, causal: bool, scale: float, rate: float
 ) -> Any:
     """See `funct.kernels.attention.attention`."""
-    if not _fits(mask, q, k, v):
-        return NotImplemented
-    operands = q, k, v = tuple([_rows(a) for a in (q, k, v)])
-    plan, read = _prepare(mask, seed, *operands)
-    queries, depth, width = q.shape[-2], q.shape[-1], v.shape[-1]
-    out = memory.fresh((*plan.lead, queries, width), q.dtype)
-    lse = memory.fresh((*plan.lead, queries), q.dtype)
-    strip = plan.wide // strips.STRIPS
-    _run(
-        "attend", plan, read, seed, causal, scale, rate, operands,
-        items=len(plan.heads) * plan.blocks,
-        words=(depth + width + 2) * plan.wide + (2 * strips.BLOCK + 1) * strip, o=address(out),
-        lse=address(lse),
+    plan = _plan(
+        "attend", causal, scale, rate, _passes(mask), mask.shape, seed.shape,
+        (q.dtype, q.shape, q.strides), (k.dtype, k.shape, k.strides), (v.dtype, v.shape, v.strides),
     )  # fmt: skip
+    if plan is None:
+        dense = [_dense(x) for x in (q, k, v)]
+        if all(map(operator.is_, dense, (q, k, v))):
+            return NotImplemented
+        q, k, v = dense
+        return attention(q, k, v, mask, seed, causal, scale, rate)
+    dtype = q.dtype
+    if plan.mask_kind:
+        mask = _numbers(mask, plan, dtype)
+    seed = np.ascontiguousarray(seed)
+    out = memory.fresh((*plan.lead, plan.queries, plan.width), dtype)
+    lse = memory.fresh((*plan.lead, plan.queries), dtype)
+    room = memory.scratch(plan.room)
+    places = [*map(address, (q, k, v, mask, seed, out, lse)), 0, 0, 0, 0, 0, room]
+    plan.run(_packed(*places) + plan.rest)
     return out, lse
 
 
@@ -214,29 +241,36 @@ def attention_pull(
     causal: bool, scale: float, rate: float,
 ) -> Any:  # fmt: skip
     """See `funct.kernels.attention.attention_pull`."""
-    if not _fits(mask, q, k, v, lse, g, delta):
+    dtype = q.dtype
+    if not lse.dtype == delta.dtype == dtype:
         return NotImplemented
-    operands = q, k, v, g = tuple([_rows(a) for a in (q, k, v, g)])
-    plan, read = _prepare(mask, seed, *operands)
-    queries, keys, depth, width = q.shape[-2], k.shape[-2], q.shape[-1], v.shape[-1]
-    lse, delta = (
-        np.ascontiguousarray(np.broadcast_to(x, (*plan.lead, queries))) for x in (lse, delta)
-    )
-    groups = len(plan.heads) // plan.group
-    splits = min(-(-_SPLITS // groups), plan.group * plan.blocks)
-    pad = 2 * host().vector_bytes // q.itemsize
-    wide = (-(-depth // pad) * pad, -(-width // pad) * pad)
-    dq = memory.fresh((*plan.lead, queries, depth), q.dtype)
-    dk, dv = (memory.fresh((groups, splits, keys, n), q.dtype) for n in wide)
-    _run(
-        "attend_back", plan, read, seed, causal, scale, rate, operands, items=groups * splits,
-        words=plan.wide * (2 * depth + width + sum(wide) + 3 * strips.BLOCK + 2),
-        lse=address(lse), splits=splits, g=address(g), delta=address(delta), dq=address(dq),
-        dk=address(dk), dv=address(dv), depth_padded=wide[0], width_padded=wide[1],
+    plan = _plan(
+        "attend_back", causal, scale, rate, _passes(mask), mask.shape, seed.shape,
+        (dtype, q.shape, q.strides), (k.dtype, k.shape, k.strides), (v.dtype, v.shape, v.strides),
+        (g.dtype, g.shape, g.strides),
     )  # fmt: skip
-    dk, dv = _gathered(dk, depth, plan.keys_lead), _gathered(dv, width, plan.keys_lead)
-    dk *= q.dtype.type(scale)
+    if plan is None:
+        dense = [_dense(x) for x in (q, k, v, g)]
+        if all(map(operator.is_, dense, (q, k, v, g))):
+            return NotImplemented
+        q, k, v, g = dense
+        return attention_pull(q, k, v, mask, seed, lse, g, delta, causal, scale, rate)
+    if plan.mask_kind:
+        mask = _numbers(mask, plan, dtype)
+    seed = np.ascontiguousarray(seed)
+    lse, delta = (_whole(x, (*plan.lead, plan.queries)) for x in (lse, delta))
+    dq = memory.fresh((*plan.lead, plan.queries, plan.depth), dtype)
+    dk, dv = (memory.fresh(shape, dtype) for shape in plan.partial)
+    room = memory.scratch(plan.room)
+    given = (lse, g, delta, dq, dk, dv)
+    places = [*map(address, (q, k, v, mask, seed)), 0, *map(address, given), room]
+    plan.run(_packed(*places) + plan.rest)
+    dk, dv = _gathered(dk, plan.depth, plan.keys_lead), _gathered(dv, plan.width, plan.keys_lead)
     return reduced(dq, q.shape), reduced(dk, k.shape), reduced(dv, v.shape)
+
+
+def _whole(x: Array, shape: Sizes) -> Array:
+    return np.ascontiguousarray(x if x.shape == shape else np.broadcast_to(x, shape))
 
 
 def _gathered(parts: Array, columns: int, lead: Sizes) -> Array:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
     from funct.kernels.llvm import Emitter, Type, Value
 
-__all__ = ["BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "TILES", "Start", "Strips", "each"]
+__all__ = [
+    "ADDRESSES", "BLOCK", "HEAD", "JOB", "SOFTEST", "STRIPS", "TILES", "Start", "Strips", "each",
+]  # fmt: skip
 
 # Rows of a tile for each number of vectors; the most vectors are those of a strip. 12 sums in 16
 # registers; of 32 registers 16 sums suffice, and short strips waste less where queries end.
@@ -36,11 +38,15 @@ BLOCK = 128  # keys at a time
 SOFTEST = {"f32": -1e38, "f64": -1e300}  # below every score, but finite
 _UNROLL = 4
 
+# What changes from call to call stands first; the rest follows from shapes, strides and numbers.
+ADDRESSES = Fields((
+    "q", "k", "v", "mask", "seed", "o", "lse", "g", "delta", "dq", "dk", "dv", "scratch",
+))  # fmt: skip
 JOB = Fields((
+    *ADDRESSES.names,
     "workers", "items", "blocks", "queries", "keys", "depth", "width", "causal", "mask_kind",
-    "mask_row", "q", "k", "v", "mask", "o", "lse", "q_row", "k_row", "v_row", "heads",
-    "scratch", "scratch_step", "scale", "seed", "threshold",
-    "splits", "group", "g", "g_row", "delta", "dq", "dk", "dv", "depth_padded", "width_padded",
+    "mask_row", "q_row", "k_row", "v_row", "g_row", "heads", "scratch_step", "scale", "threshold",
+    "splits", "group", "depth_padded", "width_padded",
 ))  # fmt: skip
 
 HEAD = Fields(("q", "k", "v", "mask", "seed", "g", "index"))

@@ -241,6 +241,7 @@ class _Kernels(Strips):
         none = f.null()
         scale, plain, rest = (self.number(f, job, i) for i in range(3))
         self.copy(f, q, job.q_row, q_rows, job.depth_padded, count, depth)
+        self.multiply(f, q_rows, count * job.depth_padded, plain)
         self.copy(f, g, job.g_row, g_rows, job.width_padded, count, width)
         for source, to in ((job.pointer("lse"), logs), (job.pointer("delta"), deltas)):
             one = f.constant(I64, 1)
