@@ -285,6 +285,14 @@ def _counts_of(
     return found
 
 
+@functools.lru_cache(256)
+def _pulled_by(*how: Any) -> np.ndarray[Any, Any]:
+    """`_counts_of`, but one number where all are equal: quotients by it are vectors."""
+    counts = _counts_of(*how)
+    first = counts[(0,) * counts.ndim]
+    return np.asarray(first) if (counts == first).all() else counts
+
+
 def _whole(padding: Pads, extra: Shape) -> Pads:
     return tuple([(low, high + more) for (low, high), more in zip(padding, extra, strict=True)])
 
@@ -313,7 +321,8 @@ def _avg_rule(
     x_shape: Shape,
 ) -> Value:
     lead = len(x_shape) - len(window)
-    g = g / wrap(_window_counts(g.dtype, x_shape[lead:], window, stride, padding, extra, include))
+    size = tuple(map(operator.index, x_shape[lead:]))
+    g = g / wrap(_pulled_by(g.dtype, size, window, stride, padding, extra, bool(include)))
     ones = (1,) * len(window)
     wide = ops.broadcast_to(ops.reshape(g, (*g.shape, *ones)), (*g.shape, *window))
     whole = _whole(padding, extra)

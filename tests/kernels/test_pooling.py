@@ -264,7 +264,7 @@ def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None
         given_ = (x, y, room, axes, taps, none, counts, rows, -(-rows // 2), inner, wide, how, 2)
         agree(cpu_last.fold_last, *given_)
     found = np.zeros(y.shape, np.int64)
-    agree(cpu_last.max_index_last, x, found, axes, met, rows, -(-rows // 2), inner, 2)
+    agree(cpu_last.max_index_last, x, found, axes, met, rows, -(-rows // 2), inner, wide, 2)
     larger = tuple([(t - 1) * step + k for t in count])
     ends = places.ends(larger, count, *static[:2])
     wider, room = np.zeros((2, *larger, inner), np.float32), np.zeros(2 * y[0, 0].size, np.float32)

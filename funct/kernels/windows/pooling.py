@@ -265,7 +265,9 @@ def max_pool_index(
         rows, some, to, _ = _rows_last(seen, window, stride, padding, dilation)
         y = np.empty(to, np.int64)
         taps = met(size, window, stride, padding, dilation)
-        max_index_last(seen, y, axes, taps, rows, some, seen.shape[-1], -(-rows // some))
+        inner = seen.shape[-1]
+        tasks = -(-rows // some)
+        max_index_last(seen, y, axes, taps, rows, some, inner, inner >= WIDE, tasks)
         y = np.moveaxis(y, -1, lead - 1)
         return np.ascontiguousarray(y) if turned else y
     if t < cpu.LANES or prod(size) * step >= 1 << 31:

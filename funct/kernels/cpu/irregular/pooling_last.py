@@ -75,13 +75,14 @@ def fold_last(
 
 @parallel
 def max_index_last(
-    x: Any, y: Any, axes: Any, met: Any, rows: int, some: int, inner: int, task: int
+    x: Any, y: Any, axes: Any, met: Any, rows: int, some: int, inner: int, wide: bool, task: int
 ) -> None:
     """y: the flat place in its image of the first maximum of each window, or -1 for none.
 
     met: for each window along the first axis, and then along the others, the first of its taps that
     meets an element of x, and the end of them.
     """
+    width = WIDE if wide else LANES
     n0, t0, _, s0, d0, l0, _, _ = axis(axes, 0)
     n1, t1, _, s1, d1, l1, _, _ = axis(axes, 8)
     n2, t2, _, s2, d2, l2, _, _ = axis(axes, 16)
@@ -94,23 +95,23 @@ def max_index_last(
             start = corner + (u0 * d0 * n1 + v0 * d1) * n2 + w0 * d2
             q = 0
             while q < inner:
-                first = min(q, inner - LANES)
-                place = spread(np.int32(-1), LANES)
+                first = min(q, inner - width)
+                place = spread(np.int32(-1), width)
                 if u0 < u1 and v0 < v1 and w0 < w1:
-                    place = spread(start.astype(np.int32), LANES)
+                    place = spread(start.astype(np.int32), width)
                     image = p * n0 * n1 * n2
-                    best = loaded(x, (image + start) * inner + first, LANES)
+                    best = loaded(x, (image + start) * inner + first, width)
                     for u in range(u0, u1):
                         for v in range(v0, v1):
                             row = corner + (u * d0 * n1 + v * d1) * n2
                             for w in range(w0, w1):
                                 at = row + w * d2
-                                here = loaded(x, (image + at) * inner + first, LANES)
+                                here = loaded(x, (image + at) * inner + first, width)
                                 new = better(here, best, True)
                                 best = np.where(new, here, best)
-                                place = np.where(new, spread(at.astype(np.int32), LANES), place)
+                                place = np.where(new, spread(at.astype(np.int32), width), place)
                 stored(y, (r * t2 + k) * inner + first, place.astype(np.int64))
-                q += LANES
+                q += width
 
 
 @parallel
