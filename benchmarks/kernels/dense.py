@@ -16,6 +16,7 @@ from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.quantized.words import best
 from funct.kernels.linalg.products import matmul
 from funct.kernels.quantized import affine as quantized
 from funct.kernels.quantized.weight_only import weight_only_linear
@@ -215,7 +216,7 @@ def _layer(rows: int, depth: int, outputs: int) -> Iterator[Row]:
     work, name = 2 * rows * depth * outputs, f"int8 linear {rows}x{depth}x{outputs}"
     ours = {"codes to codes": lambda: quantized.linear(x, 99, w, *to_codes), "numbers": layer}
     for kind, call in ours.items():
-        yield Row(f"{name}, {kind}", work, call, peers, "s16")
+        yield Row(f"{name}, {kind}", work, call, peers, best().dot)
 
 
 def _quantized_convolutions() -> Iterator[Row]:
@@ -232,7 +233,7 @@ def _quantized_convolutions() -> Iterator[Row]:
         yield Row(
             f"int8 conv 3x3, {name}, 28x28", 2 * x.size * w[0].size,
             lambda x=x, w=w, few=few, s=slide: quantized.convolution(x, 99, w, *few, s),
-            {"float32": lambda x=image, w=kernels, s=slide: convolution(x, w, *s)}, "s16",
+            {"float32": lambda x=image, w=kernels, s=slide: convolution(x, w, *s)}, best().dot,
         )  # fmt: skip
 
 

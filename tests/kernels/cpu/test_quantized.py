@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from funct.kernels import table
 from funct.kernels.cpu.dense import products
 from funct.kernels.cpu.quantized import layers as fast
 from funct.kernels.cpu.quantized import weight_only
+from funct.kernels.cpu.quantized.words import PAIRS, Words, best
 from funct.kernels.quantized import affine as plain
 from funct.kernels.quantized import weight_only as few_bits
 from funct.kernels.windows.views import Sliding
@@ -23,6 +26,22 @@ pytestmark = pytest.mark.skipif(
 )
 many = settings(max_examples=2 * settings.default.max_examples)
 BYTES = st.sampled_from([np.uint8, np.int8])
+WORDS = sorted({PAIRS, best()}, key=lambda words: words.dot)  # all that this processor multiplies
+
+
+@contextmanager
+def taken(words: Words) -> Iterator[None]:
+    """As on a processor whose best words these are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast, "best", lambda: words)
+        yield
+
+
+def zero_points(dtype: Any) -> st.SearchStrategy[int]:
+    """Any, the extreme ones often."""
+    limits = np.iinfo(dtype)
+    low, high = int(limits.min), int(limits.max)
+    return st.sampled_from([low, high, low + 1, high - 1]) | st.integers(low, high)
 
 
 def codes(shape: Any, dtype: Any, seed: int) -> np.ndarray[Any, Any]:
@@ -51,24 +70,65 @@ def to_codes(draw: st.DrawFn, outputs: int) -> tuple[Any, plain.Codes]:
 @given(st.data())
 def test_linear_is_the_plain_one(data: st.DataObject) -> None:
     rows, depth, outputs = (
-        data.draw(st.sampled_from([1, 2, 3, 7, 8, 9, 16, 17, 33])) for _ in range(3)
+        data.draw(st.sampled_from([1, 2, 3, 7, 8, 9, 16, 17, 33, 64, 71])) for _ in range(3)
     )
     dtype = data.draw(BYTES)
     lead = data.draw(st.sampled_from([(), (2,)]))
     x, w = codes((*lead, rows, depth), dtype, 1), codes((outputs, depth), np.int8, 2)
-    zero = int(codes((), dtype, data.draw(st.integers(0, 9))))
+    zero = data.draw(zero_points(dtype))
     rest = data.draw(to_codes(outputs))
-    y = fast.linear(x, zero, w, *rest)
+    with taken(data.draw(st.sampled_from(WORDS))):
+        y = fast.linear(x, zero, w, *rest)
     np.testing.assert_array_equal(y, plain.plain_linear(x, zero, w, *rest), strict=True)
 
 
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: words.dot)
 @pytest.mark.parametrize("rows", [4, 61, 130])
-def test_units_of_rows_and_outputs_meet(rows: int) -> None:
+def test_units_of_rows_and_outputs_meet(rows: int, words: Words) -> None:
     """Larger than one unit of work in each direction, and no multiple of one."""
     x, w = codes((rows, 3001), np.uint8, 1), codes((331, 3001), np.int8, 2)
     how = plain.Codes(np.linspace(1e-6, 1e-5, 331, dtype=np.float32), 7, 7, 255, np.uint8)
     given = (x, 99, w, np.arange(331, dtype=np.int32), how)
-    np.testing.assert_array_equal(fast.linear(*given), plain.plain_linear(*given), strict=True)
+    with taken(words):
+        y = fast.linear(*given)
+    np.testing.assert_array_equal(y, plain.plain_linear(*given), strict=True)
+
+
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: words.dot)
+@pytest.mark.parametrize(("dtype", "code", "zero"), [
+    (np.uint8, 255, 0), (np.uint8, 0, 255), (np.int8, 127, -128), (np.int8, -128, 127),
+])  # fmt: skip
+@pytest.mark.parametrize("weight", [-128, 127])
+@pytest.mark.parametrize("rows", [1, 9])
+def test_the_largest_sums_are_exact(
+    rows: int, weight: int, dtype: Any, code: int, zero: int, words: Words
+) -> None:
+    """Every product as far from 0 as there are, of as many as int32 holds."""
+    depth = 2**31 // (255 * 128) - 1
+    x, w = np.full((rows, depth), code, dtype), np.full((5, depth), weight, np.int8)
+    bias = np.array([0, 1, -1, 9, -9], np.int32)
+    given = (x, zero, w, bias, plain.Codes(np.float32(5e-8), 3, -128, 127, np.int8))
+    with taken(words):
+        y = fast.linear(*given)
+    np.testing.assert_array_equal(y, plain.plain_linear(*given), strict=True)
+    assert abs(int(y[0, 0]) - 3) > 90
+
+
+@pytest.mark.parametrize("dot", [None, "s16"])
+@given(
+    st.integers(4, 30), st.integers(1, 40), st.integers(8, 70), BYTES, st.booleans(),
+)  # fmt: skip
+def test_products_of_bytes_wrap_around(
+    dot: str | None, rows: int, depth: int, columns: int, dtype: Any, turned: bool
+) -> None:
+    """Modulo 256, whichever instruction multiplies them and however they lie."""
+    x = codes((rows, depth), dtype, 1)
+    y = codes((columns, depth), dtype, 2).T if turned else codes((depth, columns), dtype, 2)
+    with pytest.MonkeyPatch.context() as patch:
+        if dot is not None:
+            patch.setattr(products, "_narrow", lambda _: (dot, np.dtype(np.int16)))
+        product = products.integer_matmul(x, y)
+    np.testing.assert_array_equal(product, np.matmul(x, y), strict=True)
 
 
 @many
@@ -77,7 +137,7 @@ def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
     d = data.draw(st.integers(1, 3))
     groups = data.draw(st.integers(1, 2))
     c, o = (
-        data.draw(st.sampled_from([1, 2, 3, 8, 9])),
+        data.draw(st.sampled_from([1, 2, 3, 4, 5, 8, 9])),
         data.draw(st.sampled_from([1, 3, 4, 8, 9, 17])),
     )
     kernel = [data.draw(st.integers(1, 3)) for _ in range(d)]
@@ -87,11 +147,12 @@ def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
     size = [2 * k + 2 + data.draw(st.integers(0, 9)) for k in kernel]
     dtype = data.draw(BYTES)
     x, w = codes((2, c * groups, *size), dtype, 1), codes((o * groups, c, *kernel), np.int8, 2)
-    zero = int(codes((), dtype, data.draw(st.integers(0, 9))))
+    zero = data.draw(zero_points(dtype))
     slide = Sliding(stride, padding, dilation, groups)
     assert min(slide.size(tuple(size), tuple(kernel))) > 0
     rest = data.draw(to_codes(len(w)))
-    y = fast.convolution(x, zero, w, *rest, slide)
+    with taken(data.draw(st.sampled_from(WORDS))):
+        y = fast.convolution(x, zero, w, *rest, slide)
     assert y is not NotImplemented or len(w) // groups < 4
     if y is not NotImplemented:
         expected = plain.plain_convolution(x, zero, w, *rest, slide)
@@ -121,13 +182,14 @@ def test_ties_are_rounded_to_even() -> None:
     np.testing.assert_array_equal(fast.quantize(*given), plain.plain_quantize(*given))
 
 
-@given(st.integers(1, 20), st.integers(1, 40), st.integers(1, 20), BYTES, st.booleans())
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: words.dot)
+@given(st.integers(1, 20), st.integers(1, 80), st.integers(1, 20), BYTES, st.booleans())
 def test_nothing_outside_of_the_arrays_is_touched(
-    rows: int, depth: int, outputs: int, dtype: Any, at_end: bool
+    words: Words, rows: int, depth: int, outputs: int, dtype: Any, at_end: bool
 ) -> None:
     """Operands, results and scratch stand between forbidden pages."""
     rest = (np.zeros(outputs, np.int32), plain.Codes(np.float32(1e-2), 0, -128, 127, np.int8))
-    with guarded.memory(at_end=at_end):
+    with guarded.memory(at_end=at_end), taken(words):
         x, w = (
             guarded.copy(codes(shape, t, 1), at_end=at_end)
             for shape, t in (((rows, depth), dtype), ((outputs, depth), np.int8))

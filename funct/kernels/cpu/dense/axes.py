@@ -153,7 +153,7 @@ def slab_fields(batch: Batch, axes: Axes, band_rows: int, pitch: int) -> dict[st
         "size0": axes[0].size, "size1": axes[1].size, "size2": axes[2].size,
         "slab_rows": slab_rows, "slab1": reach[1], "slab2": reach[2],
         "slab_words": slab_rows * reach[1] * reach[2] * pitch,
-        "clear": int(not inside), "whole": int(whole),
+        "clear": int(not inside), "around": 0, "whole": int(whole),
         "slab_step": band_rows // axes[0].step * axes[0].stride, "slab_start": -axes[0].low,
         "from1": from1, "count1": count1, "to1": to1, "from2": from2, "count2": count2, "to2": to2,
     }  # fmt: skip

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Convolver", "batch_of"]
 
-_PLACES = [bands.JOB.place(name) for name in ("x", "weights", "y", "scratch")]
+_PLACES = [bands.JOB.place(name) for name in ("x", "weights", "y", "scratch", "around")]
 _PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
 
 
@@ -90,12 +90,16 @@ class Convolver:
         return to
 
     def run(
-        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, last: bool = False
-    ) -> None:
-        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or both with their channels last."""
+        self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, last: bool = False,
+        around: int = 0,
+    ) -> None:  # fmt: skip
+        """Fill y, (N, outputs, *T), from x, (N, channels, *S), or both with their channels last.
+
+        around: the byte that the words outside of the image are made of.
+        """
         job = self._job.copy()
         room = memory.scratch(self._scratch_bytes)
-        job[_PLACES] = address(x), address(panels), address(y), room
+        job[_PLACES] = address(x), address(panels), address(y), room, around
         self._entries[last](address(job))
 
 

@@ -1,7 +1,8 @@
 """Products of integer matrices, exact modulo the range of the dtype.
 
-Bytes and 16-bit integers are multiplied in pairs (`s16`), 32-bit ones one by one. Signs do not
-matter modulo 2^n, so unsigned matrices are taken as signed ones of the same bits.
+Bytes are multiplied in fours (`u8s8`) where the processor can, else, as 16-bit integers are, in
+pairs (`s16`), and 32-bit ones one by one. Signs do not matter modulo 2^n, so unsigned matrices are
+taken as signed ones of the same bits, and the other way round.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device import host
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import axis
+from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.panels import Convolver, batch_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["integer_matmul", "multiplier", "multiply", "pairs"]
+__all__ = ["filled", "integer_matmul", "multiplier", "multiply"]
 
 _ONE = axis(1, 1, 1, 1, 0, 1)
 
@@ -42,14 +45,20 @@ def multiply(made: Convolver, x: NDArray[Any], panels: NDArray[Any], columns: in
     return y
 
 
-def pairs(x: NDArray[Any]) -> NDArray[np.int32]:
-    """A matrix of small integers as words of two, along its last axis, which is filled up by 0."""
-    rows, depth = x.shape
-    words = memory.fresh((rows, -(-depth // 2)), np.dtype(np.int32))
-    halves = words.view(np.int16)
-    halves[:, :depth] = x
-    halves[:, depth:] = 0
-    return words
+def filled(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[np.int32]:
+    """Small integers as words of as many as fit, along axis 1 of three, which is filled up by 0."""
+    rows, depth, columns = x.shape
+    count = 4 // dtype.itemsize
+    if columns == 1 and depth % count == 0 and x.itemsize == dtype.itemsize:
+        return np.ascontiguousarray(x[:, :, 0]).view(np.int32)[:, :, None]
+    words = -(-depth // count)
+    y = memory.fresh((rows, words, columns), np.dtype(np.int32))
+    parts = y.view(dtype).reshape(rows, words, columns, count)
+    for k in range(count):
+        part = x[:, k::count]
+        parts[:, : part.shape[1], :, k] = part
+        parts[:, part.shape[1] :, :, k] = 0
+    return y
 
 
 def integer_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
@@ -76,7 +85,14 @@ def _product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         left, right = (np.ascontiguousarray(v).view(np.int32) for v in (x, y))
         made = multiplier(*left.shape, columns, "s32", False)
         return multiply(made, left, made.panels(right), columns).view(x.dtype)
-    signed = x.dtype if x.dtype == np.uint8 else np.dtype(f"i{x.itemsize}")
-    left, right = (pairs(np.ascontiguousarray(v).view(signed)) for v in (x, y.T))
-    made = multiplier(*left.shape, columns, "s16", True)
+    dot, element = _narrow(x.itemsize)
+    left, right = filled(x[:, :, None], element)[:, :, 0], filled(y[None], element)[0]
+    made = multiplier(*left.shape, columns, dot, False)
     return multiply(made, left, made.panels(right), columns).astype(x.dtype)
+
+
+def _narrow(itemsize: int) -> tuple[str, np.dtype[Any]]:
+    """What multiplies integers of so many bytes, and as which integers it takes them."""
+    if itemsize == 1 and supported(DOTS["u8s8"], host()):
+        return "u8s8", np.dtype(np.int8)
+    return "s16", np.dtype(np.int16)

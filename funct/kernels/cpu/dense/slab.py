@@ -1,4 +1,7 @@
-"""The slab: what a band reads of its images, in scratch, channels last and with zeros around it."""
+"""The slab: what a band reads of its images, in scratch, channels last and with a byte around it.
+
+The byte is 0, or the zero point of codes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ __all__ = ["SLAB", "Slab", "clear", "copy", "each"]
 SLAB = (
     "tasks", "units", "bands", "band_rows", "scratch", "scratch_step", "x",
     "channels", "pitch", "size0", "size1", "size2",
-    "slab_rows", "slab1", "slab2", "slab_words", "clear", "whole",
+    "slab_rows", "slab1", "slab2", "slab_words", "clear", "around", "whole",
     "slab_step", "slab_start", "from1", "count1", "to1", "from2", "count2", "to2",
 )  # fmt: skip
 
@@ -31,10 +34,12 @@ def each(
     f.loop(start, stop, step, run, maybe_empty=True)
 
 
-def clear(f: Emitter, to: Value, size_bytes: Value) -> None:
-    """Zero bytes."""
+def clear(f: Emitter, to: Value, size_bytes: Value, around: Value | int = 0) -> None:
+    """Bytes that are all the same, the lowest of a number."""
     f.module.declare("@llvm.memset", "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)")
-    f.line(f"call void @llvm.memset.p0.i64({to!r}, i8 0, {size_bytes!r}, i1 false)")
+    same = f.constant(I64, around) if isinstance(around, int) else around
+    byte = f.convert(same, "i8")
+    f.line(f"call void @llvm.memset.p0.i64({to!r}, {byte!r}, {size_bytes!r}, i1 false)")
 
 
 def copy(f: Emitter, to: Value, source: Value, size_bytes: Value) -> None:
@@ -63,9 +68,10 @@ class Slab:
         self.f.call(self.turn, None, [source, to, rows, columns, row, to_row])
 
     def fill(self, image: Value, band: Value, slab: Value) -> None:
-        """Copy what the band reads, channels last, between zeros."""
+        """Copy what the band reads, channels last, between bytes that stand for 0."""
         f, job = self.f, self.job
-        f.when(f.ne(job.clear, 0), lambda: clear(f, slab, job.slab_words * self.bytes))
+        size = job.slab_words * self.bytes
+        f.when(f.ne(job.clear, 0), lambda: clear(f, slab, size, job.around))
         start = band * job.slab_step + job.slab_start
         zero = f.constant(I64, 0)
         low = f.max(start, zero)

@@ -1,75 +1,98 @@
 """A row of codes times 8-bit weights, which are read once, where they lie.
 
 With few rows a product of matrices is bounded by the weights it reads: bytes are a quarter of what
-float32 reads. They become 16-bit integers in registers, and `vpmaddwd` sums pairs exactly.
+float32 reads. Pairs (`words.py`) widen them in registers. Quads take them as they are, and since
+nothing is known of them before, sum them up beside.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.slab import each
-from funct.kernels.cpu.quantized.codes import differences
+from funct.kernels.cpu.quantized.codes import in_words
+from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.llvm import Emitter, Value, typed
 
-__all__ = ["centre", "lanes", "pitch", "sums"]
+__all__ = ["lanes", "pitch", "row", "sums"]
 
 _TOGETHER = 4  # outputs that share what is loaded of x
 
 
-def lanes() -> int:
+def lanes(words: Words) -> int:
     """Bytes that are taken at a time."""
-    return supported(DOTS["s16"], host()) // 2
+    return supported(DOTS[words.dot], host()) // 4 * words.count
 
 
-def pitch(depth: int) -> int:
-    """Differences that `centre` writes for a row."""
-    return depth - depth % lanes() + lanes()
+def pitch(depth: int, words: Words) -> int:
+    """Codes that `row` writes."""
+    return depth - depth % lanes(words) + lanes(words)
 
 
-def centre(f: Emitter, x: Value, y: Value, depth: Value, zero: Value, element: str) -> None:
-    """Differences of a row of codes from the zero point; the last vector's stand behind, at its
-    end, with 0 for those that were in the vector before.
+def row(
+    f: Emitter, words: Words, x: Value, y: Value, depth: Value, zero: Value | None, element: str
+) -> None:
+    """A row of codes as they stand in words; the last vector's stand behind, at its end, with 0 for
+    those that were in the vector before.
     """
-    rest = f.rem(depth, lanes())
+    n = lanes(words)
+    rest = f.rem(depth, n)
     whole = depth - rest
-    differences(f, x, y, whole, whole + lanes(), zero, element)
-    tail = f.at(y, whole + lanes() - rest, "i16")
-    differences(f, f.at(x, whole, element), tail, rest, rest, zero, element)
+    in_words(f, x, y, whole, whole + n, zero, element)
+    tail = f.at(y, whole + n - rest, words.element)
+    in_words(f, f.at(x, whole, element), tail, rest, rest, zero, element)
 
 
-def sums(f: Emitter, x: Value, w: Value, depth: Value, start: Value, stop: Value, y: Value) -> None:
-    """Sums of a centred row times the weights of the outputs from start to stop."""
+def sums(
+    f: Emitter, words: Words, x: Value, zero: Value, w: Value, depth: Value,
+    outputs: tuple[Value, Value], y: Value,
+) -> None:  # fmt: skip
+    """Sums of the differences of a row, as it was written, times the weights of these outputs."""
+    start, stop = outputs
 
-    def outputs(count: int) -> Any:
-        def some(o: Value) -> None:
+    def some(count: int) -> Callable[[Value], None]:
+        def these(o: Value) -> None:
             rows = [f.at(w, (o + k) * depth, "i8") for k in range(count)]
-            for k, total in enumerate(_sums(f, x, rows, depth)):
+            for k, total in enumerate(_sums(f, words, x, zero, rows, depth)):
                 f.store(f.reduce(total, f.add), f.at(y, o - start + k, "i32"))
 
-        return some
+        return these
 
     middle = stop - f.rem(stop - start, _TOGETHER)
-    each(f, start, middle, outputs(_TOGETHER), _TOGETHER)
-    each(f, middle, stop, outputs(1))
+    each(f, start, middle, some(_TOGETHER), _TOGETHER)
+    each(f, middle, stop, some(1))
 
 
-def _sums(f: Emitter, x: Value, rows: list[Value], depth: Value) -> list[Value]:
+def _sums(
+    f: Emitter, words: Words, x: Value, zero: Value, rows: list[Value], depth: Value
+) -> list[Value]:
     """Lane by lane, for each row of weights."""
-    total, step = typed("i32", lanes() // 2), DOTS["s16"].step
+    n, step = lanes(words), DOTS[words.dot].step
+    total, codes, bytes_ = typed("i32", n // words.count), typed(words.element, n), typed("i8", n)
 
-    def products(of_x: Value, of_w: Value, held: list[Value]) -> list[Value]:
-        left = f.bitcast(f.load(typed("i16", lanes()), f.at(x, of_x, "i16")), total)
+    def products(of_x: Value, of_w: Value, zeros: Value, held: list[Value]) -> list[Value]:
+        left = [f.load(codes, f.at(x, of_x, words.element))]
+        left += [] if words.centred else [zeros]
         out = []
-        for w, s in zip(rows, held):
-            codes = f.convert(f.load(typed("i8", lanes()), f.at(w, of_w, "i8")), "i16")
-            out.append(step(f, s, left, f.bitcast(codes, total)))
+        for k, w in enumerate(rows):
+            right = f.load(bytes_, f.at(w, of_w, "i8"))
+            right = f.bitcast(f.convert(right, "i16") if words.centred else right, total)
+            for n, v in enumerate(left):
+                out.append(step(f, held[k * len(left) + n], f.bitcast(v, total), right))
         return out
 
-    whole = depth - f.rem(depth, lanes())
-    zeros = [f.constant(total, 0)] * len(rows)
-    held = f.loop(0, whole, lanes(), lambda i, held: products(i, i, held), zeros)
-    # the last vector overlaps; what was summed before is 0 in the copy of x that stands behind
-    return f.branch(whole < depth, lambda: products(whole, depth - lanes(), held), lambda: held)
+    whole = depth - f.rem(depth, n)
+    count = len(rows) if words.centred else 2 * len(rows)
+    zeros = f.splat(zero, n)
+    begin = [f.constant(total, 0)] * count
+    held = f.loop(0, whole, n, lambda i, held: products(i, i, zeros, held), begin)
+
+    def last() -> list[Value]:
+        """The vector overlaps; what was summed before is 0 in the copy of x that stands behind."""
+        new = f.lanes(typed("i32", n)) >= f.splat(f.convert(n - (depth - whole), "i32"), n)
+        return products(whole, depth - n, f.select(new, zeros, f.constant(zeros.type, 0)), held)
+
+    held = f.branch(whole < depth, last, lambda: held)
+    return held if words.centred else [a - b for a, b in zip(held[::2], held[1::2], strict=True)]

@@ -16,6 +16,7 @@ import numpy as np
 from funct.device import PARALLEL, Code, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.slab import each
+from funct.kernels.cpu.quantized.words import PAIRS, QUADS, Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.scaling import nearest
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from funct.kernels.quantized.affine import Codes
 
 __all__ = [
-    "BYTE", "FARTHEST", "TO_CODES", "centred_planes", "differences", "fit", "of_columns",
+    "BYTE", "FARTHEST", "TO_CODES", "fit", "in_words", "of_columns", "planes_of_words",
     "requantized", "rounded", "to_codes", "to_codes_fields",
 ]  # fmt: skip
 
@@ -92,51 +93,70 @@ def _float(f: Emitter, job: Record, name: str) -> Value:
     return f.bitcast(f.convert(getattr(job, name), "i32"), typed("f32"))
 
 
-def differences(
-    f: Emitter, x: Value, y: Value, count: Value, room: Value, zero: Value, element: str
+def _of_word(f: Emitter, codes: Value, zero: Value | None) -> Value:
+    """Codes as words hold them: 16-bit differences from the zero point or, without it, as bytes."""
+    if zero is not None:
+        return f.convert(codes, "i16") - f.splat(zero, codes.type.lanes)
+    return codes ^ -128 if codes.type.is_signed else codes
+
+
+def in_words(
+    f: Emitter, x: Value, y: Value, count: Value, room: Value, zero: Value | None, element: str
 ) -> None:
-    """Codes less the zero point as 16-bit integers, and 0 in what is left of the room."""
+    """A row of codes as they stand in words, and 0 in what is left of the room.
+
+    zero: as 16-bit integer what is taken off them; None: they stay bytes. See `words.py`.
+    """
+    to = "u8" if zero is None else "i16"
 
     def some(i: Value, lanes: int) -> None:
-        codes = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), "i16")
-        f.store(codes - f.splat(zero, lanes), f.at(y, i, "i16"))
+        codes = f.load(typed(element, lanes), f.at(x, i, element))
+        f.store(_of_word(f, codes, zero), f.at(y, i, to))
 
-    spans(f, count, _lanes("i16"), some)
-    each(f, count, room, lambda i: f.store(f.constant(typed("i16"), 0), f.at(y, i, "i16")))
+    spans(f, count, _lanes(to), some)
+    each(f, count, room, lambda i: f.store(f.constant(typed(to), 0), f.at(y, i, to)))
 
 
-def _planes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
-    """One plane of words: a channel's differences below, the next one's, if there is one, above."""
+def _planes_row(words: Words) -> Callable[[str], Callable[[Emitter, Record, Value], None]]:
+    """One plane of words: a channel's codes lowest, those of the next ones, if there are, above."""
 
-    def row(f: Emitter, job: Record, k: Value) -> None:
-        group = f.div(k, job.words)
-        pair = k - group * job.words
-        x = f.at(job.pointer("x"), (group * job.channels + pair * 2) * job.plane, element)
-        y = f.at(job.pointer("y"), k * job.plane, "i32")
-        zero = f.convert(job.zero_point, "i32")
+    def of(element: str) -> Callable[[Emitter, Record, Value], None]:
+        return lambda f, job, k: _plane(f, job, k, words, element)
 
-        def word(i: Value, lanes: int, second: bool) -> None:
-            codes = typed(element, lanes)
-            z = f.splat(zero, lanes)
-            low = f.convert(f.load(codes, f.at(x, i, element)), "i32") - z
-            low = low & 0xFFFF
-            if second:
-                high = f.convert(
-                    f.load(codes, f.at(f.at(x, job.plane, element), i, element)), "i32"
-                )
-                low = low | (high - z) << 16
-            f.store(low, f.at(y, i, "i32"))
+    return of
 
-        def run(second: bool) -> Callable[[], list[Value]]:
-            def go() -> list[Value]:
-                spans(f, job.plane, _lanes("i32"), lambda i, lanes: word(i, lanes, second))
-                return []
 
+def _plane(f: Emitter, job: Record, k: Value, words: Words, element: str) -> None:
+    group = f.div(k, job.words)
+    first = (k - group * job.words) * words.count
+    x = f.at(job.pointer("x"), (group * job.channels + first) * job.plane, element)
+    y = f.at(job.pointer("y"), k * job.plane, "i32")
+    zero = f.convert(job.zero_point, "i16") if words.centred else None
+    bits = 32 // words.count
+
+    def word(i: Value, lanes: int, count: int) -> None:
+        total = None
+        for n in range(count):
+            place = f.at(f.at(x, job.plane * n, element), i, element)
+            codes = _of_word(f, f.load(typed(element, lanes), place), zero)
+            unsigned = Value(f, codes.name, codes.type.unsigned)
+            part = f.convert(unsigned, "u32") << n * bits
+            total = part if total is None else total | part
+        assert total is not None
+        f.store(total, f.at(y, i, "i32"))
+
+    def run(count: int) -> Callable[[], list[Value]]:
+        """With so many channels, or fewer."""
+
+        def go() -> list[Value]:
+            spans(f, job.plane, _lanes("i32"), lambda i, lanes: word(i, lanes, count))
+            return []
+
+        if count == 1:
             return go
+        return lambda: f.branch(first + count <= job.channels, go, run(count - 1))
 
-        f.branch(pair * 2 + 1 < job.channels, run(True), run(False))
-
-    return row
+    run(words.count)()
 
 
 def to_codes(f: Emitter, job: Record, element: str) -> Callable[[Value], Value]:
@@ -209,7 +229,8 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
 
 
 _ROWS: dict[str, tuple[Fields, Callable[[str], Callable[[Emitter, Record, Value], None]]]] = {
-    "planes": (PLANES, _planes_row), "sums": (SUMS, _sums_row), "numbers": (NUMBERS, _numbers_row),
+    **{words.dot: (PLANES, _planes_row(words)) for words in (PAIRS, QUADS)},
+    "sums": (SUMS, _sums_row), "numbers": (NUMBERS, _numbers_row),
 }  # fmt: skip
 
 
@@ -227,19 +248,21 @@ def _bits(number: float) -> int:
     return int(_INT.unpack(_FLOAT.pack(number))[0])
 
 
-def centred_planes(x: NDArray[Any], zero_point: int, groups: int) -> NDArray[np.int32]:
-    """Images of codes less the zero point as words of two channels, filled up group by group."""
+def planes_of_words(
+    x: NDArray[Any], zero_point: int, groups: int, words: Words
+) -> NDArray[np.int32]:
+    """Images of codes as words of adjacent channels, filled up group by group."""
     n, channels, *size = x.shape
     x = np.ascontiguousarray(x)
-    words = -(-channels // (2 * groups))
-    y = memory.fresh((n, groups * words, *size), np.dtype(np.int32))
+    count = -(-channels // (words.count * groups))
+    y = memory.fresh((n, groups * count, *size), np.dtype(np.int32))
     plane = y[0, 0].size
-    rows = n * groups * words
+    rows = n * groups * count
     job = PLANES.fill(
-        tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), plane=plane, words=words,
+        tasks=_tasks(rows, x.size), rows=rows, x=address(x), y=address(y), plane=plane, words=count,
         channels=channels // groups, zero_point=zero_point,
     )  # fmt: skip
-    _entry("planes", BYTE[x.dtype])[1](address(job))
+    _entry(words.dot, BYTE[x.dtype])[1](address(job))
     return y
 
 

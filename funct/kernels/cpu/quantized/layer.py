@@ -1,7 +1,7 @@
-"""A linear layer on codes, in one call: differences, sums and codes of a few rows at a time.
+"""A linear layer on codes, in one call: words, sums and codes of a few rows at a time.
 
 What is between codes and codes stays in the cache, and a small layer costs little more than its
-products. Many rows meet panels of pairs in tiles (`dense/tile.py`); a few read the weights once,
+products. Many rows meet panels of words in tiles (`dense/tile.py`); a few read the weights once,
 where they lie (`byte_rows.py`). A unit of work is some rows times some outputs.
 """
 
@@ -18,18 +18,19 @@ import numpy as np
 from funct.device import PARALLEL, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
-from funct.kernels.cpu.dense.products import multiplier, pairs
+from funct.kernels.cpu.dense.products import multiplier
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
 from funct.kernels.cpu.quantized import byte_rows
 from funct.kernels.cpu.quantized.codes import (
     BYTE,
     TO_CODES,
-    differences,
     fit,
+    in_words,
     of_columns,
     to_codes_fields,
 )
+from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 from funct.kernels.quantized.affine import Codes
@@ -43,7 +44,7 @@ __all__ = ["Layer", "layer"]
 
 _FEW_ROWS = 4  # more of them are worth weights that are laid out
 _ROWS = 60  # at most, of a unit
-_ROOM = 1 << 17  # bytes of a unit's differences
+_ROOM = 1 << 17  # bytes of a unit's words
 _TASK = 1 << 18  # products that are worth a task
 
 JOB = Fields((
@@ -52,18 +53,19 @@ JOB = Fields((
     "most_rows", *TO_CODES,
 ))  # fmt: skip
 
-Products = Callable[[Emitter, Record, Value, Value, Value, Value, Value], None]
+Products = Callable[[Emitter, Record, Words, Value, Value, Value, Value, Value], None]
 
 
 def _panels(
-    f: Emitter, job: Record, held: Value, sums: Value, count: Value, start: Value, stop: Value
-) -> None:
+    f: Emitter, job: Record, words: Words, held: Value, sums: Value, count: Value, start: Value,
+    stop: Value,
+) -> None:  # fmt: skip
     """Sums of rows times panels: (block of outputs, k, lane)."""
-    lanes = supported(DOTS["s16"], host()) // 4
+    lanes = supported(DOTS[words.dot], host()) // 4
 
     def block(o: Value) -> None:
         wide = f.min(job.padded - o, 2 * lanes)
-        depth = job.pitch >> 1  # in words of two
+        depth = f.div(job.pitch, words.count)
         row = f.select(f.eq(wide, lanes), job.most_rows + 1, f.constant(I64, 0))
         given = [
             job.pointer("tap"), f.constant(I64, 1), f.at(job.pointer("w"), o * depth, "i32"),
@@ -76,26 +78,30 @@ def _panels(
 
 
 def _bytes(
-    f: Emitter, job: Record, held: Value, sums: Value, count: Value, start: Value, stop: Value
-) -> None:
+    f: Emitter, job: Record, words: Words, held: Value, sums: Value, count: Value, start: Value,
+    stop: Value,
+) -> None:  # fmt: skip
     """Sums of rows times weights as they lie."""
+    zero = f.convert(job.x_zero_point, "u8")
 
     def row(m: Value) -> None:
-        x = f.at(held, m * job.pitch, "i16")
+        x = f.at(held, m * job.pitch, words.element)
         y = f.at(sums, m * job.unit_outputs, "i32")
-        byte_rows.sums(f, x, job.pointer("w"), job.depth, start, f.min(stop, job.outputs), y)
+        outputs = start, f.min(stop, job.outputs)
+        byte_rows.sums(f, words, x, zero, job.pointer("w"), job.depth, outputs, y)
 
     each(f, 0, count, row)
 
 
-def _text(codes_in: str, codes_out: str, few: bool) -> str:
+def _text(codes_in: str, codes_out: str, words: Words, few: bool) -> str:
     """`run(job)`."""
     module = Module(host())
     module.declare("@funct_parallel", PARALLEL)
     f = module.function("some", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    held = f.at(job.pointer("scratch"), task * job.scratch_step, "i8")
-    sums = f.at(held, job.unit_rows * job.pitch, "i16")
+    room = f.at(job.pointer("scratch"), task * job.scratch_step, "i8")
+    sums = f.at(room, job.unit_rows * job.pitch, words.element)
+    zero = f.convert(job.x_zero_point, "i16") if words.centred else None
     products: Products = _bytes if few else _panels
 
     def unit(u: Value) -> None:
@@ -105,16 +111,22 @@ def _text(codes_in: str, codes_out: str, few: bool) -> str:
         start = (u - block * job.units_across) * job.unit_outputs
         stop = f.min(start + job.unit_outputs, job.padded)
 
-        def centre(m: Value) -> None:
-            x = f.at(job.pointer("x"), (first + m) * job.depth, codes_in)
-            y, zero = f.at(held, m * job.pitch, "i16"), f.convert(job.x_zero_point, "i16")
-            if few:
-                byte_rows.centre(f, x, y, job.depth, zero, codes_in)
-            else:
-                differences(f, x, y, job.depth, job.pitch, zero, codes_in)
+        x = f.at(job.pointer("x"), first * job.depth, codes_in)
 
-        each(f, 0, count, centre)
-        products(f, job, held, sums, count, start, stop)
+        def row(m: Value) -> None:
+            here, to = f.at(x, m * job.depth, codes_in), f.at(room, m * job.pitch, words.element)
+            if few:
+                byte_rows.row(f, words, here, to, job.depth, zero, codes_in)
+            else:
+                in_words(f, here, to, job.depth, job.pitch, zero, codes_in)
+
+        def rows() -> list[Value]:
+            each(f, 0, count, row)
+            return [room]
+
+        as_it_is = not few and zero is None and codes_in == "u8"
+        held = f.branch(f.eq(job.depth, job.pitch), lambda: [x], rows) if as_it_is else rows()
+        products(f, job, words, held[0], sums, count, start, stop)
 
         def finish(m: Value) -> None:
             here = f.at(sums, m * job.unit_outputs, "i32")
@@ -134,23 +146,26 @@ def _text(codes_in: str, codes_out: str, few: bool) -> str:
 
 
 @functools.cache
-def _entry(codes_in: str, codes_out: str, few: bool) -> Any:
-    code = printed(_text, codes_in, codes_out, few).keep()
+def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> Any:
+    code = printed(_text, codes_in, codes_out, words, few).keep()
     return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
 
 
-_X, _W, _Y, _SCRATCH = (JOB.place(name) for name in ("x", "w", "y", "scratch"))
+_PLACES = [JOB.place(name) for name in ("x", "w", "y", "bias", "scratch")]
 
 
 @attrs.frozen(eq=False)
 class Layer:
     """What is prepared for shapes, and how sums become codes.
 
-    packing: what lays the weights out; None: they are taken as they lie. held: what the job points
-    to.
+    packing: what lays the weights out; None: they are taken as they lie. bias: what sums of
+    differences lack. held: what the job points to.
     """
 
+    words: Words
     packing: Convolver | None
+    zero_point: int
+    bias: NDArray[np.int32]
     entry: Any
     job: NDArray[np.int64]
     scratch_bytes: int
@@ -158,17 +173,18 @@ class Layer:
     dtype: np.dtype[Any]
     held: tuple[NDArray[Any], ...]
 
-    def panels(self, w: NDArray[np.int8]) -> NDArray[Any]:
-        """Weights laid out; they serve any number of rows."""
+    def laid(self, w: NDArray[np.int8]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Weights laid out, and what is added to the sums; they serve any number of rows."""
         assert self.packing is not None
-        return self.packing.panels(pairs(w))
+        panels = self.packing.panels(self.words.weights(w[:, :, None]))
+        return panels, self.bias - self.zero_point * self.words.offset(w)
 
-    def __call__(self, x: NDArray[Any], w: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, x: NDArray[Any], w: NDArray[Any], bias: NDArray[np.int32]) -> NDArray[Any]:
         """Codes of the result, (rows, outputs), of dense codes and of panels or dense weights."""
         y = memory.fresh(self.shape, self.dtype)
         job = self.job.copy()
-        job[_X], job[_W], job[_Y] = address(x), address(w), address(y)
-        job[_SCRATCH] = memory.scratch(self.scratch_bytes)
+        room = memory.scratch(self.scratch_bytes)
+        job[_PLACES] = address(x), address(w), address(y), address(bias), room
         self.entry(address(job))
         return y
 
@@ -176,7 +192,7 @@ class Layer:
 @functools.lru_cache(256)
 def layer(
     rows: int, depth: int, dtype: np.dtype[Any], zero_point: int, bias: bytes, factor: bytes,
-    limits: tuple[int, int, int, Any],
+    limits: tuple[int, int, int, Any], words: Words,
 ) -> Layer | None:  # fmt: skip
     """The layer for so many rows of codes of this dtype; None where sums could leave int32.
 
@@ -187,33 +203,37 @@ def layer(
     outputs = len(offsets)
     if not fit(depth, offsets):
         return None
-    width = supported(DOTS["s16"], host())
-    lanes = width // 4
-    few = rows <= _FEW_ROWS and depth >= byte_rows.lanes()
-    pitch = byte_rows.pitch(depth) if few else depth + depth % 2
-    unit_rows = max(1, min(rows, _ROWS, _ROOM // (2 * pitch)))
+    dot, zero_point = DOTS[words.dot], words.zero_point(zero_point, dtype)
+    width = supported(dot, host())
+    lanes, most = width // 4, most_rows(dot, width)
+    few = rows <= _FEW_ROWS and depth >= byte_rows.lanes(words)
+    pitch = byte_rows.pitch(depth, words) if few else -(-depth // words.count) * words.count
+    code_bytes = 4 // words.count
+    unit_rows = max(1, min(rows, _ROWS - _ROWS % most, _ROOM // (code_bytes * pitch)))
     down = -(-rows // unit_rows)
     tasks = max(1, min(2 * host().cores, rows * depth * outputs // _TASK))
     padded = -(-outputs // lanes) * lanes
     unit_outputs = -(-padded // -(-tasks // down) // (2 * lanes)) * 2 * lanes
     packing, tiles, places = None, 0, np.zeros(0, np.int64)
     if not few:
-        packing = multiplier(unit_rows, pitch // 2, outputs, "s16", True)
+        packing = multiplier(unit_rows, pitch // words.count, outputs, words.dot, True)
         counts = {unit_rows, rows - (down - 1) * unit_rows}
-        tiles = address(tile_table("s16", width, counts, padded))
+        tiles = address(tile_table(words.dot, width, counts, padded))
         row = np.arange(unit_rows)[:, None]
-        places = np.ascontiguousarray(row * [pitch // 2, unit_outputs], np.int64)
+        places = np.ascontiguousarray(row * [pitch // words.count, unit_outputs], np.int64)
     tap = np.zeros(2, np.int64)
     fields, kept = to_codes_fields(offsets, Codes(factors, *limits))
-    scratch = -(-unit_rows * (2 * pitch + 4 * unit_outputs) // 64) * 64
+    scratch = -(-unit_rows * (code_bytes * pitch + 4 * unit_outputs) // 64) * 64
     job = JOB.fill(
         tasks=tasks, rows=rows, outputs=outputs, depth=depth, unit_rows=unit_rows,
         units_across=-(-padded // unit_outputs), unit_outputs=unit_outputs, pitch=pitch,
         padded=padded, x=0, y=0, w=0, x_zero_point=zero_point, scratch=0, scratch_step=scratch,
         places=address(places), tap=address(tap), tiles=tiles,
-        most_rows=most_rows(DOTS["s16"], width), **fields,
+        most_rows=most, **fields,
     )  # fmt: skip
     codes = np.dtype(limits[-1])
-    entry = _entry(BYTE[dtype], BYTE[codes], few)
-    held = (places, tap, *kept)
-    return Layer(packing, entry, job, tasks * scratch, (rows, outputs), codes, held)
+    entry = _entry(BYTE[dtype], BYTE[codes], words, few)
+    held, shape = (places, tap, *kept), (rows, outputs)
+    return Layer(
+        words, packing, zero_point, offsets, entry, job, tasks * scratch, shape, codes, held
+    )

@@ -1,8 +1,4 @@
-"""Layers on codes: exact sums of 16-bit pairs, the weights laid out once, codes in one pass.
-
-`vpmaddwd` sums two products of 16-bit integers exactly, where AVX2's product of bytes saturates.
-The differences from the zero point fit into 9 bits, so no correction is needed behind.
-"""
+"""Layers on codes: exact sums of words (`words.py`), weights laid out once, codes in one pass."""
 
 from __future__ import annotations
 
@@ -18,8 +14,15 @@ import numpy as np
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.depthwise import convolution_of_codes
-from funct.kernels.cpu.quantized.codes import FARTHEST, centred_planes, fit, requantized, rounded
+from funct.kernels.cpu.quantized.codes import (
+    FARTHEST,
+    fit,
+    planes_of_words,
+    requantized,
+    rounded,
+)
 from funct.kernels.cpu.quantized.layer import layer
+from funct.kernels.cpu.quantized.words import best
 from funct.kernels.cpu.record import address
 from funct.kernels.windows.convolution import convolution as convolve
 
@@ -81,12 +84,17 @@ def linear(
     if not _bytes(x, w, codes) or x.ndim < 2:
         return NotImplemented
     outputs, depth = w.shape
-    how = (np.asarray(bias, np.int32).tobytes(), np.asarray(codes.multiplier, np.float32).tobytes())
-    made = layer(x.size // depth, depth, x.dtype, int(x_zero_point), *how, codes[1:])
+    offsets = np.asarray(bias, np.int32).tobytes()
+    factors = np.asarray(codes.multiplier, np.float32).tobytes()
+    how = int(x_zero_point), offsets, factors, codes[1:], best()
+    made = layer(x.size // depth, depth, x.dtype, *how)
     if made is None:
         return NotImplemented
-    laid = np.ascontiguousarray(w) if made.packing is None else _kept(w, "linear", made.panels)
-    y: NDArray[Any] = made(np.ascontiguousarray(x), laid)
+    if made.packing is None:
+        laid = np.ascontiguousarray(w), made.bias
+    else:
+        laid = _kept(w, (made.words.dot, made.zero_point, offsets), made.laid)
+    y: NDArray[Any] = made(np.ascontiguousarray(x), *laid)
     return y if x.ndim == 2 else y.reshape(*x.shape[:-1], outputs)
 
 
@@ -104,24 +112,24 @@ def convolution(
     size = slide.size(x.shape[2:], w.shape[2:])
     if not prod(size):
         return NotImplemented
-    words = -(-c // 2)
-    read = (len(x), words * groups, *x.shape[2:])
-    laid = (outputs, words, *kernel)
-    made = convolver("s16", read, laid, size, slide, False)
+    words = best()
+    count = -(-c // words.count)
+    read = (len(x), count * groups, *x.shape[2:])
+    laid = (outputs, count, *kernel)
+    made = convolver(words.dot, read, laid, size, slide, False)
 
-    def make(w: NDArray[Any]) -> NDArray[Any]:
-        halves = np.zeros((outputs, words, prod(kernel), 2), np.int16)
-        both = w.reshape(outputs, c, prod(kernel))
-        halves[:, : c - c // 2, :, 0] = both[:, ::2]
-        halves[:, : c // 2, :, 1] = both[:, 1::2]
-        return made.panels(halves.view(np.int32))
+    def make(w: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        taps = np.ascontiguousarray(w).reshape(outputs, c, prod(kernel))
+        return made.panels(words.weights(taps)), words.offset(w)
 
     # few channels are merged with taps in one order or another, as the geometry says
-    panels = _kept(w, (groups, (x.shape, slide) if words <= 16 else ()), make)
-    planes = centred_planes(x, x_zero_point, groups)
+    how = (words.dot, groups, (x.shape, slide) if count <= 16 else ())
+    panels, offset = _kept(w, how, make)
+    planes = planes_of_words(x, x_zero_point, groups, words)
     sums = memory.fresh((len(x), outputs, *size), np.dtype(np.int32))
-    made.run(planes, panels, sums)
-    return requantized(sums, bias, codes)
+    zero = words.zero_point(int(x_zero_point), x.dtype)
+    made.run(planes, panels, sums, around=0 if words.centred else zero)
+    return requantized(sums, bias - zero * offset, codes)
 
 
 def _by_floats(
