@@ -26,6 +26,7 @@ weighed: Any = getattr(
 _COUNTED = frozenset("bBhHiIlq")  # integers that int64 holds
 _FEW = 256  # elements of which nobody asks more
 _LEAST = 1 << 11  # elements below which NumPy's few calls cost less
+_SORTED = 1 << 9  # elements from which on tables of counters sort sooner
 _PART = 1 << 16  # elements of a task
 _ROWS = 16  # tasks at most
 _DENSE = 4  # bins per element up to which a table of bins is cheaper than to sort
@@ -59,7 +60,7 @@ def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
         counts = np.empty(bins, np.int64)
         used = cpu.tally(x, counts, n, bins, least)
         if used >= 0:
-            return counts[:used].copy()
+            return counts[:used] if used > n else counts[:used].copy()
     low, high = bounds(x)
     if low < 0:
         raise ValueError("there are negative ones")
@@ -96,15 +97,12 @@ def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
 def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     """1-D integers sorted by counting, where many lie close together; None for all others."""
     n = x.size
-    if n < _LEAST or x.dtype.char not in _COUNTED or not pays(x):
+    if n < _SORTED or x.dtype.char not in _COUNTED or not pays(x):
         return None
-    low, high = bounds(x)
-    if high - low >= n * x.dtype.itemsize // 8:  # half of the words are sorted in half the time
-        return None
-    counts = np.zeros(high - low + 1, np.int32 if n < 1 << 31 else np.int64)
+    room = n * x.itemsize // 8  # half of the words are sorted in half the time
+    counts = np.empty(room, np.int32 if n < 1 << 31 else np.int64)
     y = np.empty(n, x.dtype)
-    cpu.sort(x, counts, y, low, n, len(counts))
-    return y
+    return None if cpu.sort(x, counts, y, n, room) else y
 
 
 def distinct(x: NDArray[Any], inverse: bool, counts: bool) -> list[Index] | None:

@@ -47,8 +47,12 @@ def _split(x: NDArray[Any], axis: int) -> tuple[int, int, int]:
 
 
 def _running(x: NDArray[Any], axis: int, how: str) -> NDArray[Any]:
+    shape, d = x.shape, x.dtype
+    y = np.empty(shape, d if d.kind == "f" else _sum_dtype(d))
+    if len(shape) == 1:
+        cpu.running_line(x, y, 1, shape[0], how)
+        return y
     outer, n, inner = _split(x, axis)
-    y = np.empty(x.shape, _sum_dtype(x.dtype))
     if inner == 1:
         cpu.running_line(x, y, outer, n, how)
     else:

@@ -97,8 +97,9 @@ def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
 
 def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
-    kind = x.dtype.kind
-    if x.dtype.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
+    d = x.dtype
+    kind = d.kind
+    if d.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
         return plain_sort(x, axis, descending)
     out = counting.sort(x) if kind != "f" and x.ndim == 1 else None
     if out is None:
@@ -116,10 +117,14 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
 
 def _has_zero(y: NDArray[Any], axis: int) -> bool:
     """Whether sorted y may have a 0; where that takes no search, True."""
-    if axis != y.ndim - 1 or not y.flags.c_contiguous or not pays(y):
+    if not pays(y):
         return True
-    n = y.shape[axis]
-    return bool(n and cpu.zero(y, y.size // n, n))
+    shape = y.shape
+    if len(shape) == 1:
+        return bool(cpu.zero(y, 1, shape[0]))
+    if axis != len(shape) - 1 or not y.flags.c_contiguous:
+        return True
+    return bool(cpu.zero(y, y.size // shape[-1], shape[-1]))
 
 
 def _has_negative_zero(x: NDArray[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too, in several tasks."""
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(counting, "_LEAST", 1)
+    monkeypatch.setattr(counting, "_SORTED", 2)
     monkeypatch.setattr(counting, "_PART", 7)
 
 
@@ -96,8 +98,13 @@ def test_no_index_leaves_its_array(n: int, bins: int, part: int, seed: int) -> N
     counts = np.zeros((tasks, bins), np.int64)
     agree(cpu.count_bins, x / 3, edges, counts, n, bins, -1.0, bins / 2.0, part, tasks)
     low, span = int(x.min()), int(np.ptp(x)) + 1
-    for wide in (np.int32, np.int64):
-        agree(cpu.sort, x, np.zeros(span, wide), np.zeros_like(x), low, n, span)
+    if n > 1:
+        for wide, many in product((np.int32, np.int64), (x, np.tile(x, 9))):
+            for room in (span, span - 1):
+                y = np.zeros_like(many)
+                agree(cpu.sort, many, np.zeros(span, wide), y, len(many), room)
+            cpu.sort(many, np.zeros(span, wide), y, len(many), span)
+            np.testing.assert_array_equal(y, np.sort(many))
     first, places = np.full(span, n), np.zeros(min(span, n), np.int64)
     agree(cpu.first_places, x, first, low, n)
     cpu.first_places(x, first, low, n)

@@ -217,18 +217,19 @@ def test_no_index_leaves_its_array(kind: str) -> None:
     """Run as Python, the kernel stays inside and gives what the machine code gives."""
     keys = split(seed(2), 3)
     for dtype in (np.float32, np.float64) if kind in ("unit", "normal") else (np.uint64,):
-        for n in (16, 17, 40):
+        for n in (16, 17, 40, 64, 100):
             y = np.zeros((3, n), dtype)
             for some, part in ((3, n), (2, 16), (1, 32)):
                 tasks = -(-n // part) * -(-3 // some)
-                agree(cpu.draw, keys, y, 3, n, some, part, kind, tasks)
+                for wide in (False, True)[: 1 + (n >= cpu.WIDE)]:
+                    agree(cpu.draw, keys, y, 3, n, some, part, kind, wide, tasks)
     words = [random_bits(seed(k), (32,), 32) for k in range(4)]
     for single in (False, True):
         agree(cpu.hashed, *words, 32, single)
 
 
 @compiled
-@pytest.mark.parametrize("n", [16, 17, 40])
+@pytest.mark.parametrize("n", [16, 17, 40, 64, 100])
 def test_few_numbers_stay_inside(n: int) -> None:
     """The same for a few numbers of one key, whole ones and coins among them."""
     for kind, dtype, a, b in (
@@ -236,7 +237,7 @@ def test_few_numbers_stay_inside(n: int) -> None:
         ("integers", np.int8, 100, 7), ("integers", np.int64, (1 << 63) - 1, 0),
         ("below", np.uint8, 0.3, 0),
     ):  # fmt: skip
-        agree(cpu.draw_few, seed(3), np.zeros(n, dtype), n, kind, a, b)
+        agree(cpu.draw_few, seed(3), np.zeros(n, dtype), n, kind, n >= cpu.WIDE, a, b)
 
 
 @pytest.mark.parametrize(("dtype", "error"), [(np.float32, 5e-7), (np.float64, 1e-12)])

@@ -24,9 +24,14 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 @kernel
 def bounds(x: Any, ends: Any, n: int) -> None:
     """ends: the least and the greatest of n >= 1 integers, then room for two vectors."""
+    _bounded(x, ends, n)
+
+
+def _bounded(x: Any, ends: Any, n: int) -> None:
+    """`bounds`; of less than four vectors only two elements are written."""
     low = x[0]
     high = x[0]
-    whole = n & -LANES
+    whole = n & -LANES if n >= 4 * LANES else 0
     if whole > 0:
         lows = spread(x[0], LANES)
         highs = lows
@@ -79,12 +84,32 @@ def tally(x: Any, counts: Any, n: int, bins: int, least: int) -> int:
     if most >= np.uint64(bins):
         return -1
     used = max(most.astype(np.int64) + 1, least)
-    for k in range(used):
-        counts[k] = 0
-    for i in range(n):
-        at = x[i].astype(np.int64)
-        counts[at] = counts[at] + 1
+    _counted(x, counts, n, used, 0)
     return used
+
+
+def _counted(x: Any, counts: Any, n: Any, span: Any, low: Any) -> None:
+    """counts (span,): how often low, low + 1, ... stand in x, where nothing else is."""
+    none = counts.dtype.type(0)
+    whole = span & -LANES
+    for k in range(0, whole, LANES):
+        stored(counts, k, spread(none, LANES))
+    for k in range(whole, span):
+        counts[k] = none
+    fours = n & -4
+    for i in range(0, fours, 4):
+        a, b, c, d = x[i], x[i + 1], x[i + 2], x[i + 3]
+        _one_more(counts, a, low)
+        _one_more(counts, b, low)
+        _one_more(counts, c, low)
+        _one_more(counts, d, low)
+    for i in range(fours, n):
+        _one_more(counts, x[i], low)
+
+
+def _one_more(counts: Any, v: Any, low: Any) -> None:
+    at = v.astype(np.int64) - low
+    counts[at] = counts[at] + 1
 
 
 @parallel
@@ -111,11 +136,18 @@ def count_bins(
 
 
 @kernel
-def sort(x: Any, counts: Any, y: Any, low: int, n: int, span: int) -> None:
-    """y: x in order, by how often each of low, low + 1, ... occurs."""
-    for i in range(n):
-        at = x[i].astype(np.int64) - low
-        counts[at] = counts[at] + 1
+def sort(x: Any, counts: Any, y: Any, n: int, room: int) -> int:
+    """y: x in order, by how often each value from the least on occurs; counts: `room`.
+
+    The answer is 1 where the values spread further, and y is then anything. n >= 2.
+    """
+    _bounded(x, y, n)
+    low = y[0].astype(np.int64)
+    spread_over = (y[1].astype(np.int64) - low).astype(np.uint64)
+    if spread_over >= np.uint64(room):
+        return 1
+    span = spread_over.astype(np.int64) + 1
+    _counted(x, counts, n, span, low)
     out: Any = 0
     k = 0
     while k < span and out + LANES <= n:  # a vector of each, of which the next covers what is over
@@ -136,6 +168,7 @@ def sort(x: Any, counts: Any, y: Any, low: int, n: int, span: int) -> None:
             y[out] = y.dtype.type(low + k)
             out += 1
         k += 1
+    return 0
 
 
 @kernel

@@ -15,16 +15,17 @@ from funct.kernels.cpu.vectors import lanes, loaded, stored
 from funct.kernels.random.normal import normal32, normal64, unit32, unit64
 
 __all__ = [
-    "LANES", "draw", "draw_all", "draw_few", "few_numbers", "fold_all", "hash_one", "hash_words",
-    "hashed", "numbers",
+    "LANES", "WIDE", "draw", "draw_all", "draw_few", "few_numbers", "fold_all", "hash_one",
+    "hash_words", "hashed", "numbers",
 ]  # fmt: skip
 
 LANES = 16
+WIDE = 64  # lanes of long draws: rounds depend on each other, vectors beside each other do not
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _ROUNDS = (0, 1, 2, 3, 4)
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF
-_PART = 1 << 14  # elements of a task, a multiple of LANES
+_PART = 1 << 14  # elements of a task, a multiple of WIDE
 
 
 def _mixed(k0: Any, k1: Any, x0: Any, x1: Any) -> Any:
@@ -63,20 +64,30 @@ def _made(kind: str, y0: Any, y1: Any, dtype: Any) -> Any:
     return normal64(y0, y1) if dtype.itemsize == 8 else normal32(y0 ^ y1)
 
 
-def _words(k0: Any, k1: Any, at: Any) -> Any:
+def _together(kind: str, dtype: Any, wide: bool) -> int:
+    """How many elements are made together: as many as there are registers for."""
+    if not wide or kind == "integers":  # whose quotients are no vectors
+        return LANES
+    return WIDE // 2 if kind == "normal" and dtype.itemsize == 8 else WIDE
+
+
+def _words(k0: Any, k1: Any, at: Any, count: int) -> Any:
     """The words of the counters from at on."""
     low = np.uint32(at & _WORD)
-    x1 = lanes(LANES, np.uint32) + low
+    x1 = lanes(count, np.uint32) + low
     x0 = np.where(x1 < low, np.uint32(1), np.uint32(0)) + np.uint32(at >> 32)
     return _mixed(k0, k1, x0, x1)
 
 
 @parallel
-def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, task: int) -> None:
-    """y: n >= LANES elements for each of rows keys, by their index.
+def draw(
+    keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, wide: bool, task: int
+) -> None:
+    """y: n >= LANES elements for each of rows keys, by their index; wide: n >= WIDE.
 
     A task makes `part` elements for each of `some` keys.
     """
+    count = _together(kind, y.dtype, wide)
     parts = (np.uint64(n) + np.uint64(part - 1)) // np.uint64(part)
     row = np.uint64(task) // parts
     column: Any = (np.uint64(task) - row * parts).astype(np.int64) * part
@@ -87,21 +98,22 @@ def draw(keys: Any, y: Any, rows: int, n: int, some: int, part: int, kind: str, 
         k1 = keys[2 * r + 1]
         i = column
         while i < last:
-            at = min(i, n - LANES)
-            y0, y1 = _words(k0, k1, at)
+            at = min(i, n - count)
+            y0, y1 = _words(k0, k1, at, count)
             stored(y, r * n + at, _made(kind, y0, y1, y.dtype))
-            i += LANES
+            i += count
 
 
 @kernel
-def draw_few(keys: Any, y: Any, n: int, kind: str, a: Any, b: int) -> None:
-    """y: n >= LANES elements for one key; also "integers", from b on and a in number, and "below":
-    whether the uniform number is below a.
+def draw_few(keys: Any, y: Any, n: int, kind: str, wide: bool, a: Any, b: int) -> None:
+    """y: n >= LANES elements for one key, as above; also "integers", from b on and a in number, and
+    "below": whether the uniform number is below a.
     """
+    count = _together(kind, y.dtype, wide)
     i = 0
     while i < n:
-        at = min(i, n - LANES)
-        y0, y1 = _words(keys[0], keys[1], at)
+        at = min(i, n - count)
+        y0, y1 = _words(keys[0], keys[1], at, count)
         if kind == "integers":
             words = _made("bits", y0, y1, np.dtype(np.uint64))
             v = (words % np.uint64(a) + np.uint64(b)).astype(y.dtype)
@@ -110,7 +122,7 @@ def draw_few(keys: Any, y: Any, n: int, kind: str, a: Any, b: int) -> None:
         else:
             v = _made(kind, y0, y1, y.dtype)
         stored(y, at, v)
-        i += LANES
+        i += count
 
 
 def draw_all(keys: Any, y: Any, rest: Any, rows: int, n: int, kind: str) -> None:
@@ -120,10 +132,10 @@ def draw_all(keys: Any, y: Any, rest: Any, rows: int, n: int, kind: str) -> None
         k0 = keys[2 * r]
         k1 = keys[2 * r + 1]
         for i in range(0, whole, LANES):
-            y0, y1 = _words(k0, k1, i)
+            y0, y1 = _words(k0, k1, i, LANES)
             stored(y, r * n + i, _made(kind, y0, y1, y.dtype))
         if whole < n:
-            y0, y1 = _words(k0, k1, whole)
+            y0, y1 = _words(k0, k1, whole, LANES)
             stored(rest, 0, _made(kind, y0, y1, y.dtype))
             for i in range(n - whole):
                 y[r * n + whole + i] = rest[i]
@@ -144,10 +156,10 @@ def few_numbers(
     """n > 0 elements of a shape for one key: what `draw_few` makes."""
     if n >= LANES:
         y = np.empty(shape, dtype)
-        draw_few(key, y, n, kind, a, b)
+        draw_few(key, y, n, kind, n >= WIDE, a, b)
         return y
     y = np.empty(LANES, dtype)
-    draw_few(key, y, LANES, kind, a, b)
+    draw_few(key, y, LANES, kind, False, a, b)
     return y[:n].reshape(shape)
 
 
@@ -165,7 +177,8 @@ def numbers(keys: Any, shape: Any, dtype: Any, kind: str) -> Any:
     y = np.empty(whole if n >= LANES else (rows, wide), dtype)
     part = min(wide, _PART)
     some = max(1, _PART // part)
-    draw(keys, y, rows, wide, some, part, kind, -(-wide // part) * -(-rows // some))
+    tasks = -(-wide // part) * -(-rows // some)
+    draw(keys, y, rows, wide, some, part, kind, wide >= WIDE, tasks)
     return y if n >= LANES else y[:, :n].copy().reshape(whole)
 
 
