@@ -197,6 +197,12 @@ def _quantized() -> Iterator[Row]:
         lambda: quantized.quantize(million, scale, 99, 0, 255, np.uint8, 0),
         {"numpy": lambda: quantized.plain_quantize(million, scale, 99, 0, 255, np.uint8, 0)},
     )  # fmt: skip
+    codes = quantized.quantize(million, scale, 99, 0, 255, np.uint8, 0)
+    yield Row(
+        "dequantize 1e6", 5 * million.size,
+        lambda: quantized.dequantize(codes, scale, 99, 0, np.float32),
+        {"numpy": lambda: quantized.plain_dequantize(codes, scale, 99, 0, np.float32)},
+    )  # fmt: skip
 
 
 def _layer(rows: int, depth: int, outputs: int) -> Iterator[Row]:

@@ -138,6 +138,8 @@ ROWS = (
     Row("elementwise", "funct.kernels.elementwise:as_it_is"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),
+    Row("dequantize", _CPU + "quantized.layers:dequantize", _BYTES, ("llvm",), 1 << 11),
+    Row("dequantize", "funct.kernels.quantized.affine:plain_dequantize"),
     # work: elements of all parameters together, and 512 for each array
     Row("update", _CPU + "updates:update", _REAL, ("llvm",), 1 << 12),
     Row("update", "funct.kernels.updates:plain_update"),

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Codes", "convolution", "convolution_accumulate", "dequantize", "linear", "linear_accumulate",
-    "output_multiplier", "plain_convolution", "plain_linear", "plain_quantize",
-    "quantize", "requantize",
+    "output_multiplier", "plain_convolution", "plain_dequantize", "plain_linear",
+    "plain_quantize", "quantize", "requantize",
 ]  # fmt: skip
 
 _FLOAT32_EXACT = 2**24
@@ -120,6 +120,14 @@ def dequantize(
     Returns: (q - zero_point), exact, converted to `dtype`, times the scale in `dtype`.
     Source:  ONNX DequantizeLinear-21.
     """
+    x: NDArray[Any] = table.call("dequantize", q.dtype, q.size, q, scale, zero_point, axis, dtype)
+    return x
+
+
+def plain_dequantize(
+    q: NDArray[Any], scale: Any, zero_point: Any, axis: int, dtype: DTypeLike
+) -> NDArray[Any]:
+    """`dequantize` in NumPy."""
     zero = _along(zero_point, axis, q.ndim)
     if q.itemsize == 1 and np.dtype(dtype) in _WIDE:  # differences of bytes are exact in either
         x: NDArray[Any] = q.astype(dtype)

@@ -176,6 +176,23 @@ def test_quantize_is_the_plain_one(
     np.testing.assert_array_equal(fast.quantize(*given, 0), expected, strict=True)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("scale", [1.0, 0.1, 1e-40, 3e38, np.inf, np.nan, -2.5])
+@given(st.data())
+def test_dequantize_is_the_plain_one(dtype: Any, scale: float, data: st.DataObject) -> None:
+    """For every code and zero point, scales of every kind, and any number of codes."""
+    count = data.draw(st.integers(1, 70))
+    q = np.resize(np.arange(256).astype(dtype), (count,) if count % 2 else (7, count))
+    q = q[..., :: data.draw(st.sampled_from([1, -1, 3]))]
+    given = (q, np.float32(scale), data.draw(zero_points(dtype)), 0, np.float32)
+    with np.errstate(all="ignore"):
+        expected = plain.plain_dequantize(*given)
+    y = fast.dequantize(*given)
+    np.testing.assert_array_equal(y, expected, strict=True)
+    numbers = ~np.isnan(expected)  # the signs of NaN are anyone's
+    assert y[numbers].tobytes() == expected[numbers].tobytes()
+
+
 def test_ties_are_rounded_to_even() -> None:
     x = np.arange(-40, 41, dtype=np.float32) / 2
     given = (x, np.float32(1), 3, 0, 255, np.uint8, 0)
@@ -197,7 +214,10 @@ def test_nothing_outside_of_the_arrays_is_touched(
         y = fast.linear(x, 3, w, *rest)
         np.testing.assert_array_equal(y, plain.plain_linear(x, 3, w, *rest))
         numbers = guarded.copy(np.ones((rows, depth), np.float32), at_end=at_end)
-        assert (fast.quantize(numbers, np.float32(0.5), 1, 0, 255, np.uint8, 0) == 3).all()
+        ones = fast.quantize(numbers, np.float32(0.5), 1, 0, 255, np.uint8, 0)
+        assert (ones == 3).all()
+        ones = guarded.copy(ones, at_end=at_end)
+        assert (fast.dequantize(ones, np.float32(0.5), 1, 0, np.float32) == 1).all()
         image, kernels = x.reshape(1, rows, 1, depth), w.reshape(outputs, 1, 1, depth)
         if outputs % rows == 0:
             static = Sliding((1, 1), ((1, 0), (0, 2)), (1, 1), rows)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BYTE", "FARTHEST", "TO_CODES", "fit", "in_words", "of_columns", "planes_of_words",
-    "requantized", "rounded", "to_codes", "to_codes_fields",
+    "requantized", "rounded", "scaled", "to_codes", "to_codes_fields",
 ]  # fmt: skip
 
 BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
@@ -228,9 +228,27 @@ def _numbers_row(element: str) -> Callable[[Emitter, Record, Value], None]:
     return row
 
 
+def _codes_row(element: str) -> Callable[[Emitter, Record, Value], None]:
+    """One row of codes, as numbers."""
+
+    def row(f: Emitter, job: Record, k: Value) -> None:
+        x = f.at(job.pointer("x"), k * job.columns, element)
+        y = f.at(job.pointer("y"), k * job.columns, "f32")
+        zero, scale = f.convert(job.zero_point, "i32"), _float(f, job, "scale")
+
+        def some(i: Value, lanes: int) -> None:
+            codes = f.convert(f.load(typed(element, lanes), f.at(x, i, element)), "i32")
+            steps = f.convert(codes - f.splat(zero, lanes), "f32")
+            f.store(steps * f.splat(scale, lanes), f.at(y, i, "f32"))
+
+        spans(f, job.columns, 2 * _lanes("f32"), some)
+
+    return row
+
+
 _ROWS: dict[str, tuple[Fields, Callable[[str], Callable[[Emitter, Record, Value], None]]]] = {
     **{words.dot: (PLANES, _planes_row(words)) for words in (PAIRS, QUADS)},
-    "sums": (SUMS, _sums_row), "numbers": (NUMBERS, _numbers_row),
+    "sums": (SUMS, _sums_row), "numbers": (NUMBERS, _numbers_row), "codes": (NUMBERS, _codes_row),
 }  # fmt: skip
 
 
@@ -303,10 +321,23 @@ def rounded(
     dtype: np.dtype[Any],
 ) -> NDArray[Any]:  # fmt: skip
     """`funct.kernels.quantized.affine.quantize` with one scale, to bytes."""
+    return _pass("numbers", BYTE[dtype], x, dtype, scale, zero_point, low, high)
+
+
+def scaled(x: NDArray[Any], scale: float, zero_point: int) -> NDArray[np.float32]:
+    """`funct.kernels.quantized.affine.dequantize` of bytes with one scale, to float32."""
+    return _pass("codes", BYTE[x.dtype], x, np.dtype(np.float32), scale, zero_point, 0, 0)
+
+
+def _pass(
+    name: str, element: str, x: NDArray[Any], dtype: np.dtype[Any], scale: float, zero_point: int,
+    low: int, high: int,
+) -> NDArray[Any]:  # fmt: skip
+    """One of the passes that know one scale, from x to an array of this dtype."""
     x = np.ascontiguousarray(x)
     y = memory.fresh(x.shape, dtype)
     rows = max(1, x.shape[0]) if x.ndim > 1 else 1
-    run, job = _rounding(rows, x.size // rows, scale, zero_point, low, high, BYTE[dtype])
+    run, job = _passing(name, element, rows, x.size // rows, scale, zero_point, low, high)
     job = job.copy()
     job[_X], job[_Y] = address(x), address(y)
     run(address(job))
@@ -314,13 +345,14 @@ def rounded(
 
 
 @functools.lru_cache(256)
-def _rounding(
-    rows: int, columns: int, scale: float, zero_point: int, low: int, high: int, element: str
-) -> tuple[Any, NDArray[np.int64]]:
+def _passing(
+    name: str, element: str, rows: int, columns: int, scale: float, zero_point: int, low: int,
+    high: int,
+) -> tuple[Any, NDArray[np.int64]]:  # fmt: skip
     """The entry, and the job without its arrays."""
     job = NUMBERS.fill(
         tasks=_tasks(rows, rows * columns), rows=rows, x=0, y=0, columns=columns,
         scale=_bits(scale), zero_point=zero_point, low=_bits(low - zero_point),
         high=_bits(high - zero_point),
     )  # fmt: skip
-    return _entry("numbers", element)[1], job
+    return _entry(name, element)[1], job

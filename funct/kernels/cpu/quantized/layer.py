@@ -151,7 +151,7 @@ def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> Any:
     return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
 
 
-_PLACES = [JOB.place(name) for name in ("x", "w", "y", "bias", "scratch")]
+_X, _W, _Y, _BIAS, _SCRATCH = map(JOB.place, ("x", "w", "y", "bias", "scratch"))
 
 
 @attrs.frozen(eq=False)
@@ -183,8 +183,8 @@ class Layer:
         """Codes of the result, (rows, outputs), of dense codes and of panels or dense weights."""
         y = memory.fresh(self.shape, self.dtype)
         job = self.job.copy()
-        room = memory.scratch(self.scratch_bytes)
-        job[_PLACES] = address(x), address(w), address(y), address(bias), room
+        job[_X], job[_W], job[_Y], job[_BIAS] = address(x), address(w), address(y), address(bias)
+        job[_SCRATCH] = memory.scratch(self.scratch_bytes)
         self.entry(address(job))
         return y
 

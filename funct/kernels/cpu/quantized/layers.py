@@ -20,6 +20,7 @@ from funct.kernels.cpu.quantized.codes import (
     planes_of_words,
     requantized,
     rounded,
+    scaled,
 )
 from funct.kernels.cpu.quantized.layer import layer
 from funct.kernels.cpu.quantized.words import best
@@ -32,10 +33,11 @@ if TYPE_CHECKING:
     from funct.kernels.quantized.affine import Codes
     from funct.kernels.windows.views import Sliding
 
-__all__ = ["convolution", "linear", "quantize"]
+__all__ = ["convolution", "dequantize", "linear", "quantize"]
 
 _BYTES = frozenset([np.dtype(np.uint8), np.dtype(np.int8)])
 _FLOAT32_EXACT = 2**24
+_FARTHEST_ZERO = 1 << 16  # codes less it are exact in float32, in NumPy too
 _FEW_OUTPUTS = 4  # per group; they would fill few lanes of a tile
 _KEPT = 64
 
@@ -157,3 +159,11 @@ def quantize(
     if several or np.dtype(dtype) not in _BYTES or not x.size:
         return NotImplemented
     return rounded(x, float(scale), int(zero_point), qmin, qmax, np.dtype(dtype))
+
+
+def dequantize(q: NDArray[Any], scale: Any, zero_point: Any, axis: int, dtype: Any) -> NDArray[Any]:
+    """See `funct.kernels.quantized.affine.dequantize`."""
+    several = getattr(scale, "ndim", 0) or getattr(zero_point, "ndim", 0)
+    if several or np.dtype(dtype) != np.float32 or not q.size or abs(zero_point) > _FARTHEST_ZERO:
+        return NotImplemented
+    return scaled(q, float(np.float32(scale)), int(zero_point))

@@ -12,6 +12,7 @@ Words are filled up with codes of any value, whose weights are 0.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PAIRS", "QUADS", "Words", "best"]
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Words:
     """dot: the name of what sums them. count: codes of a word. element: one of them in memory."""
 
@@ -58,6 +59,7 @@ class Words:
 PAIRS, QUADS = Words("s16", 2, "i16"), Words("u8s8", 4, "u8")
 
 
+@functools.cache
 def best() -> Words:
     """The words that this processor multiplies the most of."""
     return QUADS if supported(DOTS[QUADS.dot], host()) else PAIRS
