@@ -136,6 +136,8 @@ ROWS = (
     Row("cast", "funct.kernels.elementwise:plain_cast"),
     Row("elementwise", _CPU + "large:of_large", (*_HALF, *_REAL), ("llvm",)),
     Row("elementwise", "funct.kernels.elementwise:as_it_is"),
+    Row("outer_product", _CPU + "vector_loops:outer_product", (*_HALF, *_REAL), ("llvm",)),
+    Row("outer_product", "funct.kernels.linalg.products:outer_product"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),
     Row("dequantize", _CPU + "quantized.layers:dequantize", _BYTES, ("llvm",), 1 << 11),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from funct.kernels import table
 from funct.kernels.cpu.dense import products as fast
-from funct.kernels.linalg.products import integer_matmul, matmul
+from funct.kernels.linalg.products import integer_matmul, matmul, outer_product
 
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 here = pytest.mark.skipif(
@@ -108,3 +109,16 @@ def test_stacks_times_one_matrix(given: Any) -> None:
 def test_shapes_that_do_not_fit_are_refused(dtype: str, x: Any, y: Any) -> None:
     with pytest.raises(ValueError, match=r"matmul|aligned"):
         matmul(np.zeros(x, dtype), np.zeros(y, dtype))
+
+
+@pytest.mark.parametrize(("m", "n"), [(150, 130), (700, 600)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ml_dtypes.bfloat16])
+def test_products_of_a_column_and_a_row(m: int, n: int, dtype: Any) -> None:
+    """By each way there is: rounded once, and 0 where a product is -0."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.standard_normal(s).astype(dtype) for s in ((m, 1), (1, n)))
+    x[:2, 0], y[0, :3] = 0.0, [-1.0, 0.0, 2.0]
+    expected = x * y
+    for z in (matmul(x, y), outer_product(x, y), matmul(x.copy().T.swapaxes(0, 1), y)):
+        np.testing.assert_array_equal(z, expected, strict=True)
+        assert not np.signbit(z[np.asarray(z == 0)].astype(np.float32)).any()

@@ -25,7 +25,7 @@ from funct.kernels.cpu.scratch import fresh
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.functions import FUNCTIONS
 
-__all__ = ["ELEMENTS", "OPS", "combined", "operand"]
+__all__ = ["ELEMENTS", "OPS", "combined", "operand", "outer_product"]
 
 ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint16): "u16", np.dtype(np.float16): "f16",
@@ -37,8 +37,9 @@ _NARROWEST = 32  # columns; shorter rows are no work for vectors
 _TASK = 1 << 14  # elements that are worth a task
 _MOST = 3  # operands
 
-_WALKS = [f"{what}{k}" for k in range(_MOST) for what in ("x", "s")]  # address, stride of rows
-_FIELDS = Fields(("tasks", "rows", "columns", "count", "y", *_WALKS))
+_PLACES = ["y", *[f"x{k}" for k in range(_MOST)]]  # addresses, which a call fills in
+_STEPS = [f"s{k}" for k in range(_MOST)]  # strides of rows
+_FIELDS = Fields((*_PLACES, "tasks", "rows", "columns", "count", *_STEPS))
 
 
 def _larger(f: Emitter, x: Value, y: Value) -> Value:
@@ -85,7 +86,8 @@ OPS: dict[str, Callable[..., Value]] = {
     "remainder": FUNCTIONS["remainder"],
 }  # exact, or rounded once
 
-_PRINTED = FUNCTIONS | OPS
+# x * y + 0: of sums of one term none is -0
+_PRINTED = FUNCTIONS | OPS | {"outer_product": lambda f, x, y: x * y + 0}
 
 
 @attrs.frozen
@@ -163,12 +165,19 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
     """The op, of OPS or FUNCTIONS, of these arrays, which broadcast, in the dtype; ELEMENTS has
     their dtypes.
     """
-    shape = np.broadcast_shapes(*[x.shape for x in operands])
+    first = operands[0].shape
+    alike = all(x.shape == first for x in operands)
+    shape = first if alike else np.broadcast_shapes(*[x.shape for x in operands])
     count = math.prod(shape)
     if all(x.flags.f_contiguous for x in operands if x.size == count) and len(shape) > 1:
         turned = [_turned(x, len(shape)) for x in operands]
         return _computed(name, turned, shape[::-1], dtype).T
     return _computed(name, operands, shape, dtype)
+
+
+def outer_product(x: Any, y: Any) -> Any:
+    """See `funct.kernels.linalg.products.outer_product`."""
+    return combined("outer_product", (x, y), x.dtype)
 
 
 def _turned(x: Any, rank: int) -> Any:
@@ -179,49 +188,82 @@ def _computed(
     name: str, operands: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Any:
     y = fresh(shape, dtype)
-    count = y.size
-    if not count:
+    if not y.size:
         return y
-    flat = all(x.size == 1 or (x.size == count and _dense(x)) for x in operands)
-    columns = _BLOCK if flat else shape[-1]
-    if not flat and columns < _NARROWEST:
-        operands, flat, columns = [_copied(x, shape) for x in operands], True, _BLOCK
-    walks = []
-    for n, x in enumerate(operands):
-        walk = (0 if x.size == 1 else columns, x.size != 1) if flat else _walk(x, shape)
-        if walk is None:
-            x, walk = _copied(x, shape), (columns, True)
-        walks.append((n, x, *walk))
-    form = _Form(
-        name, tuple([ELEMENTS[x.dtype] for _, x, *_ in walks]), tuple([w[3] for w in walks]),
-        ELEMENTS[dtype],
-    )  # fmt: skip
-    rows = -(-count // columns)
-    fields = dict.fromkeys(_WALKS, 0)
-    for n, x, stride, _ in walks:
-        fields[f"x{n}"], fields[f"s{n}"] = address(x), stride
-    job = _FIELDS.fill(
-        tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, columns=columns,
-        count=count, y=address(y), **fields,
-    )  # fmt: skip
-    _entry(form)[1](address(job))
+    layouts = tuple([(x.shape, x.strides, x.dtype, x.flags.aligned) for x in operands])
+    plan = _plan(name, shape, dtype, layouts)
+    given = [_copied(x, shape) if c else x for x, c in zip(operands, plan.copies, strict=True)]
+    job = plan.job.copy()
+    job[: 1 + len(given)] = [address(y), *[address(x) for x in given]]
+    plan.run(address(job))
     return y
 
 
-def _dense(x: Any) -> bool:
-    return bool(x.flags.c_contiguous and x.flags.aligned)
+_Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
+
+
+@attrs.frozen(eq=False)
+class _Plan:
+    """What is known before the arrays are. copies: which operands are copied first."""
+
+    run: Any
+    job: Any
+    copies: tuple[bool, ...]
+
+
+@functools.lru_cache(512)
+def _plan(
+    name: str, shape: tuple[int, ...], dtype: np.dtype[Any], layouts: tuple[_Layout, ...]
+) -> _Plan:
+    """layouts: shapes, strides and dtypes of the operands, and whether they are aligned."""
+    count = math.prod(shape)
+    sizes = [math.prod(a[0]) for a in layouts]
+    flat = all(n == 1 or (n == count and _dense(a)) for n, a in zip(sizes, layouts, strict=True))
+    columns = _BLOCK if flat else shape[-1]
+    copies = [False] * len(layouts)
+    if not flat and columns < _NARROWEST:
+        flat, columns, copies = True, _BLOCK, [n != 1 for n in sizes]
+    walks = []
+    for k, (n, layout) in enumerate(zip(sizes, layouts, strict=True)):
+        walk = (0 if n == 1 else columns, n != 1) if flat else _walk(layout, shape)
+        if walk is None:
+            copies[k], walk = n != 1, (columns, n != 1)
+        walks.append(walk)
+    form = _Form(
+        name, tuple([ELEMENTS[a[2]] for a in layouts]), tuple([moves for _, moves in walks]),
+        ELEMENTS[dtype],
+    )  # fmt: skip
+    rows = -(-count // columns)
+    fields = dict.fromkeys((*_PLACES, *_STEPS), 0)
+    fields |= {f"s{k}": stride for k, (stride, _) in enumerate(walks)}
+    job = _FIELDS.fill(
+        tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, columns=columns,
+        count=count, **fields,
+    )  # fmt: skip
+    return _Plan(_entry(form)[1], job, tuple(copies))
+
+
+def _dense(layout: _Layout) -> bool:
+    shape, strides, dtype, aligned = layout
+    step = dtype.itemsize
+    for n, s in zip(reversed(shape), reversed(strides), strict=True):
+        if n != 1 and s != step:
+            return False
+        step *= n
+    return aligned
 
 
 def _copied(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.size == 1 else np.array(np.broadcast_to(x, shape), order="C")
 
 
-def _walk(x: Any, shape: tuple[int, ...]) -> tuple[int, bool] | None:
+def _walk(layout: _Layout, shape: tuple[int, ...]) -> tuple[int, bool] | None:
     """The stride of rows, in elements, and whether columns lie side by side; None for others."""
-    if not x.flags.aligned:
+    own, strides, dtype, aligned = layout
+    if not aligned:
         return None
-    size = x.itemsize
-    *outer, inner = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)] or [0]
+    size = dtype.itemsize
+    *outer, inner = [0 if n == 1 else s for n, s in zip(own, strides, strict=True)] or [0]
     outer = [0] * (len(shape) - 1 - len(outer)) + outer
     if inner not in (0, size):
         return None

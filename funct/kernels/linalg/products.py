@@ -19,12 +19,14 @@ from funct.kernels import table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["half_matmul", "integer_matmul", "matmul"]
+__all__ = ["half_matmul", "integer_matmul", "matmul", "outer_product"]
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
+_LARGE = 1 << 11  # elements of x from which on a result may be slow to clear
+_BLAS_OUTER = 1 << 17  # products of sums of one term that BLAS does in the time of a call
 _DOUBLE_EXACT = 2**53
 
 
@@ -39,6 +41,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 1 < other and x.shape[-1] == 1 and x.size * y.size > _FEW:
             return _of_one(x, y)
         if 0 < rank < 3 > other > 0 and kind is y.dtype:
+            if x.size >= _LARGE and x.flags.c_contiguous and y.flags.c_contiguous:
+                return np.matmul(x, y)  # which does not clear the result first
             return x.dot(y)  # the same sums, at half the cost
         if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
             # one product instead of one per matrix of x
@@ -46,6 +50,8 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
         if x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-2]:
+            if x.shape[-1] == 1 and x.size * y.size > _FEW:
+                return _of_one(x, y)
             return table.call("half_matmul", kind, 2 * x.size * y.shape[-1], x, y)
         if x.ndim > 1 == y.ndim and x.shape[-1] == len(y):
             return matmul(x, y[:, None])[..., 0]
@@ -71,8 +77,17 @@ def _of_one(x: NDArray[Any], y: NDArray[Any]) -> Any:
     """x @ y where every sum has one term: NumPy does without BLAS there, element by element."""
     if y.shape[-2] != 1:
         return np.matmul(x, y)  # which says what does not fit
+    if x.dtype != y.dtype:
+        return outer_product(x, y)
+    if x.ndim == y.ndim == 2 and x.size * y.size <= _BLAS_OUTER and x.dtype.char in "fd":
+        return x.dot(y)
+    return table.call("outer_product", x.dtype, x.size * y.size, x, y)
+
+
+def outer_product(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x * y + 0, columns times rows: no sum is -0."""
     product = x * y
-    product += 0  # no sum is -0
+    product += product.dtype.type(0)
     return product
 
 

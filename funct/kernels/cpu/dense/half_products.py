@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["half_matmul"]
 
 _ELEMENTS = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
-_LEFT_BYTES = 512 << 10  # of rows that stay in the second-level cache
-_MOST_ROWS = 256
-_PIECE = 512  # words along the depth that are packed at a time
-_CHUNK = 128  # and columns
+_LEFT_BYTES = 1 << 20  # of rows that stay in the second-level cache, or near
+_MOST_ROWS = 512
+_PIECE = 256  # words along the depth that are packed at a time
+_CHUNKS = 128, 256  # and columns, so that their sums stay there too: of many rows and of
+_FEW_ROWS = 64
 _LEAST_PANELS = 4  # columns of a unit, in panels
 _FIRST = np.zeros(1, np.int64)
 _NO_TAP = np.zeros(2, np.int64)
@@ -136,7 +137,7 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
     splits = min(max(1, -(-2 * cores // (stack * blocks))), max(1, panels // _LEAST_PANELS))
     splits = 1 if cores == 1 else splits
     split = -(-panels // splits) * 2 * lanes
-    chunk = min(_CHUNK, split)
+    chunk = min(_CHUNKS[block <= _FEW_ROWS], split)
     piece = min(_PIECE, depth)
     packed_row = depth + 16
     parts = {

@@ -41,6 +41,7 @@ JOB = Fields((
     "pixels", "taps", "tiles", "most_rows", "lanes",
 ))  # fmt: skip
 
+_AHEAD = 8  # rows of words
 STRIP = 64  # words along the depth that are laid out, then transposed, at a time
 
 
@@ -71,10 +72,12 @@ class _Words:
         self.f.call(self.turn, None, [source, to, rows, columns, row, to_row])
 
     def spread(
-        self, source: Value, to: Value, rows: Value, columns: Value, row: Value, to_row: Value
-    ) -> None:
-        """`_define_lay`'s copy."""
-        self.f.call(self.lay, None, [source, to, rows, columns, row, to_row])
+        self, source: Value, to: Value, rows: Value, columns: Value, row: Value, to_row: Value,
+        to_panel: Value | None = None,
+    ) -> None:  # fmt: skip
+        """`_define_lay`'s copy, into panels or into one array."""
+        to_panel = self.job.lanes * 2 if to_panel is None else to_panel
+        self.f.call(self.lay, None, [source, to, rows, columns, row, to_row, to_panel])
 
     def strips(self, depth: Value, body: Callable[[Value, Value], None]) -> None:
         """body(first, count) for each strip of the depth."""
@@ -104,31 +107,49 @@ class _Words:
         else:
             f.branch(f.ne(job.x_turned, 0), columns, straight)
 
-    def fill_panel(
+    def fill_panels(
+        self, source: Value, to: Value, lines: Value, depth: Value, columns: Value
+    ) -> None:
+        """Panels (depth, columns of two vectors), of which the last may be narrower."""
+        f, job = self.f, self.job
+        full = job.lanes * 2
+        whole = columns - f.rem(columns, full)
+        rest = columns - whole
+        wide = f.select(rest > job.lanes, full, job.lanes)
+        end = f.at(to, whole * depth, self.dot.word)
+        f.when((rest > 0) & (rest < wide), lambda: clear(f, end, depth * wide * 4))
+
+        def columns_of(o: Value) -> None:
+            real = f.min(full, columns - o)
+            panel = f.select(o < whole, full, wide)
+            begin = self.place(source, o * job.y_row)
+            self._fill_turned(begin, f.at(to, o * depth, self.dot.word), lines, depth, real, panel)
+
+        def turned() -> list[Value]:
+            each(f, 0, columns, columns_of, full)
+            return []
+
+        def straight() -> list[Value]:
+            self.spread(source, to, depth, whole, job.y_row, full, depth * full)
+            self.spread(self.place(source, whole), end, depth, rest, job.y_row, wide)
+            return []
+
+        f.branch(f.ne(job.y_turned, 0), turned, straight)
+
+    def _fill_turned(
         self, source: Value, to: Value, lines: Value, depth: Value, real: Value, wide: Value
     ) -> None:
-        """A panel (depth, wide) of words, of whose columns so many are real."""
-        f, job = self.f, self.job
-        f.when(real < wide, lambda: clear(f, to, depth * wide * 4))
+        """One panel, of whose columns so many are runs of elements."""
+        f, job, row = self.f, self.job, self.f.constant(I64, STRIP)
+        if self.as_they_lie:
+            self.transpose(source, to, real, depth, f.div(job.y_row, self.dot.per_word), wide)
+            return
 
-        def turned(k: Value, count: Value) -> None:
-            target = f.at(to, k * wide, self.dot.word)
-            row = f.constant(I64, STRIP)
+        def strip(k: Value, count: Value) -> None:
             self.spread(self.place(source, k), lines, real, count, job.y_row, row)
-            self.transpose(lines, target, real, count, row, wide)
+            self.transpose(lines, f.at(to, k * wide, self.dot.word), real, count, row, wide)
 
-        def columns() -> list[Value]:
-            if self.as_they_lie:
-                self.transpose(source, to, real, depth, f.div(job.y_row, self.dot.per_word), wide)
-            else:
-                self.strips(depth, turned)
-            return []
-
-        def rows() -> list[Value]:
-            self.spread(source, to, depth, real, job.y_row, wide)
-            return []
-
-        f.branch(f.ne(job.y_turned, 0), columns, rows)
+        self.strips(depth, strip)
 
 
 def text(element: str, dot: str, target: Host) -> str:
@@ -147,21 +168,26 @@ def text(element: str, dot: str, target: Host) -> str:
 
 
 def _define_lay(module: Module, element: str, dot: Dot) -> str:
-    """Print `to[i, j] = word of source[per i + (0, …, per - 1), j]`; its name.
+    """Print `to[p, i, j] = word of source[per i + (0, …, per - 1), p * wide + j]`; its name.
 
-    The function takes (source, to, rows of words, columns, row, to_row).
+    wide: two vectors, a panel's columns. The function takes (source, to, rows of words, columns,
+    row, to_row, to_panel).
     """
     names = (("source", PTR), ("to", PTR), *[(n, I64) for n in _LAY])
     f = module.function("lay", names, local=True)
-    source, to, rows, columns, row, to_row = f.arguments
-    lanes = 2 * module.target.vector_bytes // 4
+    source, to, rows, columns, row, to_row, to_panel = f.arguments
+    lanes = wide = 2 * module.target.vector_bytes // 4
 
     def line(i: Value) -> None:
         begin = f.at(source, i * row * dot.per_word, element)
         target = f.at(to, i * to_row, dot.word)
+        for ahead in range(dot.per_word):  # rows may be too far apart for the processor to guess
+            f.prefetch(f.at(begin, (_AHEAD * dot.per_word + ahead) * row, element))
 
         def some(j: Value, lanes: int) -> None:
-            here, there = f.at(begin, j, element), f.at(target, j, dot.word)
+            panel = f.div(j, wide)
+            here = f.at(begin, j, element)
+            there = f.at(target, panel * to_panel + (j - panel * wide), dot.word)
             x = f.load(typed(element, lanes), here)
             if dot.per_word == 1:
                 f.store(f.convert(x, dot.word), there)
@@ -185,7 +211,7 @@ def _define_lay(module: Module, element: str, dot: Dot) -> str:
     return f.name
 
 
-_LAY = ("rows", "columns", "row", "to_row")
+_LAY = ("rows", "columns", "row", "to_row", "to_panel")
 
 
 def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) -> None:
@@ -236,14 +262,14 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
             depth = f.min(job.piece, job.depth - k)
             add = Value(f, f.convert(k > 0, "u64").name, I64)
 
+            at, deep = c, k * per
+            turned = f.ne(job.y_turned, 0)
+            place = f.select(turned, at * job.y_row + deep, deep * job.y_row + at)
+            words.fill_panels(words.place(y, place), panels, lines, depth, columns)
+
             def panel(o: Value) -> None:
-                real = f.min(job.lanes * 2, columns - o)
-                wide = f.select(real > job.lanes, job.lanes * 2, job.lanes)
-                at, deep = c + o, k * per
-                turned = f.ne(job.y_turned, 0)
-                place = f.select(turned, at * job.y_row + deep, deep * job.y_row + at)
+                wide = f.select(columns - o > job.lanes, job.lanes * 2, job.lanes)
                 b = f.at(panels, o * depth, word)
-                words.fill_panel(words.place(y, place), b, lines, depth, real, wide)
                 row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
                 table = f.at(job.pointer("tiles"), row, "i64")
                 given = [
