@@ -193,14 +193,15 @@ def _in_one_pass(
     key, results = (rule.name, rule.key), len(columns) - 1
     work = _work(rows[0])
     found, squares = call("update", dtype, work, rule.update, key, values, rows, results)
-    new = [[_array(x) for x in column] for column in found]
+    new, make = [], fast.make
+    for column in found:
+        made = []
+        for x in column:  # a call for each would cost more than all else here
+            r = make(None)
+            r.data = x
+            made.append(r)
+        new.append(made)
     return new, wrap(np.asarray(np.sqrt(dtype.type(squares))))
-
-
-def _array(raw: Any) -> Any:
-    r = fast.make(None)
-    r.data = raw
-    return r
 
 
 def _buffers(leaves: list[Any]) -> list[Any] | None:

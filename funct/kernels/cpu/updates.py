@@ -32,7 +32,7 @@ _ALONE = 1 << 16  # elements up to which one thread is as fast
 _STREAMED = 1 << 24  # bytes of results from which on they do not stay in the caches
 _AHEAD = 1 << 11  # bytes: with so many streams the processor alone does not fetch far enough ahead
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-_INT, _DOUBLE = np.dtype(np.int64), np.dtype(np.float64)
+_INT, _OBJECT, _DOUBLE = map(np.dtype, (np.int64, object, np.float64))
 _ELEMENTS: dict[np.dtype[Any], str] = {np.dtype(np.float32): "f32", _DOUBLE: "f64"}
 
 
@@ -44,7 +44,7 @@ class _Pass:
     def __init__(self, code: Code, dtype: np.dtype[Any]) -> None:
         self._together = _RUN(code.address("together"))
         entries = Entries("alone", 7, _refuse)
-        entries.add((_INT, _INT, int, dtype, int, _DOUBLE, int), code.address("alone"), code)
+        entries.add((_INT, _OBJECT, int, dtype, int, _DOUBLE, int), code.address("alone"), code)
         self._alone = entries.call
 
     def __call__(self, columns: Sequence[Sequence[Any]], numbers: Any, streamed: bool) -> Any:
@@ -53,7 +53,7 @@ class _Pass:
         tasks = _tasks(sizes)
         count = len(tasks)
         parts = np.empty(count)
-        objects = np.array(list(map(id, chain(*columns))), np.int64)
+        objects = np.fromiter(chain(*columns), _OBJECT, len(columns) * len(sizes))
         if sum(sizes) <= _ALONE:  # a call through ctypes costs more, and lets other threads run
             self._alone(tasks, objects, len(sizes), numbers, int(streamed), parts, count)
         else:
