@@ -10,6 +10,7 @@ import numpy as np
 
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import NATIVE
+from funct.kernels.windows.borders import padded
 from funct.kernels.windows.views import memory_order
 
 __all__ = [
@@ -204,7 +205,12 @@ def pad_last(x: Any, width: Any, mode: Any = "constant", value: Any = None) -> A
 
 def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
     """x with borders, in one pass over it; axes lie in memory as those of x do."""
-    order = memory_order(x) or range(x.ndim)
+    known = memory_order(x)
+    order = known or range(x.ndim)
+    if mode != "constant" and (known or x.flags.c_contiguous):
+        made = padded(x, _told(x.shape, tuple(pairs), mode), tuple(order))
+        if made is not None:
+            return made
     y = fresh(tuple([size[k] for k in order]), x.dtype).transpose(np.argsort(order))
     inside = [slice(low, low + n) for n, (low, _) in zip(x.shape, pairs)]
     y[tuple(inside)] = x
@@ -214,6 +220,15 @@ def _around(x: Any, pairs: Any, size: Any, mode: Any, value: Any) -> Any:
             part = y[(*done, to, *inside[axis + 1 :])]
             part[...] = value if source is None else y[(*done, source, *inside[axis + 1 :])]
     return y
+
+
+@functools.lru_cache(256)
+def _told(shape: Any, pairs: Any, mode: Any) -> Any:
+    """What `padded` is told of each axis."""
+    return [
+        (_places(n, low, high, mode), low) if low or high else None
+        for n, (low, high) in zip(shape, pairs)
+    ]
 
 
 @functools.lru_cache(1024)

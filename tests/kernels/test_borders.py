@@ -1,0 +1,53 @@
+"""Borders of an image's own elements are those of NumPy's pad, and no index leaves the image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from funct.kernels.cpu import loops
+from funct.kernels.manipulation import pad
+from funct.kernels.windows.borders import bordered
+from tests.kernels.arrays import SPECIAL, agree
+
+MODES = ("edge", "reflect", "symmetric", "wrap")
+SHAPES = ((3, 40, 13, 11), (2, 33, 40, 7), (1, 1, 2, 9000), (2, 5, 1000, 1), (9, 31, 33, 2))
+PAIRS = (
+    ((0, 0), (0, 0), (0, 2), (0, 0)), ((0, 0), (0, 0), (0, 0), (1, 0)),
+    ((0, 0), (0, 0), (1, 1), (0, 3)), ((1, 1), (1, 0), (2, 1), (1, 1)),
+    ((0, 0), (0, 2), (0, 0), (1, 0)), ((1, 0), (0, 0), (0, 0), (0, 0)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 3, 1)])
+def test_borders_are_numpys(shape: Any, dtype: str, order: Any) -> None:
+    """Whatever axes are padded and however they lie in memory, bit by bit, which they keep."""
+    rng = np.random.default_rng(0)
+    values = np.asarray(SPECIAL) if np.dtype(dtype).kind in "fc" else np.arange(9)
+    x = rng.choice(values, [shape[k] for k in order]).astype(dtype).transpose(np.argsort(order))
+    for mode in MODES:
+        for pairs in PAIRS:
+            most = [n - (mode == "reflect") for n in shape]
+            if any(max(p) > n for p, n in zip(pairs, most)):
+                continue
+            y: Any = pad(x, pairs, mode)
+            assert y.tobytes() == np.pad(x, pairs, mode).tobytes()
+            assert y.transpose(order).flags.c_contiguous or 1 in shape
+
+
+@pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+@pytest.mark.parametrize("inner", [1, 3, 8, 33])
+@pytest.mark.parametrize(("h", "w", "low", "high"), [(3, 5, 2, 1), (1, 1, 0, 1), (4, 40, 1, 0)])
+def test_no_index_leaves_images(inner: int, h: int, w: int, low: int, high: int) -> None:
+    """Run as Python, each row stays inside and is what the machine code gives."""
+    x = np.arange(2 * h * w * inner, dtype=np.uint32)
+    rows = np.asarray([h - 1, *range(h), 0])
+    columns = np.arange(low + high) % w
+    y = np.zeros(2 * len(rows) * (low + w + high) * inner, np.uint32)
+    count = 2 * len(rows)
+    sizes = (h, w, len(rows), low, high, inner, count)
+    agree(bordered, x, y, rows, columns, *sizes, 3, -(-count // 3))
