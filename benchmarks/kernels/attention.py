@@ -89,9 +89,7 @@ def _calls(case: _Case) -> list[tuple[Callable[[], Any], dict[str, Callable[[], 
         return attention_pull(q, k, v, *how, lse, g, delta, c.causal, scale, c.rate)
 
     theirs = _torch([x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v, g)], mask, case)
-    return [
-        (ours, {n: p[i] for n, p in theirs.items()}) for i, ours in enumerate((forward, both))
-    ]
+    return [(ours, {n: p[i] for n, p in theirs.items()}) for i, ours in enumerate((forward, both))]
 
 
 def _of(name: str, case: _Case) -> Iterator[Row]:

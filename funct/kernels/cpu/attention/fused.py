@@ -23,6 +23,7 @@ from funct.kernels.attention import reduced, threshold
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.attention import strips as strips
 from funct.kernels.cpu.attention import text as attention_text
+from funct.kernels.cpu.attention.few import FEW, FEW_KEYS
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ Layout = tuple[np.dtype[Any], Sizes, Sizes]  # dtype, shape and strides
 _ELEMENT = {"float32": "f32", "float64": "f64"}
 _LOG2_E = 1 / math.log(2)
 _SPLITS = 8  # tasks that a backward pass has at least, where there are queries enough
+_SHARED = 64  # queries of one head of keys that a task takes
 _NONE, _BY_QUERY, _BY_KEY = range(3)  # what a mask differs by
 _packed = struct.Struct(f"{len(strips.ADDRESSES)}q").pack
 
@@ -103,7 +105,10 @@ def _plan(
     group = prod(lead) // groups
     pad = 2 * lanes
     padded = (-(-depth // pad) * pad, -(-width // pad) * pad)
-    if name == "attend":
+    if name == "attend" and queries < FEW and group * queries <= _SHARED and not threshold(rate):
+        name, splits, items = "attend_few", 0, groups
+        words = group * queries * (sum(padded) + 2 * lanes) + FEW_KEYS
+    elif name == "attend":
         splits, items = 0, len(heads) * blocks
         words = (depth + width + 2) * wide + (2 * strips.BLOCK + 1) * strip
     else:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.device import PARALLEL
+from funct.kernels.cpu.attention.few import FewQueries
 from funct.kernels.cpu.attention.strips import BLOCK, JOB, SOFTEST, Strips, each
 from funct.kernels.cpu.record import Record
 from funct.kernels.llvm import I64, PTR, Module
@@ -38,11 +39,10 @@ __all__ = ["text"]
 
 
 def text(name: str, element: str, target: Host) -> str:
-    """`attend(job)` or, by that name, `attend_back(job)`, for floats of this element."""
+    """`attend(job)`, `attend_few` or `attend_back`, for floats of this element."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    kernels = _Kernels(module, element, target.vector_bytes)
-    item = {"attend": kernels.forward, "attend_back": kernels.backward}[name]
+    item = _ITEMS[name](module, element, target.vector_bytes)
     work = module.function("some", [("job", PTR), ("w", I64)], local=True)
     address, w = work.arguments
     job = Record(work, JOB, address)
@@ -56,7 +56,7 @@ def text(name: str, element: str, target: Host) -> str:
     return module.text()
 
 
-class _Kernels(Strips):
+class _Strips(Strips):
     """Prints the two kernels of one dtype."""
 
     # Forward
@@ -340,3 +340,10 @@ class _Kernels(Strips):
             f.call(self.turn, None, [at, to, depth, queries, size, depth])
 
         self.each_strip(f, count, finish)
+
+
+_ITEMS: dict[str, Callable[[Module, str, int], Callable[[Emitter, Record, Value, Value], None]]] = {
+    "attend": lambda *given: _Strips(*given).forward,
+    "attend_back": lambda *given: _Strips(*given).backward,
+    "attend_few": lambda *given: FewQueries(*given).forward,
+}
