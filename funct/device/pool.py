@@ -3,8 +3,9 @@
 One job runs at a time. Whoever finds the pool taken – a call inside of a task, or another Python
 thread's – runs its own tasks one after the other, so nothing ever waits for a thread that waits
 for it. A job is one word, its number above and the next task below: a task is taken by adding one
-to the word as it was read, which fails if anything has changed since, so a thread that wakes late
-cannot take a task of the wrong job, nor run one with the wrong function.
+to the word as it was read, which fails if anything has changed since. Before anything of the next
+job is written, the word of the last one is closed: its next task is one that no job has. So a
+thread that is late cannot take a task of the wrong job, nor run one with the wrong function.
 
 Threads spin for a while and then sleep, which is what the lock and the two conditions are for.
 They are started when a job first needs them, with all signals blocked, and never end.
@@ -107,13 +108,15 @@ try:
 publish:
   call void @start_threads(i64 %threads)
   call void @blas_alone()
-  store atomic ptr %fn, ptr @job_fn monotonic, align 8
-  store atomic ptr %data, ptr @job_data monotonic, align 8
-  store atomic i64 %tasks, ptr @job_tasks monotonic, align 8
+  %before = load atomic i64, ptr @word monotonic, align 8
+  %closed = or i64 %before, 4294967295
+  store atomic i64 %closed, ptr @word monotonic, align 8
+  store atomic ptr %fn, ptr @job_fn release, align 8
+  store atomic ptr %data, ptr @job_data release, align 8
+  store atomic i64 %tasks, ptr @job_tasks release, align 8
   store atomic i64 %threads, ptr @job_limit monotonic, align 8
   store atomic i64 0, ptr @done monotonic, align 8
   store atomic i32 0, ptr @owner_sleeps monotonic, align 4
-  %before = load atomic i64, ptr @word monotonic, align 8
   %number = lshr i64 %before, 32
   %following = add i64 %number, 1
   %word = shl i64 %following, 32
@@ -169,9 +172,9 @@ entry:
 look:
   %word = load atomic i64, ptr @word acquire, align 8
   %task = and i64 %word, 4294967295
-  %tasks = load atomic i64, ptr @job_tasks monotonic, align 8
-  %fn = load atomic ptr, ptr @job_fn monotonic, align 8
-  %data = load atomic ptr, ptr @job_data monotonic, align 8
+  %tasks = load atomic i64, ptr @job_tasks acquire, align 8
+  %fn = load atomic ptr, ptr @job_fn acquire, align 8
+  %data = load atomic ptr, ptr @job_data acquire, align 8
   %some = icmp slt i64 %task, %tasks
   br i1 %some, label %take, label %end
 take:

@@ -112,6 +112,40 @@ def test_jobs_that_follow_each_other_do_not_mix():
         assert (run("many", 13) == 1000).all()
 
 
+SLOWED = """
+import ctypes
+import numpy as np
+from funct.device import PARALLEL, assemble
+from funct.device.pool import pool_text
+from tests.device.test_threads import TEXT
+
+def slowed(text, line):
+    assert text.count(line) == 1
+    return text.replace(line, f"{line}  %slow = call i32 @usleep(i32 20)\\n")
+
+text = slowed(pool_text(), "  %word = load atomic i64, ptr @word acquire, align 8\\n")
+text = slowed(text.replace("%slow", "%late"), "  %number = lshr i64 %before, 32\\n")
+code = assemble(text + TEXT.replace(PARALLEL, ""))
+key = ctypes.c_uint()
+assert not ctypes.CDLL(None).pthread_key_create(ctypes.byref(key), None)
+ctypes.c_uint32.from_address(code.address("key")).value = key.value
+ctypes.c_int64.from_address(code.address("default_limit")).value = 4
+ctypes.CFUNCTYPE(None)(code.address("reset"))()
+call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("marks"))
+for turn in range(600):
+    marks = np.zeros(2 + turn % 7 * 3, np.int64)
+    call(marks.ctypes.data, len(marks))
+    assert (marks == 1).all(), (turn, marks)
+"""
+
+
+@posix
+def test_a_thread_that_is_late_takes_no_task_of_a_job_half_published():
+    """Wherever threads are held up: between what they read of a job, and what is written of one."""
+    done = subprocess.run([sys.executable, "-c", SLOWED], check=False, timeout=120)
+    assert done.returncode == 0
+
+
 def test_many_python_threads_call_at_once():
     wrong = []
 
