@@ -277,6 +277,33 @@ def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end
             np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.parametrize("at_end", [False, True])
+@pytest.mark.parametrize(
+    ("images", "channels", "outputs", "stride", "groups"),
+    [
+        (4 * 2 + 3, 5, 9, 2, 1), (4 * 2 + 3, 8, 40, 1, 2), (5, 256, 144, 1, 1), (5, 256, 144, 2, 1),
+        (7, 128, 256, 3, 1), (3, 1024, 64, 1, 4),
+    ],
+)  # fmt: skip
+def test_small_images_are_taken_together(
+    images: int, channels: int, outputs: int, stride: int, groups: int, at_end: bool
+) -> None:
+    """Several of them, the last ones fewer, also where pixels lie a power of two apart."""
+    x_shape, w_shape = (images * host().cores, channels, 5, 4), (outputs, channels // groups, 3, 3)
+    x_shape = (x_shape[0] - 1, *x_shape[1:])
+    static = Sliding((stride,) * 2, ((1, 1),) * 2, (1, 1), groups)
+    shapes = x_shape, w_shape, (x_shape[0], outputs, *static.size((5, 4), (3, 3)))
+    with guarded.memory(at_end=at_end):
+        x, w, g = (
+            guarded.copy(numbers(shape, k, np.float32), at_end=at_end)
+            for k, shape in enumerate(shapes)
+        )
+        for y, expected in _all_three(fast, weight_gradient, x, w, g, static):
+            np.testing.assert_array_equal(y, expected)
+        for y, expected in _all_three(fast, weight_gradient, last(x), w, last(g), static):
+            np.testing.assert_array_equal(y, expected)
+
+
 LARGE = [
     ((2, 64, 30, 20), (70, 64, 3, 3), 1, 1),
     ((3, 40, 7, 7), (300, 40, 3, 3), 1, 1),
@@ -284,6 +311,8 @@ LARGE = [
     ((2, 24, 500), (40, 12, 5), 2, 2),
     ((1, 700, 9, 9), (24, 700, 3, 3), 1, 1),
     ((1, 16, 9, 10, 11), (24, 16, 3, 3, 3), 2, 1),
+    ((11, 256, 3, 4), (300, 256, 3, 3), 1, 1),
+    ((35, 5, 4, 4), (9, 5, 3, 3), 2, 1),
 ]
 
 

@@ -5,12 +5,20 @@ scratch with zeros around it and the channels last (the slab), so that the chann
 one run of words. Tiles (`tile.py`) leave sums in scratch, pixels by channels; a transposing copy
 brings them to the result. All sizes are arguments: one text serves every convolution of a dtype.
 
+A unit is a band of one image or, where images are small, a few whole images: their weights come
+from afar, and all the pixels of a unit are cut into tiles together.
+
 A class is a set of pixels that take the same taps. A convolution has one; its adjoint in x has one
 for each residue of the pixels by the stride.
 
 Note [Same bits]
     An element is summed tap by tap and channel by channel, in pieces of channels that depend on the
     weights' shape alone. Which band, tile or thread it falls to changes nothing.
+
+Note [Chunks of weights]
+    The words of one output that follow each other in w, as many as a vector has lanes, are read for
+    as many outputs, transposed, and stored to the rows of the panel where a table wants them. Where
+    outputs are adjacent in w, a chunk is one word of each.
 """
 
 from __future__ import annotations
@@ -20,14 +28,15 @@ import functools
 from funct.device import PARALLEL, Code, Host, printed
 from funct.kernels.cpu.dense.slab import SLAB, Slab, copy, each
 from funct.kernels.cpu.dense.tile import call_tiles
-from funct.kernels.cpu.dense.turn import define_turn
+from funct.kernels.cpu.dense.turn import define_turn, transposed
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
 __all__ = ["CLASS", "JOB", "PACK", "entry", "text"]
 
 JOB = Fields((
-    *SLAB, "splits", "split_channels", "y", "weights", "sums",  # sums: offset in the task's scratch
+    *SLAB, "images", "unit_images", "slab_place", "splits", "split_channels", "y", "weights",
+    "sums",  # offset in the task's scratch
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
     "row_pixels", "out_rows", "out_pixels", "classes", "n_classes", "row_step",
     "most_rows", "tiles", "lanes",
@@ -36,8 +45,8 @@ JOB = Fields((
 CLASS = Fields(("residue", "pixels_per_row", "pixels", "taps", "n_taps", "panel"))
 
 PACK = Fields((
-    "tasks", "source", "to", "blocks", "real", "lanes", "vectors", "depth", "n_taps", "lane_step",
-    "group_step", "depths", "taps",
+    "tasks", "source", "to", "blocks", "real", "rows", "lane_step", "group_step", "chunks",
+    "n_chunks",
 ))  # fmt: skip
 
 
@@ -63,15 +72,16 @@ class _Band(Slab):
     """Prints the work on one band."""
 
     def multiply(
-        self, rows_here: Value, channels: tuple[Value, Value], slab: Value, sums: Value
-    ) -> None:
+        self, images: Value, rows_here: Value, channels: tuple[Value, Value], slab: Value,
+        sums: Value,
+    ) -> None:  # fmt: skip
         """All tiles of the band."""
         f, job = self.f, self.job
 
         def one(k: Value) -> None:
             record = Record(f, CLASS, f.at(job.pointer("classes"), k * len(CLASS), "i64"))
             rows = f.max(rows_here - record.residue, 0)
-            count = f.div(rows + job.row_step - 1, job.row_step) * record.pixels_per_row
+            count = f.div(rows + job.row_step - 1, job.row_step) * record.pixels_per_row * images
             f.when(count > 0, lambda: self._class(record, count, channels, slab, sums))
 
         each(f, 0, job.n_classes, one)
@@ -139,7 +149,7 @@ class _Band(Slab):
 
 
 def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
-    """`bands(job, task)`: the units task, task + tasks, … of (image, band, split of channels)."""
+    """`bands(job, task)`: the units task, task + tasks, … of (images, band, split of channels)."""
     f = module.function("bands", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     band_of = _Band(f, job, element, turn, last)
@@ -150,64 +160,81 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
         splits, bands = job.splits, job.bands
         rest = f.div(u, splits)
         split = u - rest * splits
-        image = f.div(rest, bands)
-        band = rest - image * bands
+        several = f.div(rest, bands)
+        band = rest - several * bands
+        image = several * job.unit_images
+        images = f.min(job.unit_images, job.images - image)
         rows_here = f.min(job.band_rows, job.out_rows - band * job.band_rows)
         start = split * job.split_channels
         channels = start, f.min(start + job.split_channels, job.padded_outputs)
-        band_of.fill(image, band, slab)
-        band_of.multiply(rows_here, channels, slab, sums)
-        band_of.write(image, band, rows_here, channels, sums)
+        sums_of_image = job.out_pixels * (job.groups * job.padded_outputs)
+
+        def fill(i: Value) -> None:
+            band_of.fill(image + i, band, band_of.at(slab, i * job.slab_place))
+
+        def write(i: Value) -> None:
+            place = band_of.at(sums, i * sums_of_image)
+            band_of.write(image + i, band, rows_here, channels, place)
+
+        each(f, 0, images, fill)
+        band_of.multiply(images, rows_here, channels, slab, sums)
+        each(f, 0, images, write)
 
     each(f, task, job.units, unit, job.tasks)
     f.ret()
 
 
 def _define_pack(module: Module, element: str) -> None:
-    """`panels(job, task)`: panel `task` of weights, (tap, k, lane) with zeros in lanes beyond."""
+    """`panels(job, task)`: panel `task` of weights, (tap, k, lane); lanes beyond hold anything."""
     f = module.function("panels", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, PACK, f.arguments[0]), f.arguments[1]
-    scalar = typed(element)
+    lanes = module.target.vector_bytes // typed(element).bytes
+    vector = typed(element, lanes)
     group = f.div(task, job.blocks)
     block = task - group * job.blocks
-    full = job.lanes * job.vectors
-    first = block * full  # channel within the group
-    padded = f.div(job.real + job.lanes - 1, job.lanes) * job.lanes
-    wide = f.min(full, padded - first)
+    first = block * (2 * lanes)  # channel within the group
+    padded = f.div(job.real + (lanes - 1), lanes) * lanes
+    wide = f.min(f.constant(I64, 2 * lanes), padded - first)
     real = f.min(wide, job.real - first)
     source = f.at(job.pointer("source"), group * job.group_step + first * job.lane_step, element)
-    panel = (group * padded + first) * job.depth * job.n_taps
+    panel = (group * padded + first) * job.rows
     to = f.at(job.pointer("to"), panel, element)
-    taps, depths = job.pointer("taps"), job.pointer("depths")
-    lane_step, depth = job.lane_step, job.depth
+    chunks, lane_step = job.pointer("chunks"), job.lane_step
 
-    def step(k: Value) -> None:
-        from_k = f.load(I64, f.at(depths, k, "i64"))
+    def row_of(entry: Value, j: int) -> tuple[Value, Value]:
+        row = f.load(I64, f.at(entry, 2 + j, "i64"))
+        return row, f.at(to, row * wide, element)
 
-        def tap(t: Value) -> None:
-            here = f.at(source, from_k + f.load(I64, f.at(taps, t, "i64")), element)
-            row = f.at(to, (t * depth + k) * wide, element)
+    def chunk(n: Value) -> None:
+        entry = f.at(chunks, n * (2 + lanes), "i64")
+        here = f.at(source, f.load(I64, entry), element)
+        mask = f.first_lanes(lanes, f.load(I64, f.at(entry, 1, "i64")))
 
-            def lane(i: Value) -> None:
-                f.store(f.load(scalar, f.at(here, i * lane_step, element)), f.at(row, i, element))
+        def some(i0: Value) -> None:
+            held = [
+                f.load(vector, f.at(here, f.min(i0 + i, real - 1) * lane_step, element), mask)
+                for i in range(lanes)
+            ]
+            for j, v in enumerate(transposed(f, held)):
+                row, at = row_of(entry, j)
+                f.when(row >= 0, functools.partial(f.store, v, f.at(at, i0, element)))
 
-            def zero(i: Value) -> None:
-                f.store(f.constant(scalar, 0), f.at(row, i, element))
+        each(f, 0, wide, some, lanes)
 
-            def adjacent() -> list[Value]:
-                copy(f, row, here, real * scalar.bytes)
-                return []
+    def row(n: Value) -> None:
+        entry = f.at(chunks, n * (2 + lanes), "i64")
+        here = f.at(source, f.load(I64, entry), element)
+        copy(f, row_of(entry, 0)[1], here, real * vector.scalar.bytes)
 
-            def apart() -> list[Value]:
-                each(f, 0, real, lane)
-                return []
+    def adjacent() -> list[Value]:
+        each(f, 0, job.n_chunks, row)
+        return []
 
-            f.branch(f.eq(lane_step, 1), adjacent, apart)
-            each(f, real, wide, zero)
+    def apart() -> list[Value]:
+        each(f, 0, job.n_chunks, chunk)
+        return []
 
-        each(f, 0, job.n_taps, tap)
-
-    each(f, 0, depth, step)
+    f.branch(f.eq(lane_step, 1), adjacent, apart)
     f.ret()
 
 

@@ -1,6 +1,11 @@
 """Plans of convolutions: which words of x meet which weights for which pixels of the result.
 
 A plan is a pure function of shapes and parameters; it holds tables and no room for results.
+
+Note [Pitch of many channels]
+    A tile walks a piece of the channels of its pixels, and of those under the next taps. Where
+    pixels lie a large power of two apart, the same piece of all of them falls into few sets of the
+    first-level cache; one line more between them spreads it over all.
 """
 
 from __future__ import annotations
@@ -22,6 +27,8 @@ _SUMS_BYTES = 128 << 10  # what it sums up stay in the second-level cache
 _WEIGHTS_BYTES = 1 << 20  # more than these each band reads from afar,
 _MANY_ROWS = 64  # so there are few bands, and outputs are split among threads
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
+_SETS_BYTES = 1 << 10  # see Note [Pitch of many channels]
+_LINE_BYTES = 64
 
 
 @attrs.frozen(eq=False)
@@ -30,7 +37,7 @@ class Plan:
 
     fields: of the job, addresses apart. panels: for each class, its taps and where its weights
     begin. merged: the axis whose taps are merged into k, or -1. counts: how many pixels of a class
-    a band has.
+    a unit has.
     """
 
     fields: dict[str, int]
@@ -51,7 +58,11 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     word, lanes = batch.word_bytes, batch.lanes
     channels = batch.groups * batch.group_channels
     padded = -(-batch.group_outputs // lanes) * lanes
-    band_rows, splits, split_channels = _bands(batch, axes, reach, channels, padded)
+    line = _LINE_BYTES // word
+    pitch = channels + line * (channels * word % _SETS_BYTES == 0)
+    band_rows, together, splits, split_channels = _bands(batch, axes, reach, pitch, padded)
+    slab = slab_fields(batch, axes, band_rows, pitch)
+    place = (slab["slab_words"] // line + 2) * line
     classes, panels, tables = [], [], []
     panel = 0
     walked = [
@@ -59,9 +70,11 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         for k, a in enumerate(axes)
     ]
     for phases in itertools.product(*walked):
-        taps, offsets = _taps(phases, kernel, reach, channels, depth)
+        taps, offsets = _taps(phases, kernel, reach, pitch, depth)
         rows = len(range(phases[0].start, band_rows, axes[0].step))
-        pixels = _pixels(phases, axes, rows, reach, channels, batch.groups * padded)
+        pixels = _pixels(phases, axes, rows, reach, pitch, batch.groups * padded)
+        apart = np.array([place, prod([a.out for a in axes]) * batch.groups * padded])
+        pixels = np.concatenate([pixels + i * apart for i in range(together)])
         tables += [offsets, pixels]
         classes.append([
             phases[0].start, phases[1].count * phases[2].count, pixels.ctypes.data,
@@ -71,13 +84,13 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         panel += batch.groups * padded * depth * len(taps)
     most_taps = max([len(t) for t, _ in panels], default=1)
     table = np.array(classes, np.int64).reshape(-1, 6)
-    slab = slab_fields(batch, axes, band_rows, channels)
-    line = 64 // word
-    sums = (slab["slab_words"] // line + 2) * line
-    sums_words = (band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
-    units = batch.images * slab["bands"] * splits
+    sums = together * place
+    sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
+    several = -(-batch.images // together)
+    units = several * slab["bands"] * splits
     fields = {
-        **slab, "tasks": min(units, 2 * batch.cores), "units": units, "splits": splits,
+        **slab, "images": batch.images, "unit_images": together, "slab_place": place,
+        "tasks": min(units, 2 * batch.cores), "units": units, "splits": splits,
         "split_channels": split_channels, "scratch_step": -(-(sums + sums_words) // line) * line,
         "sums": sums, "groups": batch.groups, "group_channels": batch.group_channels,
         "depth": depth, "piece": _piece(depth, most_taps, lanes * word),
@@ -88,24 +101,29 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     }  # fmt: skip
     last = axes[0].out - (slab["bands"] - 1) * band_rows
     counts = frozenset([
-        len(range(first, rows, axes[0].step)) * pixels
+        len(range(first, rows, axes[0].step)) * pixels * images
         for rows in (band_rows, last)
+        for images in (together, batch.images - (several - 1) * together)
         for first, pixels, *_ in classes
     ])  # fmt: skip
     return Plan(fields, table, counts, tuple(panels), along, panel, tuple(tables))
 
 
 def _bands(
-    batch: Batch, axes: Axes, reach: list[int], channels: int, padded: int
-) -> tuple[int, int, int]:
-    """Rows of a band, the number of splits of the outputs, and the outputs of a split."""
+    batch: Batch, axes: Axes, reach: list[int], pitch: int, padded: int
+) -> tuple[int, int, int, int]:
+    """Rows of a band, images of a unit, the number of splits of the outputs, and the outputs of a
+    split.
+    """
     step, word = axes[0].step, batch.word_bytes
     per_row = axes[1].out * axes[2].out * batch.groups * padded * word
-    plane = reach[1] * reach[2] * channels * word
+    plane = reach[1] * reach[2] * pitch * word
     wanted = 4 * batch.cores  # units, for threads to share
     fitting = _SLAB_BYTES * step // max(1, plane * axes[0].stride)
+    channels = batch.groups * batch.group_channels
     weights = padded * channels * prod([len(p.taps) for a in axes for p in a.phases]) * word
-    if weights > _WEIGHTS_BYTES:
+    afar = weights > _WEIGHTS_BYTES
+    if afar:
         rows = min(fitting, 4 * _SUMS_BYTES // max(1, per_row), _MANY_ROWS)
     else:
         rows = min(
@@ -114,12 +132,21 @@ def _bands(
     rows = max(rows, -(-6 // (axes[1].out * axes[2].out)), 1)
     bands = max(1, axes[0].out // rows)
     rows = -(-axes[0].out // bands)
-    rows = -(-rows // step) * step
+    rows = min(-(-rows // step) * step, axes[0].out)
     bands = -(-axes[0].out // rows)
+    together = 1
+    if bands == 1:
+        times = 4 if afar else 2
+        fitting = min(
+            times * _SLAB_BYTES // (plane * reach[0]), 2 * times * _SUMS_BYTES // (per_row * rows)
+        )
+        most = min(fitting, batch.images // (batch.cores if afar else wanted))
+        together = -(-batch.images // -(-batch.images // max(1, most)))
+    units = -(-batch.images // together) * bands
     pair = 2 * batch.lanes
-    splits = max(1, min(wanted // (2 * batch.images * bands), padded // (2 * pair)))
+    splits = max(1, min(wanted // (2 * units), padded // (2 * pair)))
     split = -(-padded // (splits * pair)) * pair
-    return rows, -(-padded // split), split
+    return rows, together, -(-padded // split), split
 
 
 def _piece(depth: int, n_taps: int, vector_bytes: int) -> int:
@@ -130,19 +157,19 @@ def _piece(depth: int, n_taps: int, vector_bytes: int) -> int:
 
 
 def _taps(
-    phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], channels: int, depth: int
+    phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], pitch: int, depth: int
 ) -> tuple[tuple[int, ...], NDArray[np.int64]]:
     """The taps of a class, and the table of their offsets."""
     taps: list[int] = []
     offsets: list[tuple[int, int]] = []
     for (k0, o0), (k1, o1), (k2, o2) in itertools.product(*[p.taps for p in phases]):
-        offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * channels, len(taps) * depth))
+        offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * pitch, len(taps) * depth))
         taps.append((k0 * kernel[1] + k1) * kernel[2] + k2)
     return tuple(taps), np.array(offsets, np.int64).reshape(-1, 2)
 
 
 def _pixels(
-    phases: tuple[Phase, ...], axes: Axes, rows: int, reach: list[int], channels: int,
+    phases: tuple[Phase, ...], axes: Axes, rows: int, reach: list[int], pitch: int,
     row_words: int,
 ) -> NDArray[np.int64]:  # fmt: skip
     """(offset in the slab, offset in the sums) of each pixel of a class in a band."""
@@ -150,7 +177,7 @@ def _pixels(
     i1 = np.arange(phases[1].count)[:, None]
     i2 = np.arange(phases[2].count)
     s0, s1, s2 = [a.stride for a in axes]
-    read = ((i0 * s0 * reach[1] + i1 * s1) * reach[2] + i2 * s2) * channels
+    read = ((i0 * s0 * reach[1] + i1 * s1) * reach[2] + i2 * s2) * pitch
     p0, p1, p2 = [p.start + i * a.step for p, i, a in zip(phases, (i0, i1, i2), axes)]
     write = ((p0 * axes[1].out + p1) * axes[2].out + p2) * row_words
     return np.stack([np.broadcast_to(v, read.shape).ravel() for v in (read, write)], axis=1).copy()

@@ -64,18 +64,21 @@ class Convolver:
         if made.merged >= 0:
             run, run_step = kernel[made.merged], prod(kernel[made.merged + 1 :])
         channels = np.arange(batch.group_channels) * steps[1]
-        self._depths = np.add.outer(np.arange(run) * run_step, channels).ravel()
-        self._taps = [np.array(taps, np.int64) for taps, _ in made.panels]
+        depths = np.add.outer(np.arange(run) * run_step, channels).ravel()
+        lanes = 1 if steps[0] == 1 else batch.lanes
+        self._chunks = [
+            _chunks(np.add.outer(np.array(taps, np.int64), depths).ravel(), lanes, batch.lanes)
+            for taps, _ in made.panels
+        ]
         blocks = -(-batch.group_outputs // (2 * batch.lanes))
         group_step = batch.group_outputs * batch.group_channels * prod(kernel)
         self._packs = [
             bands.PACK.fill(
                 tasks=blocks * batch.groups, source=0, to=panel * self._word, blocks=blocks,
-                real=batch.group_outputs, lanes=batch.lanes, vectors=2, depth=len(self._depths),
-                n_taps=len(taps), lane_step=steps[0], group_step=group_step,
-                depths=address(self._depths), taps=address(taps),
+                real=batch.group_outputs, rows=len(taps) * len(depths), lane_step=steps[0],
+                group_step=group_step, chunks=address(chunks), n_chunks=len(chunks),
             )
-            for taps, (_, panel) in zip(self._taps, made.panels)
+            for chunks, (taps, panel) in zip(self._chunks, made.panels)
         ]  # fmt: skip
 
     def panels(self, w: NDArray[Any]) -> NDArray[Any]:
@@ -101,6 +104,24 @@ class Convolver:
         room = memory.scratch(self._scratch_bytes)
         job[_PLACES] = address(x), address(panels), address(y), room, around
         self._entries[last](address(job))
+
+
+def _chunks(offsets: NDArray[np.int64], words: int, lanes: int) -> NDArray[np.int64]:
+    """See Note [Chunks of weights]: of each, where it begins, how many words count, and to which
+    row of the panel each goes, or -1.
+
+    offsets: of the words of each row, from the first of its output. words: of a chunk at most.
+    """
+    rows = np.argsort(offsets)
+    place = offsets[rows]
+    new = np.diff(place, prepend=-lanes) > words // 2  # words between are read in vain
+    start = np.maximum.accumulate(np.where(new, place, 0))
+    first, which = np.unique(place - (place - start) % words, return_inverse=True)
+    table = np.full((len(first), 2 + lanes), -1, np.int64)
+    table[:, 0] = first
+    table[which, 2 + place - first[which]] = rows
+    table[:, 1] = lanes - np.argmax(table[:, :1:-1] >= 0, axis=1)
+    return table
 
 
 class _Entry:

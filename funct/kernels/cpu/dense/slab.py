@@ -84,7 +84,21 @@ class Slab:
             channels = job.channels
             target = self.at(slab, to * job.pitch)
             if self.last:
-                copy(f, target, self.at(x, source * channels), count * channels * self.bytes)
+                first = self.at(x, source * channels)
+
+                def adjacent() -> list[Value]:
+                    copy(f, target, first, count * channels * self.bytes)
+                    return []
+
+                def pixel(p: Value) -> None:
+                    to = self.at(target, p * job.pitch)
+                    copy(f, to, self.at(first, p * channels), channels * self.bytes)
+
+                def apart() -> list[Value]:
+                    each(f, 0, count, pixel)
+                    return []
+
+                f.branch(f.eq(job.pitch, channels), adjacent, apart)
             else:
                 step = job.size0 * plane
                 self.transpose(self.at(x, source), target, channels, count, step, job.pitch)
