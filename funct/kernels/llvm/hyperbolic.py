@@ -1,13 +1,14 @@
-"""sinh, cosh, tanh and their inverses, by exp, expm1 and log1p."""
+"""sinh, cosh, tanh and their inverses, by exp and log."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import SINH, TANH
+from funct.kernels.llvm.coefficients import ATANH_WIDE, SINH, TANH
 from funct.kernels.llvm.exponential import LN2, reduce
-from funct.kernels.llvm.logarithm import log1p
-from funct.kernels.llvm.scaling import BIAS, pow2
+from funct.kernels.llvm.logarithm import log, log_of_sum
+from funct.kernels.llvm.rare import rarely
+from funct.kernels.llvm.scaling import BIAS, MANTISSA, bits_of, octave, pow2, split_constant
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -56,22 +57,64 @@ def cosh(e: Emitter, x: Value) -> Value:
 def asinh(e: Emitter, x: Value) -> Value:
     """The number whose hyperbolic sine is x; at most 2 ulp."""
     size = e.abs(x)
-    huge = size > SQUARE_OVERFLOWS[x.type.element]
-    square = size * size
-    argument = e.select(huge, size, size + square / (e.sqrt(square + 1) + 1))
-    return e.copysign(log1p(e, argument) + e.select(huge, e.constant(x.type, float(LN2)), 0), x)
+    square = e.fma(size, size, 1)
+    root = e.sqrt(square)
+    lost = e.fma(-root, root, square) + e.fma(size, size, 1 - square)
+    whole = root + size
+    rest = ((root - whole) + size) + lost * (0.5 / root)
+    found = e.copysign(log_of_sum(e, whole, rest), x)
+    usual = size < SQUARE_OVERFLOWS[x.type.element]
+    return rarely(e, ~usual, "asinh_rest", _asinh_rest, [x], found)
+
+
+def _asinh_rest(e: Emitter, x: Value) -> Value:
+    """asinh where the square is no number."""
+    return e.copysign(log(e, e.abs(x)) + float(LN2), x)
 
 
 def acosh(e: Emitter, x: Value) -> Value:
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1; at most 2 ulp."""
-    huge = x > SQUARE_OVERFLOWS[x.type.element]
     above = x - 1
-    argument = e.select(huge, x, above + e.sqrt(e.fma(above, above, above * 2)))
-    found = log1p(e, argument) + e.select(huge, e.constant(x.type, float(LN2)), 0)
-    return e.select(x < 1, float("nan"), found)
+    root = e.sqrt(e.fma(above, above, above * 2))
+    whole = x + root
+    found = log_of_sum(e, whole, (x - whole) + root)
+    usual = (x >= 1) & (x < SQUARE_OVERFLOWS[x.type.element])
+    return rarely(e, ~usual, "acosh_rest", _acosh_rest, [x], found)
+
+
+def _acosh_rest(e: Emitter, x: Value) -> Value:
+    """acosh where the square is no number, and below 1."""
+    return e.select(x < 1, float("nan"), log(e, x) + float(LN2))
 
 
 def atanh(e: Emitter, x: Value) -> Value:
-    """The number whose hyperbolic tangent is x; inf at 1, NaN beyond; at most 2 ulp."""
+    """The number whose hyperbolic tangent is x; inf at 1, NaN beyond; at most 2 ulp.
+
+    It is half the logarithm of (1 + x) / (1 - x), which is a power of 2 times (1 + s) / (1 - s).
+    """
+    element, type = x.type.element, x.type
+    mantissa = MANTISSA[element]
     size = e.abs(x)
-    return e.copysign(log1p(e, size * 2 / (1 - size)) * 0.5, x)
+    above, below = size + 1, 1 - size
+    # what rounding them lost
+    above_low, below_low = size - (above - 1), (1 - below) - size
+    # numbers rise with their bits, about as logarithms do; the power is 1 a bit further out than
+    # half an octave, where s would be larger than what comes out
+    apart = e.bitcast(above, type.integer) - e.bitcast(below, type.integer)
+    step = (apart + (5 << (mantissa - 4))) & -(1 << mantissa)
+    # below is no less than half an ulp of 1, so the product is a normal number
+    up = e.bitcast(step + bits_of(1, element), type)
+    other = below * up
+    difference = (above - other) + e.fma(-below_low, up, above_low)
+    s = difference / (above + other)
+    z = s * s
+    k = octave(e, up)[1]
+    high, low = split_constant(LN2, element)
+    tail = e.fma(s * z, e.polynomial(z, ATANH_WIDE[element]), s * 2)
+    found = e.copysign(e.fma(k, 0.5 * high, e.fma(k, 0.5 * low, tail * 0.5)), x)
+    return rarely(e, ~(size < 1), "atanh_rest", _atanh_rest, [x], found)
+
+
+def _atanh_rest(e: Emitter, x: Value) -> Value:
+    """atanh at 1 and beyond."""
+    return e.select(e.eq(e.abs(x), 1), x * float("inf"), float("nan"))

@@ -12,14 +12,13 @@ from funct.kernels.llvm.coefficients import ATANH, LOG
 from funct.kernels.llvm.exponential import LN2, LOG2_E, exp
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
-    BIAS,
-    MANTISSA,
     apart,
     apart_normal,
+    bits_of,
     fast_sum,
+    is_between,
     is_normal,
-    nearest,
-    pow2,
+    octave,
     split_constant,
 )
 
@@ -27,11 +26,15 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
-__all__ = ["log", "log10", "log1p", "log2", "log_pair", "log_sigmoid", "logaddexp", "softplus"]
+__all__ = [
+    "log", "log10", "log1p", "log2", "log_of_sum", "log_pair", "log_sigmoid", "logaddexp",
+    "softplus",
+]  # fmt: skip
 
 LOG10_E = "0.434294481903251827651128918916605082294397005803666566114453783166"
 LOG10_2 = "0.301029995663981195213738894724493026768189881462108541310427461127"
 INFINITY = float("inf")
+HUGE = 2.0**100  # from where on log1p is log
 
 
 def beyond_f(e: Emitter, f: Value) -> Value:
@@ -78,60 +81,84 @@ def log_pair(e: Emitter, x: Value) -> tuple[Value, Value]:
     return fast_sum(total, lost + e.fma(k, long, beyond_f(e, f)))
 
 
+def log_of_sum(e: Emitter, x: Value, rest: Value) -> Value:
+    """log(x + rest) for a normal number 0 < x < HUGE and what it lacks."""
+    element, type = x.type.element, x.type
+    high, low = split_constant(LN2, element)
+    m, k, step = octave(e, x)
+    down = e.bitcast(bits_of(1, element) - step, type)
+    f = e.fma(rest, down, m - 1)
+    return e.fma(k, high, f + e.fma(k, low, beyond_f(e, f)))
+
+
 def log1p(e: Emitter, x: Value) -> Value:
     """log(1 + x); at most 1.5 ulp."""
-    high, low = split_constant(LN2, x.type.element)
     whole = x + 1
-    # what rounding 1 + x lost, exactly
-    lost = e.select(x > 1, 1 - (whole - x), x - (whole - 1))
-    m, k = apart(e, whole)
-    reach = MANTISSA[x.type.element] + 2
-    _, bits = nearest(e, e.max(-k, -float(reach)), 1, BIAS[x.type.element])
-    lost = e.select(k < reach, lost, 0)
-    f = e.fma(lost, pow2(e, bits, x.type), m - 1)
-    result = e.fma(k, high, f + e.fma(k, low, beyond_f(e, f)))
-    return e.copysign(at_the_ends(e, whole, result), e.select(x < -1, 1, x))
+    found = e.copysign(_log1p_usual(e, x), x)
+    rare = ~is_between(e, whole, 2.0**-60, HUGE)
+    return rarely(e, rare, "log1p_rest", _log1p_rest, [x], found)
 
 
-def _to_base(e: Emitter, x: Value, factor: str, step: str) -> Value:
-    """log(x) · factor, with the logarithm of 2 to that base; the leading sum in two floats."""
+def _log1p_usual(e: Emitter, x: Value) -> Value:
+    """log1p for -1 < x < HUGE, and of NaN; the sign of zero is lost."""
+    most, least = e.max(x, 1), e.min(x, 1)
+    whole = x + 1
+    return log_of_sum(e, whole, least - (whole - most))
+
+
+def _log1p_rest(e: Emitter, x: Value) -> Value:
+    """log1p at its ends and beyond."""
+    return _log_rest(e, x + 1)
+
+
+def _to_base(e: Emitter, x: Value, m: Value, k: Value, factor: str, step: str) -> Value:
+    """log(m 2^k) · factor, with the logarithm of 2 to that base; the leading sum in two floats."""
     element = x.type.element
     high, low = split_constant(factor, element)
-    m, k = apart(e, x)
     f = m - 1
     lead = f * high
     rest = e.fma(f, high, -lead) + e.fma(f, low, beyond_f(e, f) * high)
     # k · step exactly: the first part of step has few bits
     short = round(float(step) * 2**12) / 2**12
     long = split_constant(Fraction(step) - Fraction(short), element, 1)[0]
-    exponent = k * short
+    exponent = k * short if short != 1 else k
     total = exponent + lead
     lost = (exponent - total) + lead
-    return at_the_ends(e, x, total + (e.fma(k, long, rest) + lost))
+    return total + ((e.fma(k, long, rest) if long else rest) + lost)
+
+
+def _of_base(e: Emitter, x: Value, name: str, factor: str, step: str) -> Value:
+    """The logarithm to a base."""
+
+    def rest(f: Emitter, x: Value) -> Value:
+        return at_the_ends(f, x, _to_base(f, x, *apart(f, x), factor, step))
+
+    found = _to_base(e, x, *apart_normal(e, x), factor, step)
+    return rarely(e, ~is_normal(e, x), f"{name}_rest", rest, [x], found)
 
 
 def log2(e: Emitter, x: Value) -> Value:
     """The logarithm to base 2; at most 1.2 ulp, exact at powers of 2."""
-    return _to_base(e, x, LOG2_E, "1")
+    return _of_base(e, x, "log2", LOG2_E, "1")
 
 
 def log10(e: Emitter, x: Value) -> Value:
     """The logarithm to base 10; at most 1.2 ulp."""
-    return _to_base(e, x, LOG10_E, LOG10_2)
+    return _of_base(e, x, "log10", LOG10_E, LOG10_2)
 
 
 def softplus(e: Emitter, x: Value) -> Value:
     """log(1 + e^x), without overflow; at most 2 ulp."""
-    return e.maximum(x, 0) + log1p(e, exp(e, -e.abs(x)))
+    return e.maximum(x, 0) + _log1p_usual(e, exp(e, -e.abs(x)))
 
 
 def log_sigmoid(e: Emitter, x: Value) -> Value:
     """-softplus(-x)."""
-    return e.minimum(x, 0) - log1p(e, exp(e, -e.abs(x)))
+    return e.minimum(x, 0) - _log1p_usual(e, exp(e, -e.abs(x)))
 
 
 def logaddexp(e: Emitter, x: Value, y: Value) -> Value:
     """log(e^x + e^y), without overflow; the absolute error is that of the larger one."""
     larger = e.maximum(x, y)
-    result = larger + log1p(e, exp(e, -e.abs(x - y)))
+    result = larger + _log1p_usual(e, exp(e, -e.abs(x - y)))
     return e.select(e.eq(x, y), x + float(LN2), result)

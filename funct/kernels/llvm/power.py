@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import ATANH_SHORT, ATANH_TAIL, CBRT, EXP_SHORT
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
+from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
     BIAS,
     MANTISSA,
     apart,
+    bits_of,
+    is_between,
     nearest,
     pow2,
     scaled,
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["cbrt", "hypot", "power", "rsqrt", "square"]
 
 INFINITY = float("inf")
+CBRT_LEAST = {"f32": 2.0**-80, "f64": 2.0**-900}
+CBRT_OFFSET = 0.068  # makes errors alike to both sides
 
 
 def power(e: Emitter, x: Value, y: Value) -> Value:
@@ -119,33 +124,49 @@ def rsqrt(e: Emitter, x: Value) -> Value:
 
 def cbrt(e: Emitter, x: Value) -> Value:
     """The cube root; at most 1 ulp."""
-    element, type = x.type.element, x.type
     size = e.abs(x)
-    denormal = size < 2.0 ** (1 - BIAS[element])
-    steps = {"f32": 8, "f64": 18}[element]
-    up = e.select(denormal, size * 2.0 ** (3 * steps), size)
-    bits = e.bitcast(up, type.unsigned)
-    mantissa = MANTISSA[element]
-    one = 2.0**mantissa
-    one_bits = e.bitcast(e.constant(type, one), type.unsigned)
-    exponent = e.bitcast(bits >> mantissa | one_bits, type) - (one + BIAS[element])
-    unit = e.bitcast(e.constant(type, 1), type.unsigned)
-    m = e.bitcast((bits & ((1 << mantissa) - 1)) | unit, type)
-    third, low = nearest(e, e.fma(exponent, 1 / 3, -1 / 3), 1, BIAS[element])
-    left = e.fma(third, -3, exponent)  # 0, 1 or 2
-    pick = [left < 0.5, left < 1.5]
-    a = m * e.select(pick[0], 1, e.select(pick[1], e.constant(type, 2), 4))
-    factors = 1.0, 2 ** (-1 / 3), 4 ** (-1 / 3)
-    factor = e.select(pick[1], e.constant(type, factors[1]), factors[2])
-    r = e.polynomial(m, CBRT[element]) * e.select(pick[0], 1, factor)
-    for _ in range({"f32": 1, "f64": 2}[element]):  # Newton's, for a^(-1/3)
-        r = e.fma(r * (1 / 3), e.fma(-a * r, r * r, 1), r)
-    y = a * r * r
+    found = e.copysign(_cube_root(e, size), x)
+    # where y³ and its error are normal numbers as well
+    usual = is_between(e, size, CBRT_LEAST[x.type.element], INFINITY)
+    return rarely(e, ~usual, "cbrt_rest", _cbrt_rest, [x], found)
+
+
+def _cube_root(e: Emitter, x: Value) -> Value:
+    """The cube root of x >= CBRT_LEAST."""
+    element = x.type.element
+    r = _inverse_cube_root(e, x)
+    r = r * e.polynomial(e.fma(-x * r, r * r, 1), CBRT[element])
+    if element == "f64":  # Newton's step
+        r = e.fma(r * (1 / 3), e.fma(-x * r, r * r, 1), r)
+    square = r * r
+    y = x * square
+    # a step for y itself, with what y² lost
     squared = y * y
-    excess = e.fma(squared, y, -a) + e.fma(y, y, -squared) * y
-    y = e.fma(excess * (-1 / 3), r * r, y)
-    y = y * pow2(e, low, type) * e.select(denormal, e.constant(type, 0.5**steps), 1)
-    return e.select((size > 0) & (size < INFINITY), e.copysign(y, x), x)
+    excess = e.fma(squared, y, -x) + e.fma(y, y, -squared) * y
+    return e.fma(excess * (-1 / 3), square, y)
+
+
+def _inverse_cube_root(e: Emitter, x: Value) -> Value:
+    """x^(-1/3) to a twentieth: bits are about a logarithm, so a third of them are its root's.
+
+    The upper half of float64's bits is enough, and all that AVX2 converts.
+    """
+    type, mantissa = x.type, MANTISSA[x.type.element]
+    bits = e.bitcast(x, type.unsigned)
+    shift = {"f32": 8, "f64": 32}[type.element]
+    one = 2.0**mantissa
+    high = e.bitcast((bits >> shift) | bits_of(one, type.element), type)  # one + the upper bits
+    unit = bits_of(1, type.element) / 2**shift
+    place = unit * 4 / 3 - CBRT_OFFSET * 2.0 ** (mantissa - shift)
+    pushed = e.fma(high, -1 / 3, one + one / 3 + place)
+    return e.bitcast(e.bitcast(pushed, type.unsigned) << shift, type)
+
+
+def _cbrt_rest(e: Emitter, x: Value) -> Value:
+    """The cube root of numbers below, zeros, infinities and NaN."""
+    steps = {"f32": 24, "f64": 60}[x.type.element]
+    y = _cube_root(e, e.abs(x) * 2.0 ** (3 * steps)) * 0.5**steps
+    return e.select(e.eq(x, 0) | ~(e.abs(x) < INFINITY), x, e.copysign(y, x))
 
 
 def hypot(e: Emitter, x: Value, y: Value) -> Value:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BIAS", "LARGEST_EXPONENT", "MANTISSA", "above_floor", "apart", "apart_normal", "bits_of",
-    "exact_sum", "fast_sum", "has_avx512", "is_normal", "nearest", "pow2", "quotient", "rounded",
-    "scalef", "scaled", "split_constant",
+    "exact_sum", "fast_sum", "has_avx512", "is_between", "is_normal", "nearest", "octave", "pow2",
+    "quotient", "rounded", "scalef", "scaled", "split_constant",
 ]  # fmt: skip
 
 MANTISSA = {"f32": 23, "f64": 52}
@@ -92,30 +92,45 @@ def scaled(e: Emitter, p: Value, n: Value, bits: Value) -> Value:
     return p * pow2(e, half, p.type) * pow2(e, bits - half, p.type)
 
 
-def apart_normal(e: Emitter, x: Value) -> tuple[Value, Value]:
-    """`apart` for what is no denormal number."""
+def octave(e: Emitter, x: Value, least: float = 0.5**0.5) -> tuple[Value, Value, Value]:
+    """(m, k, an integer) with x = m 2^k, least <= m < 2 least, for normal numbers x > 0.
+
+    k is a float; the integer is k in the place of the exponent.
+    """
     element, type = x.type.element, x.type
-    mantissa, least = MANTISSA[element], bits_of(0.5**0.5, element)
-    if element == "f32":  # float64 has no such shift and conversion in AVX2
-        bits = e.bitcast(x, type.integer)
-        k = (bits - least) >> mantissa
-        return e.bitcast(bits - (k << mantissa), type), e.convert(k, element)
-    moved = e.bitcast(x, type.unsigned) + ((BIAS[element] << mantissa) - least)
-    m = e.bitcast((moved & ((1 << mantissa) - 1)) + least, type)
-    # an integer below 2^mantissa under the exponent of 2^mantissa is a float of that value above it
+    mantissa, first = MANTISSA[element], bits_of(least, element)
+    exponent = -(1 << mantissa)
+    bits = e.bitcast(x, type.integer)
+    if element == "f32" or e.module.target.has("avx512dq"):
+        step = (bits - first) & exponent
+        return e.bitcast(bits - step, type), e.convert(step >> mantissa, element), step
+    # AVX2 has no such shift and conversion in float64: an integer below 2^mantissa under the
+    # exponent of 2^mantissa is a float of that value above it
+    moved = e.bitcast(x, type.unsigned) + ((BIAS[element] << mantissa) - first)
+    m = e.bitcast((moved & ((1 << mantissa) - 1)) + first, type)
     one = 2.0**mantissa
     k = e.bitcast((moved >> mantissa) | bits_of(one, element), type) - (one + BIAS[element])
+    shifted = e.bitcast(moved, type.integer) & exponent
+    return m, k, shifted - (BIAS[element] << mantissa)
+
+
+def apart_normal(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """`apart` for what is no denormal number."""
+    m, k, _ = octave(e, x)
     return m, k
 
 
 def is_normal(e: Emitter, x: Value) -> Value:
     """The mask of positive normal numbers."""
+    return is_between(e, x, 2.0 ** (1 - BIAS[x.type.element]), float("inf"))
+
+
+def is_between(e: Emitter, x: Value, least: float, below: float) -> Value:
+    """The mask least <= x < below, for positive bounds."""
     element = x.type.element
-    least = 1 << MANTISSA[element]
-    most = bits_of(float("inf"), element) - 1
     bits = e.bitcast(x, x.type.integer)
     # negative where the bits are less, or more; the sign bits alone are looked at
-    return ((bits - least) | (most - bits)) >= 0
+    return ((bits - bits_of(least, element)) | (bits_of(below, element) - 1 - bits)) >= 0
 
 
 def apart(e: Emitter, x: Value) -> tuple[Value, Value]:
@@ -128,7 +143,7 @@ def apart(e: Emitter, x: Value) -> tuple[Value, Value]:
 
 def has_avx512(e: Emitter, type: Type) -> bool:
     """Whether these vectors of floats are whole registers of AVX-512."""
-    return type.bits * type.lanes == 512 and e.module.target.has("avx512f")
+    return type.bits * type.lanes % 512 == 0 and e.module.target.has("avx512f")
 
 
 def scalef(e: Emitter, p: Value, n: Value) -> Value:
@@ -145,6 +160,13 @@ def above_floor(e: Emitter, x: Value) -> Value:
 def _avx512(e: Emitter, name: str, operands: Sequence[Value | int]) -> Value:
     """An instruction on whole registers, in all lanes, rounding as usual."""
     type = next(x.type for x in operands if not isinstance(x, int))
+    if type.bits * type.lanes > 512:
+        half = type.lanes // 2
+        halves = [
+            [x if isinstance(x, int) else e.shuffle(x, None, part) for x in operands]
+            for part in (range(half), range(half, type.lanes))
+        ]
+        return e.joined([_avx512(e, name, part) for part in halves])
     full = f"@llvm.x86.avx512.mask.{name}.{'ps' if type.element == 'f32' else 'pd'}.512"
     given = [f"i32 {x}" if isinstance(x, int) else repr(x) for x in operands]
     kinds = ["i32" if isinstance(x, int) else type.text for x in operands]

@@ -10,9 +10,9 @@ from funct.device.host import host
 from funct.kernels.llvm import I64, PTR, Module, typed
 
 
-def text(printer, element, operands, lanes):
+def text(printer, element, operands, lanes, target=None):
     """A loop over arrays, of any length: whole vectors, then a masked one."""
-    module = Module()
+    module = Module(target)
     names = [f"x{k}" for k in range(operands)]
     f = module.function("f", [("out", PTR), *[(n, PTR) for n in names], ("n", I64)])
     out, *ins, n = f.arguments
@@ -34,17 +34,20 @@ def text(printer, element, operands, lanes):
 
 
 @functools.cache
-def compiled(printer, element, operands, lanes):
-    code = assemble(text(printer, element, operands, lanes))
+def compiled(printer, element, operands, lanes, target):
+    code = assemble(text(printer, element, operands, lanes, target))
     kinds = [ctypes.c_void_p] * (operands + 1) + [ctypes.c_int64]
     return code, ctypes.CFUNCTYPE(None, *kinds)(code.address("f"))
 
 
-def apply(printer, *arrays, lanes=None):
-    """printer(*arrays), element by element, for contiguous arrays of one dtype and length."""
+def apply(printer, *arrays, lanes=None, target=None):
+    """printer(*arrays), element by element, for contiguous arrays of one dtype and length.
+
+    target: the processor that the text is printed for, of which this one has all that it has.
+    """
     element = {"float32": "f32", "float64": "f64"}[arrays[0].dtype.name]
-    lanes = lanes or host().vector_bytes // arrays[0].itemsize
+    lanes = lanes or (target or host()).vector_bytes // arrays[0].itemsize
     out = np.empty_like(arrays[0])
-    _, entry = compiled(printer, element, len(arrays), lanes)
+    _, entry = compiled(printer, element, len(arrays), lanes, target)
     entry(out.ctypes.data, *[a.ctypes.data for a in arrays], out.size)
     return out

@@ -125,6 +125,15 @@ FITS = {
         even(lambda s: s**3 / mpmath.atanh(s)),
         {"f64": (mpf(10) ** -12, s_log**2, 7)},
     ),
+    "ATANH_WIDE": (
+        "the same, |s| <= 0.27",
+        even(lambda s: 2 * (mpmath.atanh(s) - s) / s**3),
+        even(lambda s: s**3 / mpmath.atanh(s)),
+        {
+            "f32": (mpf(10) ** -12, mpf("0.27") ** 2, 4),
+            "f64": (mpf(10) ** -12, mpf("0.27") ** 2, 9),
+        },
+    ),
     "ATANH_SHORT": (
         "the same, as exact as pow of float32 asks for",
         even(lambda s: 2 * (mpmath.atanh(s) - s) / s**3),
@@ -243,10 +252,10 @@ FITS = {
         {"f32": (mpf(10) ** -9, mpf(1) / 64, 2), "f64": (mpf(10) ** -9, mpf(1) / 64, 7)},
     ),
     "CBRT": (
-        "x^(-1/3) = P(x), 1 <= x < 2; where iteration starts",
-        lambda x: 1 / mpmath.cbrt(x),
-        mpmath.cbrt,
-        {"f32": (mpf(1), mpf(2), 5), "f64": (mpf(1), mpf(2), 6)},
+        "(1 - e)^(-1/3) = P(e), |e| <= 0.125; where iteration starts",
+        lambda e: 1 / mpmath.cbrt(1 - e),
+        lambda e: mpmath.cbrt(1 - e),
+        {"f32": (mpf("-0.125"), mpf("0.125"), 4), "f64": (mpf("-0.125"), mpf("0.125"), 4)},
     ),
 }  # fmt: skip
 

@@ -65,6 +65,9 @@ SPECIAL = {
     "ndtr": (scipy.special.ndtr, 1.7, (-14, 6)),
     "gammaln": (scipy.special.gammaln, 2, (0.01, 12)),
 }
+TARGETS = {"host": None}
+if host().has("avx512f", "avx2", "fma"):  # whose text need not be that of AVX2
+    TARGETS["avx2"] = Host("haswell", frozenset({"avx2", "fma"}), 32, 1)
 rng = np.random.default_rng(7)
 
 
@@ -102,23 +105,25 @@ def zeros_have_signs(found, expected):
     np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(expected[zero]))
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("name", ONE)
-def test_function_of_one_operand(name, dtype):
+def test_function_of_one_operand(name, dtype, target):
     exact, bound, (low, high) = ONE[name]
     drawn = rng.uniform(low, high, 20000).astype(dtype)
     spread = (rng.standard_normal(5000) * 10.0 ** rng.uniform(-4, 4, 5000)).astype(dtype)
     x = np.concatenate([any_bits(dtype, 20000), drawn, spread, edges(dtype)])
     with np.errstate(all="ignore"):
         expected = exact(x.astype(LONG))
-    found = apply(FUNCTIONS[name], x)
+    found = apply(FUNCTIONS[name], x, target=TARGETS[target])
     check(found, expected, bound)
     zeros_have_signs(found, expected)
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [F32, F64])
 @pytest.mark.parametrize("name", TWO)
-def test_function_of_two_operands(name, dtype):
+def test_function_of_two_operands(name, dtype, target):
     exact, bound = TWO[name]
     ends = np.meshgrid(edges(dtype), edges(dtype))
     size = {F32: 40, F64: 140}[dtype]
@@ -130,7 +135,7 @@ def test_function_of_two_operands(name, dtype):
     )
     with np.errstate(all="ignore"):
         expected = exact(x.astype(LONG), y.astype(LONG))
-    found = apply(FUNCTIONS[name], x, y)
+    found = apply(FUNCTIONS[name], x, y, target=TARGETS[target])
     check(found, expected, bound)
     zeros_have_signs(found, expected)
 
