@@ -18,6 +18,7 @@ Source: M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from funct.device import PARALLEL
@@ -47,7 +48,8 @@ def text(name: str, element: str, target: Host) -> str:
     address, w = work.arguments
     job = Record(work, JOB, address)
     room = work.at(job.pointer("scratch"), w * job.scratch_step, element)
-    each(work, w, job.items, lambda i: item(work, job, i, room), job.workers)
+    # the last first: where attention is causal they take longest, so nobody waits in the end
+    each(work, w, job.items, lambda i: item(work, job, job.items - 1 - i, room), job.workers)
     work.ret()
     f = module.function(name, [("job", PTR)])
     count = Record(f, JOB, f.arguments[0]).workers
@@ -83,7 +85,7 @@ class _Strips(Strips):
 
         def begin(s: Value, start: Value, queries: Value) -> None:
             to = f.at(turned, start * depth, element)
-            self.fill(f, to, depth * strip, 0)
+            f.when(queries < strip, lambda: self.fill(f, to, depth * strip, 0))
             source = f.at(q, start * job.q_row, element)
             f.call(self.turn, None, [source, to, queries, depth, job.q_row, size])
             self.multiply(f, to, depth * strip, scale)
@@ -255,7 +257,7 @@ class _Strips(Strips):
                 (q, job.q_row, q_turned, depth), (g, job.g_row, g_turned, width),
             ):  # fmt: skip
                 at = f.at(to, start * columns, element)
-                self.fill(f, at, columns * strip, 0)
+                f.when(queries < strip, functools.partial(self.fill, f, at, columns * strip, 0))
                 here = f.at(source, start * row, element)
                 f.call(self.turn, None, [here, at, queries, columns, row, size])
             self.multiply(f, f.at(q_turned, start * depth, element), depth * strip, scale)
