@@ -18,7 +18,7 @@ from funct.kernels.table import call
 __all__ = [
     "all", "any", "argmax", "argmin", "cast", "count_nonzero", "counted", "cumprod", "cumsum",
     "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff",
-    "in_single", "max", "mean",
+    "half_reduction", "in_single", "max", "mean",
     "min", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
     "nanprod", "nanstd", "nansum", "nanvar", "prod", "reduced_in_single", "std", "sum", "var",
 ]  # fmt: skip
@@ -57,6 +57,11 @@ def in_single(x: Any) -> bool:
 
 def reduced_in_single(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
     """A ufunc's reduction taken in float32, and rounded once."""
+    return call("half_reduction", x.dtype, x.size, reduce, x, axes, keepdims)
+
+
+def half_reduction(reduce: Any, x: Any, axes: Any, keepdims: bool) -> Any:
+    """The same by a copy in float32."""
     y = reduce(call("cast", x.dtype, x.size, x, _SINGLE), axes, None, None, keepdims)
     return y.astype(x.dtype)
 

@@ -136,6 +136,8 @@ ROWS = (
     Row("cast", "funct.kernels.elementwise:plain_cast"),
     Row("elementwise", _CPU + "large:of_large", (*_HALF, *_REAL), ("llvm",)),
     Row("elementwise", "funct.kernels.elementwise:as_it_is"),
+    Row("half_reduction", _CPU + "half_reductions:half_reduction", _HALF, ("llvm",), 1 << 12),
+    Row("half_reduction", "funct.kernels.statistical:half_reduction"),
     Row("outer_product", _CPU + "vector_loops:outer_product", (*_HALF, *_REAL), ("llvm",)),
     Row("outer_product", "funct.kernels.linalg.products:outer_product"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),

@@ -1,0 +1,194 @@
+"""Sums and extrema of float16 and bfloat16, widened in registers: one pass over the array.
+
+An array is (outer, segments, length, inner), of which the length is reduced: in vectors along the
+last axis, or in as many sums as there are columns. A sum is float32 within a segment and float64
+across them, and segments depend on the shape alone: no thread changes a bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import PARALLEL, Host, host, printed
+from funct.kernels.cpu.dense.slab import each
+from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.vector_loops import ELEMENTS
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["half_reduction", "text"]
+
+_FIELDS = Fields(("x", "y", "tasks", "units", "segments", "segment", "length", "inner"))
+_SEGMENT = 1 << 18  # elements, of which few are terms of one sum:
+_TERMS = 1 << 10  # in each of the columns
+_RUN = 1 << 16  # along a run, where there are as many sums as lanes
+_TASK = 1 << 14
+_SUMS = 8  # vectors that are summed side by side
+_LEAST_INNER = 16  # columns that are work for vectors
+_SINGLE = np.dtype(np.float32)
+
+_Combine = Callable[[Emitter, Value, Value], Value]
+_OPS: dict[str, tuple[_Combine, float]] = {
+    "add": (lambda f, total, x: total + x, -0.0),
+    "maximum": (lambda f, total, x: f.maximum(total, x), -math.inf),
+    "minimum": (lambda f, total, x: f.minimum(total, x), math.inf),
+}
+
+
+def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> Any:
+    """The reduction by `reduce`, a ufunc's, of axes that follow each other in memory."""
+    name = reduce.__self__.__name__
+    if name not in _OPS or not x.size or not axes:
+        return NotImplemented
+    if not x.flags.c_contiguous:
+        if not x.flags.f_contiguous:
+            return NotImplemented
+        last = x.ndim - 1
+        found = half_reduction(reduce, x.T, tuple([last - a for a in axes]), keepdims)
+        return found if found is NotImplemented else found.T
+    axes = tuple(sorted(axes))
+    first, stop = axes[0], axes[-1] + 1
+    if len(axes) != stop - first:
+        return NotImplemented
+    sizes = tuple([math.prod(part) for part in (x.shape[:first], x.shape[first:stop])])
+    inner = math.prod(x.shape[stop:])
+    if 1 < inner < _LEAST_INNER or (inner == 1 and sizes[1] < _LEAST_INNER):
+        return NotImplemented
+    plan = _plan(name, ELEMENTS[x.dtype], *sizes, inner)
+    y = fresh((sizes[0], plan.segments, inner), _SINGLE)
+    job = plan.job.copy()
+    job[:2] = address(x), address(y)
+    plan.run(address(job))
+    middle = (1,) * len(axes) if keepdims else ()
+    if plan.segments > 1:
+        y = reduce(y, 1, np.dtype(np.float64) if name == "add" else None)
+    shape = (*x.shape[:first], *middle, *x.shape[stop:])
+    return y.reshape(shape).astype(x.dtype)
+
+
+@attrs.frozen(eq=False)
+class _Plan:
+    """What is known before the arrays are."""
+
+    run: Any
+    job: NDArray[np.int64]
+    segments: int
+
+
+@functools.lru_cache(256)
+def _plan(name: str, element: str, outer: int, length: int, inner: int) -> _Plan:
+    segment = max(1, min(length, _TERMS, _SEGMENT // inner)) if inner > 1 else min(length, _RUN)
+    segments = -(-length // segment)
+    units = outer * segments
+    job = _FIELDS.fill(
+        x=0, y=0, tasks=max(1, min(units, outer * length * inner // _TASK, 4 * host().cores)),
+        units=units, segments=segments, segment=segment, length=length, inner=inner,
+    )  # fmt: skip
+    return _Plan(_entry(name, element, inner > 1), job, segments)
+
+
+@functools.cache
+def _entry(name: str, element: str, across: bool) -> Any:
+    code = printed(text, name, element, across, host()).keep()
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
+
+
+def text(name: str, element: str, across: bool, target: Host) -> str:
+    """`reduce(job)`. across: whether there are columns, else rows are runs of memory."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("units", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
+    printing = _columns if across else _run
+
+    def unit(u: Value) -> None:
+        n = f.div(u, job.segments)
+        start = (u - n * job.segments) * job.segment
+        count = f.min(job.segment, job.length - start)
+        x = f.at(job.pointer("x"), (n * job.length + start) * job.inner, element)
+        printing(f, name, element, x, f.at(job.pointer("y"), u * job.inner, "f32"), count, job)
+
+    first, last = (f.div((task + k) * job.units, job.tasks) for k in range(2))
+    each(f, first, last, unit)
+    f.ret()
+    f = module.function("reduce", [("job", PTR)])
+    (given,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @units, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
+    f.ret()
+    return module.text()
+
+
+def _lanes(f: Emitter) -> int:
+    return f.module.target.vector_bytes // 4
+
+
+def _wide(f: Emitter, at: Value, element: str, lanes: int) -> Value:
+    return f.convert(f.load(typed(element, lanes), at), "f32")
+
+
+def _run(
+    f: Emitter, name: str, element: str, x: Value, y: Value, count: Value, job: Record
+) -> None:
+    """One number of `count` that lie side by side."""
+    combine, start = _OPS[name]
+    lanes = _lanes(f)
+
+    def vectors(many: int) -> Callable[[Value, list[Value]], list[Value]]:
+        def some(i: Value, sums: list[Value]) -> list[Value]:
+            read = [_wide(f, f.at(x, i + k * lanes, element), element, lanes) for k in range(many)]
+            return [combine(f, s, v) for s, v in zip(sums, read)] + sums[many:]
+
+        return some
+
+    none = f.constant(typed("f32", lanes), start)
+    full, whole = count & -(_SUMS * lanes), count & -lanes
+    sums = f.loop(0, full, _SUMS * lanes, vectors(_SUMS), [none] * _SUMS, maybe_empty=True)
+    sums = f.loop(full, whole, lanes, vectors(1), sums, maybe_empty=True)
+    while len(sums) > 1:
+        sums = [combine(f, a, b) for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    total = f.reduce(sums[0], lambda a, b: combine(f, a, b))
+
+    def one(i: Value, held: list[Value]) -> list[Value]:
+        return [combine(f, held[0], _wide(f, f.at(x, i, element), element, 1))]
+
+    (total,) = f.loop(whole, count, 1, one, [total], maybe_empty=True)
+    f.store(total, y)
+
+
+def _columns(
+    f: Emitter, name: str, element: str, x: Value, y: Value, count: Value, job: Record
+) -> None:
+    """A number for each of the columns, of `count` rows."""
+    combine, start = _OPS[name]
+    inner = job.inner
+
+    def block(many: int, lanes: int) -> Callable[[Value], None]:
+        def columns(c: Value) -> None:
+            begin = f.at(x, c, element)
+
+            def row(i: Value, sums: list[Value]) -> list[Value]:
+                at = f.at(begin, i * inner, element)
+                read = [_wide(f, f.at(at, k * lanes, element), element, lanes) for k in range(many)]
+                return [combine(f, s, v) for s, v in zip(sums, read, strict=True)]
+
+            none = f.constant(typed("f32", lanes), start)
+            for k, total in enumerate(f.loop(0, count, 1, row, [none] * many)):
+                f.store(total, f.at(f.at(y, c, "f32"), k * lanes, "f32"))
+
+        return columns
+
+    lanes = _lanes(f)
+    full, whole = inner & -(_SUMS * lanes), inner & -lanes
+    each(f, 0, full, block(_SUMS, lanes), _SUMS * lanes)
+    each(f, full, whole, block(1, lanes), lanes)
+    each(f, whole, inner, block(1, 1))
