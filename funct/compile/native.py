@@ -27,6 +27,7 @@ from funct.compile.memory.reuse import one_to_one, reusable
 from funct.compile.memory.within import within
 from funct.compile.program import Program, link
 from funct.compile.rewriting.simplify import Check, simplify
+from funct.compile.steps.walker import begin_walker
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
 from funct.device.memory import LARGE, serve
@@ -62,6 +63,7 @@ class Native:
 
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
+    begin_walker()
     simple, checks = simplify(lay_out(graph))
     fused = within(config.memory_budget, _arranged(simple), _arranged)
     tell("fusion", lambda: fusion_lines(fused))

@@ -35,6 +35,7 @@ from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.compile.steps.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
 from funct.device import Code, host
+from funct.device.machine_code import LEAN
 from funct.graph import Var
 from funct.kernels.llvm import Module
 
@@ -42,6 +43,7 @@ __all__ = ["Program", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
+_LONG_ROW = 128  # elements
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
 
 
@@ -74,17 +76,27 @@ _PRINTERS: dict[str, Callable[..., None]] = {
 }  # fmt: skip
 
 
-def _make_kernels(keys: Sequence[Any]) -> None:
-    """Make code for those of the kernels that have none yet: one text for all of them."""
+def _make_kernels(calls: Sequence[Call]) -> None:
+    """Make code for those of the kernels that have none yet, in a few texts."""
     with _making:
-        new = [k for k in dict.fromkeys(keys) if k not in _codes]
+        new = {c.kernel: None for c in every_call(calls) if c.kernel not in _codes}
         if not new:
             return
-        parts = _parts(new)
-        codes = assemble_kernels([kernels_text(part) for part in parts])
-        for part, code in zip(parts, codes, strict=True):
+        light = {c.kernel for c in calls if _is_light(c)} & new.keys()
+        texts = [(part, 1) for part in _parts([k for k in new if k not in light])]
+        texts += [(part, LEAN) for part in _parts([k for k in new if k in light])]
+        codes = assemble_kernels([(kernels_text(part), level) for part, level in texts])
+        for (part, _), code in zip(texts, codes, strict=True):
             for n, key in enumerate(part):
                 _codes[key] = code, f"kernel{n}"
+
+
+def _is_light(c: Call) -> bool:
+    """Whether code that costs least to make is as fast: loops over rows that are long enough for
+    what comes before and behind them not to count.
+    """
+    columns = c.words[1] if isinstance(c.kernel, Kernel) else 0
+    return isinstance(columns, int) and columns >= _LONG_ROW
 
 
 def _parts(keys: Sequence[Any]) -> list[list[Any]]:
@@ -120,7 +132,7 @@ def link(calls: Sequence[Call], arguments: Sequence[Var], held: dict[Var, int]) 
     arguments: the Vars whose arrays come with each call, results among them. held: addresses of
     arrays that outlive the program (constants).
     """
-    _make_kernels([c.kernel for c in every_call(calls)])
+    _make_kernels(calls)
     return _Table(calls, arguments, held).program()
 
 

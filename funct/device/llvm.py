@@ -7,7 +7,10 @@ import functools
 import sys
 from typing import Any
 
-__all__ = ["binding", "emit_object", "loaded", "version"]
+__all__ = ["LEAN", "binding", "emit_object", "lean_level", "loaded", "version"]
+
+LEAN = -1  # a level: for text in explicit vectors with long loops; as fast as 1, in half the time
+_KNOWN = range(45, 51)  # minor versions of llvmlite whose LLVM (20 to 22) has our option
 
 
 def loaded() -> bool:
@@ -32,6 +35,18 @@ def binding() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
+
+
+@functools.cache
+def lean_level() -> int:
+    """LLVM's level for `LEAN`: 0, which selects instructions and leaves it at that, but with the
+    good allocator of registers, from now on, at that level too.
+    """
+    major, minor = version().split(".")[:2]
+    if major != "0" or not minor.isdecimal() or int(minor) not in _KNOWN:
+        return 1  # LLVM ends a process that asks for an option which it does not know
+    binding().set_option("funct", "-optimize-regalloc=true")
+    return 0
 
 
 def emit_object(machine: Any, module: Any) -> bytes:

@@ -23,19 +23,21 @@ from typing import Any, Self
 from funct.device import disk_cache
 from funct.device.fork import whole
 from funct.device.host import Host, host
-from funct.device.llvm import binding, emit_object, version
+from funct.device.llvm import LEAN, binding, emit_object, lean_level, version
 from funct.device.objects import Mapped, mapped
 from funct.events import tell
 
 __all__ = [
-    "Code", "assemble", "assemble_all", "assembly", "emit", "load_object", "offer", "recalled",
-    "text_key", "wanted",
+    "LEAN", "Code", "assemble", "assemble_all", "assembly", "begin", "emit", "load_object", "offer",
+    "recalled", "text_key", "wanted",
 ]  # fmt: skip
 
 _lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps texts from racing
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
 _offered: dict[str, Callable[[], int]] = {}
 _addresses: dict[str, int] = {}  # of what is offered, as it said last
+_begun: list[threading.Thread] = []
+_ready: dict[str, bytes] = {}  # what they made and nobody has asked for yet
 
 
 class Code:
@@ -73,7 +75,7 @@ def offer(name: str, address: Callable[[], int]) -> None:
 def assemble(text: str, *, opt: int = 1) -> Code:
     """Machine code for the functions that the text defines.
 
-    opt: LLVM's level for code generation, 0 (fastest to make) to 3.
+    opt: LLVM's level for code generation, 0 (fastest to make) to 3, or LEAN.
     Raises: RuntimeError: with LLVM's message, where the text is not well formed.
     """
     return assemble_all([(text, opt)])[0]
@@ -86,8 +88,11 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     may be among the texts.
     """
     keys = [text_key(text, opt) for text, opt in texts]
+    for thread in _begun:
+        thread.join()
+    _begun.clear()
     with _lock:
-        held = {k: _loaded.get(k) or disk_cache.read(k) for k in keys}
+        held = {k: _loaded.get(k) or _ready.pop(k, None) or disk_cache.read(k) for k in keys}
         new = {k: given for k, given in zip(keys, texts, strict=True) if held[k] is None}
         for k, made in zip(new, _emit_all(list(new.values()), host()), strict=True):
             disk_cache.write(k, made)
@@ -100,6 +105,27 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
         assert code is not None, "read or made above"
         found[k] = code if isinstance(code, Code) else _load_once(k, code)
     return [found[k] for k in keys]
+
+
+def begin(texts: Sequence[Callable[[], str]], opt: int) -> None:
+    """Start to make code that will be asked for soon, where a core may do that meanwhile.
+
+    What is begun is done before anything else is made.
+    """
+    if host().cores < 2:
+        return
+
+    def work() -> None:
+        with _lock:  # so that no fork finds LLVM at work
+            for print_text in texts:
+                text = print_text()
+                key = text_key(text, opt)
+                if key not in _loaded and disk_cache.read(key) is None:
+                    made = _ready[key] = emit(text, host(), opt=opt)
+                    disk_cache.write(key, made)
+
+    _begun.append(threading.Thread(target=work, daemon=True))
+    _begun[-1].start()
 
 
 def recalled(key: str, wants: Iterable[str]) -> Code | None:
@@ -190,6 +216,7 @@ def assembly(text: str, target: Host | None = None, *, opt: int = 1) -> str:
 
 
 def _machine(target: Host, opt: int) -> Any:
+    opt = lean_level() if opt == LEAN else opt
     return (
         binding()
         .Target.from_default_triple()

@@ -19,11 +19,12 @@ import numpy as np
 
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
+from funct.device.machine_code import begin
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
 
 __all__ = [
-    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "assemble_kernels", "bytes_on",
+    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "assemble_kernels", "begin_walker", "bytes_on",
     "pointer", "reload", "run_steps", "walker", "word",
 ]  # fmt: skip
 
@@ -45,6 +46,11 @@ def _walker() -> Code:
 
 
 def _text() -> str:
+    return _printed()
+
+
+@functools.cache
+def _printed() -> str:
     module = Module()
     _print_walker(module)
     return module.text()
@@ -55,10 +61,16 @@ def walker() -> int:
     return _walker().address("walk")
 
 
-def assemble_kernels(texts: Sequence[str]) -> list[Code]:
-    """Code for texts of kernels; what walks them is made beside the first of them."""
+def begin_walker() -> None:
+    """Start to make what walks programs, if it is not there: kernels are planned meanwhile."""
+    if not _walker.cache_info().currsize:
+        begin([threads.text, _text], 0)
+
+
+def assemble_kernels(texts: Sequence[tuple[str, int]]) -> list[Code]:
+    """Code for texts of kernels, each at its level; what walks them is made beside the first."""
     own = [] if _walker.cache_info().currsize else [(threads.text(), 0), (_text(), 0)]
-    codes = assemble_all([*[(text, 1) for text in texts], *own])
+    codes = assemble_all([*texts, *own])
     _walker()  # holds its code from now on
     return codes[: len(texts)]
 
