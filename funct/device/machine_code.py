@@ -18,6 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from funct.device import disk_cache
@@ -88,9 +89,9 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     may be among the texts.
     """
     keys = [text_key(text, opt) for text, opt in texts]
-    for thread in _begun:
-        thread.join()
-    _begun.clear()
+    while _begun:
+        _begun[0].join()
+        del _begun[:1]
     with _lock:
         held = {k: _loaded.get(k) or _ready.pop(k, None) or disk_cache.read(k) for k in keys}
         new = {k: given for k, given in zip(keys, texts, strict=True) if held[k] is None}
@@ -116,15 +117,15 @@ def begin(texts: Sequence[Callable[[], str]], opt: int) -> None:
         return
 
     def work() -> None:
-        with _lock:  # so that no fork finds LLVM at work
-            for print_text in texts:
-                text = print_text()
-                key = text_key(text, opt)
+        for print_text in texts:
+            text = print_text()
+            key = text_key(text, opt)
+            with _lock, suppress(RuntimeError):  # what is wrong is so again where it is asked for
                 if key not in _loaded and disk_cache.read(key) is None:
                     made = _ready[key] = emit(text, host(), opt=opt)
                     disk_cache.write(key, made)
 
-    _begun.append(threading.Thread(target=work, daemon=True))
+    _begun.append(threading.Thread(target=work))
     _begun[-1].start()
 
 

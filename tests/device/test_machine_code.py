@@ -6,11 +6,12 @@ import platform
 import subprocess
 import sys
 
+import attrs
 import pytest
 
 from funct.device import assemble, assemble_all, disk_cache, host, llvm, machine_code, objects
 from funct.device.host import Host, vector_bytes
-from funct.device.machine_code import emit
+from funct.device.machine_code import LEAN, begin, emit
 
 TEXT = """
 define i64 @affine(i64 %x) {
@@ -71,6 +72,49 @@ def test_texts_made_side_by_side_are_those_made_one_by_one(cache):
     assert codes[-1] is codes[0]
     assert [c.object_file for c in codes[:2]] == [emit(t, host()) for t in texts[:2]]
     assert len(list(cache.iterdir())) == 20
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    monkeypatch.setattr(machine_code, "host", lambda: attrs.evolve(host(), cores=2))
+
+
+def test_what_was_begun_is_not_made_again(two_cores, monkeypatch):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    begin([lambda: TEXT.replace("NUMBER", "50"), lambda: TEXT.replace("NUMBER", "51")], 1)
+    for thread in machine_code._begun:
+        thread.join()
+    monkeypatch.setattr(machine_code, "emit", lambda *a, **k: pytest.fail("made again"))
+    assert [affine(n)[1] for n in (51, 50)] == [66, 65]
+    assert not machine_code._begun
+    assert not machine_code._ready
+
+
+def test_wrong_text_that_was_begun_is_an_error_where_it_is_asked_for(two_cores, cache):
+    begin([lambda: "define nonsense"], 1)
+    with pytest.raises(RuntimeError, match="expected"):
+        assemble("define nonsense", opt=1)
+
+
+def test_one_core_begins_nothing(monkeypatch):
+    monkeypatch.setattr(machine_code, "host", lambda: attrs.evolve(host(), cores=1))
+    begin([lambda: pytest.fail("begun")], 1)
+    assert not machine_code._begun
+
+
+def test_the_lean_level_computes_the_same_and_is_kept_apart(cache):
+    text = TEXT.replace("NUMBER", "60")
+    codes = assemble_all([(text, LEAN), (text, 0), (text, 1)])
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+    assert [kind(c.address("affine"))(5) for c in codes] == [75] * 3
+    assert len({machine_code.text_key(text, k) for k in (LEAN, 0, 1)}) == 3
+
+
+@pytest.mark.parametrize("version", ["0.44.0", "0.99.1", "1.45.0", "0.45dev.1"])
+def test_of_another_llvm_no_option_is_asked(monkeypatch, version):
+    monkeypatch.setattr(llvm, "version", lambda: version)
+    monkeypatch.setattr(llvm, "binding", lambda: pytest.fail("asked"))
+    assert llvm.lean_level.__wrapped__() == 1
 
 
 def test_of_texts_made_side_by_side_one_may_be_wrong(cache):
