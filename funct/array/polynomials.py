@@ -115,11 +115,11 @@ def polyint(p: Any, /, m: int = 1, k: Any = 0.0) -> Any:
 
 
 @direct(composed.vander)
-def vander(x: Any, /, n: int | None = None, increasing: bool = False) -> Any:
-    """The powers of x as columns: from xⁿ⁻¹ down to 1, or up if increasing.
+def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
+    """The powers of x as columns: from that of N - 1 down to 1, or up if increasing.
 
-    Args: x: Shape (k,). n: how many columns, by default k.
-    Returns: (k, n); floating in x's dtype, of integers in int64 at least, which can overflow.
+    Args: x: Shape (k,). N: how many columns, by default k.
+    Returns: (k, N); floating in x's dtype, of integers in int64 at least, which can overflow.
     Example:
         >>> import funct.array as xp
         >>> xp.vander(xp.asarray([2, 3]), 3).tolist()
@@ -130,7 +130,7 @@ def vander(x: Any, /, n: int | None = None, increasing: bool = False) -> Any:
     x = _vector("vander", "x", x)
     if x.dtype not in INEXACT:
         x = ops.astype(x, np.result_type(x.dtype, np.int64))
-    n = int(x.shape[0]) if n is None else _order("vander", n)
+    n = int(x.shape[0]) if N is None else _order("vander", N)
     powers = [ones_like(x)][:n]
     while len(powers) < n:
         powers.append(powers[-1] * x)

@@ -88,8 +88,8 @@ def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
 def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:
     """Mean over axis (None: all) in which each element counts as much as its weight.
 
-    Args: weights: of x's shape, or 1-D along a single axis; None weighs all alike. Integers give
-    float64.
+    Args: weights: of x's shape, or with x's lengths along axis, in the order that axis has; None
+    weighs all alike. Integers give float64.
     Raises: ShapeError: weights that do not fit.
     Example:
         >>> import funct.array as xp
@@ -102,16 +102,16 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool 
     if weights is None:
         return mean(x, axis=axis, keepdims=keepdims)
     w, axes = asarray(weights), normal_axes("average", axis, len(x.shape))
-    if len(w.shape) == len(axes) == 1:
-        w = ops.reshape(w, (w.shape[0], *(1,) * (len(x.shape) - axes[0] - 1)))
-        fits = w.shape[0] == x.shape[axes[0]]
-    else:
-        fits = w.shape == x.shape
-    if not fits:
-        raise ShapeError(
-            f"average: weights must have x's shape {x.shape}, or be 1-D along one axis, "
-            f"got shape {np.shape(weights)} and axis {axis}"
-        )
+    named = axes if axis is None else integers("average", "axis", axis)
+    order = [normal_axis("average", a, len(x.shape)) for a in named]
+    if w.shape != x.shape:
+        if w.shape != tuple([x.shape[a] for a in order]):
+            raise ShapeError(
+                f"average: weights must have x's shape {x.shape}, or its lengths along axis, "
+                f"got shape {w.shape} and axis {axis}"
+            )
+        w = ops.permute_dims(w, tuple(np.argsort(order).tolist()))
+        w = ops.reshape(w, tuple([n if a in axes else 1 for a, n in enumerate(x.shape)]))
     whole = ops.broadcast_to(w, x.shape)
     total = ops.reduce_sum(floating(whole), axes, keepdims)
     return ops.reduce_sum(x * whole, axes, keepdims) / total

@@ -202,11 +202,11 @@ def correlate(x: Any, y: Any, mode: str = "valid") -> Any:
     return _correlate(x, y, mode) if mode in ("valid", "full") else None
 
 
-def vander(x: Any, n: Any = None, increasing: bool = False) -> Any:
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """Powers as columns."""
     if x.dtype not in _TWO or x.ndim != 1 or increasing.__class__ is not bool:
         return None
-    n = x.size if n is None else n
+    n = x.size if N is None else N
     if n.__class__ is not int or n < 1:
         return None
     powers = np.empty((x.size, n), x.dtype)

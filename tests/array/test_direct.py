@@ -606,7 +606,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "polynomials.polyfit": _fitted,
     "polynomials.polyval": _pairs,
     "polynomials.vander": lambda: _one_by(
-        {"n": 2}, {"n": 3, "increasing": True}, {"n": 0}, {"n": 1}, {"n": -1}, {"n": 2.0}
+        {"N": 2}, {"N": 3, "increasing": True}, {"N": 0}, {"N": 1}, {"N": -1}, {"N": 2.0}
     ),
     "linalg.norms.norm": lambda: itertools.chain(
         _reductions(*[{"ord": o} for o in (1, 2, -1, np.inf, "fro", "nuc", 3, "a")]),

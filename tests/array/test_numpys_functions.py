@@ -91,6 +91,15 @@ CASES: dict[str, Case] = {
         lambda x, w: np.average(x, 1, np.square(w) + 1.0), ((2, 3), (3,)),
         ("float64", "complex128"),
     ),
+    "average over two axes": Case(
+        lambda x, w: xp.average(x, (2, 0), xp.square(w) + 1.0),
+        lambda x, w: np.average(x, (2, 0), np.square(w) + 1.0), ((2, 3, 4), (4, 2)), ("float64",),
+    ),
+    "average over negative axes": Case(
+        lambda x, w: xp.average(x, (-1, 1), xp.square(w) + 1.0, keepdims=True),
+        lambda x, w: np.average(x, (-1, 1), np.square(w) + 1.0, keepdims=True),
+        ((2, 3, 4), (4, 3)), ("float64",),
+    ),
     "average of all": Case(
         lambda x, w: xp.average(x, weights=xp.square(w) + 1.0),
         lambda x, w: np.average(x, weights=np.square(w) + 1.0), ((2, 3), (2, 3)), ("float64",),
