@@ -291,3 +291,27 @@ def test_wrong_arguments_are_named(call: Any, kind: type[Exception], text: str) 
     with pytest.raises(kind) as caught:
         call()
     assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("keys", [0, 1, 5])
+@pytest.mark.parametrize("queries", [0, 1, 3, 9])
+def test_any_lengths(queries, keys, size, causal):
+    """Few queries and many, more than keys and fewer; nothing to look at gives 0."""
+    rng = np.random.default_rng(queries + 10 * keys)
+    shapes = (2, queries, size), (2, keys, size), (2, keys, 4)
+    q, k, v = (rng.standard_normal(s).astype("f4") for s in shapes)
+    scores = q @ k.mT * size**-0.5
+    seen = np.tri(queries, keys, dtype=bool) if causal else np.ones((queries, keys), bool)
+    weights = np.where(seen, np.exp(scores), 0)
+    weights /= np.maximum(weights.sum(-1, keepdims=True), 1e-30)
+    given = [xp.asarray(a) for a in (q, k, v)]
+    found = F.scaled_dot_product_attention(*given, is_causal=causal)
+    np.testing.assert_allclose(np.asarray(found), weights @ v, rtol=1e-5, atol=1e-6)
+    slopes = ft.grad(
+        lambda *a: xp.sum(F.scaled_dot_product_attention(*a, is_causal=causal)), argnums=(0, 1, 2)
+    )(*given)
+    assert [s.shape for s in slopes] == list(shapes)
+    expected = np.broadcast_to(weights.sum(-2)[..., None], v.shape)
+    np.testing.assert_allclose(np.asarray(slopes[2]), expected, rtol=1e-5, atol=1e-6)
