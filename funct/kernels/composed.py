@@ -125,8 +125,14 @@ def setdiff1d(x: Any, y: Any) -> Any:
 
 
 def setxor1d(x: Any, y: Any) -> Any:
-    """What one has alone."""
-    return union1d(_chosen(x, y, False), _chosen(y, x, False)) if _alike(x, y) else None
+    """What one has alone: of the distinct ones of both, those that equal no neighbour."""
+    if not _alike(x, y):
+        return None
+    both = np.concatenate([unique_values(x), unique_values(y)])
+    both.sort(0, "stable")
+    new = np.ones(both.size + 1, bool)
+    np.not_equal(both[1:], both[:-1], new[1:-1])
+    return both[new[1:] & new[:-1]]
 
 
 def _chosen(x: Any, y: Any, shared: bool) -> Any:

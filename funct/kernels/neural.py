@@ -14,15 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels import elementwise
 from funct.kernels.cpu import neural as cpu
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
+from funct.kernels.linalg.products import matmul
 from funct.kernels.windows.convolution import convolution
 from funct.kernels.windows.pooling import few, few_pooled, max_pool, sum_pool
 
 __all__ = [
-    "FEW", "avg_pool_of", "conv_of", "cross_entropy", "gelu", "layer_norm", "log_softmax",
-    "max_pool_of", "nll_loss", "silu", "softmax", "softplus",
+    "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "gelu", "layer_norm", "linear",
+    "log_softmax", "max_pool_of", "nll_loss", "relu", "sigmoid", "silu", "softmax", "softplus",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -31,6 +33,7 @@ FEW = 1 << 12  # elements from which on a call of compiled code costs less than 
 
 _add: Any = np.add.reduce
 _maximum: Any = np.maximum.reduce
+_plus: Any = np.add
 _empty = np.empty
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _REDUCTIONS = frozenset({"mean", "sum", "none"})
@@ -81,6 +84,45 @@ def log_softmax(x: Any, dim: Any, dtype: Any = None) -> Any:
     shifted = x - _maximum(x, dim, None, None, True)
     shifted -= np.log(_add(np.exp(shifted), dim, None, None, True))
     return shifted
+
+
+def relu(x: Any, inplace: Any = False) -> Any:
+    """max(x, 0)."""
+    return np.maximum(x, 0) if inplace is False and _few(x) else None
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    return elementwise.sigmoid(x) if _few(x) else None
+
+
+def linear(x: Any, w: Any, bias: Any = None) -> Any:
+    """x times the transpose of w, plus the bias."""
+    d = x.dtype
+    if w.ndim != 2 or not 0 < x.ndim < 3 or d is not w.dtype or not _few(x):
+        return None
+    if x.shape[-1] != w.shape[1] or w.size >= FEW:
+        return None
+    y = matmul(x, w.T)
+    if bias is not None:
+        if bias.__class__ is not ndarray or bias.dtype is not d or bias.ndim > 1:
+            return None
+        _plus(y, bias, y)
+    return y
+
+
+def embedding(
+    i: Any, weight: Any, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0,
+    scale_grad_by_freq: Any = False, sparse: Any = False,
+) -> Any:  # fmt: skip
+    """The rows of weight at i."""
+    if padding_idx is not None or max_norm is not None or scale_grad_by_freq or sparse:
+        return None
+    if weight.ndim != 2 or i.dtype.kind not in "iu" or not 0 < i.size < FEW:
+        return None
+    if i.item(i.argmin()) < 0:
+        return None
+    return weight.take(i, 0)
 
 
 def silu(x: Any, inplace: Any = False) -> Any:

@@ -515,6 +515,29 @@ def _labelled() -> Iterator[Call]:
             yield (x, target), {"weight": _plain(np.float64, 4)}
 
 
+def _layered() -> Iterator[Call]:
+    for x in (*_rows(), xp.arange(4), _plain(np.float64, 300, 400)):
+        for shape in ((3, 4), (1, 4), (4,), (0, 4), (3, 5), (2, 3, 4), (1200, 4), (4, 400)):
+            if len(shape) == 1 and x.ndim > 2:
+                continue  # which is not direct, and whose sums have no order of their own
+            for dtype in (x.dtype, np.float32, np.int64):
+                w = _plain(dtype, *shape)
+                yield (x, w), {}
+                for bias in (_plain(dtype, shape[0]), _plain(np.float64, 1), xp.asarray(2.0), 1.0):
+                    yield (x, w, bias), {}
+    for bias in (_plain(np.float64, 3), _plain(np.float64, 1), _plain(np.float64, 2, 3)):
+        yield (_plain(np.float64, 2, 4), _plain(np.float64, 3, 4), bias), {}
+
+
+def _embedded() -> Iterator[Call]:
+    for table in (*_rows(), xp.asarray([[1, 2], [3, 4]]), _plain(ml_dtypes.bfloat16, 3, 2)):
+        for at in ([0, 1, 0], [[0], [1]], [-1, 0], [0, 99], [], 1):
+            for dtype in (np.int64, np.uint8, np.uint64, np.int8, np.float64):
+                i = xp.asarray(np.asarray(at).astype(dtype))
+                for option in ({}, {"padding_idx": 1}, {"max_norm": 0.5}, {"sparse": True}):
+                    yield (i, table), option
+
+
 def _pooled() -> Iterator[Call]:
     for x in (*_rows(), _plain(np.float64, 2, 3, 7, 5), _plain(np.float32, 1, 2, 4, 4, 3)):
         for size in (1, 2, 3, (2,), 0, -1, 9):
@@ -760,6 +783,10 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
 
 CALLS |= {
     "nn.functional.activation.gelu": lambda: _activated({"approximate": "tanh"}),
+    "nn.functional.activation.relu": lambda: _activated({"inplace": True}, {"inplace": None}),
+    "nn.functional.activation.sigmoid": _activated,
+    "nn.functional.embedding.embedding": _embedded,
+    "nn.functional.linear.linear": _layered,
     "nn.functional.activation.silu": lambda: _activated({"inplace": True}),
     "nn.functional.activation.softplus": lambda: _activated(
         {"beta": 2.5}, {"threshold": 0.5}, {"beta": 0}, {"beta": -1, "threshold": 1}

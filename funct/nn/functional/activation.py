@@ -33,6 +33,7 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 # piecewise linear ---------------------------------------------------------------------------------
 
 
+@direct(kernels.relu)
 @compiled
 def relu(input: Any, inplace: bool = False) -> Any:
     """Replace negative elements by 0; the derivative at 0 is 0."""
@@ -151,6 +152,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 # smooth -------------------------------------------------------------------------------------------
 
 
+@direct(kernels.sigmoid)
 @compiled
 def sigmoid(input: Any) -> Any:
     """1 / (1 + exp(-x)), without overflow."""

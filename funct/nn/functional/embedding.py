@@ -6,7 +6,9 @@ from typing import Any
 
 import funct.array as xp
 from funct import ops
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import neural as kernels
 from funct.nn.functional.distance import p_norm
 
 __all__ = ["embedding", "embedding_bag"]
@@ -15,6 +17,7 @@ _NO_SPARSE = "a derivative is a dense array here"
 _NO_FREQUENCY = "it would make the derivative another one than the function's"
 
 
+@direct(kernels.embedding, arrays=2)
 def embedding(
     input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,

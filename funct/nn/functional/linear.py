@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import funct.array as xp
+from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
+from funct.kernels import neural as kernels
 
 __all__ = ["bilinear", "linear", "one_hot"]
 
 
+@direct(kernels.linear, arrays=2, maybe=("bias",))
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """Compute y = x Wᵀ + b over the last axis.
 
