@@ -42,6 +42,7 @@ JOB = Fields((
 ))  # fmt: skip
 
 _AHEAD = 8  # rows of words
+_NARROWEST = 4  # elements of a vector
 STRIP = 64  # words along the depth that are laid out, then transposed, at a time
 
 
@@ -202,9 +203,7 @@ def _define_lay(module: Module, element: str, dot: Dot) -> str:
                 order = [k for n in range(part * half, (part + 1) * half) for k in (n, lanes + n)]
                 f.store(f.shuffle(x, other, order), f.at(there, part * half, dot.word))
 
-        whole = columns & -lanes
-        each(f, 0, whole, lambda j: some(j, lanes), lanes)
-        each(f, whole, columns, lambda j: some(j, 1))
+        _in_vectors(f, columns, lanes, some)
 
     each(f, 0, rows, line)
     f.ret()
@@ -300,8 +299,20 @@ def _round(words: _Words, sums: Value, out: Value, count: Value, columns: Value)
             x = f.load(typed("f32", lanes), f.at(source, j, "f32"))
             f.store(f.convert(x, element), f.at(to, j, element))
 
-        whole = columns & -lanes
-        each(f, 0, whole, lambda j: some(j, lanes), lanes)
-        each(f, whole, columns, lambda j: some(j, 1))
+        _in_vectors(f, columns, lanes, some)
 
     each(f, 0, count, row)
+
+
+def _in_vectors(f: Emitter, count: Value, lanes: int, some: Callable[[Value, int], None]) -> None:
+    """some(first, lanes) for so many elements: in the widest vectors first, the rest one by one."""
+
+    def vectors(start: Value | int, stop: Value, lanes: int) -> Value:
+        each(f, start, stop, lambda j: some(j, lanes), lanes)
+        return stop
+
+    done: Value | int = 0
+    while lanes >= _NARROWEST:
+        done = vectors(done, count & -lanes, lanes)
+        lanes //= 2
+    vectors(done, count, 1)
