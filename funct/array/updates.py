@@ -336,31 +336,14 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
         return out
     out = _zeros(a.shape, a.dtype)  # all that comes to one position is added up first
     apart = False
-    many = _chosen(a, at) if a.size < _MANY else None
-    if many is not None:
+    if a.size < _MANY and at.__class__ is ndarray:
         out[at] = v
-        apart = counted(out) == many
+        apart = counted(out) * len(a) == at.size * a.size
         if not apart:
             out.fill(0)
     if not apart:
         _combine(out, at, v, change)
     return _add(a, out, out)
-
-
-def _chosen(a: Any, at: Any) -> int | None:
-    """How many elements positions select, repeated ones too; None where that takes a search."""
-    if at.__class__ is ndarray:
-        return int(at.size * (a.size // len(a))) if len(a) else None
-    first = at[0]
-    if len(at) != a.ndim or first.__class__ is not ndarray or first.dtype.kind == "b":
-        return None
-    for k in at:
-        if k is not first and not (
-            k.__class__ is int
-            or (k.__class__ is ndarray and k.shape == first.shape and k.dtype.kind != "b")
-        ):
-            return None
-    return int(first.size)
 
 
 def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
