@@ -147,10 +147,34 @@ class _Words:
             return
 
         def strip(k: Value, count: Value) -> None:
-            self.spread(self.place(source, k), lines, real, count, job.y_row, row)
-            self.transpose(lines, f.at(to, k * wide, self.dot.word), real, count, row, wide)
+            begin, target = self.place(source, k), f.at(to, k * wide, self.dot.word)
+
+            def one_by_one() -> list[Value]:
+                self.spread(begin, lines, real, count, job.y_row, row)
+                self.transpose(lines, target, real, count, row, wide)
+                return []
+
+            def pairs() -> list[Value]:
+                self.transpose(begin, lines, real, count >> 1, job.y_row >> 1, wide)
+                each(f, 0, count >> 1, lambda i: self._split(lines, target, i, wide))
+                return []
+
+            f.branch(f.eq((count | job.y_row) & 1, 0), pairs, one_by_one)
 
         self.strips(depth, strip)
+
+    def _split(self, pairs: Value, to: Value, i: Value, wide: Value) -> None:
+        """Two rows of words from a row of pairs of elements; that is half of the moves."""
+        f, lanes = self.f, self.f.module.target.vector_bytes // 4
+
+        def some(j: Value) -> None:
+            both = f.load(typed("u32", lanes), f.at(pairs, i * wide + j, self.dot.word))
+            for k, bits in enumerate((both, both >> 16)):
+                half = f.bitcast(f.convert(bits, "u16"), typed(self.element, lanes))
+                at = f.at(to, (i * 2 + k) * wide + j, self.dot.word)
+                f.store(f.convert(half, self.dot.word), at)
+
+        each(f, 0, wide, some, lanes)
 
 
 def text(element: str, dot: str, target: Host) -> str:
