@@ -17,8 +17,8 @@ from funct.compile.loops.views import VIEWS
 from funct.graph import Node, Var
 
 __all__ = [
-    "MOST_COST", "MOST_WOVEN", "REDUCTIONS", "Group", "along", "ends_loops", "is_weave", "outside",
-    "reduction", "why_not",
+    "MOST_COST", "MOST_WOVEN", "REDUCTIONS", "Group", "along", "ends_loops", "is_apart", "is_weave",
+    "outside", "reduction", "why_not",
 ]  # fmt: skip
 
 REDUCTIONS: dict[str, How] = {
@@ -89,6 +89,20 @@ def reduction(node: Node) -> Over | None:
     if gone == longer[: len(gone)]:
         return "column"
     return "stretch" if gone == longer[(k := longer.index(gone[0])) : k + len(gone)] else None
+
+
+def is_apart(node: Node) -> bool:
+    """Whether a reduction has axes with kept ones between them, so that loops hold it as several:
+    the last ones first. In float16 the sums between would be rounded: it stays one.
+    """
+    if node.name not in REDUCTIONS or len(node.operands) != 1:
+        return False
+    x, out = node.operands[0], node.results[0]
+    if not isinstance(x, Var) or 0 in x.shape or {x.dtype, out.dtype} - ELEMENTS.keys():
+        return False
+    gone = [a for a, n in enumerate(x.shape) if n != 1 and a in node.params[0]]
+    wide = x.dtype.itemsize >= 4 or x.dtype.kind == "b"
+    return wide and bool(gone) and reduction(node) is None
 
 
 def is_weave(node: Node) -> bool:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from funct.compile.forms import Choice, Repeat
-from funct.compile.fusion.groups import why_not
+from funct.compile.fusion.groups import is_apart, why_not
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.graph import Control, Graph, Node, Var
@@ -52,7 +52,8 @@ def worth(graph: Graph) -> bool:
     for e in graph.nodes:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
-        if not why_not(e) or is_stack_by_vectors(e) or is_of_small_matrices(e):
+        loops = not why_not(e) or is_apart(e)
+        if loops or is_stack_by_vectors(e) or is_of_small_matrices(e):
             shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
             work += max([math.prod(s) for s in shapes])
             if work >= _ELEMENT_OPS:

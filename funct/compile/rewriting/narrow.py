@@ -5,9 +5,9 @@ vectors. What is computed of them is computed for each place by itself, in loops
 and put side by side where somebody wants it whole.
 
 - What a reduction of a short last axis reduces is followed back to where it comes from. That always
-  pays up to four elements, whose sums keep NumPy's order; up to sixteen where all comes from arrays
-  that are read often, as points are by pairs: a few columns are copied, so that vectors lie along
-  pairs.
+  pays up to four elements, whose sums keep NumPy's order; up to sixteen where it is in memory and
+  read in whole vectors, and where all comes from arrays that are read often, as points are by
+  pairs: a few columns are copied, so that vectors lie along pairs.
 - Products, determinants and cofactors of many small matrices, known places of a short axis, and ops
   whose operands are broadcast along or against one begin what is taken apart; it goes on through
   elementwise ops, views and reductions.
@@ -194,11 +194,11 @@ class _Apart(Cells):
         if not 1 < places <= _MOST_PLACES or size < _LEAST_SIZE * places:
             return False
         depth, largest = self._behind(x)
-        if places > _FEW_PLACES and (
+        if places > _FEW_PLACES and depth and (
             depth * places > _MOST_PARTS or largest * _OFTEN > size or x.dtype.kind != "f"
         ):
             return False
-        return 0 < depth <= _MOST_NODES
+        return depth <= _MOST_NODES
 
     def _behind(self, x: Var) -> tuple[int, int]:
         """How many elementwise nodes stand behind x; the size of the largest array behind those."""

@@ -27,7 +27,7 @@ from typing import Any, TypeGuard
 import attrs
 import numpy as np
 
-from funct.compile.fusion.groups import REDUCTIONS, ends_loops, reduction, why_not
+from funct.compile.fusion.groups import REDUCTIONS, ends_loops, is_apart, reduction, why_not
 from funct.compile.fusion.worth import is_stack_by_vectors
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
@@ -289,18 +289,12 @@ class _Rewriting(Boxes):
         return self.apply("reshape", (x,), (out.shape,), out.shape, out.dtype)
 
     def _in_parts(self, e: Node) -> Var | None:
-        """A reduction of axes with others between them: the last ones first, which loops hold.
-
-        In float16 the sums between would be rounded: it stays one.
-        """
+        """A reduction of axes with others between them: the last ones first, which loops hold."""
         (x,), (axes, _), out = e.operands, e.params, e.results[0]
-        assert isinstance(x, Var)
+        if not isinstance(x, Var) or not is_apart(e):
+            return None
         longer = [a for a, n in enumerate(x.shape) if n != 1]
         gone = [a for a in longer if a in axes]
-        if not gone or reduction(e) is not None:
-            return None
-        if x.dtype.itemsize < 4 and x.dtype.kind != "b":
-            return None
         while reduction(e) is None:
             last = longer.index(gone[-1])
             while longer[last - 1] in gone:

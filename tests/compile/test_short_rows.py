@@ -1,0 +1,91 @@
+"""Reductions of short last axes that lie in memory: read in whole vectors, a place at a time."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.compile.fusion.worth import worth
+from funct.compile.loops.kernel import Kernel
+from tests.compile.checked import checking, run
+from tests.compile.test_bounds import made_of
+
+RNG = np.random.default_rng(0)
+SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1e-45, 7.0]
+HOW = ["sum", "prod", "max", "min", "any", "all"]
+ROWS = 4099  # more than the least that is taken apart, and not in whole vectors
+
+
+def numbers(dtype: str, *shape: int) -> Any:
+    if dtype == "bool":
+        return RNG.random(shape) > 0.4
+    if dtype.startswith(("int", "uint")):
+        return RNG.integers(-3 if dtype.startswith("int") else 0, 9, shape).astype(dtype)
+    x = RNG.normal(size=shape).astype(dtype)
+    with np.errstate(under="ignore"):
+        x.flat[: 5 * len(SPECIAL) : 5] = np.asarray(SPECIAL, dtype)
+    return x
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("places", [2, 3, 4, 5, 8, 15, 16, 17])
+def test_a_reduction_is_numpys(how: str, dtype: str, places: int) -> None:
+    if dtype == "bool" and how in ("max", "min"):
+        pytest.skip("of numbers")
+    x = numbers(dtype, ROWS, places)
+    with np.errstate(invalid="ignore"):
+        expected = np.asarray(getattr(xp, how)(xp.asarray(x), axis=-1))
+    made = made_of(lambda x: getattr(xp, how)(x, axis=-1), x)
+    with checking():
+        (found,) = run(made_of(lambda x: getattr(xp, how)(x, axis=-1), x), x)
+    (again,) = made.run(x)
+    for y in (found, again):
+        assert y.dtype == expected.dtype
+        if how in ("sum", "prod") and dtype.startswith("float"):
+            rtol = 1e-5 if dtype == "float32" else 1e-13  # 17 terms in another order
+            np.testing.assert_allclose(y, expected, rtol=rtol, atol=20 * rtol)
+        else:
+            np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("places", [2, 3, 10, 16])
+@pytest.mark.parametrize("how", ["max", "sum"])
+def test_the_axis_is_read_as_woven_places(how: str, places: int) -> None:
+    x = np.ones((1 << 14, places), np.float32)
+    (call,) = made_of(lambda x: getattr(xp, how)(x, axis=-1), x).calls
+    assert isinstance(call.kernel, Kernel)
+    assert {a.inner for a in call.kernel.accesses} == {places, "one"}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+@pytest.mark.parametrize("axes", [(1, 3), (0, 2), (0, 3), (1, 2, 4)])
+def test_axes_with_others_between_them_are_worth_loops(
+    how: str, dtype: str, axes: tuple[int, ...]
+) -> None:
+    if dtype == "bool" and how in ("max", "min"):
+        pytest.skip("of numbers")
+    x = numbers(dtype, 9, 16, 2, 33, 2)
+    fun = lambda x: getattr(xp, how)(x, axis=axes)  # noqa: E731
+    assert worth(ft.make_graph(fun)(xp.asarray(x)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        expected = np.asarray(fun(xp.asarray(x)))
+        with checking():
+            (found,) = run(made_of(fun, x), x)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    rtol = {"float32": 2e-4, "float64": 1e-12}.get(dtype, 0)
+    exact = how not in ("sum", "prod")
+    np.testing.assert_allclose(
+        found, expected, rtol=0 if exact else rtol, atol=0 if exact else 20 * rtol
+    )
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "float16"])
+def test_other_numbers_are_left_to_numpy(dtype: str) -> None:
+    x = xp.asarray(RNG.normal(size=(9, 16, 2, 33, 2)).astype(dtype))
+    fun = lambda x: xp.sum(x, axis=(1, 3))  # noqa: E731
+    assert not worth(ft.make_graph(fun)(x))
+    assert xp.all(ft.jit(fun)(x) == fun(x))
