@@ -139,6 +139,24 @@ def _unmixed(x: Any, y: Any) -> None:
     y[0] = x[0] + y[0]
 
 
+def _first(x: Any, n: int) -> int:
+    for i in range(n):
+        if x[i] > 0:
+            return i
+    return -1
+
+
+@kernel
+def _twice_the_first(x: Any, n: int) -> int:
+    return _first(x, n) * 2
+
+
+def test_an_inlined_function_does_not_return_out_of_a_loop() -> None:
+    """It would be the whole kernel that returns."""
+    with pytest.raises(AssertionError, match="cannot return out of a loop"):
+        _twice_the_first(np.ones(4), 4)
+
+
 def test_plain_code_runs_where_machine_code_is_not_wanted() -> None:
     """`restricted` is heard by all kernels; few elements, and dtypes unknown here, are left too."""
     x = np.zeros(1 << 16)

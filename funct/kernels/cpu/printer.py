@@ -249,6 +249,7 @@ class _Printer(Registers):
                     return self._inlined(branch, env, outer)
                 self.body(branch, env, outer)
             elif not _is_text(node):
+                assert not _returns(node), "what is inlined cannot return out of a loop"
                 self._statement(node, env, outer)
         return None
 
