@@ -1,12 +1,14 @@
 """Transposing copies: the change between channels first and channels last.
 
 Square tiles of one vector's width are transposed in registers; a tile at the edge overlaps the one
-before it. So are a few rows, as of the colours of an image, with zeros for those that lack. Any
-other side that is shorter than a vector is copied element by element.
+before it. So are a few rows, as of the colours of an image, with zeros for those that lack. Where
+any other side is shorter than a vector, as in images of 14 x 14, masks cut tiles; processors that
+mask slowly copy element by element.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
@@ -69,6 +71,28 @@ def define_turn(module: Module, element: str, width: int) -> str:
         f.loop(0, rows, 1, one, maybe_empty=True)
         return []
 
+    def masked(j0: Value, _: list[Value]) -> list[Value]:
+        """A tile of as many rows and columns as are left."""
+        columns_here = columns - j0
+        read = f.first_lanes(lanes, columns_here)
+
+        def across(i0: Value, _: list[Value]) -> list[Value]:
+            first = f.at(f.at(source, i0 * row, element), j0, element)
+            last = rows - i0 - 1
+            held = [
+                f.load(vector, f.at(first, f.min(last, i) * row, element), read)
+                for i in range(lanes)
+            ]
+            written = f.first_lanes(lanes, rows - i0)
+            begin = f.at(f.at(to, j0 * to_row, element), i0, element)
+            for j, v in enumerate(transposed(f, held)):
+                place = f.at(begin, to_row * j, element)
+                f.when(columns_here > j, functools.partial(f.store, v, place, written))
+            return []
+
+        f.loop(0, rows, lanes, across, maybe_empty=True)
+        return []
+
     def few(count: int) -> Callable[[Value, list[Value]], list[Value]]:
         """Some columns of so many rows."""
 
@@ -88,14 +112,17 @@ def define_turn(module: Module, element: str, width: int) -> str:
         f.loop(0, columns, lanes, down)
         return []
 
-    def elements() -> list[Value]:
-        f.loop(0, columns, 1, each, maybe_empty=True)
+    def pieces() -> list[Value]:
+        if module.target.has("avx512vl"):
+            f.loop(0, columns, lanes, masked, maybe_empty=True)
+        else:
+            f.loop(0, columns, 1, each, maybe_empty=True)
         return []
 
     def narrow(counts: Sequence[int]) -> Callable[[], list[Value]]:
-        """For these numbers of rows in tiles, for others element by element."""
+        """For these numbers of rows in tiles, for others in pieces."""
         if not counts:
-            return elements
+            return pieces
 
         def these() -> list[Value]:
             f.loop(0, columns, lanes, few(counts[0]))
@@ -109,7 +136,7 @@ def define_turn(module: Module, element: str, width: int) -> str:
     def lines() -> list[Value]:
         return f.branch(rows >= lanes, tiles, narrow([n for n in _FEW if n < lanes]))
 
-    f.branch(columns >= lanes, lines, elements)
+    f.branch(columns >= lanes, lines, pieces)
     f.ret()
     return name
 

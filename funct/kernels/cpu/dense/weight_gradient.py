@@ -270,7 +270,7 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
     most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
     few = _PARTIAL_SUMS // most_splits if words * word > _SUMS_BYTES else _PARTIAL_SUMS
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
-    splits = min(_PARTIAL_SUMS // sums, most_splits)
+    splits = min(_PARTIAL_SUMS // sums, most_splits, 2 * host().cores)  # each copies x
     split = -(-batch.group_outputs // splits)
     counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
     o = np.arange(batch.group_outputs)
