@@ -1,15 +1,27 @@
 """pow, roots and hypot.
 
 pow needs more digits of the logarithm than a float has, since the exponent multiplies its error:
-float32 takes float64, float64 takes pairs of floats (T. Dekker, "A floating-point technique for
-extending the available precision", 1971).
+pairs of floats (T. Dekker, "A floating-point technique for extending the available precision",
+1971), or float64 for float32. Where tables stand in registers, the logarithm begins with one (P.
+Tang, "Table-driven implementation of the logarithm function", 1990).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import ATANH_SHORT, ATANH_TAIL, CBRT, EXP_SHORT
+from funct.kernels.llvm.coefficients import (
+    ATANH_SHORT,
+    ATANH_TAIL,
+    CBRT,
+    EXP2_WHOLE,
+    EXP_SHORT,
+    LOG2_CELLS,
+    LOG2_FROM,
+    LOG2_HIGH,
+    LOG2_LOW,
+    LOG_TAIL,
+)
 from funct.kernels.llvm.exponential import LN2, LOG2_E, small
 from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
@@ -17,12 +29,16 @@ from funct.kernels.llvm.scaling import (
     MANTISSA,
     apart,
     bits_of,
+    fast_sum,
     is_between,
+    is_normal,
     nearest,
+    octave,
     pow2,
     scaled,
     split_constant,
 )
+from funct.kernels.llvm.tables import has_tables, looked_up
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -37,8 +53,22 @@ CBRT_OFFSET = 0.068  # makes errors alike to both sides
 
 def power(e: Emitter, x: Value, y: Value) -> Value:
     """x^y; at most 1.2 ulp. Special values are those of C (IEEE 754 pow)."""
+    if has_tables(e):
+        found, usual = _by_table(e, x, y)
+    else:
+        found, usual = _positive(e, x, y), e.abs(y) < INFINITY
+    return rarely(e, ~(is_normal(e, x) & usual), "pow_rest", _power_rest, [x, y], found)
+
+
+def _positive(e: Emitter, x: Value, y: Value) -> Value:
+    """x^y for 0 < x < inf and finite y."""
+    return _power32(e, x, y) if x.type.element == "f32" else _power64(e, x, y)
+
+
+def _power_rest(e: Emitter, x: Value, y: Value) -> Value:
+    """x^y of any numbers."""
     size = e.abs(x)
-    raised = _power32(e, size, y) if x.type.element == "f32" else _power64(e, size, y)
+    raised = _positive(e, size, y)
     raised = e.select(e.eq(size, 0), e.select(y < 0, e.constant(x.type, INFINITY), 0), raised)
     infinite = e.select(y < 0, e.constant(x.type, 0), INFINITY)
     raised = e.select(e.eq(size, INFINITY), infinite, raised)
@@ -51,6 +81,47 @@ def power(e: Emitter, x: Value, y: Value) -> Value:
     flat = e.eq(x, -1) & e.eq(e.abs(y), INFINITY)
     raised = e.select(e.isnan(x) | e.isnan(y), x + y, raised)
     return e.select(e.eq(x, 1) | e.eq(y, 0) | flat, 1, raised)
+
+
+def _by_table(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
+    """x^y for normal numbers x > 0, and the mask where that is a normal number."""
+    element = x.type.element
+    high, low = _log2_by_table(e, x)
+    exponent = y * high
+    lost = e.fma(y, high, -exponent)
+    usual = e.abs(exponent) < BIAS[element] - 1
+    n, bits = nearest(e, exponent, 1, 2 * BIAS[element])
+    r = (exponent - n) + e.fma(y, low, lost)
+    power = e.fma(r, e.polynomial(r, EXP2_WHOLE[element]), 1)
+    return scaled(e, power, n, bits), usual
+
+
+def _log2_by_table(e: Emitter, x: Value) -> tuple[Value, Value]:
+    """log2 of a normal number x > 0 as the sum of two floats, to 2^-34 or 2^-64."""
+    type, element = x.type, x.type.element
+    m, k, _ = octave(e, x, LOG2_FROM)
+    place = e.bitcast(x, type.integer) - bits_of(LOG2_FROM, element)
+    index = place >> (MANTISSA[element] - 4)
+    c = looked_up(e, type, LOG2_CELLS, index)
+    near = m * c
+    near_low = e.fma(m, c, -near)
+    r = near - 1
+    # log(1 + r) = r - r²/2 + r³ P(r): but for the last term, in two parts
+    square = r * r
+    square_low = e.fma(r, r, -square)
+    log = e.fma(square, -0.5, r)
+    log_low = e.fma(square, -0.5, r - log)
+    slope = e.fma(-r, e.fma(-r, 1 - r, 1), 1)  # 1 / (1 + r)
+    tail = e.fma(
+        r * square, e.polynomial(r, LOG_TAIL[element]), e.fma(near_low, slope, square_low * -0.5)
+    )
+    log_low = log_low + tail
+    factor, factor_low = split_constant(LOG2_E, element)
+    b = log * factor
+    b_low = e.fma(log, factor, -b) + e.fma(log, factor_low, log_low * factor)
+    base = k + looked_up(e, type, LOG2_HIGH[element], index)
+    high, lost = fast_sum(base, b)
+    return fast_sum(high, lost + (b_low + looked_up(e, type, LOG2_LOW[element], index)))
 
 
 def _power32(e: Emitter, x: Value, y: Value) -> Value:

@@ -6,6 +6,7 @@ Each is a minimax polynomial, in arithmetic of 50 digits. The first coefficients
 dtype one by one, and the rest is fitted again after each.
 """
 
+import itertools
 import sys
 import textwrap
 
@@ -105,6 +106,7 @@ r_sin = pi / 4 * mpf("1.04")
 t8 = mpmath.tan(pi / 8) * mpf("1.001")
 s_log = mpf("0.17158")
 erf_centre = mpf("7.42")
+r_table = mpf("0.0323")
 
 FITS = {
     "EXP": (
@@ -163,6 +165,18 @@ FITS = {
         lambda t: mpmath.erf(sqrt(t + erf_centre)) / sqrt(t + erf_centre),
         lambda t: sqrt(t + erf_centre) / mpmath.erf(sqrt(t + erf_centre)),
         {"f32": (mpf(10) ** -12 - erf_centre, erf_centre, 15)},
+    ),
+    "LOG_TAIL": (
+        "log(1 + r) = r - r²/2 + r³ P(r), |r| <= 0.0323, as exact as pow asks for",
+        lambda r: (mpmath.log1p(r) - r + r * r / 2) / r**3 if r else mpf(1) / 3,
+        lambda r: abs(r**3 / mpmath.log1p(r)) if r else mpf(0),
+        {"f32": (-r_table, r_table, 4), "f64": (-r_table, r_table, 9)},
+    ),
+    "EXP2_WHOLE": (
+        "2^r = 1 + r P(r), |r| <= 1/2",
+        lambda r: (mpf(2) ** r - 1) / r if r else ln2,
+        lambda r: abs(r) / mpf(2) ** r,
+        {"f32": (mpf("-0.501"), mpf("0.501"), 6), "f64": (mpf("-0.501"), mpf("0.501"), 12)},
     ),
     "ATANH_TAIL": (
         "atanh(s) = s + s³/3 + s⁵ P(s²), |s| <= 0.1716",
@@ -260,6 +274,42 @@ FITS = {
 }  # fmt: skip
 
 
+LOG2_FROM = 0.703125
+
+
+def cells():
+    """The numbers c, and log2(1 / c) in two parts, for sixteenths of the octave from LOG2_FROM on.
+
+    A mantissa times the c of its cell is at most 0.0323 from 1; c is 1 around 1. The first parts
+    have so few bits that exponents are added exactly.
+    """
+    first = int(np.float32(LOG2_FROM).view(np.int32))
+    edges = (first + np.arange(17, dtype=np.int32) * (1 << 19)).view(np.float32).astype(float)
+    inverse = [
+        1.0 if a <= 1 < b else round(2048 / (a + b)) / 1024 for a, b in itertools.pairwise(edges)
+    ]
+    high, low = {}, {}
+    for dtype, bits in (("f32", 14), ("f64", 40)):
+        logs = [-mpmath.log(c, 2) for c in inverse]
+        high[dtype] = [float(mpmath.nint(v * 2**bits) / 2**bits) for v in logs]
+        low[dtype] = [float(rounded(v - h, dtype)) for v, h in zip(logs, high[dtype])]
+    return inverse, high, low
+
+
+def printed_cells():
+    """The lines of the table."""
+    inverse, high, low = cells()
+    lines = [f"LOG2_CELLS = (\n{wrapped(inverse, 4)}\n)  # fmt: skip\n"]
+    for name, parts in (("LOG2_HIGH", high), ("LOG2_LOW", low)):
+        kinds = [f'    "{k}": (\n{wrapped(v, 8)}\n    ),\n' for k, v in parts.items()]
+        lines.append(f"{name} = {{\n{''.join(kinds)}}}  # fmt: skip\n")
+    head = (
+        f"# sixteenths of the octave from {LOG2_FROM} on: a number c for each, so that c m is about"
+        " 1,\n# and log2(1 / c) in two parts\n"
+    )
+    return f"{head}LOG2_FROM = {LOG2_FROM}\n" + "".join(lines)
+
+
 def printed(name):
     """The lines of one entry, and the errors on stderr."""
     formula, g, weight, kinds = FITS[name]
@@ -285,6 +335,7 @@ def wrapped(values, indent):
 if __name__ == "__main__":
     names = sys.argv[1:] or list(FITS)
     sys.stdout.write('"""Coefficients of minimax polynomials, lowest first; tests fit them."""\n\n')
-    listed = wrapped(sorted(names), 4).replace("'", '"')
+    tables = ["LOG2_CELLS", "LOG2_FROM", "LOG2_HIGH", "LOG2_LOW"]
+    listed = wrapped(sorted(names + tables), 4).replace("'", '"')
     sys.stdout.write(f"__all__ = [\n{listed}\n]  # fmt: skip\n\n")
-    sys.stdout.write("\n".join(printed(name) for name in names))
+    sys.stdout.write("\n".join([*(printed(name) for name in names), printed_cells()]))

@@ -1,12 +1,13 @@
 """Every polynomial errs by less than half an ulp of its dtype."""
 
+import numpy as np
 import pytest
 
 from funct.kernels.llvm import coefficients
 
 mpmath = pytest.importorskip("mpmath")
 
-from .fit import FITS, horner  # noqa: E402  (needs mpmath)
+from .fit import FITS, cells, horner  # noqa: E402  (needs mpmath)
 
 MOST = {"f32": 2.0**-25.4, "f64": 2.0**-54.4}
 # terms, for approximations: so much more error
@@ -26,3 +27,20 @@ def test_polynomial_is_as_close_as_it_says(name):
             scale(x) * abs(horner([mpmath.mpf(c) for c in found], x) - exact(x)) for x in points
         )
         assert worst < LOOSER.get(name, MOST[dtype] * FEWER.get(name, 1))
+
+
+def test_cells_are_those_of_an_octave():
+    """The polynomial's reach is that of every cell; their logarithms are those of the numbers."""
+    inverse, high, low = cells()
+    assert tuple(inverse) == coefficients.LOG2_CELLS
+    first = np.float32(coefficients.LOG2_FROM).view(np.int32)
+    ends = first + np.arange(17, dtype=np.int32) * (1 << 19) - np.array([[0], [1]], np.int32)
+    below, above = ends[0, :-1].view(np.float32), ends[1, 1:].view(np.float32)
+    reach = float(FITS["LOG_TAIL"][3]["f32"][1])
+    for m in (below, above):
+        assert (abs(m.astype(float) * inverse - 1) <= reach).all()
+    for dtype, digits in (("f32", 2.0**-37), ("f64", 2.0**-90)):
+        assert tuple(high[dtype]) == coefficients.LOG2_HIGH[dtype]
+        assert tuple(low[dtype]) == coefficients.LOG2_LOW[dtype]
+        for c, h, v in zip(inverse, high[dtype], low[dtype]):
+            assert abs(mpmath.mpf(h) + v + mpmath.log(c, 2)) < digits

@@ -7,6 +7,7 @@ import scipy.special
 from funct.device.host import Host, host
 from funct.device.machine_code import emit
 from funct.kernels import elementwise as kernels
+from funct.kernels.llvm import tables
 from funct.kernels.llvm.functions import FUNCTIONS
 
 from .apply import apply, text
@@ -138,6 +139,34 @@ def test_function_of_two_operands(name, dtype, target):
     found = apply(FUNCTIONS[name], x, y, target=TARGETS[target])
     check(found, expected, bound)
     zeros_have_signs(found, expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_powers_near_1_by_large_exponents(dtype, target):
+    """Where the error of the logarithm is multiplied most."""
+    x = (1 + rng.uniform(-0.1, 0.1, 300000)).astype(dtype)
+    reach = {F32: 126, F64: 1020}[dtype]
+    with np.errstate(all="ignore"):
+        y = (rng.uniform(-reach, reach, x.size) / np.log2(x.astype(F64))).astype(dtype)
+    x, y = x[x != 1], y[x != 1]
+    expected = np.power(x.astype(LONG), y.astype(LONG))
+    check(apply(FUNCTIONS["pow"], x, y, target=TARGETS[target]), expected, 1.2)
+
+
+@pytest.mark.skipif(not host().has("avx512f", "avx512dq"), reason="tables in registers")
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_each_lane_takes_its_own_number_of_a_table(dtype, lanes):
+    numbers = np.arange(100.0, 116).tolist()
+
+    def picked(e, x):
+        index = e.convert(x, {F32: "i32", F64: "i64"}[dtype])
+        return tables.looked_up(e, x.type, numbers, index)
+
+    x = rng.integers(-40, 40, 333).astype(dtype)
+    found = apply(picked, x, lanes=lanes)
+    np.testing.assert_array_equal(found, np.array(numbers)[x.astype(int) & 15])
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])

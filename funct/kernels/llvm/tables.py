@@ -1,0 +1,43 @@
+"""Tables of 16 numbers, of which each lane takes one: AVX-512 holds them in registers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from funct.kernels.llvm.emitter import Emitter
+    from funct.kernels.llvm.values import Type, Value
+
+__all__ = ["has_tables", "looked_up"]
+
+
+def has_tables(e: Emitter) -> bool:
+    """Whether the target looks numbers up in registers; elsewhere they are better computed."""
+    return e.module.target.has("avx512f", "avx512dq")
+
+
+def looked_up(e: Emitter, type: Type, numbers: Sequence[float], index: Value) -> Value:
+    """numbers[index & 15] for each lane of an index as wide as the type; `has_tables`."""
+    assert len(numbers) == 16, "what two registers of float64 hold"
+    if type.lanes == 1:
+        place = e.address(e.module.table(type, numbers))
+        return e.load(type, e.at(place, e.convert(index & 15, "i64"), type.element))
+    whole = 512 // type.bits
+    if type.lanes > whole:
+        half = type.lanes // 2
+        parts = [e.shuffle(index, None, part) for part in (range(half), range(half, 2 * half))]
+        return e.joined([looked_up(e, type.of(half), numbers, part) for part in parts])
+    if type.lanes < whole:
+        wide = e.shuffle(index, None, [k % type.lanes for k in range(whole)])
+        return e.shuffle(looked_up(e, type.of(whole), numbers, wide), None, range(type.lanes))
+    parts = [e.vector(type, numbers[k : k + whole]) for k in range(0, 16, whole)]
+    if type.element == "f32":
+        name, given = "permvar.sf", [parts[0], index]
+    else:
+        name, given = "vpermi2var.pd", [parts[0], index, parts[1]]
+    full = f"@llvm.x86.avx512.{name}.512"
+    kinds = ", ".join([v.type.text for v in given])
+    e.module.declare(full, f"declare {type.text} {full}({kinds})")
+    return e.emit(type, f"call {type.text} {full}({', '.join([repr(v) for v in given])})")
