@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convolution", "convolution_input", "convolver"]
 
-_ELEMENT = {"float32": "f32", "float64": "f64"}
+_ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
 
 @functools.lru_cache(512)
@@ -61,11 +61,10 @@ def _run(
     """The map from x to images of this size. Channels that are last in memory stay there."""
     if x.dtype != w.dtype or len(size) > 3 or not (x.size and w.size and prod(size)):
         return NotImplemented
-    seen = np.moveaxis(x, 1, -1)
-    last = seen.flags.c_contiguous and not x.flags.c_contiguous
-    made = convolver(_ELEMENT[x.dtype.name], x.shape, w.shape, size, slide, adjoint)
+    last = not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+    made = convolver(_ELEMENT[x.dtype], x.shape, w.shape, size, slide, adjoint)
     panels = made.panels(np.ascontiguousarray(w))
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
     y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
-    made.run(seen if last else np.ascontiguousarray(x), panels, y, last=last)
+    made.run(np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x), panels, y, last=last)
     return np.moveaxis(y, -1, 1) if last else y

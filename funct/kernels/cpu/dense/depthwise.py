@@ -49,7 +49,7 @@ class Plan:
     entry: Any
     pattern: Pattern
     job: NDArray[np.int64]
-    places: list[int]
+    places: NDArray[np.intp]
     shape: Sizes
     room: int
     kept: int
@@ -190,7 +190,7 @@ def _filled(
         planes=planes,
     )  # fmt: skip
     kept = min(2 * ends, planes) * plane
-    places = [fields.place(name) for name in ("x", *arrays, "head", "tail")]
+    places = np.array([fields.place(name) for name in ("x", *arrays, "head", "tail")], np.intp)
     return Plan(_entry(pattern, name), pattern, job, places, shape, room, kept, (masks, zeros))
 
 

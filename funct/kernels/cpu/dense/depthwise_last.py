@@ -98,7 +98,6 @@ def convolution_input(
 
 
 def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes, how: str) -> NDArray[Any]:
-    seen = np.moveaxis(x, 1, -1)
     if not _fits(x, w, slide) or x.shape[1] != len(w) or w.shape[1] != 1:
         return NotImplemented
     made = _plan(x.dtype, x.shape, w.shape[2:], slide, out, how)
@@ -107,7 +106,8 @@ def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes, how: str)
     packed = w.reshape(len(w), -1)[made.channels].swapaxes(1, 2).copy()
     y = memory.fresh((len(x), *out, len(w)), x.dtype)
     streams = made.pattern.streams and address(y) % host().vector_bytes == 0
-    _call(_entry(attrs.evolve(made.pattern, streams=streams), "pixels"), made, seen, packed, y)
+    entry = _entry(attrs.evolve(made.pattern, streams=streams), "pixels")
+    _call(entry, made, np.moveaxis(x, 1, -1), packed, y)
     return np.moveaxis(y, -1, 1)
 
 
@@ -116,8 +116,8 @@ def _fits(x: NDArray[Any], other: NDArray[Any], slide: Sliding) -> bool:
     return (
         slide.groups == x.shape[1]
         and x.dtype == other.dtype
-        and np.moveaxis(x, 1, -1).flags.c_contiguous
         and not x.flags.c_contiguous
+        and np.moveaxis(x, 1, -1).flags.c_contiguous
     )
 
 

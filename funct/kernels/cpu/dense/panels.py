@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Convolver", "batch_of"]
 
-_PLACES = [bands.JOB.place(name) for name in ("x", "weights", "y", "scratch", "around")]
+_ARRAYS = ("x", "weights", "y", "scratch", "around")
+_PLACES = np.array([bands.JOB.place(name) for name in _ARRAYS], np.intp)
 _PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
 
 

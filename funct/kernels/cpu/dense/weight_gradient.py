@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["convolution_weight"]
 
-_ELEMENT = {"float32": "f32", "float64": "f64"}
+_ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
 _PARTIAL_BYTES = 32 << 20  # all partial sums
 _SUMS_BYTES = 1 << 20  # more than these are not written several times: outputs are split
@@ -61,7 +61,7 @@ JOB = Fields((
     "images", "unit_images", "slab_place",
     "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
 ))  # fmt: skip
-_PLACES = [JOB.place(name) for name in ("x", "g", "w", "partial", "scratch")]
+_PLACES = np.array([JOB.place(name) for name in ("x", "g", "w", "partial", "scratch")], np.intp)
 
 
 def text(element: str, target: Host) -> str:
@@ -215,8 +215,8 @@ class Plan:
 
 
 @functools.lru_cache(512)
-def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, dtype: str) -> Plan:
-    dot = DOTS[_ELEMENT[dtype]]
+def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, element: str) -> Plan:
+    dot = DOTS[element]
     width = supported(dot, host())
     lows = [low for low, _ in slide.padding]
     given = zip(x[2:], g[2:], size, slide.stride, lows, slide.dilation)
@@ -320,13 +320,14 @@ def convolution_weight(
     out, c = g.shape[1], x.shape[1] // slide.groups
     if x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
         return NotImplemented
-    made = _plan(x.shape, g.shape, slide, size, x.dtype.name)
+    element = _ELEMENT[x.dtype]
+    made = _plan(x.shape, g.shape, slide, size, element)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
     partial = memory.scratch(made.partial_bytes + made.scratch_bytes)
     job = made.job.copy()
     job[_PLACES] = address(x), address(g), address(w), partial, partial + made.partial_bytes
-    _entry(_ELEMENT[x.dtype.name])(address(job))
+    _entry(element)(address(job))
     return w
 
 
