@@ -37,7 +37,8 @@ _lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps te
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
 _offered: dict[str, Callable[[], int]] = {}
 _addresses: dict[str, int] = {}  # of what is offered, as it said last
-_begun: list[threading.Thread] = []
+_beside = whole(threading.Lock())  # held where LLVM works on a thread of ours: forks wait
+_begun: dict[str, threading.Thread] = {}  # who makes the code of a text that was begun
 _ready: dict[str, bytes] = {}  # what they made and nobody has asked for yet
 
 
@@ -89,9 +90,9 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     may be among the texts.
     """
     keys = [text_key(text, opt) for text, opt in texts]
-    while _begun:
-        _begun[0].join()
-        del _begun[:1]
+    for k in keys:
+        if (thread := _begun.pop(k, None)) is not None:
+            thread.join()
     with _lock:
         held = {k: _loaded.get(k) or _ready.pop(k, None) or disk_cache.read(k) for k in keys}
         new = {k: given for k, given in zip(keys, texts, strict=True) if held[k] is None}
@@ -108,25 +109,23 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     return [found[k] for k in keys]
 
 
-def begin(texts: Sequence[Callable[[], str]], opt: int) -> None:
-    """Start to make code that will be asked for soon, where a core may do that meanwhile.
-
-    What is begun is done before anything else is made.
-    """
+def begin(texts: Sequence[str], opt: int) -> None:
+    """Start to make code that will be asked for soon, where a core may do that meanwhile."""
     if host().cores < 2:
         return
+    new = {k: text for text in texts if (k := text_key(text, opt)) not in _loaded}
 
     def work() -> None:
-        for print_text in texts:
-            text = print_text()
-            key = text_key(text, opt)
-            with _lock, suppress(RuntimeError):  # what is wrong is so again where it is asked for
-                if key not in _loaded and disk_cache.read(key) is None:
+        for key, text in new.items():
+            with _beside, suppress(RuntimeError):  # what is wrong is so again where it is asked for
+                if disk_cache.read(key) is None:
                     made = _ready[key] = emit(text, host(), opt=opt)
                     disk_cache.write(key, made)
 
-    _begun.append(threading.Thread(target=work))
-    _begun[-1].start()
+    if new and not _begun.keys() >= new.keys():
+        thread = threading.Thread(target=work)
+        _begun.update(dict.fromkeys(new, thread))
+        thread.start()
 
 
 def recalled(key: str, wants: Iterable[str]) -> Code | None:

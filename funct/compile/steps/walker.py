@@ -64,15 +64,15 @@ def walker() -> int:
 def begin_walker() -> None:
     """Start to make what walks programs, if it is not there: kernels are planned meanwhile."""
     if not _walker.cache_info().currsize:
-        begin([threads.text, _text], 0)
+        begin([_text(), threads.text()], 0)
 
 
 def assemble_kernels(texts: Sequence[tuple[str, int]]) -> list[Code]:
-    """Code for texts of kernels, each at its level; what walks them is made beside the first."""
-    own = [] if _walker.cache_info().currsize else [(threads.text(), 0), (_text(), 0)]
-    codes = assemble_all([*texts, *own])
-    _walker()  # holds its code from now on
-    return codes[: len(texts)]
+    """Code for texts of kernels, each at its level; what walks them is made beside."""
+    begin_walker()
+    codes = assemble_all(texts)
+    _walker()
+    return codes
 
 
 def reload(table: np.ndarray[Any, Any]) -> Callable[..., bool | None]:
