@@ -117,7 +117,7 @@ def _to_base(e: Emitter, x: Value, m: Value, k: Value, factor: str, step: str) -
     high, low = split_constant(factor, element)
     f = m - 1
     lead = f * high
-    rest = e.fma(f, high, -lead) + e.fma(f, low, beyond_f(e, f) * high)
+    rest = e.fma(beyond_f(e, f), high, e.fma(f, low, e.fma(f, high, -lead)))
     # k · step exactly: the first part of step has few bits
     short = round(float(step) * 2**12) / 2**12
     long = split_constant(Fraction(step) - Fraction(short), element, 1)[0]

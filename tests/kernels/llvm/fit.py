@@ -103,6 +103,7 @@ def stirling(z):
 ln2, pi, sqrt = mpmath.ln(2), mp.pi, mpmath.sqrt
 r_exp = ln2 / 2 * mpf("1.01")
 r_sin = pi / 4 * mpf("1.04")
+r_tan = pi / 4 * mpf("1.001")
 t8 = mpmath.tan(pi / 8) * mpf("1.001")
 s_log = mpf("0.17158")
 erf_centre = mpf("7.42")
@@ -195,6 +196,12 @@ FITS = {
         even(lambda r: (mpmath.cos(r) - 1 + r * r / 2) / r**4),
         even(lambda r: abs(r**4 / mpmath.cos(r))),
         {"f32": (mpf(10) ** -8, r_sin**2, 3), "f64": (mpf(10) ** -8, r_sin**2, 6)},
+    ),
+    "TAN": (
+        "tan(r) = r + r³ P(r²), |r| <= pi/4",
+        even(lambda r: (mpmath.tan(r) - r) / r**3),
+        even(lambda r: abs(r**3 / mpmath.tan(r))),
+        {"f32": (mpf(10) ** -12, r_tan**2, 7), "f64": (mpf(10) ** -12, r_tan**2, 14)},
     ),
     "ASIN": (
         "asin(x) = x + x³ P(x²), 0 <= x <= 1/2",

@@ -49,7 +49,7 @@ ONE = {
     "sinh": (np.sinh, 1.7, (-5, 5)),
     "softplus": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-abs(x))), 2, (-20, 20)),
     "sqrt": (np.sqrt, 0.5, (0, 3)),
-    "tan": (np.tan, 1.1, (-30, 30)),
+    "tan": (np.tan, 1.2, (-30, 30)),
     "tanh": (np.tanh, 1.5, (-3, 3)),
     "trunc": (np.trunc, 0, (-3, 3)),
 }
