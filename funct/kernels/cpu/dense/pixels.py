@@ -29,6 +29,7 @@ PIXELS = Fields((
     "out2", "low0", "low1", "low2",
 ))  # fmt: skip
 _WIDTH = 4  # pixels of a strip
+_TOGETHER = 8  # taps whose sums are in registers, beside a strip of g
 
 
 @attrs.frozen(cache_hash=True)
@@ -258,15 +259,26 @@ def _correlated(line: _Line, w: Value, g: Value, n: Value, i0: Value, i1: Value)
 def _add(
     line: _Line, places: dict[tuple[int, int, int], Value], met: list[Value], w: Value, c: Value
 ) -> None:
-    """Add to the weights of a block of channels what a strip gives."""
+    """Add to the weights of a block of channels what a strip gives: those of a row of taps are in
+    registers while the row's pixels are loaded, each once.
+    """
     f, stride = line.f, line.pattern.strides[2]
+    pieces = [
+        (tap0, tap1, line.taps[2][k : k + _TOGETHER])
+        for (tap0, _), (tap1, _) in itertools.product(*line.taps[:2])
+        for k in range(0, len(line.taps[2]), _TOGETHER)
+    ]
     for v in range(line.pattern.vectors):
         at = c + v * line.lanes
         ours = [f.load(line.vector, line.at(g, at)) for g in met]
-        for (tap0, _), (tap1, _), (tap2, o) in itertools.product(*line.taps):
-            cell = line.at(w, line.weight(tap0, tap1, tap2) + v * line.lanes)
-            total = f.load(line.vector, cell)
-            for j, g in enumerate(ours):
-                x = f.load(line.vector, line.at(places[tap0, tap1, j * stride + o], at))
-                total = f.fma(x, g, total)
-            f.store(total, cell)
+        for tap0, tap1, taps2 in pieces:
+            first = line.at(w, v * line.lanes)
+            cells = {k: line.at(first, line.weight(tap0, tap1, k)) for k, _ in taps2}
+            totals = {k: f.load(line.vector, cell) for k, cell in cells.items()}
+            for column in sorted({j * stride + o for j in range(len(ours)) for _, o in taps2}):
+                x = f.load(line.vector, line.at(places[tap0, tap1, column], at))
+                for (tap2, o), (j, g) in itertools.product(taps2, enumerate(ours)):
+                    if j * stride + o == column:
+                        totals[tap2] = f.fma(x, g, totals[tap2])
+            for tap2, cell in cells.items():
+                f.store(totals[tap2], cell)
