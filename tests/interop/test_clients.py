@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 
 import funct as ft
 import funct.array as xp
@@ -83,10 +84,10 @@ def test_transforms_pass_through(call: Any, refused: bool, rng: np.random.Genera
 
 def test_tables_are_large_enough() -> None:
     """The counts that docs/CONFORMANCE.md states."""
-    counts = {
-        label: (len(module.DIFFERENTIABLE), len(module.VALUES), len(module.REFUSED))
-        for label, module in TABLES.items()
-    }
-    assert counts == {"scipy": (145, 40, 36), "numeric": (93, 52, 48), "sklearn": (63, 80, 56)}
+    counts = {label: (len(m.DIFFERENTIABLE), len(m.VALUES)) for label, m in TABLES.items()}
+    assert counts == {"scipy": (145, 40), "numeric": (93, 52), "sklearn": (63, 80)}
+    more = np.lib.NumpyVersion(scipy.__version__) >= "1.18.0"  # which writes in more of them
+    refused = {label: len(m.REFUSED) for label, m in TABLES.items()}
+    assert refused == {"scipy": 36 + 6 * more, "numeric": 48 + 3 * more, "sklearn": 56}
     for module in TABLES.values():
         assert {*module.DIFFERENTIABLE, *module.VALUES} >= module.REFUSED
