@@ -53,11 +53,30 @@ CBRT_OFFSET = 0.068  # makes errors alike to both sides
 
 def power(e: Emitter, x: Value, y: Value) -> Value:
     """x^y; at most 1.2 ulp. Special values are those of C (IEEE 754 pow)."""
+    if not has_tables(e):
+        return _power_signed(e, x, y)
+    found, usual = _by_table(e, x, y)
+    return rarely(e, ~(is_normal(e, x) & usual), "pow_signed", _power_signed, [x, y], found)
+
+
+def _power_signed(e: Emitter, x: Value, y: Value) -> Value:
+    """x^y, also of negative numbers."""
+    size = e.abs(x)
     if has_tables(e):
-        found, usual = _by_table(e, x, y)
+        found, usual = _by_table(e, size, y)
     else:
-        found, usual = _positive(e, x, y), e.abs(y) < INFINITY
-    return rarely(e, ~(is_normal(e, x) & usual), "pow_rest", _power_rest, [x, y], found)
+        found, usual = _positive(e, size, y), e.abs(y) < INFINITY
+    found = _with_sign(e, x, y, found)
+    return rarely(e, ~(is_normal(e, size) & usual), "pow_rest", _power_rest, [x, y], found)
+
+
+def _with_sign(e: Emitter, x: Value, y: Value, raised: Value) -> Value:
+    """x^y given |x|^y: NaN where there is none."""
+    integer = e.eq(e.trunc(y), y)
+    half = y * 0.5
+    odd = integer & e.ne(e.trunc(half), half)
+    raised = e.select(odd, e.copysign(raised, x), raised)
+    return e.select((x < 0) & (x > -INFINITY) & ~integer, float("nan"), raised)
 
 
 def _positive(e: Emitter, x: Value, y: Value) -> Value:
@@ -72,12 +91,7 @@ def _power_rest(e: Emitter, x: Value, y: Value) -> Value:
     raised = e.select(e.eq(size, 0), e.select(y < 0, e.constant(x.type, INFINITY), 0), raised)
     infinite = e.select(y < 0, e.constant(x.type, 0), INFINITY)
     raised = e.select(e.eq(size, INFINITY), infinite, raised)
-    integer = e.eq(e.trunc(y), y)
-    half = y * 0.5
-    odd = integer & e.ne(e.trunc(half), half)
-    raised = e.select(odd, e.copysign(raised, x), raised)
-    no_real = (x < 0) & (x > -INFINITY) & ~integer
-    raised = e.select(no_real, float("nan"), raised)
+    raised = _with_sign(e, x, y, raised)
     flat = e.eq(x, -1) & e.eq(e.abs(y), INFINITY)
     raised = e.select(e.isnan(x) | e.isnan(y), x + y, raised)
     return e.select(e.eq(x, 1) | e.eq(y, 0) | flat, 1, raised)
