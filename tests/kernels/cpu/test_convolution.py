@@ -166,6 +166,23 @@ def test_depthwise_channels_may_be_last(case: Case, dtype: Any, at_end: bool) ->
             assert y.shape == w.shape or np.moveaxis(y, 1, -1).flags.c_contiguous
 
 
+@pytest.mark.parametrize("kernel", [(9,), (20,), (3, 17)], ids=str)
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (3, 2)])
+def test_depthwise_rows_of_many_taps_with_channels_last(
+    kernel: tuple[int, ...], stride: int, dilation: int
+) -> None:
+    """More than have their sums in registers at a time."""
+    d = len(kernel)
+    static = Sliding((stride,) * d, ((4, 5),) * d, (dilation,) * d, 37)
+    shape, w = (2, 37, *(7, 45)[-d:]), numbers((37, 1, *kernel), 1, np.float32)
+    x = numbers(shape, 2, np.float32)
+    g = numbers((2, 37, *static.size(shape[2:], kernel)), 3, np.float32)
+    found = _all_three(depthwise_last, depthwise_last, last(x), w, last(g), static)
+    assert len(found) == 3
+    for y, expected in found:
+        np.testing.assert_array_equal(y, expected, strict=True)
+
+
 def test_depthwise_with_channels_last_is_found_where_it_applies() -> None:
     """Images laid out otherwise, other dtypes and several outputs of a channel are left."""
     x, w = numbers((2, 16, 9, 9), 1, np.float32), numbers((16, 1, 3, 3), 2, np.float32)
