@@ -159,6 +159,45 @@ def test_convolution_is_the_plain_one(data: st.DataObject) -> None:
         np.testing.assert_array_equal(y, expected, strict=True)
 
 
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: words.dot)
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize(("channels", "outputs", "kernel", "stride", "dilation", "low"), [
+    (1, 1, (3, 3), (1, 1), (1, 1), 1), (1, 2, (1, 4), (2, 2), (1, 1), 2),
+    (2, 1, (2, 5), (1, 1), (1, 3), 3), (1, 1, (1, 9), (1, 2), (1, 2), 0),
+    (1, 1, (2, 2), (1, 1), (2, 20), -1), (1, 1, (1, 3), (1, 2), (1, 30), 4),
+])  # fmt: skip
+def test_few_channels_per_group_are_the_plain_ones(
+    channels: int, outputs: int, kernel: Any, stride: Any, dilation: Any, low: int, dtype: Any,
+    words: Words,
+) -> None:  # fmt: skip
+    """Along lines: kernels wider than a word or than what is loaded at once, vectors and rests."""
+    limits = np.iinfo(dtype)
+    padding = ((low, 0), (low, 2))
+    reach = [(k - 1) * by + 1 for k, by in zip(kernel, dilation, strict=True)]
+    slide = Sliding(stride, padding, dilation, 3)
+    w = codes((outputs * 3, channels, *kernel), np.int8, 2)
+    bias = np.arange(len(w), dtype=np.int32)
+    how = plain.Codes(np.float32(3e-3), 5, limits.min, limits.max, dtype)
+    for width in (3, 15, 16, 17, 33, 70):
+        x = codes((2, channels * 3, reach[0] + 4, reach[1] + width), dtype, 1)
+        for zero in (int(limits.min), int(limits.max), 7):
+            with guarded.memory(at_end=width % 2 > 0), taken(words):
+                y = fast.convolution(x, zero, w, bias, how, slide)
+            if y is not NotImplemented:
+                expected = plain.plain_convolution(x, zero, w, bias, how, slide)
+                np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@pytest.mark.skipif(best().centred, reason="the processor lacks VNNI")
+def test_sums_along_lines_may_be_larger_than_floats_hold() -> None:
+    x, w = np.full((1, 300, 3, 40), 255, np.uint8), np.full((1, 300, 3, 3), -127, np.int8)
+    slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    how = plain.Codes(np.float32(1e-6), 120, -128, 127, np.int8)
+    given = (x, 0, w, np.array([1], np.int32), how, slide)
+    y = fast.convolution(*given)
+    np.testing.assert_array_equal(y, plain.plain_convolution(*given), strict=True)
+
+
 @many
 @given(
     st.lists(st.floats(width=32), min_size=1, max_size=40), st.floats(2.0**-20, 2.0**20, width=32),

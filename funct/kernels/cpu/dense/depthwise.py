@@ -16,9 +16,13 @@ import numpy as np
 from funct.device import Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axis, filled
+from funct.kernels.cpu.dense.byte_lines import byte_planes_text, known, orders
+from funct.kernels.cpu.dense.byte_lines import masks as byte_masks
 from funct.kernels.cpu.dense.line_weights import WEIGHTS, weights_text
 from funct.kernels.cpu.dense.lines import PLANES, Ends, Pattern, planes_text
+from funct.kernels.cpu.dense.products import filled as words_of
 from funct.kernels.cpu.quantized.codes import BYTE, TO_CODES, to_codes_fields
+from funct.kernels.cpu.quantized.words import QUADS
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
@@ -31,7 +35,7 @@ __all__ = [
     "convolution", "convolution_input", "convolution_of_codes", "convolution_weight",
 ]  # fmt: skip
 
-_ELEMENT = {"float32": "f32", "float64": "f64"}
+_ELEMENT = {"float32": "f32", "float64": "f64", "int32": "i32"}  # i32: words of bytes
 _TASKS = 4  # per core
 _SUMS = 8  # registers: enough for two units of latency 4, beside weights and what is read
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
@@ -91,7 +95,7 @@ def _planes(
     given = {
         "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
         "terms": terms, "shared": shared, "row_unit": 1 if adjoint else terms,
-        "row_step": shared if adjoint else 1, "w": 0, "y": 0, "x_zero": 0,
+        "row_step": shared if adjoint else 1, "w": 0, "y": 0, "x_zero": 0, "order": 0,
         **dict.fromkeys(TO_CODES, 0),
     }  # fmt: skip
     axes, kernel = filled(x[2:], out, w[2:], slide, adjoint)
@@ -101,6 +105,10 @@ def _planes(
         touched = (prod(x) + x[0] * outputs * prod(out)) * dtype.itemsize
         pattern = attrs.evolve(pattern, streams=aligned and host().overflows(touched))
         return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
+    if pattern.element == "i32":
+        along = [o for _, o in pattern.phases[2][0]]
+        if not known(along, pattern.strides[2], host()):
+            return None
     pattern = attrs.evolve(pattern, codes=(BYTE[coded.read], BYTE[coded.written]))
     given["x_zero"] = coded.zero_point
     return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given, coded)
@@ -177,7 +185,13 @@ def _filled(
     inner = starts[whole] if offsets else starts[:0]
     inside &= pixels * a.step < a.out
     room = max(0, -int(read.min(initial=0)), int(read.max(initial=0)) + beyond + 1 - a.size)
-    masks = -inside.astype(f"i{dtype.itemsize}")
+    order = np.zeros(0, np.int8)
+    masks: NDArray[Any] = -inside.astype(f"i{dtype.itemsize}")
+    if pattern.element == "i32":
+        masks, read = byte_masks(a, starts, offsets)
+        room = max(0, -int(read.min()), int(read.max()) + 1 - a.size)
+        order = orders(offsets, a.stride)
+        given = {**given, "order": address(order)}
     read, zero = (coded.read, coded.zero_point) if coded else (dtype, 0)
     zeros = np.full(a.size + 2 * room, zero, read)
     plane, planes = prod(x[2:]), x[0] * x[1]
@@ -191,7 +205,9 @@ def _filled(
     )  # fmt: skip
     kept = min(2 * ends, planes) * plane
     places = np.array([fields.place(name) for name in ("x", *arrays, "head", "tail")], np.intp)
-    return Plan(_entry(pattern, name), pattern, job, places, shape, room, kept, (masks, zeros))
+    return Plan(
+        _entry(pattern, name), pattern, job, places, shape, room, kept, (masks, zeros, order)
+    )
 
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
@@ -215,15 +231,24 @@ def convolution_weight(
 
 def convolution_of_codes(
     x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], to: Codes,
-    slide: Sliding,
+    slide: Sliding, number: np.dtype[Any],
 ) -> NDArray[Any]:  # fmt: skip
-    """See `funct.kernels.quantized.affine.convolution`; all sums must be exact in float32."""
+    """See `funct.kernels.quantized.affine.convolution`.
+
+    number: int32, or float32, in which all sums must be exact then.
+    """
     if slide.stride[-1] > 2:
         return NotImplemented  # there is no instruction that gathers bytes
-    number, written = np.dtype(np.float32), np.dtype(to.dtype)
+    written = np.dtype(to.dtype)
     made = _planes(number, x.shape, w.shape, slide, None, Coded(x.dtype, x_zero_point, written))
-    weights = w.astype(number)
-    offset = (bias - x_zero_point * weights.sum(tuple(range(1, w.ndim)))).astype(number)
+    if made is None:
+        return NotImplemented
+    if number == np.int32:
+        weights = words_of(w.reshape(-1, w.shape[-1], 1), np.dtype(np.int8))
+        offset = bias - QUADS.zero_point(x_zero_point, x.dtype) * QUADS.offset(w)
+    else:
+        weights = w.astype(number)
+        offset = (bias - x_zero_point * weights.sum(tuple(range(1, w.ndim)))).astype(number)
     fields, held = to_codes_fields(offset, to)
     found = _run(made, x, weights, written, fields)
     del held
@@ -267,4 +292,5 @@ def _entry(pattern: Pattern, name: str) -> Any:
 
 @functools.cache
 def _code(pattern: Pattern, name: str, target: Host) -> Code:
-    return printed(planes_text if name == "planes" else weights_text, pattern, target)
+    planes = byte_planes_text if pattern.element == "i32" else planes_text
+    return printed(planes if name == "planes" else weights_text, pattern, target)

@@ -30,7 +30,7 @@ from funct.kernels.cpu.quantized.codes import TO_CODES, to_codes
 from funct.kernels.cpu.record import Fields, Record
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
-__all__ = ["PLANES", "SIZES", "Ends", "Lines", "Pattern", "Taps", "begin", "planes_text"]
+__all__ = ["PLANES", "SIZES", "Ends", "Lines", "Pattern", "Strips", "Taps", "begin", "planes_text"]
 
 SIZES = (
     "size0", "size1", "size2", "out0", "out1", "out2", "low0", "low1", "low2",
@@ -38,7 +38,7 @@ SIZES = (
 )  # fmt: skip
 PLANES = Fields((
     "tasks", "units", "outputs", "terms", "shared", "row_unit", "row_step", "inputs", "x", "w", "y",
-    "x_zero", *SIZES, *TO_CODES,
+    "x_zero", "order", *SIZES, *TO_CODES,
 ))  # fmt: skip
 
 Taps = tuple[tuple[int, int], ...]
@@ -179,8 +179,9 @@ def begin(target: Host, name: str, work: str, fields: Fields) -> Module:
 # a convolution, or its adjoint in x -------------------------------------------------------------
 
 
-def planes_text(pattern: Pattern, target: Host) -> str:
-    """`planes(job)`: the planes of the result."""
+def planes_text(pattern: Pattern, target: Host, strips: type[Strips] | None = None) -> str:
+    """`planes(job)`: the planes of the result, by strips of numbers or by others."""
+    strips = strips or Strips
     module = begin(target, "planes", "range", PLANES)
     lanes = target.vector_bytes // typed(pattern.element).bytes
     f = module.function("range", [("job", PTR), ("task", I64)], local=True)
@@ -190,14 +191,14 @@ def planes_text(pattern: Pattern, target: Host) -> str:
 
     def unit(u: Value) -> None:
         for taps0, taps1 in itertools.product(*[range(len(p)) for p in pattern.phases[:2]]):
-            _Strips(f, job, pattern, lanes, (taps0, taps1)).print(u)
+            strips(f, job, pattern, lanes, (taps0, taps1)).print(u)
 
     each(f, start, stop, unit)
     f.ret()
     return module.text()
 
 
-class _Strips(Lines):
+class Strips(Lines):
     """Prints all strips of one class of lines in one plane."""
 
     def __init__(
@@ -208,6 +209,7 @@ class _Strips(Lines):
         self.phase = phase
 
     def print(self, u: Value) -> None:
+        """All strips of plane u of the result."""
         f, job = self.f, self.job
         step0, step1, _ = self.pattern.steps
         image = f.div(u, job.outputs)
@@ -251,15 +253,19 @@ class _Strips(Lines):
         return offset, lambda sums: codes(sums * factor)
 
     def weights(self, number: Value) -> list[Value]:
-        f = self.f
-        _, k1, k2 = self.pattern.kernel
-        taps = self.pattern.kernel[0] * k1 * k2
-        w = self.at(self.job.pointer("w"), number * taps)
+        """Those of a plane, one by one in all lanes."""
+        k0, k1, k2 = self.pattern.kernel
+        return self.splats(number, k0 * k1 * k2)
+
+    def splats(self, number: Value, count: int) -> list[Value]:
+        """Row `number` of the weights, of so many, each in all lanes."""
+        f, w = self.f, self.at(self.job.pointer("w"), number * count)
         return [
-            f.splat(f.load(self.vector.scalar, self.at(w, t)), self.lanes) for t in range(taps)
+            f.splat(f.load(self.vector.scalar, self.at(w, t)), self.lanes) for t in range(count)
         ]  # fmt: skip
 
     def strip(self, i0: Value, i1: Value, places: list[Value], last: Value) -> None:
+        """The strip at (i0, i1), to these places; last: whether it is the last of its plane."""
         f, job, ends = self.f, self.job, self.pattern.ends
         together = len(self.pattern.phases[2])
         once = [] if self.pattern.several else self.pointers(self.source(self.first), i0, i1)

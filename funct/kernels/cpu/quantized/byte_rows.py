@@ -77,6 +77,7 @@ def _sums(
         left += [] if words.centred else [zeros]
         out = []
         for k, w in enumerate(rows):
+            f.prefetch(f.at(f.at(w, of_w, "i8"), depth * len(rows), "i8"))  # of the next ones
             right = f.load(bytes_, f.at(w, of_w, "i8"))
             right = f.bitcast(f.convert(right, "i16") if words.centred else right, total)
             for n, v in enumerate(left):

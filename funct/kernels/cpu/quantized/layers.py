@@ -110,7 +110,7 @@ def convolution(
     if not _bytes(x, w, codes) or len(kernel) > 3 or not fit(c * prod(kernel), bias):
         return NotImplemented
     if outputs // groups < _FEW_OUTPUTS:
-        return _by_floats(x, x_zero_point, w, bias, codes, slide)
+        return _of_few(x, x_zero_point, w, bias, codes, slide)
     size = slide.size(x.shape[2:], w.shape[2:])
     if not prod(size):
         return NotImplemented
@@ -134,17 +134,20 @@ def convolution(
     return requantized(sums, bias - zero * offset, codes)
 
 
-def _by_floats(
+def _of_few(
     x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
     slide: Sliding,
 ) -> NDArray[Any]:  # fmt: skip
-    """The same for few outputs per group, where sums are exact in float32."""
+    """The same for few outputs per group, in words of bytes or where floats are exact."""
     farthest = 2 * FARTHEST * prod(w.shape[1:]) + max(int(bias.max()), -int(bias.min()))
-    if farthest >= _FLOAT32_EXACT:
+    exact = farthest < _FLOAT32_EXACT
+    numbers = [np.dtype(np.int32)] if not best().centred else []
+    for number in [*numbers, *([np.dtype(np.float32)] if exact else [])]:
+        y = convolution_of_codes(x, int(x_zero_point), w, bias, codes, slide, number)
+        if y is not NotImplemented:
+            return y
+    if not exact:
         return NotImplemented
-    y = convolution_of_codes(x, int(x_zero_point), w, bias, codes, slide)
-    if y is not NotImplemented:
-        return y
     centred = x.astype(np.float32)
     centred -= np.float32(x_zero_point)
     sums = convolve(centred, w.astype(np.float32), *slide)
