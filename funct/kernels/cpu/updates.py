@@ -30,7 +30,6 @@ Rule = Callable[..., Sequence[Any]]
 CHUNK = 1 << 14  # elements of a task
 _ALONE = 1 << 16  # elements up to which one thread is as fast
 _STREAMED = 1 << 24  # bytes of results from which on they do not stay in the caches
-_AHEAD = 1 << 11  # bytes: with so many streams the processor alone does not fetch far enough ahead
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _INT, _OBJECT, _DOUBLE = map(np.dtype, (np.int64, object, np.float64))
 _ELEMENTS: dict[np.dtype[Any], str] = {np.dtype(np.float32): "f32", _DOUBLE: "f64"}
@@ -138,9 +137,6 @@ def _updating(
 
         def sweep(streaming: bool) -> list[Value]:
             def step(i: Value, mask: Value | None, total: Value) -> Value:
-                if streaming and mask is None:
-                    for p in sources:
-                        f.prefetch(f.at(p, i + _AHEAD // typed(element).bytes, element))
                 values = [f.load(chunk.type, f.at(p, i, element), mask) for p in sources]
                 for new, p in zip(rule(f, spread, *values), places, strict=True):
                     f.store(new, f.at(p, i, element), mask, streaming=streaming and mask is None)
