@@ -144,8 +144,9 @@ def apart(e: Emitter, x: Value) -> tuple[Value, Value]:
 
 
 def has_avx512(e: Emitter, type: Type) -> bool:
-    """Whether these vectors of floats are whole registers of AVX-512."""
-    return type.bits * type.lanes % 512 == 0 and e.module.target.has("avx512f")
+    """Whether these vectors of floats are whole registers of AVX-512, 1, 2, 4 or so many."""
+    bits = type.bits * type.lanes
+    return bits >= 512 and not bits & (bits - 1) and e.module.target.has("avx512f")
 
 
 def scalef(e: Emitter, p: Value, n: Value) -> Value:

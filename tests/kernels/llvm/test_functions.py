@@ -155,7 +155,7 @@ def test_powers_near_1_by_large_exponents(dtype, target):
 
 
 @pytest.mark.skipif(not host().has("avx512f", "avx512dq"), reason="tables in registers")
-@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 12, 16, 24, 32])
 @pytest.mark.parametrize("dtype", [F32, F64])
 def test_each_lane_takes_its_own_number_of_a_table(dtype, lanes):
     numbers = np.arange(100.0, 116).tolist()
@@ -271,7 +271,7 @@ def test_activation(name):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_bits_do_not_depend_on_the_number_of_lanes(name):
     operands = 2 if name in (*TWO, *QUOTIENTS, "logaddexp", "maximum", "minimum") else 1
-    for dtype, lanes in ((F32, (1, 4, 16)), (F64, (1, 2, 8))):
+    for dtype, lanes in ((F32, (1, 4, 16, 24, 48)), (F64, (1, 2, 8, 12, 24))):
         x = np.concatenate([any_bits(dtype, 300), rng.uniform(-9, 9, 301).astype(dtype)])
         given = [x, x[::-1].copy()][:operands]
         native = apply(FUNCTIONS[name], *given)
