@@ -13,6 +13,7 @@ import numpy as np
 from funct.kernels import counting
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.loops import pays
+from funct.kernels.indexing import under
 from funct.kernels.scans import running_sum
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     if kind == "f" and _has_zero(out, axis) and _has_negative_zero(x):
         if x.ndim > 1:
             return plain_sort(x, axis, descending)
-        zeros = x[x == 0]
+        zeros = under(x, x == 0)
         first = int(out.searchsorted(zeros[0]))
         out[first : first + len(zeros)] = zeros[::-1] if descending else zeros
     return _turned(out, axis) if descending else out
