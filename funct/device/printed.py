@@ -115,6 +115,7 @@ def _form(x: Any) -> str | None:
         return f"{type(x).__name__} {x!r}"
     if isinstance(x, Host):
         return f"{x.name} {x.flags} {x.vector_bytes} {x.cores} {x.cache_bytes}"
+    x = getattr(x, "__wrapped__", x)  # a function that functools.cache holds
     if isinstance(x, FunctionType):
         ours = x.__module__.startswith("funct.") and "<" not in x.__qualname__
         return f"{x.__module__}.{x.__qualname__}" if ours else None

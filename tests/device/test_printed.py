@@ -1,6 +1,7 @@
 """Code by what prints its text: found again nothing is printed, and nothing is mixed up."""
 
 import ctypes
+import functools
 import os
 import subprocess
 import sys
@@ -85,6 +86,7 @@ def test_arguments_are_told_apart():
     forms = [room._form(x) for x in given]
     assert None not in forms
     assert len(set(forms)) == len(given)
+    assert room._form(functools.cache(affine)) == room._form(affine)
     here = lambda: 1  # noqa: E731
     assert [room._form(x) for x in (here, (1, here), object(), at_five, frozenset("ab"))] == [
         None

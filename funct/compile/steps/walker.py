@@ -45,12 +45,8 @@ def _walker() -> Code:
     return printed(_text, opt=0).keep()  # every process waits for it
 
 
-def _text() -> str:
-    return _printed()
-
-
 @functools.cache
-def _printed() -> str:
+def _text() -> str:
     module = Module()
     _print_walker(module)
     return module.text()
