@@ -82,7 +82,11 @@ def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None)
         raise ShapeError(
             f"segment_sum: ids must be one per slice, got data {data.shape} and ids {ids.shape}"
         )
-    n = _groups("segment_sum", ids) if num_segments is None else num_segments
+    if num_segments is None:
+        return _sum_by("segment_sum", data, ids, _groups("segment_sum", ids))
+    n: Any = num_segments
+    if not isinstance(n, int):  # a symbolic length is one, and stays symbolic
+        n = count("segment_sum", "num_segments", n)
     return _sum_by("segment_sum", data, ids, n)
 
 

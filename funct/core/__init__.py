@@ -7,6 +7,7 @@ from funct.core.dtypes import WIDE as WIDE
 from funct.core.dtypes import in_wide as in_wide
 from funct.core.dtypes import narrow_of as narrow_of
 from funct.core.dtypes import narrow_operands as narrow_operands
+from funct.core.dtypes import product_dtype as product_dtype
 from funct.core.dtypes import product_in_wide as product_in_wide
 from funct.core.foreign import ask as ask
 from funct.core.level import Level as Level
@@ -53,6 +54,6 @@ __all__ = [
     "Shape", "ShapeDtype", "Size", "SizeScope", "Value", "ask", "bind", "bind1", "bind2",
     "bind_region",
     "catalogue", "enter", "ground_level", "in_wide", "is_one", "join", "lookup", "narrow_of",
-    "narrow_operands", "product_in_wide", "open_shape", "set_ground", "size_values", "top_level",
-    "usable", "variant",
+    "narrow_operands", "open_shape", "product_dtype", "product_in_wide", "set_ground",
+    "size_values", "top_level", "usable", "variant",
 ]  # fmt: skip

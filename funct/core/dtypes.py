@@ -6,6 +6,7 @@ gives float32. A look-up in a set also takes less time than `dtype.kind in "fc"`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 __all__ = [
     "FLOATING", "INEXACT", "NARROW", "WIDE", "in_wide", "narrow_of", "narrow_operands",
-    "product_in_wide",
+    "product_dtype", "product_in_wide",
 ]  # fmt: skip
 
 
@@ -61,13 +62,18 @@ def narrow_of(x: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(x, dtype) if fits or x.__class__ is bool else x
 
 
+@functools.lru_cache(1024)
+def product_dtype(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of x * y, which is that of sums of products too; TypeError where there is none."""
+    return np.multiply(np.empty(0, x), np.empty(0, y)).dtype
+
+
 def product_in_wide(product: Callable[..., Any], x: Any, y: Any, *params: Any) -> Any:
-    """product(x, y, *params); of narrow dtypes it is taken in the wide ones and rounded once."""
-    if x.dtype in NARROW and y.dtype in NARROW:
-        kind = np.result_type(x.dtype, y.dtype)
-        found = product(x.astype(WIDE[x.dtype]), y.astype(WIDE[y.dtype]), *params)
-        return found.astype(kind)
-    return product(x, y, *params)
+    """product(x, y, *params) in `product_dtype`; a narrow one is rounded to once, at the end."""
+    kind = product_dtype(x.dtype, y.dtype)
+    wide = WIDE.get(kind, kind)
+    found = product(x.astype(wide, copy=False), y.astype(wide, copy=False), *params)
+    return found if wide is kind else found.astype(kind)
 
 
 def narrow_operands(args: Sequence[Any]) -> Sequence[Any]:

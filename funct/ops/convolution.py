@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import (
+    Primitive,
+    Sample,
+    Shape,
+    ShapeDtype,
+    Value,
+    product_dtype,
+    product_in_wide,
+)
 from funct.errors import ExportError, ShapeError
 from funct.kernels.windows import convolution as kernels
 from funct.ops.broadcasting import first_axis
@@ -258,10 +266,10 @@ def convolution_weight(
 def _convolve_raw(x: Any, y: Any, full: bool) -> Any:
     mode: Any = "full" if full else "valid"
     if x.ndim == 1:
-        return np.convolve(x, y, mode)
+        return product_in_wide(np.convolve, x, y, mode)
     lead = x.shape[:-1]
     lanes = zip(x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1]), strict=True)
-    rows = [np.convolve(a, b, mode) for a, b in lanes]
+    rows = [product_in_wide(np.convolve, a, b, mode) for a, b in lanes]
     return np.stack(rows).reshape(*lead, -1)
 
 
@@ -271,7 +279,7 @@ def _convolve_aval(args: Args, params: Params) -> ShapeDtype:
     if m < 1 or n < m:
         raise ShapeError(f"convolve: 1 <= m <= n is needed for lengths n, m, got {n} and {m}")
     size = n + m - 1 if params[0] else n - m + 1
-    return ShapeDtype((*x.shape[:-1], size), np.result_type(x.dtype, y.dtype))
+    return ShapeDtype((*x.shape[:-1], size), product_dtype(x.dtype, y.dtype))
 
 
 def _turned(x: Value) -> Value:

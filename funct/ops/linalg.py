@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from funct import ops
-from funct.core import Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
+from funct.core import Primitive, Sample, Shape, ShapeDtype, Value, product_dtype, product_in_wide
 from funct.errors import DTypeError, ExportError, ShapeError
 from funct.kernels.dtypes import NATIVE
 from funct.kernels.linalg.products import matmul as matrix_product
@@ -39,7 +39,8 @@ def _matmul_raw(x: Any, y: Any) -> Any:
 
 def multiplied(x: Any, y: Any) -> Any:
     """x @ y; of narrow dtypes it is taken in the wide one and rounded once."""
-    if x.dtype.num < NATIVE or (x.dtype == _BRAIN and y.dtype == _BRAIN):
+    kind = x.dtype
+    if (kind.num < NATIVE and y.dtype.num < NATIVE) or kind == y.dtype == _BRAIN:
         return matrix_product(x, y)
     return product_in_wide(matrix_product, x, y)
 
@@ -64,7 +65,7 @@ def _matmul_aval(args: Args, params: Params) -> ShapeDtype:
         raise ShapeError(
             f"matmul: leading shapes must broadcast, got x {x.shape} and y {y.shape}: {error}"
         ) from None
-    return ShapeDtype((*lead, x.shape[-2], y.shape[-1]), np.result_type(x.dtype, y.dtype))
+    return ShapeDtype((*lead, x.shape[-2], y.shape[-1]), product_dtype(x.dtype, y.dtype))
 
 
 def _matmul_rule_x(g: Value, y: Value, x_shape: Any) -> Value:
@@ -189,7 +190,7 @@ def _contract_aval(args: Args, params: Params) -> ShapeDtype:
                 raise ShapeError(
                     f"einsum: axis {c!r} has length {size[c]} and {n} in {params[0]!r}"
                 )
-    return ShapeDtype([size[c] for c in out], np.result_type(x.dtype, y.dtype))
+    return ShapeDtype([size[c] for c in out], product_dtype(x.dtype, y.dtype))
 
 
 def _contract_rule_x(g: Value, y: Value, spec: str) -> Value:

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value, product_in_wide
+from funct.core import (
+    Absent,
+    Primitive,
+    Sample,
+    Shape,
+    ShapeDtype,
+    Value,
+    product_dtype,
+    product_in_wide,
+)
 from funct.kernels.linalg import csr as kernels
 from funct.ops.broadcasting import first_axis
 from funct.ops.families import structural
@@ -52,7 +61,7 @@ def _merged(x: Value) -> Value:
 def _matmul_aval(args: Args, params: Params) -> ShapeDtype:
     (data, x, _, indptr), (n, transposed) = args, params
     rows = n if transposed else indptr.shape[0] - 1
-    return ShapeDtype((rows, x.shape[1]), np.result_type(data.dtype, x.dtype))
+    return ShapeDtype((rows, x.shape[1]), product_dtype(data.dtype, x.dtype))
 
 
 def _matmul_data(g: Value, x: Value, indices: Value, indptr: Value, transposed: bool) -> Value:
@@ -101,7 +110,7 @@ def sparse_matmul(
 
 def _sampled_aval(args: Args, params: Params) -> ShapeDtype:
     g, x, indices, _ = args
-    return ShapeDtype(indices.shape, np.result_type(g.dtype, x.dtype))
+    return ShapeDtype(indices.shape, product_dtype(g.dtype, x.dtype))
 
 
 def _sampled_g(h: Value, x: Value, indices: Value, indptr: Value) -> Value:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from funct.core import (
     Value,
     in_wide,
 )
+from funct.errors import ShapeError
 from funct.kernels.statistical import in_single, reduced_in_single
 from funct.ops.families import structural
 from funct.ops.samples import calls
@@ -203,7 +205,12 @@ def _extreme(reduce: Any, x: Any, axes: Shape, keepdims: bool) -> Any:
     return found if found.dtype is x.dtype else found.astype(x.dtype)  # of four bits: int8
 
 
-def _same_dtype(x: Shape, axes: Shape, keepdims: bool) -> Shape:
+def _picked(name: str, x: Shape, axes: Shape, keepdims: bool) -> Shape:
+    """The shape of what is one of the elements along axes: there must be some."""
+    for a in axes:
+        n = x[a]
+        if type(n) is int and not n:  # to ask a symbolic size would bind it
+            raise ShapeError(f"{name}: no elements along axis {a} of shape {x}")
     return _reduced(x, axes, keepdims)
 
 
@@ -211,7 +218,7 @@ _EXTREMUM = Pair(_extremum_push, _extremum_pull, _NAMES)
 
 
 @structural(
-    _max_raw, _EXTREMUM, shape=_same_dtype, batch=_shift_batch, masks=True,
+    _max_raw, _EXTREMUM, shape=partial(_picked, "max"), batch=_shift_batch, masks=True,
     onnx=_onnx_reduce("ReduceMax"), samples=_SAMPLES,
 )  # fmt: skip
 def reduce_max(x: Value, axes: Shape, keepdims: bool) -> Value:
@@ -219,7 +226,7 @@ def reduce_max(x: Value, axes: Shape, keepdims: bool) -> Value:
 
 
 @structural(
-    _min_raw, _EXTREMUM, shape=_same_dtype, batch=_shift_batch, masks=True,
+    _min_raw, _EXTREMUM, shape=partial(_picked, "min"), batch=_shift_batch, masks=True,
     onnx=_onnx_reduce("ReduceMin"), samples=_SAMPLES,
 )  # fmt: skip
 def reduce_min(x: Value, axes: Shape, keepdims: bool) -> Value:
@@ -253,9 +260,12 @@ def any(x: Value, axes: Shape, keepdims: bool) -> Value:
     """Whether some element along axes is true."""
 
 
-def _arg_aval(args: Args, params: Params) -> ShapeDtype:
-    axis, keepdims = params
-    return ShapeDtype(_reduced(args[0].shape, (axis,), keepdims), np.dtype(np.int64))
+def _arg_aval(name: str) -> Callable[[Args, Params], ShapeDtype]:
+    def aval(args: Args, params: Params) -> ShapeDtype:
+        axis, keepdims = params
+        return ShapeDtype(_picked(name, args[0].shape, (axis,), keepdims), np.dtype(np.int64))
+
+    return aval
 
 
 def _arg_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
@@ -277,7 +287,7 @@ _ARG_SAMPLES = calls(
 
 @structural(
     lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims), None,
-    aval=_arg_aval, batch=_arg_batch, onnx=_onnx_arg("ArgMax"), samples=_ARG_SAMPLES,
+    aval=_arg_aval("argmax"), batch=_arg_batch, onnx=_onnx_arg("ArgMax"), samples=_ARG_SAMPLES,
 )  # fmt: skip
 def argmax(x: Value, axis: int, keepdims: bool) -> Value:
     """Index of the first maximum along axis."""
@@ -285,7 +295,7 @@ def argmax(x: Value, axis: int, keepdims: bool) -> Value:
 
 @structural(
     lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims), None,
-    aval=_arg_aval, batch=_arg_batch, onnx=_onnx_arg("ArgMin"), samples=_ARG_SAMPLES,
+    aval=_arg_aval("argmin"), batch=_arg_batch, onnx=_onnx_arg("ArgMin"), samples=_ARG_SAMPLES,
 )  # fmt: skip
 def argmin(x: Value, axis: int, keepdims: bool) -> Value:
     """Index of the first minimum along axis."""

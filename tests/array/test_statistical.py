@@ -53,7 +53,7 @@ def test_extrema(name: str, case: Any, keepdims: bool) -> None:
     x, axis = case
     fun, ref = getattr(xp, name), getattr(np, name)
     if summed(x, axis):
-        with pytest.raises(ShapeError, match=f"^reduce_{name}: "):
+        with pytest.raises(ShapeError, match=f"^{name}: no elements along axis "):
             fun(xp.asarray(x), axis=axis)
         return
     laws.same(
@@ -361,7 +361,7 @@ X = xp.ones((2, 3))
         (
             lambda: xp.argmax(xp.zeros(0)),
             ShapeError,
-            "argmax: attempt to get argmax of an empty sequence",
+            "argmax: no elements along axis 0 of shape (0,)",
         ),
         (lambda: xp.sum(X, dtype="text"), DTypeError, "sum: 'text' is no dtype"),
     ],

@@ -1,11 +1,13 @@
-"""What a trace says of shapes and dtypes is what arrays give, for every public function and dtype.
+"""What a trace says of shapes and dtypes is what arrays give, for every public function.
 
-The rows are those of `benchmarks/namespace.py`, which hold every public name, with their float64
-operands in another dtype. A row that a dtype does not have is refused both ways.
+The rows are those of `benchmarks/namespace.py`, which hold every public name, with their operands
+in another dtype or of another shape. What arrays refuse for these, a trace refuses too.
 """
 
 import re
 import warnings
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from benchmarks.namespace import operands, rows, scope
-from funct.errors import TransformError
+from funct.errors import IndexOutOfBoundsError, LinAlgError, TransformError
 from tests.conformance.test_inside_transforms import NEEDS_A_BUFFER
 
 KINDS = [
@@ -23,6 +25,14 @@ KINDS = [
 ]  # fmt: skip
 # Rows that give a property of the array itself, or no arrays.
 OF_ARRAYS = NEEDS_A_BUFFER | {"x.concrete()"}
+OF_VALUES = (TransformError, LinAlgError, IndexOutOfBoundsError)  # refused for what elements are
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "no rows": lambda x: x[:0] if x.ndim else x,
+    "no columns": lambda x: x[..., :0] if x.ndim else x,
+    "fewer": lambda x: x[:3] if x.ndim else x,
+    "one": lambda x: x[(0,) * x.ndim],
+    "more axes": lambda x: x[None, None],
+}
 
 
 def described(fun: Any, args: list[Any]) -> Any:
@@ -31,7 +41,7 @@ def described(fun: Any, args: list[Any]) -> Any:
         warnings.simplefilter("ignore")
         try:
             out = fun(*args)
-        except TransformError:
+        except OF_VALUES:
             raise
         except Exception:
             return None
@@ -39,24 +49,31 @@ def described(fun: Any, args: list[Any]) -> Any:
     return [(x.dtype, tuple(x.shape)) for x in leaves]
 
 
-def wrong_rows(kind: str) -> list[str]:
-    """Rows that are traced otherwise than they are computed."""
-    dtype, wrong = getattr(xp, kind), []
+def as_kind(x: Any, kind: str) -> Any:
+    """Real floats in another dtype."""
+    return xp.astype(x, getattr(xp, kind)) if x.dtype == np.float64 else x
+
+
+def wrong_rows(change: Callable[[Any], Any], first: bool = False) -> list[str]:
+    """Rows that are traced otherwise than they are computed, of changed operands.
+
+    first: of several operands one alone is changed.
+    """
+    wrong = []
     arrays = {name: xp.asarray(v) for name, v in operands().items()}
-    arrays = {n: xp.astype(x, dtype) if x.dtype == np.float64 else x for n, x in arrays.items()}
     for row in (ours for pairs in rows().values() for ours, _ in pairs):
         names = [name for name in arrays if re.search(rf"\b{name}\b", row)]
-        if not names or row in OF_ARRAYS or re.search(r"\bnp\.|\braw\b", row):
+        if len(names) <= first or row in OF_ARRAYS or re.search(r"\bnp\.|\braw\b", row):
             continue
         fun = eval(f"lambda {', '.join(names)}: {row}", scope(False))
-        args = [arrays[name] for name in names]
-        computed = described(fun, args)
-        if computed is not None and any(dtype.kind == "O" for dtype, _ in computed):
-            continue  # something of Python's
+        args = [arrays[x] if first and k else change(arrays[x]) for k, x in enumerate(names)]
         try:
+            computed = described(fun, args)
+            if computed is not None and any(dtype.kind == "O" for dtype, _ in computed):
+                continue  # something of Python's
             traced = described(lambda *xs, f=fun: ft.eval_shape(f, *xs), args)
-        except TransformError:
-            continue  # the shape depends on values
+        except OF_VALUES:
+            continue
         if traced != computed:
             wrong.append(f"{row}: computed {computed}, traced {traced}")
     return wrong
@@ -65,7 +82,39 @@ def wrong_rows(kind: str) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows(kind: str) -> None:
     """One dtype."""
-    assert wrong_rows(kind) == []
+    assert wrong_rows(lambda x: as_kind(x, kind)) == []
+
+
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "complex64", "int8", "int64", "bool"])
+def test_rows_of_two_dtypes(kind: str) -> None:
+    """The first operand in another one than the others."""
+    assert wrong_rows(lambda x: as_kind(x, kind), first=True) == []
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_rows_of_other_shapes(change: str, first: bool) -> None:
+    """All operands of another shape, or the first one."""
+    assert wrong_rows(CHANGES[change], first) == []
+
+
+PRODUCTS: dict[str, Callable[[Any, Any], Any]] = {
+    "matmul": lambda a, b: a @ b.T, "einsum": lambda a, b: xp.einsum("ij,ij->", a, b),
+    "vecdot": xp.vecdot, "outer": lambda a, b: xp.linalg.outer(a[0], b[0]),
+    "tensordot": lambda a, b: xp.tensordot(a, b.T, axes=1),
+    "convolve": lambda a, b: xp.convolve(a[0], b[0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_sums_of_products_have_the_dtype_of_products(name: str) -> None:
+    """For each pair of dtypes, of arrays, in traces and compiled."""
+    fun = PRODUCTS[name]
+    for one, other in product(["float64", "int64", "uint8", *KINDS], repeat=2):
+        a = xp.astype(xp.asarray([[1, 0, 1], [1, 1, 0]]), getattr(xp, one))
+        b = xp.astype(xp.asarray([[1, 1, 1], [1, 0, 1]]), getattr(xp, other))
+        dtypes = [fun(a, b).dtype, ft.eval_shape(fun, a, b).dtype, ft.jit(fun)(a, b).dtype]
+        assert set(dtypes) == {(a * b).dtype}, (one, other, dtypes)
 
 
 def test_a_wrong_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,4 +122,5 @@ def test_a_wrong_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = xp.sin
     wider = lambda x: xp.astype(plain(x), xp.float64 if type(x) is xp.Array else x.dtype)  # noqa: E731
     monkeypatch.setattr(xp, "sin", wider)
-    assert any(row.startswith("xp.sin(x)") for row in wrong_rows("float32"))
+    found = wrong_rows(lambda x: as_kind(x, "float32"))
+    assert any(row.startswith("xp.sin(x)") for row in found)

@@ -204,8 +204,10 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float, /) -> tuple[NDArray[Any
     if a.shape[-2] != b.shape[-2]:
         raise ValueError("lengths")
     _finite(a)
-    fits = a.size and b.size and a.dtype == b.dtype
-    x, _, rank, s = (_lstsq if fits else _by_pseudo_inverse)(a, b, np.asarray(rtol))
+    if a.dtype != b.dtype:
+        dtype = np.result_type(a, b)
+        a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    x, _, rank, s = (_lstsq if a.size and b.size else _by_pseudo_inverse)(a, b, np.asarray(rtol))
     return x, np.asarray(rank, np.int64), s
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import funct.array as xp
 from funct import ops
 from funct.array.direct import direct
-from funct.errors import ArgumentError, ShapeError
+from funct.core import INEXACT
+from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import neural as kernels
 from funct.nn.functional.distance import p_norm
 
@@ -101,6 +102,8 @@ def embedding_bag(
 def _rows(name: str, i: Any, weight: Any, max_norm: float | None, p: float) -> Any:
     if len(weight.shape) != 2:
         raise ShapeError(f"{name}: weight must have shape (V, D), got {weight.shape}")
+    if i.dtype in INEXACT:
+        raise DTypeError(f"{name}: input must be integers, got {i.dtype}")
     # a negative index would count from the end: it is moved out of bounds, so that it raises
     rows = ops.take(weight, ops.where(ops.less(i, 0), weight.shape[0], i), 0)
     if max_norm is None:
