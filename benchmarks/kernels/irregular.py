@@ -172,6 +172,13 @@ def _indexed(n: int) -> Iterator[Row]:
         lambda a, v, i: a.at[i].add(v), numpy=_added,
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
+    square = x[: int(n**0.5) ** 2].reshape(int(n**0.5), -1)
+    yield _row(
+        f"x.at[i, j].add(v), {square.shape}", (square, x, at % len(square), ids % len(square)),
+        lambda a, v, i, j: a.at[i, j].add(v), numpy=_added_at_pairs,
+        torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
+        jax=lambda k, a, v, i, j: a.at[i, j].add(v),
+    )  # fmt: skip
     yield _row(
         f"take, {n:,}", (x, at), xp.take, numpy=np.take,
         torch=lambda t, a, i: t.index_select(a, 0, i), jax=lambda j, a, i: a[i],
@@ -237,6 +244,12 @@ def _added(x: Any, v: Any, i: Any) -> Any:
     y = x.copy()
     np.add.at(y, i, v)
     return y
+
+
+def _added_at_pairs(a: Any, v: Any, i: Any, j: Any) -> Any:
+    out = a.copy()
+    np.add.at(out, (i, j), v)
+    return out
 
 
 def _replaced(x: Any, v: Any, i: Any) -> Any:

@@ -29,9 +29,6 @@ from funct.array.creation import eye as eye
 from funct.array.creation import from_dlpack as from_dlpack
 from funct.array.creation import full as full
 from funct.array.creation import full_like as full_like
-from funct.array.creation import geomspace as geomspace
-from funct.array.creation import linspace as linspace
-from funct.array.creation import logspace as logspace
 from funct.array.creation import meshgrid as meshgrid
 from funct.array.creation import ones as ones
 from funct.array.creation import ones_like as ones_like
@@ -155,6 +152,9 @@ from funct.array.sets import unique_all as unique_all
 from funct.array.sets import unique_counts as unique_counts
 from funct.array.sets import unique_inverse as unique_inverse
 from funct.array.sets import unique_values as unique_values
+from funct.array.spacing import geomspace as geomspace
+from funct.array.spacing import linspace as linspace
+from funct.array.spacing import logspace as logspace
 from funct.array.statistical import all as all
 from funct.array.statistical import any as any
 from funct.array.statistical import average as average

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_shape, real_number
+from funct.array.axes import normal_shape
 from funct.array.conversion import as_tensor, asarray, check_allocation, from_dlpack, number
 from funct.array.device import CPU, as_device, placed
 from funct.array.direct import direct
@@ -30,8 +30,7 @@ from funct.ops.fast import arrived, wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
-    "geomspace", "lifted", "linspace", "logspace", "meshgrid", "ones", "ones_like", "served",
-    "tril", "triu", "zeros", "zeros_like",
+    "lifted", "meshgrid", "ones", "ones_like", "served", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -211,107 +210,6 @@ def count(name: str, argument: str, n: Any) -> int:
             f"{name}: {argument} must be an int, got {type(n).__name__}"
         ) from None
     return k
-
-
-@direct(kernels.linspace, arrays=0)
-@placed
-def linspace(
-    start: Any,
-    stop: Any,
-    /,
-    num: int,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    endpoint: bool = True,
-) -> Any:
-    """num evenly spaced values from start to stop, which may be complex or traced.
-
-    Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
-    integer dtype rounds down.
-    """
-    if dtype is not None:
-        dtype = as_dtype("linspace", dtype)
-    n = _how_many("linspace", num, np.float64 if dtype is None else dtype)
-    if isinstance(start, Tensor) or isinstance(stop, Tensor):
-        return _between(start, stop, n, dtype, endpoint)
-    for argument, v in (("start", start), ("stop", stop)):
-        if not isinstance(v, bool | int | float | complex | np.number):
-            raise UnsupportedOperandError(
-                f"linspace: {argument} must be a number, got {type(v).__name__}"
-            )
-    try:
-        return wrap(np.linspace(start, stop, n, dtype=dtype, endpoint=bool(endpoint)))
-    except OverflowError as error:
-        raise RangeError(f"linspace: {error}") from None
-    except (TypeError, ValueError) as error:
-        raise DTypeError(f"linspace: {error}") from None
-
-
-def logspace(
-    start: Any, stop: Any, /, num: int = 50, *, endpoint: bool = True, base: Any = 10.0,
-    dtype: Any = None,
-) -> Any:  # fmt: skip
-    """num values from base^start to base^stop, each the same multiple of the one before.
-
-    Example:
-        >>> import funct.array as xp
-        >>> xp.logspace(0, 2, 3).tolist()
-        [1.0, 10.0, 100.0]
-
-    Source: NumPy `logspace`.
-    """
-    powers = ops.pow(base, linspace(start, stop, num, endpoint=endpoint))
-    return powers if dtype is None else ops.astype(powers, as_dtype("logspace", dtype))
-
-
-def geomspace(
-    start: Any, stop: Any, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None
-) -> Any:
-    """num values from start to stop, each the same multiple of the one before.
-
-    start and stop are real and of one sign, and not 0.
-    Raises: ArgumentError: for numbers that are 0 or of two signs.
-    Example:
-        >>> import funct.array as xp
-        >>> xp.geomspace(1, 8, 4).tolist()
-        [1.0, 2.0, 4.0, 8.0]
-
-    Source: NumPy `geomspace`.
-    """
-    n = _how_many("geomspace", num, np.float64)
-    a, b = real_number("geomspace", "start", start), real_number("geomspace", "stop", stop)
-    known = not (isinstance(a, Tensor) or isinstance(b, Tensor))
-    if known and not a * b > 0:
-        raise ArgumentError(f"geomspace: start and stop must have one sign, got {start} and {stop}")
-    if known:
-        values = wrap(np.geomspace(float(a), float(b), n, bool(endpoint)))
-    else:
-        first, last = (ops.log10(ops.abs(v)) for v in (a, b))
-        values = ops.sign(a) * ops.pow(10.0, linspace(first, last, n, endpoint=endpoint))
-        at = arange(n)  # the ends themselves, without rounding
-        values = ops.where(ops.equal(at, 0), a, values)
-        if endpoint:
-            values = ops.where(ops.equal(at, max(n - 1, 1)), b, values)
-    return values if dtype is None else ops.astype(values, as_dtype("geomspace", dtype))
-
-
-def _how_many(name: str, num: Any, dtype: Any) -> int:
-    """A number of values that memory can hold."""
-    n = count(name, "num", num)
-    if n < 0:
-        raise ArgumentError(f"{name}: num must not be negative, got {n}")
-    check_allocation(name, (n,), dtype)
-    return n
-
-
-def _between(start: Any, stop: Any, n: int, dtype: Any, endpoint: bool) -> Any:
-    a, b = as_tensor("linspace", start), as_tensor("linspace", stop)
-    if a.shape or b.shape:
-        raise ShapeError(f"linspace: start and stop must be 0-d, got {a.shape} and {b.shape}")
-    w = wrap(np.linspace(0.0, 1.0, n, endpoint=bool(endpoint)))
-    out = a * (1.0 - w) + b * w
-    return out if dtype is None or out.dtype == dtype else ops.astype(out, dtype)
 
 
 @direct(kernels.eye, arrays=0)

@@ -116,7 +116,7 @@ def polyint(p: Any, /, m: int = 1, k: Any = 0.0) -> Any:
 
 @direct(composed.vander)
 def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
-    """The powers of x as columns: from that of N - 1 down to 1, or up if increasing.
+    """Powers of x as columns, from N - 1 down to 0, or up if increasing.
 
     Args: x: Shape (k,). N: how many columns, by default k.
     Returns: (k, N); floating in x's dtype, of integers in int64 at least, which can overflow.

@@ -12,8 +12,8 @@ from funct.kernels.dtypes import FLOATING, INTEGER, NAMED
 from funct.kernels.statistical import cast
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "ones", "ones_like",
-    "tril", "triu", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "linspace", "ones",
+    "ones_like", "tril", "triu", "weights", "zeros", "zeros_like",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -28,6 +28,7 @@ _MANY = 1 << 13  # what is larger is announced to the allocator, and compared wi
 _GREAT = 1e38
 _FAR = 1 << 62  # from here on integers do not fit
 _SMALL = 32  # triangles up to here are kept
+_KEPT = 256  # and weights of values between two
 _REALS = {int, float}
 
 
@@ -143,11 +144,15 @@ def linspace(
     dtype: Any = None,
     device: Any = None,
     endpoint: bool = True,
+    axis: int = 0,
 ) -> Any:
     """num evenly spaced values from start to stop."""
-    if not {start.__class__, stop.__class__} <= _REALS or num.__class__ is not int:
+    if num.__class__ is not int or device is not None or axis.__class__ is not int or axis:
         return None
-    if device is not None or not 0 <= num < _MANY:
+    if not {start.__class__, stop.__class__} <= _REALS:
+        small = dtype is None and _are_doubles(start, stop, num)
+        return between(start, stop, num, bool(endpoint)) if small else None
+    if not 0 <= num < _MANY:
         return None
     if dtype is not None:
         dtype = NAMED.get(dtype)
@@ -164,6 +169,57 @@ def linspace(
     if endpoint:
         out[-1] = stop
     return out if dtype is None else out.astype(dtype, copy=False)
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """num values from start to stop in even ratios."""
+    if num.__class__ is not int or dtype is not None or axis.__class__ is not int or axis:
+        return None
+    if not _are_doubles(start, stop, num):
+        return None
+    sign = np.sign(start)
+    if not np.all(sign * np.sign(stop) > 0):
+        return None
+    logs = between(np.log10(np.abs(start)), np.log10(np.abs(stop)), num, bool(endpoint))
+    out = np.power(10.0, logs)
+    out *= sign
+    if num:
+        out[0] = start
+    if num > 1 and endpoint:
+        out[-1] = stop
+    return out
+
+
+def _are_doubles(start: Any, stop: Any, num: int) -> bool:
+    """Whether both are arrays of doubles or Python's floats, and what lies between is small."""
+    size = num
+    for v in (start, stop):
+        if v.__class__ is ndarray and v.dtype is _DOUBLE:
+            size *= v.size
+        elif v.__class__ is not float:
+            return False
+    return num >= 0 and size < _MANY
+
+
+def between(start: Any, stop: Any, num: int, endpoint: bool) -> Any:
+    """num values from start to stop, which broadcast, along a new first axis."""
+    down, up = weights(num, endpoint, max(np.ndim(start), np.ndim(stop)))
+    return start * down + stop * up
+
+
+def weights(num: int, endpoint: bool, rank: int) -> tuple[Any, Any]:
+    """What start and stop of that rank weigh in each of the values between them."""
+    return (_kept_weights if num <= _KEPT else _weights)(num, endpoint, rank)
+
+
+def _weights(num: int, endpoint: bool, rank: int) -> tuple[Any, Any]:
+    up = np.linspace(0.0, 1.0, num, endpoint=endpoint).reshape(num, *(1,) * rank)
+    return 1.0 - up, up
+
+
+_kept_weights = functools.lru_cache(64)(_weights)
 
 
 def eye(

@@ -259,19 +259,28 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combine` by a kernel, for a number or one for each position; None for all others.
 
-    To x is added what comes to one position together. The mode "factors" gives ones, with all that
-    comes to one position multiplied in.
+    Positions are an array for x of one axis, or one of rows and one of columns. To x is added what
+    comes to one position together. The mode "factors" gives ones, with all that comes to one
+    position multiplied in.
     """
     d = x.dtype
-    number = _NUMBERS.get(d.num)
-    if number is None or i.__class__ is not np.ndarray or i.dtype is not _INT64 or x.ndim != 1:
+    number, pairs = _NUMBERS.get(d.num), i.__class__ is tuple and len(i) == 2
+    i, j = i if pairs else (i, i)
+    if number is None or i.__class__ is not np.ndarray or i.dtype is not _INT64:
+        return None
+    if x.ndim != (2 if pairs else 1):
+        return None
+    if pairs and (j.__class__ is not np.ndarray or j.dtype is not _INT64 or j.shape != i.shape):
         return None
     single = v.__class__ is number
     if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
         return None
-    n = len(x)
-    y = np.empty(n, d)
-    found = cpu.combine(x, v, i, y, i.size, n, mode, single, True)
+    y = np.empty(x.shape, d)
+    if pairs:
+        n, m = x.shape
+        found = cpu.combine_pairs(x, v, i, j, y, i.size, n, m, mode, single)
+    else:
+        found = cpu.combine(x, v, i, y, i.size, len(x), mode, single, True)
     if found:
         _inside(found)
     return y

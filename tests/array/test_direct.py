@@ -270,6 +270,14 @@ def _spaced() -> Iterator[Call]:
                 yield (a, b, n), option
 
 
+def _spaced_between() -> Iterator[Call]:
+    v, w = xp.asarray([1.0, 2.0, 3.0]), xp.asarray([-1.0, 2.0])
+    for a, b in ((v, v * 2), (v[:, None], v), (1.0, v[0]), (v, 2), (w, 5e307 * w), (w, w), (1, 8)):
+        for n in (0, 1, 5, 10_000, -1, 2.0):
+            for option in (*_KINDS, {"endpoint": False}, {"axis": -1}, {"axis": 3}):
+                yield (a, b, n), option
+
+
 def _eyes() -> Iterator[Call]:
     for n in (0, 1, 3, -1, 2.0):
         for option in (*_KINDS, {"k": 1}, {"k": -7}, {"k": 1.5}):
@@ -666,7 +674,6 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "creation.eye": _eyes,
     "creation.full": lambda: itertools.chain(*map(_made, _FILLS)),
     "creation.full_like": lambda: itertools.chain(*map(_likes, _FILLS)),
-    "creation.linspace": _spaced,
     "creation.ones": _made,
     "creation.ones_like": _likes,
     "creation.tril": lambda: _one_by({"k": 1}, {"k": -1}, {"k": 9}, {"k": -9}, {"k": 1.0}),
@@ -740,6 +747,8 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "sampled.convolve": _sequences_of_two,
     "sampled.even_slope": _slopes,
     "sampled.interp": _curves,
+    "spacing.geomspace": _spaced_between,
+    "spacing.linspace": lambda: itertools.chain(_spaced(), _spaced_between()),
     "sampled.trapezoid": lambda: _scans({"dx": 0.5}, {"dx": 2}, {"x": xp.asarray([0.0, 1.0])}),
     "searching.argmax": _reductions,
     "searching.argmin": _reductions,

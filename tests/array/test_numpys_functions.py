@@ -17,7 +17,14 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+from funct.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    LinAlgError,
+    ShapeError,
+    UnsupportedOperandError,
+)
 from tests import laws
 from tests.strategies import filled
 
@@ -272,6 +279,41 @@ def test_spacing(num: int, endpoint: bool) -> None:
     laws.check_derivatives(lambda a, b: xp.geomspace(a, b, num, endpoint=endpoint), ends, RNG(0))
 
 
+@given(
+    st.integers(0, 99), st.sampled_from([0, 1, 4]), st.booleans(), st.sampled_from([0, 1, -1]),
+    st.sampled_from([((3,), ()), ((), (3,)), ((2, 1), (3,)), ((0,), (1,)), ((3,), (3,))]),
+)  # fmt: skip
+def test_spacing_between_arrays(
+    seed: int, num: int, endpoint: bool, axis: int, shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    """Ends that are arrays broadcast, in every dtype and under transforms; they are hit exactly."""
+    rng = RNG(seed)
+    sign = rng.choice([-1.0, 1.0])
+    for dtype in ("float64", "float32", "int32"):
+        a, b = ((sign * rng.integers(1, 9, s)).astype(dtype) for s in shapes)
+        for ours, theirs in ((xp.linspace, np.linspace), (xp.logspace, np.logspace),
+                             (xp.geomspace, np.geomspace)):  # fmt: skip
+            def call(u: Any, v: Any, ours: Any = ours) -> Any:
+                return ours(u, v, num, endpoint=endpoint, axis=axis)
+
+            wide = a.astype(float), b.astype(float)  # the values are float64 whatever the ends
+            expected = theirs(*wide, num, endpoint=endpoint, axis=axis)  # type: ignore[operator]
+            got = call(xp.asarray(a), xp.asarray(b))
+            assert got.dtype == xp.float64
+            laws.close(got, expected, 1e-12)
+            laws.close(ft.jit(call)(xp.asarray(a), xp.asarray(b)), expected, 1e-12)
+            if dtype == "float64":
+                laws.check_derivatives(call, [xp.asarray(a), xp.asarray(b)], rng)
+            if num > 1 and endpoint and ours is not xp.logspace:
+                ends = np.take(np.asarray(got), [0, -1], axis)
+                laws.same(ends, np.take(expected, [0, -1], axis))
+    low, high = xp.asarray([-1.5, 0.25]), xp.asarray([2.5, -3.75])
+    floors = np.linspace([-1.5, 0.25], [2.5, -3.75], 5, dtype="int64")
+    laws.same(xp.linspace(low, high, 5, dtype=xp.int64), floors)
+    tiny = xp.asarray([1e-200])  # the product of ends is 0
+    laws.close(xp.geomspace(tiny, 4.0 * tiny, 3), np.geomspace([1e-200], [4e-200], 3), 1e-12)
+
+
 @given(st.integers(0, 99))
 def test_places(seed: int) -> None:
     """ravel_multi_index and unravel_index are NumPy's, and each undoes the other."""
@@ -311,6 +353,10 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: xp.vander(xp.zeros((2, 2))), ShapeError, "vander: x must have rank 1"),
     (lambda: xp.polyder(xp.zeros(2), -1), ArgumentError, "polyder: order must not be negative"),
     (lambda: xp.polyfit(xp.zeros(2), xp.zeros(3), 1), ShapeError, "polyfit: y must have a row"),
+    (lambda: xp.geomspace(-1.0, xp.ones(2)), ArgumentError, "geomspace: start and stop must"),
+    (lambda: xp.geomspace(1j, 2.0), UnsupportedOperandError, "geomspace: start must be real"),
+    (lambda: xp.geomspace(xp.ones(2), xp.ones(3)), ShapeError, "shapes"),
+    (lambda: xp.linspace(xp.ones(2), 3.0, 4, axis=2), AxisError, "linspace: axis 2 is out of"),
     (lambda: xp.geomspace(-1.0, 1.0), ArgumentError, "geomspace: start and stop must"),
     (lambda: xp.unravel_index(xp.asarray(1.0), (2,)), DTypeError, "unravel_index: indices must be"),
     (lambda: xp.ravel_multi_index([xp.asarray(1)], (2, 2)), ShapeError, "ravel_multi_index: one"),

@@ -167,6 +167,31 @@ def test_combining_into_a_new_one(mode: str, data: st.DataObject, dtype: str, si
     assert kernels.combined_at(x.astype("f2"), v, i, mode) is None
 
 
+@given(st.data(), st.sampled_from(["float32", "float64", "int64"]), st.booleans())
+@pytest.mark.parametrize("mode", ["set", "factors", *kernels.COMBINED_AT])
+def test_combining_at_rows_and_columns(
+    mode: str, data: st.DataObject, dtype: str, single: bool
+) -> None:
+    """A pair of indices says what the flat place of an element does."""
+    x = data.draw(arrays(dtype, min_rank=2))
+    x = x.reshape(len(x), -1) if x.size else np.zeros((2, 3), dtype)
+    v = data.draw(arrays(dtype, min_rank=1))
+    i, j = (_indices(data, v.shape, n).astype(np.int64) for n in x.shape)
+    v = v.reshape(-1)[0].item() if single and v.size else v
+
+    def plain() -> Any:
+        start = np.full_like(x, mode == "factors") if mode in ("add", "factors") else x.copy()
+        if mode == "set":
+            start[i, j] = v
+        else:
+            kernels.COMBINED_AT["multiply" if mode == "factors" else mode](start, (i, j), v)
+        return x + start if mode == "add" else start
+
+    _agree(lambda: kernels.combined_at(x, v, (i, j), mode), plain)
+    for key in ((i,), (i, j, i), (i, 0), (i, j[..., None]), (i.astype("i4"), j)):
+        assert kernels.combined_at(x, v, key, mode) is None
+
+
 @given(st.data(), st.sampled_from([*DTYPES, "bool", "float16", "complex64"]))
 def test_what_is_under_a_mask(data: st.DataObject, dtype: str) -> None:
     """Of no elements, of all of them, and of strided ones."""
@@ -212,6 +237,7 @@ def test_no_index_leaves_its_array(
     mask[rng.integers(n)] = True
     sizes = outer, count, n
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
+    pairs = x[0], line[0][0], i, each[0, :, 0] % inner
     for k, args in (
         (cpu.add_elements, (*line, *sizes, drop)),
         (cpu.add_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, drop, 8, -(-inner // 8))),
@@ -238,6 +264,7 @@ def test_no_index_leaves_its_array(
             cpu.combine,
             (line[2][0], line[0][0], i, line[2][0].copy(), *sizes[1:], "set", False, True),
         ),
+        (cpu.combine_pairs, (*pairs, x[0].copy(), count, n, inner, "add", False)),
         (cpu.under, (line[2][0], mask, np.zeros(mask.sum(), np.float32), n, int(mask.sum()))),
     ):
         agree(k, *args)

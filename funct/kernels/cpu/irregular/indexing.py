@@ -15,7 +15,8 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "add_elements", "add_rows", "along", "combine", "take_along_line", "take_elements", "under",
+    "add_elements", "add_rows", "along", "combine", "combine_pairs", "take_along_line",
+    "take_elements", "under",
 ]  # fmt: skip
 
 _LANES = 8
@@ -188,11 +189,7 @@ def combine(
     wrong: int = _outside(i, 0, count, n)
     if wrong > 0:
         return wrong
-    lanes = n & -_SEEN if fresh else 0
-    for k in range(0, lanes, _SEEN):
-        stored(y, k, spread(_start(x, mode), _SEEN) if _is_made(mode) else loaded(x, k, _SEEN))
-    for k in range(lanes, n if fresh else 0):
-        y[k] = _start(x, mode) if _is_made(mode) else x[k]
+    _begun(x, y, n, mode, fresh)
     fours = count & -4
     for k in range(0, fours, 4):
         a, b, c, d = i[k], i[k + 1], i[k + 2], i[k + 3]
@@ -202,12 +199,45 @@ def combine(
         _changed(y, v, _place(d, n), k + 3, mode, single)
     for k in range(fours, count):
         _changed(y, v, _place(i[k], n), k, mode, single)
+    _ended(x, y, n, mode, fresh)
+    return 0
+
+
+@kernel
+def combine_pairs(
+    x: Any, v: Any, i: Any, j: Any, y: Any, count: int, n: int, m: int, mode: str, single: bool
+) -> int:
+    """`combine` of fresh y (n, m) at the rows i and the columns j, both (count,)."""
+    wrong: int = _outside(i, 0, count, n)
+    if wrong > 0:
+        return wrong
+    wrong = _outside(j, 0, count, m)
+    if wrong > 0:
+        return wrong
+    _begun(x, y, n * m, mode, True)
+    for k in range(count):
+        _changed(y, v, _place(i[k], n) * m + _place(j[k], m), k, mode, single)
+    _ended(x, y, n * m, mode, True)
+    return 0
+
+
+def _begun(x: Any, y: Any, n: Any, mode: str, fresh: bool) -> None:
+    """Fresh y as it is before anything is combined."""
+    lanes = n & -_SEEN if fresh else 0
+    for k in range(0, lanes, _SEEN):
+        stored(y, k, spread(_start(x, mode), _SEEN) if _is_made(mode) else loaded(x, k, _SEEN))
+    for k in range(lanes, n if fresh else 0):
+        y[k] = _start(x, mode) if _is_made(mode) else x[k]
+
+
+def _ended(x: Any, y: Any, n: Any, mode: str, fresh: bool) -> None:
+    """x added to what came together in fresh y."""
     if fresh and mode == "add":
+        lanes = n & -_SEEN
         for k in range(0, lanes, _SEEN):
             stored(y, k, loaded(x, k, _SEEN) + loaded(y, k, _SEEN))
         for k in range(lanes, n):
             y[k] = x[k] + y[k]
-    return 0
 
 
 def _is_made(mode: str) -> bool:
