@@ -61,6 +61,9 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.fori_loop(1, WORD + 1, row, ns.zeros((WORD + 1, WORD + 1), dtype=int))
 
+    def in_turn(t: Any) -> Any:
+        return control.fori_loop(1, 1000, lambda i, t: t.at[i].set(t[i - 1] * 0.5 + t[i]), t)
+
     def life(g: Any) -> Any:
         def step(g: Any, _: Any) -> Any:
             around = [ns.roll(ns.where(g, 1, 0), (i, j), axis=(0, 1)) for i, j in AROUND]
@@ -104,6 +107,7 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "Newton, 1000 numbers": (newton, (ns.linspace(1.0, 2.0, 1000),)),
         "scan of cond, 10,000 steps, 4 numbers": (branches, (ns.ones(4), ns.asarray(XS))),
         "longest common subsequence, 60 x 60": (common, tuple(map(ns.asarray, WORDS))),
+        "1000 numbers of a table in turn": (in_turn, (ns.linspace(1.0, 2.0, 1000),)),
         "game of life, 100 steps, 20 x 20": (life, (ns.asarray(CELLS),)),
         "scan of sort, 100 steps, 64 numbers": (sorts, (ns.zeros(64), ns.asarray(SIGNAL))),
         "beam search, 100 steps, 4 of 240": (beam, (ns.asarray(TABLE),)),

@@ -156,7 +156,7 @@ def test_why_a_loop_is_not_in_registers() -> None:
     """The reason is said."""
     big, small = xp.zeros((100, 100)), xp.zeros(3)
     for f, x, why in (
-        (lambda c: c * 2.0 + xp.sum(c), big, "too much for registers"),
+        (lambda c: c * 2.0 + xp.sum(c), big, "not held in registers"),
         (xp.sort, small, "sort"),
     ):
         graph = ft.make_graph(f)(x)

@@ -2,9 +2,14 @@
 
 Operands are positions of earlier lines. Lines are hashable: they are the key under which code is
 found again. `registers.py` makes them of a graph, `text.py` prints them.
+
+A table is an array in memory that a loop carries, and changes in place. A line that writes to it
+stands for the table after that, so nothing below that line reads the one above: see `is_in_order`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import attrs
 
@@ -12,13 +17,14 @@ from funct.compile.loops.kernel import Constant, How, Op
 
 __all__ = [
     "Argument", "Chosen", "Dot", "Fold", "Given", "Joined", "Kept", "Line", "Lines", "Looped",
-    "Moved", "Packed", "Pick", "Read", "Result", "Room", "Spilled", "Taken",
+    "Moved", "Packed", "Pick", "Read", "Result", "Room", "Spilled", "Taken", "is_in_order",
 ]  # fmt: skip
 
 
 @attrs.frozen
 class Given:
-    """What comes from outside: a vector, or (lanes 0) an address.
+    """What comes from outside: a vector, or (lanes 0) an address; a carry or a state that is one is
+    a table.
 
     kind: "held" (the same at all steps), "carry", "row" (of an x), "outer" (of the lines around),
     "state" (of a loop inside).
@@ -152,7 +158,8 @@ class Taken:
 class Moved:
     """A vector with rows of another written, or added, where indices say.
 
-    lanes: of the result; length: of the axis that is indexed; how: "scatter" or "put".
+    lanes: of the result, 0 where the operand is a table, which is changed in place; length: of the
+    axis that is indexed, or 0: the indices are good; how: "scatter" or "put".
     """
 
     operand: int
@@ -233,3 +240,57 @@ class Lines:
 
     lines: tuple[Line, ...]
     results: tuple[int, ...]
+
+
+def is_in_order(lines: Lines) -> bool:
+    """Whether nothing reads a table that a line above has changed, or the line itself changes."""
+    changed: set[int] = set()
+    for line in lines.lines:
+        read = _operands(line)
+        now = _changed(line, lines.lines)
+        if not changed.isdisjoint(read) or any(read.count(o) > 1 for o in now):
+            return False
+        changed.update(now)
+    return changed.isdisjoint(lines.results)
+
+
+def _operands(line: Line) -> list[int]:
+    """The lines that a line reads, also from within."""
+    match line:
+        case Op():
+            return list(line.operands)
+        case Pick() | Fold() | Argument() | Spilled() | Result():
+            return [line.operand]
+        case Read() | Packed():
+            return [line.place]
+        case Joined() | Dot():
+            return [line.x, line.y]
+        case Taken():
+            return [line.index, *([] if line.place is None else [line.place])]
+        case Moved():
+            return [line.operand, line.indices, line.rows]
+        case Kept():
+            return [line.place, line.index, line.operand]
+        case Chosen():
+            return [line.index, *[n for way in line.ways for n in _outer(way)]]
+        case Looped():
+            return [*line.state, *_outer(line.test), *_outer(line.body)]
+    return []
+
+
+def _outer(lines: Lines) -> set[int]:
+    return {g.index for g in lines.lines if isinstance(g, Given) and g.kind == "outer"}
+
+
+def _changed(line: Line, lines: Sequence[Line]) -> list[int]:
+    """The tables that a line changes."""
+    match line:
+        case Moved() if not line.lanes:
+            return [line.operand]
+        case Looped():
+            return [n for n in line.state if _is_address(lines[n])]
+    return []
+
+
+def _is_address(line: Line) -> bool:
+    return not isinstance(line, Constant | Op) and not line.lanes

@@ -40,6 +40,7 @@ from funct.compile.lines.lines import (
     Taken,
 )  # fmt: skip
 from funct.compile.lines.products import Products
+from funct.compile.lines.spans import span
 from funct.compile.lines.vectors import MOST_BYTES, MOST_MATRIX, Array, NoLines
 from funct.compile.loops.kernel import Constant, Op
 from funct.compile.loops.scalars import ELEMENTS, Printing, exact_number, met, unsupported
@@ -69,14 +70,45 @@ class Making(Products):
         self.arrays |= dict(zip(graph.inputs, arrays, strict=True))
         for v, x in graph.constants:
             self.arrays[v] = self.constant(v, x)
-        for e in graph.nodes:
-            if not isinstance(e, Node) or e.primitive.effect:
-                raise NoLines("it has effects")
+            if v.dtype == np.int64 and np.array_equal(x.data, np.arange(math.prod(v.shape))):
+                self.counted.add(v)
+        for e in self._in_order(graph):
             if any(v.dtype not in ELEMENTS or 0 in v.shape for v in (*_vars(e), *e.results)):
                 raise NoLines(f"{e.name} of no elements, or of a dtype that loops do not know")
             found = self._control(e) if isinstance(e.primitive, Control) else [self._node(e)]
             self.arrays |= dict(zip(e.results, found, strict=True))
         return [self.arrays[v] for v in graph.outputs]
+
+    def _in_order(self, graph: Graph) -> list[Node]:
+        """The nodes. Those that write to tables stand behind all that can be before them, which may
+        read what is written over.
+        """
+        waiting: list[Node] = []
+        for e in graph.nodes:
+            if not isinstance(e, Node) or e.primitive.effect:
+                raise NoLines("it has effects")
+            waiting.append(e)
+        if not any(map(self._writes, waiting)):
+            return waiting
+        missing = {v for e in waiting for v in e.results}
+        found: list[Node] = []
+        while waiting:
+            later = []
+            for e in waiting:
+                if self._writes(e) or not missing.isdisjoint(_vars(e)):
+                    later.append(e)
+                else:
+                    found.append(e)
+                    missing.difference_update(e.results)
+            k = next((k for k, e in enumerate(later) if missing.isdisjoint(_vars(e))), None)
+            if k is not None:
+                found.append(later.pop(k))
+                missing.difference_update(found[-1].results)
+            waiting = later
+        return found
+
+    def _writes(self, e: Node) -> bool:
+        return e.name not in VIEWS and any(map(self.is_table, e.results))
 
     # Nodes
 
@@ -188,10 +220,9 @@ class Making(Products):
     def _take(self, e: Node) -> int:
         out = e.results[0]
         if e.name == "wrap_index":
-            lines = [Taken(None, i, 0, e.params[0], "i64", 1) for i in self._each(e.operands[0])]
-            found = self._stacked([self.add(t) for t in lines], "i64")
-            element = ELEMENTS[out.dtype]
-            return self.op("index", _SAME, [found], element, self.widths[found])
+            return self._indices(e.operands[0], e.params[0], ELEMENTS[out.dtype])
+        if e.operands[0] in self.counted:
+            return self._indices(e.operands[1], e.operands[0].shape[0], ELEMENTS[out.dtype])
         a, (axis,) = self._of(e.operands[0]), e.params
         shape = a.view.shape
         outer, n, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
@@ -201,11 +232,27 @@ class Making(Products):
         a = self._run(a)
         place, offset = a.line, a.view.offset
         rows = [
-            self.add(Taken(place, i, offset + o * n * inner, n, a.element, inner))
+            self.add(Taken(place, i, offset + o * n * inner, self._asked(i, n), a.element, inner))
             for o in range(outer)
             for i in indices
         ]
         return self._stacked(rows, a.element)
+
+    def _indices(self, v: Any, length: int, element: str) -> int:
+        """Indices counted from the begin."""
+        good = [
+            self.add(Taken(None, i, 0, length, "i64", 1)) if self._asked(i, length) else i
+            for i in self._each(v)
+        ]
+        found = self._stacked(good, "i64")
+        if element == "i64":
+            return found
+        return self.op("index", _SAME, [found], element, self.widths[found])
+
+    def _asked(self, index: int, length: int) -> int:
+        """The length of an axis; 0 if the index cannot be outside of it, nor negative."""
+        ends = span(self, index)
+        return 0 if ends is not None and ends[0] >= 0 and ends[1] < length else length
 
     def _each(self, v: Any) -> list[int]:
         """The lines of single indices."""
@@ -226,7 +273,10 @@ class Making(Products):
         lanes = math.prod(out.shape)
         if e.name == "scatter":
             x, g, i = (self._of(v) for v in e.operands)
-            base, length = self.vector(x), out.shape[0]
+            length = out.shape[0]
+            if x.in_memory and self.table(x):
+                return self._written(x, g, i, e)
+            base = self.vector(x)
         else:
             (g, i), (axis, length) = (self._of(v) for v in e.operands), e.params
             if math.prod(out.shape[:axis]) > 1:
@@ -237,7 +287,15 @@ class Making(Products):
             raise NoLines("many rows are written")
         index = self._whole(e.operands[-1])
         rows, count = self.vector(g), self.widths[index]
+        length = self._asked(index, length)
         return self.add(Moved(base, index, rows, count, length, e.name, element, lanes))
+
+    def _written(self, x: Array, g: Array, i: Array, e: Node) -> int:
+        if i.view.size > _MOST_ROWS:
+            raise NoLines("many rows are written")
+        index, rows = self._whole(e.operands[-1]), self.vector(g)
+        count, length = self.widths[index], self._asked(index, e.results[0].shape[0])
+        return self.add(Moved(x.line, index, rows, count, length, e.name, x.element, 0))
 
     # Control flow
 
@@ -272,16 +330,19 @@ class Making(Products):
 
     def _results(self, line: int, results: Sequence[Var], first: int = 0) -> list[Array]:
         return [
-            self.made(self.add(Result(line, first + k, ELEMENTS[v.dtype], self.lanes(v.shape))), v)
+            self.made(self.add(Result(line, first + k, ELEMENTS[v.dtype], self._width(v))), v)
             for k, v in enumerate(results)
         ]
+
+    def _width(self, v: Var) -> int:
+        return 0 if self.is_table(v) else self.lanes(v.shape)
 
     def _repeat(self, e: Node, form: Any, given: Sequence[Array]) -> list[Array]:
         if form.steps is None and form.test is None:
             raise NoLines("a loop of as many steps as an array has rows")
         body, c, n = _of_lines(form.body), form.constants, form.carry
-        carry = [self.vector(a) for a in given[c : c + n]]
         moving = body.inputs[c : c + n]
+        carry = [self.carried(a, v) for a, v in zip(given[c : c + n], moving, strict=True)]
         xs = [self._run(a) for a in given[c + n :]]
         if self.columns[0] and (xs or len(e.results) > n):
             raise NoLines("a loop inside has rows")
@@ -302,7 +363,7 @@ class Making(Products):
             if form.test is not None:
                 (asked,) = inner.graph(_of_lines(form.test), [*held, *state])
                 go = inner.op("and", _BOTH, [go, inner.vector(asked)], "i1", 1)
-            return inner.lines_of([k, *[inner.vector(a) for a in state], go] if stepping else [go])
+            return inner.lines_of([k, *[a.line for a in state], go] if stepping else [go])
 
         line = self.add(Looped(made(False), made(True), (self.number(0), *carry)))
         ends = self._results(line, e.results[:n], 1)
@@ -330,8 +391,8 @@ class Making(Products):
             place = self.add(Given("outer", room, ELEMENTS[v.dtype], 0))
             self.add(Kept(place, row, self.vector(y), ELEMENTS[v.dtype]))
         after = [
-            self.made(self.vector(a), v)
-            for a, v in zip(found[: len(state)], body.outputs, strict=False)
+            self.made(self.carried(a, v, ("state", j)), v)
+            for j, (a, v) in enumerate(zip(found[: len(state)], body.outputs, strict=False), 1)
         ]
         return after, self.op("add", _PLUS, [k, self.number(1)], "i64", 1)
 

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 
 from funct.compile.forms import Repeat
-from funct.compile.fusion.lower import Address, Call, Word
-from funct.compile.lines.lines import Chosen, Lines, Looped, Moved, Taken
+from funct.compile.fusion.lower import Address, Call, Word, size_bytes
+from funct.compile.lines.lines import Chosen, Given, Lines, Looped, Moved, Taken
 from funct.compile.lines.registers import Making
 from funct.compile.lines.text import Registers
 from funct.compile.lines.vectors import NoLines
@@ -64,7 +64,7 @@ def _checks(lines: Lines) -> bool:
         match line:
             case Taken() if line.length:
                 return True
-            case Moved():
+            case Moved() if line.length:
                 return True
             case Chosen() if any(map(_checks, line.ways)):
                 return True
@@ -114,7 +114,11 @@ def _lines(
     step, given = begun()
     rows = [step.given(v, "row", k) for k, v in enumerate(body.inputs[c + n :])]
     found = step.graph(body, [*given, *rows])
-    results = [step.vector(a) for a in found]
+    results = [
+        step.carried(a, v, ("carry", k))
+        for k, (a, v) in enumerate(zip(found[:n], body.outputs, strict=False))
+    ]
+    results += [step.vector(a) for a in found[n:]]
     if test is None:
         return None, step.lines_of(results)
     (goes_on,) = step.graph(test, [*given[:c], *found[:n]])
@@ -134,8 +138,13 @@ def _code(form: Repeat, bodies: Any, constants: Sequence[Var], columns: int) -> 
             [v.dtype.itemsize if columns and math.prod(v.shape) == columns else 0 for v in vs]
         )
 
+    ends = bodies[0][2].lines
+    inputs = {g.index for g in ends if isinstance(g, Given) and g.kind == "carry" and not g.lanes}
+    tables = tuple(
+        [size_bytes(v) if k in inputs else 0 for k, v in enumerate(graph.inputs[c : c + n])]
+    )
     return Registers(
         bodies, column([*graph.inputs[:c], *constants]), column(graph.inputs[c : c + n]),
         column(rows), tuple([math.prod(v.shape) * v.dtype.itemsize for v in rows]),
-        len(graph.inputs) - c - n, form.back, columns,
+        len(graph.inputs) - c - n, form.back, columns, tables,
     )  # fmt: skip

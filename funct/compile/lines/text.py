@@ -29,6 +29,7 @@ from funct.compile.lines.lines import (
 )  # fmt: skip
 from funct.compile.loops.kernel import Constant, Op
 from funct.compile.loops.reductions import combine, in_memory, read, write
+from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.turns import look, now
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG, pointer, word
 from funct.kernels.llvm import BOOL, I64, PTR, Emitter, Module, Value, typed
@@ -45,7 +46,8 @@ class Registers:
     bodies: for so many lanes at a time (0: not by columns), the test of the first state and the
     body, whose last result says whether to go on where there is a test. held, carries, rows: bytes
     from column to column of each of them, 0 where all columns have one. strides: of the rows, from
-    step to step. inner: how many of the rows are those of xs. columns: how many there are.
+    step to step. inner: how many of the rows are those of xs. columns: how many there are. tables:
+    for each carry its bytes if it is a table, else 0.
     """
 
     bodies: tuple[tuple[int, Lines | None, Lines], ...]
@@ -56,6 +58,7 @@ class Registers:
     inner: int
     back: bool
     columns: int
+    tables: tuple[int, ...]
 
 
 class _Text:
@@ -233,12 +236,14 @@ class _Text:
 
     def _moved(self, line: Moved) -> Value:
         f, rows, indices = self.f, self._at(line.rows), self._at(line.indices)
-        place = self._spilled(self._at(line.operand))
+        operand = self._at(line.operand)
+        place = self._spilled(operand) if line.lanes else operand
         inner = rows.type.lanes // line.count
         element = in_memory(line.element)
 
         def move(index: Value, row: Value) -> None:
-            at = f.at(place, self._checked(index, line.length) * inner, element)
+            row_at = self._checked(index, line.length) if line.length else index
+            at = f.at(place, row_at * inner, element)
             if line.how == "put":
                 row = combine(f, "sum", read(f, line.element, at, inner, None), row)
             write(f, row, at, None)
@@ -256,7 +261,7 @@ class _Text:
                 return []
 
             f.loop(0, line.count, 1, each)
-        return read(f, line.element, place, line.lanes, None)
+        return read(f, line.element, place, line.lanes, None) if line.lanes else place
 
     # Control flow
 
@@ -365,10 +370,13 @@ class _Loop:
             return self._place(self.at_carries + 2 * k + end, column, r.carries[k])
 
         kinds = {g.index: g for g in body.lines if isinstance(g, Given) and g.kind == "carry"}
-        first = [
-            read(f, kinds[k].element, place(k, 0), kinds[k].lanes, None)
-            for k in range(len(r.carries))
-        ]
+
+        def begin(k: int) -> Value:
+            if r.tables[k]:
+                return self._table(place(k, 0), place(k, 1), r.tables[k])
+            return read(f, kinds[k].element, place(k, 0), kinds[k].lanes, None)
+
+        first = [begin(k) for k in range(len(r.carries))]
 
         def text(lines: Lines, state: list[Value], at: list[Value], known=()) -> _Text:  # type: ignore[no-untyped-def]
             of = {"held": held, "carry": state, "row": at}
@@ -394,5 +402,13 @@ class _Loop:
 
         count, _, _, *last = f.while_loop([f.constant(I64, 0), now(f), go, *first], goes_on, step)
         for k, x in enumerate(last):
-            write(f, x, place(k, 1), None)
+            if not r.tables[k]:
+                write(f, x, place(k, 1), None)
         return count
+
+    def _table(self, first: Value, result: Value, size: int) -> Value:
+        """The result, which begins as a copy of what is there first."""
+        f = self.f
+        apart = f.emit(BOOL, f"icmp ne {first!r}, {result.name}")
+        f.when(apart, lambda: copy_bytes(f, result, first, f.constant(I64, size)))
+        return result

@@ -9,7 +9,19 @@ from typing import Any
 import attrs
 import numpy as np
 
-from funct.compile.lines.lines import Given, Joined, Line, Lines, Packed, Pick, Read
+from funct.compile.lines.lines import (
+    Given,
+    Joined,
+    Line,
+    Lines,
+    Looped,
+    Moved,
+    Packed,
+    Pick,
+    Read,
+    Result,
+    is_in_order,
+)  # fmt: skip
 from funct.compile.loops.kernel import Constant, Op
 from funct.compile.loops.scalars import ELEMENTS, Printing
 from funct.compile.loops.views import View, dense
@@ -57,6 +69,7 @@ class Vectors:
         self.arrays: dict[Var, Array] = {}
         self.held = held if held is not None else {}
         self.first_held = first_held
+        self.counted: set[Var] = set()  # constants that are 0, 1, 2 …
         self.work = 0
 
     def add(self, line: Line, lanes: int | None = None) -> int:
@@ -82,14 +95,43 @@ class Vectors:
             self.around.price(work)
 
     def given(self, v: Var, kind: str, index: int) -> Array:
-        """An input. What is carried is in registers, the rest in memory."""
+        """An input. What is carried is in registers if it fits, the rest in memory."""
         if v.dtype not in ELEMENTS:
             raise NoLines(f"no loop has elements of {v.dtype}")
-        vector = kind in ("carry", "state")
-        if vector and math.prod(v.shape) * v.dtype.itemsize > MOST_BYTES and not self.columns[0]:
-            raise NoLines(f"{v.shape} is carried, which is too much for registers")
+        vector = kind in ("carry", "state") and not self.is_table(v)
         element, lanes = ELEMENTS[v.dtype], self.lanes(v.shape) if vector else 0
         return Array(self.add(Given(kind, index, element, lanes)), dense(v), element, not vector)
+
+    # Tables
+
+    def is_table(self, v: Var) -> bool:
+        """Whether an array that is carried stays in memory."""
+        return not self.columns[0] and math.prod(v.shape) * v.dtype.itemsize > MOST_BYTES
+
+    def table(self, a: Array) -> Given | None:
+        """The input whose memory an array is, to the last element, if that may be changed."""
+        line = self.lines[a.line]
+        while isinstance(line, Moved | Result) and not line.lanes:
+            n = line.operand
+            if isinstance(line, Result):
+                loop = self.lines[n]
+                assert isinstance(loop, Looped), "branches give no tables"
+                n = loop.state[line.index]
+            line = self.lines[n]
+        mine = isinstance(line, Given) and line.kind in ("carry", "state") and not line.lanes
+        return line if mine and a.view.is_dense else None  # type: ignore[return-value]
+
+    def carried(self, a: Array, v: Var, place: tuple[str, int] | None = None) -> int:
+        """The line of an array as it is given to a loop as v, or by its step to the next one.
+
+        place: the table that it must be in, as an input.
+        """
+        if not self.is_table(v):
+            return self.vector(a)
+        table = self.table(a)
+        if table is None or place not in (None, (table.kind, table.index)):
+            raise NoLines(f"{v.shape} is carried, which is too much for registers")
+        return a.line
 
     def number(self, x: int) -> int:
         """A whole number."""
@@ -165,7 +207,7 @@ class Vectors:
 
     def made(self, line: int, v: Var) -> Array:
         """An array that a line has, as it is."""
-        return Array(line, dense(v), ELEMENTS[v.dtype], False)
+        return Array(line, dense(v), ELEMENTS[v.dtype], not self.widths[line])
 
     def op(
         self, name: str, how: Printing, operands: Sequence[int], element: str, lanes: int
@@ -187,7 +229,10 @@ class Vectors:
 
     def lines_of(self, results: Sequence[int]) -> Lines:
         """What has been made."""
-        return Lines(tuple(self.lines), tuple(results))
+        lines = Lines(tuple(self.lines), tuple(results))
+        if not is_in_order(lines):
+            raise NoLines("a table is read as it was before it was changed")
+        return lines
 
 
 def _places(view: View) -> Any:

@@ -20,6 +20,7 @@ from funct.compile.memory.reuse import in_place
 __all__ = ["CARRY_WORDS", "moved", "stay"]
 
 CARRY_WORDS = 8  # of a loop, behind which those of its carries begin: see `steps/turns.py`
+REGISTER_WORDS = 4  # of a loop over lines, behind which those of what it holds begin
 _LARGE = 256  # bytes from which a copy is worth avoiding
 
 
@@ -104,6 +105,12 @@ def _beginning(c: Call, given: Any, result: Any) -> Call | None:
         once = [w.of for i in every_call([c]) for w in i.words if isinstance(w, Address)]
         here = (old, new, new) in [q[:3] for q in quads]
         return c if here and once.count(given) == 1 else None
+    if kind == "registers":
+        code = c.kernel[1]
+        pairs = c.words[REGISTER_WORDS + len(code.held) :]
+        tables = [pairs[2 * k : 2 * k + 2] for k, size in enumerate(code.tables) if size]
+        named = [w.of for w in c.words if isinstance(w, Address)]
+        return c if named.count(given) == 1 and (old, new) in tables else None
     if kind == "choose":
         blocks = [_last(b, given, result) for b in c.blocks]
         return None if None in blocks else _with_blocks(c, blocks)
