@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 ALWAYS = np.ones((1, 1), np.bool_)
 SEED = np.array([[123456789, 4000000000]], np.uint32)
+KINDS = ["none", "keys", "queries", "full", "each", "float"]
 LEADS = [
     ((), ()), ((2,), (2,)), ((2, 3), (2, 3)), ((2, 4), (2, 1)), ((3,), ()), ((), (2,)),
     ((2, 1), (1, 3)),
@@ -34,6 +35,8 @@ def masks(rng, kind, lead, queries, keys, dtype):
         return ALWAYS
     if kind == "keys":
         return rng.random((*lead[:1], *(1,) * max(len(lead) - 1, 0), 1, keys)) > 0.3
+    if kind == "queries":
+        return rng.random((queries, 1)) > 0.3
     full = rng.random((queries, keys)) > 0.4
     full[-1] = False
     if kind == "full":
@@ -81,7 +84,7 @@ def test_kernel_is_the_plain_implementation(width, data):
     lead, keys_lead = draw(st.sampled_from(LEADS))
     queries, keys = (draw(st.sampled_from([1, 2, 7, 24, 65, 97, 300])) for _ in range(2))
     depth, columns = (draw(st.sampled_from([1, 3, 8, 16, 33, 64])) for _ in range(2))
-    causal, kind = draw(st.booleans()), draw(st.sampled_from(["none", "keys", "full", "each", "f"]))
+    causal, kind = draw(st.booleans()), draw(st.sampled_from(KINDS))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     both = np.broadcast_shapes(lead, keys_lead)
     mask = masks(rng, kind, both, queries, keys, dtype)

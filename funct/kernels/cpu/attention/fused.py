@@ -39,7 +39,9 @@ _ELEMENT = {"float32": "f32", "float64": "f64"}
 _LOG2_E = 1 / math.log(2)
 _SPLITS = 8  # tasks that a backward pass has at least, where there are queries enough
 _SHARED = 64  # queries of one head of keys that a task takes
-_NONE, _BY_QUERY, _BY_KEY = range(3)  # what a mask differs by
+# What a mask differs by; a boolean one that differs by query is read as bits.
+_NONE, _BY_QUERY, _BY_KEY, _BITS = range(4)
+_WORD = 32  # keys
 _packed = struct.Struct(f"{len(strips.ADDRESSES)}q").pack
 
 
@@ -78,10 +80,11 @@ class _Plan:
 
 @functools.lru_cache(256)
 def _plan(
-    name: str, causal: bool, scale: float, rate: float, passes: bool, mask: Sizes, seed: Sizes,
-    *operands: Layout,
+    name: str, causal: bool, scale: float, rate: float, passes: bool, boolean: bool, mask: Sizes,
+    seed: Sizes, *operands: Layout,
 ) -> _Plan | None:  # fmt: skip
     """operands: q, k, v, and g where there is one. passes: whether the mask changes nothing.
+    boolean: whether it is.
 
     None where the kernel does not know the case: operands must be of one dtype, hold something,
     and their rows must be `_readable`.
@@ -99,13 +102,14 @@ def _plan(
     shared = np.broadcast_shapes(k[:-2], v[:-2])
     lead = np.broadcast_shapes(q[:-2], shared, mask[:-2], seed[:-2])
     keys_lead = (1,) * (len(lead) - len(shared)) + shared
-    kind, mask = _kind(mask, queries, keys, passes)
-    heads = _heads(mask, seed, operands, lead, keys_lead)
     blocks, groups = -(-queries // wide), prod(keys_lead)
     group = prod(lead) // groups
+    few = name == "attend" and queries < FEW and group * queries <= _SHARED and not threshold(rate)
+    kind, mask = _kind(mask, queries, keys, passes, packs=boolean and not few)
+    heads = _heads(mask, seed, operands, lead, keys_lead)
     pad = 2 * lanes
     padded = (-(-depth // pad) * pad, -(-width // pad) * pad)
-    if name == "attend" and queries < FEW and group * queries <= _SHARED and not threshold(rate):
+    if few:
         name, splits, items = "attend_few", 0, groups
         words = group * queries * (sum(padded) + 2 * lanes) + FEW_KEYS
     elif name == "attend":
@@ -125,7 +129,7 @@ def _plan(
     job = strips.JOB.fill(
         **dict.fromkeys(strips.ADDRESSES.names, 0), workers=workers, items=items, blocks=blocks,
         queries=queries, keys=keys, depth=depth, width=width, causal=causal, mask_kind=kind,
-        mask_row=(0, keys, 1)[kind], heads=address(heads), scratch_step=words,
+        mask_row=mask[-1], heads=address(heads), scratch_step=words,
         scale=address(scales), threshold=threshold(rate), splits=splits, group=group,
         depth_padded=padded[0], width_padded=padded[1], **rows,
     )  # fmt: skip
@@ -144,12 +148,14 @@ def _readable(dtype: np.dtype[Any], shape: Sizes, strides: Sizes) -> bool:
     return near and min(strides) >= 0 and not any(s % size for s in strides)
 
 
-def _kind(mask: Sizes, queries: int, keys: int, passes: bool) -> tuple[int, Sizes]:
+def _kind(mask: Sizes, queries: int, keys: int, passes: bool, *, packs: bool) -> tuple[int, Sizes]:
     """What a mask differs by, and its shape as it is read."""
     if passes:
         return _NONE, mask
     if mask[-2] == 1:
         return _BY_KEY, (*mask[:-2], keys, 1)
+    if packs:
+        return _BITS, (*mask[:-2], queries, -(-keys // _WORD))
     return _BY_QUERY, (*mask[:-2], queries, keys)
 
 
@@ -200,14 +206,28 @@ def _passes(mask: Array) -> bool:
     return bool(x) if mask.dtype == np.bool_ else x == 0
 
 
-def _numbers(mask: Array, plan: _Plan, dtype: np.dtype[Any]) -> Array:
-    """The mask as what is added, side by side."""
+def _read(mask: Array, plan: _Plan, keys: int, dtype: np.dtype[Any]) -> Array:
+    """The mask side by side, as what is added or as bits."""
+    if plan.mask_kind == _BITS:
+        return _packed_bits(mask, plan.mask, keys)
     if mask.dtype == np.bool_:
         mask = np.where(mask, dtype.type(0), dtype.type(-np.inf))
     if plan.mask_kind == _BY_KEY:
-        *lead, keys, _ = plan.mask
+        *lead, _, _ = plan.mask
         mask = np.broadcast_to(mask, (*lead, 1, keys)).reshape(plan.mask)
     return np.ascontiguousarray(np.broadcast_to(mask, plan.mask), dtype)
+
+
+def _packed_bits(mask: Array, shape: Sizes, keys: int) -> Array:
+    """Whole words for each query, the first key in the lowest bit."""
+    *lead, queries, words = shape
+    packed = np.packbits(np.broadcast_to(mask, (*lead, queries, keys)), -1, "little")
+    whole = words * _WORD // 8
+    if packed.shape[-1] == whole:
+        return packed
+    out = np.zeros((*lead, queries, whole), np.uint8)
+    out[..., : packed.shape[-1]] = packed
+    return out
 
 
 def _dense(x: Array) -> Array:
@@ -220,7 +240,8 @@ def attention(
 ) -> Any:
     """See `funct.kernels.attention.attention`."""
     plan = _plan(
-        "attend", causal, scale, rate, _passes(mask), mask.shape, seed.shape,
+        "attend", causal, scale, rate, _passes(mask), mask.dtype == np.bool_,
+        mask.shape, seed.shape,
         (q.dtype, q.shape, q.strides), (k.dtype, k.shape, k.strides), (v.dtype, v.shape, v.strides),
     )  # fmt: skip
     if plan is None:
@@ -231,7 +252,7 @@ def attention(
         return attention(q, k, v, mask, seed, causal, scale, rate)
     dtype = q.dtype
     if plan.mask_kind:
-        mask = _numbers(mask, plan, dtype)
+        mask = _read(mask, plan, k.shape[-2], dtype)
     seed = np.ascontiguousarray(seed)
     out = memory.fresh((*plan.lead, plan.queries, plan.width), dtype)
     lse = memory.fresh((*plan.lead, plan.queries), dtype)
@@ -250,7 +271,8 @@ def attention_pull(
     if not lse.dtype == delta.dtype == dtype:
         return NotImplemented
     plan = _plan(
-        "attend_back", causal, scale, rate, _passes(mask), mask.shape, seed.shape,
+        "attend_back", causal, scale, rate, _passes(mask), mask.dtype == np.bool_,
+        mask.shape, seed.shape,
         (dtype, q.shape, q.strides), (k.dtype, k.shape, k.strides), (v.dtype, v.shape, v.strides),
         (g.dtype, g.shape, g.strides),
     )  # fmt: skip
@@ -261,7 +283,7 @@ def attention_pull(
         q, k, v, g = dense
         return attention_pull(q, k, v, mask, seed, lse, g, delta, causal, scale, rate)
     if plan.mask_kind:
-        mask = _numbers(mask, plan, dtype)
+        mask = _read(mask, plan, k.shape[-2], dtype)
     seed = np.ascontiguousarray(seed)
     lse, delta = (_whole(x, (*plan.lead, plan.queries)) for x in (lse, delta))
     dq = memory.fresh((*plan.lead, plan.queries, plan.depth), dtype)

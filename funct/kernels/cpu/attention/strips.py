@@ -269,12 +269,12 @@ class Strips:
         return f.select(f.ne(job.causal, 0), last, count)
 
     def admit(
-        self, f: Emitter, job: Record, mask: Value, query: Value, queries: Value, key: Value,
+        self, f: Emitter, job: Record, head: Record, query: Value, queries: Value, key: Value,
         keys: Value, scores: Value, row: Value | int, tile: Value,
     ) -> None:  # fmt: skip
         """Add the mask to a strip's scores, and hide the keys behind each query. tile: room."""
         element, size = self.element, f.constant(I64, self.strip)
-        mask_row = job.mask_row
+        mask, mask_row = self.pointer(f, job, "mask", head.mask), job.mask_row
 
         def added(of: Callable[[Value], list[Value]]) -> None:
             times = f.constant(self.vector, float(LOG2_E))
@@ -298,6 +298,33 @@ class Strips:
             f.call(self.turn, None, [source, tile, queries, keys, mask_row, size])
             added(of_tile)
 
+        def sifted() -> None:
+            """A query is a lane and keeps 32 keys in a word: a bit of all words is one key."""
+            words, number = typed("i32", self.lanes), f.lanes(typed("i64", self.lanes))
+            bits = f.at(job.pointer("mask"), head.mask, "i32")
+            first, last, step = (
+                f.splat(x, self.lanes) for x in (query, job.queries - 1, mask_row)
+            )  # fmt: skip
+            own_rows = [
+                f.min(number + v * self.lanes + first, last) * step for v in range(self.vectors)
+            ]
+
+            def some(start: Value) -> None:
+                at = f.splat((key + start) >> 5, self.lanes)
+                kept = [f.gather(words, f.at(bits, own + at, "i32")) for own in own_rows]
+
+                def one(j: Value, held: list[Value]) -> list[Value]:
+                    place = f.at(scores, j * row, element)
+                    for v, word in enumerate(kept):
+                        x = self.load(f, place, v)
+                        stays = f.ne(word & held[0], 0)
+                        self.store(f, f.select(stays, x, x + float("-inf")), place, v)
+                    return [held[0] << 1]
+
+                f.loop(start, f.min(start + 32, keys), 1, one, [f.constant(words, 1)])
+
+            each(f, 0, keys, some, 32)
+
         def hidden() -> None:
             whole = typed(f"i{self.vector.bits}", self.lanes)
             numbers = [f.lanes(whole) + v * self.lanes for v in range(self.vectors)]
@@ -313,6 +340,7 @@ class Strips:
 
         f.when(f.eq(job.mask_kind, 1), turned)
         f.when(f.eq(job.mask_kind, 2), lambda: added(of_key))
+        f.when(f.eq(job.mask_kind, 3), sifted)
         f.when(f.ne(job.causal, 0), hidden)
 
     def keeping(

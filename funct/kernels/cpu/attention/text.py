@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["text"]
 
+_APART = 4  # keys whose maxima do not wait for each other
+
 
 def text(name: str, element: str, target: Host) -> str:
     """`attend(job)`, `attend_few` or `attend_back`, for floats of this element."""
@@ -73,7 +75,6 @@ class _Strips(Strips):
         q = self.pointer(f, job, "q", head.q + first * job.q_row)
         k = self.pointer(f, job, "k", head.k)
         v = self.pointer(f, job, "v", head.v)
-        mask = self.pointer(f, job, "mask", head.mask)
         turned, sums = room, f.at(room, depth * self.wide, element)
         scores = f.at(sums, width * self.wide, element)
         tops = f.at(scores, BLOCK * strip, element)
@@ -109,7 +110,7 @@ class _Strips(Strips):
                 given = [here, job.k_row, to, size, scores, size, mine, depth, none]
                 self.product_of_strip(f, "zero", "steps", queries, given)
                 query = first + start
-                self.admit(f, job, mask, query, queries, key, mine, scores, strip, tile)
+                self.admit(f, job, head, query, queries, key, mine, scores, strip, tile)
                 self.weigh(f, scores, mine, f.at(tops, start, element),
                            f.at(totals, start, element), factor)  # fmt: skip
                 f.when(f.ne(job.threshold, 0), lambda: drop(start, mine))
@@ -176,9 +177,14 @@ class _Strips(Strips):
 
         def largest(j: Value, held: list[Value]) -> list[Value]:
             place = f.at(scores, j * strip, element)
-            return [f.max(self.load(f, place, v), held[v]) for v in range(self.vectors)]
+            return [f.max(self.load(f, place, v), x) for v, x in enumerate(held)]
 
-        top = f.loop(0, keys, 1, largest, before)
+        main = keys & -_APART
+        top = f.loop(0, main, _APART, largest, before * _APART, maybe_empty=True)
+        while len(top) > self.vectors:
+            half = len(top) // 2
+            top = [f.max(x, y) for x, y in zip(top[:half], top[half:])]
+        top = f.loop(main, keys, 1, largest, top, maybe_empty=True)
         for v in range(self.vectors):
             self.store(f, top[v], tops, v)
             self.store(f, self.power(f, before[v] - top[v]), factor, v)
@@ -231,7 +237,6 @@ class _Strips(Strips):
         q = self.pointer(f, job, "q", head.q + first * job.q_row)
         g = self.pointer(f, job, "g", head.g + first * job.g_row)
         k, v = self.pointer(f, job, "k", head.k), self.pointer(f, job, "v", head.v)
-        mask = self.pointer(f, job, "mask", head.mask)
         query = head.index * job.queries + first
         rooms = [room]
         sizes = (depth, width, depth, job.depth_padded, job.width_padded, BLOCK, BLOCK, 1, 1)
@@ -280,7 +285,7 @@ class _Strips(Strips):
                 given = [v_here, job.v_row, to, size, d, wide, mine, width, none]
                 self.product_of_strip(f, "zero", "steps", queries, given)
                 query = first + start
-                self.admit(f, job, mask, query, queries, key, mine, p, self.wide, tile)
+                self.admit(f, job, head, query, queries, key, mine, p, self.wide, tile)
                 log = [self.load(f, f.at(logs, start, element), i) for i in range(self.vectors)]
                 delta = [self.load(f, f.at(deltas, start, element), i) for i in range(self.vectors)]
 
