@@ -50,6 +50,9 @@ PACK = Fields((
 ))  # fmt: skip
 
 
+_AHEAD = 4  # chunks of weights; their lines lie far apart, where the processor does not guess
+
+
 def text(element: str, target: Host, last: bool = False) -> str:
     """`convolve(job)` for words of this element, and `pack(job)` for its weights.
 
@@ -209,8 +212,12 @@ def _define_pack(module: Module, element: str) -> None:
         entry = f.at(chunks, n * (2 + lanes), "i64")
         here = f.at(source, f.load(I64, entry), element)
         mask = f.first_lanes(lanes, f.load(I64, f.at(entry, 1, "i64")))
+        later = f.at(chunks, f.min(n + _AHEAD, job.n_chunks - 1) * (2 + lanes), "i64")
+        there = f.at(source, f.load(I64, later), element)
 
         def some(i0: Value) -> None:
+            for i in range(lanes):
+                f.prefetch(f.at(there, f.min(i0 + i, real - 1) * lane_step, element))
             held = [
                 f.load(vector, f.at(here, f.min(i0 + i, real - 1) * lane_step, element), mask)
                 for i in range(lanes)

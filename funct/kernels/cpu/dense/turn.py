@@ -4,6 +4,11 @@ Square tiles of one vector's width are transposed in registers; a tile at the ed
 before it. So are a few rows, as of the colours of an image, with zeros for those that lack. Where
 any other side is shorter than a vector, as in images of 14 x 14, masks cut tiles; processors that
 mask slowly copy element by element.
+
+Note [Asking ahead]
+    A tile reads a line of the cache from each of many rows that lie far apart, as channels of an
+    image do; the processor's own guesses follow few of them. So each load asks for what stands
+    some lines later in its row, or in the rows of pixels behind it.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ __all__ = ["define_turn"]
 
 _LANE = 16  # bytes within which x86 interleaves in one instruction
 _FEW = (2, 3, 4)  # rows
+_AHEAD = 256  # bytes; see Note [Asking ahead]
 
 
 def define_turn(module: Module, element: str, width: int) -> str:
@@ -45,8 +51,13 @@ def define_turn(module: Module, element: str, width: int) -> str:
         last = stop - lanes
         return f.select(start > last, last, start)
 
+    def ask(first: Value) -> None:
+        for i in range(lanes):
+            f.prefetch(f.at(first, row * i + _AHEAD // vector.scalar.bytes, element))
+
     def tile(i0: Value, j0: Value) -> None:
         first = f.at(f.at(source, i0 * row, element), j0, element)
+        ask(first)
         held = [f.load(vector, f.at(first, row * i, element)) for i in range(lanes)]
         begin = f.at(f.at(to, j0 * to_row, element), i0, element)
         for j, v in enumerate(transposed(f, held)):
@@ -78,6 +89,7 @@ def define_turn(module: Module, element: str, width: int) -> str:
 
         def across(i0: Value, _: list[Value]) -> list[Value]:
             first = f.at(f.at(source, i0 * row, element), j0, element)
+            ask(first)
             last = rows - i0 - 1
             held = [
                 f.load(vector, f.at(first, f.min(last, i) * row, element), read)
