@@ -50,19 +50,17 @@ def selected(data: Any, key: Any) -> Any:
                 return data.take(at.data, 1)  # in order, and cheaper than data[:, at]
     elif key.__class__ in BASIC:
         return data[key]
+    elif key.__class__ is fast.Array:
+        picked = kernels.picked(data, key.data)
+        if picked is not None:
+            return picked
     at = bare(key)
     if at is NotImplemented:
         return None
-    if data.ndim == 1 and at.__class__ is np.ndarray and at.size >= _MANY:
-        if at.dtype.kind == "i":
-            return kernels.take(data, at, 0)
-        if at.shape == data.shape and at.dtype.kind == "b":
-            return kernels.under(data, at)
     found = data[at]
     return found if found.ndim < 2 or found.flags.c_contiguous else found.copy()
 
 
-_MANY = 256
 _WHOLE = slice(None)
 
 

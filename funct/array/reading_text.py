@@ -28,7 +28,7 @@ from funct.kernels.cpu.calls import (
 
 __all__ = ["reading_text"]
 
-_MANY = 256  # positions in a vector: from here on `selected` knows better
+_MANY = 1 << 11  # positions in a vector: from here on `selected` knows better
 
 
 def reading_text(at: int) -> str:

@@ -353,6 +353,7 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
     if out.size < _MANY:
         change.at(out, at, v)
         return
+    v = np.asarray(v)
     if change is _add and out.ndim > 1 and at.__class__ is ndarray:
         shape = at.shape + out.shape[1:]
         rows = v if v.shape == shape else np.broadcast_to(v, shape)
@@ -360,7 +361,6 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
             return
     if out.ndim > 1 or at.__class__ is not ndarray:
         at = np.arange(out.size).reshape(out.shape)[at]
-    v = np.asarray(v)
     if v.shape != at.shape and (v.ndim or at.size >= _MANY):
         v = np.broadcast_to(v, at.shape)
     v = v.reshape(-1) if v.ndim else v

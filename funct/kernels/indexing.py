@@ -22,17 +22,20 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "add_rows_into", "combine", "combined_at", "combine_into", "plain_combine_into",
-    "plain_put",
-    "plain_put_along", "plain_segment_sum", "plain_take_along", "put", "put_along",
-    "segment_sum", "sums_of_few", "take", "take_along", "under",
+    "COMBINED_AT", "add_rows_into", "combine", "combined_at", "combine_into", "picked",
+    "plain_combine_into", "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along",
+    "put", "put_along", "segment_sum", "sums_of_few", "take", "take_along", "under",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(np.float32).num: float, np.dtype(np.float64).num: float, _INT64.num: int}
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
+_PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices
+_SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
+_FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
-_MANY = 1 << 13  # elements that are gathered quicker than by NumPy
+_MANY = 1 << 13  # elements that are put, or rows that are taken, quicker than by NumPy
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
 COMBINED_AT = {
@@ -56,12 +59,27 @@ def _inside(found: int) -> None:
 
 def take(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `x.take(i, axis)`, which copies rows well."""
-    if x.ndim != 1 or i.size < _MANY or not _fits(x, i):
-        order = memory_order(x) if i.ndim == 1 and x.size >= _MANY else None
-        if order is None:
-            return x.take(i, axis)
-        return x.transpose(order).take(i, order.index(axis)).transpose(np.argsort(order))
-    return _elements(x, i)
+    rank = x.ndim
+    if rank == 1:
+        if i.size >= _SOME and _moves(x, i, i.size):
+            return _elements(x, i)
+    elif axis == rank - 1 and i.ndim == 1:
+        shape = (*x.shape[:-1], i.size)
+        count = prod(shape)
+        if count >= _SOME and _moves(x, i, count):
+            return _lines(x, i, shape, True)
+    order = memory_order(x) if i.ndim == 1 and x.size >= _MANY else None
+    if order is None:
+        return x.take(i, axis)
+    return take(x.transpose(order), i, order.index(axis)).transpose(np.argsort(order))
+
+
+def _moves(x: NDArray[Any], i: Index, count: int) -> bool:
+    """Whether a kernel is to be preferred to take so many elements of x, as words, at i."""
+    if i.dtype.num not in _PLACES or not ready(count, 0):
+        return False
+    # x may lie on another device
+    return x.itemsize in _WORDS and x.flags.c_contiguous and x.__class__ is np.ndarray
 
 
 def _checked(y: NDArray[Any], wrong: NDArray[Any]) -> NDArray[Any]:
@@ -70,13 +88,44 @@ def _checked(y: NDArray[Any], wrong: NDArray[Any]) -> NDArray[Any]:
     return y
 
 
+def _word(x: NDArray[Any]) -> NDArray[Any]:
+    """x, or its elements as words, where code for its dtype is not made anyway."""
+    return x if x.dtype.num in _NUMBERS else x.view(_WORDS[x.itemsize])
+
+
 def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
     """1-D x at i."""
+    count = i.size
     y = np.empty(i.shape, x.dtype)
     wrong = np.zeros(1, np.int64)
-    part = max(1, min(i.size, _PART))
-    cpu.take_elements(x, _index(i), y, wrong, i.size, x.size, part, -(-i.size // part))
+    cpu.take_elements(_word(x), i, _word(y), wrong, count, len(x), _PART, -(-count // _PART))
     return _checked(y, wrong)
+
+
+def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> NDArray[Any]:
+    """x at i along the last axis; shared: at the same indices in each of its lines."""
+    y = np.empty(shape, x.dtype)
+    size, count = y.size, shape[-1]
+    if not size:
+        return y
+    outer, given = size // count, (_word(x), i, _word(y))
+    sizes = outer, count, x.shape[-1], shared
+    if size <= _PART:
+        _inside(cpu.take_few(*given, *sizes))
+        return y
+    wrong = np.zeros(1, np.int64)
+    part = max(1, _PART // count)
+    cpu.take_lines(*given, wrong, *sizes, part, -(-outer // part))
+    return _checked(y, wrong)
+
+
+def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
+    """x[at], where x has one axis and `at`, of many positions or a mask, is left to a kernel."""
+    if x.ndim != 1 or at.size < _SOME:
+        return None
+    if at.dtype.num in _PLACES:
+        return take(x, at, 0)
+    return under(x, at) if at.dtype.kind == "b" and at.shape == x.shape else None
 
 
 def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
@@ -173,26 +222,20 @@ def plain_segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
     """As `numpy.take_along_axis`, for shapes that agree except on axis."""
-    if not _fits(x, i) or i.size < x.size // 8:
+    rank, count = x.ndim, i.size
+    least = _SOME if rank == 1 else max(_FEW, x.size // 8)
+    if count < least or not _moves(x, i, count):
         return plain_take_along(x, i, axis)
-    rank = x.ndim
     if rank == 1:
-        return _elements(x, i) if i.size >= _MANY else x.take(i)
+        return _elements(x, i)
     order = memory_order(i)
     if order is not None:
         found = take_along(x.transpose(order), i.transpose(order), order.index(axis))
         return found.transpose(np.argsort(order))
-    shape, n = i.shape, x.shape[axis]
-    y = np.empty(shape, x.dtype)
     if axis == rank - 1:
-        count = shape[-1]
-        outer = i.size // count if count else 0
-        wrong = cpu.take_along_line(x, _index(i), y, outer, count, n)
-        if wrong:
-            _inside(wrong)
-    else:
-        outer, count, n, inner = _along(i, n, axis)
-        _inside(cpu.along(x, _index(i), y, outer, count, n, inner, True))
+        return _lines(x, i, i.shape, False)
+    y = np.empty(i.shape, x.dtype)
+    _inside(cpu.along(_word(x), _index(i), _word(y), *_along(i, x.shape[axis], axis), True))
     return y
 
 

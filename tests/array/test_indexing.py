@@ -344,6 +344,25 @@ def test_update_keeps_the_dtype(kind: str) -> None:
     assert x.at[xp.asarray([0, 0])].add(1).dtype == kind
 
 
+@pytest.mark.parametrize("update", ["set", "add", "multiply", "divide", "power", "min", "max"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "int8", "bool"])
+@pytest.mark.parametrize("shape", [(3000,), (300, 10), (30, 10, 10)], ids=str)
+def test_updates_of_many_elements(update: str, dtype: str, shape: Any) -> None:
+    """Kernels take numbers and arrays that broadcast, and give what is composed of ops."""
+    if (dtype == "bool" and update != "set") or (dtype[0] == "i" and update in {"divide", "power"}):
+        return
+    rng = np.random.default_rng(0)
+    x = xp.asarray(rng.integers(1, 4, shape).astype(dtype))
+    i = rng.integers(-shape[0], shape[0], 3 * shape[0])
+    for key in (i, i.astype(np.int32), i.reshape(3, -1), i[:3], x.concrete()[..., 0] > 2):
+        part = x[key]
+        values = [1, xp.asarray(2, dtype=dtype), part, part[:1]]
+        for v in values:
+            change = lambda x, v=v, key=key: getattr(x.at[key], update)(v)  # noqa: E731
+            with np.errstate(over="ignore"):  # what comes to one place is multiplied up
+                laws.close(change(x), ft.jit(change)(x))
+
+
 def test_update_errors() -> None:
     """Values that do not fit are refused by name."""
     with pytest.raises(ShapeError) as shape:

@@ -18,7 +18,8 @@ from tests.kernels.arrays import agree, arrays, misaligned
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
 DTYPES = ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
-INDICES = ["int8", "int32", "int64", "uint8", "uint64"]
+MOVED = [*DTYPES, "bool", "float16", "complex64", "complex128"]
+INDICES = ["int8", "int32", "int64", "uint8", "uint32", "uint64"]
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +27,8 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too."""
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(kernels, "_MANY", 1)
+    monkeypatch.setattr(kernels, "_SOME", 1)
+    monkeypatch.setattr(kernels, "_FEW", 1)
     monkeypatch.setattr(kernels, "_PART", 3)
     monkeypatch.setattr(kernels, "_MUCH", 1)
     monkeypatch.setattr(kernels, "_COLUMNS", 8)
@@ -94,6 +97,17 @@ def test_axes_in_another_order(data: st.DataObject, dtype: str) -> None:
     np.testing.assert_array_equal(added, kernels.plain_put(taken, i, axis, shape[axis]))
     assert taken.transpose(order).flags.c_contiguous
     assert not loops.available() or added.transpose(order).flags.c_contiguous or dtype == "bool"
+
+
+@given(st.data(), st.sampled_from(MOVED), st.sampled_from([1, 31, 32, 33, 100]))
+def test_lines_at_the_same_indices(data: st.DataObject, dtype: str, count: int) -> None:
+    """All that fits a word is taken by its bits, whatever the dtypes."""
+    x = np.arange(3 * 7).reshape(3, 7).astype(dtype)
+    i = _indices(data, (count,), 7)
+    _agree(lambda: kernels.take(x, i, 1), lambda: x.take(i, 1))
+    _agree(lambda: kernels.take(x[1], i, 0), lambda: x[1].take(i))
+    each = _indices(data, (3, count), 7)
+    _agree(lambda: kernels.take_along(x, each, 1), lambda: np.take_along_axis(x, each, 1))
 
 
 @given(st.data(), st.sampled_from(DTYPES))
@@ -238,11 +252,15 @@ def test_no_index_leaves_its_array(
     sizes = outer, count, n
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
     pairs = x[0], line[0][0], i, each[0, :, 0] % inner
+    lines, short = each[..., 0].copy(), i.astype(np.int32)
     for k, args in (
         (cpu.add_elements, (*line, *sizes, drop)),
         (cpu.add_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, drop, 8, -(-inner // 8))),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
-        (cpu.take_along_line, (x[..., 0].copy(), each[..., 0].copy(), g[..., 0].copy(), *sizes)),
+        (cpu.take_few, (line[2], lines, line[0], *sizes, False)),
+        (cpu.take_few, (line[2], short, line[0], *sizes, True)),
+        (cpu.take_lines, (line[2], lines, line[0], np.zeros(1, int), *sizes, False, 1, outer)),
+        (cpu.take_lines, (line[2], short, line[0], np.zeros(1, int), *sizes, True, 1, outer)),
         (cpu.along, (g, each, x.copy(), *sizes, inner, False)),
         (
             cpu.take_elements,

@@ -1,8 +1,8 @@
 """Gather and scatter. Writes happen in the order of the indices, so sums have NumPy's bits.
 
 A kernel gives 0, or 1 + the flat place of the first index that is out of bounds; negative indices
-count from the end. i is int64. What scatters looks at indices in a pass of its own, in vectors, and
-then has no branch; reads do not wait for one that is foreseen.
+count from the end. i is int64, for what takes of any integer dtype. What scatters looks at indices
+in a pass of its own, in vectors, and then has no branch; what takes does so some at a time.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "add_elements", "add_rows", "along", "combine", "combine_pairs", "take_along_line",
-    "take_elements", "under",
+    "add_elements", "add_rows", "along", "combine", "combine_pairs", "take_elements", "take_few",
+    "take_lines", "under",
 ]  # fmt: skip
 
 _LANES = 8
@@ -26,19 +26,22 @@ _SEEN = 32  # indices that are looked at together
 def _outside(i: Any, first: Any, last: Any, n: Any) -> Any:
     """0, or 1 + the place of the first index in [first, last) of i that is not in [-n, n)."""
     span = np.uint64(n + n)
-    many = spread(span, _SEEN)
     k: Any = first + 0
-    while k + _SEEN <= last:
-        if ((loaded(i, k, _SEEN) + n).astype(np.uint64) >= many).any():
-            break
+    while k + _SEEN <= last and ~_some_outside(i, k, n):
         k += _SEEN
     found: Any = np.int64(0)
     while k < last:
         k += 1
-        if (i[k - 1] + n).astype(np.uint64) >= span:
+        if (i[k - 1].astype(np.int64) + n).astype(np.uint64) >= span:
             found = k
             break
     return found
+
+
+def _some_outside(i: Any, k: Any, n: Any) -> Any:
+    """Whether one of `_SEEN` indices from k on is not in [-n, n)."""
+    many = spread(np.uint64(n + n), _SEEN)
+    return ((loaded(i, k, _SEEN).astype(np.int64) + n).astype(np.uint64) >= many).any()
 
 
 def _place(at: Any, n: Any) -> Any:
@@ -98,35 +101,73 @@ def add_rows(
                     y[to + j] = y[to + j] + g[source + j]
 
 
+@kernel
+def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: bool) -> int:
+    """`take_lines` of few elements."""
+    wrong: int = _outside(i, 0, count if shared else outer * count, n)
+    if wrong > 0:
+        return wrong
+    for o in range(outer):
+        _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
+    return 0
+
+
 @parallel
 def take_elements(
     x: Any, i: Any, y: Any, wrong: Any, count: int, n: int, part: int, task: int
 ) -> None:
-    """y (count,) = x (n,) at i (count,); wrong: 1 where an index is out of bounds."""
-    for k in range(task * part, min((task + 1) * part, count)):
-        at = i[k]
-        if at < 0:
-            at += n
-        if at.astype(np.uint64) < np.uint64(n):
-            y[k] = x[at]
-        else:
-            wrong[0] = 1
+    """y (count,) = x (n,) at i (count,); wrong: 1 where an index is out of bounds.
+
+    Some indices are looked at before their elements are read: both passes find them in registers.
+    """
+    k: Any = task * part
+    last = min(k + part, count)
+    while k + _SEEN <= last and ~_some_outside(i, k, n):
+        _line(x, 0, i, k, y, k, _SEEN, n)
+        k += _SEEN
+    if _outside(i, k, last, n) > 0:
+        wrong[0] = 1
+    else:
+        _line(x, 0, i, k, y, k, last - k, n)
 
 
-@kernel
-def take_along_line(x: Any, i: Any, y: Any, outer: int, count: int, n: int) -> int:
-    """y (outer, count) = x (outer, n) along the last axis, at i (outer, count)."""
-    for o in range(outer):
-        base = o * n
-        for each in range(o * count, (o + 1) * count):
-            at = i[each]
-            if at < 0:
-                at += n
-            if at.astype(np.uint64) < np.uint64(n):
-                y[each] = x[base + at]
-            else:
-                return each + 1
-    return 0
+@parallel
+def take_lines(
+    x: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, shared: bool, part: int,
+    task: int,
+) -> None:  # fmt: skip
+    """y (outer, count) = x (outer, n) along the last axis, at i; a task takes `part` lines.
+
+    shared: i is the same for all lines; else each has its own.
+    """
+    first = task * part
+    last = min(first + part, outer)
+    if _outside(i, 0 if shared else first * count, count if shared else last * count, n) > 0:
+        wrong[0] = 1
+        last = first
+    for o in range(first, last):
+        _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
+
+
+def _line(x: Any, base: Any, i: Any, start: Any, y: Any, to: Any, count: Any, n: Any) -> None:
+    """y, from `to` on: count elements of a line of n that begins at base. Indices are in bounds, so
+    none is waited for; to gather elements into a vector takes longer.
+    """
+    eights = count & -8
+    for k in range(0, eights, 8):
+        _eight(x, base, i, start + k, y, to + k, n)
+    for k in range(eights, count):
+        y[to + k] = x[base + _place(i[start + k].astype(np.int64), n)]
+
+
+def _eight(x: Any, base: Any, i: Any, k: Any, y: Any, to: Any, n: Any) -> None:
+    """Eight elements whose indices are in bounds."""
+    a, b = base + _place(i[k].astype(np.int64), n), base + _place(i[k + 1].astype(np.int64), n)
+    c, d = base + _place(i[k + 2].astype(np.int64), n), base + _place(i[k + 3].astype(np.int64), n)
+    e, f = base + _place(i[k + 4].astype(np.int64), n), base + _place(i[k + 5].astype(np.int64), n)
+    g, h = base + _place(i[k + 6].astype(np.int64), n), base + _place(i[k + 7].astype(np.int64), n)
+    y[to], y[to + 1], y[to + 2], y[to + 3] = x[a], x[b], x[c], x[d]
+    y[to + 4], y[to + 5], y[to + 6], y[to + 7] = x[e], x[f], x[g], x[h]
 
 
 @kernel
