@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from funct import ops
 from funct.array.axes import normal_axes, normal_axis
 from funct.array.creation import asarray
 from funct.array.direct import direct
+from funct.array.dtypes import result_type
 from funct.array.elementwise import conjugate, floating
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import composed
@@ -71,6 +74,7 @@ def interp(
 
     Args: xp: 1-D, ascending; with period in any order. left, right: values outside, by default
     those at the ends. period: of xp's axis.
+    Returns: of x's shape, in the dtype that all three have in common; computed in float64.
     Raises: ShapeError: unless xp and fp are 1-D, of one length and not empty.
     Example:
         >>> from funct import array
@@ -86,6 +90,8 @@ def interp(
             "interp: xp and fp must be 1-D, of one length and not empty, "
             f"got {at.shape} and {f.shape}"
         )
+    dtype = result_type(x, at, f)
+    x, at, f = (_wide(v) for v in (x, at, f))
     if period is not None:
         x, at, f = _unrolled(x, at, f, period)
         left = right = None
@@ -97,7 +103,14 @@ def interp(
     y = f0 + slope * (x - x0)
     y = ops.where(ops.greater_equal(x, at[-1]), f[-1], y)  # the end itself, without rounding
     y = ops.where(ops.less(x, at[0]), f[0] if left is None else left, y)
-    return y if right is None else ops.where(ops.greater(x, at[-1]), right, y)
+    y = y if right is None else ops.where(ops.greater(x, at[-1]), right, y)
+    return y if y.dtype == dtype else ops.astype(y, dtype)
+
+
+def _wide(x: Any) -> Any:
+    """x in float64 or complex128: small differences of large coordinates keep their digits."""
+    dtype = np.result_type(x.dtype, np.float64)
+    return x if x.dtype == dtype else ops.astype(x, dtype)
 
 
 def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:

@@ -14,7 +14,7 @@ __all__ = ["convolve", "even_slope", "interp", "trapezoid"]
 
 ndarray = np.ndarray
 
-_DOUBLE = np.dtype(np.float64)
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _WIDE = {np.dtype(char) for char in "fdFD"}  # narrower ones are summed in float32
 _MODES = ("full", "same", "valid")
 _REALS: Any = {float, int}
@@ -45,13 +45,13 @@ def interp(
         if x.__class__ is not float and x.__class__ is not int:
             return None
         x = np.asarray(x, _DOUBLE)
+    single = False
     if _DOUBLE is not x.dtype or _DOUBLE is not xp.dtype or _DOUBLE is not fp.dtype:
-        kinds = (x.dtype, xp.dtype, fp.dtype)
-        if _DOUBLE not in kinds and min([d.num for d in kinds]) > INTEGER:
-            return None
-        x, xp, fp = _double(x), _double(xp), _double(fp)
-        if x is None or xp is None or fp is None:
-            return None
+        single = _SINGLE == x.dtype == xp.dtype == fp.dtype  # which NumPy makes doubles itself
+        if not single or period is not None:
+            x, xp, fp = _double(x), _double(xp), _double(fp)
+            if x is None or xp is None or fp is None:
+                return None
     if xp.size < 2 or fp.ndim != 1 or xp.shape != fp.shape:
         return None
     if not isfinite(vdot(xp, fp)):  # as is where all are finite and not large
@@ -61,7 +61,8 @@ def interp(
             return None
         x, xp, fp = _unrolled(x, xp, fp, abs(period))
         left = right = None
-    return _interp(x, xp, fp, left, right)
+    y = _interp(x, xp, fp, left, right)
+    return np.asarray(y).astype(_SINGLE) if single else y
 
 
 def _double(x: Any) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import funct as ft
 import funct.array as xp
 from funct.errors import ArgumentError, ShapeError
 from tests import laws
@@ -46,6 +47,28 @@ def test_interp(x: Any, n: int, data: Any) -> None:
     smooth = RNG(5).uniform(at[0] - 1, at[-1] + 1, x.shape)
     if smooth.size and np.abs(smooth[..., None] - at).min() > 1e-3:
         laws.check_derivatives(fun, [xp.asarray(smooth), *args[1:]], RNG(0), order=1)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "complex64"])
+def test_interp_of_narrow_numbers_rounds_once(kind: str) -> None:
+    """Computed in float64, eagerly and compiled; of coordinates far out nothing is lost."""
+    real = "float32" if kind == "complex64" else kind
+    x, at = RNG(0).uniform(0, 1, 99).astype(real), np.linspace(0, 1, 7).astype(real)
+    f = filled((7,), kind, 1)
+    if real == "float32":
+        x, at = (v + np.float32(2.0**20) for v in (x, at))
+        at = np.unique(at)
+        f = f[: len(at)]
+    for options in ({}, {"right": 2.5}, {"period": 0.25}):
+        fun = lambda *a, o=options: xp.interp(*a, **o)  # noqa: E731
+        args = [xp.asarray(v) for v in (x, at, f)]
+        wide = fun(*[xp.asarray(np.asarray(v, np.result_type(v, np.float64))) for v in (x, at, f)])
+        expected = np.asarray(wide).astype(kind)
+        laws.same(fun(*args), expected)
+        laws.same(ft.jit(fun)(*args), expected)
+    slope = ft.jit(ft.grad(lambda a: xp.sum(xp.real(xp.interp(a, *args[1:])))))(args[0])
+    assert slope.dtype == real
+    assert bool(xp.all(xp.isfinite(slope)))
 
 
 @given(arrays(["float64"]), st.integers(1, 6), st.sampled_from([1.0, 2.5, -3.0]))
