@@ -15,7 +15,7 @@ from funct.nn.functional.compiled import COMPILED, LEAST
 _INDICES = xp.asarray([1, 0, 6, 3])
 
 
-def _drawn(*shapes: tuple[int, ...], dtype: Any = np.float64) -> list[Any]:
+def drawn(*shapes: tuple[int, ...], dtype: Any = np.float64) -> list[Any]:
     rng = np.random.default_rng(7)
     return [xp.asarray(rng.normal(size=s).astype(dtype)) for s in shapes]
 
@@ -26,24 +26,24 @@ def _units(*shapes: tuple[int, ...]) -> list[Any]:
 
 # name: its arrays, and a call of the function on them
 CASES: dict[str, tuple[list[Any], Any]] = {
-    "batch_norm": (_drawn((4, 6, 5), (6,), (6,)), lambda f, x, w, b: f(x, None, None, w, b, True)),
-    "instance_norm": (_drawn((4, 6, 5), (6,)), lambda f, x, w: f(x, weight=w)),
-    "layer_norm": (_drawn((4, 7), (7,), (7,)), lambda f, x, w, b: f(x, (7,), w, b, eps=1e-3)),
-    "rms_norm": (_drawn((4, 3, 7), (3, 7)), lambda f, x, w: f(x, (3, 7), w)),
-    "group_norm": (_drawn((4, 6, 5), (6,), (6,)), lambda f, x, w, b: f(x, 3, weight=w, bias=b)),
-    "local_response_norm": (_drawn((2, 6, 5)), lambda f, x: f(x, 3)),
-    "softmax": (_drawn((4, 7, 3)), lambda f, x: f(x, 1)),
-    "log_softmax": (_drawn((4, 7)), lambda f, x: f(x, dim=-1)),
+    "batch_norm": (drawn((4, 6, 5), (6,), (6,)), lambda f, x, w, b: f(x, None, None, w, b, True)),
+    "instance_norm": (drawn((4, 6, 5), (6,)), lambda f, x, w: f(x, weight=w)),
+    "layer_norm": (drawn((4, 7), (7,), (7,)), lambda f, x, w, b: f(x, (7,), w, b, eps=1e-3)),
+    "rms_norm": (drawn((4, 3, 7), (3, 7)), lambda f, x, w: f(x, (3, 7), w)),
+    "group_norm": (drawn((4, 6, 5), (6,), (6,)), lambda f, x, w, b: f(x, 3, weight=w, bias=b)),
+    "local_response_norm": (drawn((2, 6, 5)), lambda f, x: f(x, 3)),
+    "softmax": (drawn((4, 7, 3)), lambda f, x: f(x, 1)),
+    "log_softmax": (drawn((4, 7)), lambda f, x: f(x, dim=-1)),
     "cross_entropy": (
-        _drawn((4, 7), (7,)), lambda f, x, w: f(x, _INDICES, w, ignore_index=6, label_smoothing=0.1)
+        drawn((4, 7), (7,)), lambda f, x, w: f(x, _INDICES, w, ignore_index=6, label_smoothing=0.1)
     ),
     "binary_cross_entropy": (_units((4, 7), (4, 7)), lambda f, x, t: f(x, t)),
     "binary_cross_entropy_with_logits": (
-        [*_drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t, reduction="sum")
+        [*drawn((4, 7)), *_units((4, 7))], lambda f, x, t: f(x, t, reduction="sum")
     ),
-    "huber_loss": (_drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, delta=0.5)),
+    "huber_loss": (drawn((4, 7), (4, 7)), lambda f, x, t: f(x, t, delta=0.5)),
     **{
-        name: (_drawn((4, 6)), lambda f, x: f(x))
+        name: (drawn((4, 6)), lambda f, x: f(x))
         for name in (
             "celu", "elu", "gelu", "glu", "hardswish", "hardtanh", "leaky_relu", "logsigmoid",
             "mish", "relu", "selu", "sigmoid", "silu", "softplus", "softsign",
@@ -125,7 +125,7 @@ def test_other_transforms_see_the_composition(name: str) -> None:
     ("silu", lambda f, x, w: f(x)),
 ])  # fmt: skip
 def test_machine_code_is_a_few_units_from_the_composition(name: str, call: Any, dtype: Any) -> None:
-    x, w = _drawn((10, 12, 200), (200,), dtype=dtype)
+    x, w = drawn((10, 12, 200), (200,), dtype=dtype)
     public, composed = getattr(F, name), COMPILED[name]
     _close(call(public, x, w), call(composed, x, w))
     found, expected = (ft.vjp(lambda x, f=f: call(f, x, w), x)[1](x) for f in (public, composed))
@@ -133,13 +133,13 @@ def test_machine_code_is_a_few_units_from_the_composition(name: str, call: Any, 
 
 
 def test_small_arrays_have_the_bits_of_the_composition() -> None:
-    (x,) = _drawn((3, LEAST // 3), dtype=np.float32)
+    (x,) = drawn((3, LEAST // 3), dtype=np.float32)
     assert np.array_equal(np.asarray(F.softmax(x, 1)), np.asarray(COMPILED["softmax"](x, 1)))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_large_arrays_have_the_same_bits_on_any_number_of_threads(threads: int) -> None:
-    x, w = _drawn((64, 1024), (1024,), dtype=np.float32)
+    x, w = drawn((64, 1024), (1024,), dtype=np.float32)
     with ft.config.using(threads=1):
         expected = F.layer_norm(x, (1024,), w, w)
     with ft.config.using(threads=threads):
@@ -149,7 +149,7 @@ def test_large_arrays_have_the_same_bits_on_any_number_of_threads(threads: int) 
 
 
 def test_what_the_composition_refuses_is_refused() -> None:
-    (x,) = _drawn((128, 256))
+    (x,) = drawn((128, 256))
     labels = xp.asarray(np.full(128, 256))
     with pytest.raises(IndexOutOfBoundsError):
         F.cross_entropy(x, labels)
@@ -157,7 +157,7 @@ def test_what_the_composition_refuses_is_refused() -> None:
 
 @pytest.mark.usefixtures("always")
 def test_a_batch_inside_of_a_grad_is_the_composition_too() -> None:
-    (x,) = _drawn((5, 7))
+    (x,) = drawn((5, 7))
 
     def loss(f: Any) -> Any:
         return lambda x: xp.sum(ft.vmap(lambda row: f(row, 0))(x) ** 2)

@@ -8,13 +8,29 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import few
+from funct.errors import ArgumentError, IndexOutOfBoundsError
 from funct.kernels.cpu import often
 from funct.kernels.cpu.loops import available
 from funct.nn import functional as F  # noqa: N812
 from funct.nn.functional import compiled
-from funct.nn.functional.compiled import COMPILED
+from funct.nn.functional.compiled import COMPILED, WHOLE
 from funct.transforms.compiled import single
-from tests.nn.test_functional_compiled import CASES
+from tests.nn import test_functional_compiled
+from tests.nn.test_functional_compiled import drawn
+
+_CLASSES = xp.asarray([1, 0, 5, 3])
+
+COMPOSED = COMPILED | WHOLE
+CASES: dict[str, tuple[list[Any], Any]] = {
+    **test_functional_compiled.CASES,
+    "nll_loss": (drawn((4, 6)), lambda f, x: f(x, _CLASSES, ignore_index=5)),
+    "avg_pool1d": (drawn((2, 3, 9)), lambda f, x: f(x, 3, 2, padding=1, count_include_pad=False)),
+    "avg_pool2d": (drawn((1, 2, 5, 6)), lambda f, x: f(x, 2)),
+    "avg_pool3d": (drawn((2, 4, 3, 5)), lambda f, x: f(x, 2, stride=(1, 2, 2), ceil_mode=True)),
+    "max_pool1d": (drawn((2, 3, 9)), lambda f, x: f(x, 3, 2, 1)),
+    "max_pool2d": (drawn((1, 2, 5, 6)), lambda f, x: f(x, 2)),
+    "max_pool3d": (drawn((2, 4, 3, 5)), lambda f, x: f(x, (2, 1, 2), dilation=2)),
+}
 
 each = pytest.mark.parametrize("name", CASES)
 
@@ -47,11 +63,29 @@ def _same(found: Any, expected: Any) -> None:
 def _ways(name: str) -> tuple[list[Any], list[Any]]:
     """The arrays of a case, and the function on them: public, and as composed."""
     arrays, call = CASES[name]
-    return arrays, [lambda *xs, f=f: call(f, *xs) for f in (getattr(F, name), COMPILED[name])]
+    return arrays, [lambda *xs, f=f: call(f, *xs) for f in (getattr(F, name), COMPOSED[name])]
 
 
 def _names(pull: Any) -> list[str]:
     return [n.name for n in pull.nodes()]
+
+
+def test_every_one_of_them_has_a_case() -> None:
+    assert set(CASES) == set(COMPOSED)
+
+
+def test_pairs_stay_what_they_are() -> None:
+    """Maxima with their places, and what is refused, come from the composition."""
+    (x,) = CASES["max_pool2d"][0]
+    for _ in range(3):
+        y, at = F.max_pool2d(x, 2, return_indices=True)
+        assert y.shape == at.shape
+        slope = ft.grad(lambda x: xp.sum(F.max_pool2d(x, 2, return_indices=True)[0]))(x)
+        _same(slope, ft.grad(lambda x: xp.sum(WHOLE["max_pool2d"](x, 2)))(x))
+        with pytest.raises(ArgumentError, match="avg_pool2d: kernel_size must be"):
+            ft.grad(lambda x: xp.sum(F.avg_pool2d(x, 0)))(x)
+        with pytest.raises(IndexOutOfBoundsError):
+            ft.grad(lambda x: F.nll_loss(x, xp.asarray([0, 6])))(xp.ones((2, 6)))
 
 
 @each

@@ -10,12 +10,14 @@ from funct.array.direct import direct
 from funct.errors import ArgumentError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import Ints, Pairs, unbatched
+from funct.nn.functional.compiled import whole
 from funct.nn.functional.windows import pooled_windows
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d"]
 
 
 @direct(kernels.avg_pool_of(1))
+@whole
 def avg_pool1d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True,
@@ -35,6 +37,7 @@ def avg_pool1d(
 
 
 @direct(kernels.avg_pool_of(2))
+@whole
 def avg_pool2d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
@@ -59,6 +62,7 @@ def avg_pool2d(
 
 
 @direct(kernels.avg_pool_of(3))
+@whole
 def avg_pool3d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,

@@ -10,7 +10,7 @@ from funct import ops
 from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
-from funct.nn.functional.compiled import compiled
+from funct.nn.functional.compiled import compiled, whole
 from funct.nn.functional.reduction import (
     check_floating,
     check_reduction,
@@ -68,6 +68,7 @@ def cross_entropy(
 
 
 @direct(kernels.nll_loss, arrays=2)
+@whole
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: None = None,
     ignore_index: int = -100, reduce: None = None, reduction: str = "mean",

@@ -26,7 +26,7 @@ from funct.transforms import jit
 from funct.transforms.compiled.single import Single
 from funct.transforms.reverse import ReverseTracer
 
-__all__ = ["COMPILED", "LEAST", "SINGLES", "compiled"]
+__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "whole"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +34,7 @@ R = TypeVar("R")
 LEAST = FEW  # elements from which on a call of compiled code costs less than what it saves
 
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
+WHOLE: dict[str, Callable[..., Any]] = {}  # those that are not compiled where arrays are large
 SINGLES: dict[str, Single] = {}  # by name, what is known of calls on few elements
 
 
@@ -45,10 +46,26 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
     def machine() -> Any:
         return jit(fun)
 
-    def single() -> Single:
+    def large(*args: P.args, **options: P.kwargs) -> R:
+        known = all(map(_known, (*args, *options.values())))
+        return cast("R", machine()(*args, **options)) if known else fun(*args, **options)
+
+    return _by_size(fun, large, Single)
+
+
+def whole(fun: Callable[P, R]) -> Callable[P, R]:
+    """fun as `compiled` has it on few elements alone: of large arrays its ops have kernels."""
+    WHOLE[fun.__name__] = fun
+    return _by_size(fun, fun, functools.partial(Single, least=1))
+
+
+def _by_size(
+    fun: Callable[P, R], large: Callable[P, R], single: Callable[..., Single]
+) -> Callable[P, R]:
+    def made() -> Single:
         direct = DIRECT.get(f"{fun.__module__}.{fun.__name__}")
-        made = SINGLES[fun.__name__] = Single(fun, None if direct is None else direct.public)
-        return made
+        few = SINGLES[fun.__name__] = single(fun, None if direct is None else direct.public)
+        return few
 
     @functools.wraps(fun)
     def call(*args: P.args, **options: P.kwargs) -> R:
@@ -61,15 +78,12 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
         else:
             return fun(*args, **options)
         if 0 < size < LEAST:
-            few = SINGLES.get(fun.__name__) or single()
+            few = SINGLES.get(fun.__name__) or made()
             if (kind is ReverseTracer) in few.refused:
                 return fun(*args, **options)
             once = few(args, options)
             return fun(*args, **options) if once is None else cast("R", once)
-        if not size or not all(map(_known, (*args, *options.values()))):
-            return fun(*args, **options)
-        found: R = machine()(*args, **options)
-        return found
+        return large(*args, **options) if size else fun(*args, **options)
 
     return call
 

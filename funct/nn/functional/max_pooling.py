@@ -12,6 +12,7 @@ from funct.array.direct import direct
 from funct.errors import ArgumentError, ShapeError
 from funct.kernels import neural as kernels
 from funct.nn.functional.arguments import Ints, batched, per_axis, unbatched
+from funct.nn.functional.compiled import whole
 from funct.nn.functional.windows import pooled_windows
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
 
 
 @direct(kernels.max_pool_of(1))
+@whole
 def max_pool1d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -46,6 +48,7 @@ def max_pool1d(
 
 
 @direct(kernels.max_pool_of(2))
+@whole
 def max_pool2d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -69,6 +72,7 @@ def max_pool2d(
 
 
 @direct(kernels.max_pool_of(3))
+@whole
 def max_pool3d(
     input: Any, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
     dilation: Ints = 1, ceil_mode: bool = False, return_indices: bool = False,

@@ -93,8 +93,11 @@ class _Call(Composed):
     def pull(self, g: Any, *arrays: Any) -> Any:
         """By the program, where the cotangent is concrete."""
         if g.__class__ is Array:
+            d = g.data
+            if not d.flags.c_contiguous and not any(d.strides):
+                d = d.copy()  # one number, as of a sum: kernels read arrays, not views of a number
             try:
-                found = self._pull.run(g.data, *[a.data for a in arrays])
+                found = self._pull.run(d, *[a.data for a in arrays])
             except Exception:
                 return self._given(self._walked(g, arrays, False))  # which says what is wrong
             return wrap(found[0]) if len(found) == 1 else [wrap(d) for d in found]
@@ -116,13 +119,16 @@ def _plain(graph: Graph) -> bool:
 class Single:
     """A composition of one result that is recorded as one node, or computed as one call.
 
-    direct: what computes it on arrays, bit for bit, if there is something.
+    direct: what computes it on arrays, bit for bit, if there is something. least: nodes of a pull
+    from which one call costs less than the walk over the tape.
     """
 
-    __slots__ = ("_direct", "_fun", "_known", "refused")
+    __slots__ = ("_direct", "_fun", "_known", "_least", "refused")
 
-    def __init__(self, fun: Callable[..., Any], direct: Callable[..., Any] | None) -> None:
-        self._fun, self._direct = fun, direct
+    def __init__(
+        self, fun: Callable[..., Any], direct: Callable[..., Any] | None, least: int | None = None
+    ) -> None:
+        self._fun, self._direct, self._least = fun, direct, least
         self._known: dict[Any, Any] = {}  # how often such a call came; the call; or None for never
         self.refused = set[bool]()  # on tapes, and elsewhere: whatever comes
 
@@ -198,7 +204,7 @@ class Single:
         mine = [k for k, node in enumerate(nodes) if node is not None]
         call = _Call(self._fun, frame, arrays, names, mine)
         size = call.compile([ShapeDtype(below[k].shape, below[k].dtype) for k in arrays])
-        least = _WORTH[bool(mine)]
+        least = self._least if mine and self._least is not None else _WORTH[bool(mine)]
         if 0 < size < least:
             self.refused.add(bool(mine))
         found = self._known[types] = call if size >= least else None
