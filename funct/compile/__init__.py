@@ -12,6 +12,7 @@ from funct.compile.entry import unwrapping as unwrapping
 from funct.compile.entry import whole_of as whole_of
 from funct.compile.executable import MISS as MISS
 from funct.compile.executable import build as build
+from funct.compile.executable import expect as expect
 from funct.compile.executable import source as source
 from funct.compile.explain import show_assembly as show_assembly
 from funct.compile.explain import show_llvm as show_llvm
@@ -33,7 +34,7 @@ from funct.compile.repeat import Refused as Refused
 
 __all__ = [
     "Choice", "Few", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
-    "at_hand", "build", "calls_of", "can_be_handed", "faster", "handed_over", "has_faster",
-    "made", "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops", "source",
-    "unwrapping", "whole_of", "why_not_fused", "worth_looping",
+    "at_hand", "build", "calls_of", "can_be_handed", "expect", "faster", "handed_over",
+    "has_faster", "made", "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops",
+    "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

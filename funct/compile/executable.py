@@ -13,18 +13,21 @@ which of the user's, for errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from funct.compile.entry import note_faster
-from funct.compile.fusion.worth import has_numpys_bits, worth
+from funct.compile.fusion.worth import ELEMENT_OPS, has_numpys_bits, worth
 from funct.compile.native import native
 from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
 from funct.compile.sizes import at_sizes
+from funct.compile.steps.walker import begin_walker
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.compile.tuned import tuned
+from funct.device.llvm import loaded
 from funct.graph import (
     Call,
     Graph,
@@ -40,7 +43,7 @@ from funct.graph import (
 from funct.settings import config
 from funct.source import SITES
 
-__all__ = ["MISS", "build", "call_by_call", "source"]
+__all__ = ["MISS", "build", "call_by_call", "expect", "source"]
 
 _SIZES = 64  # functions that a graph with symbolic sizes keeps
 _MANY = 64  # different numbers: loops that are alike but for theirs are better compiled once
@@ -55,6 +58,14 @@ def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callab
     if graph.symbols:
         return _for_each_size(_whole(graph, guards), mode)
     return _fixed(inline_calls(graph), lambda: _whole(graph, guards), guards, mode)
+
+
+def expect(shapes: Iterable[tuple[int, ...]]) -> None:
+    """Say that a function of arrays of such shapes is captured now: code that all programs need is
+    made meanwhile, where one is likely to come of it.
+    """
+    if loaded() and sum(map(math.prod, shapes)) >= ELEMENT_OPS:
+        begin_walker()
 
 
 def call_by_call(graph: Graph) -> Callable[..., Any]:

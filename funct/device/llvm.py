@@ -5,7 +5,12 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+from funct.device.fork import whole
 
 __all__ = ["LEAN", "binding", "emit_object", "lean_level", "loaded", "version"]
 
@@ -37,24 +42,24 @@ def binding() -> Any:
     return llvm
 
 
-@functools.cache
 def lean_level() -> int:
     """LLVM's level for `LEAN`: 0, which selects instructions and leaves it at that, but with the
-    good allocator of registers, from now on, at that level too.
+    good allocator of registers, as at any other level (`_allocating`).
     """
-    major, minor = version().split(".")[:2]
-    if major != "0" or not minor.isdecimal() or int(minor) not in _KNOWN:
-        return 1  # LLVM ends a process that asks for an option which it does not know
-    binding().set_option("funct", "-optimize-regalloc=true")
-    return 0
+    return 0 if _has_option() else 1
 
 
-def emit_object(machine: Any, module: Any) -> bytes:
-    """The object file of a module that has a context of its own.
+def emit_object(machine: Any, module: Any, opt: int = 1) -> bytes:
+    """The object file of a module that has a context of its own. opt: what machine was made for.
 
     llvmlite lets one thread at a time into LLVM. Code generation, by far the longest of its calls,
     needs nothing that another module's shares, so it is called beside llvmlite's lock.
     """
+    with _allocating(well=opt != 0):
+        return _emitted(machine, module)
+
+
+def _emitted(machine: Any, module: Any) -> bytes:
     generate = _generate()
     if generate is None:  # another llvmlite: in turn, then
         return bytes(machine.emit_object(module))
@@ -68,6 +73,52 @@ def emit_object(machine: Any, module: Any) -> bytes:
         return ctypes.string_at(start, size)
     finally:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(held)
+
+
+_OPTION = "-optimize-regalloc="  # of the process: whether registers are allocated well
+_quickly = whole(threading.Lock())  # held while the option is changed, and while it is false
+_well: set[object] = set()  # generations of code under way that want it true
+
+
+@contextmanager
+def _allocating(*, well: bool) -> Iterator[None]:
+    """Generate code in the block with the good allocator of registers, or, at level 0 and if no
+    other thread needs the good one meanwhile, with the fast one: in a third of the time.
+    """
+    if not _has_option():
+        yield
+    elif well:
+        me = object()
+        with _quickly:
+            _good()
+            _well.add(me)
+        try:
+            yield
+        finally:
+            _well.discard(me)
+    else:
+        with _quickly:
+            alone = not _well
+            if alone:
+                binding().set_option("funct", f"{_OPTION}false")
+                try:
+                    yield
+                finally:
+                    binding().set_option("funct", f"{_OPTION}true")
+        if not alone:
+            yield
+
+
+@functools.cache
+def _good() -> None:
+    binding().set_option("funct", f"{_OPTION}true")
+
+
+@functools.cache
+def _has_option() -> bool:
+    """Whether LLVM knows the option: it ends a process that asks for one which it does not know."""
+    major, minor = version().split(".")[:2]
+    return major == "0" and minor.isdecimal() and int(minor) in _KNOWN
 
 
 @functools.cache

@@ -77,7 +77,7 @@ def printed_all(asked: Sequence[Asked], *, opt: int = 1) -> list[Code]:
 
 def kept(text: Callable[..., str], *given: Any, opt: int = 1) -> bool:
     """Whether the code is on disk, so that `printed` takes no LLVM."""
-    if not told():
+    if disk_cache.folder() is None or not told():
         return False
     name = _name(text, given, opt)
     known = None if name is None else disk_cache.read(name)

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 
 import attrs
 import pytest
@@ -90,6 +91,21 @@ def test_what_was_begun_is_not_made_again(two_cores, monkeypatch):
     assert not keys & (machine_code._begun.keys() | machine_code._ready.keys())
 
 
+def test_how_threads_take_turns_is_as_before_when_all_is_made(two_cores, monkeypatch):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    before, seen = sys.getswitchinterval(), []
+    monkeypatch.setattr(
+        machine_code, "emit", lambda *a, **k: seen.append(sys.getswitchinterval()) or b""
+    )
+    begin([TEXT.replace("NUMBER", "53")], 1)
+    (thread,) = {machine_code._begun.pop(machine_code.text_key(TEXT.replace("NUMBER", "53"), 1))}
+    thread.join()
+    machine_code._ready.clear()
+    assert len(seen) == 1
+    assert seen[0] < before
+    assert sys.getswitchinterval() == before
+
+
 def test_wrong_text_that_was_begun_is_an_error_where_it_is_asked_for(two_cores, cache):
     begin(["define nonsense"], 1)
     with pytest.raises(RuntimeError, match="expected"):
@@ -114,7 +130,60 @@ def test_the_lean_level_computes_the_same_and_is_kept_apart(cache):
 def test_of_another_llvm_no_option_is_asked(monkeypatch, version):
     monkeypatch.setattr(llvm, "version", lambda: version)
     monkeypatch.setattr(llvm, "binding", lambda: pytest.fail("asked"))
-    assert llvm.lean_level.__wrapped__() == 1
+    monkeypatch.setattr(llvm, "_has_option", llvm._has_option.__wrapped__)
+    assert llvm.lean_level() == 1
+    for well in (True, False):
+        with llvm._allocating(well=well):
+            pass
+
+
+# Of its values at once all are alive at the end, so who allocates registers how is seen in the code
+CROWDED = "\n".join([
+    "define <8 x float> @crowded(ptr %p) {",
+    "  %x0 = load <8 x float>, ptr %p",
+    "  br label %next",
+    "next:",
+    *[f"  %p{k} = getelementptr <8 x float>, ptr %p, i64 {k}\n"
+      f"  %y{k} = load <8 x float>, ptr %p{k}" for k in range(24)],
+    "  br label %last",
+    "last:",
+    "  %s0 = fadd <8 x float> %x0, %y0",
+    *[f"  %s{k} = fmul <8 x float> %s{k - 1}, %y{k}" for k in range(1, 24)],
+    "  ret <8 x float> %s23",
+    "}",
+])  # fmt: skip
+
+
+def test_how_registers_are_allocated_does_not_depend_on_other_threads(cache):
+    """Of whatever is made at the same time: only level 0 may differ, and never what asks for the
+    good allocator, whose code is kept.
+    """
+    good = {opt: emit(CROWDED, host(), opt=opt) for opt in (LEAN, 1)}
+    quick = emit(CROWDED, host(), opt=0)
+    assert quick != good[LEAN], "the text does not tell the allocators apart"
+    found = {opt: set() for opt in (LEAN, 0, 1)}
+
+    def work(opt):
+        for _ in range(20):
+            found[opt].add(emit(CROWDED, host(), opt=opt))
+
+    threads = [threading.Thread(target=work, args=(opt,)) for opt in (LEAN, 0, 1, 0)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found[LEAN] == {good[LEAN]}
+    assert found[1] == {good[1]}
+    assert found[0] <= {quick, good[LEAN]}
+    assert emit(CROWDED, host(), opt=0) == quick
+    assert not llvm._well
+
+
+def test_code_that_fails_leaves_the_good_allocator(cache, monkeypatch):
+    good = emit(CROWDED, host(), opt=LEAN)
+    with pytest.raises(ZeroDivisionError), llvm._allocating(well=False):
+        raise ZeroDivisionError
+    assert emit(CROWDED, host(), opt=LEAN) == good
 
 
 def test_of_texts_made_side_by_side_one_may_be_wrong(cache):

@@ -14,10 +14,11 @@ from funct.graph import Control, Graph, Node, Var
 from funct.ops.linalg import contract_layout
 
 __all__ = [
-    "has_numpys_bits", "is_of_small_matrices", "is_stack_by_vectors", "worth", "worth_looping",
+    "ELEMENT_OPS", "has_numpys_bits", "is_of_small_matrices", "is_stack_by_vectors", "worth",
+    "worth_looping",
 ]  # fmt: skip
 
-_ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
+ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES = 256
@@ -56,7 +57,7 @@ def worth(graph: Graph) -> bool:
         if loops or is_stack_by_vectors(e) or is_of_small_matrices(e):
             shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
             work += max([math.prod(s) for s in shapes])
-            if work >= _ELEMENT_OPS:
+            if work >= ELEMENT_OPS:
                 return True
     return False
 

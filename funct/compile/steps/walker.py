@@ -20,6 +20,7 @@ import numpy as np
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
 from funct.device.machine_code import begin
+from funct.device.printed import kept
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
 
@@ -57,9 +58,10 @@ def walker() -> int:
     return _walker().address("walk")
 
 
+@functools.cache
 def begin_walker() -> None:
     """Start to make what walks programs, if it is not there: kernels are planned meanwhile."""
-    if not _walker.cache_info().currsize:
+    if not _walker.cache_info().currsize and not kept(_text, opt=0):
         begin([_text(), threads.text()], 0)
 
 
