@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Raw", "by_name", "comb", "digamma", "erf", "erfc", "erfinv", "expn_slope", "find",
-    "gammaln", "in_double", "keep_dtype", "perm", "several", "spherical",
+    "gammaln", "in_double", "keep_dtype", "numpys", "perm", "several", "spherical",
 ]  # fmt: skip
 
 Raw = Callable[..., Any]
@@ -222,6 +222,21 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
         return f(*args)
 
     raw: Any = {1: one, 2: two, 3: three, 4: four}.get(operands, general)
+    raw.__name__ = name
+    return raw
+
+
+def numpys(ufunc: Any, name: str) -> Raw:
+    """SciPy's function of that name, of real numbers NumPy's, which is vectors where SciPy's is
+    one number after the other.
+    """
+    general = by_name(name, 1)
+
+    def raw(x: Any) -> Any:
+        if x.__class__ is ndarray and (x.dtype is _SINGLE or x.dtype is _DOUBLE):
+            return ufunc(x)
+        return general(x)
+
     raw.__name__ = name
     return raw
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from funct import ops
 from funct.core import Operand, Value
+from funct.kernels.special.functions import numpys
 from funct.ops.samples import pairs, ranges, reals
 from funct.ops.special.room import room
 
@@ -326,7 +329,7 @@ def _cbrt_rule(g: Value, ans: Value) -> Value:
     return g / (3.0 * ans * ans)
 
 
-@room("cbrt", _cbrt_rule, samples=reals(-2.0, -0.3))
+@room(numpys(np.cbrt, "cbrt"), _cbrt_rule, samples=reals(-2.0, -0.3))
 def cbrt(x: Operand, /) -> Value:
     """Real cube root; the derivative at 0 is infinite."""
 
@@ -335,7 +338,7 @@ def _exp2_rule(g: Value, ans: Value) -> Value:
     return g * (math.log(2.0) * ans)
 
 
-@room("exp2", _exp2_rule, samples=_ANY)
+@room(numpys(np.exp2, "exp2"), _exp2_rule, samples=_ANY)
 def exp2(x: Operand, /) -> Value:
     """2 to the power x."""
 
