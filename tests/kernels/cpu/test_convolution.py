@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -16,7 +18,7 @@ import funct.array as xp
 from funct.device import host
 from funct.kernels import table
 from funct.kernels.cpu.dense import convolution as fast
-from funct.kernels.cpu.dense import depthwise, depthwise_last, weight_gradient
+from funct.kernels.cpu.dense import depthwise, depthwise_last, geometry, weight_gradient
 from funct.kernels.windows import convolution as checked
 from funct.kernels.windows import products as plain
 from funct.kernels.windows.views import Sliding
@@ -294,6 +296,41 @@ def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end
             np.testing.assert_array_equal(y, expected)
 
 
+@contextmanager
+def weights_from_afar() -> Iterator[None]:
+    """As if weights were many: each panel is made for one use, in pieces of few channels."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_WEIGHTS_BYTES", "_PANEL_BYTES", "_SHARE"):
+            patch.setattr(geometry, name, 0)
+        for cached in (geometry.plan, fast.convolver):
+            cached.cache_clear()
+        yield
+    for cached in (geometry.plan, fast.convolver):
+        cached.cache_clear()
+
+
+@many
+@given(cases(), st.sampled_from(DTYPES), st.booleans())
+def test_panels_of_one_use_are_the_same(case: Case, dtype: Any, at_end: bool) -> None:
+    with weights_from_afar(), guarded.memory(at_end=at_end):
+        x, w, g = (
+            guarded.copy(numbers(shape, k, dtype), at_end=at_end)
+            for k, shape in enumerate((case["x"], case["w"], y_shape(case)))
+        )
+        for y, expected in _all_three(fast, weight_gradient, x, w, g, case["static"]):
+            np.testing.assert_array_equal(y, expected)
+
+
+def test_panels_of_one_use_come_with_few_pixels_and_many_weights() -> None:
+    slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+    many, few = (
+        fast.convolver("f32", (images, 512, 7, 7), (512, 512, 3, 3), (7, 7), slide, False)
+        for images in (64 * host().cores, 1)
+    )
+    assert few.once
+    assert not many.once
+
+
 @pytest.mark.parametrize("at_end", [False, True])
 @pytest.mark.parametrize(
     ("images", "channels", "outputs", "stride", "groups"),
@@ -330,6 +367,8 @@ LARGE = [
     ((1, 16, 9, 10, 11), (24, 16, 3, 3, 3), 2, 1),
     ((11, 256, 3, 4), (300, 256, 3, 3), 1, 1),
     ((35, 5, 4, 4), (9, 5, 3, 3), 2, 1),
+    ((9, 512, 5, 5), (260, 512, 3, 3), 1, 1),
+    ((1, 300, 6, 6), (512, 300, 3, 3), 2, 1),
 ]
 
 

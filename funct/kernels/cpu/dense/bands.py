@@ -15,6 +15,11 @@ Note [Same bits]
     An element is summed tap by tap and channel by channel, in pieces of channels that depend on the
     weights' shape alone. Which band, tile or thread it falls to changes nothing.
 
+Note [Panels of one use]
+    Weights are laid out into panels once for all bands. Where one unit holds all images and they
+    are many, each piece of a panel is laid out just before its only use instead, and never leaves
+    the second-level cache.
+
 Note [Chunks of weights]
     The words of one output that follow each other in w, as many as a vector has lanes, are read for
     as many outputs, transposed, and stored to the rows of the panel where a table wants them. Where
@@ -38,15 +43,18 @@ JOB = Fields((
     *SLAB, "images", "unit_images", "slab_place", "splits", "split_channels", "y", "weights",
     "sums",  # offset in the task's scratch
     "groups", "group_channels", "depth", "piece", "group_outputs", "padded_outputs",
+    "packs", "panel",  # offset in the task's scratch
     "row_pixels", "out_rows", "out_pixels", "classes", "n_classes", "row_step",
     "most_rows", "tiles", "lanes",
 ))  # fmt: skip
 
-CLASS = Fields(("residue", "pixels_per_row", "pixels", "taps", "n_taps", "panel"))
+CLASS = Fields((
+    "residue", "pixels_per_row", "pixels", "taps", "n_taps", "panel", "panel_rows",
+))  # fmt: skip
 
 PACK = Fields((
-    "tasks", "source", "to", "blocks", "real", "rows", "lane_step", "group_step", "chunks",
-    "n_chunks",
+    "tasks", "source", "to", "blocks", "real", "rows", "piece_rows", "pieces", "lane_step",
+    "group_step", "chunks", "first_chunks",
 ))  # fmt: skip
 
 
@@ -61,6 +69,7 @@ def text(element: str, target: Host, last: bool = False) -> str:
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = define_turn(module, element, target.vector_bytes)
+    _define_panel(module, element)
     _define_band(module, element, turn, last)
     _define_pack(module, element)
     for name, work, fields in (("convolve", "bands", JOB), ("pack", "panels", PACK)):
@@ -76,22 +85,23 @@ class _Band(Slab):
 
     def multiply(
         self, images: Value, rows_here: Value, channels: tuple[Value, Value], slab: Value,
-        sums: Value,
+        sums: Value, own: Value,
     ) -> None:  # fmt: skip
-        """All tiles of the band."""
+        """All tiles of the band. own: room for one panel."""
         f, job = self.f, self.job
 
         def one(k: Value) -> None:
             record = Record(f, CLASS, f.at(job.pointer("classes"), k * len(CLASS), "i64"))
             rows = f.max(rows_here - record.residue, 0)
             count = f.div(rows + job.row_step - 1, job.row_step) * record.pixels_per_row * images
-            f.when(count > 0, lambda: self._class(record, count, channels, slab, sums))
+            f.when(count > 0, lambda: self._class(k, record, count, channels, slab, sums, own))
 
         each(f, 0, job.n_classes, one)
 
     def _class(
-        self, record: Record, count: Value, channels: tuple[Value, Value], slab: Value, sums: Value
-    ) -> None:
+        self, k: Value, record: Record, count: Value, channels: tuple[Value, Value], slab: Value,
+        sums: Value, own: Value,
+    ) -> None:  # fmt: skip
         f, job = self.f, self.job
         n_taps, taps, pixels = record.n_taps, record.pointer("taps"), record.pointer("pixels")
         panels = self.at(job.pointer("weights"), record.panel)
@@ -101,10 +111,18 @@ class _Band(Slab):
                 depth = f.min(job.piece, job.depth - c)
                 a = self.at(slab, g * job.group_channels + c)
 
+                def made(o: Value) -> list[Value]:
+                    """A panel for this piece alone; see Note [Panels of one use]."""
+                    pack = f.at(job.pointer("packs"), k * len(PACK), "i64")
+                    block, p = f.div(o, job.lanes * 2), f.div(c, job.piece)
+                    f.call("panel", None, [pack, job.pointer("weights"), own, g, block, p])
+                    return [own]
+
                 def block(o: Value) -> None:
                     wide = f.min(job.lanes * 2, job.padded_outputs - o)
-                    first = (g * job.padded_outputs + o) * job.depth * n_taps + c * wide
-                    b = self.at(panels, first)
+                    first = (g * job.padded_outputs + o) * record.panel_rows
+                    kept = self.at(panels, first + c * n_taps * wide)
+                    (b,) = f.branch(f.ne(job.packs, 0), lambda: made(o), lambda: [kept])
                     y = self.at(sums, g * job.padded_outputs + o)
                     row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
                     table = f.at(job.pointer("tiles"), row, "i64")
@@ -157,7 +175,7 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     band_of = _Band(f, job, element, turn, last)
     slab = band_of.at(job.pointer("scratch"), task * job.scratch_step)
-    sums = band_of.at(slab, job.sums)
+    sums, own = band_of.at(slab, job.sums), band_of.at(slab, job.panel)
 
     def unit(u: Value) -> None:
         splits, bands = job.splits, job.bands
@@ -180,7 +198,7 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
             band_of.write(image + i, band, rows_here, channels, place)
 
         each(f, 0, images, fill)
-        band_of.multiply(images, rows_here, channels, slab, sums)
+        band_of.multiply(images, rows_here, channels, slab, sums, own)
         each(f, 0, images, write)
 
     each(f, task, job.units, unit, job.tasks)
@@ -188,21 +206,46 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
 
 
 def _define_pack(module: Module, element: str) -> None:
-    """`panels(job, task)`: panel `task` of weights, (tap, k, lane); lanes beyond hold anything."""
+    """`panels(job, task)`: all pieces of panel `task` of the weights."""
     f = module.function("panels", [("job", PTR), ("task", I64)], local=True)
-    job, task = Record(f, PACK, f.arguments[0]), f.arguments[1]
+    given, task = f.arguments
+    job = Record(f, PACK, given)
     lanes = module.target.vector_bytes // typed(element).bytes
-    vector = typed(element, lanes)
     group = f.div(task, job.blocks)
     block = task - group * job.blocks
     first = block * (2 * lanes)  # channel within the group
     padded = f.div(job.real + (lanes - 1), lanes) * lanes
     wide = f.min(f.constant(I64, 2 * lanes), padded - first)
+    to = f.at(job.pointer("to"), (group * padded + first) * job.rows, element)
+
+    def piece(p: Value) -> None:
+        here = f.at(to, p * job.piece_rows * wide, element)
+        f.call("panel", None, [given, job.pointer("source"), here, group, block, p])
+
+    each(f, 0, job.pieces, piece)
+    f.ret()
+
+
+def _define_panel(module: Module, element: str) -> None:
+    """`panel(job, source, to, group, block, p)`: piece p of the weights of a block of outputs,
+    (tap, k, lane); lanes beyond hold anything.
+    """
+    f = module.function(
+        "panel",
+        [("job", PTR), ("source", PTR), ("to", PTR), ("group", I64), ("block", I64), ("p", I64)],
+        local=True,
+    )
+    given, source, to, group, block, p = f.arguments
+    job = Record(f, PACK, given)
+    lanes = module.target.vector_bytes // typed(element).bytes
+    vector = typed(element, lanes)
+    first = block * (2 * lanes)  # channel within the group
+    padded = f.div(job.real + (lanes - 1), lanes) * lanes
+    wide = f.min(f.constant(I64, 2 * lanes), padded - first)
     real = f.min(wide, job.real - first)
-    source = f.at(job.pointer("source"), group * job.group_step + first * job.lane_step, element)
-    panel = (group * padded + first) * job.rows
-    to = f.at(job.pointer("to"), panel, element)
+    source = f.at(source, group * job.group_step + first * job.lane_step, element)
     chunks, lane_step = job.pointer("chunks"), job.lane_step
+    start, stop = (f.load(I64, f.at(job.pointer("first_chunks"), p + i, "i64")) for i in (0, 1))
 
     def row_of(entry: Value, j: int) -> tuple[Value, Value]:
         row = f.load(I64, f.at(entry, 2 + j, "i64"))
@@ -212,7 +255,7 @@ def _define_pack(module: Module, element: str) -> None:
         entry = f.at(chunks, n * (2 + lanes), "i64")
         here = f.at(source, f.load(I64, entry), element)
         mask = f.first_lanes(lanes, f.load(I64, f.at(entry, 1, "i64")))
-        later = f.at(chunks, f.min(n + _AHEAD, job.n_chunks - 1) * (2 + lanes), "i64")
+        later = f.at(chunks, f.min(n + _AHEAD, stop - 1) * (2 + lanes), "i64")
         there = f.at(source, f.load(I64, later), element)
 
         def some(i0: Value) -> None:
@@ -234,11 +277,11 @@ def _define_pack(module: Module, element: str) -> None:
         copy(f, row_of(entry, 0)[1], here, real * vector.scalar.bytes)
 
     def adjacent() -> list[Value]:
-        each(f, 0, job.n_chunks, row)
+        each(f, start, stop, row)
         return []
 
     def apart() -> list[Value]:
-        each(f, 0, job.n_chunks, chunk)
+        each(f, start, stop, chunk)
         return []
 
     f.branch(f.eq(lane_step, 1), adjacent, apart)

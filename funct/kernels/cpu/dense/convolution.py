@@ -63,8 +63,10 @@ def _run(
         return NotImplemented
     last = not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
     made = convolver(_ELEMENT[x.dtype], x.shape, w.shape, size, slide, adjoint)
-    panels = made.panels(np.ascontiguousarray(w))
+    w = np.ascontiguousarray(w)
+    panels = w if made.once else made.panels(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)
     y = memory.fresh((len(x), *((*size, outputs) if last else (outputs, *size))), x.dtype)
-    made.run(np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x), panels, y, last=last)
+    x = np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x)
+    made.run(x, panels, y, last=last, laid=not made.once)
     return np.moveaxis(y, -1, 1) if last else y

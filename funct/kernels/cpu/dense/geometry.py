@@ -26,6 +26,7 @@ _SLAB_BYTES = 192 << 10  # what a band copies and
 _SUMS_BYTES = 128 << 10  # what it sums up stay in the second-level cache
 _WEIGHTS_BYTES = 1 << 20  # more than these each band reads from afar,
 _MANY_ROWS = 64  # so there are few bands, and outputs are split among threads
+_SHARE = 4  # images for each core: outputs are split rather than these
 _PANEL_BYTES = 192 << 10  # as do the weights of one tile
 _SETS_BYTES = 1 << 10  # see Note [Pitch of many channels]
 _LINE_BYTES = 64
@@ -37,7 +38,7 @@ class Plan:
 
     fields: of the job, addresses apart. panels: for each class, its taps and where its weights
     begin. merged: the axis whose taps are merged into k, or -1. counts: how many pixels of a class
-    a unit has.
+    a unit has. once: whether panels are used by one unit alone.
     """
 
     fields: dict[str, int]
@@ -46,6 +47,7 @@ class Plan:
     panels: tuple[tuple[tuple[int, ...], int], ...]
     merged: int
     weight_words: int
+    once: bool
     tables: tuple[NDArray[np.int64], ...]
 
 
@@ -60,17 +62,23 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
     padded = -(-batch.group_outputs // lanes) * lanes
     line = _LINE_BYTES // word
     pitch = channels + line * (channels * word % _SETS_BYTES == 0)
-    band_rows, together, splits, split_channels = _bands(batch, axes, reach, pitch, padded)
-    slab = slab_fields(batch, axes, band_rows, pitch)
-    place = (slab["slab_words"] // line + 2) * line
-    classes, panels, tables = [], [], []
-    panel = 0
     walked = [
         [attrs.evolve(p, taps=((0, 0),)) for p in a.phases] if k == along else a.phases
         for k, a in enumerate(axes)
     ]
+    piece = _piece(depth, prod([max([len(p.taps) for p in a]) for a in walked]), lanes * word)
+    band_rows, together, splits, split_channels, once = _bands(
+        batch, axes, reach, pitch, padded, piece / depth
+    )
+    slab = slab_fields(batch, axes, band_rows, pitch)
+    place = (slab["slab_words"] // line + 2) * line
+    classes, panels, tables = [], [], []
+    panel, most_rows = 0, 0
+    pieces = -(-depth // piece)
     for phases in itertools.product(*walked):
-        taps, offsets = _taps(phases, kernel, reach, pitch, depth)
+        taps, offsets = _taps(phases, kernel, reach, pitch, piece)
+        # the last piece may have fewer channels, but its taps lie as far apart
+        panel_rows = (pieces * len(taps) - 1) * piece + depth - (pieces - 1) * piece if taps else 0
         rows = len(range(phases[0].start, band_rows, axes[0].step))
         pixels = _pixels(phases, axes, rows, reach, pitch, batch.groups * padded)
         apart = np.array([place, prod([a.out for a in axes]) * batch.groups * padded])
@@ -78,22 +86,24 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         tables += [offsets, pixels]
         classes.append([
             phases[0].start, phases[1].count * phases[2].count, pixels.ctypes.data,
-            offsets.ctypes.data, len(taps), panel,
+            offsets.ctypes.data, len(taps), panel, panel_rows,
         ])  # fmt: skip
         panels.append((taps, panel))
-        panel += batch.groups * padded * depth * len(taps)
-    most_taps = max([len(t) for t, _ in panels], default=1)
-    table = np.array(classes, np.int64).reshape(-1, 6)
+        panel += batch.groups * padded * panel_rows
+        most_rows = max(most_rows, min(panel_rows, len(taps) * piece))
+    table = np.array(classes, np.int64).reshape(-1, 7)
     sums = together * place
     sums_words = (together * band_rows * axes[1].out * axes[2].out + 16) * batch.groups * padded
+    own = -(-(sums + sums_words) // line) * line
     several = -(-batch.images // together)
     units = several * slab["bands"] * splits
     fields = {
         **slab, "images": batch.images, "unit_images": together, "slab_place": place,
         "tasks": min(units, 2 * batch.cores), "units": units, "splits": splits,
-        "split_channels": split_channels, "scratch_step": -(-(sums + sums_words) // line) * line,
+        "split_channels": split_channels, "packs": 0, "panel": own,
+        "scratch_step": own + (most_rows * 2 * lanes if once else 0),
         "sums": sums, "groups": batch.groups, "group_channels": batch.group_channels,
-        "depth": depth, "piece": _piece(depth, most_taps, lanes * word),
+        "depth": depth, "piece": piece,
         "group_outputs": batch.group_outputs, "padded_outputs": padded,
         "row_pixels": axes[1].out * axes[2].out, "out_rows": axes[0].out,
         "out_pixels": prod([a.out for a in axes]), "classes": table.ctypes.data,
@@ -106,14 +116,16 @@ def plan(batch: Batch, axes: Axes, kernel: tuple[int, int, int]) -> Plan:
         for images in (together, batch.images - (several - 1) * together)
         for first, pixels, *_ in classes
     ])  # fmt: skip
-    return Plan(fields, table, counts, tuple(panels), along, panel, tuple(tables))
+    return Plan(fields, table, counts, tuple(panels), along, panel, once, tuple(tables))
 
 
 def _bands(
-    batch: Batch, axes: Axes, reach: list[int], pitch: int, padded: int
-) -> tuple[int, int, int, int]:
-    """Rows of a band, images of a unit, the number of splits of the outputs, and the outputs of a
-    split.
+    batch: Batch, axes: Axes, reach: list[int], pitch: int, padded: int, walked: float
+) -> tuple[int, int, int, int, bool]:
+    """Rows of a band, images of a unit, the number of splits of the outputs, the outputs of a
+    split, and whether one unit alone uses its panels.
+
+    walked: part of the slab that is in use at a time, since channels are taken in pieces.
     """
     step, word = axes[0].step, batch.word_bytes
     per_row = axes[1].out * axes[2].out * batch.groups * padded * word
@@ -141,12 +153,17 @@ def _bands(
             times * _SLAB_BYTES // (plane * reach[0]), 2 * times * _SUMS_BYTES // (per_row * rows)
         )
         most = min(fitting, batch.images // (batch.cores if afar else wanted))
+        if afar and batch.images >= _SHARE * batch.cores:
+            all_fit = plane * reach[0] * batch.images * walked <= 2 * _SLAB_BYTES
+            most = batch.images if all_fit else most
         together = -(-batch.images // -(-batch.images // max(1, most)))
+    once = afar and bands == 1 and together == batch.images
     units = -(-batch.images // together) * bands
     pair = 2 * batch.lanes
-    splits = max(1, min(wanted // (2 * units), padded // (2 * pair)))
+    most_splits = batch.cores if once else wanted // (2 * units)  # each fills a slab of its own
+    splits = max(1, min(most_splits, padded // (2 * pair)))
     split = -(-padded // (splits * pair)) * pair
-    return rows, together, -(-padded // split), split
+    return rows, together, -(-padded // split), split, once
 
 
 def _piece(depth: int, n_taps: int, vector_bytes: int) -> int:
@@ -157,13 +174,13 @@ def _piece(depth: int, n_taps: int, vector_bytes: int) -> int:
 
 
 def _taps(
-    phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], pitch: int, depth: int
+    phases: tuple[Phase, ...], kernel: tuple[int, ...], reach: list[int], pitch: int, piece: int
 ) -> tuple[tuple[int, ...], NDArray[np.int64]]:
     """The taps of a class, and the table of their offsets."""
     taps: list[int] = []
     offsets: list[tuple[int, int]] = []
     for (k0, o0), (k1, o1), (k2, o2) in itertools.product(*[p.taps for p in phases]):
-        offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * pitch, len(taps) * depth))
+        offsets.append((((o0 * reach[1] + o1) * reach[2] + o2) * pitch, len(taps) * piece))
         taps.append((k0 * kernel[1] + k1) * kernel[2] + k2)
     return tuple(taps), np.array(offsets, np.int64).reshape(-1, 2)
 

@@ -31,6 +31,7 @@ __all__ = ["Convolver", "batch_of"]
 _ARRAYS = ("x", "weights", "y", "scratch", "around")
 _PLACES = np.array([bands.JOB.place(name) for name in _ARRAYS], np.intp)
 _PACK_PLACES = [bands.PACK.place(name) for name in ("source", "to")]
+_ROWS, _PACKS = bands.CLASS.place("panel_rows"), bands.JOB.place("packs")
 
 
 def batch_of(images: int, groups: int, channels: int, outputs: int, dot: str) -> Batch:
@@ -44,7 +45,7 @@ class Convolver:
     """What is prepared for shapes and parameters, whatever the arrays will be.
 
     steps: words of w from one output to the next, and from one channel to the next; its taps are
-    adjacent.
+    adjacent. once: whether each panel has one use, so that `run` had better make it.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Convolver:
         steps: tuple[int, int],
     ) -> None:  # fmt: skip
         self._plan = made = plan(batch, axes, kernel)
+        self.once = made.once
         self._word = batch.word_bytes
         element, width = typed(DOTS[dot].word).element, supported(DOTS[dot], host())
         self._entries = [_entry(element, last, "convolve") for last in (False, True)]
@@ -67,23 +69,28 @@ class Convolver:
         channels = np.arange(batch.group_channels) * steps[1]
         depths = np.add.outer(np.arange(run) * run_step, channels).ravel()
         lanes = 1 if steps[0] == 1 else batch.lanes
-        self._chunks = [
-            _chunks(np.add.outer(np.array(taps, np.int64), depths).ravel(), lanes, batch.lanes)
-            for taps, _ in made.panels
-        ]
+        self._tables, packs = [], []
         blocks = -(-batch.group_outputs // (2 * batch.lanes))
         group_step = batch.group_outputs * batch.group_channels * prod(kernel)
-        self._packs = [
-            bands.PACK.fill(
+        piece = made.fields["piece"]
+        for (taps, panel), rows in zip(made.panels, made.classes[:, _ROWS].tolist()):
+            words = np.add.outer(np.array(taps, np.int64), depths)
+            chunks = [
+                _chunks(words[:, c : c + piece], piece, lanes, batch.lanes)
+                for c in range(0, len(depths), piece)
+            ]
+            table, first = np.concatenate(chunks), np.cumsum([0, *map(len, chunks)])
+            self._tables += [table, first]
+            packs.append(bands.PACK.fill(
                 tasks=blocks * batch.groups, source=0, to=panel * self._word, blocks=blocks,
-                real=batch.group_outputs, rows=len(taps) * len(depths), lane_step=steps[0],
-                group_step=group_step, chunks=address(chunks), n_chunks=len(chunks),
-            )
-            for chunks, (taps, panel) in zip(self._chunks, made.panels)
-        ]  # fmt: skip
+                real=batch.group_outputs, rows=rows, piece_rows=len(taps) * piece,
+                pieces=len(chunks), lane_step=steps[0], group_step=group_step,
+                chunks=address(table), first_chunks=address(first),
+            ))  # fmt: skip
+        self._packs = np.array(packs)
 
     def panels(self, w: NDArray[Any]) -> NDArray[Any]:
-        """For each class of pixels (group, block of outputs, tap, k, lane)."""
+        """For each class of pixels (group, block of outputs, piece of k, tap, k, lane)."""
         to = memory.fresh((max(1, self._plan.weight_words),), w.dtype)
         source, target = _PACK_PLACES
         for template in self._packs:
@@ -95,26 +102,30 @@ class Convolver:
 
     def run(
         self, x: NDArray[Any], panels: NDArray[Any], y: NDArray[Any], *, last: bool = False,
-        around: int = 0,
+        around: int = 0, laid: bool = True,
     ) -> None:  # fmt: skip
         """Fill y, (N, outputs, *T), from x, (N, channels, *S), or both with their channels last.
 
-        around: the byte that the words outside of the image are made of.
+        around: the byte that the words outside of the image are made of. laid: whether `panels` are
+        that, and not the weights themselves.
         """
         job = self._job.copy()
         room = memory.scratch(self._scratch_bytes)
         job[_PLACES] = address(x), address(panels), address(y), room, around
+        job[_PACKS] = 0 if laid else address(self._packs)
         self._entries[last](address(job))
 
 
-def _chunks(offsets: NDArray[np.int64], words: int, lanes: int) -> NDArray[np.int64]:
+def _chunks(offsets: NDArray[np.int64], piece: int, words: int, lanes: int) -> NDArray[np.int64]:
     """See Note [Chunks of weights]: of each, where it begins, how many words count, and to which
-    row of the panel each goes, or -1.
+    row of a piece of a panel each goes, or -1.
 
-    offsets: of the words of each row, from the first of its output. words: of a chunk at most.
+    offsets: of the words of each tap and channel, from the first of its output. piece: rows from
+    one tap to the next. words: of a chunk at most.
     """
-    rows = np.argsort(offsets)
-    place = offsets[rows]
+    order = np.argsort(offsets, axis=None)
+    place = offsets.ravel()[order]
+    rows = np.add.outer(np.arange(len(offsets)) * piece, np.arange(offsets.shape[1])).ravel()[order]
     new = np.diff(place, prepend=-lanes) > words // 2  # words between are read in vain
     start = np.maximum.accumulate(np.where(new, place, 0))
     first, which = np.unique(place - (place - start) % words, return_inverse=True)
