@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.compile.memory.partition import _Flow
+from funct.compile.memory.partition import _Flow, partition
 from funct.errors import ArgumentError
 from funct.transforms.vjp import recorded
 from tests import laws
@@ -76,6 +76,30 @@ def test_checkpoints_are_kept_whole() -> None:
     g = ft.jit(f)
     assert saved(g, x, W) <= 2 * size, "the inputs of two blocks"
     laws.close(ft.grad(g)(x, W), ft.grad(f)(x, W), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("fun", "kept", "again"),
+    [
+        (xp.exp, ["result"], []),
+        (xp.tanh, ["result"], []),
+        (ft.ops.sigmoid, ["argument", "result"], ["negative", "sigmoid"]),
+        (lambda x: xp.exp(x) * x, ["argument"], ["exp"]),
+    ],
+    ids=["exp", "tanh", "sigmoid", "inside"],
+)
+def test_a_result_is_read_and_not_made_again(fun: Any, kept: Any, again: Any) -> None:
+    """It costs no memory; and an argument that only it was made of is not kept."""
+
+    def joint(x: Any, ct: Any) -> Any:
+        y, pull = ft.vjp(fun, x)
+        return y, pull(ct)
+
+    halves = partition(ft.make_graph(joint)(data(4), data(4)), 1, 1)
+    names = {halves.forward.inputs[0]: "argument", halves.forward.outputs[0]: "result"}
+    assert [names[v] for v in halves.residuals] == kept
+    made = [e.name for e in halves.backward.nodes if halves.backward.inputs[-1] not in e.reads]
+    assert [name for name in made if name in ("exp", "tanh", "sigmoid", "negative")] == again
 
 
 @settings(max_examples=25)

@@ -205,7 +205,7 @@ class _Split:
     def halves(self, kept: Sequence[Var]) -> Halves:
         """Both graphs."""
         order = {v: k for k, v in enumerate([*self.inputs, *self.maker])}
-        residuals = sorted(kept, key=order.__getitem__)
+        residuals = sorted(self._read({*kept, *self.free}), key=order.__getitem__)
         residuals += self._carriers(residuals)
         early = [e for e in self.joint.nodes if self._early(e)]
         undecided = any(isinstance(e, Guard) and not self._early(e) for e in self.joint.nodes)
@@ -224,6 +224,13 @@ class _Split:
             symbols=_symbols(self.joint, inputs),
         )
         return Halves(forward, backward, tuple(residuals), undecided)
+
+    def _read(self, there: Set[Var]) -> Set[Var]:
+        """Of the values that are there, those that the second half reads: a result, which costs no
+        memory, is not made again, and what it was made of may not be needed.
+        """
+        late = self.run_late({*there, *self.cts})
+        return there & {*self.gradients, *[v for e in late for v in e.reads]}
 
     def run_late(self, there: Set[Var]) -> list[Entry]:
         """The second half, in order. What is made again is made just before it is needed."""

@@ -116,7 +116,10 @@ def _in_place(column: list[Any]) -> list[Any]:
     """The arrays, with their elements one after the other, where a load may take them."""
     if all([a.flags.num & DENSE == DENSE for a in column]):  # noqa: C419  a list is faster here
         return column
-    return [np.require(a, requirements=("C", "A")) for a in column]
+    return [
+        a if a.flags.num & DENSE == DENSE else np.require(a, requirements=("C", "A"))
+        for a in column
+    ]
 
 
 _printed: dict[Hashable, _Pass] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import EXP
-from funct.kernels.llvm.scaling import BIAS, nearest, pow2, quotient, scaled, split_constant
+from funct.kernels.llvm.scaling import BIAS, nearest, pow2, scaled, split_constant
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -81,11 +81,15 @@ def expm1(e: Emitter, x: Value) -> Value:
 
 def sigmoid(e: Emitter, x: Value) -> Value:
     """1 / (1 + e^-x), without overflow; at most 1.5 ulp."""
-    n, bits, p = reduce(e, clamped(e, -e.abs(x)), 2 * BIAS[x.type.element], exact=True)
+    least = e.max(LEAST[x.type.element], -e.abs(x))
+    n, bits, p = reduce(e, least, 2 * BIAS[x.type.element])
     power = scaled(e, p + 1, n, bits)
     above, below = e.select(x < 0, power, 1), power + 1
-    near, rest = quotient(e, above, below, e.constant(x.type, 0), power - (below - 1))
-    return near + rest
+    inverse = 1 / below
+    near = above * inverse
+    lost = power - (below - 1)
+    left = e.fma(-near, lost, e.fma(-near, below, above))
+    return e.fma(left, inverse, near)
 
 
 def silu(e: Emitter, x: Value) -> Value:
