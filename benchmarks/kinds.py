@@ -33,6 +33,7 @@ PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
 STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
 COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
+SPECTRUM = _normal(100_000) + 1j * _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
 
 
@@ -46,6 +47,9 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def kernel(a: Any, v: Any) -> Any:
         s = ns.sum(a * a, axis=1)
         return ns.exp(2 * (a @ a.T) - s[:, None] - s[None, :]) @ v
+
+    def quotients(x: Any, y: Any) -> Any:
+        return x * y + x / y - ns.conj(x) * 2
 
     def logistic(w: Any, x: Any) -> Any:
         return ns.sum(ns.log1p(ns.exp(-(x @ w))))
@@ -151,6 +155,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "cross products by take, 100,000": (crossed, (a(POINTS), a(OTHERS))),
         "100,000 points turned": (turned, (a(POINTS), a(TURNED))),
         "colours, 512 x 512": (saturation, (a(COLOURS),)),
+        "complex64 quotients and products, 100,000": (quotients, (a(SPECTRUM), a(SPECTRUM[::-1]))),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

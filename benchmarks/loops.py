@@ -17,6 +17,7 @@ WORD = 60
 WORDS = RNG.integers(0, 4, (2, WORD))
 CELLS, ROWS = RNG.normal(size=(20, 20)) > 0, RNG.normal(size=(50, 20, 8))
 SIGNAL, TABLE = RNG.normal(size=(100, 64)), RNG.normal(size=(WORD, WORD))
+PLANE = RNG.normal(size=64) * 0.1 + 0.1j * RNG.normal(size=64)
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
 W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
 
@@ -60,6 +61,9 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
             return control.fori_loop(1, WORD + 1, cell, t)
 
         return control.fori_loop(1, WORD + 1, row, ns.zeros((WORD + 1, WORD + 1), dtype=int))
+
+    def mandelbrot(c: Any) -> Any:
+        return control.scan(lambda z, _: (z * z + c, None), c, None, length=1000)[0]
 
     def in_turn(t: Any) -> Any:
         return control.fori_loop(1, 1000, lambda i, t: t.at[i].set(t[i - 1] * 0.5 + t[i]), t)
@@ -107,6 +111,7 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "Newton, 1000 numbers": (newton, (ns.linspace(1.0, 2.0, 1000),)),
         "scan of cond, 10,000 steps, 4 numbers": (branches, (ns.ones(4), ns.asarray(XS))),
         "longest common subsequence, 60 x 60": (common, tuple(map(ns.asarray, WORDS))),
+        "64 complex numbers, 1000 steps": (mandelbrot, (ns.asarray(PLANE),)),
         "1000 numbers of a table in turn": (in_turn, (ns.linspace(1.0, 2.0, 1000),)),
         "game of life, 100 steps, 20 x 20": (life, (ns.asarray(CELLS),)),
         "scan of sort, 100 steps, 64 numbers": (sorts, (ns.zeros(64), ns.asarray(SIGNAL))),

@@ -41,6 +41,7 @@ from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import dense
 from funct.compile.memory.carried import moved, stay
 from funct.compile.memory.order import ordered
+from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.flat import is_flat, lower_flat
@@ -125,7 +126,7 @@ class Body:
             raise _NoBlock("it has symbolic sizes")
         if any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes):
             raise _NoBlock("it has effects")
-        simple, checks = simplify(graph)
+        simple, checks = simplify(in_pairs(graph) or graph)
         ends = (*simple.inputs, *simple.outputs)
         if checks:
             raise _NoBlock("an index must be checked before it runs")

@@ -22,6 +22,7 @@ from funct.compile.fusion.worth import ELEMENT_OPS, has_numpys_bits, worth
 from funct.compile.native import native
 from funct.compile.numbers import handed_over, numbers
 from funct.compile.plan import Plan, plan
+from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.sizes import at_sizes
 from funct.compile.steps.walker import begin_walker
 from funct.compile.stored import kept_as, stored
@@ -96,7 +97,7 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": machine_code, "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
-    return machine_code() if mode != "default" or worth(given) else numpy_calls()
+    return machine_code() if mode != "default" or worth(in_pairs(given) or given) else numpy_calls()
 
 
 def _whole(graph: Graph, guards: bool) -> Graph:

@@ -26,6 +26,7 @@ from funct.compile.memory.order import ordered
 from funct.compile.memory.reuse import one_to_one, reusable
 from funct.compile.memory.within import within
 from funct.compile.program import Program, link
+from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.simplify import Check, simplify
 from funct.compile.steps.walker import begin_walker
 from funct.compile.text import call_text, guard_text, scope
@@ -64,10 +65,12 @@ class Native:
 def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
     begin_walker()
-    simple, checks = simplify(lay_out(graph))
+    laid = lay_out(graph)
+    pairs = in_pairs(laid, products=False) or laid
+    simple, checks = simplify(pairs)
     fused = within(config.memory_budget, _arranged(simple), _arranged)
     tell("fusion", lambda: fusion_lines(fused))
-    made = _Writer(fused, checks).write()
+    made = _Writer(fused, checks, laid).write()
     serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))
     tell("loops", lambda: "\n".join(map(call_line, made.calls)))
     return made
@@ -80,12 +83,18 @@ def _arranged(graph: Graph) -> Fused:
 class _Writer:
     """One function as it is printed."""
 
-    def __init__(self, fused: Fused, checks: Sequence[Check]) -> None:
+    def __init__(self, fused: Fused, checks: Sequence[Check], outside: Graph) -> None:
         self.fused = fused
         self.graph = fused.graph
         self.names: dict[str, Any] = base_names() | scope(self.graph)
         self.lines = [f"def run({', '.join(v.name for v in self.graph.inputs)}):"]
         self.sites: dict[int, Any] = {}
+        given = zip(self.graph.inputs, outside.inputs, strict=True)
+        returned = zip(self.graph.outputs, outside.outputs, strict=True)
+        self.turned = {v for v, face in returned if face.dtype.kind == "c" != v.dtype.kind}
+        turned = [v for v, face in given if face.dtype.kind == "c" != v.dtype.kind]
+        self.lines += [f"    {v.name} = floats({v.name})" for v in turned]
+        self.pairs = bool(turned) or bool(self.turned)
         for c in checks:
             self.sites[len(self.lines) + 1] = c.site
             self.lines.append(f"    check_bounds({c.op!r}, {c.index.name}, {c.length})")
@@ -131,7 +140,8 @@ class _Writer:
             self._forget(k)
         for v in self.graph.outputs:
             self._view(v)
-        results = "".join([v.name + ", " for v in self.graph.outputs])
+        names = [f"complexes({v.name})" if v in self.turned else v.name for v in self.graph.outputs]
+        results = "".join([name + ", " for name in names])
         self.lines.append(f"    return ({results})")
         self.names[SITES] = self.sites
         text = "\n".join(self.lines)
@@ -145,6 +155,8 @@ class _Writer:
     def _whole(self) -> Whole | None:
         """The function as one program, if it is nothing else."""
         graph, views = self.graph, self.fused.views
+        if self.pairs:
+            return None
         if len(self.programs) != 1 or not all(map(is_lowered, self.fused.steps)) or self.checked:
             return None
         seen = [views[v] for v in graph.outputs]
@@ -245,7 +257,8 @@ def base_names() -> dict[str, Any]:
     """What the names mean that every such function may use."""
     return scope(Graph((), (), (), ())) | {
         "empty": np.empty, "array": np.asarray, "ndarray": np.ndarray, "dense": _dense,
-        "u1": np.dtype(np.uint8), "check_bounds": check_bounds,
+        "u1": np.dtype(np.uint8), "check_bounds": check_bounds, "floats": floats,
+        "complexes": complexes,
     }  # fmt: skip
 
 

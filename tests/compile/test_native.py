@@ -78,7 +78,8 @@ def numbers(dtype: Any, n: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.asarray(x)
 
 
-PRINTED = sorted(n for n in PRINTINGS if not n.startswith("fast_"))  # those are no exact ops
+# those are no exact ops, and a product and a sum rounded once is none of the catalogue
+PRINTED = sorted(n for n in PRINTINGS if not n.startswith("fast_") and n != "fma")
 
 
 def eager(fun: Any, *args: Any) -> Any:

@@ -83,9 +83,9 @@ def test_axes_with_others_between_them_are_worth_loops(
     )
 
 
-@pytest.mark.parametrize("dtype", ["complex128", "float16"])
-def test_other_numbers_are_left_to_numpy(dtype: str) -> None:
-    x = xp.asarray(RNG.normal(size=(9, 16, 2, 33, 2)).astype(dtype))
+def test_halves_are_left_to_numpy() -> None:
+    """Their sums would be rounded between the axes."""
+    x = xp.asarray(RNG.normal(size=(9, 16, 2, 33, 2)).astype("float16"))
     fun = lambda x: xp.sum(x, axis=(1, 3))  # noqa: E731
     assert not worth(ft.make_graph(fun)(x))
     assert xp.all(ft.jit(fun)(x) == fun(x))

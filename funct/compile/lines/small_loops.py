@@ -96,7 +96,7 @@ def in_registers(form: Repeat) -> SmallLoop | str:
         except NoLines as why:
             reason = str(why)
             continue
-        return SmallLoop(form, _code(form, bodies, [*held], columns), held)
+        return SmallLoop(form, _code(form, body, bodies, [*held], columns), held)
     return reason
 
 
@@ -128,9 +128,10 @@ def _lines(
     return asks, step.lines_of([*results, step.vector(goes_on)])
 
 
-def _code(form: Repeat, bodies: Any, constants: Sequence[Var], columns: int) -> Registers:
+def _code(
+    form: Repeat, graph: Graph, bodies: Any, constants: Sequence[Var], columns: int
+) -> Registers:
     c, n = form.constants, form.carry
-    graph = form.body
     rows = (*graph.inputs[c + n :], *graph.outputs[n:])
 
     def column(vs: Sequence[Var]) -> tuple[int, ...]:

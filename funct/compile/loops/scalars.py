@@ -307,6 +307,7 @@ PRINTINGS: dict[str, Printing] = {
     "floor_divide": Printing(lambda f, x, y: _quotient(f, x, y)[0], _NUMBERS, cost=16),
     "remainder": Printing(lambda f, x, y: _quotient(f, x, y)[1], _NUMBERS, cost=16),
     "fmod": Printing(fmod, _FLOAT, cost=16),
+    "fma": Printing(lambda f, x, y, z: f.fma(x, y, z), _FLOAT),  # of complex numbers' products
     "negative": Printing(_negative, _NUMBERS),
     "abs": Printing(_abs, _ANY),
     "sign": Printing(_sign, _NUMBERS, cost=3),

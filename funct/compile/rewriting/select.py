@@ -15,6 +15,7 @@ import numpy as np
 
 from funct.compile.loops.scalars import is_exact, printing, unsupported
 from funct.compile.loops.views import VIEWS
+from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.simplify import simplify
 from funct.core import lookup
 from funct.graph import (
@@ -43,6 +44,7 @@ def prepared(graph: Graph) -> Graph | None:
     or something must be checked before it runs.
     """
     found = plain(graph)
+    found = in_pairs(found) or found
     plainly = all(isinstance(e, Node) and not e.primitive.effect for e in found.nodes)
     if found.symbols or not plainly:
         return None

@@ -1,0 +1,347 @@
+"""Complex numbers as pairs of real ones, for loops, which know no others.
+
+Each complex array of a graph is two real ones, of its shape; where it comes from outside or goes
+there it is one with a last axis of two, which is how it lies in memory. So a program takes it by
+its address, and a loop carries it, as it is.
+
+Products are fused as NumPy's are where the processor can; quotients are Smith's. An op that is not
+here, or not known to have NumPy's values for infinities too, leaves the graph as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.array import Array, asarray
+from funct.compile.joins import is_concat
+from funct.compile.loops.views import VIEWS
+from funct.compile.rewriting.new_nodes import NewNodes
+from funct.core import Primitive, lookup, variant
+from funct.graph import Control, Graph, Node, Var
+
+__all__ = ["complexes", "floats", "in_pairs"]
+
+Parts = tuple[Any, Any]  # Vars, or numbers
+
+_REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(float)}
+_EACH = frozenset({"add", "subtract", "negative", "reduce_sum", "embed", "where", "take", *VIEWS})
+
+
+def in_pairs(graph: Graph, *, products: bool = True) -> Graph | None:
+    """The graph without complex numbers; itself if it has none, None where an op is in the way.
+
+    products: whether those of matrices may be four each.
+    """
+    nodes = [e for e in graph.nodes if isinstance(e, Node)]
+    held = [*graph.inputs, *[v for v, _ in graph.constants]]
+    if not any(v.dtype in _REAL for v in (*held, *[v for e in nodes for v in e.results])):
+        return graph
+    if len(nodes) < len(graph.nodes):
+        return None
+    if not products and any(e.name == "matmul" for e in nodes):
+        return None
+    try:
+        return _Pairs(graph).run()
+    except _NoPairs:
+        return None
+
+
+def floats(x: Any) -> Any:
+    """A complex array as a real one with a last axis of two, any other array as it is."""
+    x = np.asarray(x)
+    real = _REAL.get(x.dtype)
+    return x if real is None else np.ascontiguousarray(x).reshape(x.shape)[..., None].view(real)
+
+
+def complexes(x: Any) -> Any:
+    """A real array with a last axis of two as a complex one."""
+    return x.view(np.result_type(x.dtype, np.complex64))[..., 0]
+
+
+class _NoPairs(Exception):  # noqa: N818
+    """An op of complex numbers is not known here."""
+
+
+class _Pairs(NewNodes):
+    """One walk over the nodes."""
+
+    prefix = "p"
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.whole: dict[Var, Var] = {}  # with a last axis of two
+        self.parts: dict[Var, Parts] = {}
+
+    def run(self) -> Graph:
+        """Rewrite."""
+        graph = self.graph
+        inputs = [self._outer(v) for v in graph.inputs]
+        for v, x in graph.constants:
+            if v.dtype in _REAL:
+                held = asarray(floats(x.data))
+                assert isinstance(held, Array)
+                del self.constants[v]
+                self.constants[self._outer(v)] = held
+        for e in graph.nodes:
+            assert isinstance(e, Node), "a graph with guards has no pairs"
+            self.site = e.site
+            if not any(v.dtype in _REAL for v in (*_vars(e), *e.results)):
+                self.keep(e)
+            elif isinstance(e.primitive, Control):
+                given = [self._joined(v) if isinstance(v, Var) else v for v in e.operands]
+                results = tuple([self._outer(v) for v in e.results])
+                self.keep(attrs.evolve(e, operands=tuple(given), results=results))
+            else:
+                self._node(e)
+        outputs = tuple([self._joined(v) for v in graph.outputs])
+        return attrs.evolve(
+            graph, inputs=tuple(inputs), nodes=tuple(self.nodes), outputs=outputs,
+            constants=tuple(self.constants.items()),
+        )  # fmt: skip
+
+    # What is whole, and its parts
+
+    def _outer(self, v: Var) -> Var:
+        """What stands for a Var where it comes from outside."""
+        if v.dtype not in _REAL:
+            return v
+        return self.whole.setdefault(v, self.var((*v.shape, 2), _REAL[v.dtype]))
+
+    def _joined(self, v: Var) -> Var:
+        """The same, of one that is made here."""
+        if v.dtype in _REAL and v not in self.whole:
+            shape = (*v.shape, 1)
+            both = [self.reshape(self._array(x, v), shape) for x in self.parts[v]]
+            self.concat(both, len(v.shape), self._outer(v))
+        return self._outer(v)
+
+    def _array(self, x: Any, v: Var) -> Var:
+        """A part of v that may be a number, as an array."""
+        if isinstance(x, Var) and x.shape == v.shape and x.dtype == _REAL[v.dtype]:
+            return x
+        if isinstance(x, Var):
+            x = self.apply("astype", (x,), (_REAL[v.dtype],), x.shape, _REAL[v.dtype])
+            return self.apply("broadcast_to", (x,), (v.shape,), v.shape, x.dtype)
+        one = self.constant(np.asarray(x, _REAL[v.dtype]))
+        return self.apply("broadcast_to", (one,), (v.shape,), v.shape, one.dtype)
+
+    def _of(self, a: Any) -> Parts:
+        """The parts of an operand. What is real has 0 beside it, as NumPy makes it."""
+        if not isinstance(a, Var):
+            return float(a.real), float(a.imag)
+        if a.dtype not in _REAL:
+            return a, 0.0
+        if a not in self.parts:
+            self.parts[a] = self._part(a, 0), self._part(a, 1)
+        return self.parts[a]
+
+    def _part(self, v: Var, k: int) -> Var:
+        whole = self.whole[v]
+        index = (*[(None, None, 1)] * len(v.shape), (k, k + 1, 1))
+        found = self.apply("slice_", (whole,), (index,), (*v.shape, 1), whole.dtype)
+        return self.reshape(found, v.shape)
+
+    # Ops
+
+    def _node(self, e: Node) -> None:
+        if len(e.results) != 1:
+            raise _NoPairs
+        out = e.results[0]
+        if is_concat(e) or e.name in _EACH:
+            self.parts[out] = self._each(e)
+            return
+        how = _OPS.get(e.name)
+        if how is None:
+            raise _NoPairs
+        found = how(self, e)
+        if out.dtype in _REAL:
+            self.parts[out] = found
+        else:
+            self.made_by[out] = last = self.made_by[found]
+            self.nodes[self.nodes.index(last)] = attrs.evolve(last, results=(out,))
+
+    def _each(self, e: Node) -> Parts:
+        """The op of the real parts, and of the others; conditions and indices count for both."""
+        dtype, out = _REAL[e.results[0].dtype], e.results[0]
+        apart = [
+            isinstance(a, Var) and a.dtype.kind in "biu" and e.name in ("where", "take")
+            and k == ("where", "take").index(e.name) for k, a in enumerate(e.operands)
+        ]  # fmt: skip
+        both = [(a, a) if same else self._of(a) for a, same in zip(e.operands, apart, strict=True)]
+        if e.name not in ("add", "subtract", "negative", "where"):
+            both = [
+                tuple([self._array(x, a) for x in p])  # type: ignore[misc]
+                if isinstance(a, Var) and not same and a.dtype in _REAL else p
+                for a, p, same in zip(e.operands, both, apart, strict=True)
+            ]  # fmt: skip
+            if any(not isinstance(x, Var) for p in both for x in p):
+                raise _NoPairs
+        found = []
+        for k in (0, 1):
+            given = tuple([p[k] for p in both])
+            if any(isinstance(x, Var) for x in given):
+                result = self.var(out.shape, dtype)
+                self.keep(Node(e.primitive, given, e.params, (result,), e.site))
+                found.append(result)
+            else:
+                raise _NoPairs
+        return found[0], found[1]
+
+    def of_reals(self, name: str, *given: Any, like: Var) -> Any:
+        """An op of parts in the shape and the precision of `like`; of numbers it is refused."""
+        if not any(isinstance(x, Var) for x in given):
+            raise _NoPairs
+        dtype = _REAL.get(like.dtype, like.dtype)
+        shapes = [x.shape for x in given if isinstance(x, Var)]
+        shape = np.broadcast_shapes(*shapes)
+        if name != "fma":
+            return self.apply(name, given, (), shape, dtype)
+        out = self.var(shape, dtype)
+        self.keep(Node(_fma(), given, (), (out,), self.site))
+        return out
+
+
+def _vars(e: Node) -> list[Var]:
+    return [v for v in e.operands if isinstance(v, Var)]
+
+
+@functools.cache
+def _fma() -> Primitive:
+    """x * y + z, rounded once."""
+    multiply = lookup("multiply")
+    assert multiply is not None
+    changes: Any = {"operands": ("x", "y", "z"), "raw": _fused}
+    return variant(multiply, "fma", _fused, **changes)
+
+
+def _fused(x: Any, y: Any, z: Any) -> Any:
+    return x * y + z
+
+
+def _times(p: _Pairs, x: Parts, y: Parts, out: Var) -> Parts:
+    """A product, each part of which begins with what y's two parts are for x's first."""
+    (a, b), (c, d) = x, y
+    re = p.of_reals("fma", a, c, p.of_reals("negative", _product(p, b, d, out), like=out), like=out)
+    return re, p.of_reals("fma", a, d, _product(p, b, c, out), like=out)
+
+
+def _product(p: _Pairs, x: Any, y: Any, out: Var) -> Any:
+    if not isinstance(x, Var) and not isinstance(y, Var):
+        return p.constant(np.asarray(x * y, _REAL[out.dtype]))
+    return p.of_reals("multiply", x, y, like=out)
+
+
+def _multiply(p: _Pairs, e: Node) -> Parts:
+    x, y = map(p._of, e.operands)
+    return _times(p, x, y, e.results[0])
+
+
+def _square(p: _Pairs, e: Node) -> Parts:
+    x = p._of(e.operands[0])
+    return _times(p, x, x, e.results[0])
+
+
+def _pow(p: _Pairs, e: Node) -> Parts:
+    if isinstance(e.operands[1], Var) or e.operands[1] != 2:
+        raise _NoPairs
+    return _square(p, e)
+
+
+def _divide(p: _Pairs, e: Node) -> Parts:
+    """Smith's quotient: by the ratio of the divisor's parts, the smaller to the larger."""
+    out = e.results[0]
+    (a, b), (c, d) = map(p._of, e.operands)
+    op = functools.partial(p.of_reals, like=out)
+    if not isinstance(c, Var) or not isinstance(d, Var):
+        raise _NoPairs
+    size = [p.of_reals("abs", x, like=c) for x in (c, d)]
+    wide = p.apply("greater_equal", size, (), c.shape, bool)
+    large, small = op("where", wide, c, d), op("where", wide, d, c)
+    ratio = op("divide", small, large)
+    scale = op("divide", 1.0, op("add", large, op("multiply", small, ratio)))
+    first, second = op("where", wide, a, b), op("where", wide, b, a)
+    re = op("multiply", op("add", first, op("multiply", second, ratio)), scale)
+    turned = op("subtract", b, op("multiply", a, ratio))
+    other = op("subtract", op("multiply", b, ratio), a)
+    im = op("multiply", op("where", wide, turned, other), scale)
+    none = p.apply("equal", (op("maximum", *size), 0.0), (), c.shape, bool)
+    return op("where", none, op("divide", a, size[0]), re), op(
+        "where", none, op("divide", b, size[0]), im
+    )
+
+
+def _matmul(p: _Pairs, e: Node) -> Parts:
+    out = e.results[0]
+    (a, b), (c, d) = map(p._of, e.operands)
+
+    def product(x: Any, y: Any) -> Any:
+        both = isinstance(x, Var) and isinstance(y, Var)
+        if both and x.dtype == y.dtype == _REAL[out.dtype]:
+            return p.apply("matmul", (x, y), (), out.shape, _REAL[out.dtype])
+        if both:
+            raise _NoPairs
+        return None
+
+    def joined(name: str, x: Any, y: Any) -> Any:
+        return x if y is None else y if x is None else p.of_reals(name, x, y, like=out)
+
+    re = joined("subtract", product(a, c), product(b, d))
+    return re, joined("add", product(a, d), product(b, c))
+
+
+def _conj(p: _Pairs, e: Node) -> Parts:
+    re, im = p._of(e.operands[0])
+    return re, p.of_reals("negative", im, like=e.results[0])
+
+
+def _part_of(k: int) -> Callable[[_Pairs, Node], Any]:
+    def found(p: _Pairs, e: Node) -> Any:
+        x = e.operands[0]
+        assert isinstance(x, Var)
+        return p.apply("stop_gradient", (p._array(p._of(x)[k], x),), (), x.shape, _REAL[x.dtype])
+
+    return found
+
+
+def _abs(p: _Pairs, e: Node) -> Any:
+    return p.of_reals("hypot", *p._of(e.operands[0]), like=e.results[0])
+
+
+def _alike(name: str) -> Callable[[_Pairs, Node], Any]:
+    def found(p: _Pairs, e: Node) -> Any:
+        (a, b), (c, d) = map(p._of, e.operands)
+        out = e.results[0]
+        both = [p.of_reals(name, *x, like=out) for x in ((a, c), (b, d))]
+        joint = "logical_and" if name == "equal" else "logical_or"
+        return p.of_reals(joint, *both, like=out)
+
+    return found
+
+
+def _astype(p: _Pairs, e: Node) -> Parts:
+    out, x = e.results[0], e.operands[0]
+    if out.dtype not in _REAL or not isinstance(x, Var):
+        raise _NoPairs
+    re, im = p._of(x)
+    dtype = _REAL[out.dtype]
+    parts = [
+        p.apply("astype", (y,), (dtype,), y.shape, dtype) if isinstance(y, Var) else y
+        for y in (re, im)
+    ]
+    return parts[0], parts[1]
+
+
+def _complex_of(p: _Pairs, e: Node) -> Parts:
+    return e.operands[0], e.operands[1]
+
+
+_OPS: dict[str, Callable[[_Pairs, Node], Any]] = {
+    "abs": _abs, "astype": _astype, "complex_of": _complex_of, "conj": _conj, "divide": _divide,
+    "equal": _alike("equal"), "imag": _part_of(1), "matmul": _matmul, "multiply": _multiply,
+    "not_equal": _alike("not_equal"), "pow": _pow, "real": _part_of(0), "square": _square,
+}  # fmt: skip

@@ -1,0 +1,185 @@
+"""Complex numbers in machine code: eager's values, in programs and in loops."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import funct as ft
+import funct.array as xp
+from funct.compile.forms import Repeat
+from funct.compile.lines.small_loops import SmallLoop, in_registers
+from funct.compile.native import native
+from funct.compile.rewriting.pairs import in_pairs
+from tests import laws
+
+ODD = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 1e-310, 1e-40]
+EXACT: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "negative": lambda a, b: -a,
+    "conj": lambda a, b: xp.conj(a),
+    "parts": lambda a, b: xp.imag(a) - xp.real(b),
+    "divide": lambda a, b: a / b,
+    "by real": lambda a, b: xp.real(a) / b,
+    "plus real": lambda a, b: xp.real(b) - a,
+    "plus numbers": lambda a, b: 1.5 - (a + 2j),
+    "where": lambda a, b: xp.where(xp.real(a) > 0, a, b),
+    "equal": lambda a, b: (a == b) | (a != a),
+    "roll": lambda a, b: xp.roll(a, 1, axis=0),
+    "stack": lambda a, b: xp.stack([a, b], axis=1),
+    "take": lambda a, b: a[xp.asarray([1, 0, -1])],
+    "put": lambda a, b: xp.pad(a, ((1, 2),)),
+    "turned": lambda a, b: xp.reshape(a, (1, -1)) + xp.reshape(b, (-1, 1)),
+    "wider": lambda a, b: xp.astype(a, "complex128") + xp.astype(xp.real(b), "complex128"),
+    "together": lambda a, b: xp.real(a) + 1j * xp.real(b),
+}
+CLOSE: dict[str, Callable[..., Any]] = {
+    "multiply": lambda a, b: a * b,
+    "times numbers": lambda a, b: a * 2.0 + b * 1.5j,
+    "times real": lambda a, b: a * xp.real(b),
+    "square": lambda a, b: xp.square(a) + b**2,
+    "abs": lambda a, b: xp.abs(a),
+    "sum": lambda a, b: xp.sum(a * b),
+    "sum of rows": lambda a, b: xp.sum(a[:, None] - b[:9], axis=1),
+}
+OPS = EXACT | CLOSE
+
+
+def numbers(dtype: str, n: int, seed: int, *, odd: bool) -> Any:
+    """Complex numbers, among them all pairs of odd parts."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n) + 1j * rng.normal(size=n)
+    if odd:
+        pairs = np.asarray([complex(a, b) for a in ODD for b in ODD])
+        z = rng.permutation(np.concatenate((z, pairs)))
+    return xp.asarray(z.astype(dtype))
+
+
+def in_program(f: Callable[..., Any], *args: Any) -> Any:
+    """What f gives as machine code alone, however small it is."""
+    made = native(ft.make_graph(f)(*args))
+    assert made.programs
+    assert not [v for v in made.fused.views if v.dtype.kind == "c"]
+    (found,) = made.run(*[x.data for x in args])
+    return np.asarray(found)
+
+
+def agree(found: Any, expected: Any, eps: float) -> None:
+    """Equal bit for bit, or nearly; NaN is where it is in each part."""
+    expected = np.asarray(expected)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    if not eps:
+        for part in (np.real, np.imag):
+            np.testing.assert_array_equal(part(found), part(expected))
+            there = ~np.isnan(part(expected))
+            signs = [np.signbit(part(x))[there] for x in (found, expected)]
+            np.testing.assert_array_equal(*signs)
+        return
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isfinite(found), finite)
+    scale = np.abs(expected[finite]).max(initial=0)
+    np.testing.assert_allclose(found[finite], expected[finite], eps, eps * scale)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", OPS)
+def test_ops(name: str, dtype: str) -> None:
+    """One number, a few, many, and whatever parts they may have."""
+    f = OPS[name]
+    eps = 0 if name in EXACT else 8 * float(np.finfo(dtype).eps)
+    for n, odd in ((3, False), (17, False), (1000, False), (40, True)):
+        a, b = (numbers(dtype, n, seed, odd=odd) for seed in (0, 1))
+        if odd and name.startswith("sum"):
+            continue
+        with np.errstate(all="ignore"):
+            agree(in_program(f, a, b), f(a, b), eps)
+
+
+def step(c: Any, x: Any) -> Any:
+    """Of a recurrence."""
+    return c * (0.5 + 0.25j) + x, (xp.real(c), c * c)
+
+
+@given(
+    st.sampled_from([(), (1,), (3,), (8, 2), (65,), (300,), (3000,)]), st.sampled_from([1, 2, 9]),
+    st.booleans(), st.sampled_from(["complex64", "complex128"]),
+)  # fmt: skip
+@settings(max_examples=30)
+def test_recurrences(shape: tuple[int, ...], steps: int, reverse: bool, dtype: str) -> None:
+    """In registers, by columns and in memory: what is carried, gone through and given."""
+    rng = np.random.default_rng(0)
+    draw = lambda *s: (rng.normal(size=s) + 1j * rng.normal(size=s)).astype(dtype)  # noqa: E731
+    c, xs = xp.asarray(draw(*shape)), xp.asarray(draw(steps * 40, *shape))
+    f = lambda c, xs: ft.scan(step, c, xs, reverse=reverse)  # noqa: E731
+    eps = 64 * float(np.finfo(dtype).eps)
+    laws.close(ft.jit(f)(c, xs), f(c, xs), eps, eps)
+
+
+LOOPS: dict[str, Callable[..., Any]] = {
+    "until it leaves": lambda c, w: ft.while_loop(
+        lambda s: (xp.max(xp.abs(s[0])) < 2.0) & (s[1] < 500),
+        lambda s: (s[0] * s[0] * 0.5 + c, s[1] + 1), (c, 0)),
+    "a matrix": lambda c, w: ft.fori_loop(0, 300, lambda i, z: w @ z * 0.5 + c, c),
+    "a loop inside": lambda c, w: ft.fori_loop(
+        0, 60, lambda i, z: ft.fori_loop(0, 4, lambda j, y: y * 0.5j + c, z) + 0.25, c),
+    "a branch": lambda c, w: ft.fori_loop(
+        0, 300, lambda i, z: ft.cond(xp.real(z[0]) > 0, lambda z: z / (c + 3.0),
+                                     lambda z: xp.conj(z) + 1.0, z), c),
+    "an element": lambda c, w: ft.fori_loop(
+        0, 300, lambda i, z: z.at[i % 5].set(z[(i + 1) % 5] * 0.5j + c[0]), c),
+    "a function": lambda c, w: ft.fori_loop(0, 300, lambda i, z: xp.exp(z * 0.5j) + c, c),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops(name: str) -> None:
+    """Tests, products, branches and loops inside; what has no pairs goes on as before."""
+    rng = np.random.default_rng(1)
+    c = xp.asarray(rng.normal(size=5) * 0.3 + 0.2j)
+    w = xp.asarray((rng.normal(size=(5, 5)) + 1j * rng.normal(size=(5, 5))) * 0.2)
+    f = LOOPS[name]
+    laws.close(ft.jit(f)(c, w), f(c, w), 1e-10, 1e-10)
+
+
+def test_loops_are_lines() -> None:
+    """No Python goes through the steps of a complex recurrence."""
+    z = xp.ones(4, dtype=xp.complex128)
+    graph = ft.make_graph(lambda c, x: ft.tree.leaves(step(c, x)))(z, z)
+    assert isinstance(in_registers(Repeat(graph, 0, 1, 10)), SmallLoop)
+
+
+def test_derivatives() -> None:
+    """The loops that the rules make of a complex recurrence."""
+    xs = numbers("complex128", 200, 3, odd=False)
+
+    def f(c: Any) -> Any:
+        last, (re, squares) = ft.scan(step, c * (1.0 + 0.5j), xs)
+        return xp.abs(last) + xp.sum(re) + xp.sum(xp.abs(squares))
+
+    laws.close(ft.jit(ft.grad(f))(xp.asarray(0.5)), ft.grad(f)(xp.asarray(0.5)), 1e-12, 1e-12)
+
+
+def test_arrays_of_a_function() -> None:
+    """Other orders in memory, no axes, and what is passed on."""
+    f = ft.jit(lambda a, b: (a * b, b, a, xp.sum(a) + b[0, 0]))
+    big = np.random.default_rng(2).normal(size=(200, 200)) + 1j
+    one = xp.asarray(2.0 + 1j)
+    for x in (big, big.T, big[::-1, ::2]):
+        y = xp.asarray(x)
+        laws.close(f(one, y), (one * y, y, one, one + y[0, 0]), 1e-14, 1e-14)
+
+
+def test_what_has_no_pairs() -> None:
+    """Ops without a rule leave the graph as it is; a graph of real numbers is itself."""
+    z, x = xp.ones(3, dtype=xp.complex64), xp.ones(3)
+    for f in (xp.exp, xp.fft.fft, xp.prod, lambda z: z**3):
+        assert in_pairs(ft.make_graph(f)(z)) is None
+    graph = ft.make_graph(lambda x: x + 1.0)(x)
+    assert in_pairs(graph) is graph
+    graph = ft.make_graph(lambda z: z[:, None] @ z[None])(z)
+    assert in_pairs(graph) is not None
+    assert in_pairs(graph, products=False) is None
