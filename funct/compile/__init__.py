@@ -31,10 +31,11 @@ from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
 from funct.compile.repeat import Loop as Loop
 from funct.compile.repeat import Refused as Refused
+from funct.compile.touched import run_at_once as run_at_once
 
 __all__ = [
     "Choice", "Few", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
     "at_hand", "build", "calls_of", "can_be_handed", "expect", "faster", "handed_over",
-    "has_faster", "made", "numbers", "plan", "serving", "show_assembly", "show_llvm", "show_loops",
-    "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
+    "has_faster", "made", "numbers", "plan", "run_at_once", "serving", "show_assembly", "show_llvm",
+    "show_loops", "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

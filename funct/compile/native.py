@@ -31,6 +31,7 @@ from funct.compile.rewriting.simplify import Check, simplify
 from funct.compile.steps.walker import begin_walker
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
+from funct.compile.touched import Type, touch
 from funct.device.memory import LARGE, serve
 from funct.events import tell
 from funct.graph import Graph, Guard, Node, Var, lay_out
@@ -51,6 +52,7 @@ class Native:
     calls: tuple[Call, ...]
     programs: tuple[Program, ...]
     whole: Whole | None
+    results: tuple[Type, ...]  # that the function makes room for
 
     def show(self) -> str:
         """The Python function, then the loops of each kernel in order."""
@@ -109,6 +111,7 @@ class _Writer:
         self.arrays = {v for v in self.graph.inputs if v.shape}  # surely ndarrays, not scalars
         self.calls: list[Call] = []
         self.programs: list[Program] = []
+        self.results: list[Type] = []
         self.linked: list[Var] = []  # arguments of the last program
         self.checked = bool(checks)
 
@@ -150,7 +153,8 @@ class _Writer:
         if whole is not None:
             note_whole(run, whole)
         calls = tuple(every_call(self.calls))
-        return Native(run, text, self.fused, calls, tuple(self.programs), whole)
+        programs, new = tuple(self.programs), tuple(self.results)
+        return Native(run, text, self.fused, calls, programs, whole, new)
 
     def _whole(self) -> Whole | None:
         """The function as one program, if it is nothing else."""
@@ -220,6 +224,11 @@ class _Writer:
         held = {v: x.ctypes.data for v, x in self.constants.items() if v in read}
         given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
         results = [v for v in made if isinstance(v, Var) and self.last.get(v, -1) >= end]
+        dying = [v for v in given if v in self.own and self.last[v] < end]
+        taken = one_to_one(reusable(calls, dying, results))
+        new = [(v.shape, v.dtype) for k, v in enumerate(results) if k not in taken]
+        touch(new, self.names)  # beside LLVM
+        self.results += new
         program = link(calls, [*given, *results], held)
         self.linked = [*given, *results]
         name = f"program{len(self.programs)}"
@@ -232,8 +241,6 @@ class _Writer:
                     f"    if {v.name}.__class__ is not ndarray: {v.name} = array({v.name})"
                 )
                 self.arrays.add(v)
-        dying = [v for v in given if v in self.own and self.last[v] < end]
-        taken = one_to_one(reusable(calls, dying, results))
         for k, v in enumerate(results):
             if k in taken:
                 self.lines.append(f"    {v.name} = {dying[taken[k]].name}")

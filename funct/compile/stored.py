@@ -17,6 +17,7 @@ import numpy as np
 from funct.compile.entry import Whole, note_whole
 from funct.compile.native import Native, base_names
 from funct.compile.steps.walker import reload
+from funct.compile.touched import touch
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
 from funct.device.printed import CODE
@@ -28,7 +29,7 @@ from funct.source import SITES
 __all__ = ["kept_as", "stored"]
 
 _SMALL = 1 << 20  # bytes of an array made on the way that is kept with the code
-_OWN = frozenset({"run", "__builtins__", "constants", "inf", "nan", SITES})
+_OWN = frozenset({"run", "__builtins__", "constants", "empty", "inf", "nan", SITES})
 
 
 def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> Callable[..., Any]:
@@ -142,6 +143,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
     head = {
         "text": made.text, "names": names, "arrays": arrays, "programs": tables,
         "blobs": [len(b) for b in blobs],
+        "results": [[shape, dtype.str] for shape, dtype in made.results],
         "whole": None if made.whole is None
         else [made.whole.arguments, made.whole.reusable, made.whole.workspace],
     }  # fmt: skip
@@ -156,6 +158,8 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     import json  # as in `_encoded`
 
     head = json.loads(body[8:start])
+    names = base_names()
+    touch([(tuple(shape), np.dtype(d)) for shape, d in head["results"]], names)
     blobs: list[bytes] = []
     for size in head["blobs"]:
         blobs.append(body[start : start + size])
@@ -178,7 +182,6 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
             table[at] = array(ref).ctypes.data + offset
         programs.append(reload(table))
         tables.append(table)
-    names = base_names()
     for name, (kind, what) in head["names"].items():
         if kind == "program":
             names[name] = programs[what]

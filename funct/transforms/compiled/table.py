@@ -12,7 +12,7 @@ from typing import Any
 
 from funct.array import Array
 from funct.array.remote import is_remote
-from funct.compile import MISS, Reuse, expect
+from funct.compile import MISS, Reuse, expect, run_at_once
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError
 from funct.events import tell
@@ -218,7 +218,8 @@ class Table:
     def _path(self, found: Captured, given: Split, compile: Compile) -> Path:
         exe = Executable(found.graph, compile=compile)
         if found.graph.symbols or all(x.__class__ is Array for x in given.arrays):
-            exe.ready()  # a failure belongs here; a derivative may never need it
+            with run_at_once():
+                exe.ready()  # a failure belongs here; a derivative may never need it
         tell("graph", lambda: f"jit({self.name}):\n{exe.graph}")
         at = positions(self.donate, given.count)
         donated = frozenset([k for k, owner in enumerate(given.owners) if owner in at])
