@@ -90,6 +90,12 @@ def _ordered(n: int) -> Iterator[Row]:
         )  # fmt: skip
     if n >= LONG:
         return
+    wide = reals.reshape(-1, 10)
+    yield _row(
+        f"sort, {wide.shape}, axis 0", (wide,), lambda a: xp.sort(a, axis=0),
+        numpy=lambda a: np.sort(a, 0), torch=lambda t, a: t.sort(a, 0)[0],
+        jax=lambda j, a: j.numpy.sort(a, 0),
+    )  # fmt: skip
     # zeros of both signs keep their order, which NumPy's own quick sort does not see to
     yield _row(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
     yield _row(
@@ -202,6 +208,20 @@ def _indexed(n: int) -> Iterator[Row]:
     yield _row(
         f"x[mask], {n:,}", (x, x > 0), lambda a, m: a[m], numpy=lambda a, m: a[m],
         torch=lambda t, a, m: a[m],
+    )  # fmt: skip
+    yield _row(
+        f"x.at[mask].set(0), {n:,}", (x, x > 0), lambda a, m: a.at[m].set(0.0),
+        numpy=lambda a, m: np.where(m, 0.0, a), torch=lambda t, a, m: a.masked_fill(m, 0.0),
+        jax=lambda j, a, m: a.at[m].set(0.0),
+    )  # fmt: skip
+    yield _row(
+        f"nonzero, {rows.shape}", (rows > 0,), xp.nonzero, numpy=np.nonzero,
+        torch=lambda t, m: t.nonzero(m, as_tuple=True),
+    )  # fmt: skip
+    yield _row(
+        f"take, {rows.shape}, axis 1", (rows, inside[0]), lambda a, i: xp.take(a, i, axis=1),
+        numpy=lambda a, i: np.take(a, i, 1), torch=lambda t, a, i: t.index_select(a, 1, i),
+        jax=lambda j, a, i: a[:, i],
     )  # fmt: skip
     yield _row(
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,

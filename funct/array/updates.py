@@ -214,7 +214,7 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
             return None  # axes of length 1 are dropped by others
         if change is None:
             many = key.__class__ is ndarray and key.size >= _MANY
-            out = kernels.combined_at(a, v, key, "set") if many else None
+            out = _set_by_kernel(a, v, key) if many else None
             if out is None:
                 out = a.copy()
                 if many and v.__class__ is ndarray:
@@ -236,6 +236,15 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     r = fast.make(None)
     r.data = out
     return r
+
+
+def _set_by_kernel(a: Any, v: Any, key: Any) -> Any:
+    """a with v at an array of positions, or a number under a mask; None where there is no code."""
+    if key.dtype.kind != "b":
+        return kernels.combined_at(a, v, key, "set")
+    if key.shape != a.shape or (v.__class__ is ndarray and v.ndim) or v.__class__ is list:
+        return None
+    return kernels.replaced(a, np.asarray(v, a.dtype), key)
 
 
 def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.device.host import host
 from funct.kernels.cpu.irregular import indexing as cpu
+from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.statistical import counted
 from funct.kernels.windows.views import memory_order
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "add_rows_into", "combine", "combined_at", "combine_into", "picked",
+    "COMBINED_AT", "add_rows_into", "combine", "combine_into", "combined_at", "nonzero", "picked",
     "plain_combine_into", "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along",
-    "put", "put_along", "segment_sum", "sums_of_few", "take", "take_along", "under",
+    "put", "put_along", "replaced", "segment_sum", "sums_of_few", "take", "take_along", "under",
+    "wide",
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
@@ -130,13 +133,50 @@ def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
 
 def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
     """x[mask] of 1-D x, for a mask of its length."""
-    if not pays(x) or x.dtype.kind == "c":
+    if not pays(mask) or x.itemsize not in _WORDS:
         return x.compress(mask)
     count = int(counted(mask))
     y = np.empty(count, x.dtype)
     if count:
-        cpu.under(x, mask, y, len(x), count)
+        packing.under(_word(x), mask, _word(y), len(x), count, x.itemsize >= 4 and wide())
     return y
+
+
+def replaced(x: NDArray[Any], v: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any] | None:
+    """x with v, one element of its dtype, under a mask of its shape; None where NumPy is to do it.
+
+    NumPy asks element by element, and guesses wrong in every other one of an irregular mask.
+    """
+    n = x.size
+    dense = x.flags.c_contiguous and mask.flags.c_contiguous
+    if not dense or x.itemsize not in _WORDS or not ready(n, 0):
+        return None
+    y = np.empty(x.shape, x.dtype)
+    packing.replaced(_word(x), _word(v), mask, _word(y), n, _PART, -(-n // _PART))
+    return y
+
+
+def nonzero(x: NDArray[Any]) -> tuple[Index, ...]:
+    """As `x.nonzero()`."""
+    rank = x.ndim
+    if rank > 2 or x.size < (_SOME if rank == 1 else _FEW) or not ready(x.size, 0):
+        return x.nonzero()
+    mask = x if x.dtype.kind == "b" else x != 0
+    count = int(counted(mask))
+    columns = np.empty(count, np.int64)
+    rows = np.empty(count if rank == 2 else 0, np.int64)
+    if count:
+        outer, n = x.shape if rank == 2 else (1, len(x))
+        packing.places(mask, rows, columns, outer, n, count, wide())
+        if outer == 1:
+            rows.fill(0)
+    return (rows, columns) if rank == 2 else (columns,)
+
+
+@functools.cache
+def wide() -> bool:
+    """Whether the processor packs vectors."""
+    return host().has("avx512f", "avx512vl")
 
 
 def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:

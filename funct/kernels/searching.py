@@ -62,7 +62,7 @@ def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = Tru
 
 def nonzero(x: Any) -> Any:
     """Indices of the elements that are not 0."""
-    return x.nonzero() if x.ndim else None
+    return indexing.nonzero(x) if x.ndim else None
 
 
 def top_k(x: Any, k: int, axis: int = -1) -> Any:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels import counting
+from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.loops import pays
-from funct.kernels.indexing import under
+from funct.kernels.indexing import wide
 from funct.kernels.scans import running_sum
 
 if TYPE_CHECKING:
@@ -107,31 +108,20 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         out = x.copy("K")
         out.sort(axis)
     # An unstable sort is quicker. It tells only in zeros, whose signs it may even lose.
-    if kind == "f" and _has_zero(out, axis) and _has_negative_zero(x):
-        if x.ndim > 1:
-            return plain_sort(x, axis, descending)
-        zeros = under(x, x == 0)
-        first = int(out.searchsorted(zeros[0]))
-        out[first : first + len(zeros)] = zeros[::-1] if descending else zeros
+    if kind == "f" and not _settled(x, out, axis, descending):
+        return plain_sort(x, axis, descending)
     return _turned(out, axis) if descending else out
 
 
-def _has_zero(y: NDArray[Any], axis: int) -> bool:
-    """Whether sorted y may have a 0; where that takes no search, True."""
-    if not pays(y):
+def _settled(x: NDArray[Any], y: NDArray[Any], axis: int, descending: bool) -> bool:
+    """Whether zeros in y, sorted x, have their signs by now, in the order of x."""
+    if not pays(x):
+        return not np.signbit(x[x == 0]).any()
+    n = x.shape[axis]
+    if axis == x.ndim - 1 and y.flags.c_contiguous:
+        packing.zeros(x, y, x.size // n, n, descending, wide())
         return True
-    shape = y.shape
-    if len(shape) == 1:
-        return bool(cpu.zero(y, 1, shape[0]))
-    if axis != len(shape) - 1 or not y.flags.c_contiguous:
-        return True
-    return bool(cpu.zero(y, y.size // shape[-1], shape[-1]))
-
-
-def _has_negative_zero(x: NDArray[Any]) -> bool:
-    if pays(x):
-        return bool(cpu.negative_zero(x, x.size))
-    return bool(np.signbit(x[x == 0]).any())
+    return not packing.negative_zero(x, x.size)
 
 
 def plain_sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:

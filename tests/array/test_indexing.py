@@ -354,7 +354,8 @@ def test_updates_of_many_elements(update: str, dtype: str, shape: Any) -> None:
     rng = np.random.default_rng(0)
     x = xp.asarray(rng.integers(1, 4, shape).astype(dtype))
     i = rng.integers(-shape[0], shape[0], 3 * shape[0])
-    for key in (i, i.astype(np.int32), i.reshape(3, -1), i[:3], x.concrete()[..., 0] > 2):
+    masks = x.concrete() > 2, x.concrete()[:, ..., 0] > 2 if len(shape) > 1 else x.concrete() < 2
+    for key in (i, i.astype(np.int32), i.reshape(3, -1), i[:3], *masks):
         part = x[key]
         values = [1, xp.asarray(2, dtype=dtype), part, part[:1]]
         for v in values:

@@ -148,9 +148,6 @@ def test_no_index_leaves_its_array(
         agree(cpu.distinct, table, np.zeros_like(table), often, n, counted)
     order = np.argsort(x[0], stable=True)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)
-    agree(cpu.negative_zero, x, x.size)
-    agree(cpu.zero, np.sort(x), rows, n)
-    assert cpu.zero(np.sort(x), rows, n) == (x == 0).any()
     m = int(table.searchsorted(np.nan))
     v = rng.choice(np.asarray(SPECIAL), 32 + n).astype(x.dtype)
     for part in (32, 64, 1024):

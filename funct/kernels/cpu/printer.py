@@ -31,6 +31,8 @@ from funct.kernels.cpu.vectors import (
     gathered,
     lanes,
     loaded,
+    many,
+    packed,
     spread,
     stored,
     summed,
@@ -225,7 +227,7 @@ class _Printer(Registers):
         known: dict[Any, Callable[..., Any]] = {
             np.where: self.where, np.sqrt: self.root, np.log1p: self.log1p, loaded: self.loaded,
             summed: self.summed, stored: self.stored, written: self.applied,
-            gathered: self.gathered, lanes: self.lanes,
+            gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
             spread: lambda v, n: self.spread(self.typed(v), n), min: self.smaller,
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),
         }  # fmt: skip

@@ -235,6 +235,24 @@ class Registers:
         operands = f"<{n} x ptr> {where}, i32 {x.type.bits // 8}, {whole} {every}"
         return Value(self.emit(f"call {kind.text} {name}({operands}, {kind.text} poison)"), kind)
 
+    def packed(self, v: Value, keep: Value) -> Value:
+        """The elements of a vector where `keep` holds, and behind them anything."""
+        kind, mask = v.type, keep.type.text
+        lanes = f"v{kind.lanes}{'f' if kind.kind == 'f' else 'i'}{kind.bits}"
+        name = f"@llvm.x86.avx512.mask.compress.{lanes}"
+        self.declared.add(f"declare {kind.text} {name}({kind.text}, {kind.text}, {mask})")
+        operands = f"{kind.text} {v.text}, {kind.text} {v.text}, {mask} {keep.text}"
+        return Value(self.emit(f"call {kind.text} {name}({operands})"), kind)
+
+    def many(self, keep: Value) -> Value:
+        """How often a vector of truth holds."""
+        bits = f"i{keep.type.lanes}"
+        name = f"@llvm.ctpop.{bits}"
+        self.declared.add(f"declare {bits} {name}({bits})")
+        held = self.emit(f"bitcast {keep.type.text} {keep.text} to {bits}")
+        held = self.emit(f"call {bits} {name}({bits} {held})")
+        return Value(self.emit(f"zext {bits} {held} to i64"), INT)
+
     def lanes(self, count: int, dtype: Any) -> Value:
         """The vector 0, 1, 2, ..."""
         kind = element(np.dtype(dtype))._replace(lanes=count)

@@ -11,7 +11,7 @@ import numpy as np
 
 __all__ = [
     "ELEMENTS", "INT", "TRUTH", "Pointer", "Type", "Value", "element", "gathered", "lanes",
-    "loaded", "spread", "stored", "summed", "written",
+    "loaded", "many", "packed", "spread", "stored", "summed", "written",
 ]  # fmt: skip
 
 
@@ -84,6 +84,19 @@ def spread(v: Any, count: int) -> Any:
 def gathered(x: Any, at: Any) -> Any:
     """The elements of x at a vector of indices."""
     return x[at]
+
+
+def packed(v: Any, keep: Any) -> Any:
+    """A vector that begins with the elements where `keep` holds, of 4 or 8 bytes, 64 bytes in all.
+
+    What is behind these is not said. For processors with AVX-512.
+    """
+    return np.concatenate([v[keep], v[~keep]])
+
+
+def many(keep: Any) -> Any:
+    """How often a vector of truth holds."""
+    return np.count_nonzero(keep)
 
 
 def lanes(count: int, dtype: Any) -> Any:

@@ -16,7 +16,7 @@ from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
     "add_elements", "add_rows", "along", "combine", "combine_pairs", "take_elements", "take_few",
-    "take_lines", "under",
+    "take_lines",
 ]  # fmt: skip
 
 _LANES = 8
@@ -168,30 +168,6 @@ def _eight(x: Any, base: Any, i: Any, k: Any, y: Any, to: Any, n: Any) -> None:
     g, h = base + _place(i[k + 6].astype(np.int64), n), base + _place(i[k + 7].astype(np.int64), n)
     y[to], y[to + 1], y[to + 2], y[to + 3] = x[a], x[b], x[c], x[d]
     y[to + 4], y[to + 5], y[to + 6], y[to + 7] = x[e], x[f], x[g], x[h]
-
-
-@kernel
-def under(x: Any, mask: Any, y: Any, n: int, count: int) -> None:
-    """y (count,): the elements of x (n,) where the mask is 1, as it is count >= 1 times.
-
-    Every element is written, and stays where the mask says so.
-    """
-    out: Any = 0
-    k = 0
-    while k + 4 <= n and out + 4 <= count:
-        out = _kept(x, mask, y, k, out)
-        out = _kept(x, mask, y, k + 1, out)
-        out = _kept(x, mask, y, k + 2, out)
-        out = _kept(x, mask, y, k + 3, out)
-        k += 4
-    while out < count:
-        out = _kept(x, mask, y, k, out)
-        k += 1
-
-
-def _kept(x: Any, mask: Any, y: Any, k: Any, out: Any) -> Any:
-    y[out] = x[k]
-    return out + mask[k].astype(np.int64)
 
 
 @kernel

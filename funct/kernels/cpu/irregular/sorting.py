@@ -13,8 +13,8 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
 
 __all__ = [
-    "DIGIT", "RUN", "SEARCHED", "by_digits", "distinct", "first_of", "negative_zero", "numbered",
-    "order", "pack", "search", "top_k", "unpack", "zero",
+    "DIGIT", "RUN", "SEARCHED", "by_digits", "distinct", "first_of", "numbered", "order", "pack",
+    "search", "top_k", "unpack",
 ]  # fmt: skip
 
 LANES = 16
@@ -369,39 +369,6 @@ def numbered(x: Any, at: Any, places: Any, counts: Any, back: Any, n: int) -> in
         back[place] = found
     counts[found] = n - start
     return found + 1
-
-
-@kernel
-def negative_zero(x: Any, n: int) -> int:
-    """Whether some element is -0."""
-    unsigned = _UNSIGNED[x.dtype.itemsize]
-    lowest = 1 << (x.dtype.itemsize * 8 - 1)
-    i = 0
-    while i < n:
-        if i + LANES <= n:
-            if (loaded(x, i, LANES).view(unsigned) == lowest).any():
-                return 1
-            i += LANES
-        else:
-            if x[i].view(unsigned) == lowest:
-                return 1
-            i += 1
-    return 0
-
-
-@kernel
-def zero(x: Any, rows: int, n: int) -> int:
-    """Whether some row of x (rows, n >= 1), which are sorted, has a 0 of either sign."""
-    for r in range(rows):
-        at: Any = r * n
-        size = n
-        while size > 1:
-            half = size >> 1
-            at = np.where(x[at + half - 1] < 0, at + half, at)
-            size -= half
-        if x[at] == 0:
-            return 1
-    return 0
 
 
 def _before(a: Any, v: Any, left: bool) -> Any:

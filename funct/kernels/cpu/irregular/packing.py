@@ -1,0 +1,160 @@
+"""What a mask keeps, side by side: elements, places of elements that are not 0, signs of zeros,
+and what is put where it holds.
+
+wide: the processor packs a vector of 64 bytes, with elements of 4 or 8 (AVX-512). Elsewhere every
+element is written, and stays where the mask says so: that has no branch either.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.vectors import lanes, loaded, many, packed, spread, stored
+
+__all__ = ["negative_zero", "places", "replaced", "under", "zeros"]
+
+_BYTES = 64
+_SIDE = 32  # elements that are chosen together
+_UNSIGNED = {4: np.uint32, 8: np.uint64}
+
+
+@kernel
+def under(x: Any, mask: Any, y: Any, n: int, count: int, wide: bool) -> None:
+    """y (count,): the elements of x (n,) where the mask is 1, as it is count >= 1 times."""
+    k: Any = np.int64(0)
+    out: Any = np.int64(0)
+    if wide:
+        size = _BYTES // x.dtype.itemsize
+        while k + size <= n and out + size <= count:
+            keep = loaded(mask, k, size) != 0
+            stored(y, out, packed(loaded(x, k, size), keep))
+            out += many(keep)
+            k += size
+    while k + 4 <= n and out + 4 <= count:
+        out = _kept(x, mask, y, k, out)
+        out = _kept(x, mask, y, k + 1, out)
+        out = _kept(x, mask, y, k + 2, out)
+        out = _kept(x, mask, y, k + 3, out)
+        k += 4
+    while out < count:
+        out = _kept(x, mask, y, k, out)
+        k += 1
+
+
+def _kept(x: Any, mask: Any, y: Any, k: Any, out: Any) -> Any:
+    y[out] = x[k]
+    return out + mask[k].astype(np.int64)
+
+
+@parallel
+def replaced(x: Any, v: Any, mask: Any, y: Any, n: int, part: int, task: int) -> None:
+    """y (n,): x, or v (1,) where the mask is 1. A task writes `part` elements."""
+    first = task * part
+    last = min(first + part, n)
+    new = v[0]
+    whole = first + ((last - first) & -_SIDE)
+    for k in range(first, whole, _SIDE):
+        stored(y, k, np.where(loaded(mask, k, _SIDE) != 0, new, loaded(x, k, _SIDE)))
+    for k in range(whole, last):
+        y[k] = np.where(mask[k] != 0, new, x[k])
+
+
+@kernel
+def places(x: Any, rows: Any, columns: Any, outer: int, n: int, count: int, wide: bool) -> None:
+    """Where x (outer, n) is not 0, as it is count >= 1 times: rows, if outer > 1, and columns."""
+    out: Any = np.int64(0)
+    for o in range(outer):
+        start = o * n
+        k: Any = np.int64(0)
+        if wide:
+            here = spread(np.int64(o), 8)
+            while k + 8 <= n and out + 8 <= count:
+                keep = loaded(x, start + k, 8) != 0
+                stored(columns, out, packed(lanes(8, np.int64) + k, keep))
+                if outer > 1:
+                    stored(rows, out, here)
+                out += many(keep)
+                k += 8
+        while k < n and out < count:
+            columns[out] = k
+            if outer > 1:
+                rows[out] = o
+            out += np.where(x[start + k] != 0, 1, 0)
+            k += 1
+
+
+@kernel
+def zeros(x: Any, y: Any, outer: int, n: int, backwards: bool, wide: bool) -> None:
+    """Give zeros of y (outer, n), x in ascending order, their signs, as they stand in rows of x.
+
+    backwards: the last of a row of x comes first.
+    """
+    for o in range(outer):
+        start = o * n
+        end = start + n
+        first = start + _below(y, start, n, False)
+        found = first < end
+        if found:
+            found = y[first] == 0
+        if found and _negative_zero(x, start, end) < end:
+            last = start + _below(y, start, n, True)
+            k: Any = start + 0
+            out: Any = first + 0
+            if wide:
+                size = _BYTES // x.dtype.itemsize
+                while k + size <= end and out + size <= last:
+                    v = loaded(x, k, size)
+                    keep = v == 0
+                    stored(y, out, packed(v, keep))
+                    out += many(keep)
+                    k += size
+            while out < last:
+                y[out] = x[k]
+                out += np.where(x[k] == 0, 1, 0)
+                k += 1
+            if backwards:
+                a = first
+                b = last - 1
+                while a < b:
+                    v = y[a]
+                    y[a] = y[b]
+                    y[b] = v
+                    a += 1
+                    b -= 1
+
+
+@kernel
+def negative_zero(x: Any, n: int) -> int:
+    """Whether some element is -0."""
+    if _negative_zero(x, 0, n) < n:
+        return 1
+    return 0
+
+
+def _negative_zero(x: Any, start: Any, end: Any) -> Any:
+    """Where the first -0 of x[start:end] stands; end where there is none."""
+    unsigned = _UNSIGNED[x.dtype.itemsize]
+    lowest = unsigned(1 << (x.dtype.itemsize * 8 - 1))
+    size = _BYTES // x.dtype.itemsize
+    k: Any = start + 0
+    while k + size <= end and ~(loaded(x, k, size).view(unsigned) == lowest).any():
+        k += size
+    while k < end and x[k].view(unsigned) != lowest:
+        k += 1
+    return k
+
+
+def _below(y: Any, start: Any, n: Any, zero: bool) -> Any:
+    """How many of n > 0 sorted elements of y are below 0; zero: or are 0."""
+    at: Any = start + 0
+    size = n
+    while size > 1:
+        half = size >> 1
+        v = y[at + half - 1]
+        at = np.where(v <= 0 if zero else v < 0, at + half, at)
+        size -= half
+    v = y[at]
+    return np.where(v <= 0 if zero else v < 0, at + 1, at) - start

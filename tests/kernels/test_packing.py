@@ -1,0 +1,95 @@
+"""What a mask keeps: both ways of packing give what NumPy gives, and leave no array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from funct.kernels import indexing, sorting
+from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import packing as cpu
+from tests.kernels.arrays import SPECIAL, agree
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+WAYS = [False, True] if loops.available() and indexing.wide() else [False]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too."""
+    monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(indexing, "_FEW", 1)
+    monkeypatch.setattr(indexing, "_SOME", 1)
+
+
+def _mask(seed: int, shape: Any, share: float) -> Any:
+    return np.random.default_rng(seed).random(shape) < share
+
+
+SHARES = st.sampled_from([0.0, 0.05, 0.5, 1.0])
+LENGTHS = st.sampled_from([1, 2, 7, 8, 9, 16, 31, 67])
+
+
+@pytest.mark.parametrize("wide", WAYS)
+@given(st.integers(0, 99), LENGTHS, SHARES, st.sampled_from(["float32", "float64", "int64"]))
+def test_elements_under_a_mask(wide: bool, seed: int, n: int, share: float, dtype: str) -> None:
+    """In their order, with all of what is between them left out."""
+    mask = _mask(seed, n, share)
+    mask[seed % n] = True
+    x, y = np.arange(n).astype(dtype), np.zeros(mask.sum(), dtype)
+    agree(cpu.under, x, mask, y.copy(), n, len(y), wide)
+    cpu.under(x, mask, y, n, len(y), wide)
+    np.testing.assert_array_equal(y, x[mask])
+
+
+@given(st.integers(0, 99), LENGTHS, SHARES, st.sampled_from(["float32", "int8", "complex64"]))
+def test_a_number_under_a_mask(seed: int, n: int, share: float, dtype: str) -> None:
+    """Of any dtype that fits a word, in any task, and all else as it was."""
+    mask = _mask(seed, (2, n), share)
+    x, v = np.arange(2 * n).astype(dtype).reshape(2, n), np.full(1, 7, dtype)
+    if dtype != "complex64":
+        agree(cpu.replaced, x, v, mask, np.zeros_like(x), 2 * n, 9, -(-2 * n // 9))
+    y = indexing.replaced(x, v, mask)
+    np.testing.assert_array_equal(y, np.where(mask, v, x), strict=True)
+    assert indexing.replaced(x[:, ::2], v, mask[:, ::2]) is None or n == 1
+
+
+@pytest.mark.parametrize("wide", WAYS)
+@given(st.integers(0, 99), st.integers(1, 3), LENGTHS, SHARES)
+def test_places_in_a_mask(wide: bool, seed: int, outer: int, n: int, share: float) -> None:
+    """Rows and columns, or places alone."""
+    mask = _mask(seed, (outer, n), share)
+    mask[seed % outer, seed % n] = True
+    count = int(mask.sum())
+    rows, columns = np.zeros((2, count), np.int64)
+    agree(cpu.places, mask, rows.copy(), columns.copy(), outer, n, count, wide)
+    cpu.places(mask, rows, columns, outer, n, count, wide)
+    for a, b in zip((rows, columns), mask.nonzero(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for x in (mask, mask[0], mask * 0.5, mask[:, ::2], mask.astype(np.float16), mask * 1j):
+        for a, b in zip(indexing.nonzero(x), x.nonzero(), strict=True):
+            np.testing.assert_array_equal(a, b, strict=True)
+
+
+@pytest.mark.parametrize("wide", WAYS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(st.integers(0, 99), st.integers(1, 3), LENGTHS, st.booleans())
+def test_signs_of_zeros(
+    wide: bool, dtype: Any, seed: int, outer: int, n: int, backwards: bool
+) -> None:
+    """They stand in a sorted row as they stood before, or the other way round."""
+    rng = np.random.default_rng(seed)
+    x = rng.choice(np.asarray([0.0, -0.0, 0.0, -0.0, *SPECIAL]), (outer, n)).astype(dtype)
+    y = np.sort(np.where(x == 0, dtype(0), x))
+    agree(cpu.zeros, x, y.copy(), outer, n, backwards, wide)
+    agree(cpu.negative_zero, x, x.size)
+    cpu.zeros(x, y, outer, n, backwards, wide)
+    expected = sorting.plain_sort(x[:, ::-1] if backwards else x, 1, False)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(np.signbit(y)[y == 0], np.signbit(expected)[y == 0])
+    assert cpu.negative_zero(x, x.size) == (np.signbit(x) & (x == 0)).any()
