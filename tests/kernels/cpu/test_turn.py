@@ -61,10 +61,11 @@ def test_rows_become_columns(
         bands.text,
         functools.partial(bands.text, last=True),
         weight_gradient.text,
+        functools.partial(weight_gradient.text, last=True),
         lambda element, target: lines.planes_text(_pattern(element), target),
         lambda element, target: line_weights.weights_text(_pattern(element), target),
     ],
-    ids=["bands", "bands, channels last", "weights", "lines", "weights by lines"],
+    ids=["bands", "bands, last", "weights", "weights, last", "lines", "weights by lines"],
 )
 def test_loops_are_made_for_other_processors_too(text: Any, element: str) -> None:
     """Made, not run."""

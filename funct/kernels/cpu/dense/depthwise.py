@@ -265,7 +265,8 @@ def _run(
     x, other = np.ascontiguousarray(x), np.ascontiguousarray(other)
     y = memory.fresh(made.shape, dtype or x.dtype)
     job, room, kept = made.job.copy(), made.room, made.kept
-    PLANES.put(job, **more or {})
+    if more:
+        PLANES.put(job, **more)
     copies = np.empty(2 * kept + 3 * room, x.dtype)  # room before, between and behind
     flat, behind = x.reshape(-1), 2 * room + 2 * kept
     copies[room : room + kept] = flat[:kept]

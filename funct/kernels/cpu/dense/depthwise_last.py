@@ -87,7 +87,7 @@ def _code(pattern: Pattern, name: str, target: Host) -> Code:
 
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
-    return _run(x, w, slide, slide.size(x.shape[2:], w.shape[2:]), "pixels")
+    return _run(x, w, slide, None, "pixels")
 
 
 def convolution_input(
@@ -97,9 +97,13 @@ def convolution_input(
     return _run(g, w, slide, size, "adjoint")
 
 
-def _run(x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes, how: str) -> NDArray[Any]:
+def _run(
+    x: NDArray[Any], w: NDArray[Any], slide: Sliding, out: Sizes | None, how: str
+) -> NDArray[Any]:
+    """out: *T of the result; None: that of a convolution."""
     if not _fits(x, w, slide) or x.shape[1] != len(w) or w.shape[1] != 1:
         return NotImplemented
+    out = slide.size(x.shape[2:], w.shape[2:]) if out is None else out
     made = _plan(x.dtype, x.shape, w.shape[2:], slide, out, how)
     if made is None:
         return NotImplemented

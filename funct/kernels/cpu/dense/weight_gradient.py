@@ -1,4 +1,5 @@
-"""The adjoint of convolution in w: products of g, read where it lies, with slabs of x.
+"""The adjoint of convolution in w: products of g, read where it lies if its channels are not last,
+with slabs of x.
 
 An output's weights are rows of sums, its channels lanes: dw[o, t, c] = Σ g[o, pixel] x[pixel + t,
 c]. k walks along a run of pixels; the "taps" of the micro-kernel are the runs of a band.
@@ -55,37 +56,56 @@ _SETS_BYTES = 256
 _CHUNK = 256  # pixels whose channels of one tile stay in the first-level cache
 
 JOB = Fields((
-    *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "w",
-    "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
+    *SLAB, "partial_sums", "splits", "split_outputs", "partial", "partial_words", "g", "g_last",
+    "w", "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
     "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
     "images", "unit_images", "slab_place",
     "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
 ))  # fmt: skip
-_PLACES = np.array([JOB.place(name) for name in ("x", "g", "w", "partial", "scratch")], np.intp)
+_ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
+_PLACES = np.array([JOB.place(name) for name in _ARRAYS], np.intp)
 
 
-def text(element: str, target: Host) -> str:
-    """`gradient(job)`: partial sums, then `w`."""
+def text(element: str, target: Host, last: bool = False) -> str:
+    """`gradient(job)`: partial sums, then `w`. last: x is (N, *S, C) in memory."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     turn = define_turn(module, element, target.vector_bytes)
-    _define_sums(module, element, turn)
+    _define_turned(module, element, turn)
+    _define_sums(module, element, turn, last)
     _define_gather(module, element, turn, target.vector_bytes // typed(element).bytes)
     f = module.function("gradient", [("job", PTR)])
     (given,) = f.arguments
     job = Record(f, JOB, given)
     outputs = job.groups * job.group_outputs
+
+    def turned() -> None:
+        f.line(f"call void @funct_parallel(ptr @turned, {given!r}, {job.images!r})")
+
+    f.when(f.ne(job.g_last, 0), turned)
     f.line(f"call void @funct_parallel(ptr @sums, {given!r}, {job.tasks!r})")
     f.line(f"call void @funct_parallel(ptr @gather, {given!r}, {outputs!r})")
     f.ret()
     return module.text()
 
 
-def _define_sums(module: Module, element: str, turn: str) -> None:
+def _define_turned(module: Module, element: str, turn: str) -> None:
+    """`turned(job, image)`: g of an image, whose channels are last in memory, channels first."""
+    f = module.function("turned", [("job", PTR), ("image", I64)], local=True)
+    job, image = Record(f, JOB, f.arguments[0]), f.arguments[1]
+    outputs, pixels = job.groups * job.group_outputs, job.out_pixels
+    source, to = (
+        f.at(job.pointer(name), image * outputs * pixels, element) for name in ("g_last", "g")
+    )
+    f.call(turn, None, [source, to, pixels, outputs, outputs, pixels])
+    f.ret()
+
+
+def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     """`sums(job, task)`: one partial sum of one split of the outputs."""
     f = module.function("sums", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    slab_of = Slab(f, job, element, turn, last=False)
+    slab_of = Slab(f, job, element, turn, last)
     slab = slab_of.at(job.pointer("scratch"), task * job.scratch_step)
     sum_number = f.div(task, job.splits)
     start = (task - sum_number * job.splits) * job.split_outputs
@@ -290,7 +310,7 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, element: str) -> Plan
         "taps": address(taps),
     }  # fmt: skip
     job = JOB.fill(
-        **fields, x=0, g=0, w=0, partial=0, scratch=0, most_rows=most_rows(dot, width),
+        **fields, x=0, g=0, g_last=0, w=0, partial=0, scratch=0, most_rows=most_rows(dot, width),
         tiles=address(tile_table(dot.name, width, counts, padded, packed=False)),
     )  # fmt: skip
     tables = (depths, slab_taps, taps, runs, places)
@@ -322,20 +342,29 @@ def convolution_weight(
         return NotImplemented
     element = _ELEMENT[x.dtype]
     made = _plan(x.shape, g.shape, slide, size, element)
-    x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
+    last, turned = _last(x), _last(g)
+    x = np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x)
+    g = np.moveaxis(g, 1, -1) if turned else np.ascontiguousarray(g)
     w = memory.fresh((out, c, *size), x.dtype)
-    partial = memory.scratch(made.partial_bytes + made.scratch_bytes)
+    first = made.partial_bytes + made.scratch_bytes
+    partial = memory.scratch(first + g.nbytes * turned)
+    of_g = (partial + first, address(g)) if turned else (address(g), 0)
     job = made.job.copy()
-    job[_PLACES] = address(x), address(g), address(w), partial, partial + made.partial_bytes
-    _entry(element)(address(job))
+    job[_PLACES] = address(x), *of_g, address(w), partial, partial + made.partial_bytes
+    _entry(element, last)(address(job))
     return w
 
 
-@functools.cache
-def _entry(element: str) -> Any:
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element, host()).address("gradient"))
+def _last(x: NDArray[Any]) -> bool:
+    """Whether channels are last in memory."""
+    return not x.flags.c_contiguous and bool(np.moveaxis(x, 1, -1).flags.c_contiguous)
 
 
 @functools.cache
-def _code(element: str, target: Host) -> Code:
-    return printed(text, element, target)
+def _entry(element: str, last: bool) -> Any:
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(_code(element, host(), last).address("gradient"))
+
+
+@functools.cache
+def _code(element: str, target: Host, last: bool) -> Code:
+    return printed(text, element, target, last)
