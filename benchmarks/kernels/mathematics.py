@@ -31,6 +31,7 @@ _NAMES: dict[str, Callable[..., Any]] = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
     "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
     "cbrt": np.cbrt, "erf": scipy.special.erf, "erfc": scipy.special.erfc,
+    "erfinv": scipy.special.erfinv,
     "expit": scipy.special.expit, "gammaln": scipy.special.gammaln, **_OF_TWO,
 }  # fmt: skip
 _TORCH = {"expit": "sigmoid", "gammaln": "lgamma", "cbrt": ""}
@@ -62,7 +63,7 @@ def rows() -> Iterator[Row]:
 
 def _operands(name: str, dtype: Any) -> list[Any]:
     low = {"acosh": 1.0, "log": 0.1, "log2": 0.1, "log10": 0.1, "pow": 0.1, "gammaln": 0.1}
-    high = {"asin": 1.0, "acos": 1.0, "atanh": 1.0}
+    high = {"asin": 1.0, "acos": 1.0, "atanh": 1.0, "erfinv": 1.0}
     rng = np.random.default_rng(0)
     count = 2 if name in _OF_TWO else 1
     return [

@@ -44,8 +44,8 @@ _power = np.power
 # how many elements of an operand make it worth to compute them in machine code of our own
 SLOW = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf",
-    "erfc", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln", "hypot", "log10", "log1p",
-    "log2", "logaddexp", "ndtr", "pow", "remainder", "sin", "sinh", "tan", "tanh",
+    "erfc", "erfinv", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln", "hypot",
+    "log10", "log1p", "log2", "logaddexp", "ndtr", "pow", "remainder", "sin", "sinh", "tan", "tanh",
 })  # fmt: skip
 MANY = 1 << 14
 

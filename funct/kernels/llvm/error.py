@@ -1,7 +1,8 @@
-"""erf, erfc and the normal distribution: a polynomial near 0, a scaled one for the tail.
+"""erf, its inverse, erfc and the normal distribution: polynomials near 0, scaled for the tail.
 
 Source: M. Shepherd, J. Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x²) erfc x in
-    0 <= x < inf", Mathematics of Computation 36 (1981).
+    0 <= x < inf", Mathematics of Computation 36 (1981); M. Giles, "Approximating the erfinv
+    function", GPU Computing Gems, 2011, for the variables of the inverse.
 """
 
 from __future__ import annotations
@@ -9,8 +10,19 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import ERF, ERF_TAIL, ERFC, EXP, EXP2_PART
+from funct.kernels.llvm.coefficients import (
+    ERF,
+    ERF_TAIL,
+    ERFC,
+    ERFINV,
+    ERFINV_FAR,
+    ERFINV_TAIL,
+    EXP,
+    EXP2_PART,
+)
 from funct.kernels.llvm.exponential import LN2, LOG2_E
+from funct.kernels.llvm.logarithm import log_of_normal
+from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import (
     BIAS,
     fast_sum,
@@ -25,7 +37,7 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
-__all__ = ["erf", "erfc", "gelu", "ndtr"]
+__all__ = ["erf", "erfc", "erfinv", "gelu", "ndtr"]
 
 CENTRE = {"f32": 2.0, "f64": 4.0}
 AT_CENTRE = {  # exp(x²) erfc(x) (1 + 2 x) there
@@ -33,6 +45,14 @@ AT_CENTRE = {  # exp(x²) erfc(x) (1 + 2 x) there
     "f64": "1.23299511862555250900500654259824934097224312",
 }
 ZERO = {"f32": 10.2, "f64": 27.9}  # erfc is 0 beyond
+RARE = {"f32": 5.0, "f64": 6.25}  # -log(1 - x²) from which on erfinv's root is taken
+ROOT = {"f32": 3, "f64": 4}
+RATIO = {  # erfinv(x) / x by -log(1 - x²)
+    0: "0.886226925452758013649083741670572591398774728061",
+    3: "1.62354200646482991161650022774456995993757032811",
+    9: "2.83297679872827072371400289307748424531983939533",
+    16: "3.83978379741155365352816147497696378533943594385",
+}
 
 
 def _tail(e: Emitter, a: Value, a_low: Value | float, high: Value, low: Value) -> Value:
@@ -90,6 +110,30 @@ def erfc(e: Emitter, x: Value) -> Value:
     tail = _tail(e, a, 0, high, low)
     near = e.fma(x, e.polynomial(high, ERF[x.type.element]), x)
     return e.select(a < 0.7, 1 - near, e.select(x < 0, 2 - tail, tail))
+
+
+def erfinv(e: Emitter, x: Value) -> Value:
+    """The number whose erf is x; inf at 1, NaN beyond; at most 2 ulp."""
+    element = x.type.element
+    w = -log_of_normal(e, e.fma(-x, x, 1))
+    far = w > 1
+    t = w - 3
+    slope = e.select(far, e.polynomial(t, ERFINV_FAR[element]), e.polynomial(w, ERFINV[element]))
+    near, beyond = (split_constant(RATIO[k], element) for k in (0, 3))
+    high, low = (e.select(far, b, e.constant(x.type, n)) for n, b in zip(near, beyond))
+    found = e.fma(x, high, x * e.fma(e.select(far, t, w), slope, low))
+    rare = ~((w < RARE[element]) & (e.abs(x) < 1))
+    return rarely(e, rare, "erfinv_rest", _erfinv_rest, [x], e.copysign(found, x))
+
+
+def _erfinv_rest(e: Emitter, x: Value) -> Value:
+    """erfinv where its tail is long, at its ends and beyond."""
+    element = x.type.element
+    size = e.abs(x)
+    t = e.sqrt(-log_of_normal(e, e.fma(-x, x, 1))) - ROOT[element]
+    high, low = split_constant(RATIO[ROOT[element] ** 2], element)
+    found = e.fma(x, high, x * e.fma(t, e.polynomial(t, ERFINV_TAIL[element]), low))
+    return e.select(size < 1, found, e.select(e.eq(size, 1), x * float("inf"), float("nan")))
 
 
 def ndtr(e: Emitter, x: Value) -> Value:

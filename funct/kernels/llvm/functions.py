@@ -59,6 +59,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "cosh": hyperbolic.cosh,
     "erf": error.erf,
     "erfc": error.erfc,
+    "erfinv": error.erfinv,
     "exp": exponential.exp,
     "exp2": exponential.exp2,
     "expit": exponential.sigmoid,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.values import Value
 
 __all__ = [
-    "log", "log10", "log1p", "log2", "log_of_sum", "log_pair", "log_sigmoid", "logaddexp",
-    "softplus",
+    "log", "log10", "log1p", "log2", "log_of_normal", "log_of_sum", "log_pair", "log_sigmoid",
+    "logaddexp", "softplus",
 ]  # fmt: skip
 
 LOG10_E = "0.434294481903251827651128918916605082294397005803666566114453783166"
@@ -55,8 +55,13 @@ def at_the_ends(e: Emitter, x: Value, result: Value) -> Value:
 
 def log(e: Emitter, x: Value) -> Value:
     """The natural logarithm; at most 1 ulp."""
-    found = _of_parts(e, *apart_normal(e, x))
+    found = log_of_normal(e, x)
     return rarely(e, ~is_normal(e, x), "log_rest", _log_rest, [x], found)
+
+
+def log_of_normal(e: Emitter, x: Value) -> Value:
+    """The natural logarithm of a normal number x > 0; of others anything."""
+    return _of_parts(e, *apart_normal(e, x))
 
 
 def _of_parts(e: Emitter, m: Value, k: Value) -> Value:

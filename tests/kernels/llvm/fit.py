@@ -94,6 +94,23 @@ def erfc_slope(q, k):
     return (erfc_scaled(q, k) - erfc_scaled(mpf(0), k)) / q
 
 
+def erfinv_ratio(w):
+    """erfinv(x) / x for w = -log(1 - x²)."""
+    x = mpmath.sqrt(-mpmath.expm1(-w))
+    return mpmath.erfinv(x) / x if x else mpmath.sqrt(mp.pi) / 2
+
+
+def erfinv_slope(t, of):
+    """(ratio - C) / t where w = of(t), C the ratio at t = 0."""
+    t = t or mpf(10) ** -20
+    return (erfinv_ratio(of(t)) - erfinv_ratio(of(0))) / t
+
+
+def erfinv_fit(of):
+    """What is fitted, and its weight."""
+    return lambda t: erfinv_slope(t, of), lambda t: abs(t) / erfinv_ratio(of(t))
+
+
 def stirling(z):
     x = 1 / mpmath.sqrt(z)
     exact = mpmath.loggamma(x) - (x - mpf("0.5")) * mpmath.log(x) + x - mpmath.log(2 * mp.pi) / 2
@@ -271,6 +288,23 @@ FITS = {
         stirling,
         lambda z: sqrt(z) / 8,
         {"f32": (mpf(10) ** -9, mpf(1) / 64, 2), "f64": (mpf(10) ** -9, mpf(1) / 64, 7)},
+    ),
+    "ERFINV": (
+        "erfinv(x) / x = C + t P(t), t = w = -log(1 - x²) <= 1",
+        *erfinv_fit(lambda t: t),
+        {"f32": (mpf(10) ** -9, mpf("1.001"), 5), "f64": (mpf(10) ** -9, mpf("1.001"), 11)},
+    ),
+    "ERFINV_FAR": (
+        "the same for t = w - 3, 1 <= w <= 5 or 6.25",
+        *erfinv_fit(lambda t: t + 3),
+        {"f32": (mpf("-2.001"), mpf("2.001"), 9), "f64": (mpf("-2.001"), mpf("3.251"), 21)},
+    ),
+    "ERFINV_TAIL": (
+        "and for t = sqrt(w) - 3 or 4 beyond",
+        *({"f32": a, "f64": b} for a, b in zip(*(
+            erfinv_fit(lambda t, c=c: (t + c) ** 2) for c in (3, 4)
+        ))),
+        {"f32": (mpf("-0.77"), mpf("1.001"), 10), "f64": (mpf("-1.501"), mpf("2.01"), 28)},
     ),
     "CBRT": (
         "(1 - e)^(-1/3) = P(e), |e| <= 0.125; where iteration starts",

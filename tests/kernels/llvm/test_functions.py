@@ -63,6 +63,7 @@ QUOTIENTS = {"floor_divide": kernels.floor_divide, "fmod": np.fmod, "remainder":
 SPECIAL = {
     "erf": (scipy.special.erf, 1.1, (-4.2, 4.2)),
     "erfc": (scipy.special.erfc, 1.7, (-3, 11)),
+    "erfinv": (scipy.special.erfinv, 2, (-1, 1)),
     "ndtr": (scipy.special.ndtr, 1.7, (-14, 6)),
     "gammaln": (scipy.special.gammaln, 2, (0.01, 12)),
 }
@@ -218,6 +219,7 @@ def test_special_function_of_float64(name):
     exact = {
         "erf": mpmath.erf,
         "erfc": mpmath.erfc,
+        "erfinv": mpmath.erfinv,
         "ndtr": mpmath.ncdf,
         "gammaln": mpmath.loggamma,
     }
@@ -227,6 +229,23 @@ def test_special_function_of_float64(name):
     with mpmath.workdps(30):
         expected = np.array([LONG(mpmath.nstr(exact[name](mpmath.mpf(v)), 25)) for v in x])
     check(apply(FUNCTIONS[name], x), expected, bound)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_erfinv_near_its_ends(dtype):
+    """Down to the last float below 1, and where one polynomial ends and the next begins."""
+    mpmath = pytest.importorskip("mpmath")
+    most = -np.log2(np.finfo(dtype).epsneg)
+    joins = [np.sqrt(-np.expm1(-w)) for w in (1, 5, 6.25)]
+    x = np.concatenate(
+        [1 - 2.0 ** -rng.uniform(0, most, 1000), *[j + rng.uniform(-1, 1, 99) / 999 for j in joins]]
+    ).astype(dtype)
+    x = np.append(x[x < 1], np.nextafter(dtype(1), dtype(0)))
+    with mpmath.workdps(30):
+        exact = [mpmath.erfinv(mpmath.mpf(float(v))) for v in x]
+        expected = np.array([LONG(mpmath.nstr(v, 25)) for v in exact])
+    check(apply(FUNCTIONS["erfinv"], x), expected, 2)
+    check(apply(FUNCTIONS["erfinv"], -x), -expected, 2)
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])
