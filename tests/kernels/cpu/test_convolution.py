@@ -19,6 +19,7 @@ from funct.device import host
 from funct.kernels import table
 from funct.kernels.cpu.dense import convolution as fast
 from funct.kernels.cpu.dense import depthwise, depthwise_last, geometry, weight_gradient
+from funct.kernels.cpu.dense.axes import filled, folded
 from funct.kernels.windows import convolution as checked
 from funct.kernels.windows import products as plain
 from funct.kernels.windows.views import Sliding
@@ -139,6 +140,44 @@ def test_depthwise_convolution_and_its_adjoints_are_the_plain_ones(case: Case, d
     )
     for y, expected in _all_three(depthwise, depthwise, x, w, g, case["static"]):
         np.testing.assert_array_equal(y, expected, strict=True)
+
+
+@st.composite
+def narrow_cases(draw: st.DrawFn) -> Case:
+    """Small images of one channel per group whose lines stay as long as they are."""
+    kernel = [draw(st.integers(1, 3)) for _ in range(2)]
+    dilation = [draw(st.integers(1, 2)) for _ in range(2)]
+    least, beyond = (d * (k - 1) for d, k in zip(dilation, kernel))
+    low = draw(st.integers(0, beyond))
+    tall = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    height, width = draw(st.integers(max(1, least - sum(tall) + 1), 12)), draw(st.integers(1, 12))
+    channels = draw(st.integers(1, 4))
+    return {
+        "x": (draw(st.integers(1, 3)), channels, height, width),
+        "w": (channels * draw(st.integers(1, 2)), 1, *kernel),
+        "static": Sliding((1, 1), (tall, (low, beyond - low)), tuple(dilation), channels),
+    }
+
+
+@many
+@given(narrow_cases(), st.sampled_from(DTYPES), st.booleans())
+def test_lines_that_leave_lanes_empty_are_one(case: Case, dtype: Any, at_end: bool) -> None:
+    with guarded.memory(at_end=at_end):
+        x, w, g = (
+            guarded.copy(numbers(shape, k, dtype), at_end=at_end)
+            for k, shape in enumerate((case["x"], case["w"], y_shape(case)))
+        )
+        for y, expected in _all_three(depthwise, depthwise, x, w, g, case["static"]):
+            np.testing.assert_array_equal(y, expected)
+
+
+def test_small_images_are_one_line() -> None:
+    slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 8)
+    lines = [filled((n, n), (n, n), (3, 3), slide, False) for n in (7, 14)]
+    small, large = (folded(axes, kernel, 16) for axes, kernel in lines)
+    assert small is not None
+    assert small.axes[2].out == 49
+    assert large is None  # a seventh is left empty
 
 
 @st.composite

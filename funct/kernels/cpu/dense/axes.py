@@ -13,22 +13,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from funct.kernels.windows.views import Sizes, Sliding
 
 __all__ = [
     "Axes",
     "Axis",
     "Batch",
+    "Folded",
     "Phase",
     "adjoint_axis",
     "axis",
     "filled",
+    "folded",
     "merged",
     "slab_fields",
     "three",
 ]
+
+_FOLDED_TAPS = 12  # their sums, of gradients of weights, are in registers
 
 Taps = tuple[tuple[int, int], ...]  # (tap, offset in the slab)
 
@@ -97,6 +104,44 @@ def filled(
     given = [(n,) * (3 - len(v)) + tuple(v) for v, n in zip(values, (1, 1, 1, 1, 0, 1))]
     k0, k1, k2 = given[2]
     return [walk(*a) for a in zip(*given)], (k0, k1, k2)
+
+
+@attrs.frozen(eq=False)
+class Folded:
+    """Images as one line, row after row: see `folded`. shift: of columns, by offset."""
+
+    axes: list[Axis]
+    kernel: tuple[int, int, int]
+    width: int
+    shift: dict[int, int]
+
+    def inside(self, pixels: NDArray[np.intp], offsets: list[int]) -> NDArray[np.bool_]:
+        """Whether offsets, (n, 1), of pixels, (..., 1, lanes), are in the columns of the image."""
+        shifts = np.array([self.shift[o] for o in offsets], np.intp)[:, None]
+        column = pixels % self.width + shifts
+        return np.asarray((column >= 0) & (column < self.width))
+
+
+def folded(axes: list[Axis], kernel: tuple[int, int, int], lanes: int) -> Folded | None:
+    """The same with the last two axes as one, whose taps are those of both: for images whose short
+    lines leave many lanes of vectors empty. None where they do not, or lines change their length.
+    """
+    first, second, third = axes
+    dense = second.step == second.stride == third.step == third.stride == 1
+    if not dense or third.size != third.out or second.out == 1:
+        return None
+    if 4 * -(-second.out * third.out // lanes) > 3 * second.out * -(-third.out // lanes):
+        return None
+    width, along = third.size, third.phases[0].taps
+    down = second.phases[0].taps
+    taps = tuple([(k * kernel[2] + n, o * width + p) for k, o in down for n, p in along])
+    shift = {o * width + p: p - third.low for _, o in down for _, p in along}
+    if not 1 < len(taps) == len(shift) <= _FOLDED_TAPS:
+        return None
+    pixels = second.out * width
+    low = second.low * width + third.low
+    line = Axis(second.size * width, pixels, low, 1, 1, (Phase(0, pixels, taps),))
+    return Folded([first, axis(1, 1, 1, 1, 0, 1), line], (kernel[0], 1, len(taps)), width, shift)
 
 
 def three(values: tuple[Any, ...], fill: Any) -> tuple[Any, Any, Any]:

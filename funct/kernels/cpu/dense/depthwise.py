@@ -15,7 +15,7 @@ import numpy as np
 
 from funct.device import Code, Host, host, printed
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.axes import Axis, filled
+from funct.kernels.cpu.dense.axes import Axis, Folded, filled, folded
 from funct.kernels.cpu.dense.byte_lines import byte_planes_text, known, orders
 from funct.kernels.cpu.dense.byte_lines import masks as byte_masks
 from funct.kernels.cpu.dense.line_weights import WEIGHTS, weights_text
@@ -125,9 +125,12 @@ def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Siz
         "shared": outputs // groups, "images": x[0], "w": 0, "g": 0,
     }  # fmt: skip
     axes, kernel = filled(x[2:], g[2:], size, slide, False)
+    fold = folded(axes, kernel, _lanes(dtype))
+    if fold is not None:
+        axes, kernel = fold.axes, fold.kernel
     pattern = _pattern(dtype, axes, kernel, "mask", False)
     pattern = attrs.evolve(pattern, height=min(2, pattern.height))
-    return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given)
+    return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given, fold=fold)
 
 
 def _gathers(groups: int, slide: Sliding) -> bool:
@@ -166,7 +169,7 @@ def _ends(axes: list[Axis], lanes: int) -> Ends:
 
 def _filled(
     dtype: np.dtype[Any], pattern: Pattern, axes: list[Axis], x: Sizes, shape: Sizes,
-    given: dict[str, int], coded: Coded | None = None,
+    given: dict[str, int], coded: Coded | None = None, fold: Folded | None = None,
 ) -> Plan:  # fmt: skip
     fields, name, arrays = (
         (WEIGHTS, "weights", ("g", "w")) if "g" in given else (PLANES, "planes", ("w", "y"))
@@ -179,6 +182,8 @@ def _filled(
     pixels = starts[:, None, None] + np.arange(lanes)
     read = pixels * a.stride + np.array(offsets)[:, None] - a.low  # (block, offset, lane)
     inside = (read >= 0) & (read < a.size)
+    if fold is not None:
+        inside &= fold.inside(pixels, offsets)
     beyond = min(a.stride, 2) - 1  # every second element is taken of two vectors
     whole = inside.all(axis=(1, 2)) & (read.max(axis=(1, 2), initial=0) + beyond < a.size)
     whole &= (starts + lanes) * a.step <= a.out

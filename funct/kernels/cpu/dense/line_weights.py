@@ -3,7 +3,7 @@
 Note [Sums of weights]
     A weight is the sum over all images and pixels of one output. A few rows of the kernel have
     their sums in registers, from the first image to the last, and two lines of g at a time share
-    the loads of x.
+    the loads of x. Images whose lines would leave many lanes empty are one line (`axes.folded`).
 """
 
 from __future__ import annotations
