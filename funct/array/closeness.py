@@ -78,6 +78,7 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> Any:
     return every(same)
 
 
+@direct(composed.nan_to_num)
 def nan_to_num(x: Any, /, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with numbers for NaN and for the infinities; both parts of a complex x on their own.
 

@@ -54,7 +54,7 @@ def _adopted(number: Any, other: Any) -> Any:
     return asarray(number)
 
 
-@direct(composed.fmax, arrays=2)
+@direct(composed.fmax, arrays=0, maybe=("x1", "x2"))
 def fmax(x1: Any, x2: Any, /) -> Any:
     """The larger of x1 and x2; the other one where one is NaN.
 
@@ -68,7 +68,7 @@ def fmax(x1: Any, x2: Any, /) -> Any:
     return _of_numbers(ops.maximum, x1, x2)
 
 
-@direct(composed.fmin, arrays=2)
+@direct(composed.fmin, arrays=0, maybe=("x1", "x2"))
 def fmin(x1: Any, x2: Any, /) -> Any:
     """The smaller of x1 and x2; the other one where one is NaN.
 
@@ -89,7 +89,7 @@ def _of_numbers(better: Callable[..., Any], x1: Any, x2: Any) -> Any:
     return ops.where(ops.not_equal(x1, x1), x2, ops.where(ops.not_equal(x2, x2), x1, y))
 
 
-@direct(composed.heaviside, maybe=("x2",))
+@direct(composed.heaviside, arrays=0, maybe=("x1", "x2"))
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN.
 

@@ -59,7 +59,7 @@ def _is_zero(x: Any) -> bool:
         return False
 
 
-@direct(composed.polyval, arrays=2)
+@direct(composed.polyval, maybe=("x",))
 def polyval(p: Any, x: Any, /) -> Any:
     """p[0] xⁿ + p[1] xⁿ⁻¹ + … + p[n] for each x, by Horner's rule.
 
@@ -139,7 +139,7 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
     return stack(powers if increasing else powers[::-1], axis=1)
 
 
-@direct(composed.polyfit, arrays=2)
+@direct(composed.polyfit, arrays=2, maybe=("w",))
 def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = None) -> Any:
     """Coefficients of the polynomial of degree deg that fits the points (x, y) best, by squares.
 

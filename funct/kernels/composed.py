@@ -1,4 +1,4 @@
-"""Compositions that NumPy has under one name, on ndarrays of float64 or of int64.
+"""Compositions that NumPy has under one name, on ndarrays of float64, float32 or int64.
 
 Each does in NumPy's calls what the primitives do, in their order, so that every bit is theirs. None
 stands for what only they know: other dtypes, NaN where NumPy merges them, and every mistake.
@@ -7,76 +7,113 @@ stands for what only they know: other dtypes, NaN where NumPy merges them, and e
 from __future__ import annotations
 
 import functools
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from funct.kernels.dtypes import INTEGER
 from funct.kernels.linalg import matrices
 from funct.kernels.quiet import vdot
 from funct.kernels.searching import unique_values
 
 __all__ = [
     "array_equal", "cheapest", "correlate", "deg2rad", "fmax", "fmin", "heaviside", "intersect1d",
-    "lexsort", "multi_dot", "polyder", "polyfit", "polyint", "polyval", "rad2deg",
+    "lexsort", "multi_dot", "nan_to_num", "polyder", "polyfit", "polyint", "polyval", "rad2deg",
     "ravel_multi_index", "setdiff1d", "setxor1d", "split", "union1d", "unravel_index", "unwrap",
     "vander",
 ]  # fmt: skip
 
-_DOUBLE, _INT = np.dtype(np.float64), np.dtype(np.int64)
-_TWO = (_DOUBLE, _INT)
+ndarray = np.ndarray
+
+_DOUBLE, _SINGLE, _INT = np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64)
+_FLOATS = (_DOUBLE, _SINGLE)
+_KNOWN = (*_FLOATS, _INT)
+_INEXACT = (*_FLOATS, np.dtype(np.complex128), np.dtype(np.complex64))
+_EPS = {_DOUBLE: 2.0**-52, _SINGLE: 2.0**-23}
+_NUMBERS = (float, int)
+_MANY, _GREAT = 1 << 12, 1e38
 _correlate: Any = np.correlate
 
 
 def _alike(x: Any, y: Any) -> bool:
-    return x.dtype is y.dtype and x.dtype in _TWO
+    return x.dtype is y.dtype and x.dtype in _KNOWN
+
+
+def _floating(x: Any) -> Any:
+    """x in float64 where it is of integers; None where it is not of real numbers known here."""
+    if x.dtype in _FLOATS:
+        return x
+    return x.astype(_DOUBLE) if x.dtype.num <= INTEGER else None
 
 
 def array_equal(x: Any, y: Any, equal_nan: bool = False) -> Any:
     """Whether shapes and elements are equal."""
-    if equal_nan is not False or not _alike(x, y) or x.shape != y.shape:
+    if equal_nan is not False or x.shape != y.shape:
+        return None
+    if x.dtype not in _KNOWN or y.dtype not in _KNOWN:
         return None
     return np.asarray((x == y).all())
 
 
 def deg2rad(x: Any) -> Any:
     """Degrees as radians."""
-    return x * (np.pi / 180.0) if x.dtype is _DOUBLE else None
+    x = _floating(x)
+    return None if x is None else x * (np.pi / 180.0)
 
 
 def rad2deg(x: Any) -> Any:
     """Radians as degrees."""
-    return x * (180.0 / np.pi) if x.dtype is _DOUBLE else None
+    x = _floating(x)
+    return None if x is None else x * (180.0 / np.pi)
 
 
 def fmax(x: Any, y: Any) -> Any:
     """The larger of two numbers."""
-    return _without_nan(np.maximum(x, y)) if x.dtype is _DOUBLE is y.dtype else None
+    return _without_nan(np.maximum, x, y)
 
 
 def fmin(x: Any, y: Any) -> Any:
     """The smaller of two numbers."""
-    return _without_nan(np.minimum(x, y)) if x.dtype is _DOUBLE is y.dtype else None
+    return _without_nan(np.minimum, x, y)
 
 
-def _without_nan(z: Any) -> Any:
+def _without_nan(fold: Any, x: Any, y: Any) -> Any:
+    alike = x.__class__ is ndarray is y.__class__ and x.dtype is _DOUBLE is y.dtype
+    if not alike and not (_is_known(x) and _is_known(y)):
+        return None
+    z = fold(x, y)
+    if not alike and z.dtype == _INT:
+        return z
     total = vdot(z, z)
     return z if total == total else None
 
 
+def _is_known(v: Any) -> bool:
+    """Whether v is a number of Python, or an array of a dtype that is known here."""
+    return v.dtype in _KNOWN if v.__class__ is ndarray else v.__class__ in _NUMBERS
+
+
 def heaviside(x: Any, y: Any) -> Any:
     """The step, with y at 0."""
-    if x.dtype is not _DOUBLE or not (y.__class__ is float or y.dtype is _DOUBLE):
-        return None
-    return np.heaviside(x, y)
+    if x.__class__ is ndarray and x.dtype in _FLOATS and y.__class__ is float:
+        return np.heaviside(x, y)
+    kinds = [v.dtype for v in (x, y) if v.__class__ is ndarray]
+    if _DOUBLE not in kinds and _SINGLE not in kinds:  # NumPy takes half precision for short ones
+        x, y = (_floating(v) if v.__class__ is ndarray else v for v in (x, y))
+    return np.heaviside(x, y) if kinds and _is_known(x) and _is_known(y) else None
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2.0 * np.pi) -> Any:
     """A sequence without jumps."""
-    if p.dtype is not _DOUBLE or p.ndim != 1 or not p.size or axis not in (0, -1):
+    p = _floating(p)
+    if p is None or not p.size or axis.__class__ is not int or not -p.ndim <= axis < p.ndim:
         return None
     if discont is not None or period.__class__ is not float or not 0.0 < period < np.inf:
         return None
-    step, half = p[1:] - p[:-1], period / 2.0
+    before = (slice(None),) * (axis % p.ndim)
+    late = (*before, slice(1, None))
+    step, half = p[late] - p[(*before, slice(None, -1))], period / 2.0
     near = np.remainder(step + half, period) - half
     near[(near == -half) & (step > 0)] = half
     turns = near - step
@@ -84,7 +121,27 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2.0 * np.p
     if not np.isfinite(turns).all():
         return None
     out = p + 0.0  # no -0.0, as in a sum
-    out[1:] += turns.cumsum()
+    out[late] += turns.cumsum(axis)
+    return out
+
+
+def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """x with numbers for NaN and for the infinities."""
+    if x.dtype not in _INEXACT or not 0 < x.size < _MANY or not x.ndim:
+        return None
+    real = np.empty(0, x.dtype).real.dtype
+    for v in (nan, posinf, neginf):
+        if v is not None and (v.__class__ is not float or not -_GREAT < v < _GREAT):
+            return None
+    seen = x.view(real)
+    if isfinite(vdot(seen, seen)):
+        return x
+    out = x.copy()
+    parts, limits = out.view(real), np.finfo(real)
+    high, low = parts == np.inf, parts == -np.inf
+    parts[np.isnan(parts)] = nan
+    parts[high] = limits.max if posinf is None else posinf
+    parts[low] = limits.min if neginf is None else neginf
     return out
 
 
@@ -96,7 +153,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
             return None
         size = n // indices_or_sections
         cuts = [(i, i + size) for i in range(0, n, size)] if size else None
-    elif indices_or_sections.__class__ is list:
+    elif indices_or_sections.__class__ is list or indices_or_sections.__class__ is tuple:
         ends = [*indices_or_sections, n]
         if any(i.__class__ is not int or not 0 <= i <= n for i in ends):
             return None
@@ -149,7 +206,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
     if axis.__class__ is not int or (axis != -1 and axis != 0):
         return None
     for k in keys:
-        if k.ndim != 1 or k.dtype not in _TWO:
+        if k.ndim != 1 or k.dtype not in _KNOWN:
             return None
     return np.lexsort(keys)
 
@@ -171,11 +228,11 @@ def unravel_index(indices: Any, shape: Any) -> Any:
 
 def multi_dot(arrays: Any) -> Any:
     """Product of a chain of matrices."""
-    if len(arrays) < 3:
+    if len(arrays) < 2 or arrays[0].dtype not in _FLOATS:
         return None
     sizes, last = [], arrays[-1]
     for k, x in enumerate(arrays, 1):
-        if x.dtype is not _DOUBLE or not (x.ndim == 2 or (x.ndim == 1 and k == len(arrays))):
+        if x.dtype is not last.dtype or not (x.ndim == 2 or (x.ndim == 1 and k == len(arrays))):
             return None
         sizes.append(x.shape[0])
     sizes.append(last.shape[1] if last.ndim == 2 else 1)
@@ -203,14 +260,19 @@ def cheapest(sizes: tuple[int, ...], i: int, j: int) -> tuple[int, Any]:
 
 def correlate(x: Any, y: Any, mode: str = "valid") -> Any:
     """Correlation of two sequences, the first the longer."""
-    if not _alike(x, y) or x.ndim != 1 or y.ndim != 1 or x.size < y.size:
+    if x.dtype is not y.dtype or (x.dtype not in _INEXACT and x.dtype is not _INT):
         return None
+    if x.ndim != 1 or y.ndim != 1 or not x.size >= y.size > 0:
+        return None
+    if mode == "same":
+        before = (y.size - 1) // 2
+        return _correlate(x, y, "full")[before : before + x.size]
     return _correlate(x, y, mode) if mode in ("valid", "full") else None
 
 
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """Powers as columns."""
-    if x.dtype not in _TWO or x.ndim != 1 or increasing.__class__ is not bool:
+    if x.dtype not in _KNOWN or x.ndim != 1 or increasing.__class__ is not bool:
         return None
     n = x.size if N is None else N
     if n.__class__ is not int or n < 1:
@@ -225,22 +287,30 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, w: Any = None) -> Any:
     """The polynomial that fits best."""
-    if x.dtype is not _DOUBLE or y.dtype is not _DOUBLE or x.ndim != 1 or y.shape != x.shape:
+    if x.dtype is not y.dtype or x.dtype not in _FLOATS or x.ndim != 1 or y.shape != x.shape:
         return None
-    if deg.__class__ is not int or deg < 0 or rcond is not None or w is not None or not x.size:
+    if deg.__class__ is not int or deg < 0 or rcond is not None or not x.size:
         return None
     columns = vander(x, deg + 1)
+    if w is not None:
+        if w.__class__ is not ndarray or w.dtype is not x.dtype or w.shape != x.shape:
+            return None
+        columns, y = columns * w[:, None], y * w
     size = np.sqrt(np.square(columns).sum(0))
     size[size == 0] = 1.0
-    c = matrices.lstsq(columns / size, y[:, None], x.size * 2.0**-52)[0]
+    c = matrices.lstsq(columns / size, y[:, None], x.size * _EPS[x.dtype])[0]
     return c[:, 0] / size
 
 
 def polyval(p: Any, x: Any) -> Any:
     """The value of a polynomial."""
-    if p.dtype is not _DOUBLE or x.dtype is not _DOUBLE or p.ndim != 1:
+    if x.__class__ in _NUMBERS:
+        x = np.asarray(x)
+    if x.__class__ is not ndarray or (x.dtype not in _INEXACT and x.dtype is not _INT):
         return None
-    y = np.zeros(x.shape)
+    if p.dtype not in _FLOATS or p.ndim != 1:
+        return None
+    y = np.zeros(x.shape, p.dtype)
     for c in p.tolist():
         y = y * x + c
     return y
@@ -248,7 +318,7 @@ def polyval(p: Any, x: Any) -> Any:
 
 def polyder(p: Any, m: int = 1) -> Any:
     """The derivative of a polynomial."""
-    if p.dtype not in _TWO or p.ndim != 1 or m.__class__ is not int or m < 1 or p.size <= m:
+    if p.dtype not in _KNOWN or p.ndim != 1 or m.__class__ is not int or m < 1 or p.size <= m:
         return None
     for _ in range(m):
         p = p[:-1] * np.arange(p.size - 1, 0, -1)
@@ -257,7 +327,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 def polyint(p: Any, m: int = 1, k: Any = 0.0) -> Any:
     """The antiderivative of a polynomial."""
-    if p.dtype is not _DOUBLE or p.ndim != 1 or m.__class__ is not int or m < 0:
+    if p.dtype not in _FLOATS or p.ndim != 1 or m.__class__ is not int or m < 0:
         return None
     if k.__class__ is not float:
         return None

@@ -45,6 +45,7 @@ def _arrays() -> list[Any]:
     for k in range(len(_EDGES)):
         found += [xp.asarray(_EDGES[k:] + _EDGES[:k])]
     pairs = [list(p) for p in itertools.product(_EDGES, repeat=2)]
+    found += [xp.asarray(np.float32(_EDGES)), xp.asarray(np.asarray(_EDGES, np.complex128))]
     return [*found, *[xp.asarray(p) for p in pairs], xp.asarray([_EDGES[2:], _EDGES[:6]])]
 
 
@@ -410,11 +411,14 @@ def _pairs(*options: dict[str, Any]) -> Iterator[Call]:
         for y in (x, _plain(np.float64, 5), x[::-1] if x.shape else x, 2.5, xp.asarray(1)):
             for option in ({}, *options):
                 yield (x, y), option
+        for y in (_plain(np.float32, 5), _plain(np.int64, 1), 2, True):
+            yield (x, y), {}
+            yield (y, x), {}
 
 
 def _sorted_by() -> Iterator[Call]:
     for x in [v for v in _arrays() if v.shape]:
-        for keys in ([x], [x, x], (x, -1.0 * x), [x, _plain(np.int64, 5)], x, []):
+        for keys in ([x], [x, x], (x, x[::-1]), [x, _plain(np.int64, 5)], x, []):
             for option in ({}, {"axis": 0}, {"axis": 1}):
                 yield (keys,), option
 
@@ -447,8 +451,8 @@ def _chains() -> Iterator[Call]:
 
 
 def _fitted() -> Iterator[Call]:
-    for x in [*_arrays()[::3], _plain(np.float64, 6), xp.zeros(4)]:
-        for y in (x, xp.ones(x.shape), _plain(np.float64, 6, 2)):
+    for x in [*_arrays()[::3], _plain(np.float64, 6), _plain(np.float32, 6), xp.zeros(4)]:
+        for y in (x, xp.ones(x.shape, dtype=x.dtype), _plain(np.float64, 6, 2)):
             for option in ({}, {"rcond": 0.1}, {"w": x}):
                 for deg in (0, 1, 2, -1, 1.5):
                     yield (x, y, deg), option
@@ -614,6 +618,9 @@ def _given() -> Iterator[Call]:
 
 CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "conversion.asarray": _given,
+    "closeness.nan_to_num": lambda: _one_by(
+        {}, {"nan": 2.0}, {"posinf": 1.0, "neginf": -3.0}, {"nan": 1e300}, {"nan": 1}
+    ),
     "angles.deg2rad": _one_by,
     "angles.rad2deg": _one_by,
     "angles.unwrap": lambda: _one_by(
