@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from funct.array import Array, Tensor
 from funct.array.direct import DIRECT
 from funct.kernels.neural import FEW
 from funct.transforms import jit
-from funct.transforms.compiled.single import Single
+from funct.transforms.compiled.single import Single, static_key
 from funct.transforms.reverse import ReverseTracer
 
 __all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "whole"]
@@ -33,6 +34,8 @@ R = TypeVar("R")
 
 LEAST = FEW  # elements from which on a call of compiled code costs less than what it saves
 
+_MOST = 256  # calls of one function that are told apart
+
 COMPILED: dict[str, Callable[..., Any]] = {}  # by name, the composition
 WHOLE: dict[str, Callable[..., Any]] = {}  # those that are not compiled where arrays are large
 SINGLES: dict[str, Single] = {}  # by name, what is known of calls on few elements
@@ -41,14 +44,30 @@ SINGLES: dict[str, Single] = {}  # by name, what is known of calls on few elemen
 def compiled(fun: Callable[P, R]) -> Callable[P, R]:
     """fun, which takes an array first and may take more, as machine code where that pays."""
     COMPILED[fun.__name__] = fun
-
-    @functools.cache
-    def machine() -> Any:
-        return jit(fun)
+    known: dict[Any, Any] = {}  # by what is given besides arrays, a function of arrays alone
+    anything = functools.cache(lambda: jit(fun))
 
     def large(*args: P.args, **options: P.kwargs) -> R:
-        known = all(map(_known, (*args, *options.values())))
-        return cast("R", machine()(*args, **options)) if known else fun(*args, **options)
+        key: list[Any] = list(options)
+        arrays = []
+        for a in (*args, *options.values()) if options else args:
+            if a.__class__ is Array or isinstance(a, Tensor):
+                if not _concrete(a):
+                    return fun(*args, **options)
+                arrays.append(a)
+                key.append(None)
+            else:
+                part = static_key(a)
+                if part is None:
+                    return cast("R", anything()(*args, **options))
+                key.append(part)
+        frame = tuple(key)
+        run = known.get(frame)
+        if run is None:
+            if len(known) >= _MOST:
+                known.clear()
+            run = known[frame] = jit(_of_arrays(fun, args, options))
+        return cast("R", run(*arrays))
 
     return _by_size(fun, large, Single)
 
@@ -88,8 +107,29 @@ def _by_size(
     return call
 
 
-def _known(x: Any) -> bool:
-    """Whether x is no array, or one with elements, on tapes or not."""
+def _of_arrays(
+    fun: Callable[..., R], args: tuple[Any, ...], options: dict[str, Any]
+) -> Callable[..., R]:
+    """fun as a function of its arrays, all else as in this call: there is least to compare."""
+    given = (*args, *options.values())
+    plain = tuple([None if isinstance(a, Tensor) else a for a in given])  # no array lives on here
+    places = tuple([k for k, a in enumerate(given) if isinstance(a, Tensor)])
+    # a method, since what a closure holds is looked at before each call; by its name it is told
+    filled = FunctionType(_filled.__code__, _filled.__globals__, fun.__name__)
+    return MethodType(filled, (fun, plain, places, tuple(options)))
+
+
+def _filled(call: tuple[Any, ...], *arrays: Any) -> Any:
+    """A function of plain values, the last by name, with arrays in their places."""
+    fun, plain, places, names = call
+    full, n = list(plain), len(plain) - len(names)
+    for k, a in zip(places, arrays, strict=True):
+        full[k] = a
+    return fun(*full[:n], **dict(zip(names, full[n:], strict=True)))
+
+
+def _concrete(x: Any) -> bool:
+    """Whether x is an array, on tapes or not."""
     while x.__class__ is ReverseTracer:
         x = x.value
-    return x.__class__ is Array or not isinstance(x, Tensor)
+    return x.__class__ is Array

@@ -28,11 +28,13 @@ from funct.source import raised_by_user
 from funct.transforms.compiled.backends import Compile, compiler
 from funct.transforms.compiled.carried import Carrying, carrying
 from funct.transforms.reverse import Reverse, ReverseTracer, walked
+from funct.transforms.tape.nodes import Composed
 from funct.transforms.vjp import vjp
 from funct.transforms.watching.watch import Watch
 
 __all__ = ["Executable"]
 
+_ARRAYS = {Array}
 _FIXED = object()  # a derivative that needs to know its sizes
 
 _default = compiler("default", None)
@@ -78,6 +80,9 @@ class Executable:
 
     def __call__(self, *leaves: Any) -> Any:
         """Results on arrays or tracers, or MISS."""
+        if not self.acts and {x.__class__ for x in leaves} == _ARRAYS:
+            out = self._computed(leaves)
+            return out if out is MISS else tuple([wrap(d) for d in out])
         level = usable("jit", top_level(leaves))
         if self.acts:
             level = acting(level)
@@ -167,31 +172,16 @@ class Executable:
                 return self.graph(*leaves)
             except GuardError:
                 return MISS
-        forward, backward = found
+        forward, back = found
         both = forward(*vals)
         if both is MISS:
             return MISS
         n = len(self.captured.outputs)
-        outs, residuals = both[:n], both[n:]
-        varying = [_varies(o) for o in outs]
-        first = len(residuals)
-
-        def pull(kept: Any, cts: Any) -> list[Any]:
-            moving = [c for c, v in zip(cts, varying, strict=True) if v]
-            given = iter(backward(*kept[:first], *moving))
-            return [next(given) if m else None for m in mine]
-
-        def masked(kept: Any, cts: Any) -> list[Any]:
-            """Op by op where a number is not finite, since each op must see the zeros."""
-            found = pull(kept, cts)
-            if all(_is_finite(g) for g in found if g is not None):
-                return found
-            at = [k for k, m in enumerate(mine) if m]
-            given = iter(walked("jit", self.graph, kept[first:], at, cts, True))
-            return [next(given) if m else None for m in mine]
-
+        outs, kept = both[:n], (*both[n:], *vals)
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
-        return level.record_call(outs, nodes, pull, "jit", (*residuals, *vals), masked)
+        if back.single:
+            return (level.record_whole(outs[0], back, nodes, kept),)
+        return level.record_call(outs, nodes, back.given, "jit", kept, back.given_masked)
 
     def _halves(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
         """Both halves for any size; for one size, where the derivative needs to know it."""
@@ -257,7 +247,49 @@ class Executable:
         forward = Executable(cut.forward, compile=self.compile)
         backward = Executable(cut.backward, guards=False, compile=self.compile)
         forward.half = backward.half = True
-        return forward, backward
+        return forward, _Back(self, backward, mine)
+
+
+class _Back(Composed):
+    """The way back through a call: by the backward half, or op by op where each op must see the
+    zeros. mine: which operands are on the tape; of what a call keeps, they come last.
+
+    single: whether the call can be one node of the tape, of one real result.
+    """
+
+    name = "jit"
+
+    def __init__(self, whole: Executable, half: Executable, mine: tuple[bool, ...]) -> None:
+        self._whole, self._half, self._mine = whole, half, mine
+        outputs = whole.captured.outputs
+        self._varying = [_varies(o) for o in outputs]
+        self.single = len(outputs) == 1 and outputs[0].dtype.kind in "fV"
+
+    def given(self, kept: Any, cts: Any) -> list[Any]:
+        """For each operand its cotangent, None for one that is not on the tape."""
+        moving = [c for c, v in zip(cts, self._varying, strict=True) if v]
+        found = iter(self._half(*kept[: len(kept) - len(self._mine)], *moving))
+        return [next(found) if m else None for m in self._mine]
+
+    def given_masked(self, kept: Any, cts: Any) -> list[Any]:
+        """The same, op by op where a number is not finite."""
+        found = self.given(kept, cts)
+        if all(_is_finite(g) for g in found if g is not None):
+            return found
+        at = [k for k, m in enumerate(self._mine) if m]
+        operands = kept[len(kept) - len(self._mine) :]
+        again = iter(walked("jit", self._whole.graph, operands, at, cts, True))
+        return [next(again) if m else None for m in self._mine]
+
+    def pull(self, g: Any, *kept: Any) -> Any:
+        """The cotangents of the operands on the tape, or that of the only one."""
+        found = self._half(*kept[: len(kept) - len(self._mine)], g)
+        return found[0] if len(found) == 1 else found
+
+    def masked(self, g: Any, *kept: Any) -> Any:
+        """The same below ops that make structural zeros."""
+        found = [x for x, m in zip(self.given_masked(kept, [g]), self._mine, strict=True) if m]
+        return found[0] if len(found) == 1 else found
 
 
 def _is_finite(x: Any) -> bool:

@@ -27,7 +27,7 @@ from funct.ops.fast import wrap
 from funct.transforms.reverse import Reverse, ReverseTracer, walked
 from funct.transforms.tape.nodes import Composed
 
-__all__ = ["Single"]
+__all__ = ["Single", "static_key"]
 
 _OFTEN = 200  # calls with the same types after which the 20 ms of two captures pay
 _MOST = 256  # calls of one function that are told apart
@@ -36,6 +36,18 @@ _WORTH = {True: 8, False: 4}  # nodes from which one call costs less: of pulls, 
 _STATIC = frozenset({bool, int, str, type(None), *[d.__class__ for d in NAMED.values()]})
 
 _INT = {int}
+
+
+def static_key(a: Any) -> Any:
+    """What tells a plain value from others; None for what calls are not known by."""
+    kind = a.__class__
+    if kind in _STATIC:
+        return kind, a
+    if kind is float:
+        return repr(a)  # which tells zeros apart
+    if kind is tuple and {n.__class__ for n in a} <= _INT:
+        return kind, *a
+    return None
 
 
 class _Call(Composed):
@@ -161,14 +173,11 @@ class Single:
                 key.append((None, d.dtype.num, *d.shape))
                 nodes.append(None)
                 kept.append(a)
-            elif kind in _STATIC:
-                key.append((kind, a))
-            elif kind is float:
-                key.append(repr(a))  # which tells zeros apart
-            elif kind is tuple and {n.__class__ for n in a} <= _INT:
-                key.append((kind, *a))
             else:
-                return None
+                part = static_key(a)
+                if part is None:
+                    return None
+                key.append(part)
             below.append(a)
         types = tuple(key)
         call = self._known.get(types, 0)

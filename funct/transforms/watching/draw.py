@@ -102,7 +102,7 @@ def _parents(node: tape.Node, merged: dict[int, tape.Node]) -> Iterator[tape.Nod
 def _shape_of(node: tape.Node, name: str | None, merged: dict[int, tape.Node]) -> Shape:
     if name is not None or not node.edges:
         return Shape("input", name or node.name, type_text(node.shape, node.dtype))
-    first, call = node, False
+    first, call = node, isinstance(node.prim, tape.Composed)
     while len(first.next) == 1 and id(first.next[0]) in merged:
         first, call = first.next[0], True
     saved = [s for n in (node, *node.next) if n is node or id(n) in merged for s in n.saved]
