@@ -153,7 +153,7 @@ class At:
 
 
 make_at = maker(At)
-_MODES = {np.add: "add", np.multiply: "multiply", np.minimum: "min", np.maximum: "max"}
+_MODES = {None: "set", np.add: "add", np.multiply: "multiply", np.minimum: "min", np.maximum: "max"}
 _COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
 
 
@@ -192,6 +192,15 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     if x.__class__ is not array:
         return None
     a, c = x.data, key.__class__
+    if c is array and v.__class__ is array and change in _MODES:
+        try:
+            out = kernels.combined_each(a, v.data, key.data, _MODES[change])
+        except IndexError:
+            return None  # refused by name
+        if out is not None:
+            r = fast.make(None)
+            r.data = out
+            return r
     d = a.dtype
     taken, left = _KNOWN[d]
     if change in left:

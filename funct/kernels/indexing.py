@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "add_rows_into", "combine", "combine_into", "combined_at", "nonzero", "picked",
+    "COMBINED_AT", "add_rows_into", "combine", "combine_into", "combined_at", "combined_each",
+    "nonzero", "picked",
     "plain_combine_into", "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along",
     "put", "put_along", "replaced", "segment_sum", "sums_of_few", "take", "take_along", "under",
     "wide",
@@ -32,7 +33,10 @@ __all__ = [
 
 _INT64 = np.dtype(np.int64)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
-_NUMBERS = {np.dtype(np.float32).num: float, np.dtype(np.float64).num: float, _INT64.num: int}
+_NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
+_LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
+_USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # for which there is code of all kinds
+_CODED = frozenset([np.dtype(c).num for c in "bBhHiIlLqQfd"])
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
 _PLACES = frozenset([np.dtype(c).num for c in "bBhHiIlq"])  # dtypes of indices
 _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each index
@@ -93,7 +97,7 @@ def _checked(y: NDArray[Any], wrong: NDArray[Any]) -> NDArray[Any]:
 
 def _word(x: NDArray[Any]) -> NDArray[Any]:
     """x, or its elements as words, where code for its dtype is not made anyway."""
-    return x if x.dtype.num in _NUMBERS else x.view(_WORDS[x.itemsize])
+    return x if x.dtype.num in _USUAL else x.view(_WORDS[x.itemsize])
 
 
 def _elements(x: NDArray[Any], i: Index) -> NDArray[Any]:
@@ -247,7 +251,7 @@ def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
 
 def sums_of_few(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any] | None:
     """`segment_sum` of few numbers by a kernel; None for dtypes and machines that have none."""
-    if data.dtype.num not in _NUMBERS or ids.dtype is not _INT64 or not ready(data.size, 0):
+    if data.dtype.num not in _USUAL or ids.dtype is not _INT64 or not ready(data.size, 0):
         return None
     y = np.zeros(n, data.dtype)
     cpu.add_elements(data, ids, y, 1, data.size, n, True)
@@ -358,12 +362,31 @@ def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | No
     single = v.__class__ is number
     if not (single or (v.__class__ is np.ndarray and v.shape == i.shape)) or not ready(i.size, 0):
         return None
+    limits = _LIMITS.get(d.num) if single else None
+    if limits is not None and not limits.min <= v <= limits.max:
+        return None
     y = np.empty(x.shape, d)
     if pairs:
         n, m = x.shape
         found = cpu.combine_pairs(x, v, i, j, y, i.size, n, m, mode, single)
     else:
         found = cpu.combine(x, v, i, y, i.size, len(x), mode, single, True)
+    if found:
+        _inside(found)
+    return y
+
+
+def combined_each(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
+    """`combined_at` for 1-D x and arrays v and i of one shape, which is quicker to find out."""
+    d = x.dtype
+    if i.dtype is not _INT64 or v.dtype is not d or d.num not in _CODED or x.ndim != 1:
+        return None
+    count = i.size
+    if (mode == "set" and count < _FEW) or v.shape != i.shape or not ready(count, 0):
+        return None
+    n = x.size
+    y = np.empty(n, d)
+    found = cpu.combine(x, v, i, y, count, n, mode, False, True)
     if found:
         _inside(found)
     return y

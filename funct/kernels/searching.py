@@ -32,7 +32,8 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
     if axis.__class__ is not int or x.dtype.num >= NATIVE:
         return None
     if x.size >= _SMALL:
-        return sorting.sort(x, range(x.ndim)[axis], bool(descending))
+        last = axis == -1 and x.ndim > 0
+        return sorting.sort(x, x.ndim - 1 if last else range(x.ndim)[axis], bool(descending))
     if not descending:
         out = x.copy("K")
         out.sort(axis, "stable")
@@ -267,7 +268,11 @@ def histogram(
     x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> Any:
     """How many elements fall into each of some bins, and their edges."""
-    if density or weights is not None or range is not None or not x.size or x.dtype not in _EXACT:
+    if density or weights is not None or range is not None or not x.size:
+        return None
+    if x.dtype.kind in "iu":
+        x = x.astype(_DOUBLE)
+    elif x.dtype not in _EXACT:
         return None
     x = x.reshape(-1)
     if bins.__class__ is np.ndarray:

@@ -16,13 +16,14 @@ from tests.kernels.arrays import SPECIAL, agree, arrays, misaligned
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 
-DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
+DTYPES = ["bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "float32", "float64"]
 
 
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays go to the kernels too."""
     monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
     monkeypatch.setattr(sorting, "_BY_DIGITS", ((100, 3), (1, 2)))
 
@@ -61,7 +62,7 @@ def _long(dtype: str, n: int, kind: str) -> Any:
         return rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
     if kind == "clustered":  # all but one agree in their first bits
         x = rng.integers(0, 200, n).astype(dtype)
-        x[n // 2] = 1e30 if dtype[0] == "f" else np.iinfo(dtype).max
+        x[n // 2] = np.finfo(dtype).max if dtype[0] == "f" else np.iinfo(dtype).max
         return x
     return np.abs(rng.normal(size=n) * 100).astype(dtype)
 
