@@ -65,6 +65,19 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
     def mandelbrot(c: Any) -> Any:
         return control.scan(lambda z, _: (z * z + c, None), c, None, length=1000)[0]
 
+    def running(c: Any, xs: Any) -> Any:
+        return control.scan(lambda c, x: (ns.cumulative_sum(c * 0.5 + x), c[3]), c, xs)
+
+    def attracted(p: Any, v: Any) -> Any:
+        def step(s: Any, _: Any) -> Any:
+            p, v = s
+            d = p[None] - p[:, None]
+            far = ns.sum(d * d, axis=-1) + 0.01
+            v = v + 0.01 * ns.sum(d / (far * ns.sqrt(far))[..., None], axis=1)
+            return (p + 0.01 * v, v), None
+
+        return control.scan(step, (p, v), None, length=100)[0]
+
     def in_turn(t: Any) -> Any:
         return control.fori_loop(1, 1000, lambda i, t: t.at[i].set(t[i - 1] * 0.5 + t[i]), t)
 
@@ -112,6 +125,14 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         "scan of cond, 10,000 steps, 4 numbers": (branches, (ns.ones(4), ns.asarray(XS))),
         "longest common subsequence, 60 x 60": (common, tuple(map(ns.asarray, WORDS))),
         "64 complex numbers, 1000 steps": (mandelbrot, (ns.asarray(PLANE),)),
+        "scan of running sums, 100 steps, 64 numbers": (
+            running,
+            (ns.zeros(64), ns.asarray(SIGNAL)),
+        ),
+        "30 bodies that attract each other, 100 steps": (
+            attracted,
+            (ns.asarray(SIGNAL[:30, :3]), ns.zeros((30, 3))),
+        ),
         "1000 numbers of a table in turn": (in_turn, (ns.linspace(1.0, 2.0, 1000),)),
         "game of life, 100 steps, 20 x 20": (life, (ns.asarray(CELLS),)),
         "scan of sort, 100 steps, 64 numbers": (sorts, (ns.zeros(64), ns.asarray(SIGNAL))),

@@ -46,6 +46,38 @@ def _same_in_a_loop(step: Any, xs: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1,), (9,), (300,), (3, 4), (2, 3, 11), (5, 1)])
+def test_running_sums(dtype: str, shape: tuple[int, ...]) -> None:
+    """Along each axis, of what is a look at something else too; products and recurrences."""
+    x = RNG.normal(size=(3, *shape)) * 2
+    if dtype[:5] == "float":
+        x[RNG.random(x.shape) < 0.05] = -0.0
+        x[0].flat[-1], x[1].flat[0] = np.inf, np.nan
+
+    def step(x: Any) -> Any:
+        found = []
+        for axis in range(x.ndim):
+            found += [xp.cumulative_sum(y, axis=axis) for y in (x, xp.flip(x, axis=axis))]
+            found += [xp.cumulative_prod(y, axis=axis) for y in (x, x.mT if x.ndim > 1 else x)]
+        return found
+
+    with np.errstate(all="ignore"):
+        _same_in_a_loop(step, xp.asarray(x.astype(dtype)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1,), (40,), (3, 4), (2, 3, 11)])
+def test_recurrences(dtype: str, shape: tuple[int, ...]) -> None:
+    """What derivatives of running products are."""
+    x = xp.asarray(RNG.normal(size=(3, *shape)).astype(dtype))
+    axis = len(shape) - 1
+    loss = lambda x: xp.sum(xp.cumulative_prod(x, axis=axis) ** 2)  # noqa: E731
+    scan = lambda x: ft.scan(lambda c, x: (c * 0.5, ft.grad(loss)(x) + c), 1.0, x)[1]  # noqa: E731
+    repeated, eps = xp.concat([x] * 60), 64 * float(np.finfo(dtype).eps)
+    laws.close(ft.jit(scan)(repeated), scan(repeated), eps, eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 40, 131])
 @pytest.mark.parametrize("descending", [False, True])
 def test_sorting(dtype: str, n: int, descending: bool) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.compile.native import native
 from funct.compile.rewriting.narrow import taken_apart
 from funct.graph import check, eliminate_dead, inline_calls, share_common
 
@@ -66,3 +67,24 @@ def test_long_axes_and_small_arrays_stay() -> None:
     for fun, shape in ((distances, (70, 17)), (distances, (20, 3)), (rows, (5000, 5))):
         graph = graph_of(fun, np.ones(shape))
         assert taken_apart(graph) is graph
+
+
+def test_few_points_in_pairs() -> None:
+    """Vectors lie along pairs of few points too, and sums keep NumPy's order; few rows that are
+    no pairs stay as they are.
+    """
+    p = xp.asarray(np.random.default_rng(0).normal(size=(30, 3)))
+    rows = xp.asarray(np.random.default_rng(0).normal(size=(900, 3)))
+
+    def pairs(p: Any) -> Any:
+        d = p[:, None] - p[None]
+        return xp.sum(d * d, axis=-1)
+
+    def alone(x: Any) -> Any:
+        return xp.sum(x * x, axis=-1)
+
+    for f, x, narrow in ((pairs, p, False), (alone, rows, True)):
+        made = native(ft.make_graph(f)(x))
+        assert any(c.words[1] == 3 for c in made.calls) is narrow
+        (found,) = made.run(x.data)
+        np.testing.assert_allclose(found, np.asarray(f(x)), 1e-15 if narrow else 0)

@@ -45,6 +45,7 @@ _MOST_NODES = 60  # that are followed back from one reduction
 _MOST_PARTS = 160  # nodes written for one of more than a few places
 _MOST_WRITTEN = 400  # nodes written for what is put side by side
 _LEAST_SIZE = 1 << 12  # of what is left without the axis, if it is reduced
+_LEAST_PAIRS = 1 << 9  # the same where arrays behind it are small: rows of three are no vectors
 _LEAST_ROWS = 1 << 10  # the same for what is put side by side
 
 _FOLDS = {
@@ -191,9 +192,11 @@ class _Apart(Cells):
         x = e.operands[0]
         assert isinstance(x, Var)
         size, places = math.prod(x.shape), x.shape[-1]
-        if not 1 < places <= _MOST_PLACES or size < _LEAST_SIZE * places:
+        if not 1 < places <= _MOST_PLACES or size < _LEAST_PAIRS * places:
             return False
         depth, largest = self._behind(x)
+        if size < _LEAST_SIZE * places and (not depth or largest * _OFTEN > size):
+            return False
         if places > _FEW_PLACES and depth and (
             depth * places > _MOST_PARTS or largest * _OFTEN > size or x.dtype.kind != "f"
         ):

@@ -1,4 +1,5 @@
-"""Ops whose kernels are functions on flat arrays, as steps of loops: sorting, random numbers.
+"""Ops whose kernels are functions on flat arrays, as steps of loops: sorting, running
+sums, random numbers.
 
 A kernel of `funct/kernels/cpu` is printed into the text of the program, so a step costs what its
 work costs. In a program around loops such an op is a call of its own, which may use all threads.
@@ -17,7 +18,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Buffer, Call, Word, places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.graph import Node, Var
-from funct.kernels.cpu.irregular import random_bits, sorting
+from funct.kernels.cpu.irregular import random_bits, scans, sorting
 from funct.kernels.cpu.printer import printed_into
 from funct.kernels.cpu.vectors import INT, Pointer, Type, element
 from funct.kernels.llvm import Module
@@ -104,7 +105,33 @@ def _folded(w: _Work) -> list[Call]:
     return [w.call(random_bits.fold_all, *given, (w.results[0], given[0][1]), w.rows[0])]
 
 
+def _split(w: _Work, axis: int) -> tuple[int, int, int]:
+    """How many elements stand before, along and behind an axis of the operand."""
+    shape: Any = w.node.operands[0].shape  # type: ignore[union-attr]
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _running(how: str) -> Callable[[_Work], list[Call]]:
+    def calls(w: _Work) -> list[Call]:
+        outer, n, inner = _split(w, w.node.params[0])
+        x: Any = w.node.operands[0]
+        places = (w.operands[0], x.dtype), (w.results[0], w.node.results[0].dtype)
+        if inner == 1:
+            return [w.call(scans.running_line.fn, *places, outer, n, how)]
+        return [w.call(scans.running.fn, *places, outer, n, inner, how)]
+
+    return calls
+
+
+def _recurrence(w: _Work) -> list[Call]:
+    dtype = w.node.results[0].dtype
+    places = [(a, dtype) for a in (*w.operands, *w.results)]
+    return [w.call(scans.recurrence.fn, *places, *_split(w, w.node.params[0]))]
+
+
 _OPS: dict[str, Callable[[_Work], list[Call]]] = {
+    "cumulative_prod": _running("multiply"), "cumulative_sum": _running("add"),
+    "linear_recurrence": _recurrence,
     "argsort": _argsort, "sort": _sort, "top_k": _top_k, "random_bits": _drawn,
     "random_fold_in": _folded, "random_normal": _drawn, "random_split": _drawn,
     "random_unit": _drawn,
@@ -115,12 +142,14 @@ def is_flat(step: Any) -> bool:
     """Whether a step is such an op, along the last axis of elements that kernels know."""
     if not isinstance(step, Node) or step.name not in _OPS:
         return False
-    held = [*step.operands, *step.results]
+    held: list[Any] = [*step.operands, *step.results]
     if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype in ELEMENTS for v in held):
         return False
     x: Any = step.operands[0]
     if step.name in ("argsort", "sort", "top_k"):
         return len(x.shape) > 0 and step.params[0] in (-1, len(x.shape) - 1)
+    if step.name == "linear_recurrence":
+        return len({(v.shape, v.dtype) for v in held}) == 1 and x.dtype.kind != "b"
     if step.name == "random_fold_in":
         data: Any = step.operands[1]
         return x.shape[:-1] == data.shape and data.dtype.kind in "iu"
