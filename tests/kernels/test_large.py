@@ -78,6 +78,21 @@ def test_below_that_size_numpy_answers(name: str) -> None:
     np.testing.assert_array_equal(found.data, lookup(name).raw(*given))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", [33, 63, 79, 100, 131])
+@pytest.mark.parametrize("name", ["atan", "expit", "hypot", "pow"])
+def test_rows_of_any_length_have_the_bits_of_flat_arrays(
+    name: str, columns: int, dtype: Any
+) -> None:
+    """Whatever vectors an element stands in, and whether it is left over behind them."""
+    rows = MANY // columns + 1
+    given = [np.resize(x, (rows, columns + 3)) for x in operands(name, dtype)]
+    fun = lookup(name).fn
+    flat = fun(*[xp.asarray(x) for x in given]).data
+    found = fun(*[xp.asarray(x[:, :columns]) for x in given])
+    np.testing.assert_array_equal(found.data, flat[:, :columns])
+
+
 def test_numbers_and_other_dtypes_beside_large_arrays() -> None:
     x = np.linspace(-20, 20, MANY).astype(np.float32)
     y = xp.asarray(x)

@@ -36,6 +36,10 @@ _BLOCK = 1 << 12  # elements of a row where everything lies in one
 _NARROWEST = 32  # columns; shorter rows are no work for vectors
 _TASK = 1 << 14  # elements that are worth a task
 _MOST = 3  # operands
+_LONG = frozenset({
+    "acos", "acosh", "asinh", "cbrt", "cos", "erfc", "erfinv", "exp2", "expit", "gammaln",
+    "logaddexp", "ndtr", "pow", "sin", "tan",
+})  # fmt: skip
 
 _PLACES = ["y", *[f"x{k}" for k in range(_MOST)]]  # addresses, which a call fills in
 _STEPS = [f"s{k}" for k in range(_MOST)]  # strides of rows
@@ -125,13 +129,13 @@ def _text(form: _Form) -> str:
 
 def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
     """One row, of which the last may be shorter."""
-    done = k * job.columns
-    length = f.min(job.columns, job.count - done)
+    before = k * job.columns
+    length = f.min(job.columns, job.count - before)
     rows = [
         f.at(job.pointer(f"x{n}"), k * getattr(job, f"s{n}"), e)
         for n, e in enumerate(form.elements)
     ]
-    y = f.at(job.pointer("y"), done, form.result)
+    y = f.at(job.pointer("y"), before, form.result)
     still = [
         None if step else f.load(typed(e), at)
         for at, e, step in zip(rows, form.elements, form.steps, strict=True)
@@ -145,10 +149,22 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
         f.store(f.convert(_PRINTED[form.name](f, *given), form.result), f.at(y, i, form.result))
 
     most = max([typed(e).bytes for e in (*form.elements, form.result)])
-    lanes = max(2 * host().vector_bytes // most, 8)
-    whole = length - f.rem(length, lanes)
-    each(f, 0, whole, lambda i: some(i, lanes), lanes)
-    each(f, whole, length, lambda i: some(i, 1))
+    done = f.constant(I64, 0)
+    for registers in _registers(form.name):
+        lanes = max(registers * host().vector_bytes // most, 8)
+        whole = length - f.rem(length, lanes)
+        each(f, done, whole, functools.partial(some, lanes=lanes), lanes)
+        done = whole
+    each(f, done, length, lambda i: some(i, 1))
+
+
+def _registers(name: str) -> tuple[int, ...]:
+    """How many are walked at a time, the widest first.
+
+    A processor holds few operations that wait; those of one vector of a long function nearly all
+    wait for each other. More vectors side by side need registers.
+    """
+    return (4, 1) if name in _LONG and host().has("avx512f") else (2,)
 
 
 def operand(a: Any, kind: np.dtype[Any]) -> Any:
