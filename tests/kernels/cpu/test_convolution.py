@@ -321,6 +321,32 @@ def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
         np.testing.assert_array_equal(w, expected, strict=True)
 
 
+@contextmanager
+def many_weights() -> Iterator[None]:
+    """As if there were: sums of one unit go to the result block by block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weight_gradient, "_SUMS_BYTES", 0)
+        patch.setattr(weight_gradient, "_PARTIAL_SUMS", 1)
+        weight_gradient._plan.cache_clear()
+        yield
+    weight_gradient._plan.cache_clear()
+
+
+@many
+@given(cases(), st.integers(1, 5), st.sampled_from(DTYPES), st.booleans())
+def test_sums_of_one_unit_are_the_same(
+    case: Case, images: int, dtype: Any, at_end: bool
+) -> None:
+    case = {**case, "x": (2 * images, *case["x"][1:])}
+    with many_weights(), guarded.memory(at_end=at_end):
+        x, w, g = (
+            guarded.copy(numbers(shape, k, dtype), at_end=at_end)
+            for k, shape in enumerate((case["x"], case["w"], y_shape(case)))
+        )
+        for y, expected in _all_three(fast, weight_gradient, x, w, g, case["static"]):
+            np.testing.assert_array_equal(y, expected)
+
+
 @given(st.one_of(cases(), thin_cases()), st.sampled_from(DTYPES), st.booleans())
 def test_nothing_outside_of_the_arrays_is_touched(case: Case, dtype: Any, at_end: bool) -> None:
     """Operands, result and scratch stand between forbidden pages, and begin as NaN."""
@@ -408,6 +434,8 @@ LARGE = [
     ((35, 5, 4, 4), (9, 5, 3, 3), 2, 1),
     ((9, 512, 5, 5), (260, 512, 3, 3), 1, 1),
     ((1, 300, 6, 6), (512, 300, 3, 3), 2, 1),
+    ((20, 256, 4, 3), (200, 256, 3, 3), 1, 1),
+    ((20, 512, 4, 3), (400, 256, 3, 3), 1, 2),
 ]
 
 

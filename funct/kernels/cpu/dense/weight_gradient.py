@@ -13,6 +13,11 @@ Note [Small images]
     All sums are read and written once per unit. Where an image has few pixels and many channels
     that would be most of the work, so a unit is then several images.
 
+Note [Sums of one unit]
+    Where all pixels are few enough for one unit and one chunk, and the weights many, the sums of a
+    block of channels are done after its taps: they are written to w from the second-level cache,
+    and the room for them serves all blocks.
+
 Note [Pitch]
     A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
     few sets of the first-level cache and drive each other out; one line more between them helps.
@@ -60,6 +65,7 @@ JOB = Fields((
     "w", "groups", "group_channels", "group_outputs", "depth", "padded_depth", "lanes",
     "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
     "images", "unit_images", "slab_place",
+    "once", "row_words",  # of partial sums
     "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
 ))  # fmt: skip
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
@@ -84,7 +90,11 @@ def text(element: str, target: Host, last: bool = False) -> str:
 
     f.when(f.ne(job.g_last, 0), turned)
     f.line(f"call void @funct_parallel(ptr @sums, {given!r}, {job.tasks!r})")
-    f.line(f"call void @funct_parallel(ptr @gather, {given!r}, {outputs!r})")
+
+    def gathered() -> None:
+        f.line(f"call void @funct_parallel(ptr @gather, {given!r}, {outputs!r})")
+
+    f.when(f.eq(job.once, 0), gathered)
     f.ret()
     return module.text()
 
@@ -111,6 +121,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     start = (task - sum_number * job.splits) * job.split_outputs
     stop = f.min(start + job.split_outputs, job.group_outputs)
     partial = slab_of.at(job.pointer("partial"), sum_number * job.partial_words)
+    once = f.ne(job.once, 0)
 
     def unit(u: Value) -> None:
         several = f.div(u, job.bands)
@@ -143,10 +154,13 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                     row = f.select(f.eq(wide, job.lanes), job.most_rows + 1, f.constant(I64, 0))
                     tiles = f.at(job.pointer("tiles"), row, "i64")
 
+                    first = f.select(once, f.constant(I64, 0), c)
+
                     def tap(t: Value) -> None:
                         here = f.load(I64, f.at(job.pointer("slab_taps"), t, "i64"))
                         b = slab_of.at(slab, here + g * job.group_channels + c)
-                        place = (g * job.n_taps + t) * job.group_outputs * job.padded_depth + c
+                        row = f.select(once, t, g * job.n_taps + t)
+                        place = row * job.group_outputs * job.row_words + first
                         given = [
                             table,
                             n_runs,
@@ -160,7 +174,16 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
                             f, tiles, job.most_rows, a, job.pointer("rows"), start, stop, given
                         )
 
+                    def done(o: Value) -> None:
+                        source = slab_of.at(partial, o * job.row_words)
+                        place = ((g * job.group_outputs + o) * job.depth + c) * job.n_taps
+                        to = slab_of.at(job.pointer("w"), place)
+                        columns = f.min(job.lanes * 2, job.depth - c)
+                        apart = job.group_outputs * job.row_words
+                        slab_of.transpose(source, to, job.n_taps, columns, apart, job.n_taps)
+
                     each(f, 0, job.n_taps, tap)
+                    f.when(once, lambda: each(f, start, stop, done))
 
                 each(f, 0, job.padded_depth, block, job.lanes * 2)
 
@@ -290,11 +313,21 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, element: str) -> Plan
     most_splits = max(1, min(_PARTIAL_SUMS, batch.group_outputs // 32))
     few = _PARTIAL_SUMS // most_splits if words * word > _SUMS_BYTES else _PARTIAL_SUMS
     sums = max(1, min(few, units, _PARTIAL_BYTES // (words * word)))
-    splits = min(_PARTIAL_SUMS // sums, most_splits, 2 * host().cores)  # each copies x
+    length = rows if by_rows else length
+    chunk = max(1, _CHUNK // length)
+    # see Note [Sums of one unit]
+    once = units == 1 and along < 0 and words * word > _SUMS_BYTES
+    if once and len(runs) * length <= 2 * _CHUNK:
+        chunk = len(runs)
+    once = once and len(runs) <= chunk
+    cores = host().cores * (1 if once else 2)
+    splits = min(_PARTIAL_SUMS // sums, most_splits, cores)  # each copies x
     split = -(-batch.group_outputs // splits)
     counts = {min(split, batch.group_outputs - k * split) for k in range(splits)}
     o = np.arange(batch.group_outputs)
-    places = np.stack([o * prod(out), o * padded], axis=1)
+    row_words = 2 * lanes if once else padded
+    words = words // padded * row_words // (batch.groups if once else 1)
+    places = np.stack([o * prod(out), o * row_words], axis=1)
     fields = {
         **slab, "partial_sums": sums, "splits": splits, "tasks": sums * splits, "units": units,
         "split_outputs": split, "partial_words": -(-words // line) * line,
@@ -304,7 +337,7 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, element: str) -> Plan
         "depth": depth, "padded_depth": padded, "lanes": lanes, "out_rows": out[0],
         "row_pixels": out[1] * out[2], "out_pixels": prod(out), "runs": address(runs),
         "row_runs": len(runs) // (rows * together), "run": length, "run_is_rows": int(by_rows),
-        "chunk": max(1, _CHUNK // (rows if by_rows else length)), "step": step,
+        "chunk": chunk, "step": step, "once": int(once), "row_words": row_words,
         "rows": address(places), "in_order": int(along < 0),
         "slab_taps": address(slab_taps), "n_taps": n_taps, "depths": address(depths),
         "taps": address(taps),
