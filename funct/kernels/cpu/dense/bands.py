@@ -176,6 +176,9 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
     band_of = _Band(f, job, element, turn, last)
     slab = band_of.at(job.pointer("scratch"), task * job.scratch_step)
     sums, own = band_of.at(slab, job.sums), band_of.at(slab, job.panel)
+    outputs = job.groups * job.group_outputs
+    # where channels are last and none is padded, sums lie as the result does
+    direct = f.eq(job.padded_outputs, job.group_outputs) & last
 
     def unit(u: Value) -> None:
         splits, bands = job.splits, job.bands
@@ -198,8 +201,11 @@ def _define_band(module: Module, element: str, turn: str, last: bool) -> None:
             band_of.write(image + i, band, rows_here, channels, place)
 
         each(f, 0, images, fill)
-        band_of.multiply(images, rows_here, channels, slab, sums, own)
-        each(f, 0, images, write)
+        first = (image * job.out_pixels + band * job.band_rows * job.row_pixels) * outputs
+        result = band_of.at(job.pointer("y"), first)
+        place = f.select(direct, result, sums)
+        band_of.multiply(images, rows_here, channels, slab, place, own)
+        f.when(~direct, lambda: each(f, 0, images, write))
 
     each(f, task, job.units, unit, job.tasks)
     f.ret()
