@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.compile import MISS, build, plan
+from funct.compile.fusion.worth import worth
 from funct.core import catalogue
 from funct.graph import capture
 from tests import laws
@@ -78,6 +79,12 @@ def test_views_and_reuse(fun: Any) -> None:
     for _ in range(2):
         laws.same(compiled(xp.asarray(x)), expected)
     laws.same(x, np.arange(9.0).reshape(3, 3))
+
+
+@pytest.mark.parametrize(("fun", "wanted"), [(ft.ops.sigmoid, True), (ft.ops.exp, False)])
+def test_an_op_that_is_many_calls_of_numpy_is_worth_loops_sooner(fun: Any, wanted: bool) -> None:
+    """Sigmoid is six passes where exp is one."""
+    assert worth(ft.make_graph(fun)(xp.ones(1 << 12, dtype=xp.float32))) is wanted
 
 
 def test_only_known_ops_count_as_new_buffers() -> None:

@@ -6,7 +6,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import optim
-from funct.errors import FunctError
+from funct.errors import FunctError, TreeError
 from funct.kernels import table
 
 OPTIMIZERS = {
@@ -64,6 +64,25 @@ def test_gradients_of_another_shape_are_refused_and_not_read():
     params = {"w": xp.zeros((300, 300), dtype=xp.float32)}
     with pytest.raises(FunctError):
         opt.step(params, {"w": xp.ones((200, 300), dtype=xp.float32)}, opt.init(params))
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd, momentum"])
+def test_gradients_of_another_structure_are_refused(name):
+    """Also where they are a prefix of the parameters, or have a tree in the place of a leaf."""
+    opt = OPTIMIZERS[name]()
+    one = xp.ones(3, dtype=xp.float32)
+    params = {"a": one, "b": [one, None]}
+    state = opt.init(params)
+    for grads in (
+        one, {"a": one}, {"a": one, "b": one}, {"a": one, "b": (one, None)},
+        {"a": [one], "b": [one, None]}, {"a": one, "b": [one, one]}, {"a": one, "c": [one, None]},
+        [one, one], {"a": None, "b": [one, None]},
+    ):  # fmt: skip
+        with pytest.raises(TreeError):
+            opt.step(params, grads, state)
+    new, _, _ = opt.step(params, {"b": [one, None], "a": one}, state)
+    assert (new["a"] == new["b"][0]).all()
+    assert new["b"][1] is None
 
 
 def test_leaves_of_two_dtypes_are_stepped_each_in_its_own():

@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
+_CALLS = {"sigmoid": 6}  # of NumPy's functions that an op is, if more than one
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES = 256
@@ -56,7 +57,7 @@ def worth(graph: Graph) -> bool:
         loops = not why_not(e) or is_apart(e)
         if loops or is_stack_by_vectors(e) or is_of_small_matrices(e):
             shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
-            work += max([math.prod(s) for s in shapes])
+            work += max([math.prod(s) for s in shapes]) * _CALLS.get(e.name, 1)
             if work >= ELEMENT_OPS:
                 return True
     return False
