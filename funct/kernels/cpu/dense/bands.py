@@ -31,6 +31,7 @@ from __future__ import annotations
 import functools
 
 from funct.device import PARALLEL, Code, Host, printed
+from funct.device.machine_code import LEAN
 from funct.kernels.cpu.dense.slab import SLAB, Slab, copy, each
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import define_turn, transposed
@@ -302,4 +303,4 @@ def entry(element: str, target: Host, last: bool, name: str) -> int:
 
 @functools.cache
 def _code(element: str, target: Host, last: bool) -> Code:
-    return printed(text, element, target, last)
+    return printed(text, element, target, last, opt=LEAN)

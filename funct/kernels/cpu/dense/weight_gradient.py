@@ -34,6 +34,7 @@ import attrs
 import numpy as np
 
 from funct.device import PARALLEL, Code, Host, host, printed
+from funct.device.machine_code import LEAN
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axes, axis, merged, slab_fields, three
 from funct.kernels.cpu.dense.dots import DOTS, supported
@@ -400,4 +401,4 @@ def _entry(element: str, last: bool) -> Any:
 
 @functools.cache
 def _code(element: str, target: Host, last: bool) -> Code:
-    return printed(text, element, target, last)
+    return printed(text, element, target, last, opt=LEAN)
