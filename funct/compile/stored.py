@@ -45,7 +45,7 @@ def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> 
     if body is not None:
         try:
             run = _decoded(body, graph)
-        except (ValueError, KeyError, IndexError, TypeError, RuntimeError) as error:
+        except Exception as error:  # whatever a file of another form leads to
             reason = f"{type(error).__name__}: {error}"
             tell("cache", lambda: f"{key}: cannot be read ({reason}), made anew")
         else:

@@ -4,6 +4,10 @@ A file is written beside its place and renamed; it starts with a checksum of its
 follows, so that a file under another's name is a damaged one. Whatever goes wrong – no directory,
 no right to write, a damaged file – means that the bytes are made again. `FUNCT_CACHE_DIR` says
 where ("" for nowhere); the oldest files go when all are over the bound.
+
+The files hold machine code that is run. The checksum tells damage, not intent: whoever may write
+into the folder may run code as whoever reads it, as with Python's own `__pycache__`. So a folder
+is shared among people who trust each other, if at all, and best made by a user for herself.
 """
 
 from __future__ import annotations
@@ -12,12 +16,14 @@ import contextlib
 import hashlib
 import itertools
 import os
+import time
 
 __all__ = ["BOUND", "folder", "read", "write"]
 
 BOUND = 256 << 20  # bytes
 _SUM = 32  # bytes of a checksum
 _EVERY = 64  # writes between two looks at the size of all
+_AHEAD = 3600.0  # seconds by which another machine's clock may be fast
 _writes = itertools.count()
 
 
@@ -74,14 +80,19 @@ def _sum(key: str, body: bytes) -> bytes:
 
 
 def _shrink(where: str) -> None:
-    """Remove the files that were used longest ago, until all are within the bound."""
-    found = []
+    """Remove the files that were used longest ago, until all are within the bound.
+
+    A time to come says nothing of when a file was used, and would hold it for ever: such files are
+    the first to go. One that is read has a right time again.
+    """
+    found, now = [], time.time()
     with os.scandir(where) as entries:
         for e in entries:
             with contextlib.suppress(OSError):  # another process has removed it
                 s = e.stat()
                 if e.is_file():
-                    found.append((s.st_mtime, s.st_size, e.path))
+                    used = s.st_mtime if s.st_mtime < now + _AHEAD else 0.0
+                    found.append((used, s.st_size, e.path))
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
         if total <= BOUND:

@@ -88,9 +88,9 @@ def _named() -> tuple[str, frozenset[str]]:
     """LLVM's names of the processor and of what it has, kept since to load LLVM takes 0.1 s."""
     key = _key()
     kept = None if key is None or loaded() else disk_cache.read(key)
-    if kept is not None:
-        name, *features = kept.decode().split()
-        return name, frozenset(features)
+    words = [] if kept is None else kept.decode(errors="replace").split()
+    if words:
+        return words[0], frozenset(words[1:])
     llvm = binding()
     name = str(llvm.get_host_cpu_name())
     features = sorted([f for f, there in llvm.get_host_cpu_features().items() if there])

@@ -26,7 +26,7 @@ from funct.device import disk_cache
 from funct.device.fork import whole
 from funct.device.host import Host, host
 from funct.device.llvm import LEAN, binding, emit_object, lean_level, version
-from funct.device.objects import Mapped, mapped
+from funct.device.objects import LOADS, Mapped, mapped
 from funct.events import tell
 
 __all__ = [
@@ -58,12 +58,19 @@ class Code:
 
         Raises: KeyError: if the text defines none.
         """
-        held = self._held
-        of_ours = held.__class__ is Mapped
-        found = held.names.get(name) if of_ours else held.get_function_address(name)
+        found = self._found(name)
         if not found:
             raise KeyError(name)
-        return int(found)
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether there is a function of that name."""
+        return bool(self._found(name))
+
+    def _found(self, name: str) -> int:
+        held = self._held
+        of_ours = held.__class__ is Mapped
+        return int(held.names.get(name, 0) if of_ours else held.get_function_address(name))
 
     def keep(self) -> Self:
         """Hold the code until the process ends: for what other threads may be in."""
@@ -97,7 +104,8 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
             thread.join()
     with _lock:
         held = {k: _loaded.get(k) or _ready.pop(k, None) or disk_cache.read(k) for k in keys}
-        new = {k: given for k, given in zip(keys, texts, strict=True) if held[k] is None}
+        given = dict(zip(keys, texts, strict=True))
+        new = {k: text for k, text in given.items() if held[k] is None}
         for k, made in zip(new, _emit_all(list(new.values()), host()), strict=True):
             disk_cache.write(k, made)
             held[k] = made
@@ -107,8 +115,23 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
         _ask(wants[k])
         code = held[k]
         assert code is not None, "read or made above"
-        found[k] = code if isinstance(code, Code) else _load_once(k, code)
+        found[k] = code if isinstance(code, Code) else _readable(k, code, given[k], k in new)
     return [found[k] for k in keys]
+
+
+def _readable(key: str, object_file: bytes, given: tuple[str, int], made: bool) -> Code:
+    """The object's code; where a file held something else under the text's key, code made anew."""
+    try:
+        code = _load_once(key, object_file, made=made)
+        if made or all(map(code.has, _defined(given[0]))):
+            return code
+    except ValueError:
+        if made:
+            raise
+    _loaded.pop(key, None)
+    object_file = emit(given[0], host(), opt=given[1])
+    disk_cache.write(key, object_file)
+    return _load_once(key, object_file, made=True)
 
 
 def begin(texts: Sequence[str], opt: int) -> None:
@@ -155,7 +178,9 @@ def recalled(key: str, wants: Iterable[str]) -> Code | None:
     if not _offered.keys() >= set(wants):
         return None
     _ask(wants)
-    return _load_once(key, held)
+    with suppress(ValueError):
+        return _load_once(key, held)
+    return None
 
 
 def text_key(text: str, opt: int) -> str:
@@ -205,7 +230,10 @@ def _emit_all(texts: Sequence[tuple[str, int]], target: Host) -> list[bytes]:
 
 
 def load_object(object_file: bytes) -> Code:
-    """Machine code from an object file that `emit` made for this processor."""
+    """Machine code from an object file that `emit` made for this processor.
+
+    Raises: ValueError: for anything that is none, where that can be told.
+    """
     key = hashlib.sha256(object_file).hexdigest()
     _ask([name for name in _offered if name.encode() in object_file])
     return _load_once(key, object_file)
@@ -221,9 +249,13 @@ def emit(text: str, target: Host, *, opt: int = 1) -> bytes:
     return made
 
 
+def _defined(text: str) -> list[str]:
+    """The functions that the text defines for others."""
+    return re.findall(r"^define (?!internal)[^@\n]*@([\w.]+)", text, re.MULTILINE)
+
+
 def _line(text: str, made: bytes, seconds: float) -> str:
-    names = re.findall(r"^define (?!internal)[^@\n]*@([\w.]+)", text, re.MULTILINE)
-    return f"{', '.join(names)}: {len(made)} bytes in {1e3 * seconds:.1f} ms"
+    return f"{', '.join(_defined(text))}: {len(made)} bytes in {1e3 * seconds:.1f} ms"
 
 
 def assembly(text: str, target: Host | None = None, *, opt: int = 1) -> str:
@@ -246,18 +278,26 @@ def _machine(target: Host, opt: int) -> Any:
     )
 
 
-def _load_once(key: str, object_file: bytes) -> Code:
+def _load_once(key: str, object_file: bytes, *, made: bool = False) -> Code:
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            code = _loaded[key] = _load(object_file)
+            code = _loaded[key] = _load(object_file, made)
     return code
 
 
-def _load(object_file: bytes) -> Code:
-    ours = mapped(object_file, _found)
+def _load(object_file: bytes, made: bool) -> Code:
+    """made: whether LLVM has just made it. Its linker follows whatever an object says, anywhere in
+    memory: one that was read, and that our own lines could load but do not, is not handed to it.
+    """
+    try:
+        ours = mapped(object_file, _found)
+    except Exception as error:
+        raise ValueError(f"this is no object file, or not all of it: {error}") from None
     if ours is not None:
         return Code(ours, object_file)
+    if not made and LOADS:
+        raise ValueError("this is an object file of another kind")
     llvm = binding()
     for name, address in _addresses.items():
         llvm.add_symbol(name, address)

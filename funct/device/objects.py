@@ -12,12 +12,15 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
+import platform
 import struct
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["Mapped", "mapped"]
+__all__ = ["LOADS", "Mapped", "mapped"]
 
+LOADS = sys.platform == "linux" and platform.machine() == "x86_64"  # whatever LLVM makes here
 _ELF, _X86_64, _ADDRESS = b"\x7fELF\x02\x01", 62, 1
 _SYMBOL, _RELOCATION = struct.Struct("<IBBHQQ"), struct.Struct("<QQq")
 _BYTES, _SYMBOLS, _RELOCATIONS, _ZEROS, _UNWINDING = 1, 2, 4, 8, 0x70000001

@@ -81,16 +81,16 @@ def kept(text: Callable[..., str], *given: Any, opt: int = 1) -> bool:
         return False
     name = _name(text, given, opt)
     known = None if name is None else disk_cache.read(name)
-    key = text_key(text(*given), opt) if known is None else known.decode().split()[0]
-    return disk_cache.read(key) is not None
+    key = text_key(text(*given), opt) if known is None else known.decode(errors="replace")
+    return disk_cache.read((key.split() or [""])[0]) is not None
 
 
 def _recalled(name: str | None) -> Code | None:
     known = None if name is None else disk_cache.read(name)
     if known is None:
         return None
-    key, *wants = known.decode().split()
-    return recalled(key, wants)
+    key, *wants = known.decode(errors="replace").split() or [""]
+    return recalled(key, wants) if key.isalnum() else None
 
 
 def _note(name: str | None, text: str, opt: int) -> None:

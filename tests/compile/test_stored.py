@@ -1,5 +1,6 @@
 """Code of whole graphs on disk: the same bits, nothing made twice, nothing that can go wrong."""
 
+import json
 import logging
 import os
 import shutil
@@ -122,6 +123,41 @@ def test_damaged_files_are_made_anew(folder: Path, damage: str) -> None:
             }[damage]
         )
     laws.same(stored(graph, lambda: native(graph))(x.data), first)
+    laws.same(stored(graph, never)(x.data), first)
+
+
+def body_of(path: Path) -> tuple[dict[str, Any], bytes]:
+    """What a file of a whole graph says, and the bytes that follow."""
+    body = disk_cache.read(path.name)
+    assert body is not None
+    end = 8 + int.from_bytes(body[:8], "little")
+    return json.loads(body[8:end]), body[end:]
+
+
+@pytest.mark.parametrize("other", [
+    {}, {"text": "def run("}, {"text": 1}, {"blobs": []}, {"blobs": [10**9]}, {"blobs": ["x"]},
+    {"programs": [[99, [], []]]}, {"programs": 3}, {"names": {"exp_": ["op", "no_such_op"]}},
+    {"names": {"v": ["array", 7]}}, {"names": []}, {"results": [[[4], "nonsense"]]},
+    {"whole": [1]}, {"arrays": [["<f4", [10**9], 0]]}, [], None, "text",
+], ids=repr)  # fmt: skip
+def test_files_that_say_something_else_are_made_anew(folder: Path, other: Any) -> None:
+    """With a right checksum, as another form of this package would leave them."""
+    x = data()
+    graph = graph_of(step, x)
+    first = stored(graph, lambda: native(graph))(x.data)
+    (path,) = kept(folder)
+    said, rest = body_of(path)
+    new = {**said, **other} if other and isinstance(other, dict) else other
+    text = json.dumps(new).encode()
+    disk_cache.write(path.name, len(text).to_bytes(8, "little") + text + rest)
+    made: list[int] = []
+
+    def make() -> Any:
+        made.append(1)
+        return native(graph)
+
+    laws.same(stored(graph, make)(x.data), first)
+    assert made
     laws.same(stored(graph, never)(x.data), first)
 
 

@@ -3,9 +3,11 @@
 import ctypes
 import os
 import platform
+import random
 import subprocess
 import sys
 import threading
+import time
 
 import attrs
 import pytest
@@ -230,6 +232,104 @@ def test_a_damaged_file_is_made_again(cache, damage):
     assert kept.read_bytes() != damage
 
 
+def altered(good):
+    """Files of the same beginning: cut, or with other numbers in headers and tables."""
+    yield from (
+        b"",
+        b"\0" * 5,
+        b"\x7fELF\x02\x01" + b"\xff" * 200,
+        good[:40],
+        good[: len(good) // 2],
+    )
+    r = random.Random(0)
+    for k in range(500):
+        file = bytearray(good)
+        first, end = ((0, 64), (len(good) - 512, len(good)))[k % 2]
+        for _ in range(r.randint(1, 4)):
+            file[r.randrange(first, end)] = r.randrange(256)
+        yield bytes(file)
+
+
+@pytest.mark.skipif(not objects.LOADS, reason="elsewhere LLVM loads objects")
+def test_what_is_no_object_is_made_anew_though_its_checksum_is_right(cache):
+    """Whatever the file says, it leads nobody anywhere in memory."""
+    code, _ = affine(80)
+    text = TEXT.replace("NUMBER", "80")
+    key, good = machine_code.text_key(text, 1), code.object_file
+    remade = 0
+    for file in altered(good):
+        del code
+        disk_cache.write(key, file)
+        code = assemble(text)
+        assert code.address("affine")
+        remade += disk_cache.read(key) != file
+    assert remade > 100
+    with pytest.raises(ValueError, match="this is no object file"):
+        machine_code.load_object(good[:70])
+    with pytest.raises(ValueError, match="of another kind"):
+        machine_code.load_object(b"\0" * 5)
+
+
+def test_a_time_to_come_holds_no_file(cache, monkeypatch):
+    """A clock that was wrong: those files are the first to go, unless somebody reads them."""
+    monkeypatch.setattr(disk_cache, "BOUND", 400)
+    monkeypatch.setattr(disk_cache, "_EVERY", 1)
+    later = time.time() + 10 * 365 * 86400
+    for key in "abcd":
+        disk_cache.write(key, bytes(50))
+        os.utime(cache / key, (later, later))
+    assert disk_cache.read("c") == bytes(50)
+    assert (cache / "c").stat().st_mtime < later - 1e6
+    for key in "efgh":
+        disk_cache.write(key, bytes(50))
+    assert not {"a", "b", "d"} & {p.name for p in cache.iterdir()}
+    assert {"f", "g", "h"} <= {p.name for p in cache.iterdir()}
+    soon = time.time() + 60  # another machine's clock, a minute fast
+    os.utime(cache / "h", (soon, soon))
+    disk_cache.write("i", bytes(50))
+    assert (cache / "h").exists()
+
+
+SHARING = """
+import random, sys
+from funct.device import disk_cache
+disk_cache.BOUND, disk_cache._EVERY = 20_000, 1
+r = random.Random(int(sys.argv[1]))
+for k in range(150):
+    n = r.randrange(60)
+    found = disk_cache.read(f"key{n}")
+    assert found in (None, bytes([n]) * 1000), n
+    disk_cache.write(f"key{n}", bytes([n]) * 1000)
+"""
+
+
+def test_many_processes_share_a_folder_that_is_full(cache, monkeypatch):
+    """All write and remove at once: nobody fails, reads halves, or leaves more than the bound."""
+    started = [
+        subprocess.Popen([sys.executable, "-c", SHARING, str(k)], stderr=subprocess.PIPE, text=True)
+        for k in range(5)
+    ]
+    assert [p.communicate()[1] for p in started] == [""] * 5
+    assert not any(p.returncode for p in started)
+    monkeypatch.setattr(disk_cache, "BOUND", 20_000)
+    monkeypatch.setattr(disk_cache, "_EVERY", 1)
+    disk_cache.write("last", b"")
+    files = list(cache.iterdir())
+    assert sum(p.stat().st_size for p in files) <= 20_000
+    assert not [p for p in files if p.name.startswith(".")]
+    assert len(files) > 10
+
+
+@pytest.mark.parametrize("said", [b"", b"  "])
+def test_what_says_nothing_of_the_processor_is_asked_anew(cache, monkeypatch, said):
+    module = sys.modules["funct.device.host"]
+    monkeypatch.setattr(module, "loaded", lambda: False)
+    monkeypatch.setattr(module, "_key", lambda: "host-this")
+    disk_cache.write("host-this", said)
+    assert module._named() == (host().name, host().features)
+    assert disk_cache.read("host-this") not in (None, said)
+
+
 def test_a_file_under_the_name_of_another_is_a_damaged_one(cache):
     affine(8)
     (first,) = cache.iterdir()
@@ -319,9 +419,9 @@ define double @read(i64 %k) {
 def test_what_is_loaded_without_llvm_is_what_llvm_loads(monkeypatch):
     """Code, constants, variables that start with a value or zero, functions of the C library."""
     made = emit(WHOLE, host())
-    ours = machine_code._load(made)
+    ours = machine_code._load(made, made=True)
     monkeypatch.setattr(machine_code, "mapped", lambda *a: None)
-    for code in (ours, machine_code._load(made)):
+    for code in (ours, machine_code._load(made, made=True)):
         step = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(code.address("step"))
         read = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64)(code.address("read"))
         count = ctypes.c_int64.from_address(code.address("count"))

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
-from funct.device import host, machine_code, printed, printed_all
+from funct.device import disk_cache, host, machine_code, printed, printed_all
 from funct.device import printed as _face
 from funct.device.printed import kept
 
@@ -178,3 +178,15 @@ def test_another_process_prints_nothing(cache):
         outs.append(done.stdout.split())
     assert outs[0][:2] == outs[1][:2] == outs[2][:2]
     assert [out[2] for out in outs] == ["True", "False", "False"]
+
+
+@pytest.mark.parametrize("said", [b"", b"\xff\xfe", b"../other", b"0" * 64, b"  "])
+def test_a_name_that_leads_nowhere_is_printed_anew(monkeypatch, cache, said):
+    monkeypatch.setattr(room, "told", lambda: True)
+    assert at_five(printed(affine, 4)) == 19
+    (name,) = cache.glob("text-*")
+    another_process()
+    disk_cache.write(name.name, said)
+    kept(affine, 4)
+    assert at_five(printed(affine, 4)) == 19
+    assert disk_cache.read(name.name) != said
