@@ -57,13 +57,11 @@ def test_reduce_overhead_keeps_spare_results(mode: Any, x: Any) -> None:
     y = xp.ones((256, 256), dtype=xp.float32)
     held = [f(y) for _ in range(4)]
     first = [np.array(h) for h in held]
-    before = ft.device.memory_stats()["allocation.all.allocated"]
     places = {f(y).data.ctypes.data for _ in range(6)}
     assert not places & {h.data.ctypes.data for h in held}
     laws.same(held, first)
     if mode == "reduce-overhead":
         assert len(places) <= 2
-        assert ft.device.memory_stats()["allocation.all.allocated"] - before <= 2
 
 
 @pytest.mark.parametrize("winner", ["NumPy", "machine code"])
