@@ -98,7 +98,9 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
 
 def tile(x: Any, repetitions: Any) -> Any:
     """x repeated as a whole along each axis."""
-    if repetitions.__class__ is not tuple:
+    if repetitions.__class__ is int:
+        repetitions = (repetitions,)
+    elif repetitions.__class__ is not tuple:
         return None
     for n in repetitions:
         if n.__class__ is not int or not 0 <= n < _MANY:

@@ -79,16 +79,20 @@ def _unrolled(x: Any, at: Any, f: Any, period: Any) -> Any:
 
 
 def even_slope(f: Any, h: Any, axis: int, edge_order: int) -> Any:
-    """Central differences along an axis over steps of h, one-sided ones at its ends."""
-    if edge_order != 1 or f.dtype not in _WIDE or f.shape[axis] < 3:
+    """Central differences along an axis over steps of h, one-sided or parabolas' at its ends."""
+    if edge_order not in (1, 2) or f.dtype not in _WIDE or f.shape[axis] < 3:
         return None
     at: Any = (slice(None),) * axis
     slopes = np.empty(f.shape, f.dtype)
     inner = slopes[(*at, slice(1, -1))]
     np.subtract(f[(*at, slice(2, None))], f[(*at, slice(None, -2))], inner)
     np.divide(inner, 2.0 * h, inner)
-    slopes[(*at, 0)] = (f[(*at, 1)] - f[(*at, 0)]) / h
-    slopes[(*at, -1)] = (f[(*at, -1)] - f[(*at, -2)]) / h
+    first, last = ((f[(*at, k + 1)] - f[(*at, k)]) / h for k in (0, -2))
+    if edge_order == 2:  # the slope of the parabola through three
+        second, before = ((f[(*at, k + 1)] - f[(*at, k)]) / h for k in (1, -3))
+        first = first + (second - first) / (h + h) * -h
+        last = before + (last - before) / (h + h) * (h + 2.0 * h)
+    slopes[(*at, 0)], slopes[(*at, -1)] = first, last
     return slopes
 
 

@@ -117,7 +117,7 @@ def wrap(raw: Any) -> Any:
     return r
 
 
-_DOUBLE = np.dtype(np.float64)
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _DOUBLES = {_DOUBLE}
 _WIDE = {np.dtype(np.float32), _DOUBLE}
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
@@ -256,6 +256,7 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
     """Beside arrays of doubles, numbers go to the kernel as they are; else they become arrays."""
     n, raw = len(prim.rules), prim.raw
     weak = [i for i, rule in enumerate(prim.rules) if not isinstance(rule, Absent)]
+    first, second = 0 in weak, 1 in weak
 
     def op(*args: Any) -> Any:
         raws, numbers = [], False
@@ -293,6 +294,10 @@ def _typed(prim: Primitive) -> Callable[..., Any]:
             v, w = x.data, y
         elif k is Array and (c is float or c is int) and y.data.dtype is _DOUBLE:
             v, w = x, y.data
+        elif c is Array and (k is float or k is int) and x.data.dtype is _SINGLE:
+            v, w = x.data, asarray(y, _SINGLE) if second else y
+        elif k is Array and (c is float or c is int) and y.data.dtype is _SINGLE:
+            v, w = asarray(x, _SINGLE) if first else x, y.data
         else:
             return op(x, y)
         try:

@@ -704,6 +704,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "linalg.norms.matrix_norm": lambda: _by_matrix(
         {"keepdims": True}, {"ord": 2}, {"ord": 1}, {"ord": -np.inf, "keepdims": True}, {"ord": 7}
     ),
+    "linalg.norms.cond": lambda: _by_matrix({"p": 2}, {"p": -2}, {"p": 1}, {"p": "fro"}),
     "linalg.norms.matrix_rank": lambda: _by_matrix({"rtol": 0.1}),
     "linalg.norms.vector_norm": lambda: itertools.chain(
         _reductions(*[{"ord": o} for o in (3, 5, "a", np.inf, -np.inf, 0, 1, -1, 2.5, True)]),

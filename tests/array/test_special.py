@@ -552,3 +552,14 @@ print(len(table._special_funcs))
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 80
+
+
+@pytest.mark.parametrize("name", ["beta", "binom", "huber", "jv", "rel_entr", "xlogy"])
+def test_a_number_takes_the_dtype_of_single_precision(name: str) -> None:
+    """On either side, with the bits of an array of that number."""
+    fun, x = getattr(xp.special, name), xp.asarray(np.float32([0.25, 1.5, 3.0]))
+    for number in (2, 0.1, 2.5):
+        of_number = xp.asarray(np.float32(number))
+        laws.same(fun(x, number), np.asarray(fun(x, of_number)))
+        laws.same(fun(number, x), np.asarray(fun(of_number, x)))
+    laws.same(xp.special.expn(2, x), scipy.special.expn(np.float32(2), np.asarray(x)))

@@ -151,7 +151,8 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
         return vector_norm(x, axis=at, keepdims=keepdims, ord=ord)
     if len(at) != 2:
         raise ArgumentError(f"norm: axis must name one axis or two, got {axis!r} of {x.shape}")
-    size = matrix_norm(moveaxis(x, at, (-2, -1)), ord=ord)
+    rank = len(x.shape)
+    size = matrix_norm(x if at == (rank - 2, rank - 1) else moveaxis(x, at, (-2, -1)), ord=ord)
     if not keepdims:
         return size
     for k in normal_axes("norm", at, len(x.shape)):
@@ -159,6 +160,7 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
     return size
 
 
+@direct(kernels.cond)
 def cond(x: Any, /, p: Any = None) -> Any:
     """Condition number of each matrix: the norm of x times that of its inverse.
 

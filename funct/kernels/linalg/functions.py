@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import statistical
-from funct.kernels.dtypes import NATIVE
+from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.products import matmul
 
 __all__ = [
-    "diag", "diagonal", "einsum", "lstsq", "matrix_norm", "matrix_power", "matrix_rank", "norm",
-    "outer", "solve", "solve_triangular", "tensordot", "trace", "vecdot", "vector_norm",
+    "cond", "diag", "diagonal", "einsum", "lstsq", "matrix_norm", "matrix_power", "matrix_rank",
+    "norm", "outer", "solve", "solve_triangular", "tensordot", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _add: Any = np.add.reduce
@@ -140,6 +140,16 @@ def matrix_rank(x: Any, rtol: Any = None) -> Any:
         return None
     s = matrices.svdvals(x)
     return np.asarray(np.count_nonzero(s > (_rounding(x) if rtol is None else rtol) * s[0]))
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """The largest singular value of a matrix by the smallest."""
+    if x.ndim != 2 or not x.size or x.dtype.num not in (FLOATING - 1, FLOATING):
+        return None
+    if p is not None and (p.__class__ is not int or p != 2):
+        return None
+    s = matrices.svdvals(x)
+    return s[0] / s[-1] if s[-1] != 0 else s.dtype.type(math.inf)
 
 
 def _rounding(x: Any) -> float:

@@ -104,7 +104,7 @@ def _of_kind(f: Raw, kind: np.dtype[Any], args: tuple[Any, ...]) -> Any:
 
 
 def _in_one_precision(f: Raw, args: tuple[Any, ...]) -> Any:
-    doubles = []
+    doubles: list[Any] = []
     for a in args:
         if a.__class__ is ndarray and (a.dtype is _DOUBLE or a.dtype.num <= INTEGER):
             doubles.append(a.astype(_DOUBLE, copy=False))
@@ -114,8 +114,16 @@ def _in_one_precision(f: Raw, args: tuple[Any, ...]) -> Any:
             break
     else:
         return f(*doubles)
-    if all([a.__class__ is ndarray and a.dtype is _SINGLE for a in args]):  # noqa: C419
-        return _narrowed(f(*args), _SINGLE)
+    singles: list[Any] = []
+    for a in args:
+        if a.__class__ is ndarray and a.dtype is _SINGLE:
+            singles.append(a)
+        elif a.__class__ is float or a.__class__ is int:
+            singles.append(np.asarray(a, _SINGLE))
+        else:
+            break
+    else:
+        return _narrowed(f(*singles), _SINGLE)
     kind = _result_dtype(args)
     wide = np.dtype(np.float32) if kind.itemsize <= 2 else kind
     real = np.empty(0, wide).real.dtype
