@@ -338,3 +338,23 @@ def test_small_pools_are_the_large_ones(dtype: Any) -> None:
             with restricted():
                 expected = pool(x, *how)
             np.testing.assert_array_equal(pool(x, *how), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("count", "window"), [((2, 3), (2, 1)), ((1, 1), (3, 4)), ((4,), (2,)), ((2, 1, 2), (1, 3, 2))]
+)
+def test_windows_side_by_side_have_the_bits_of_sums(
+    dtype: str, count: tuple[int, ...], window: tuple[int, ...]
+) -> None:
+    """Of numbers in any layout, -0.0 and NaN among them."""
+    rng = np.random.default_rng(0)
+    g = rng.choice([-0.0, 0.0, 1.5, -2.0, np.nan, np.inf], (2, 1, *count, *window)).astype(dtype)
+    shape, ones = tuple([t * k for t, k in zip(count, window, strict=True)]), (1,) * len(count)
+    wide = np.broadcast_to(g[(..., *[slice(1)] * len(count))], g.shape)
+    for x in (g, np.array(g.T, order="C").T, wide, g[:0]):
+        found = fold_windows(x, shape, window, ones)
+        expected = windows_adjoint(x, shape, window, ones)
+        np.testing.assert_array_equal(found, expected, strict=True)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+        assert found.flags.c_contiguous

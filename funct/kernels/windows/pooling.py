@@ -193,11 +193,28 @@ def mean_pool(
 def fold_windows(g: NDArray[Any], shape: Sizes, stride: Sizes, dilation: Sizes) -> NDArray[Any]:
     """As `windows_adjoint`; equal elements in each window, as a mean's pull has, are added once."""
     d = len(shape)
+    if g.size < _FEW and g.dtype.char in "fd":
+        order = _side_by_side(g.shape, tuple(shape), tuple(stride), tuple(dilation))
+        if order is not None:  # + 0.0, for that is what a sum with nothing gives of -0.0
+            whole = np.add(g.transpose(order), 0.0, order="C")
+            return whole.reshape(*g.shape[: g.ndim - 2 * d], *shape)
     apart = all(s >= k for s, k in zip(stride, g.shape[g.ndim - d :]))  # nothing is added up
     if any(g.strides[g.ndim - d :]) or max(dilation, default=2) > 1 or not pays(g, *[1] * apart):
         return windows_adjoint(g, shape, stride, dilation)
     first: Any = (..., *(0,) * d)
     return sum_pool_adjoint(g[first], shape, g.shape[g.ndim - d :], stride)
+
+
+@functools.lru_cache(256)
+def _side_by_side(g: Sizes, shape: Sizes, stride: Sizes, dilation: Sizes) -> Sizes | None:
+    """The order of axes in which windows are their image, where they cover it side by side."""
+    d = len(shape)
+    lead, count, window = len(g) - 2 * d, g[len(g) - 2 * d : len(g) - d], g[len(g) - d :]
+    covered = tuple([t * k for t, k in zip(count, window, strict=True)]) == shape
+    if not covered or stride != window or max(dilation, default=1) > 1:
+        return None
+    pairs = [k for i in range(lead, lead + d) for k in (i, i + d)]
+    return (*range(lead), *pairs)
 
 
 def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes) -> NDArray[Any]:
