@@ -100,6 +100,9 @@ def sort(x: NDArray[Any]) -> NDArray[Any] | None:
     if n < _SORTED or x.dtype.char not in _COUNTED or not pays(x):
         return None
     room = n * x.itemsize // 8  # half of the words are sorted in half the time
+    middle = x.item(n >> 1)
+    if abs(x.item(0) - middle) >= room or abs(x.item(n - 1) - middle) >= room:
+        return None  # which most that lie far apart tell by three of them
     counts = np.empty(room, np.int32 if n < 1 << 31 else np.int64)
     y = np.empty(n, x.dtype)
     return None if cpu.sort(x, counts, y, n, room) else y

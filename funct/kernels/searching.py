@@ -67,14 +67,15 @@ def nonzero(x: Any) -> Any:
 
 
 def top_k(x: Any, k: int, axis: int = -1) -> Any:
-    """The k largest elements of a vector in descending order, and their indices."""
-    n = x.size
-    if x.ndim != 1 or k.__class__ is not int or not 0 <= k <= n or x.dtype.num >= NATIVE:
+    """The k largest elements along axis in descending order, and their indices."""
+    if k.__class__ is not int or axis.__class__ is not int or x.dtype.num >= NATIVE:
         return None
-    if axis != -1 and axis != 0:
+    axis = range(x.ndim)[axis]
+    n = x.shape[axis]
+    if not 0 <= k <= n:
         return None
-    if n >= _SMALL:
-        return sorting.top_k(x, 0, k)
+    if x.ndim > 1 or n >= _SMALL:
+        return sorting.top_k(x, axis, k)
     at = n - 1 - x[::-1].argsort(0, "stable")[::-1][:k]
     return x[at], at
 

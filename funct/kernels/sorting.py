@@ -107,10 +107,9 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
     d = x.dtype
     kind = d.kind
-    if x.shape[axis] >= _LONG and _is_half(d):
-        return _sorted_halves(x, axis, descending)
     if d.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
-        return plain_sort(x, axis, descending)
+        halves = x.shape[axis] >= _LONG and _is_half(d)
+        return (_sorted_halves if halves else plain_sort)(x, axis, descending)
     out = counting.sort(x) if kind != "f" and x.ndim == 1 else None
     if out is None:
         out = x.copy("K")
