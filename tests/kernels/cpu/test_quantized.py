@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from funct.device import host
 from funct.kernels import table
 from funct.kernels.cpu.dense import products
 from funct.kernels.cpu.quantized import layers as fast
@@ -188,7 +191,10 @@ def test_few_channels_per_group_are_the_plain_ones(
                 np.testing.assert_array_equal(y, expected, strict=True)
 
 
-@pytest.mark.skipif(best().centred, reason="the processor lacks VNNI")
+@pytest.mark.skipif(
+    not host().has("avx512vnni", "avx512vbmi"),
+    reason="lines are met in words of bytes nowhere else",
+)
 def test_sums_along_lines_may_be_larger_than_floats_hold() -> None:
     x, w = np.full((1, 300, 3, 40), 255, np.uint8), np.full((1, 300, 3, 3), -127, np.int8)
     slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 1)
@@ -278,6 +284,43 @@ def test_nothing_outside_of_the_arrays_is_touched(
             weight_only.weight_only_linear(row, weights, scale),
             few_bits.plain_weight_only_linear(row, weights, scale),
         )
+
+
+_WITHOUT_AVX512 = """
+import sys
+import numpy as np
+import funct.device
+machine = sys.modules["funct.device.host"]
+features = frozenset([f for f in machine._named()[1] if not f.startswith("avx512")])
+machine._named = lambda: ("alderlake", features)
+machine.host.cache_clear()
+from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.quantized import layers
+from funct.kernels.cpu.quantized.words import QUADS, best
+from funct.kernels.quantized import affine
+from funct.kernels.windows.views import Sliding
+assert best() is QUADS and supported(DOTS["u8s8"], machine.host()) == 32
+rng = np.random.default_rng(0)
+w = rng.integers(-128, 128, (37, 70)).astype(np.int8)
+how = np.arange(37, dtype=np.int32), affine.Codes(np.float32(1e-3), 3, -128, 127, np.int8)
+for rows in (1, 3, 5, 61):
+    for dtype, zero in ((np.uint8, 255), (np.int8, -128)):
+        x = rng.integers(0, 256, (rows, 70)).astype(dtype)
+        y = layers.linear(x, zero, w, *how)
+        np.testing.assert_array_equal(y, affine.plain_linear(x, zero, w, *how), strict=True)
+        slide = Sliding((1, 1), ((1, 1), (0, 1)), (1, 1), 1)
+        given = x.reshape(rows, 7, 2, 5), zero, w[:, :42].reshape(37, 7, 2, 3), *how, slide
+        y, expected = layers.convolution(*given), affine.plain_convolution(*given)
+        np.testing.assert_array_equal(y, expected, strict=True)
+"""
+
+
+@pytest.mark.skipif(not host().has("avxvnni"), reason="the processor lacks AVX-VNNI")
+def test_processors_without_avx512_multiply_bytes_in_fours() -> None:
+    """As on one that has AVX-VNNI alone: in a process of its own, for what is kept of a host."""
+    command = [sys.executable, "-c", _WITHOUT_AVX512]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
 
 
 def test_weights_that_change_in_place_are_laid_out_again() -> None:

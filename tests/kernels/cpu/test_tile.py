@@ -28,14 +28,16 @@ AVX512 = frozenset({
 })  # fmt: skip
 ZEN4 = Host("znver4", AVX512, vector_bytes(AVX512), 1)
 XEON = Host("sapphirerapids", AVX512, vector_bytes(AVX512), 1)
+AVX_VNNI = frozenset({"avx", "avx2", "fma", "avxvnni"})
+CORE = Host("alderlake", AVX_VNNI, vector_bytes(AVX_VNNI), 1)
 
 
 def here() -> list[Any]:
     """Every dot that this processor has, at every width and size of a tile."""
     out = []
     for dot in DOTS.values():
-        for width, needs in dot.needs.items():
-            if dot.name in NUMPY and host().has(*needs) and width <= host().vector_bytes:
+        for width in sorted({w for w, needs in dot.needs if host().has(*needs)}):
+            if dot.name in NUMPY and width <= host().vector_bytes:
                 out += [
                     (dot.name, width, m, v)
                     for m in range(1, most_rows(dot, width) + 1)
@@ -125,7 +127,34 @@ def test_a_dot_is_used_where_the_processor_has_it() -> None:
     assert supported(DOTS["u8s8"], plain) == 0
     assert supported(DOTS["s16"], plain) == 16
     assert supported(DOTS["u8s8"], ZEN4) == 64
-    assert supported(DOTS["u8s8"], host()) == 64 * host().has("avx512vnni")
+    assert supported(DOTS["u8s8"], CORE) == 32
+    assert supported(DOTS["bf16"], CORE) == 0
+
+
+@pytest.mark.parametrize("rows", [1, 2, most_rows(DOTS["u8s8"], 32)])
+@pytest.mark.parametrize("vectors", [1, 2])
+def test_bytes_are_multiplied_without_avx512(rows: int, vectors: int) -> None:
+    """By AVX-VNNI: one instruction per product, encoded as processors without AVX-512 read it, and
+    where it runs here, the sums are those of integers.
+    """
+    shape = Shape(DOTS["u8s8"], 32, rows, vectors)
+    printed = text(shape, CORE)
+    lines = machine_code.assembly(printed, CORE).splitlines()
+    assert len([s for s in lines if "{vex}" in s and "vpdpbusd" in s]) == 5 * rows * vectors
+    assert not [s for s in lines if "zmm" in s]
+    if not host().has(*CORE.features):
+        return
+    run = CALL(address(shape, CORE))
+    rng, depth, n = np.random.default_rng(0), 9, shape.columns
+    a = rng.integers(0, 256, (rows, depth, 4)).astype(np.uint8)
+    b = rng.integers(-128, 128, (depth, n, 4)).astype(np.int8)
+    c = np.zeros((rows, n), np.int32)
+    places = np.array([[m * depth, m * n] for m in range(rows)])
+    taps = np.zeros((1, 2), np.int64)
+    given = (*[v.ctypes.data for v in (a, places, taps)], 1, b.ctypes.data, depth, 0)
+    run(*given, c.ctypes.data, 0)
+    expected = np.einsum("mkq,knq->mn", a.astype(np.int32), b.astype(np.int32))
+    np.testing.assert_array_equal(c, expected)
 
 
 @pytest.mark.skipif(host().vector_bytes < 32, reason="no tiles for this processor")

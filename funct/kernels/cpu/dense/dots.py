@@ -6,8 +6,8 @@ lanes.
 
     s32, s64: products and sums wrap around, as NumPy's.
     s16:      pairs of 16-bit integers, exact as long as the int32 sum is.
-    u8s8:     four unsigned times four signed bytes, exact: VNNI, never AVX2's `vpmaddubsw`, which
-              saturates its 16-bit sums.
+    u8s8:     four unsigned times four signed bytes, exact: VNNI, of AVX-512 or without it,
+              never AVX2's `vpmaddubsw`, which saturates its 16-bit sums.
     bf16:     pairs summed as the processor does (subnormals count as 0); not the bits of float32.
 """
 
@@ -22,14 +22,16 @@ from funct.kernels.llvm import Emitter, Value, typed
 
 __all__ = ["DOTS", "Dot", "supported"]
 
+Needs = tuple[tuple[int, tuple[str, ...]], ...]
 Step = Callable[[Emitter, Value, Value, Value], Value]
 
 
 @attrs.frozen(eq=False)
 class Dot:
     """word: element of both operands in memory. sum: element of the accumulators. step(emitter,
-    sum, left, right): the new sum. needs: features, by width of the vector in bytes. beside:
-    registers for products that are added by an instruction of their own.
+    sum, left, right): the new sum. needs: features that are enough for vectors of so many bytes, a
+    width as often as there are ways to have it. beside: registers for products that are added by an
+    instruction of their own.
     """
 
     name: str
@@ -37,13 +39,13 @@ class Dot:
     sum: str
     per_word: int
     step: Step
-    needs: dict[int, tuple[str, ...]]
+    needs: Needs
     beside: int = 0
 
 
 def supported(dot: Dot, target: Host) -> int:
     """The widest vector, in bytes, for which the target has the instruction; 0 for none."""
-    widths = [w for w in dot.needs if w <= target.vector_bytes and target.has(*dot.needs[w])]
+    widths = [w for w, needs in dot.needs if w <= target.vector_bytes and target.has(*needs)]
     return max(widths, default=0)
 
 
@@ -90,8 +92,8 @@ def _bfloats(f: Emitter, total: Value, a: Value, b: Value) -> Value:
     return f.emit(total.type, f"call {sums} {name}({given})")
 
 
-_FMA: dict[int, tuple[str, ...]] = {32: ("avx2", "fma"), 64: ("avx512f",)}
-_INTEGER: dict[int, tuple[str, ...]] = {16: ("sse4.1",), 32: ("avx2",), 64: ("avx512bw",)}
+_FMA: Needs = ((32, ("avx2", "fma")), (64, ("avx512f",)))
+_INTEGER: Needs = ((16, ("sse4.1",)), (32, ("avx2",)), (64, ("avx512bw",)))
 
 DOTS = {
     d.name: d
@@ -103,11 +105,11 @@ DOTS = {
         Dot("s16", "i32", "i32", 2, _pairs, _INTEGER, beside=2),
         Dot(
             "u8s8", "i32", "i32", 4, _bytes,
-            {32: ("avx512vnni", "avx512vl"), 64: ("avx512vnni",)},
+            ((32, ("avxvnni",)), (32, ("avx512vnni", "avx512vl")), (64, ("avx512vnni",))),
         ),
         Dot(
             "bf16", "i32", "f32", 2, _bfloats,
-            {32: ("avx512bf16", "avx512vl"), 64: ("avx512bf16",)},
+            ((32, ("avx512bf16", "avx512vl")), (64, ("avx512bf16",))),
         ),
     )
 }  # fmt: skip
