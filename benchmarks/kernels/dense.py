@@ -16,6 +16,7 @@ from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
 from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.products import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
 from funct.kernels.linalg.products import matmul
 from funct.kernels.quantized import affine as quantized
@@ -185,7 +186,24 @@ def _float32_product(x: Any, y: Any) -> Callable[[], object]:
     return lambda: wide[0] @ wide[1]
 
 
+def _bytes() -> Iterator[Row]:
+    """Words of codes by weights laid out before, to int32: a layer without its ends."""
+    rows, depth, outputs = 512, 2048, 512
+    rng, words = np.random.default_rng(0), best()
+    w = rng.integers(-127, 128, (outputs, depth)).astype(np.int8)
+    x = rng.integers(0, 256, (rows, depth * 4 // words.count)).astype(np.uint8).view(np.int32)
+    made = multiplier(rows, x.shape[1], outputs, words.dot, True)
+    panels = made.panels(words.weights(w[:, :, None]))
+    real, weights = _normal((rows, depth), 0), _normal((outputs, depth), 1)
+    yield Row(
+        f"int8 product {rows}x{depth}x{outputs}, laid out", 2 * rows * depth * outputs,
+        lambda: multiply(made, x, panels, outputs), {"float32": lambda: real @ weights.T},
+        words.dot,
+    )  # fmt: skip
+
+
 def _quantized() -> Iterator[Row]:
+    yield from _bytes()
     for rows, depth, outputs in LAYERS:
         yield from _layer(rows, depth, outputs)
     yield from _quantized_convolutions()

@@ -41,8 +41,8 @@ _NARROWEST = 4  # lanes; fewer elements are taken one by one
 TO_CODES = ("bias", "multiplier", "zero_point", "low", "high")
 PLANES = Fields(("tasks", "rows", "x", "y", "plane", "words", "channels", "zero_point"))
 SUMS = Fields(("tasks", "rows", "x", "y", "columns", "channels", *TO_CODES))
-NUMBERS = Fields(("tasks", "rows", "x", "y", "columns", "scale", "zero_point", "low", "high"))
-_X, _Y = NUMBERS.place("x"), NUMBERS.place("y")
+NUMBERS = Fields(("x", "y", "tasks", "rows", "columns", "scale", "zero_point", "low", "high"))
+_given = struct.Struct("=2q").pack  # x and y of it
 
 
 def spans(f: Emitter, count: Value, lanes: int, body: Callable[[Value, int], None]) -> None:
@@ -338,9 +338,7 @@ def _pass(
     y = memory.fresh(x.shape, dtype)
     rows = max(1, x.shape[0]) if x.ndim > 1 else 1
     run, job = _passing(name, element, rows, x.size // rows, scale, zero_point, low, high)
-    job = job.copy()
-    job[_X], job[_Y] = address(x), address(y)
-    run(address(job))
+    run(_given(address(x), address(y)) + job)
     return y
 
 
@@ -348,11 +346,13 @@ def _pass(
 def _passing(
     name: str, element: str, rows: int, columns: int, scale: float, zero_point: int, low: int,
     high: int,
-) -> tuple[Any, NDArray[np.int64]]:  # fmt: skip
+) -> tuple[Any, bytes]:  # fmt: skip
     """The entry, and the job without its arrays."""
     job = NUMBERS.fill(
         tasks=_tasks(rows, rows * columns), rows=rows, x=0, y=0, columns=columns,
         scale=_bits(scale), zero_point=zero_point, low=_bits(low - zero_point),
         high=_bits(high - zero_point),
     )  # fmt: skip
-    return _entry(name, element)[1], job
+    code, _ = _entry(name, element)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("run"))
+    return run, job[2:].tobytes()

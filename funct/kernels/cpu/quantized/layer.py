@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +48,11 @@ _ROWS = 60  # at most, of a unit
 _ROOM = 1 << 17  # bytes of a unit's words
 _TASK = 1 << 18  # products that are worth a task
 
+_CALL = ("x", "w", "y", "bias", "scratch")  # the fields that a call fills in
 JOB = Fields((
-    "tasks", "rows", "outputs", "depth", "unit_rows", "units_across", "unit_outputs", "pitch",
-    "padded", "x", "y", "w", "x_zero_point", "scratch", "scratch_step", "places", "tap", "tiles",
-    "most_rows", *TO_CODES,
+    *_CALL, "tasks", "rows", "outputs", "depth", "unit_rows", "units_across", "unit_outputs",
+    "pitch", "padded", "x_zero_point", "scratch_step", "places", "tap", "tiles", "most_rows",
+    *[name for name in TO_CODES if name not in _CALL],
 ))  # fmt: skip
 
 Products = Callable[[Emitter, Record, Words, Value, Value, Value, Value, Value], None]
@@ -148,10 +150,10 @@ def _text(codes_in: str, codes_out: str, words: Words, few: bool) -> str:
 @functools.cache
 def _entry(codes_in: str, codes_out: str, words: Words, few: bool) -> Any:
     code = printed(_text, codes_in, codes_out, words, few).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("run"))
 
 
-_X, _W, _Y, _BIAS, _SCRATCH = map(JOB.place, ("x", "w", "y", "bias", "scratch"))
+_given = struct.Struct(f"={len(_CALL)}q").pack
 
 
 @attrs.frozen(eq=False)
@@ -159,7 +161,7 @@ class Layer:
     """What is prepared for shapes, and how sums become codes.
 
     packing: what lays the weights out; None: they are taken as they lie. bias: what sums of
-    differences lack. held: what the job points to.
+    differences lack. job: all fields but those of a call. held: what the job points to.
     """
 
     words: Words
@@ -167,7 +169,7 @@ class Layer:
     zero_point: int
     bias: NDArray[np.int32]
     entry: Any
-    job: NDArray[np.int64]
+    job: bytes
     scratch_bytes: int
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -182,10 +184,9 @@ class Layer:
     def __call__(self, x: NDArray[Any], w: NDArray[Any], bias: NDArray[np.int32]) -> NDArray[Any]:
         """Codes of the result, (rows, outputs), of dense codes and of panels or dense weights."""
         y = memory.fresh(self.shape, self.dtype)
-        job = self.job.copy()
-        job[_X], job[_W], job[_Y], job[_BIAS] = address(x), address(w), address(y), address(bias)
-        job[_SCRATCH] = memory.scratch(self.scratch_bytes)
-        self.entry(address(job))
+        room = memory.scratch(self.scratch_bytes)
+        given = _given(address(x), address(w), address(y), address(bias), room)
+        self.entry(given + self.job)
         return y
 
 
@@ -235,5 +236,6 @@ def layer(
     entry = _entry(BYTE[dtype], BYTE[codes], words, few)
     held, shape = (places, tap, *kept), (rows, outputs)
     return Layer(
-        words, packing, zero_point, offsets, entry, job, tasks * scratch, shape, codes, held
-    )
+        words, packing, zero_point, offsets, entry, job[len(_CALL) :].tobytes(), tasks * scratch,
+        shape, codes, held,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,21 @@ _KEPT = 64
 _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_size_t,) * 3
 _lock = threading.Lock()
-_made: OrderedDict[Any, tuple[NDArray[Any], Any]] = OrderedDict()
+_made: OrderedDict[Any, _Made] = OrderedDict()
+
+
+class _Made(NamedTuple):
+    """What was made of weights, a copy of them, and where it lies if they are one run of bytes."""
+
+    result: Any
+    w: NDArray[Any]
+    place: int | None
+
+    def of(self, w: NDArray[Any]) -> bool:
+        """Whether it is made of these, that lie as the ones did of which it was."""
+        if self.place is None:
+            return np.array_equal(self.w, w)
+        return not _memcmp(address(w), self.place, w.nbytes)
 
 
 def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], Any]) -> Any:
@@ -54,23 +68,19 @@ def _kept(w: NDArray[Any], kind: Any, make: Callable[[NDArray[Any]], Any]) -> An
     """
     key = (address(w), w.shape, w.strides, kind)
     found = _made.get(key)
-    if found is not None and _same(found[0], w):
-        with _lock:
-            if key in _made:
-                _made.move_to_end(key)
-        return found[1]
-    made = make(w)
+    if found is not None and found.of(w):
+        try:  # noqa: SIM105 (`suppress` takes as long as all the rest of this)
+            _made.move_to_end(key)
+        except KeyError:  # another thread has taken it out
+            pass
+        return found.result
+    copy = w.copy()
+    made = _Made(make(w), copy, address(copy) if w.flags.c_contiguous else None)
     with _lock:
-        _made[key] = (w.copy(), made)
+        _made[key] = made
         while len(_made) > _KEPT:
             _made.popitem(last=False)
-    return made
-
-
-def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    if a.flags.c_contiguous and b.flags.c_contiguous:
-        return not _memcmp(address(a), address(b), a.nbytes)
-    return np.array_equal(a, b)
+    return made.result
 
 
 def _bytes(x: NDArray[Any], w: NDArray[Any], codes: Codes) -> bool:
