@@ -24,7 +24,7 @@ DOMAINS = {
 }  # fmt: skip
 POSITIVE = ("gammaln", "log1p", "log2", "log10")
 CROSSING = ("gammaln", "logaddexp")  # 0 where terms of about 1 cancel
-EXACT = ("floor_divide", "fmod", "remainder")
+EXACT = ("floor_divide", "fmod", "reciprocal", "remainder")
 ULPS = 2
 # SciPy errs by dozens of ulp far out, C's function by one; it loses the sign of zero
 TELLING = {
