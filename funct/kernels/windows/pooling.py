@@ -16,6 +16,7 @@ import numpy as np
 from funct.kernels.cpu.irregular import pooling as cpu
 from funct.kernels.cpu.irregular.pooling_last import WIDE, fold_last, max_index_last, spread_last
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import axes_of, ends, meeting, met, order, share
 from funct.kernels.windows.views import (
     known_size,
@@ -37,6 +38,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
+_INT = np.dtype(np.int64)
 
 Sizes = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
@@ -105,7 +107,7 @@ def _pool_last(
         return None
     none = np.asarray([empty], seen.dtype)
     rows, some, to, axes = _rows_last(seen, window, stride, padding, dilation)
-    y, tasks = np.empty(to, seen.dtype), -(-rows // some)
+    y, tasks = fresh(to, seen.dtype), -(-rows // some)
     room = np.empty(tasks * prod(seen.shape[-2:]), seen.dtype)
     taps = order(seen.shape[-1 - len(window) : -1], window, stride, padding, dilation)
     how, divisors = (how, none) if counts is None else ("mean", counts)
@@ -233,7 +235,7 @@ def sum_pool_adjoint(g: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes
         some = share(shape[i] * inner, outer)
         split = some, -(-outer // some)
         if inner == 1 and stride[i] == 1:  # what meets an element is a window of g
-            y = np.empty(size, g.dtype)
+            y = fresh(size, g.dtype)
             cpu.sum_line(g, y, outer, count, shape[i], window[i], 1 - window[i], *split)
         else:
             y = np.zeros(size, g.dtype)
@@ -246,7 +248,7 @@ def _spread_last(seen: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes)
     """`sum_pool_adjoint` of images whose channels are last, which seen has there."""
     d, inner = len(shape), seen.shape[-1]
     lead = seen.ndim - d - 1
-    x = np.empty((*seen.shape[:lead], *shape, inner), seen.dtype)
+    x = fresh((*seen.shape[:lead], *shape, inner), seen.dtype)
     three, counts = ((*(1,) * (3 - d), *v) for v in (shape, seen.shape[lead:-1]))
     rows, length = prod(x.shape[:-2]), counts[2] * inner
     some = share(max(three[2] * inner, length), rows)
@@ -270,7 +272,7 @@ def max_pool_index(
     if len(window) > 3 or not pays(x, 1):
         return plain_max_pool_index(x, window, stride, padding, dilation)
     count, axes = axes_of(size, window, stride, padding, dilation)
-    y = np.empty((*x.shape[:lead], *count), np.int64)
+    y = fresh((*x.shape[:lead], *count), _INT)
     if not y.size or 0 in size:
         return plain_max_pool_index(x, window, stride, padding, dilation)
     planes, (t, k, step, dil) = prod(x.shape[:lead]), axes[2, 1:5].tolist()
@@ -280,7 +282,7 @@ def max_pool_index(
         seen = np.ascontiguousarray(np.moveaxis(x, lead - 1, -1))
     if seen is not None and seen.shape[-1] >= cpu.LANES and prod(size) < 1 << 31:
         rows, some, to, _ = _rows_last(seen, window, stride, padding, dilation)
-        y = np.empty(to, np.int64)
+        y = fresh(to, _INT)
         taps = met(size, window, stride, padding, dilation)
         inner = seen.shape[-1]
         tasks = -(-rows // some)
