@@ -96,8 +96,9 @@ def _is_known(v: Any) -> bool:
 
 def heaviside(x: Any, y: Any) -> Any:
     """The step, with y at 0."""
-    if x.__class__ is ndarray and x.dtype in _FLOATS and y.__class__ is float:
-        return np.heaviside(x, y)
+    if x.__class__ is ndarray and y.__class__ is float:
+        x = _floating(x)
+        return None if x is None else np.heaviside(x, y)
     kinds = [v.dtype for v in (x, y) if v.__class__ is ndarray]
     if _DOUBLE not in kinds and _SINGLE not in kinds:  # NumPy takes half precision for short ones
         x, y = (_floating(v) if v.__class__ is ndarray else v for v in (x, y))
