@@ -133,6 +133,10 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
             attracted,
             (ns.asarray(SIGNAL[:30, :3]), ns.zeros((30, 3))),
         ),
+        "map of sums, 100 rows of 100": (
+            lambda x: control.map(lambda row: ns.sum(ns.sin(row)), x),
+            (ns.reshape(ns.linspace(0.0, 9.0, 10_000), (100, 100)),),
+        ),
         "1000 numbers of a table in turn": (in_turn, (ns.linspace(1.0, 2.0, 1000),)),
         "game of life, 100 steps, 20 x 20": (life, (ns.asarray(CELLS),)),
         "scan of sort, 100 steps, 64 numbers": (sorts, (ns.zeros(64), ns.asarray(SIGNAL))),

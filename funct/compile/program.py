@@ -43,6 +43,7 @@ __all__ = ["Program", "kernels_text", "link"]
 
 _PART = 24  # values of kernels that are worth a piece of code of their own
 _MOST_PARTS = 4
+_FEW_TASKS = 8  # of a kernel: at each step of a loop it costs more to wake threads for these
 _LONG_ROW = 128  # elements
 _LONG = 1 << 15  # bytes of results above which other Python threads may run meanwhile
 
@@ -151,35 +152,36 @@ class _Table:
         self.moves: list[tuple[int, Slot, int]] = []
         self.controls: list[int] = []
         self.moving: list[tuple[int, int, int]] = []  # frames of loops: first and number of moves
-        self.first, self.calls = self._block(calls)
+        self.first, self.calls = self._block(calls, inside=False)
         every = list(every_call(calls))
         long = sum([size_bytes(w) for c in every for w in c.writes]) > _LONG
         self.lets_go = long or bool(self.controls)
 
-    def _block(self, calls: Sequence[Call]) -> tuple[int, int]:
+    def _block(self, calls: Sequence[Call], *, inside: bool) -> tuple[int, int]:
         """Where among the steps those of a block begin, and how many they are."""
-        made = [self._step(c) for c in calls]
+        made = [self._step(c, inside) for c in calls]
         first = len(self.steps)
         self.steps += made
         return first, len(made)
 
-    def _step(self, c: Call) -> tuple[Code, str, int, int]:
+    def _step(self, c: Call, inside: bool) -> tuple[Code, str, int, int]:
         before = len(self.addresses)
-        blocks = [n for b in c.blocks for n in self._block(b)]
+        blocks = [n for b in c.blocks for n in self._block(b, inside=True)]
         at = len(self.frames)
         if c.blocks or c.checks or c.stops:
             self.controls.append(at)
             self.frames += [0] * CONTROL_WORDS + blocks
         if c.slots is not None:
-            inside = self.addresses[before:]
-            mine = [a for a in inside if isinstance(a[1], Slot) and a[1].of is c.slots]
+            placed = self.addresses[before:]
+            mine = [a for a in placed if isinstance(a[1], Slot) and a[1].of is c.slots]
             self.moving.append((at, len(self.moves), len(mine)))
             self.moves += mine  # type: ignore[arg-type]
         for w in c.words:
             if isinstance(w, Address):
                 self.addresses.append((len(self.frames), w.of, w.offset))
             self.frames.append(w if isinstance(w, int) else 0)
-        return *_codes[c.kernel], at, c.tasks
+        alone = inside and isinstance(c.kernel, Kernel) and c.tasks < _FEW_TASKS
+        return *_codes[c.kernel], at, -c.tasks if alone else c.tasks
 
     def program(self) -> Program:
         """The words, and what is known of them."""

@@ -11,6 +11,8 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.compile import why_not_fused
+from funct.compile.native import native
+from funct.compile.steps.walker import HEAD
 from funct.transforms.control.staged import Staged
 from tests import laws
 
@@ -369,3 +371,18 @@ def test_why_a_loop_is_by_itself(step: Any, why: str) -> None:
     graph = ft.make_graph(lambda x: ft.while_loop(lambda c: xp.max(c) > 0.1, step, x))(X)
     (told,) = [line for line in why_not_fused(graph) if line.startswith("while_loop")]
     assert why in told
+
+
+def test_few_tasks_of_a_step_wake_no_threads() -> None:
+    """They are done one after the other, with the values that they have side by side."""
+    x = xp.asarray(np.random.default_rng(0).normal(size=20_000))
+    run = lambda x: ft.scan(lambda c, _: (xp.tanh(c) * 0.5 + x, xp.sum(c)), x, None, length=9)  # noqa: E731
+    graph = ft.make_graph(lambda x: ft.tree.leaves(run(x)))(x)
+    made = native(graph)
+    (program,) = made.programs
+    head = dict(zip(HEAD, program.table.tolist(), strict=False))
+    first = len(HEAD) + 3 * head["patches"] + head["controls"]
+    tasks = program.table[first : first + 3 * head["steps"]].reshape(-1, 3)[:, 2]
+    assert tasks.min() < -1
+    for found, expected in zip(made.run(x.data), ft.tree.leaves(run(x)), strict=True):
+        np.testing.assert_allclose(found, np.asarray(expected), 1e-13, 1e-13)

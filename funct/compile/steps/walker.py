@@ -110,22 +110,28 @@ def _call(f: Emitter, function: Value, result: str, given: str = "") -> Value:
 
 
 def run_steps(f: Emitter, steps: Value, space: Value, first: Value, count: Value) -> None:
-    """Print what runs so many steps of the table, from the first on."""
+    """Print what runs so many steps of the table, from the first on. Tasks whose number is negative
+    are done one after the other.
+    """
 
     def step(k: Value, _: list[Value]) -> list[Value]:
         entry = f.at(steps, (first + k) * 3, "i64")
         kernel, tasks = pointer(f, entry), word(f, entry, 2)
         frame = bytes_on(f, space, word(f, entry, 1))
 
-        def once() -> list[Value]:
-            f.line(f"call void {kernel.name}({frame!r}, i64 0)")
+        def alone() -> list[Value]:
+            def task(t: Value, _: list[Value]) -> list[Value]:
+                f.line(f"call void {kernel.name}({frame!r}, {t!r})")
+                return []
+
+            f.loop(0, f.select(tasks < 0, f.neg(tasks), tasks), 1, task)
             return []
 
         def many() -> list[Value]:
             f.call("funct_parallel", None, [kernel, frame, tasks])
             return []
 
-        f.branch(f.eq(tasks, 1), once, many)
+        f.branch(tasks < 2, alone, many)
         return []
 
     f.loop(0, count, 1, step, maybe_empty=True)
