@@ -29,7 +29,8 @@ PIXELS = Fields((
     "out2", "low0", "low1", "low2",
 ))  # fmt: skip
 _WIDTH = 4  # pixels of a strip
-_TOGETHER = 8  # taps whose sums are in registers, beside a strip of g
+_TOGETHER = 8  # taps whose sums are in registers,
+_MET = (6, 3, 1)  # beside a strip of so many pixels of g, the longest that there is
 
 
 @attrs.frozen(cache_hash=True)
@@ -240,7 +241,6 @@ def _correlated(line: _Line, w: Value, g: Value, n: Value, i0: Value, i1: Value)
     start = f.max(f.min(f.div(job.low2 + (stride - 1), stride), job.out2), 0)
     stop = f.div(f.max(job.size2 + job.low2 - line.columns[-1] + (stride - 1), 0), stride)
     stop = f.max(f.min(stop, job.out2), start)
-    whole = stop - f.rem(stop - start, _WIDTH)
 
     def pixels(first: Value | int, last: Value, width: int, inner: bool) -> None:
         def strip(q: Value) -> None:
@@ -251,8 +251,10 @@ def _correlated(line: _Line, w: Value, g: Value, n: Value, i0: Value, i1: Value)
         each(f, first, last, strip, width)
 
     pixels(0, start, 1, False)
-    pixels(start, whole, _WIDTH, True)
-    pixels(whole, stop, 1, True)
+    for width in _MET:
+        whole = stop - f.rem(stop - start, width)
+        pixels(start, whole, width, True)
+        start = whole
     pixels(stop, job.out2, 1, False)
 
 
