@@ -134,6 +134,19 @@ def test_infinities_and_nans_stay_where_they_are(dtype: Any) -> None:
 
 
 @here
+@pytest.mark.parametrize("n", [1, 4, 31, 128, 259, 700])
+def test_one_row_is_summed_as_several_are(n: int) -> None:
+    """Without panels, in the same order: bit for bit."""
+    rng = np.random.default_rng(0)
+    for dtype in HALVES:
+        x, y = (rng.standard_normal(s).astype(dtype) for s in ((5, 601), (601, n)))
+        for dot in ways(dtype):
+            for b in (y, np.asfortranarray(y)):
+                one, several = by(dot, x[:1], b), by(dot, x, b)
+                np.testing.assert_array_equal(one.view("u2"), several[:1].view("u2"))
+
+
+@here
 def test_subnormal_numbers() -> None:
     """Those of float16 count; those of bfloat16 may be 0 where pairs are multiplied at once."""
     tiny = np.full((40, 64), 2.0**-24, np.float16)

@@ -42,6 +42,7 @@ JOB = Fields((
 ))  # fmt: skip
 
 _AHEAD = 8  # rows of words
+_LINE = 32  # elements of a cache line
 _NARROWEST = 4  # elements of a vector
 STRIP = 64  # words along the depth that are laid out, then transposed, at a time
 
@@ -288,7 +289,16 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
             at, deep = c, k * per
             turned = f.ne(job.y_turned, 0)
             place = f.select(turned, at * job.y_row + deep, deep * job.y_row + at)
-            words.fill_panels(words.place(y, place), panels, lines, depth, columns)
+            begin = words.place(y, place)
+
+            def tiles() -> list[Value]:
+                words.fill_panels(begin, panels, lines, depth, columns)
+                each(f, 0, columns, panel, job.lanes * 2)
+                return []
+
+            def straight() -> list[Value]:
+                _one_row(words, f.at(left, k, word), begin, depth, columns, sums, add)
+                return []
 
             def panel(o: Value) -> None:
                 wide = f.select(columns - o > job.lanes, job.lanes * 2, job.lanes)
@@ -302,12 +312,55 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
                 a, zero = f.at(left, k, word), f.constant(I64, 0)
                 call_tiles(f, table, job.most_rows, a, job.pointer("pixels"), zero, count, given)
 
-            each(f, 0, columns, panel, job.lanes * 2)
+            if per == 1:
+                f.branch(f.eq(count, 1) & ~turned, straight, tiles)
+            else:
+                tiles()
 
         each(f, 0, job.depth, piece, job.piece)
 
     each(f, task, job.units, unit, job.tasks)
     f.ret()
+
+
+def _one_row(
+    words: _Words, left: Value, y: Value, depth: Value, columns: Value, sums: Value, add: Value
+) -> None:
+    """What tiles sum, in their order, without panels: each element of y has one use.
+
+    y: rows of elements. left, sums: one row.
+    """
+    f, job, element = words.f, words.job, words.element
+    lanes = words.f.module.target.vector_bytes // 4
+    most = lanes  # vectors: half of the registers
+
+    def some(o: Value, lanes: int, vectors: int) -> None:
+        total = typed("f32", lanes)
+        places = [f.at(sums, o + v * lanes, "f32") for v in range(vectors)]
+
+        def row(k: Value, held: list[Value]) -> list[Value]:
+            here = f.at(y, k * job.y_row + o, element)
+            a = f.splat(f.load(total.scalar, f.at(left, k, "f32")), lanes)
+            for line in range(0, vectors * lanes, _LINE) if vectors > 1 else ():
+                f.prefetch(f.at(here, job.y_row * _AHEAD + line, element))
+            out = []
+            for v, x in enumerate(held):
+                b = f.load(typed(element, lanes), f.at(here, v * lanes, element))
+                out.append(f.fma(a, f.convert(b, "f32"), x))
+            return out
+
+        begin = f.branch(
+            f.ne(add, 0), lambda: [f.load(total, p) for p in places],
+            lambda: [f.constant(total, 0) for _ in places],
+        )  # fmt: skip
+        for p, x in zip(places, f.loop(0, depth, 1, row, begin), strict=True):
+            f.store(x, p)
+
+    wide = most * lanes
+    whole = columns - f.rem(columns, wide)
+    each(f, 0, whole, lambda o: some(o, lanes, most), wide)
+    rest = columns - whole
+    _in_vectors(f, rest, lanes, lambda o, n: some(whole + o, n, 1))
 
 
 def _round(words: _Words, sums: Value, out: Value, count: Value, columns: Value) -> None:
