@@ -384,12 +384,11 @@ def _round(words: _Words, sums: Value, out: Value, count: Value, columns: Value)
 def _in_vectors(f: Emitter, count: Value, lanes: int, some: Callable[[Value, int], None]) -> None:
     """some(first, lanes) for so many elements: in the widest vectors first, the rest one by one."""
 
-    def vectors(start: Value | int, stop: Value, lanes: int) -> Value:
+    def vectors(start: Value | int, lanes: int) -> None:
+        stop = count & -lanes
         each(f, start, stop, lambda j: some(j, lanes), lanes)
-        return stop
+        if lanes > 1:
+            narrower = lanes // 2 if lanes > _NARROWEST else 1
+            f.when(stop < count, lambda: vectors(stop, narrower))
 
-    done: Value | int = 0
-    while lanes >= _NARROWEST:
-        done = vectors(done, count & -lanes, lanes)
-        lanes //= 2
-    vectors(done, count, 1)
+    vectors(0, lanes)
