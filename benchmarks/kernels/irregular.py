@@ -212,7 +212,7 @@ def _indexed(n: int) -> Iterator[Row]:
     yield _row(
         f"x.at[mask].set(0), {n:,}", (x, x > 0), lambda a, m: a.at[m].set(0.0),
         numpy=lambda a, m: np.where(m, 0.0, a), torch=lambda t, a, m: a.masked_fill(m, 0.0),
-        jax=lambda j, a, m: a.at[m].set(0.0),
+        jax=lambda j, a, m: j.numpy.where(m, 0.0, a),
     )  # fmt: skip
     yield _row(
         f"nonzero, {rows.shape}", (rows > 0,), xp.nonzero, numpy=np.nonzero,
