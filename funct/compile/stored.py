@@ -105,7 +105,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         if id(x) not in at:
             at[id(x)] = len(arrays)
             raw = np.ascontiguousarray(x).tobytes()
-            arrays.append([x.dtype.str, list(x.shape), blob(raw)])
+            arrays.append([x.dtype.name, list(x.shape), blob(raw)])
         return ["array", at[id(x)]]
 
     names: dict[str, Any] = {}
@@ -119,9 +119,9 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
             names[name] = ["op", ops[id(value)]]
         elif id(value) in controls:
             names[name] = ["control", controls[id(value)]]
-        elif isinstance(value, np.dtype) and value.isbuiltin == 1:
-            names[name] = ["dtype", value.str]
-        elif isinstance(value, np.ndarray) and value.dtype.isbuiltin == 1:
+        elif isinstance(value, np.dtype) and value.isbuiltin:  # those of ml_dtypes too
+            names[name] = ["dtype", value.name]
+        elif isinstance(value, np.ndarray) and value.dtype.isbuiltin:
             names[name] = array(value)
         else:
             return None
@@ -143,7 +143,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
     head = {
         "text": made.text, "names": names, "arrays": arrays, "programs": tables,
         "blobs": [len(b) for b in blobs],
-        "results": [[shape, dtype.str] for shape, dtype in made.results],
+        "results": [[shape, dtype.name] for shape, dtype in made.results],
         "whole": None if made.whole is None
         else [made.whole.arguments, made.whole.reusable, made.whole.workspace],
     }  # fmt: skip

@@ -72,6 +72,21 @@ def test_kept_code_is_loaded_and_gives_the_same_bits(folder: Path) -> None:
     laws.same(first, ft.jit(step)(x))
 
 
+@pytest.mark.parametrize("kind", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
+def test_dtypes_that_numpy_does_not_have_come_back(folder: Path, kind: str) -> None:
+    """As results, as constants and as what numbers are cast to."""
+    dtype = getattr(xp, kind)
+    held = xp.astype(TABLE * 3, dtype)
+
+    def fun(x: Any) -> Any:
+        return xp.astype(xp.tanh(x) * 4, dtype), xp.astype(held, xp.float32) + x[:64], x[:64] + held
+
+    x = data()
+    graph = graph_of(fun, x)
+    first = stored(graph, lambda: native(graph))(x.data)
+    laws.same(stored(graph_of(fun, x), never)(x.data), first)
+
+
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=programs())
 def test_random_programs_come_back(folder: Path, program: Any) -> None:
