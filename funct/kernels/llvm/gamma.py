@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.coefficients import LGAMMA, STIRLING
 from funct.kernels.llvm.logarithm import log, log_pair
+from funct.kernels.llvm.rare import rarely
 from funct.kernels.llvm.scaling import MANTISSA, exact_sum, fast_sum, split_constant
 from funct.kernels.llvm.trigonometric import sinpi
 
@@ -26,23 +27,27 @@ TINY = 2.0**-20  # x (x + 1) is x below, but for what no sum shows
 def gammaln(e: Emitter, x: Value) -> Value:
     """log|gamma(x)|; inf at 0, -1, -2 ….
 
-    For x > 0 at most 2 ulp. Near its zeros at negative x it is the absolute error that is small.
+    At most 2 ulp; but near zeros at negative x it is the absolute error of float64 that is small.
     """
-    size = e.abs(x)
-    found = _positive(e, size)
-    below = x < 0
+    found = _positive(e, e.abs(x))
+    return rarely(e, x < 0, "gammaln_left", _reflected, [x, found], found)
 
-    def reflected() -> list[Value]:
-        # gamma(x) gamma(-x) = -pi / (x sin(pi x))
-        wave = e.abs(sinpi(e, size) * size)
-        other = -log(e, wave * (1 / math.pi)) - found
-        there = e.select(e.eq(wave, 0), float("inf"), other)
-        there = e.select(e.eq(size, float("inf")), x, there)  # as in SciPy
-        # gamma(x) is 1/x, and x sin(pi x) might be 0
-        there = e.select(size < 2.0 ** -(MANTISSA[x.type.element] + 4), found, there)
-        return [e.select(below, there, found)]
 
-    return e.branch(e.any(below), reflected, lambda: [found])[0]
+def _reflected(e: Emitter, x: Value, found: Value) -> Value:
+    """gamma(x) gamma(-x) = -pi / (x sin(pi x)), of which `found` is what -x has; x < 0.
+
+    Both logarithms may cancel: float32 takes them in float64, as SciPy does.
+    """
+    if x.type.element == "f32":
+        wide = e.convert(x, "f64")
+        return e.convert(_reflected(e, wide, _positive(e, -wide)), "f32")
+    size = -x
+    wave = e.abs(sinpi(e, size) * size)
+    other = -log(e, wave * (1 / math.pi)) - found
+    there = e.select(e.eq(wave, 0), float("inf"), other)
+    there = e.select(e.eq(size, float("inf")), x, there)  # as in SciPy
+    # gamma(x) is 1/x, and x sin(pi x) might be 0
+    return e.select(size < 2.0 ** -(MANTISSA[x.type.element] + 4), found, there)
 
 
 def _positive(e: Emitter, x: Value) -> Value:

@@ -268,6 +268,8 @@ def test_gammaln_left_of_zero(dtype):
     found = apply(FUNCTIONS["gammaln"], x)
     scale = np.maximum(abs(expected), abs(scipy.special.gammaln(-x.astype(F64)))) + 1
     assert (abs(found - expected) / scale).max() <= 8 * np.finfo(dtype).eps
+    if dtype is F32:  # computed in float64, where little is lost even near its zeros
+        check(found, expected, 2)
     integers = -np.arange(6, dtype=dtype)
     assert np.isinf(apply(FUNCTIONS["gammaln"], integers)).all()
 
