@@ -152,9 +152,6 @@ from funct.array.sets import unique_all as unique_all
 from funct.array.sets import unique_counts as unique_counts
 from funct.array.sets import unique_inverse as unique_inverse
 from funct.array.sets import unique_values as unique_values
-from funct.array.spacing import geomspace as geomspace
-from funct.array.spacing import linspace as linspace
-from funct.array.spacing import logspace as logspace
 from funct.array.statistical import all as all
 from funct.array.statistical import any as any
 from funct.array.statistical import average as average
@@ -175,6 +172,9 @@ from funct.array.statistical import prod as prod
 from funct.array.statistical import std as std
 from funct.array.statistical import sum as sum
 from funct.array.statistical import var as var
+from funct.array.steps import geomspace as geomspace
+from funct.array.steps import linspace as linspace
+from funct.array.steps import logspace as logspace
 from funct.array.tensor import Array as Array
 from funct.array.tensor import Ground as Ground
 from funct.array.tensor import Tensor as Tensor

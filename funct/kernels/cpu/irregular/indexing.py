@@ -21,6 +21,7 @@ __all__ = [
 
 _LANES = 8
 _SEEN = 32  # indices that are looked at together
+_SHORT = 16  # indices of a line that are not
 
 
 def _outside(i: Any, first: Any, last: Any, n: Any) -> Any:
@@ -103,7 +104,10 @@ def add_rows(
 
 @kernel
 def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: bool) -> int:
-    """`take_lines` of few elements."""
+    """`take_lines` of few elements; 1 + the place of an index that is out of bounds."""
+    if count < _SHORT and not shared:
+        found: int = _short(x, i, y, 0, outer, count, n)
+        return found
     wrong: int = _outside(i, 0, count if shared else outer * count, n)
     if wrong > 0:
         return wrong
@@ -142,11 +146,31 @@ def take_lines(
     """
     first = task * part
     last = min(first + part, outer)
-    if _outside(i, 0 if shared else first * count, count if shared else last * count, n) > 0:
+    if count < _SHORT and not shared:
+        if _short(x, i, y, first, last, count, n) > 0:
+            wrong[0] = 1
+        last = first
+    elif _outside(i, 0 if shared else first * count, count if shared else last * count, n) > 0:
         wrong[0] = 1
         last = first
     for o in range(first, last):
         _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
+
+
+def _short(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
+    """Lines [first, last) with few indices each, looked at one by one: more passes over them cost
+    more than it does to wait. 0, or 1 + the place of an index that is out of bounds.
+    """
+    found: Any = np.int64(0)
+    for o in range(first, last):
+        base = o * n
+        for each in range(o * count, (o + 1) * count):
+            at = _place(i[each].astype(np.int64), n)
+            if at.astype(np.uint64) < np.uint64(n):
+                y[each] = x[base + at]
+            else:
+                found = each + 1
+    return found
 
 
 def _line(x: Any, base: Any, i: Any, start: Any, y: Any, to: Any, count: Any, n: Any) -> None:
