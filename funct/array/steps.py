@@ -98,8 +98,8 @@ def geomspace(
     not broadcast.
     Example:
         >>> import funct.array as xp
-        >>> xp.geomspace(1, 8, 4).tolist()
-        [1.0, 2.0, 4.0, 8.0]
+        >>> xp.geomspace(1, 1000, 4).tolist()
+        [1.0, 10.0, 100.0, 1000.0]
 
     Source: NumPy `geomspace`.
     """

@@ -197,6 +197,8 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
             out = kernels.combined_each(a, v.data, key.data, _MODES[change])
         except IndexError:
             return None  # refused by name
+        except MemoryError as error:
+            raise out_of_memory("x.at[...]", error) from None
         if out is not None:
             r = fast.make(None)
             r.data = out

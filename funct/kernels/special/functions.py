@@ -276,8 +276,9 @@ def erfc(x: NDArray[Any], /) -> NDArray[Any]:
 
 
 def erfinv(x: NDArray[Any], /) -> NDArray[Any]:
-    """Inverse of erf. ±inf at ±1, NaN outside [−1, 1]."""
-    return _erfinv(x)
+    """Inverse of erf. ±inf at ±1, NaN outside [−1, 1]; ±0 at ±0, where SciPy gives 0."""
+    y = _erfinv(x)
+    return np.copysign(y, x.astype(y.dtype, copy=False))
 
 
 def gammaln(x: NDArray[Any], /) -> NDArray[Any]:

@@ -10,7 +10,7 @@ import attrs
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import funct as ft
@@ -159,8 +159,16 @@ def narrow_cases(draw: st.DrawFn) -> Case:
     }
 
 
+# blocks that lie within one line, and between them one that does not
+_BETWEEN: Case = {
+    "x": (1, 1, 4, 11), "w": (1, 1, 1, 2),
+    "static": Sliding((1, 1), ((0, 0), (0, 1)), (1, 1), 1),
+}  # fmt: skip
+
+
 @many
 @given(narrow_cases(), st.sampled_from(DTYPES), st.booleans())
+@example(_BETWEEN, np.float64, False)
 def test_lines_that_leave_lanes_empty_are_one(case: Case, dtype: Any, at_end: bool) -> None:
     with guarded.memory(at_end=at_end):
         x, w, g = (

@@ -187,7 +187,9 @@ def _filled(
     beyond = min(a.stride, 2) - 1  # every second element is taken of two vectors
     whole = inside.all(axis=(1, 2)) & (read.max(axis=(1, 2), initial=0) + beyond < a.size)
     whole &= (starts + lanes) * a.step <= a.out
-    inner = starts[whole] if offsets else starts[:0]
+    run = np.flatnonzero(whole if offsets else whole[:0])
+    # up to the first gap: blocks between the lines of a folded image may reach beyond them
+    inner = starts[run[run - run[:1] == np.arange(len(run))]]
     inside &= pixels * a.step < a.out
     room = max(0, -int(read.min(initial=0)), int(read.max(initial=0)) + beyond + 1 - a.size)
     order = np.zeros(0, np.int8)
