@@ -21,7 +21,7 @@ __all__ = [
 
 _LANES = 8
 _SEEN = 32  # indices that are looked at together
-_SHORT = 16  # indices of a line that are not
+_SHORT, _LONG = 16, 256  # indices of a line between which it pays to look at all lines' first
 
 
 def _outside(i: Any, first: Any, last: Any, n: Any) -> Any:
@@ -105,8 +105,8 @@ def add_rows(
 @kernel
 def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: bool) -> int:
     """`take_lines` of few elements; 1 + the place of an index that is out of bounds."""
-    if count < _SHORT and not shared:
-        found: int = _short(x, i, y, 0, outer, count, n)
+    if not shared and ((count < _SHORT) | (count >= _LONG)):
+        found: int = _one_by_one(x, i, y, 0, outer, count, n)
         return found
     wrong: int = _outside(i, 0, count if shared else outer * count, n)
     if wrong > 0:
@@ -120,19 +120,15 @@ def take_few(x: Any, i: Any, y: Any, outer: int, count: int, n: int, shared: boo
 def take_elements(
     x: Any, i: Any, y: Any, wrong: Any, count: int, n: int, part: int, task: int
 ) -> None:
-    """y (count,) = x (n,) at i (count,); wrong: 1 where an index is out of bounds.
-
-    Some indices are looked at before their elements are read: both passes find them in registers.
-    """
-    k: Any = task * part
-    last = min(k + part, count)
-    while k + _SEEN <= last and ~_some_outside(i, k, n):
-        _line(x, 0, i, k, y, k, _SEEN, n)
-        k += _SEEN
-    if _outside(i, k, last, n) > 0:
-        wrong[0] = 1
-    else:
-        _line(x, 0, i, k, y, k, last - k, n)
+    """y (count,) = x (n,) at i (count,); wrong: 1 where an index is out of bounds."""
+    for k in range(task * part, min((task + 1) * part, count)):
+        at = i[k].astype(np.int64)
+        if at < 0:
+            at += n
+        if at.astype(np.uint64) < np.uint64(n):
+            y[k] = x[at]
+        else:
+            wrong[0] = 1
 
 
 @parallel
@@ -146,8 +142,8 @@ def take_lines(
     """
     first = task * part
     last = min(first + part, outer)
-    if count < _SHORT and not shared:
-        if _short(x, i, y, first, last, count, n) > 0:
+    if not shared and ((count < _SHORT) | (count >= _LONG)):
+        if _one_by_one(x, i, y, first, last, count, n) > 0:
             wrong[0] = 1
         last = first
     elif _outside(i, 0 if shared else first * count, count if shared else last * count, n) > 0:
@@ -157,15 +153,18 @@ def take_lines(
         _line(x, o * n, i, 0 if shared else o * count, y, o * count, count, n)
 
 
-def _short(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
-    """Lines [first, last) with few indices each, looked at one by one: more passes over them cost
-    more than it does to wait. 0, or 1 + the place of an index that is out of bounds.
+def _one_by_one(x: Any, i: Any, y: Any, first: Any, last: Any, count: Any, n: Any) -> Any:
+    """Lines [first, last) with indices of their own, each looked at where it is used.
+
+    0, or 1 + the place of an index that is out of bounds.
     """
     found: Any = np.int64(0)
     for o in range(first, last):
         base = o * n
         for each in range(o * count, (o + 1) * count):
-            at = _place(i[each].astype(np.int64), n)
+            at = i[each].astype(np.int64)
+            if at < 0:
+                at += n
             if at.astype(np.uint64) < np.uint64(n):
                 y[each] = x[base + at]
             else:
