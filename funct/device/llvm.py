@@ -6,13 +6,13 @@ import ctypes
 import functools
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from funct.device.fork import whole
 
-__all__ = ["LEAN", "binding", "emit_object", "lean_level", "loaded", "version"]
+__all__ = ["LEAN", "at_load", "binding", "emit_object", "lean_level", "loaded", "version"]
 
 LEAN = -1  # a level: for text in explicit vectors with long loops; as fast as 1, in half the time
 _KNOWN = range(45, 51)  # minor versions of llvmlite whose LLVM (20 to 22) has our option
@@ -39,7 +39,17 @@ def binding() -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    while _wishes:
+        _wishes.pop()()
     return llvm
+
+
+_wishes: list[Callable[[], object]] = []
+
+
+def at_load(wish: Callable[[], object]) -> None:
+    """Call `wish` once LLVM is there: what everybody will ask for can be begun then."""
+    _wishes.append(wish)
 
 
 def lean_level() -> int:

@@ -138,7 +138,8 @@ def begin(texts: Sequence[str], opt: int) -> None:
     """Start to make code that will be asked for soon, where a core may do that meanwhile."""
     if host().cores < 2:
         return
-    new = {k: text for text in texts if (k := text_key(text, opt)) not in _loaded}
+    keys = {text_key(text, opt): text for text in texts}
+    new = {k: t for k, t in keys.items() if k not in _loaded and k not in _begun}
 
     def work() -> None:
         with _taking_turns():
@@ -148,7 +149,7 @@ def begin(texts: Sequence[str], opt: int) -> None:
                         made = _ready[key] = emit(text, host(), opt=opt)
                         disk_cache.write(key, made)
 
-    if new and not _begun.keys() >= new.keys():
+    if new:
         thread = threading.Thread(target=work)
         _begun.update(dict.fromkeys(new, thread))
         thread.start()

@@ -6,6 +6,7 @@ import platform
 import random
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
@@ -91,6 +92,35 @@ def test_what_was_begun_is_not_made_again(two_cores, monkeypatch):
     assert [affine(n)[1] for n in (51, 50)] == [66, 65]
     keys = {machine_code.text_key(TEXT.replace("NUMBER", n), 1) for n in ("50", "51")}
     assert not keys & (machine_code._begun.keys() | machine_code._ready.keys())
+
+
+def test_a_text_is_begun_once_however_often_it_is_wished_for(two_cores, monkeypatch):
+    monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    made, texts = [], [TEXT.replace("NUMBER", str(n)) for n in (54, 55, 56)]
+    monkeypatch.setattr(machine_code, "emit", lambda text, *a, **k: made.append(text) or b"")
+    for wished in (texts[:1], texts[:2], texts[1:], texts):
+        begin(wished, 1)
+    for text in texts:
+        machine_code._begun.pop(machine_code.text_key(text, 1)).join()
+    machine_code._ready.clear()
+    assert sorted(made) == texts
+
+
+def test_what_programs_need_is_begun_as_soon_as_llvm_is_there():
+    text = """
+        import attrs
+        from funct.device import llvm, machine_code
+        machine_code.host = lambda host=machine_code.host: attrs.evolve(host(), cores=2)
+        import funct
+        begun = machine_code._begun
+        assert not begun and not llvm.loaded()
+        llvm.binding()
+        assert len(begun) == 2 and llvm.loaded()
+        from funct.compile.steps.walker import walker
+        assert walker() and not begun
+    """
+    environment = {**os.environ, "FUNCT_CACHE_DIR": ""}
+    subprocess.run([sys.executable, "-c", textwrap.dedent(text)], env=environment, check=True)
 
 
 def test_how_threads_take_turns_is_as_before_when_all_is_made(two_cores, monkeypatch):

@@ -19,6 +19,7 @@ import numpy as np
 
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
+from funct.device.llvm import at_load
 from funct.device.machine_code import begin
 from funct.device.printed import kept
 from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, builtin
@@ -60,9 +61,12 @@ def walker() -> int:
 
 @functools.cache
 def begin_walker() -> None:
-    """Start to make what walks programs, if it is not there: kernels are planned meanwhile."""
+    """Start to make what walks programs, if it is not there: other things are done meanwhile."""
     if not _walker.cache_info().currsize and not kept(_text, opt=0):
         begin([_text(), threads.text()], 0)
+
+
+at_load(begin_walker)  # who makes kernels for large arrays soon calls a compiled function
 
 
 def assemble_kernels(texts: Sequence[tuple[str, int]]) -> list[Code]:
