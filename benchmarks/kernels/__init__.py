@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from benchmarks.kernels import attention, dense, irregular, large, mathematics, memory, rowwise
+from benchmarks.kernels import (
+    attention,
+    dense,
+    irregular,
+    large,
+    mathematics,
+    memory,
+    rowwise,
+    samples,
+)
 from benchmarks.kernels.row import Row, table
 
 __all__ = ["Row", "run", "table"]
 
-FILES = (attention, dense, irregular, large, mathematics, memory, rowwise)
+FILES = (attention, dense, irregular, large, mathematics, memory, rowwise, samples)
 
 
 def run() -> str:

@@ -43,7 +43,7 @@ def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     yield from _pooled()
 
 
-def _row(name: str, arrays: tuple[Any, ...], ours: Any, **theirs: Any) -> Row:
+def row_of(name: str, arrays: tuple[Any, ...], ours: Any, **theirs: Any) -> Row:
     """A row of functions of the same arrays: of funct's, NumPy's, torch's and JAX's."""
     torch, jax = optional("torch"), optional("jax")
     given = [xp.asarray(a) for a in arrays]
@@ -69,47 +69,47 @@ def _ordered(n: int) -> Iterator[Row]:
     kinds = (reals.astype(np.float32), reals, few, few.astype(np.int32))
     for x in kinds if n < LONG else (reals,):
         label = f"{x.dtype}, {n:,}"
-        yield _row(
+        yield row_of(
             f"sort, {label}", (x,), xp.sort, numpy=np.sort, torch=lambda t, a: t.sort(a)[0],
             jax=lambda j, a: j.numpy.sort(a),
         )  # fmt: skip
-        yield _row(
+        yield row_of(
             f"argsort, {label}", (x,), xp.argsort, numpy=lambda a: np.argsort(a, stable=True),
             torch=lambda t, a: t.sort(a, stable=True)[1], jax=lambda j, a: j.numpy.argsort(a),
         )  # fmt: skip
     for k in (10, n // 10, n // 2) if n < LONG else (n // 10,):
-        yield _row(
+        yield row_of(
             f"top_k {k:,}, float64, {n:,}", (reals,), lambda a, k=k: xp.top_k(a, k),
             numpy=partial(_largest, k=k),
             torch=lambda t, a, k=k: t.topk(a, k), jax=lambda j, a, k=k: j.lax.top_k(a, k),
         )  # fmt: skip
     for x in (reals, few) if n < LONG else (reals,):
-        yield _row(
+        yield row_of(
             f"unique_values, {x.dtype}, {n:,}", (x,), xp.unique_values, numpy=np.unique,
             torch=lambda t, a: t.unique(a),
         )  # fmt: skip
     if n >= LONG:
         return
     wide = reals.reshape(-1, 10)
-    yield _row(
+    yield row_of(
         f"sort, {wide.shape}, axis 0", (wide,), lambda a: xp.sort(a, axis=0),
         numpy=lambda a: np.sort(a, 0), torch=lambda t, a: t.sort(a, 0)[0],
         jax=lambda j, a: j.numpy.sort(a, 0),
     )  # fmt: skip
     # zeros of both signs keep their order, which NumPy's own quick sort does not see to
-    yield _row(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
-    yield _row(
+    yield row_of(f"sort, rounded float64, {n:,}", (reals.round(),), xp.sort, numpy=np.sort)
+    yield row_of(
         f"unique_counts, float64, {n:,}", (reals,), xp.unique_counts,
         numpy=lambda a: np.unique(a, return_counts=True),
         torch=lambda t, a: t.unique(a, return_counts=True),
     )  # fmt: skip
     for x in (reals, few):
-        yield _row(
+        yield row_of(
             f"unique_inverse, {x.dtype}, {n:,}", (x,), xp.unique_inverse,
             numpy=lambda a: np.unique(a, return_inverse=True),
             torch=lambda t, a: t.unique(a, return_inverse=True),
         )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"searchsorted, float64, {n:,} in {n:,}", (np.sort(reals), reals), xp.searchsorted,
         numpy=np.searchsorted, torch=lambda t, a, v: t.searchsorted(a, v),
         jax=lambda j, a, v: j.numpy.searchsorted(a, v),
@@ -127,25 +127,25 @@ def _scanned(n: int) -> Iterator[Row]:
     x = np.random.default_rng(1).normal(size=n)
     wide = x.reshape(-1, 100) if n > 100_000 else x.reshape(-1, 10)
     for axis, a in ((0, x), (0, wide)):
-        yield _row(
+        yield row_of(
             f"cumulative_sum, {a.shape}, axis {axis}", (a,),
             lambda v, axis=axis: xp.cumulative_sum(v, axis=axis),
             numpy=lambda v, axis=axis: np.cumsum(v, axis),
             torch=lambda t, v, axis=axis: t.cumsum(v, axis),
             jax=lambda j, v, axis=axis: j.numpy.cumsum(v, axis),
         )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"cumulative_prod, {n:,}", (x,), xp.cumulative_prod, numpy=np.cumprod,
         torch=lambda t, v: t.cumprod(v, 0), jax=lambda j, v: j.numpy.cumprod(v),
     )  # fmt: skip
-    yield _row(f"cumulative_prod, {n:,}, pull", (x,), lambda v: _pull(xp.cumulative_prod, v))
+    yield row_of(f"cumulative_prod, {n:,}, pull", (x,), lambda v: _pull(xp.cumulative_prod, v))
     for a in (x, x.reshape(-1, 4), wide):
-        yield _row(
+        yield row_of(
             f"cumulative_max, {a.shape}, axis 0", (a,), lambda v: xp.cumulative_max(v, axis=0),
             numpy=np.maximum.accumulate, torch=lambda t, v: t.cummax(v, 0)[0],
             jax=lambda j, v: j.lax.cummax(v),
         )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"histogram, 100 bins, {n:,}", (x,), lambda v: xp.histogram(v, 100),
         numpy=lambda v: np.histogram(v, 100), torch=lambda t, v: t.histogram(v, 100),
         jax=lambda j, v: j.numpy.histogram(v, 100),
@@ -156,74 +156,74 @@ def _indexed(n: int) -> Iterator[Row]:
     rng = np.random.default_rng(2)
     x, ids, at = rng.normal(size=n), rng.integers(0, SEGMENTS, n), rng.integers(0, n, n)
     for label, i in (("any order", ids), ("sorted", np.sort(ids))):
-        yield _row(
+        yield row_of(
             f"segment_sum, {label}, {n:,}", (x, i), lambda v, i: xp.segment_sum(v, i, SEGMENTS),
             numpy=lambda v, i: np.bincount(i, v, SEGMENTS),
             torch=lambda t, v, i: t.zeros(SEGMENTS, dtype=v.dtype).index_add_(0, i, v),
             jax=lambda j, v, i: j.ops.segment_sum(v, i, SEGMENTS),
         )  # fmt: skip
     narrow = x.astype(np.float32).reshape(-1, 8)
-    yield _row(
+    yield row_of(
         f"segment_sum, float32, {narrow.shape}", (narrow, ids[: len(narrow)]),
         lambda v, i: xp.segment_sum(v, i, SEGMENTS),
         torch=lambda t, v, i: t.zeros(SEGMENTS, 8).index_add_(0, i, v),
         jax=lambda j, v, i: j.ops.segment_sum(v, i, SEGMENTS),
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"x.at[i].add(v), {n:,}", (x, x, at), lambda a, v, i: a.at[i].add(v), numpy=_added,
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"x.at[i].add(rows), {narrow.shape}", (narrow, narrow, at[: len(narrow)] % len(narrow)),
         lambda a, v, i: a.at[i].add(v), numpy=_added,
         torch=lambda t, a, v, i: a.index_add(0, i, v), jax=lambda j, a, v, i: a.at[i].add(v),
     )  # fmt: skip
     square = x[: int(n**0.5) ** 2].reshape(int(n**0.5), -1)
-    yield _row(
+    yield row_of(
         f"x.at[i, j].add(v), {square.shape}", (square, x, at % len(square), ids % len(square)),
         lambda a, v, i, j: a.at[i, j].add(v), numpy=_added_at_pairs,
         torch=lambda t, a, v, i, j: a.index_put((i, j), v, accumulate=True),
         jax=lambda k, a, v, i, j: a.at[i, j].add(v),
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"take, {n:,}", (x, at), xp.take, numpy=np.take,
         torch=lambda t, a, i: t.index_select(a, 0, i), jax=lambda j, a, i: a[i],
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"take_along_axis, {n:,}", (x, at), lambda a, i: xp.take_along_axis(a, i, axis=0),
         numpy=lambda a, i: np.take_along_axis(a, i, 0), torch=lambda t, a, i: t.gather(a, 0, i),
         jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 0),
     )  # fmt: skip
     rows, inside = x.reshape(-1, 10), at.reshape(-1, 10) % 10
-    yield _row(
+    yield row_of(
         f"take_along_axis, {rows.shape}, axis 1", (rows, inside),
         lambda a, i: xp.take_along_axis(a, i, axis=1),
         numpy=lambda a, i: np.take_along_axis(a, i, 1), torch=lambda t, a, i: t.gather(a, 1, i),
         jax=lambda j, a, i: j.numpy.take_along_axis(a, i, 1),
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"x.at[i].set(v), {n:,}", (x, x, at), lambda a, v, i: a.at[i].set(v), numpy=_replaced,
         torch=lambda t, a, v, i: a.index_copy(0, i, v), jax=lambda j, a, v, i: a.at[i].set(v),
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"x[mask], {n:,}", (x, x > 0), lambda a, m: a[m], numpy=lambda a, m: a[m],
         torch=lambda t, a, m: a[m],
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"x.at[mask].set(0), {n:,}", (x, x > 0), lambda a, m: a.at[m].set(0.0),
         numpy=lambda a, m: np.where(m, 0.0, a), torch=lambda t, a, m: a.masked_fill(m, 0.0),
         jax=lambda j, a, m: j.numpy.where(m, 0.0, a),
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"nonzero, {rows.shape}", (rows > 0,), xp.nonzero, numpy=np.nonzero,
         torch=lambda t, m: t.nonzero(m, as_tuple=True),
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"take, {rows.shape}, axis 1", (rows, inside[0]), lambda a, i: xp.take(a, i, axis=1),
         numpy=lambda a, i: np.take(a, i, 1), torch=lambda t, a, i: t.index_select(a, 1, i),
         jax=lambda j, a, i: a[:, i],
     )  # fmt: skip
-    yield _row(
+    yield row_of(
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,
         torch=lambda t, i: t.bincount(i), jax=lambda j, i: j.numpy.bincount(i, length=SEGMENTS),
     )  # fmt: skip
@@ -325,9 +325,9 @@ def _pooled() -> Iterator[Row]:
             def value(a: Any, f: Any = ours, sizes: Any = (k, step, pad)) -> Any:
                 return f(a, *sizes)
 
-            yield _row(label, (x,), value, torch=theirs)
+            yield row_of(label, (x,), value, torch=theirs)
             g = np.ones_like(np.asarray(value(xp.asarray(x))))  # in memory as what comes back to it
-            yield _row(
+            yield row_of(
                 f"{label}, pull", (x, g), lambda a, g, f=value: ft.vjp(f, a)[1](g),
                 torch=lambda t, a, g, f=theirs: _backward(t, f, a, g),
             )  # fmt: skip

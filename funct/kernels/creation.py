@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels import runs
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED
 from funct.kernels.statistical import cast
 
@@ -244,12 +245,18 @@ def eye(
 
 def tril(x: Any, k: int = 0) -> Any:
     """x with zeros above the k-th diagonal."""
+    found = runs.triangle(x, k, True) if k.__class__ is int and x.ndim > 1 else None
+    if found is not None:
+        return found
     keep = _triangle(x, k)
     return None if keep is None else np.where(keep, x, np.zeros((), x.dtype))
 
 
 def triu(x: Any, k: int = 0) -> Any:
     """x with zeros below the k-th diagonal."""
+    found = runs.triangle(x, k, False) if k.__class__ is int and x.ndim > 1 else None
+    if found is not None:
+        return found
     drop = _triangle(x, k - 1) if k.__class__ is int else None
     return None if drop is None else np.where(drop, np.zeros((), x.dtype), x)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels import runs
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import NATIVE
 from funct.kernels.windows.borders import padded
@@ -77,6 +78,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
+_RUNS = 1 << 8  # elements from which on machine code repeats each
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 
 
@@ -89,6 +91,8 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
             x, axis = x.reshape(-1), 0
         if repeats.shape != (x.shape[axis],) or repeats.dtype.kind not in "iu":
             return None
+        if x.ndim == 1 and repeats.size >= _RUNS:
+            return runs.repeated(x, repeats)
         counts = repeats.tolist() if 1 < repeats.size < _MANY else [-1]
         return x.repeat(repeats, axis) if min(counts) >= 0 and sum(counts) < _MANY else None
     if repeats.__class__ is not int or not 0 <= repeats < _COUNTED:
@@ -276,10 +280,13 @@ def _places(n: int, low: int, high: int, mode: Any) -> Any:
 
 
 def roll(x: Any, shift: Any, axis: Any = None) -> Any:
-    """Elements of a vector moved by shift."""
-    if x.ndim != 1 or shift.__class__ is not int or not x.size:
+    """Elements moved by shift along an axis, or all of them."""
+    if shift.__class__ is not int or not x.size or not x.ndim:
         return None
-    if axis is not None and (axis.__class__ is not int or not -1 <= axis <= 0):
+    if axis is None and x.ndim > 1:
+        return roll(x.reshape(-1), shift, 0).reshape(x.shape)
+    if axis is not None and axis.__class__ is not int:
         return None
-    at = -shift % x.size
-    return np.concatenate((x[at:], x[:at]))
+    k = range(x.ndim)[axis or 0]
+    at, before = -shift % x.shape[k], (_ALL,) * k
+    return _concatenate((x[(*before, slice(at, None))], x[(*before, slice(at))]), k)

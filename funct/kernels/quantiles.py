@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels import sorting
 from funct.kernels.dtypes import INTEGER
 
 __all__ = ["median", "nanmedian", "nanquantile", "quantile"]
 
+_MOST = 1 << 14  # elements that are sorted in vain, where one is not finite, in little time
 _SMALL = 256  # elements from which on machine code sorts
 _FEW = 33  # fractions from which on they are not asked for one by one
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -39,7 +41,7 @@ def quantile(
     weights: Any = None,
 ) -> Any:
     """The value below which a fraction q of x lies; None where an element is not finite."""
-    if weights is not None or method not in _PARTS or not 0 < x.size < _SMALL:
+    if weights is not None or method not in _PARTS or not 0 < x.size < _MOST:
         return None
     single = x.dtype is _SINGLE
     fractions: Any = [q]
@@ -63,7 +65,7 @@ def quantile(
     kept: Any = (1,) * x.ndim
     if axis is not None:
         x, kept = _first(x, (axis,) if axis.__class__ is int else axis)
-    s = np.sort(x, None if axis is None else 0, "stable")
+    s = _ascending(x.reshape(-1) if axis is None else x)
     if not _finite(s[0]) or not _finite(s[-1]):
         return None
     kind = np.float32 if single else np.float64
@@ -83,6 +85,15 @@ def _first(x: Any, axes: Any) -> tuple[Any, Any]:
     kept = [1 if i in at else n for i, n in enumerate(x.shape)]
     turned = x.transpose(*at, *rest)
     return turned if len(at) == 1 else turned.reshape(-1, *turned.shape[len(at) :]), kept
+
+
+def _ascending(x: Any) -> Any:
+    """x sorted along its first axis."""
+    if x.size >= _SMALL:
+        return sorting.sort(x, 0, False)
+    s = x.copy("K")
+    s.sort(0, "stable")
+    return s
 
 
 def _finite(x: Any) -> Any:

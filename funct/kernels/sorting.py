@@ -108,8 +108,13 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     d = x.dtype
     kind = d.kind
     if d.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys
-        halves = x.shape[axis] >= _LONG and _is_half(d)
-        return (_sorted_halves if halves else plain_sort)(x, axis, descending)
+        if d.itemsize != 2 or x.shape[axis] < _LONG:
+            return plain_sort(x, axis, descending)
+        if kind not in "iu":
+            return _sorted_halves(x, axis, descending)
+        words: NDArray[Any] = x.copy("K")
+        words.sort(axis, _of_words(x.size))
+        return _turned(words, axis) if descending else words
     out = counting.sort(x) if kind != "f" and x.ndim == 1 else None
     if out is None:
         out = x.copy("K")
@@ -139,14 +144,19 @@ def _sorted_halves(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]
     key = _key(x)
     if (x.view(np.int16) == ~_MAGNITUDE).any() or (key == _MAGNITUDE).any():
         return np.take_along_axis(x, argsort(key, axis, descending), axis)
-    key.sort(axis, "quick" if ready(x.size, 0) and _in_vectors() else "stable")
+    key.sort(axis, _of_words(x.size))
     out: NDArray[Any] = (key ^ (key >> 15 & _MAGNITUDE)).view(x.dtype)
     return _turned(out, axis) if descending else out
 
 
+def _of_words(n: int) -> Any:
+    """How NumPy sorts 16 bits soonest: in vectors, or by digits."""
+    return "quick" if ready(n, 0) and _in_vectors() else "stable"
+
+
 @functools.cache
 def _in_vectors() -> bool:
-    """Whether NumPy has a sort in vectors of 16 bits; else it is quickest by digits."""
+    """Whether NumPy has a sort in vectors of 16 bits."""
     return host().has("avx512vbmi2")
 
 

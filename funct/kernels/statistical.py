@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import scans
+from funct.kernels import runs, scans
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
 from funct.kernels.table import call
 
@@ -269,10 +269,9 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
             if p.__class__ is not np.ndarray or p.dtype is not x.dtype:
                 return None
         x = np.concatenate(parts, axis)
-    before: Any = (slice(None),) * _counted(axis, x.ndim)
-    late, early = (*before, slice(1, None)), (*before, slice(None, -1))
+    axis = _counted(axis, x.ndim)
     for _ in range(n):
-        x = x[late] - x[early]
+        x = runs.differences(x, axis)
     return x
 
 

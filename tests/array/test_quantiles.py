@@ -171,3 +171,17 @@ def test_errors(call: Any, error: Any, text: str) -> None:
     with pytest.raises(error) as caught:
         call()
     assert caught.value.what == text
+
+
+@pytest.mark.parametrize("shape", [(300,), (7, 1000), (1000, 7), (5, 60, 11)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_many_elements(shape: tuple[int, ...], dtype: str) -> None:
+    """Where machine code sorts, along each axis, a pair of axes and over all."""
+    x = (np.random.default_rng(1).normal(size=shape) * 100).astype(dtype)
+    axes: list[Any] = [None, *range(len(shape)), *([(0, 1), (-1, 0)] if len(shape) > 1 else [])]
+    for axis in axes:
+        for y in (x, x[..., ::-1]):
+            laws.close(xp.median(xp.asarray(y), axis), np.asarray(np.median(y, axis)), 1e-6)
+            found = xp.quantile(xp.asarray(y), [0.1, 0.8], axis, keepdims=True)
+            expected = np.quantile(y, [0.1, 0.8], axis, keepdims=True)
+            laws.close(found, expected.astype(found.dtype), 1e-5, 1e-5)

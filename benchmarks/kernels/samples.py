@@ -1,0 +1,122 @@
+"""Order statistics, tables and curves of samples, and runs of elements, in GB/s.
+
+Bytes are those of what goes in and what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import funct.array as xp
+from benchmarks.kernels.irregular import row_of
+from benchmarks.kernels.row import Row
+
+TITLE = "samples and runs of elements, one thread [GB/s]"
+SIZES = (1_000_000, 100_000, 1_000)
+COLUMNS = 10
+
+
+def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
+    """Every row."""
+    for n in sizes:
+        for kind in (_statistics, _tables, _runs, _narrow):
+            yield from kind(n)
+
+
+def _statistics(n: int) -> Iterator[Row]:
+    x = np.random.default_rng(5).normal(size=n)
+    wide = x.reshape(-1, COLUMNS)
+    for a, axis in ((x, 0), (wide, 0), (wide, 1)):
+        yield row_of(
+            f"median, {a.shape}, axis {axis}", (a,), lambda v, axis=axis: xp.median(v, axis),
+            numpy=lambda v, axis=axis: np.median(v, axis),
+            jax=lambda j, v, axis=axis: j.numpy.median(v, axis),
+        )  # fmt: skip
+    yield row_of(
+        f"quantile 0.3, {n:,}", (x,), lambda v: xp.quantile(v, 0.3),
+        numpy=lambda v: np.quantile(v, 0.3), jax=lambda j, v: j.numpy.quantile(v, 0.3),
+    )  # fmt: skip
+    for a, axis in ((x, 0), (wide, 1)):
+        yield row_of(
+            f"trapezoid, {a.shape}, axis {axis}", (a,),
+            lambda v, axis=axis: xp.trapezoid(v, axis=axis),
+            numpy=lambda v, axis=axis: np.trapezoid(v, axis=axis),
+            torch=lambda t, v, axis=axis: t.trapezoid(v, dim=axis),
+            jax=lambda j, v, axis=axis: j.numpy.trapezoid(v, axis=axis),
+        )  # fmt: skip
+
+
+def _tables(n: int) -> Iterator[Row]:
+    """Places between edges at uneven distances, and among few or many elements."""
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=n)
+    points, values = np.sort(rng.normal(size=n)), rng.normal(size=n)
+    edges = np.sort(rng.normal(size=51))
+    few = np.concatenate((x[:50], edges))
+    yield row_of(
+        f"histogram, 50 uneven bins, {n:,}", (x, edges), xp.histogram, numpy=np.histogram,
+        torch=lambda t, v, e: t.histogram(v, e), jax=lambda j, v, e: j.numpy.histogram(v, e),
+    )  # fmt: skip
+    yield row_of(
+        f"interp, {n:,} among {n:,}", (x, points, values), xp.interp, numpy=np.interp,
+        jax=lambda j, v, p, f: j.numpy.interp(v, p, f),
+    )  # fmt: skip
+    yield row_of(
+        f"interp, {n:,} among 51", (x, edges, values[:51]), xp.interp, numpy=np.interp,
+        jax=lambda j, v, p, f: j.numpy.interp(v, p, f),
+    )  # fmt: skip
+    yield row_of(
+        f"isin, {n:,} among {len(few)}", (x, few), xp.isin, numpy=np.isin,
+        torch=lambda t, v, e: t.isin(v, e), jax=lambda j, v, e: j.numpy.isin(v, e),
+    )  # fmt: skip
+
+
+def _runs(n: int) -> Iterator[Row]:
+    rng = np.random.default_rng(7)
+    x, counts = rng.normal(size=n), rng.integers(0, 4, n)
+    wide = x.reshape(-1, COLUMNS)
+    side = int(n**0.5)
+    square = x[: side * side].reshape(side, side)
+    yield row_of(
+        f"repeat, each as often as is said, {n:,}", (x, counts), xp.repeat, numpy=np.repeat,
+        torch=lambda t, v, c: t.repeat_interleave(v, c),
+    )  # fmt: skip
+    yield row_of(
+        f"diff, {wide.shape}, axis 1", (wide,), xp.diff, numpy=np.diff,
+        torch=lambda t, v: t.diff(v), jax=lambda j, v: j.numpy.diff(v),
+    )  # fmt: skip
+    yield row_of(
+        f"roll, {wide.shape}, axis 1", (wide,), lambda v: xp.roll(v, 3, axis=1),
+        numpy=lambda v: np.roll(v, 3, 1), torch=lambda t, v: t.roll(v, 3, 1),
+        jax=lambda j, v: j.numpy.roll(v, 3, 1),
+    )  # fmt: skip
+    yield row_of(
+        f"tril, {square.shape}", (square,), xp.tril, numpy=np.tril, torch=lambda t, v: t.tril(v),
+        jax=lambda j, v: j.numpy.tril(v),
+    )  # fmt: skip
+
+
+def _narrow(n: int) -> Iterator[Row]:
+    """Integers and floats of two bytes."""
+    rng = np.random.default_rng(8)
+    x, halves = rng.integers(-30_000, 30_000, n, np.int16), rng.normal(size=n).astype(np.float16)
+    ids = rng.integers(0, 1_000, n)
+    yield row_of(
+        f"sort, int16, {n:,}", (x,), xp.sort, numpy=np.sort, torch=lambda t, a: t.sort(a)[0],
+        jax=lambda j, a: j.numpy.sort(a),
+    )  # fmt: skip
+    yield row_of(
+        f"cumulative_sum, float16, {n:,}", (halves,), xp.cumulative_sum, numpy=np.cumsum,
+        torch=lambda t, a: t.cumsum(a, 0),
+    )  # fmt: skip
+    yield row_of(
+        f"cumulative_max, float16, {n:,}", (halves,), xp.cumulative_max,
+        numpy=np.maximum.accumulate, torch=lambda t, a: t.cummax(a, 0)[0],
+    )  # fmt: skip
+    yield row_of(
+        f"segment_sum, float16, {n:,}", (halves, ids), lambda v, i: xp.segment_sum(v, i, 1_000),
+        torch=lambda t, v, i: t.zeros(1_000, dtype=v.dtype).index_add_(0, i, v),
+        jax=lambda j, v, i: j.ops.segment_sum(v, i, 1_000),
+    )  # fmt: skip

@@ -1,0 +1,99 @@
+"""Runs of elements that lie side by side: repeated, taken from each other, cut at a diagonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import kernel, parallel
+from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
+
+__all__ = ["LANES", "MOST", "differences", "repeated", "total", "triangle"]
+
+LANES = 8
+MOST = 31  # bits of how often one element may be repeated
+
+
+@kernel
+def total(counts: Any, n: int) -> int:
+    """The sum of n integers; -1 where one is negative or has more than `MOST` bits."""
+    some: Any = np.int64(0)
+    bits: Any = np.int64(0)
+    for i in range(n):
+        v = counts[i].astype(np.int64)
+        some += v
+        bits = bits | v
+    if bits.astype(np.uint64) >= np.uint64(1 << MOST):
+        return -1
+    return some
+
+
+@kernel
+def repeated(x: Any, counts: Any, y: Any, n: int, size: int) -> None:
+    """y (size,): each of x (n,) as often as counts (n,) says, which is size times in all."""
+    out: Any = np.int64(0)
+    i = 0
+    while i < n and out + LANES <= size:  # a vector of each, of which the next covers what is over
+        end = out + counts[i].astype(np.int64)
+        v = spread(x[i], LANES)
+        stored(y, out, v)
+        out += LANES
+        while out + LANES <= end:
+            stored(y, out, v)
+            out += LANES
+        if out < end:
+            stored(y, end - LANES, v)
+        out = end
+        i += 1
+    while i < n:
+        for _ in range(counts[i].astype(np.int64)):
+            y[out] = x[i]
+            out += 1
+        i += 1
+
+
+@parallel
+def differences(x: Any, y: Any, outer: int, n: int, inner: int, part: int, task: int) -> None:
+    """y (outer, n - 1, inner): what each of x (outer, n, inner) is above the one before.
+
+    A task takes `part` of the outer axis.
+    """
+    size = (n - 1) * inner
+    whole = size & -LANES
+    for o in range(task * part, min((task + 1) * part, outer)):
+        start = o * n * inner
+        to = o * size
+        for j in range(0, whole, LANES):
+            late = loaded(x, start + inner + j, LANES)
+            stored(y, to + j, late - loaded(x, start + j, LANES))
+        for j in range(whole, size):
+            y[to + j] = x[start + inner + j] - x[start + j]
+
+
+@parallel
+def triangle(
+    x: Any, y: Any, lines: int, rows: int, n: int, k: int, lower: bool, part: int, turn: int,
+    task: int,
+) -> None:  # fmt: skip
+    """y: matrices x of `rows` rows of n >= LANES elements, all of `lines` lines, with zeros above
+    the k-th diagonal (lower) or below it. A task writes `part` lines, which end `turn` lines behind
+    whole matrices.
+    """
+    none = x.dtype.type(0)
+    first = task * part
+    r = task * turn
+    while r >= rows:
+        r -= rows
+    for line in range(first, min(first + part, lines)):
+        cut = np.int32(r + k)
+        for j in range(0, n, LANES):
+            at = min(j, n - LANES)
+            place = lanes(LANES, np.int32) + np.int32(at)
+            before = place <= cut if lower else place < cut
+            v = loaded(x, line * n + at, LANES)
+            kept = np.where(before, v, none) if lower else np.where(before, none, v)
+            stored(y, line * n + at, kept)
+        r += 1
+        if r == rows:
+            r = 0

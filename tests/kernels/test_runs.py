@@ -1,0 +1,107 @@
+"""Runs of elements: machine code gives NumPy's bits, and stays within its arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct as ft
+from funct.kernels import runs as kernels
+from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import runs as cpu
+from tests.kernels.arrays import SPECIAL, agree, arrays
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+DTYPES = ["int8", "uint16", "int32", "int64", "uint64", "float32", "float64"]
+MOVED = [*DTYPES, "bool", "float16", "complex64"]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too, in several tasks."""
+    monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(kernels, "_SOME", 1)
+    monkeypatch.setattr(kernels, "_FEW", 1)
+    monkeypatch.setattr(kernels, "_PART", 30)
+
+
+def _same(a: Any, b: Any) -> None:
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    assert np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+def test_differences(data: st.DataObject, dtype: str) -> None:
+    """Any shape from empty on, any axis, steps and turned axes, special values."""
+    x = data.draw(arrays(dtype, min_rank=1, max_length=12))
+    axis = data.draw(st.integers(0, x.ndim - 1))
+    for v in (x, np.ascontiguousarray(x)):
+        with np.errstate(all="ignore"):
+            ours, plain = kernels.differences(v, axis), kernels.plain_differences(v, axis)
+        assert (ours.shape, ours.dtype) == (plain.shape, plain.dtype)
+        np.testing.assert_array_equal(ours, plain)
+        nan = ours != ours
+        np.testing.assert_array_equal(np.signbit(ours)[~nan], np.signbit(plain)[~nan])
+
+
+@given(st.data(), st.sampled_from(MOVED), st.integers(0, 40), st.sampled_from([1, 3, 30]))
+def test_repetitions(data: st.DataObject, dtype: str, n: int, most: int) -> None:
+    """Counts of any integer dtype, zeros among them; negative ones are left to others."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    x = rng.integers(0, 100, n).astype(dtype)
+    counts = rng.integers(0, most + 1, n).astype(data.draw(st.sampled_from(DTYPES[:5])))
+    found = kernels.repeated(x, counts)
+    if n:
+        _same(found, x.repeat(counts.astype(np.int64)))
+    if n and counts.dtype.kind == "i":
+        counts[n // 2] = -1
+        assert kernels.repeated(x, counts) is None
+    wide = counts.astype(np.int64)
+    wide[:1] = 1 << 40
+    assert kernels.repeated(x, wide) is None
+
+
+@given(st.data(), st.sampled_from(MOVED), st.booleans())
+def test_triangles(data: st.DataObject, dtype: str, lower: bool) -> None:
+    """Matrices of any number and shape, diagonals inside and outside of them."""
+    shape = data.draw(st.tuples(*[st.integers(0, k) for k in (3, 9, 40)]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    kind = np.dtype(dtype).kind
+    x = (rng.choice(SPECIAL, shape) if kind in "fc" else rng.integers(0, 9, shape)).astype(dtype)
+    k = data.draw(st.integers(-12, 45) | st.sampled_from([-(1 << 40), 1 << 40]))
+    for v in (x, x[0] if len(x) else x):
+        found = kernels.triangle(v, k, lower)
+        near = max(min(k, 99), -99)
+        if found is None:
+            assert v.size == 0 or v.shape[-1] < cpu.LANES
+        else:
+            _same(found, kernels.plain_triangle(v, near, lower))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 40])
+def test_no_index_is_outside(n: int) -> None:
+    """Run as Python with every index checked, kernels write what machine code writes."""
+    rng = np.random.default_rng(n)
+    counts, x = rng.integers(0, 20, n), rng.integers(0, 99, 96 * n)
+    agree(cpu.total, counts, n)
+    y = np.zeros(int(counts.sum()) + 1, np.int64)
+    agree(cpu.repeated, x, counts, y, n, int(counts.sum()))
+    agree(cpu.differences, x, np.zeros(3 * n * 16, np.int64), 3, 2, 16 * n, 2, 2)
+    for lower in (False, True):
+        agree(cpu.triangle, x, np.zeros_like(x), 6, 3, 8 * n, 1, lower, 4, 1, 2)
+
+
+def test_threads_change_no_bit() -> None:
+    """One thread or several write the same."""
+    x = np.random.default_rng(0).normal(size=(50, 7, 40))
+    found = []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append((kernels.differences(x, 1), kernels.triangle(x, 2, True)))
+    for a, b in zip(*found, strict=True):
+        _same(a, b)
