@@ -20,6 +20,7 @@ from funct.kernels import table
 from funct.kernels.cpu.dense import convolution as fast
 from funct.kernels.cpu.dense import depthwise, depthwise_last, geometry, weight_gradient
 from funct.kernels.cpu.dense.axes import filled, folded
+from funct.kernels.cpu.dense.panels import batch_of
 from funct.kernels.windows import convolution as checked
 from funct.kernels.windows import products as plain
 from funct.kernels.windows.views import Sliding
@@ -327,6 +328,52 @@ def test_the_adjoint_in_w_is_the_plain_one(case: Case, dtype: Any) -> None:
     if w is not NotImplemented:
         expected = plain.convolution_weight(x, g, case["static"], size)
         np.testing.assert_array_equal(w, expected, strict=True)
+
+
+@st.composite
+def colours(draw: st.DrawFn) -> Case:
+    """Few channels, kernels and images of several lines: a pixel of the slab may hold several."""
+    d = draw(st.integers(2, 3))
+    kernel = [draw(st.integers(2, 7 if d == 2 else 4)) for _ in range(d)]
+    stride = [draw(st.integers(1, 3)) for _ in range(d)]
+    dilation = [draw(st.integers(1, 3)), *[draw(st.integers(1, 2)) for _ in range(d - 2)], 1]
+    padding = [(draw(st.integers(-2, 4)), draw(st.integers(-2, 4))) for _ in range(d)]
+    size = [
+        max(1, dil * (k - 1) + 1 - low - high) + draw(st.integers(0, 25 if d < 3 else 6))
+        for k, dil, (low, high) in zip(kernel, dilation, padding)
+    ]
+    c, o = draw(st.integers(1, 4)), draw(st.sampled_from([5, 16, 40]))
+    return {
+        "x": (draw(st.sampled_from([1, 2, 9])), c, *size),
+        "w": (o, c, *kernel),
+        "static": Sliding(tuple(stride), tuple(padding), tuple(dilation), 1),
+    }
+
+
+@many
+@given(colours(), st.sampled_from(DTYPES), st.booleans())
+def test_lines_of_few_channels_stand_in_one_pixel(case: Case, dtype: Any, at_end: bool) -> None:
+    with guarded.memory(at_end=at_end):
+        g, x = (
+            guarded.copy(numbers(shape, k, dtype), at_end=at_end)
+            for k, shape in enumerate((y_shape(case), case["x"]))
+        )
+        size = case["w"][2:]
+        expected = plain.convolution_weight(x, g, case["static"], size)
+        for image in (x, np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)):
+            w = weight_gradient.convolution_weight(image, g, case["static"], size)
+            if w is not NotImplemented:
+                np.testing.assert_array_equal(w, expected, strict=True)
+
+
+def test_which_lines_stand_in_one_pixel() -> None:
+    def found(c: int, o: int, *kernel: int) -> tuple[int, ...]:
+        batch = batch_of(8, 1, c, o, "f32")
+        return weight_gradient._stacked(attrs.evolve(batch, lanes=16), kernel, 2)
+
+    assert found(3, 32, 3, 1, 3) == (0,)
+    assert found(1, 16, 3, 3, 3) == (0, 1)
+    assert found(8, 16, 3, 1, 3) == found(16, 32, 3, 1, 3) == found(3, 1, 3, 1, 3) == ()
 
 
 @contextmanager

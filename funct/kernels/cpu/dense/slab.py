@@ -10,13 +10,19 @@ from collections.abc import Callable
 from funct.kernels.cpu.record import Record
 from funct.kernels.llvm import I64, Emitter, Value, typed
 
-__all__ = ["SLAB", "Slab", "clear", "copy", "each"]
+__all__ = ["SLAB", "STACK", "Slab", "clear", "copy", "each"]
 
 SLAB = (
     "tasks", "units", "bands", "band_rows", "scratch", "scratch_step", "x",
     "channels", "pitch", "size0", "size1", "size2",
     "slab_rows", "slab1", "slab2", "slab_words", "clear", "around", "whole",
     "slab_step", "slab_start", "from1", "count1", "to1", "from2", "count2", "to2",
+)  # fmt: skip
+
+STACK = (  # for the first and the second axis
+    "stack0", "stack1",  # taps whose lines lie in one pixel of the slab
+    "apart0", "apart1",  # lines of the image from one such tap to the next
+    "down0", "down1",  # and from one line of the slab to the next
 )  # fmt: skip
 
 Loop = Callable[[Value], None]
@@ -51,10 +57,15 @@ def copy(f: Emitter, to: Value, source: Value, size_bytes: Value) -> None:
 
 
 class Slab:
-    """Prints the work on slabs. last: whether channels are last in x too."""
+    """Prints the work on slabs. last: whether channels are last in x too. stacks: whether the job
+    has fields for several rows in a pixel.
+    """
 
-    def __init__(self, f: Emitter, job: Record, element: str, turn: str, last: bool) -> None:
+    def __init__(
+        self, f: Emitter, job: Record, element: str, turn: str, last: bool, *, stacks: bool = False
+    ) -> None:
         self.f, self.job, self.element, self.turn, self.last = f, job, element, turn, last
+        self.stacks = stacks
         self.bytes = typed(element).bytes
 
     def at(self, pointer: Value, offset: Value) -> Value:
@@ -79,10 +90,10 @@ class Slab:
         plane = job.size1 * job.size2
         x = self.at(job.pointer("x"), image * job.channels * job.size0 * plane)
 
-        def rows(source: Value, to: Value, count: Value) -> None:
-            """`count` pixels in a row; source: the first one's number."""
+        def rows(source: Value, to: Value, count: Value, slot: Value | int) -> None:
+            """`count` pixels in a row; source: the first one's number. slot: a place in theirs."""
             channels = job.channels
-            target = self.at(slab, to * job.pitch)
+            target = self.at(slab, to * job.pitch + slot)
             if self.last:
                 first = self.at(x, source * channels)
 
@@ -104,14 +115,14 @@ class Slab:
                 self.transpose(self.at(x, source), target, channels, count, step, job.pitch)
 
         def whole() -> None:
-            rows(low * plane, (low - start) * plane, (high - low) * plane)
+            rows(low * plane, (low - start) * plane, (high - low) * plane, 0)
 
         def parts() -> None:
             def one(i0: Value) -> None:
                 def two(i1: Value) -> None:
                     source = (i0 * job.size1 + job.from1 + i1) * job.size2 + job.from2
                     row = (i0 - start) * job.slab1 + job.to1 + i1
-                    rows(source, row * job.slab2 + job.to2, job.count2)
+                    rows(source, row * job.slab2 + job.to2, job.count2, 0)
 
                 each(f, 0, job.count1, two)
 
@@ -120,7 +131,41 @@ class Slab:
         def some() -> None:
             f.branch(f.ne(job.whole, 0), _nothing(whole), _nothing(parts))
 
-        f.when(low < high, some)
+        def tap(t0: Value) -> None:
+            def line(row0: Value, i0: Value) -> None:
+                def second(t1: Value) -> None:
+                    slot = (t0 * job.stack1 + t1) * job.channels
+
+                    def one(row1: Value, i1: Value) -> None:
+                        source = (i0 * job.size1 + i1) * job.size2 + job.from2
+                        place = (row0 * job.slab1 + row1) * job.slab2 + job.to2
+                        rows(source, place, job.count2, slot)
+
+                    first = job.from1 - job.to1 + t1 * job.apart1
+                    self._inside(first, job.down1, job.slab1, job.size1, one)
+
+                each(f, 0, job.stack1, second)
+
+            first = start + t0 * job.apart0
+            self._inside(first, job.down0, job.slab_rows, job.size0, line)
+
+        def apart() -> None:
+            f.when(low < high, some)
+
+        if not self.stacks:
+            apart()
+            return
+        stacked = _nothing(lambda: each(f, 0, job.stack0, tap))
+        f.branch(job.stack0 * job.stack1 > 1, stacked, _nothing(apart))
+
+    def _inside(
+        self, first: Value, down: Value, rows: Value, size: Value, body: Callable[..., None]
+    ) -> None:
+        """body(row, i) for the rows of the slab, i = first + row · down, that the image has."""
+        f, zero = self.f, self.f.constant(I64, 0)
+        top = f.div(f.max(zero - first, zero) + down - 1, down)
+        bottom = f.min(f.div(f.max(size - first, zero) + down - 1, down), rows)
+        each(f, top, bottom, lambda row: body(row, first + row * down))
 
 
 def _nothing(body: Callable[[], None]) -> Callable[[], list[Value]]:

@@ -21,7 +21,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 __all__ = ["define_turn"]
 
 _LANE = 16  # bytes within which x86 interleaves in one instruction
-_FEW = (2, 3, 4)  # rows
+_FEW = (1, 2, 3, 4)  # rows
 _AHEAD = 256  # bytes; see Note [Asking ahead]
 
 
@@ -120,6 +120,15 @@ def define_turn(module: Module, element: str, width: int) -> str:
 
         return some
 
+    def single(j: Value, _: list[Value]) -> list[Value]:
+        """Some columns of one row, each by itself."""
+        j0 = edge(j, columns)
+        first, begin = f.at(source, j0, element), f.at(to, j0 * to_row, element)
+        for k in range(lanes):
+            x = f.load(vector.scalar, f.at(first, k, element))
+            f.store(x, f.at(begin, to_row * k, element))
+        return []
+
     def tiles() -> list[Value]:
         f.loop(0, columns, lanes, down)
         return []
@@ -137,7 +146,7 @@ def define_turn(module: Module, element: str, width: int) -> str:
             return pieces
 
         def these() -> list[Value]:
-            f.loop(0, columns, lanes, few(counts[0]))
+            f.loop(0, columns, lanes, few(counts[0]) if counts[0] > 1 else single)
             return []
 
         def choose() -> list[Value]:

@@ -18,6 +18,12 @@ Note [Sums of one unit]
     block of channels are done after its taps: they are written to w from the second-level cache,
     and the room for them serves all blocks.
 
+Note [Stacked taps]
+    The taps along a row of an image and its few channels are one run of words in the slab. Where
+    that run leaves lanes empty, a pixel of the slab holds the channels of all rows that an output
+    reads there, so the whole kernel is one run: 27 of 32 lanes for three colours, not 9 of 16
+    three times.
+
 Note [Pitch]
     A tile reads two vectors of each pixel. Where pixels lie a power of two apart, these fall into
     few sets of the first-level cache and drive each other out; one line more between them helps.
@@ -27,6 +33,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +43,10 @@ import numpy as np
 from funct.device import PARALLEL, Code, Host, host, printed
 from funct.device.machine_code import LEAN
 from funct.kernels.cpu import scratch as memory
-from funct.kernels.cpu.dense.axes import Axes, axis, merged, slab_fields, three
+from funct.kernels.cpu.dense.axes import Axes, Batch, axis, merged, slab_fields, three
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.panels import batch_of
-from funct.kernels.cpu.dense.slab import SLAB, Slab, each
+from funct.kernels.cpu.dense.slab import SLAB, STACK, Slab, each
 from funct.kernels.cpu.dense.tile import call_tiles, most_rows, tile_table
 from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import Fields, Record, address
@@ -67,6 +74,7 @@ JOB = Fields((
     "out_rows", "row_pixels", "out_pixels", "runs", "row_runs", "run", "run_is_rows", "chunk",
     "images", "unit_images", "slab_place",
     "once", "row_words",  # of partial sums
+    *STACK,
     "step", "rows", "in_order", "slab_taps", "n_taps", "most_rows", "tiles", "depths", "taps",
 ))  # fmt: skip
 _ARRAYS = ("x", "g", "g_last", "w", "partial", "scratch")
@@ -116,7 +124,7 @@ def _define_sums(module: Module, element: str, turn: str, last: bool) -> None:
     """`sums(job, task)`: one partial sum of one split of the outputs."""
     f = module.function("sums", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
-    slab_of = Slab(f, job, element, turn, last)
+    slab_of = Slab(f, job, element, turn, last, stacks=True)
     slab = slab_of.at(job.pointer("scratch"), task * job.scratch_step)
     sum_number = f.div(task, job.splits)
     start = (task - sum_number * job.splits) * job.split_outputs
@@ -270,38 +278,47 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, element: str) -> Plan
     batch = batch_of(x[0], groups, x[1] // groups, g[1] // groups, dot.name)
     reach = [a.reach() for a in axes]
     along = merged(batch, axes, reach)
+    out = [a.out for a in axes]
     channels = batch.groups * batch.group_channels
     lanes, word = batch.lanes, batch.word_bytes
     steps = [prod(kernel[k + 1 :]) for k in range(3)]  # of taps in w
     of_run = range(kernel[along]) if along >= 0 else range(1)
-    depths = np.add.outer(
-        np.array(of_run) * (steps[along] if along >= 0 else 0),
-        np.arange(batch.group_channels) * prod(kernel),
-    ).ravel()
-    pitch = channels  # see Note [Pitch]
-    if channels * word % _SETS_BYTES == 0:
+    stacked = _stacked(batch, kernel, along)  # see Note [Stacked taps]
+    depths = np.array(of_run) * (steps[along] if along >= 0 else 0)
+    for k in stacked:
+        depths = np.add.outer(depths, np.arange(kernel[k]) * steps[k])
+    depths = np.add.outer(depths, np.arange(batch.group_channels) * prod(kernel)).ravel()
+    stack = [kernel[k] if k in stacked else 1 for k in (0, 1)]
+    pitch = channels * prod(stack)  # see Note [Pitch]
+    if not stacked and channels * word % _SETS_BYTES == 0:
         pitch += 64 // word
-    at = [reach[1] * reach[2] * pitch, reach[2] * pitch, pitch]  # of rows in the slab
+    lines = out[1] if 1 in stacked else reach[1]
+    at = [lines * reach[2] * pitch, reach[2] * pitch, pitch]  # of rows in the slab
     slab_taps, taps = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 1), np.int64)
     for k, a in enumerate(axes):
-        if k != along:
+        if k != along and k not in stacked:
             pairs = np.array(a.phases[0].taps)
             shape = [len(pairs) if j == k else 1 for j in range(3)]
             taps = taps + (pairs[:, 0] * steps[k]).reshape(shape)
             slab_taps = slab_taps + (pairs[:, 1] * at[k]).reshape(shape)
     n_taps = taps.size
-    out = [a.out for a in axes]
-    plane = at[0] * word * axes[0].stride
+    strides = [1 if k in stacked else a.stride for k, a in enumerate(axes)]  # of the slab
+    plane = at[0] * word * strides[0]
     rows = max(1, min(_SLAB_BYTES // plane, -(-out[0] * batch.images // (2 * _PARTIAL_SUMS))))
     by_rows = out[1] * out[2] == 1
     if by_rows:
         rows = max(1, min(_SLAB_BYTES // plane, 2 * _CHUNK, out[0]))
     rows = -(-out[0] // -(-out[0] // rows))
-    runs, length, step = _runs(axes, rows, at, by_rows)
+    runs, length, step = _runs(out, rows, [s * n for s, n in zip(strides, at)], by_rows)
     depth = len(depths)
     padded = -(-depth // lanes) * lanes
     words = batch.groups * n_taps * batch.group_outputs * padded
     slab = slab_fields(batch, axes, rows, pitch)
+    slab_rows = rows if 0 in stacked else slab["slab_rows"]
+    slab |= {"slab_rows": slab_rows, "slab1": lines, "slab_words": slab_rows * at[0]}
+    for k, a in enumerate(axes[:2]):
+        of_taps = a.phases[0].taps[-1][1] // max(1, stack[k] - 1)
+        slab |= {f"stack{k}": stack[k], f"apart{k}": of_taps, f"down{k}": a.stride // strides[k]}
     line = 64 // word
     place = (slab["slab_words"] // line + 3) * line
     together = 1
@@ -352,19 +369,37 @@ def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, element: str) -> Plan
     return Plan(job, partial_bytes, fields["tasks"] * fields["scratch_step"] * word, tables)
 
 
+def _stacked(batch: Batch, kernel: tuple[int, ...], along: int) -> tuple[int, ...]:
+    """The axes of which a pixel of the slab holds all taps: by the cycles of a pixel, half a one
+    for each vector of products and one for each word that is copied.
+    """
+
+    def cycles(axes: tuple[int, ...]) -> float:
+        held = batch.group_channels * prod([kernel[k] for k in axes])
+        taps = prod(kernel[:along]) // prod([kernel[k] for k in axes])
+        vectors = taps * -(-kernel[along] * held // batch.lanes)
+        return batch.group_outputs * vectors / 2 + held
+
+    ways = [(), *[w for w in ((0,), (1,), (0, 1)) if all(k < along and kernel[k] > 1 for k in w)]]
+    return min(ways, key=cycles)
+
+
 def _runs(
-    axes: Axes, rows: int, at: list[int], by_rows: bool
+    out: Sequence[int], rows: int, at: Sequence[int], by_rows: bool
 ) -> tuple[NDArray[np.int64], int, int]:
-    """(offset in g, offset in the slab) of each run of a band; its length, its step in the slab."""
+    """(offset in g, offset in the slab) of each run of a band; its length, its step in the slab.
+
+    at: words of the slab from one output to the next, along each axis.
+    """
     if by_rows:
-        return np.zeros((1, 2), np.int64), 1, axes[0].stride * at[0]
-    last = 2 if axes[2].out > 1 else 1
-    counts = [rows, *[1 if k == last else axes[k].out for k in (1, 2)]]
+        return np.zeros((1, 2), np.int64), 1, at[0]
+    last = 2 if out[2] > 1 else 1
+    counts = [rows, *[1 if k == last else out[k] for k in (1, 2)]]
     index = np.indices(counts).reshape(3, -1)
-    of_g = (index[0] * axes[1].out + index[1]) * axes[2].out + index[2]
-    of_x = sum([i * a.stride * n for i, a, n in zip(index, axes, at)])
+    of_g = (index[0] * out[1] + index[1]) * out[2] + index[2]
+    of_x = sum([i * n for i, n in zip(index, at)])
     runs = np.stack([of_g, np.asarray(of_x)], axis=1).copy()
-    return runs, axes[last].out, axes[last].stride * at[last]
+    return runs, out[last], at[last]
 
 
 def convolution_weight(
