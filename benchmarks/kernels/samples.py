@@ -54,7 +54,6 @@ def _tables(n: int) -> Iterator[Row]:
     x = rng.normal(size=n)
     points, values = np.sort(rng.normal(size=n)), rng.normal(size=n)
     edges = np.sort(rng.normal(size=51))
-    few = np.concatenate((x[:50], edges))
     yield row_of(
         f"histogram, 50 uneven bins, {n:,}", (x, edges), xp.histogram, numpy=np.histogram,
         torch=lambda t, v, e: t.histogram(v, e), jax=lambda j, v, e: j.numpy.histogram(v, e),
@@ -67,10 +66,11 @@ def _tables(n: int) -> Iterator[Row]:
         f"interp, {n:,} among 51", (x, edges, values[:51]), xp.interp, numpy=np.interp,
         jax=lambda j, v, p, f: j.numpy.interp(v, p, f),
     )  # fmt: skip
-    yield row_of(
-        f"isin, {n:,} among {len(few)}", (x, few), xp.isin, numpy=np.isin,
-        torch=lambda t, v, e: t.isin(v, e), jax=lambda j, v, e: j.numpy.isin(v, e),
-    )  # fmt: skip
+    for few in (x[:5], np.concatenate((x[:50], edges))):
+        yield row_of(
+            f"isin, {n:,} among {len(few)}", (x, few), xp.isin, numpy=np.isin,
+            torch=lambda t, v, e: t.isin(v, e), jax=lambda j, v, e: j.numpy.isin(v, e),
+        )  # fmt: skip
 
 
 def _runs(n: int) -> Iterator[Row]:

@@ -105,6 +105,7 @@ def unique_values(x: Any, /) -> Any:
     return _distinct(x)[0]
 
 
+@direct(kernels.isin, arrays=2)
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """Whether each element of x1 equals some element of x2; NaN equals none. invert: whether not.
 

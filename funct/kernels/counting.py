@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.irregular import counting as cpu
+from funct.kernels.cpu.irregular import places
 from funct.kernels.cpu.loops import pays
 
 if TYPE_CHECKING:
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.int64]
 
-__all__ = ["bincount", "bounds", "distinct", "histogram", "plain_histogram", "sort", "weighed"]
+__all__ = [
+    "bincount", "bounds", "distinct", "histogram", "histogram_between", "plain_histogram", "sort",
+    "weighed",
+]  # fmt: skip
 
 _LARGEST = (1 << 63) - 1
 _MOST = _LARGEST.to_bytes(8, sys.byteorder)
@@ -85,6 +89,18 @@ def histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
     exact = edges.astype(np.float64, copy=False)
     cpu.count_bins(x, exact, counts, x.size, bins, low, scale, part, tasks)
     return counts[0] if tasks == 1 else np.asarray(counts.sum(0))
+
+
+def histogram_between(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:
+    """How many elements lie between ascending edges of x's dtype, at any distances."""
+    if not pays(x) or x.size < places.SEARCHED:
+        return plain_histogram(x, edges)
+    bins = len(edges) - 1
+    part, tasks = _parts(x.size, bins)
+    counts = np.zeros((tasks, bins + 2 + places.SEARCHED), np.int64)
+    known = int(edges.searchsorted(np.asarray(np.nan, edges.dtype)))
+    places.count_between(x, edges, counts, x.size, bins, known, part, tasks)
+    return np.asarray(counts[:, 1 : bins + 1].sum(0))
 
 
 def plain_histogram(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]:

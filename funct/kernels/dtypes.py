@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["FLOATING", "INTEGER", "NAMED", "NATIVE"]
+__all__ = ["FLOATING", "INTEGER", "NAMED", "NATIVE", "is_half"]
 
 # Numbers of dtypes: up to INTEGER they are of integers and booleans, then come float32 and float64;
 # all of NumPy's own are below NATIVE, those of ml_dtypes above.
@@ -22,3 +22,8 @@ def _named() -> dict[Any, np.dtype[Any]]:
 
 
 NAMED = _named()
+
+
+def is_half(d: np.dtype[Any]) -> bool:
+    """Whether it is float16 or bfloat16."""
+    return d.itemsize == 2 and d.kind not in "biu"

@@ -6,6 +6,7 @@ Indices count from the end where they are negative; one that is out of bounds ra
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ from funct.device.host import host
 from funct.kernels.cpu.irregular import indexing as cpu
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.dtypes import is_half
 from funct.kernels.statistical import counted
+from funct.kernels.table import call
 from funct.kernels.windows.views import memory_order
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ __all__ = [
     "wide",
 ]  # fmt: skip
 
-_INT64 = np.dtype(np.int64)
+_INT64, _SINGLE = np.dtype(np.int64), np.dtype(np.float32)
 # By their numbers, the dtypes of which kernels take Python's numbers, and the class of those.
 _NUMBERS = {np.dtype(c).num: float if c in "fd" else int for c in "bBhHiIlfd"}
 _LIMITS = {np.dtype(c).num: np.iinfo(c) for c in "bBhHiI"}  # and those that do not hold each
@@ -186,8 +189,11 @@ def wide() -> bool:
 def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     """Zeros of length n along axis, with g added at the indices i, which stand for g's axes there.
 
-    Two writes to one place are added in the order of the indices.
+    Two writes to one place are added in the order of the indices; halves in float32, and the sum is
+    rounded once.
     """
+    if is_half(g.dtype):
+        return _in_single(put, g, i, axis, n)
     if not _fits(g, i):
         return plain_put(g, i, axis, n)
     order = memory_order(g) if i.ndim == 1 else None
@@ -199,6 +205,13 @@ def put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
     else:
         _inside(int(bool(i.size)))
     return y
+
+
+def _in_single(sums: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[Any]:
+    """Sums of halves, in float32."""
+    y = sums(call("cast", x.dtype, x.size, x, _SINGLE), *rest)
+    found: NDArray[Any] = call("cast", _SINGLE, y.size, y, x.dtype)
+    return found
 
 
 def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> None:
@@ -241,7 +254,12 @@ def plain_put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
 
 
 def segment_sum(data: NDArray[Any], ids: Index, n: int) -> NDArray[Any]:
-    """Sums of the rows of data with one id, (n, ...); ids outside [0, n) are left out."""
+    """Sums of the rows of data with one id, (n, ...); ids outside [0, n) are left out.
+
+    Halves are summed in float32, and rounded once.
+    """
+    if is_half(data.dtype):
+        return _in_single(segment_sum, data, ids, n)
     if not _fits(data, ids) or not n:
         return plain_segment_sum(data, ids, n)
     y = np.zeros((n, *data.shape[1:]), data.dtype)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from funct.kernels.cpu.irregular import places
+from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
 from funct.kernels.quiet import vdot
 
@@ -18,6 +20,8 @@ _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _WIDE = {np.dtype(char) for char in "fdFD"}  # narrower ones are summed in float32
 _MODES = ("full", "same", "valid")
 _REALS: Any = {float, int}
+_MANY = 1 << 8  # values that machine code looks up sooner
+_PART = 1 << 12  # and those of a task
 
 _core: Any = getattr(np, "_core", None)
 _interp: Any = getattr(getattr(_core, "multiarray", None), "interp", np.interp)  # what that calls
@@ -61,8 +65,27 @@ def interp(
             return None
         x, xp, fp = _unrolled(x, xp, fp, abs(period))
         left = right = None
-    y = _interp(x, xp, fp, left, right)
-    return np.asarray(y).astype(_SINGLE) if single else y
+    y = _between(x, xp, fp, left, right) if x.size >= _MANY else None
+    if y is None:
+        y = np.asarray(_interp(x, xp, fp, left, right))
+        y = y.astype(_SINGLE) if single else y
+    return y
+
+
+def _between(x: Any, at: Any, f: Any, left: Any, right: Any) -> Any:
+    """`interp` of many values in machine code, in x's dtype; None for values of other classes."""
+    n, count = at.size, x.size
+    if not ready(count, 0) or not x.flags.c_contiguous or places.ascend(x, count):
+        return None  # in ascending order each is close to the one before, where NumPy looks first
+    left = float(f[0]) if left is None else left
+    right = float(f[-1]) if right is None else right
+    if left.__class__ not in _REALS or right.__class__ not in _REALS:
+        return None
+    y = np.empty(x.shape, x.dtype)
+    at, f = at.astype(_DOUBLE, copy=False), f.astype(_DOUBLE, copy=False)
+    sizes = n, count, float(left), float(right)
+    places.interpolate(x, at, f, y, *sizes, _PART, -(-count // _PART))
+    return y
 
 
 def _double(x: Any) -> Any:

@@ -1,11 +1,14 @@
 """Running sums, products, extrema and linear recurrences along an axis: plain, or in machine code.
 
-Both give the same bits. The plain functions are named so, and are what tests compare with.
+Both give the same bits. The plain functions are named so, and are what tests compare with. Halves
+run in float32, and each result is rounded once, as in torch: sums in float16 stand still where a
+term is less than half of their last digit.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,8 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import scans as cpu
 from funct.kernels.cpu.loops import pays
+from funct.kernels.dtypes import is_half
+from funct.kernels.table import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,15 +27,28 @@ __all__ = [
     "running_extremum", "running_product", "running_sum",
 ]  # fmt: skip
 
+_SINGLE = np.dtype(np.float32)
+
 
 def running_sum(x: NDArray[Any], axis: int) -> NDArray[Any]:
     """As `x.cumsum(axis)`."""
+    if is_half(x.dtype):
+        return _in_single(running_sum, x, axis)
     return _running(x, axis, "add") if pays(x) else x.cumsum(axis)
 
 
 def running_product(x: NDArray[Any], axis: int) -> NDArray[Any]:
     """As `x.cumprod(axis)`."""
+    if is_half(x.dtype):
+        return _in_single(running_product, x, axis)
     return _running(x, axis, "multiply") if pays(x) else x.cumprod(axis)
+
+
+def _in_single(run: Callable[..., Any], x: NDArray[Any], *rest: Any) -> NDArray[Any]:
+    """What runs along halves, in float32."""
+    y = run(call("cast", x.dtype, x.size, x, _SINGLE), *rest)
+    found: NDArray[Any] = call("cast", _SINGLE, y.size, y, x.dtype)
+    return found
 
 
 @functools.cache
@@ -72,6 +90,8 @@ def _extremum(x: NDArray[Any], y: NDArray[Any], axis: int, largest: bool, places
 
 def running_extremum(x: NDArray[Any], axis: int, largest: bool) -> NDArray[Any]:
     """The first of the largest elements so far along axis, or of the smallest; NaN wins."""
+    if is_half(x.dtype):
+        return _in_single(running_extremum, x, axis, largest)
     if not pays(x):
         return plain_extremum(x, axis, largest)
     y = np.empty(x.shape, x.dtype)

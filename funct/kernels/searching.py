@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import counting, indexing, sorting
+from funct.kernels.cpu.irregular.places import among
+from funct.kernels.cpu.loops import pays
 from funct.kernels.dtypes import NAMED, NATIVE
 
 __all__ = [
-    "argsort", "bincount", "digitize", "histogram", "nonzero", "one_hot", "searchsorted",
+    "argsort", "bincount", "digitize", "histogram", "isin", "nonzero", "one_hot", "searchsorted",
     "segment_sum", "sort", "take", "take_along_axis", "top_k", "unique_all", "unique_counts",
     "unique_inverse", "unique_values",
 ]  # fmt: skip
@@ -22,6 +24,8 @@ __all__ = [
 _FAR = 1 << 40  # more classes than there can be
 _SMALL = 256  # elements from which on machine code may pay
 _FEW = 1 << 12  # and those that NumPy's one call adds up as quickly
+_EACH = 32  # elements with which each is compared sooner than it is searched for
+_PART = 1 << 15  # elements of a task
 _BACKWARDS = (..., slice(None, None, -1))
 _DOUBLE = np.dtype(np.float64)
 _EXACT = {_DOUBLE, np.dtype(np.float32)}  # whose elements are float64 numbers
@@ -150,6 +154,23 @@ def unique_values(x: Any) -> Any:
     return y[new]
 
 
+def isin(x: Any, few: Any, invert: bool = False) -> Any:
+    """Whether each of x is one of a few elements; None for many."""
+    k, dtype = few.size, x.dtype
+    if dtype is not few.dtype or dtype.num >= NATIVE or not 0 < k <= _EACH:
+        return None
+    n = x.size
+    if x.flags.c_contiguous and pays(x):
+        found: Any = np.empty(x.shape, bool)
+        flat = few.reshape(-1)
+        among(x, flat, found, n, k, _PART, -(-n // _PART))
+    elif n * k <= _FEW:
+        found = (x[..., None] == few.reshape(-1)).any(-1)
+    else:
+        return None
+    return np.logical_not(found, found) if invert else found
+
+
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """The bin of each element."""
     if bins.ndim != 1 or x.dtype.num >= NATIVE or bins.dtype.num >= NATIVE:
@@ -271,14 +292,19 @@ def histogram(
     """How many elements fall into each of some bins, and their edges."""
     if density or weights is not None or range is not None or not x.size:
         return None
-    if x.dtype.kind in "iu":
+    asked, kind = bins, x.dtype.kind
+    if kind in "iu":
+        if bins.__class__ is np.ndarray and bins.dtype.itemsize < 8 and bins.dtype.kind in "iu":
+            bins = bins.astype(_DOUBLE)  # as exact as those of x, if these are narrow too
+            if x.dtype.itemsize == 8:
+                return None
         x = x.astype(_DOUBLE)
     elif x.dtype not in _EXACT:
         return None
     x = x.reshape(-1)
     if bins.__class__ is np.ndarray:
         known = bins.ndim == 1 and bins.size > 1 and bins.dtype is x.dtype
-        return (counting.plain_histogram(x, bins), bins) if known else None
+        return (counting.histogram_between(x, bins), asked) if known else None
     if bins.__class__ is not int or bins < 1:
         return None
     low, high = x.min(), x.max()

@@ -15,7 +15,9 @@ from funct.device.host import host
 from funct.kernels import counting
 from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
+from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.dtypes import is_half
 from funct.kernels.indexing import wide
 from funct.kernels.scans import running_sum
 
@@ -31,7 +33,7 @@ __all__ = [
 
 _LONG = 64  # halves in a row from which on their digits say their order sooner
 _SHORT = 32  # rows up to here are sorted quicker by insertion
-_SEARCHES = 1 << 12  # values that a task searches for: a multiple of `cpu.SEARCHED`
+_SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _BY_DIGITS = ((1 << 15, 3), (1 << 13, 2))  # from so many words on, up to so many digits
 _FEW = 32  # of so few the largest are found by insertion
 _NONE = np.empty(0, np.int64)
@@ -41,7 +43,7 @@ _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
 def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     """The stable permutation that sorts x along axis."""
     n = x.shape[axis]
-    if n >= _LONG and _is_half(x.dtype):
+    if n >= _LONG and is_half(x.dtype):
         return argsort(_key(x), axis, descending)
     if n < _SHORT or not pays(x):
         return plain_argsort(x, axis, descending)
@@ -125,11 +127,6 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     return _turned(out, axis) if descending else out
 
 
-def _is_half(d: np.dtype[Any]) -> bool:
-    """Whether it is float16 or bfloat16."""
-    return d.itemsize == 2 and d.kind not in "biu"
-
-
 def _key(x: NDArray[Any]) -> NDArray[np.int16]:
     """Integers that are ordered as halves are: NaN above all, -0 equal to 0."""
     raw = x.view(np.int16)
@@ -181,7 +178,7 @@ def plain_sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
 def top_k(x: NDArray[Any], axis: int, k: int) -> tuple[NDArray[Any], Index]:
     """The k largest along axis in descending order, and where they stand."""
     n = x.shape[axis]
-    if n >= _LONG and _is_half(x.dtype):
+    if n >= _LONG and is_half(x.dtype):
         places = top_k(_key(x), axis, k)[1]
         return (x[places] if x.ndim == 1 else np.take_along_axis(x, places, axis)), places
     if k == 0 or not pays(x):
@@ -275,13 +272,13 @@ def _first(y: NDArray[Any]) -> NDArray[np.bool_]:
 
 def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
     """Where each of v would be inserted into the sorted 1-D x."""
-    if x.dtype != v.dtype or v.size < cpu.SEARCHED or not pays(v):
+    if x.dtype != v.dtype or v.size < SEARCHED or not pays(v):
         return plain_searchsorted(x, v, side)
     n = len(x)
     known = int(x.searchsorted(np.asarray(np.nan, x.dtype))) if x.dtype.kind == "f" else n
     y = np.empty(v.shape, np.int64)
     tasks = -(-v.size // _SEARCHES)
-    cpu.search(x, v, y, known, n, v.size, _SEARCHES, side == "left", tasks)
+    search(x, v, y, known, n, v.size, _SEARCHES, side == "left", tasks)
     return y
 
 

@@ -208,7 +208,7 @@ def _scan(ufunc: Any, x: Any, axis: Any, dtype: Any, initial: int | None) -> Any
         x = cast(x, dtype)
         if x is None:
             return None
-    if x.size < _SMALL:
+    if x.size < _SMALL and x.dtype.num != _HALF:
         y = ufunc.accumulate(x, axis)
     else:
         run = scans.running_sum if ufunc is np.add else scans.running_product
@@ -241,10 +241,10 @@ def _running(ufunc: Any) -> Callable[..., Any]:
         if axis is None and rank == 1:
             axis = 0
         number = x.dtype.num
-        if axis.__class__ is not int or number > FLOATING or not rank:
+        if axis.__class__ is not int or not rank or not (number <= FLOATING or number == _HALF):
             return None
         n = x.size
-        if n >= _SMALL:
+        if n >= _SMALL or number == _HALF:
             return scans.running_extremum(x, _counted(axis, rank), largest)
         y = accumulate(x, axis)
         # of 0 and -0 NumPy takes the later one, which is seen only if there is some -0

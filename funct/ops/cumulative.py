@@ -20,6 +20,7 @@ from funct.core import (
     in_wide,
 )
 from funct.kernels import scans as kernels
+from funct.kernels.dtypes import is_half
 from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.ops.slicing import delayed
@@ -57,7 +58,7 @@ _SCAN_SAMPLES = calls(
 
 
 def _cumsum_raw(x: Any, axis: int) -> Any:
-    if x.dtype in NARROW:
+    if x.dtype in NARROW and not is_half(x.dtype):
         return in_wide(kernels.running_sum, x, axis)
     return kernels.running_sum(x, axis)
 
@@ -67,7 +68,7 @@ def _cumsum_raw(x: Any, axis: int) -> Any:
     onnx=_onnx_cumsum, samples=_SCAN_SAMPLES,
 )  # fmt: skip
 def cumulative_sum(x: Value, axis: int) -> Value:
-    """Running sum along axis."""
+    """Running sum along axis; of float16 and bfloat16 in float32, each rounded once."""
 
 
 def _cumprod_push(t: Value, ans: Value, x: Value, axis: int) -> Value:
@@ -80,7 +81,7 @@ def _cumprod_pull(g: Value, ans: Value, x: Value, axis: int) -> Value:
 
 
 def _cumprod_raw(x: Any, axis: int) -> Any:
-    if x.dtype in NARROW:
+    if x.dtype in NARROW and not is_half(x.dtype):
         return in_wide(kernels.running_product, x, axis)
     return kernels.running_product(x, axis)
 
@@ -91,7 +92,10 @@ def _cumprod_raw(x: Any, axis: int) -> Any:
     onnx=Absent("ONNX has CumProd from opset 26 on only"),
 )  # fmt: skip
 def cumulative_prod(x: Value, axis: int) -> Value:
-    """Running product along axis; the derivative is exact where factors are 0."""
+    """Running product along axis; the derivative is exact where factors are 0.
+
+    Products of float16 and bfloat16 are in float32, each rounded once.
+    """
 
 
 def _recurrence_raw(a: Any, b: Any, axis: int) -> Any:

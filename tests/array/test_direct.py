@@ -631,6 +631,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "elementwise.fmin": _pairs,
     "elementwise.heaviside": _pairs,
     "sets.intersect1d": _pairs,
+    "sets.isin": lambda: _pairs({"invert": True}),
     "sets.setdiff1d": _pairs,
     "sets.setxor1d": _pairs,
     "sets.union1d": _pairs,

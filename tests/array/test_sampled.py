@@ -131,6 +131,21 @@ def test_gradient_along_several_axes() -> None:
         xp.gradient(xp.asarray(f), xp.ones(3), axis=0)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_interp_of_many(dtype: str) -> None:
+    """Values in any order or in theirs, on points and outside, and slopes that are infinite."""
+    points = np.sort(RNG(1).choice(np.arange(-30, 30) / 4, 50)).astype(dtype)  # some twice
+    f = (RNG(2).normal(size=50) * 1e30).astype(dtype)
+    x = np.concatenate((RNG(3).uniform(-9, 9, 500), points, [np.nan, np.inf, -np.inf])).astype(
+        dtype
+    )
+    for v in (x, np.sort(x), np.resize(x, (31, 19))):
+        for left, right in ((None, None), (-7.0, 9)):
+            found = xp.interp(xp.asarray(v), xp.asarray(points), xp.asarray(f), left, right)
+            expected = np.interp(v, points, f, left, right).astype(dtype)
+            np.testing.assert_array_equal(np.asarray(found), expected)
+
+
 @given(with_axis(["float64", "float32", "int64"]), st.data())
 def test_trapezoid(case: Any, data: Any) -> None:
     """trapezoid is NumPy's, over steps, points along the axis, and points of y's shape."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import funct as ft
+import funct.array as xp
 from funct.kernels import scans
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import scans as cpu
@@ -30,6 +33,34 @@ def _same(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(a, b)
     if a.dtype.kind == "f":
         np.testing.assert_array_equal(np.signbit(a)[a == a], np.signbit(b)[b == b])
+
+
+@given(st.data(), st.sampled_from([np.float16, ml_dtypes.bfloat16]))
+def test_halves_run_in_single_precision(data: st.DataObject, dtype: Any) -> None:
+    """Each result is rounded once; extrema are those of float32, which holds all halves."""
+    x = data.draw(arrays("float32", min_rank=1)).astype(dtype)
+    axis = data.draw(st.integers(0, x.ndim - 1))
+    wide = x.astype(np.float32)
+    with np.errstate(all="ignore"):
+        for run in (scans.running_sum, scans.running_product):
+            found = run(x, axis)
+            assert found.dtype == dtype
+            _same(found.astype(np.float32), run(wide, axis).astype(dtype).astype(np.float32))
+        for largest in (True, False):
+            found = scans.running_extremum(x, axis, largest)
+            expected = scans.running_extremum(wide, axis, largest)
+            assert found.dtype == dtype
+            _same(found.astype(np.float32), expected)
+
+
+def test_long_sums_of_halves_do_not_stand_still() -> None:
+    """Ones are counted beyond 2048, where float16 no longer tells one from the next."""
+    ones = xp.ones(5000, dtype="float16")
+    assert float(xp.cumulative_sum(ones)[-1]) == 5000
+    ids = xp.zeros(5000, dtype="int64")
+    assert float(xp.segment_sum(ones, ids, 1)[0]) == 5000
+    assert float(ft.jit(lambda v: xp.segment_sum(v, ids, 1))(ones)[0]) == 5000
+    assert float(ft.jit(xp.cumulative_sum)(ones)[-1]) == 5000
 
 
 def _scan(x: Any, axis: int) -> None:

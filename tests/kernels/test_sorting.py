@@ -149,8 +149,3 @@ def test_no_index_leaves_its_array(
         agree(cpu.distinct, table, np.zeros_like(table), often, n, counted)
     order = np.argsort(x[0], stable=True)
     agree(cpu.numbered, x[0], order, *np.zeros((3, n), np.int64), n)
-    m = int(table.searchsorted(np.nan))
-    v = rng.choice(np.asarray(SPECIAL), 32 + n).astype(x.dtype)
-    for part in (32, 64, 1024):
-        places, tasks = np.zeros(len(v), np.int64), -(-len(v) // part)
-        agree(cpu.search, table, v, places, m, n, len(v), part, descending, tasks)

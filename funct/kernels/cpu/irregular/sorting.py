@@ -1,4 +1,4 @@
-"""Keys and indices in one word to sort, the first k by one pass, binary search of many at once.
+"""Keys and indices in one word to sort, and the first k by one pass.
 
 `order` and `first_of` are steps of compiled loops (`funct/compile/steps/flat.py`).
 """
@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu.loops import kernel, parallel
-from funct.kernels.cpu.vectors import gathered, lanes, loaded, spread, stored
+from funct.kernels.cpu.loops import kernel
+from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
 __all__ = [
-    "DIGIT", "RUN", "SEARCHED", "by_digits", "distinct", "first_of", "numbered", "order", "pack",
-    "search", "top_k", "unpack",
+    "DIGIT", "RUN", "by_digits", "distinct", "first_of", "numbered", "order", "pack", "top_k",
+    "unpack",
 ]  # fmt: skip
 
 LANES = 16
 DIGIT = 11  # bits
 RUN = 8  # elements that are sorted by insertion before they are merged
-SEARCHED = 32  # values that are searched for together: their cache misses overlap
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -369,41 +368,3 @@ def numbered(x: Any, at: Any, places: Any, counts: Any, back: Any, n: int) -> in
         back[place] = found
     counts[found] = n - start
     return found + 1
-
-
-def _before(a: Any, v: Any, left: bool) -> Any:
-    """Whether a stands before the place of v; no a is NaN."""
-    if v.dtype.kind != "f":
-        return a < v if left else a <= v
-    return ~(a >= v) if left else ~(a > v)
-
-
-def _found(x: Any, v: Any, m: int, n: int, left: bool) -> Any:
-    """The places of a vector of values among the first m of x, which are no NaN."""
-    at = spread(0, SEARCHED)
-    size = m
-    while size > 1:
-        half = size >> 1
-        at = np.where(_before(gathered(x, at + (half - 1)), v, left), at + half, at)
-        size -= half
-    if m > 0:
-        at = np.where(_before(gathered(x, at), v, left), at + 1, at)
-    if v.dtype.kind == "f" and not left:
-        at = np.where(v != v, n, at)
-    return at
-
-
-@parallel
-def search(
-    x: Any, v: Any, y: Any, m: int, n: int, count: int, part: int, left: bool, task: int
-) -> None:
-    """y: where each of count >= SEARCHED values v goes in the sorted x of n, m of them no NaN.
-
-    A task searches for `part` of them.
-    """
-    i = task * part
-    last = min(i + part, count)
-    while i < last:
-        at = min(i, count - SEARCHED)
-        stored(y, at, _found(x, loaded(v, at, SEARCHED), m, n, left))
-        i += SEARCHED

@@ -1,0 +1,90 @@
+"""Places among sorted elements: machine code stays within its arrays and gives NumPy's answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct as ft
+from funct.kernels import counting, sampled, searching
+from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import places as cpu
+from tests.kernels.arrays import SPECIAL, agree
+
+pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to the kernels too, in several tasks."""
+    monkeypatch.setattr(loops, "_LEAST", 1)
+    monkeypatch.setattr(sampled, "_MANY", cpu.SEARCHED)
+    monkeypatch.setattr(sampled, "_PART", cpu.SEARCHED)
+    monkeypatch.setattr(searching, "_PART", 7)
+
+
+@given(st.integers(1, 40), st.integers(0, 99), st.booleans(), st.sampled_from([32, 64, 1024]))
+def test_no_index_leaves_its_array(n: int, seed: int, narrow: bool, part: int) -> None:
+    """Run as Python, each kernel stays inside and gives what the machine code gives."""
+    rng = np.random.default_rng(seed)
+    dtype = np.float32 if narrow else np.float64
+    table = np.sort(rng.choice(np.asarray(SPECIAL), n).astype(dtype))
+    v = rng.choice(np.asarray(SPECIAL), 32 + n).astype(dtype)
+    m, count = int(table.searchsorted(np.nan)), len(v)
+    tasks = -(-count // part)
+    for left in (False, True):
+        agree(cpu.search, table, v, np.zeros(count, np.int64), m, n, count, part, left, tasks)
+    if n > 1:
+        counts = np.zeros((tasks, n + 1 + cpu.SEARCHED), np.int64)
+        agree(cpu.count_between, v, table, counts, count, n - 1, m, part, tasks)
+    points, f = np.sort(rng.integers(-4, 4, n)) / 2, rng.normal(size=n)
+    agree(cpu.interpolate, v, points, f, np.zeros_like(v), n, count, -1.0, 9.0, part, tasks)
+    k = 1 + seed % 5
+    agree(cpu.among, v, table[:k].copy(), np.zeros(count, bool), count, min(k, n), part, tasks)
+    for x in (v, np.sort(v), points, table):
+        agree(cpu.ascend, x, len(x))
+        assert cpu.ascend(x, len(x)) == (not (x[1:] < x[:-1]).any())
+
+
+@given(st.integers(2, 60), st.integers(0, 300), st.integers(0, 99), st.booleans())
+def test_counts_between_uneven_edges(bins: int, n: int, seed: int, narrow: bool) -> None:
+    """On edges, next to them, outside, edges that are equal; nothing counts what is no number."""
+    rng = np.random.default_rng(seed)
+    dtype = np.float32 if narrow else np.float64
+    edges = np.sort(rng.integers(-9, 9, bins + 1) / 3).astype(dtype)
+    near = np.concatenate((edges, np.nextafter(edges, dtype(9)), np.nextafter(edges, dtype(-9))))
+    x = rng.choice(np.concatenate((near, rng.normal(size=9), SPECIAL)), n).astype(dtype)
+    found = counting.histogram_between(x, edges)
+    np.testing.assert_array_equal(found, np.histogram(x[x == x], edges)[0])
+    np.testing.assert_array_equal(found, counting.plain_histogram(x, edges))
+    np.testing.assert_array_equal(found, counting.histogram_between(x[::-1], edges))
+
+
+@given(
+    st.integers(1, 40), st.integers(0, 200), st.integers(0, 99), st.booleans(),
+    st.sampled_from(["bool", "int8", "uint32", "int64", "float32", "float64"]),
+)  # fmt: skip
+def test_elements_among_a_few(k: int, n: int, seed: int, invert: bool, dtype: str) -> None:
+    """NaN equals none, zeros of both signs each other."""
+    rng = np.random.default_rng(seed)
+    pool = np.asarray(SPECIAL) if dtype[0] == "f" else np.arange(60)
+    few, x = rng.choice(pool, k).astype(dtype), rng.choice(pool, n).astype(dtype)
+    for v in (x, x[::-1], x[: n // 3 * 3].reshape(-1, 3)):
+        found = searching.isin(v, few, invert)
+        assert (found is None) == (k > 32)
+        if found is not None:
+            np.testing.assert_array_equal(found, np.isin(v, few, invert=invert))
+
+
+def test_threads_change_no_bit() -> None:
+    """One thread or several give the same lines and counts."""
+    rng = np.random.default_rng(0)
+    x, points, f = rng.normal(size=5000), np.sort(rng.normal(size=90)), rng.normal(size=90)
+    found = []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append((sampled.interp(x, points, f), counting.histogram_between(x, points)))
+    for a, b in zip(*found, strict=True):
+        assert a.tobytes() == b.tobytes()
