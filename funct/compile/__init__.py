@@ -19,6 +19,7 @@ from funct.compile.explain import show_llvm as show_llvm
 from funct.compile.explain import show_loops as show_loops
 from funct.compile.explain import why_not_fused as why_not_fused
 from funct.compile.few import Few as Few
+from funct.compile.foreseen import foreseen as foreseen
 from funct.compile.forms import Choice as Choice
 from funct.compile.forms import Repeat as Repeat
 from funct.compile.fusion.worth import worth_looping as worth_looping
@@ -35,7 +36,7 @@ from funct.compile.touched import run_at_once as run_at_once
 
 __all__ = [
     "Choice", "Few", "Loop", "MISS", "Place", "Plan", "Refused", "Repeat", "Reuse", "Step", "Whole",
-    "at_hand", "build", "calls_of", "can_be_handed", "expect", "faster", "handed_over",
+    "at_hand", "build", "calls_of", "can_be_handed", "expect", "faster", "foreseen", "handed_over",
     "has_faster", "made", "numbers", "plan", "run_at_once", "serving", "show_assembly", "show_llvm",
     "show_loops", "source", "unwrapping", "whole_of", "why_not_fused", "worth_looping",
 ]  # fmt: skip

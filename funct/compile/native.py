@@ -255,8 +255,7 @@ class _Writer:
         into = "".join([f"{v.name}, " for v in given])
         work = f"empty({program.workspace}, u1)"
         self.lines.append(f"    if not {name}({into}{out}{work}):")
-        again = "".join([f"dense({v.name}), " for v in given])
-        self.lines.append(f"        {name}({again}{out}{work})")
+        self.lines.append(f"        {name}(*dense({into}), {out}{work})")
         self._forget(end)
 
 
@@ -273,6 +272,28 @@ def _type(v: Var) -> Any:
     return v.shape, v.dtype
 
 
-def _dense(x: Any) -> Any:
-    """The array, or a copy whose elements lie one after the other."""
-    return np.require(x, requirements=["C", "A"])
+def _dense(*given: Any) -> list[Any]:
+    """The arrays, or copies whose elements lie one after the other.
+
+    Programs write into none of them, so copies of one number lie in the same memory: a first step
+    may well be given as many zeros as a model has parameters.
+    """
+    most: dict[Any, Any] = {}  # the largest array of each number
+    keys = [_number(x) for x in given]
+    for key, x in zip(keys, given, strict=True):
+        if key is not None and (key not in most or most[key].size < x.size):
+            most[key] = x
+    flat = {key: np.ascontiguousarray(x).reshape(-1) for key, x in most.items()}
+    return [
+        np.require(x, requirements=["C", "A"])
+        if key is None
+        else flat[key][: x.size].reshape(x.shape)
+        for key, x in zip(keys, given, strict=True)
+    ]
+
+
+def _number(x: Any) -> Any:
+    """What tells the number apart that an array repeats; None for an array of several."""
+    if x.size < 2 or any(x.strides):
+        return None
+    return x.dtype, x[(slice(1),) * x.ndim].tobytes()

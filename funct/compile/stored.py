@@ -9,15 +9,17 @@ another form, means that the code is made anew.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from funct.compile.entry import Whole, note_whole
+from funct.compile.foreseen import takes
 from funct.compile.native import Native, base_names
 from funct.compile.steps.walker import reload
-from funct.compile.touched import touch
+from funct.compile.touched import Type, touch
 from funct.core import lookup
 from funct.device import disk_cache, host, load_object
 from funct.device.printed import CODE
@@ -52,12 +54,17 @@ def stored(graph: Graph, make: Callable[[], Native], *, guards: bool = True) -> 
             tell("cache", lambda: f"{key}: loaded")
             return run
     made = make()
+    _say(made.results, [p.workspace for p in made.programs])
     body = _encoded(made, graph)
     if body is not None:
         disk_cache.write(key, body)
         size = len(body)
         tell("cache", lambda: f"{key}: made, {size} bytes")
     return made.run
+
+
+def _say(results: Sequence[Type], workspaces: Sequence[int]) -> None:
+    takes([*[math.prod(shape) * d.itemsize for shape, d in results], *workspaces])
 
 
 def kept_as(graph: Graph, guards: bool) -> str | None:
@@ -144,6 +151,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         "text": made.text, "names": names, "arrays": arrays, "programs": tables,
         "blobs": [len(b) for b in blobs],
         "results": [[shape, dtype.name] for shape, dtype in made.results],
+        "workspaces": [p.workspace for p in made.programs],
         "whole": None if made.whole is None
         else [made.whole.arguments, made.whole.reusable, made.whole.workspace],
     }  # fmt: skip
@@ -159,7 +167,9 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
 
     head = json.loads(body[8:start])
     names = base_names()
-    touch([(tuple(shape), np.dtype(d)) for shape, d in head["results"]], names)
+    results = [(tuple(shape), np.dtype(d)) for shape, d in head["results"]]
+    touch(results, names)
+    _say(results, head["workspaces"])
     blobs: list[bytes] = []
     for size in head["blobs"]:
         blobs.append(body[start : start + size])

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.compile.foreseen import is_foreseen
 from funct.device import host
 
 __all__ = ["Type", "run_at_once", "touch"]
@@ -50,7 +51,7 @@ def touch(results: Sequence[Type], names: dict[str, Any]) -> None:
 
     names: those of the function that runs it. Its `empty(shape, dtype)` gives the arrays.
     """
-    if not _at_once.get() or host().cores < 2:
+    if not _at_once.get() or is_foreseen() or host().cores < 2:
         return
     given: list[Type] = []
     room = _MOST

@@ -19,7 +19,7 @@ from funct.compile import program
 from funct.compile.fusion import again
 from funct.compile.loops import passes
 from funct.compile.loops.scalars import ELEMENTS, NARROW, PRINTINGS
-from funct.compile.native import native
+from funct.compile.native import base_names, native
 from funct.core import lookup
 from funct.graph import eliminate_dead, inline_calls, optimize, share_common
 from tests import laws
@@ -399,3 +399,44 @@ def test_stages_do_not_show(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not passes.passes(made.calls[0].kernel).staged
     for actual, expected in zip(found, made.run(x, y), strict=True):
         np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, bool, ml_dtypes.bfloat16])
+def test_arrays_of_one_number_are_laid_out_once(dtype: Any) -> None:
+    """Those of the same number and dtype share memory; others, and -0.0, have their own."""
+    shapes = (3, 4), (50, 2), (7,)
+    one = [np.broadcast_to(np.asarray(v, dtype), s) for v in (0, 1) for s in shapes]
+    minus = np.broadcast_to(np.asarray(-0.0, np.float32), (5, 5))
+    others = [np.arange(12.0).reshape(3, 4).T, np.broadcast_to(np.arange(4), (3, 4)),
+              np.asarray(3.0), np.empty((0, 2)), np.broadcast_to(np.float32(2), (0, 3)),
+              np.broadcast_to(np.float32(2), (1, 1))]  # fmt: skip
+    given_ = [*one, minus, *others]
+    found = base_names()["dense"](*given_)
+    for x, y in zip(given_, found, strict=True):
+        assert y.flags.c_contiguous
+        assert y.flags.aligned
+        assert y.dtype == x.dtype
+        assert y.shape == x.shape
+        assert y.tobytes() == x.tobytes()
+    zeros, ones = found[:3], found[3:6]
+    assert all(np.shares_memory(x, zeros[0]) for x in zeros)
+    assert all(np.shares_memory(x, ones[0]) for x in ones)
+    assert not np.shares_memory(zeros[0], ones[0])
+    assert not np.shares_memory(minus, found[6])
+
+
+def test_a_step_may_be_given_zeros_that_repeat_one_number() -> None:
+    """Its results are new arrays, so the next step goes on with them."""
+    w = xp.asarray(np.random.default_rng(0).normal(size=(300, 200)).astype(np.float32))
+    zeros = xp.zeros_like(w)
+
+    def step(w: Any, m: Any, v: Any) -> Any:
+        m, v = 0.9 * m + 0.1 * w, 0.99 * v + 0.01 * w * w
+        return w - m / (xp.sqrt(v) + 1e-8), m, v
+
+    compiled, state, plain = ft.jit(step), (w, zeros, zeros), (w, zeros, zeros)
+    for _ in range(3):
+        state, plain = compiled(*state), step(*plain)
+        for x, y in zip(state, plain, strict=True):
+            np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=2e-5, atol=1e-5)
+    assert not np.any(np.asarray(zeros))

@@ -12,10 +12,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import mmap
 import threading
 from _thread import interrupt_main
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic_ns
 from typing import Any
 
@@ -32,7 +33,7 @@ from funct.device.memory.policy import Options, Policy
 from funct.device.printed import printed
 from funct.source import user_site
 
-__all__ = ["Front", "Lent", "lock", "numpy_handler", "set_handler"]
+__all__ = ["Front", "Lent", "lock", "numpy_handler", "set_handler", "touch_pages"]
 
 LEAST = 1 << 16  # bytes of the smallest request that is ours
 _ZERO_MOST = 1 << 28  # bytes; larger zeros are the system's, which gives them page by page
@@ -112,6 +113,19 @@ def _code() -> Code:
 
 def _function(name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)(_code().address(name))
+
+
+def touch_pages(arrays: Sequence[Any], enough: Any) -> None:
+    """Write a 0 into each page of the arrays, in order, until enough (an int64) is not 0: without
+    the interpreter's lock. Each array is dense and the caller's alone.
+    """
+    table = (ctypes.c_int64 * (2 * len(arrays)))()
+    for k, x in enumerate(arrays):
+        start = x.ctypes.data
+        table[2 * k], table[2 * k + 1] = start, start + x.nbytes
+    form = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p)
+    touch = form(_code().address("touch"))
+    touch(ctypes.addressof(table), len(arrays), mmap.PAGESIZE, enough.ctypes.data)
 
 
 class Front:

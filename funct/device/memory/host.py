@@ -29,7 +29,7 @@ from funct.device.memory.front import Front, Lent, lock, set_handler
 from funct.device.memory.front_record import UNIT
 from funct.device.memory.policy import Options, Pool
 
-__all__ = ["HOST", "LARGE", "HostMemory", "PrivatePool", "serve"]
+__all__ = ["HOST", "LARGE", "HostMemory", "PrivatePool", "is_serving", "room", "serve"]
 
 LARGE = 1 << 16  # bytes of an array that is worth a call of `serve` where it is made
 _ENOUGH = 1 << 21  # bytes of such arrays from which on LLVM is loaded (60 ms) to serve them
@@ -52,6 +52,17 @@ def serve(size: int = _ENOUGH) -> None:
         front = HOST.front()
         if front is not None:
             front.serve_everybody()
+
+
+def is_serving() -> bool:
+    """Whether large arrays lie in blocks of ours: one that dies leaves its pages to the next."""
+    return _serving and HOST.has_front
+
+
+def room() -> int:
+    """Bytes that may still be taken from the system."""
+    ground = _ground()
+    return 0 if ground is None else (ground[0].limit or physical()) - ground[0].reserved
 
 
 @functools.cache
@@ -141,6 +152,11 @@ class HostMemory(_Fronts):
                 self._everybody = self._made(0)
                 atexit.register(self._retire)
             return self._everybody
+
+    @property
+    def has_front(self) -> bool:
+        """Whether everybody's is made."""
+        return self._everybody is not None
 
     def private(self) -> Front | None:
         """One more, with segments of its own."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from funct.array import Array
 from funct.array.remote import is_remote
-from funct.compile import MISS, Reuse, expect, run_at_once
+from funct.compile import MISS, Reuse, expect, foreseen, run_at_once
 from funct.core.effects import once
 from funct.errors import RecursionLimitError, TransformError
 from funct.events import tell
@@ -115,7 +115,8 @@ class Table:
         before = [p.exe.captured for p in groups[0] + groups[1]]
         if self.shares:  # made by this compiler
             expect([s for s, _ in key.types])
-        path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
+        with foreseen(self.fun, key.types):
+            path, outer, reason = self._new_path(open_, paths, given, again, changed is None)
         if reason is None:
             reason = self._reason(given, before, path, changed)
         if reason:

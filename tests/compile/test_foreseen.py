@@ -1,0 +1,228 @@
+"""Memory of a first call is touched while its function is captured: what it took last time."""
+
+import functools
+import os
+import subprocess
+import sys
+import threading
+
+import attrs
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.compile import foreseen as block
+from funct.compile import touched
+from funct.compile.foreseen import _MOST, _key, _sizes, is_foreseen, takes
+from funct.device import disk_cache, host, memory
+from tests import laws
+
+foreseen = sys.modules["funct.compile.foreseen"]
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="addresses are reserved by mmap")
+MIB = 1 << 20
+F32 = np.dtype(np.float32)
+LARGE = [((1024, 512), F32)]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty cache, two cores, and an allocator that serves."""
+    monkeypatch.setenv("FUNCT_CACHE_DIR", str(tmp_path))
+    for module in (foreseen, touched):
+        monkeypatch.setattr(module, "host", lambda: attrs.evolve(host(), cores=2))
+    memory.serve()
+    return tmp_path
+
+
+def step(x):
+    return xp.exp(x) + 1.0, xp.sum(x * x, axis=-1), -x
+
+
+def kept(folder):
+    return sorted(folder.glob("memory-*"))
+
+
+def note(*sizes, fun=step, types=LARGE):
+    with block(fun, types):
+        takes(sizes)
+
+
+def test_sizes_are_kept_and_known_the_next_time():
+    note(MIB, 3 * MIB, MIB)
+    with block(step, LARGE):
+        assert is_foreseen()
+        assert sorted(foreseen._call.get().known) == [MIB, MIB, 3 * MIB]
+    assert not is_foreseen()
+
+
+def test_sizes_are_written_where_they_have_changed_alone(folder, monkeypatch):
+    note(MIB, 3 * MIB)
+    (path,) = kept(folder)
+    before = path.read_bytes()
+    with monkeypatch.context() as m:
+        m.setattr(disk_cache, "write", lambda *_: pytest.fail("nothing is new"))
+        note(3 * MIB, MIB)
+    note(2 * MIB)
+    assert path.read_bytes() != before
+    assert _sizes(disk_cache.read(path.name)) == [2 * MIB]
+
+
+def test_blocks_are_touched_and_wait_in_their_bins():
+    size = 37 * MIB
+    memory.HOST.empty_cache()
+    note(size)
+    with block(step, LARGE):
+        call = foreseen._call.get()
+        for _ in range(2000):
+            if not call._thread.is_alive():
+                break
+            call._thread.join(0.01)
+        assert not call._thread.is_alive()
+    before = ft.device.memory_stats()["num_arena_calls"]
+    x = np.empty(size, np.uint8)
+    assert not x[:: 1 << 12].any()
+    assert ft.device.memory_stats()["num_arena_calls"] == before
+
+
+def test_touching_writes_each_page_once_and_stops_when_told():
+    x, y = np.full(MIB + 5, 7, np.uint8), np.full(3 * MIB, 7, np.uint8)
+    enough = np.zeros(1, np.int64)
+    memory.touch_pages([x, y], enough)
+    for z in (x, y):
+        assert not z[:: 1 << 12].any()
+        assert np.count_nonzero(z == 0) == -(-z.size // 4096)
+    x[:], enough[0] = 7, 1
+    memory.touch_pages([x], enough)
+    assert np.all(x == 7)
+    memory.touch_pages([], np.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b"", b"x", b"12", b"1048576", b"1048576x", b"x3", b"-1048576x1", b"1048576x-1", b"1x1",
+        b"1048576x0", b"9" * 20 + b"x1", b"1048576x" + b"9" * 12, b"1048576x1 1048576", b"\xff\x00",
+        b"1048576.0x1", b"268435456x2", b"1048576x200 1048576x200",
+    ],
+)  # fmt: skip
+def test_what_is_never_written_is_not_believed(told):
+    assert _sizes(told) == []
+
+
+def test_damaged_files_are_written_anew(folder):
+    note(MIB)
+    (path,) = kept(folder)
+    for damage in (b"", b"nonsense", path.read_bytes()[:-1]):
+        path.write_bytes(damage)
+        with block(step, LARGE):
+            assert not is_foreseen()
+            takes([MIB])
+        assert _sizes(disk_cache.read(path.name)) == [MIB]
+
+
+def test_no_more_than_a_bound_is_kept():
+    note(*[1 << 25] * 20, 10, _MOST + 1)
+    with block(step, LARGE):
+        assert foreseen._call.get().known == [1 << 25] * 8
+
+
+def test_names_tell_functions_and_types_apart():
+    def other(x):
+        return x * 2
+
+    class Callable:
+        def __call__(self, x):
+            return x
+
+    funs = [step, other, functools.partial(step), Callable()]
+    types = [LARGE, [((512, 1024), F32)], [((1024, 512), np.dtype(np.float64))], LARGE * 2]
+    assert len({_key(f, t) for f in funs for t in types}) == 16
+
+
+@pytest.mark.parametrize("why", ["small", "one core", "no folder", "full"])
+def test_nothing_is_touched_where_it_does_not_pay(folder, monkeypatch, why):
+    types = [((4,), F32)] if why == "small" else LARGE
+    if why == "one core":
+        monkeypatch.setattr(foreseen, "host", lambda: attrs.evolve(host(), cores=1))
+    if why == "no folder":
+        monkeypatch.setenv("FUNCT_CACHE_DIR", "")
+    if why == "full":
+        monkeypatch.setattr(foreseen, "room", lambda: 2 * MIB - 1)
+    for _ in range(2):
+        with block(step, types):
+            call = foreseen._call.get()
+            assert call is None or call._thread is None
+            takes([MIB])
+    assert len(kept(folder)) == (why == "full")
+
+
+def test_an_error_ends_it_and_keeps_nothing(folder):
+    def fail():
+        with block(step, LARGE):
+            takes([MIB])
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        fail()
+    assert not kept(folder)
+    assert not is_foreseen()
+
+
+def test_one_call_within_another_has_its_own(folder):
+    with block(step, LARGE):
+        takes([MIB])
+        with block(step, LARGE * 2):
+            takes([2 * MIB])
+        takes([3 * MIB])
+    assert {tuple(_sizes(disk_cache.read(p.name))) for p in kept(folder)} == {
+        (MIB, 3 * MIB), (2 * MIB,),
+    }  # fmt: skip
+
+
+def test_first_calls_give_the_same_with_and_without(folder):
+    x = xp.asarray(np.random.default_rng(0).standard_normal((1024, 512), dtype=np.float32))
+    outs = [[np.array(o) for o in ft.jit(step)(x)] for _ in range(3)]
+    (path,) = kept(folder)
+    assert _sizes(disk_cache.read(path.name))[-1] == 2 * MIB
+    for out in outs[1:]:
+        laws.same(out, outs[0])
+
+
+def test_threads_that_call_at_once_get_right_results():
+    x = xp.asarray(np.random.default_rng(0).standard_normal((1024, 512), dtype=np.float32))
+    right = [np.array(o) for o in ft.jit(step)(x)]
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(ft.jit(step)(x))) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(found) == 8
+    for out in found:
+        laws.same([np.asarray(o) for o in out], right)
+
+
+PROCESS = """
+import numpy as np
+import funct as ft, funct.array as xp
+x = xp.asarray(np.ones((1024, 512), np.float32))
+print(float(ft.jit(lambda x: xp.sum(xp.exp(x) * x + xp.tanh(x)))(x)))
+y = ft.jit(lambda x: (xp.exp(x) * x + xp.tanh(x), -x))(x)
+print(float(np.sum(y[0])), "llvmlite.binding" in __import__("sys").modules)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="objects are loaded without LLVM there alone")
+def test_a_second_process_needs_no_llvm_for_it(folder):
+    def told():
+        return subprocess.run(
+            [sys.executable, "-c", PROCESS], capture_output=True, text=True, check=True,
+            env={**os.environ, "OMP_NUM_THREADS": "2"},
+        ).stdout.split()  # fmt: skip
+
+    first, second = told(), told()
+    assert first[:2] == second[:2]
+    assert first[2] == "True"
+    assert second[2] == "False"
+    assert kept(folder)
