@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import pooling as cpu
 from funct.kernels.cpu.irregular import pooling_last as cpu_last
+from funct.kernels.indexing import plain_put_along
 from funct.kernels.table import restricted
 from funct.kernels.windows import places, pooling
 from funct.kernels.windows.pooling import (
     fold_windows,
     max_pool,
     max_pool_index,
+    max_pool_pull,
     mean_pool,
     plain_max_pool_index,
     sum_pool,
@@ -248,15 +250,50 @@ def test_windows_are_folded_channels_last(case: Case, channels: int, dtype: Any)
         assert np.moveaxis(found, 1, -1).flags.c_contiguous
 
 
+@many
+@given(
+    cases(), st.sampled_from([8, 11, 32, 45, 64]), st.sampled_from([1, 2, 17]),
+    st.sampled_from([np.float32, np.float64]),
+)  # fmt: skip
+def test_maxima_are_pulled_at_once_channels_last(
+    case: Case, channels: int, images: int, dtype: Any
+) -> None:
+    """As by their places, bit for bit; one image is dealt out by its channels."""
+    shape, static = case
+    d = len(static[0])
+    rng = np.random.default_rng(channels)
+    assume(0 not in shape[-d:])
+    x = few((images, *shape[-d:], channels), channels, dtype)
+    x[few(x.shape, 2, np.int64) == 0] = -np.inf
+    x[few(x.shape, 3, np.int64) + few(x.shape, 4, np.int64) == 0] = np.nan
+    x[few(x.shape, 5, np.int64) + few(x.shape, 6, np.int64) == 0] = -0.0
+    x = np.moveaxis(x, -1, 1)
+    at = plain_max_pool_index(x, *static)
+    g = rng.normal(size=at.shape).astype(dtype)
+    g[few(g.shape, 7, np.int64) == 0] = -0.0
+    flat = at.reshape(*x.shape[:2], -1)
+    given_ = np.where(flat < 0, 0.0, g.reshape(flat.shape)).astype(dtype)
+    expected = plain_put_along(given_, np.maximum(flat, 0), 2, prod(x.shape[2:])).reshape(x.shape)
+    found = max_pool_pull(g, x, *static)
+    if found is None:  # no kernel, or no telling where channels lie
+        assert x.flags.c_contiguous or not loops.available()
+        return
+    np.testing.assert_array_equal(found, expected, strict=True)
+    assert np.array_equal(np.signbit(found), np.signbit(expected))
+    assert np.moveaxis(found, 1, -1).flags.c_contiguous
+
+
 @pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
-@pytest.mark.parametrize(("k", "step", "pad", "inner"), [(3, 2, 1, 9), (2, 1, 2, 32), (1, 3, 0, 8)])
+@pytest.mark.parametrize(
+    ("k", "step", "pad", "inner"), [(3, 2, 1, 9), (2, 1, 2, 64), (1, 3, 0, 8), (1, 1, 0, 9)]
+)
 def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None:
     """Run as Python, each kernel stays inside and gives what the machine code gives."""
     size, wide = (4, 5), inner >= cpu_last.WIDE
     static = ((k, k), (step, step), ((pad, pad),) * 2, (1, 1))
     count, axes = places.axes_of(size, *static)
     x = few((2, *size, inner), k, np.float32)
-    y = np.zeros((2, *count, inner), np.float32)
+    y = np.ones((2, *count, inner), np.float32)
     rows, none = 2 * count[0], np.asarray([-0.0], np.float32)
     taps, met = places.order(size, *static), places.met(size, *static)
     counts, room = np.ones(count, np.float32), np.zeros(2 * size[1] * inner, np.float32)
@@ -265,6 +302,13 @@ def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None
         agree(cpu_last.fold_last, *given_)
     found = np.zeros(y.shape, np.int64)
     agree(cpu_last.max_index_last, x, found, axes, met, rows, -(-rows // 2), inner, wide, 2)
+    images, some = np.zeros(x.shape, np.float32), inner // 2 if inner == 64 else inner
+    tasks = 2 * (inner // some)
+    agree(
+        cpu_last.max_spread_last, y, x, images, axes, met, inner, some, wide, False, tasks,
+    )  # fmt: skip
+    if k == step == 1 and not pad:
+        agree(cpu_last.max_spread_last, y, x, images, axes, met, inner, some, wide, True, tasks)
     larger = tuple([(t - 1) * step + k for t in count])
     ends = places.ends(larger, count, *static[:2])
     wider, room = np.zeros((2, *larger, inner), np.float32), np.zeros(2 * y[0, 0].size, np.float32)

@@ -28,6 +28,7 @@ from funct.kernels.cpu.vectors import (
     Pointer,
     Type,
     Value,
+    asked,
     gathered,
     lanes,
     loaded,
@@ -226,7 +227,7 @@ class _Printer(Registers):
             return self.cast(args[0], np.dtype(called))
         known: dict[Any, Callable[..., Any]] = {
             np.where: self.where, np.sqrt: self.root, np.log1p: self.log1p, loaded: self.loaded,
-            summed: self.summed, stored: self.stored, written: self.applied,
+            summed: self.summed, stored: self.stored, written: self.applied, asked: self.asked,
             gathered: self.gathered, lanes: self.lanes, packed: self.packed, many: self.many,
             spread: lambda v, n: self.spread(self.typed(v), n), min: self.smaller,
             max: lambda a, b: self.where(self.compare(ast.Gt(), b, a), b, a),

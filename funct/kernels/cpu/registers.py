@@ -40,6 +40,8 @@ _COMPARED = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
 
+_LINE = 64  # bytes that memory gives at once
+
 
 class Registers:
     """One function's text as it grows."""
@@ -214,6 +216,14 @@ class Registers:
         kind = x.type._replace(lanes=count)
         align = x.type.bits // 8
         return Value(self.emit(f"load {kind.text}, ptr {self.address(x, at)}, align {align}"), kind)
+
+    def asked(self, x: Pointer, at: Any, count: int) -> None:
+        """Ask the memory for count elements of x from at on, which may lie outside."""
+        self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for k in range(0, count * x.type.bits // 8, _LINE):
+            near = self.binary(ast.Add(), at, k * 8 // x.type.bits)
+            where = self.address(x, near)
+            self.line(f"call void @llvm.prefetch.p0(ptr {where}, i32 0, i32 3, i32 1)")
 
     def stored(self, x: Pointer, at: Any, v: Any) -> None:
         """Write v into x at an index."""

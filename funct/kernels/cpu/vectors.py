@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "ELEMENTS", "INT", "TRUTH", "Pointer", "Type", "Value", "element", "gathered", "lanes",
+    "ELEMENTS", "INT", "TRUTH", "Pointer", "Type", "Value", "asked", "element", "gathered", "lanes",
     "loaded", "many", "packed", "spread", "stored", "summed", "written",
 ]  # fmt: skip
 
@@ -69,6 +69,10 @@ def element(dtype: np.dtype[Any]) -> Type:
 def loaded(x: Any, at: Any, count: int) -> Any:
     """count elements of x from at on, as a vector."""
     return x[at : at + count].copy()
+
+
+def asked(x: Any, at: Any, count: int) -> None:
+    """Ask the memory for count elements of x from at on, which may lie outside."""
 
 
 def stored(x: Any, at: Any, v: Any) -> None:

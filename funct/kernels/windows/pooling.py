@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from funct.kernels.cpu.irregular import pooling as cpu
-from funct.kernels.cpu.irregular.pooling_last import WIDE, fold_last, max_index_last, spread_last
+from funct.kernels.cpu.irregular.pooling_last import (
+    WIDE,
+    fold_last,
+    max_index_last,
+    max_spread_last,
+    spread_last,
+)
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.windows.places import axes_of, ends, meeting, met, order, share
@@ -32,12 +38,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "few", "few_pooled", "fold_windows", "max_pool", "max_pool_index", "mean_pool",
-    "plain_max_pool_index",
-    "sum_pool", "sum_pool_adjoint",
+    "few", "few_pooled", "fold_windows", "max_pool", "max_pool_index", "max_pool_pull", "mean_pool",
+    "plain_max_pool_index", "sum_pool", "sum_pool_adjoint",
 ]  # fmt: skip
 
 _FEW = 1 << 12  # elements for which the calls of NumPy are the whole cost
+_IMAGES = 16  # that are tasks enough
 _INT = np.dtype(np.int64)
 
 Sizes = tuple[int, ...]
@@ -301,6 +307,37 @@ def max_pool_index(
     least = np.asarray([_lowest(x.dtype)], x.dtype)
     cpu.max_index_rows(x, y, parted, taps, axes, planes, some, phase, least, tasks)
     return y
+
+
+def max_pool_pull(
+    g: NDArray[Any], x: NDArray[Any], window: Sizes, stride: Sizes, padding: Padding,
+    dilation: Sizes,
+) -> NDArray[Any] | None:  # fmt: skip
+    """Zeros of x's shape, with g (…, *T) added at the first maximum of each window of x.
+
+    None where that is left to `max_pool_index` and `put_along`: for images without their channels
+    last, where places that are known are no detour, and dtypes besides float32 and float64.
+    """
+    seen = last_in_memory(x, len(window)) if x.dtype.char in "fd" else None
+    if seen is None or g.dtype is not x.dtype or len(window) > 3 or not pays(x, _FEW):
+        return None
+    d, inner = len(window), seen.shape[-1]
+    lead = seen.ndim - d - 1
+    size = seen.shape[lead:-1]
+    if inner < cpu.LANES or not g.size or prod(size) >= 1 << 31:
+        return None
+    count, axes = axes_of(size, window, stride, padding, dilation)
+    tiled = window == stride and not any(map(any, padding)) and set(dilation) == {1}
+    tiled = tiled and size == tuple([t * k for t, k in zip(count, window, strict=True)])
+    images, wide = prod(seen.shape[:lead]), inner >= WIDE
+    width = WIDE if wide else cpu.LANES
+    some = inner if inner % width or images >= _IMAGES else width
+    z, taps = fresh(seen.shape, x.dtype), met(size, window, stride, padding, dilation)
+    max_spread_last(
+        np.moveaxis(g, lead, -1), seen, z, axes, taps, inner, some, wide, tiled,
+        images * (inner // some),
+    )  # fmt: skip
+    return np.moveaxis(z, -1, lead)
 
 
 def plain_max_pool_index(

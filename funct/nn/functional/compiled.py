@@ -27,7 +27,7 @@ from funct.transforms import jit
 from funct.transforms.compiled.single import Single, static_key
 from funct.transforms.reverse import ReverseTracer
 
-__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "whole"]
+__all__ = ["COMPILED", "LEAST", "SINGLES", "WHOLE", "compiled", "concrete", "whole"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,7 +52,7 @@ def compiled(fun: Callable[P, R]) -> Callable[P, R]:
         arrays = []
         for a in (*args, *options.values()) if options else args:
             if a.__class__ is Array or isinstance(a, Tensor):
-                if not _concrete(a):
+                if not concrete(a):
                     return fun(*args, **options)
                 arrays.append(a)
                 key.append(None)
@@ -128,7 +128,7 @@ def _filled(call: tuple[Any, ...], *arrays: Any) -> Any:
     return fun(*full[:n], **dict(zip(names, full[n:], strict=True)))
 
 
-def _concrete(x: Any) -> bool:
+def concrete(x: Any) -> bool:
     """Whether x is an array, on tapes or not."""
     while x.__class__ is ReverseTracer:
         x = x.value

@@ -4,6 +4,9 @@ x is (images, n0, n1, n2, inner), y (images, t0, t1, t2, inner), and inner is at
 a vector; the last vector of a row begins where it ends with the row. Rows of results, which are
 images times the lengths of two axes, are dealt out: a task makes `some` of them, and has room for
 one row in s. axes: as for `max_index`. wide: vectors have WIDE lanes.
+
+Images that are not in a cache come in twice the time: rows are asked for a row ahead, as the
+processor guesses no further than the end of a page.
 """
 
 from __future__ import annotations
@@ -15,9 +18,9 @@ import numpy as np
 from funct.kernels.cpu.irregular.pooling import LANES, axis, folded
 from funct.kernels.cpu.irregular.scans import better
 from funct.kernels.cpu.loops import parallel
-from funct.kernels.cpu.vectors import loaded, spread, stored
+from funct.kernels.cpu.vectors import asked, lanes, loaded, spread, stored
 
-__all__ = ["WIDE", "fold_last", "max_index_last", "spread_last"]
+__all__ = ["WIDE", "fold_last", "max_index_last", "max_spread_last", "spread_last"]
 
 WIDE = 32
 
@@ -53,6 +56,7 @@ def fold_last(
                         e0 = l0 + i * s0 + taps[u]
                         if e0 >= a0 and e0 < b0:
                             at = ((p * n0 + e0) * n1 + e1) * length + first
+                            asked(x, at + s1 * length, width)
                             column = folded(column, loaded(x, at, width), how)
                     total = folded(total, column, how)
             stored(s, room + first, total)
@@ -115,6 +119,92 @@ def max_index_last(
 
 
 @parallel
+def max_spread_last(
+    g: Any, x: Any, z: Any, axes: Any, met: Any, inner: int, some: int, wide: bool, tiled: bool,
+    task: int,
+) -> None:  # fmt: skip
+    """z, of x's shape: what g, of y's shape, has for a window is added at its first maximum.
+
+    met: as for `max_index_last`. A task has `some` channels of an image, all or whole vectors of
+    them. tiled: each element is in one window.
+    """
+    width = WIDE if wide else LANES
+    n0, t0, _, s0, d0, l0, _, _ = axis(axes, 0)
+    n1, t1, _, s1, d1, l1, _, _ = axis(axes, 8)
+    n2, t2, _, s2, d2, l2, _, _ = axis(axes, 16)
+    parts = np.uint64(inner) // np.uint64(some)
+    p = np.int64(np.uint64(task) // parts)
+    begin = (task - p * np.int64(parts)) * some
+    image = p * n0 * n1 * n2
+    zero = spread(x.dtype.type(0), width)
+    done = 0  # rows of elements that are zeros, or more
+    for i in range(t0):
+        u0, u1 = met[2 * i], met[2 * i + 1]
+        for j in range(t1):
+            v0, v1 = met[2 * (t0 + j)], met[2 * (t0 + j) + 1]
+            if not tiled:
+                end = min(l0 + i * s0 + (u1 - 1) * d0 + 1, n0) * n1
+                if n0 == 1:
+                    end = min(l1 + j * s1 + (v1 - 1) * d1 + 1, n1)
+                _cleared(z, image + done * n2, image + end * n2, begin, inner, some, zero, width)
+                done = max(done, end)
+            for k in range(t2):
+                w0, w1 = met[2 * (t0 + t1 + k)], met[2 * (t0 + t1 + k) + 1]
+                if u0 < u1 and v0 < v1 and w0 < w1:
+                    corner = ((l0 + i * s0) * n1 + l1 + j * s1) * n2 + l2 + k * s2
+                    start = corner + (u0 * d0 * n1 + v0 * d1) * n2 + w0 * d2
+                    q = 0
+                    while q < some:
+                        first = begin + min(q, some - width)
+                        place = spread(start.astype(np.int32), width)
+                        best = loaded(x, (image + start) * inner + first, width)
+                        for u in range(u0, u1):
+                            for v in range(v0, v1):
+                                row = corner + (u * d0 * n1 + v * d1) * n2
+                                for w in range(w0, w1):
+                                    at = row + w * d2
+                                    here = loaded(x, (image + at) * inner + first, width)
+                                    if v1 - v <= s1 and w - w0 < s2:
+                                        soon = (image + at + s1 * n2) * inner + first
+                                        asked(x, soon, width)
+                                        asked(z, soon, width)
+                                    new = better(here, best, True)
+                                    best = np.where(new, here, best)
+                                    place = np.where(new, spread(at.astype(np.int32), width), place)
+                        out = (((p * t0 + i) * t1 + j) * t2 + k) * inner + first
+                        gift = loaded(g, out, width) + zero  # sums with nothing have no -0.0
+                        # lanes that the vector before had too have theirs
+                        seen = (begin + q - first).astype(np.int32)
+                        again = lanes(width, np.int32) < spread(seen, width)
+                        left = np.where(again, spread(np.int32(-1), width), place)
+                        for u in range(u0, u1):
+                            for v in range(v0, v1):
+                                row = corner + (u * d0 * n1 + v * d1) * n2
+                                for w in range(w0, w1):
+                                    at = row + w * d2
+                                    to = (image + at) * inner + first
+                                    here_at = spread(at.astype(np.int32), width)
+                                    if tiled:
+                                        stored(z, to, np.where(place == here_at, gift, zero))
+                                    else:
+                                        old = loaded(z, to, width)
+                                        added = np.where(left == here_at, old + gift, old)
+                                        stored(z, to, added)
+                        q += width
+    if not tiled:
+        _cleared(z, image + done * n2, image + n0 * n1 * n2, begin, inner, some, zero, width)
+
+
+def _cleared(
+    z: Any, start: Any, end: Any, begin: Any, inner: int, some: int, zero: Any, width: int
+) -> None:
+    """Zeros come to `some` channels, from `begin` on, of the elements from start to end."""
+    for e in range(start, end):
+        for q in range(0, some, width):
+            stored(z, e * inner + begin + min(q, some - width), zero)
+
+
+@parallel
 def spread_last(
     g: Any, x: Any, s: Any, ends: Any, n0: int, n1: int, n2: int, t0: int, t1: int, t2: int,
     rows: int, some: int, inner: int, wide: bool, task: int,
@@ -147,7 +237,9 @@ def spread_last(
                 total = spread(g.dtype.type(0), width)
                 for w in range(ends[here], ends[here + 1]):
                     total = total + loaded(s, room + w * inner + first, width)
-                stored(x, (r * n2 + k) * inner + first, total)
+                to = (r * n2 + k) * inner + first
+                asked(x, to + n2 * inner, width)
+                stored(x, to, total)
                 q += width
 
 
