@@ -57,6 +57,10 @@ CONVOLUTIONS = {
     "3, dilation 8, 64, 4096": ((2, 64, 4096), (64, 64, 3), 1, 8, 1, 8),
     "3x3, 8 to 8, 8x8, one image": ((1, 8, 8, 8), (8, 8, 3, 3), 1, 1, 1),
 }
+HALF_CONVOLUTIONS = {  # peers take half a second for a larger one in float16
+    "float16": ("1x1, 256 to 128, 28x28",),
+    "bfloat16": ("3x3, 64 to 64, 56x56", "3x3, 256 to 256, 14x14", "1x1, 256 to 128, 28x28"),
+}
 LAST = ("3x3, 64 to 64, 56x56", "1x1, 256 to 128, 28x28")  # also with channels last in memory
 DEPTHWISE = {
     "3x3, 64, 56x56": ((8, 64, 56, 56), (64, 1, 3, 3), 1, 1, 64),
@@ -100,6 +104,18 @@ def rows() -> Iterator[Row]:
         yield from _convolutions(f"depthwise {name}, last", *case, dense=False, last=True)
     for name in LAST:
         yield from _convolutions(f"conv {name}, last", *CONVOLUTIONS[name], last=True)
+    for dtype, dot in HALVES.items():
+        for name in HALF_CONVOLUTIONS[dtype]:
+            case = CONVOLUTIONS[name]
+            yield from _convolutions(f"conv {name}, {dtype}", *case, dtype=dtype, dot=dot)
+        name = "3x3, 64, 56x56"
+        case = DEPTHWISE[name]
+        yield from _convolutions(f"depthwise {name}, {dtype}", *case, dense=False, dtype=dtype)
+    name = "3x3, 64 to 64, 56x56"
+    case = CONVOLUTIONS[name]
+    yield from _convolutions(
+        f"conv {name}, bfloat16, last", *case, last=True, dtype="bfloat16", dot=HALVES["bfloat16"]
+    )
     yield from _products()
     yield from _quantized()
 
@@ -110,21 +126,22 @@ def _normal(shape: Any, seed: int) -> Any:
 
 def _convolutions(
     name: str, x_shape: Any, w_shape: Any, stride: int, padding: int, groups: int,
-    dilation: int = 1, *, dense: bool = True, last: bool = False,
+    dilation: int = 1, *, dense: bool = True, last: bool = False, dtype: str = "float32",
+    dot: str = "f32",
 ) -> Iterator[Row]:  # fmt: skip
     torch: Any = optional("torch")
     d = len(x_shape) - 2
-    x, w = _normal(x_shape, 0), _normal(w_shape, 1)
+    x, w = (_normal(shape, k).astype(np.dtype(dtype)) for k, shape in enumerate((x_shape, w_shape)))
     static = ((stride,) * d, ((padding, padding),) * d, (dilation,) * d, groups)
     y = convolution(x, w, *static)
-    g = _normal(y.shape, 2)
+    g = _normal(y.shape, 2).astype(x.dtype)
     if last:
         x, g = [np.moveaxis(np.ascontiguousarray(np.moveaxis(v, 1, -1)), -1, 1) for v in (x, g)]
-    work: float = 2 * y.size * w[0].size if dense else 4 * (x.size + y.size)
-    dot = "f32" if dense else None
+    work: float = 2 * y.size * w[0].size if dense else x.itemsize * (x.size + y.size)
+    of = dot if dense else None
     peers: list[dict[str, Any]] = [{}, {}, {}]
     if torch is not None:
-        tx, tw, tg = (torch.from_numpy(v) for v in (x, w, g))
+        tx, tw, tg = (_tensor(torch, v) for v in (x, w, g))
         if last:
             tw = tw.contiguous(memory_format=torch.channels_last)
         f = (torch.conv1d, torch.conv2d, torch.conv3d)[d - 1]
@@ -140,13 +157,20 @@ def _convolutions(
             {"torch": backward([True, False, False])},
             {"torch": backward([False, True, False])},
         ]
-    yield Row(name, work, lambda: convolution(x, w, *static), peers[0], dot)
+    yield Row(name, work, lambda: convolution(x, w, *static), peers[0], of)
     yield Row(
-        name + ", dx", work, lambda: convolution_input(g, w, *static, x_shape[2:]), peers[1], dot
+        name + ", dx", work, lambda: convolution_input(g, w, *static, x_shape[2:]), peers[1], of
     )
     yield Row(
-        name + ", dw", work, lambda: convolution_weight(x, g, *static, w_shape[2:]), peers[2], dot
+        name + ", dw", work, lambda: convolution_weight(x, g, *static, w_shape[2:]), peers[2], of
     )
+
+
+def _tensor(torch: Any, x: Any) -> Any:
+    """The same memory; NumPy's bfloat16 is not torch's."""
+    if x.dtype.itemsize > 2:
+        return torch.from_numpy(x)
+    return torch.from_numpy(x.view(np.int16)).view(getattr(torch, x.dtype.name))
 
 
 def _products() -> Iterator[Row]:
@@ -177,7 +201,7 @@ def _half_product(dtype: str, dot: str, a: Any, b: Any) -> Row:
     x, y = (_normal(s, k).astype(np.dtype(dtype)) for k, s in enumerate((a, b)))
     peers: dict[str, Any] = {"float32": _float32_product(x, y)}
     if torch is not None:
-        both = [torch.from_numpy(v.view(np.int16)).view(getattr(torch, dtype)) for v in (x, y)]
+        both = [_tensor(torch, v) for v in (x, y)]
         peers["torch"] = lambda: both[0] @ both[1]
     name = f"matmul {a} {b}, {dtype}"
     return Row(name, 2 * x.size * b[-1], lambda: matmul(x, y), peers, dot)

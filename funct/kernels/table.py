@@ -61,6 +61,7 @@ _HALF = ("float16", "bfloat16")
 _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
 _WIDE = ("llvm", "avx2", "fma")
+_PAIRS = ("bfloat16",), ("llvm", "avx512bf16", "avx512vl", "avx512bw"), 1 << 20
 
 ROWS = (
     # work: floating-point operations
@@ -107,6 +108,12 @@ ROWS = (
         1 << 16,
     ),
     Row("convolution_weight", "funct.kernels.windows.products:convolution_weight"),
+    Row("half_convolution", _CPU + "dense.half_convolution:convolution", *_PAIRS),
+    Row("half_convolution", "funct.kernels.windows.convolution:widened"),
+    Row("half_convolution_input", _CPU + "dense.half_convolution:convolution_input", *_PAIRS),
+    Row("half_convolution_input", "funct.kernels.windows.convolution:widened_input"),
+    Row("half_convolution_weight", _CPU + "dense.half_convolution:convolution_weight", *_PAIRS),
+    Row("half_convolution_weight", "funct.kernels.windows.convolution:widened_weight"),
     Row("half_matmul", _CPU + "dense.half_products:half_matmul", _HALF, _WIDE, 1 << 16),
     Row("half_matmul", "funct.kernels.linalg.products:half_matmul"),
     Row(

@@ -14,6 +14,7 @@ from funct.kernels import table
 from funct.kernels.windows.views import Padding, Sizes, Sliding, output_size, sum_dtype
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
@@ -59,11 +60,9 @@ def convolution(
     """
     slide = Sliding(stride, padding, dilation, groups)
     size = fitting_size(x.shape, w.shape, None, slide)
-    wide = sum_dtype(x.dtype)
-    if wide != x.dtype:
-        return convolution(x.astype(wide), w.astype(wide), *slide).astype(x.dtype)
     work = 2 * len(x) * prod(size) * w.size
-    y: NDArray[Any] = table.call("convolution", x.dtype, work, x, w, slide)
+    name = "convolution" if sum_dtype(x.dtype) == x.dtype else "half_convolution"
+    y: NDArray[Any] = table.call(name, x.dtype, work, x, w, slide)
     return y
 
 
@@ -84,11 +83,9 @@ def convolution_input(
     shape = (len(g), w.shape[1] * groups, *size)
     slide = Sliding(stride, padding, dilation, groups)
     fitting_size(shape, w.shape, g.shape, slide)
-    wide = sum_dtype(g.dtype)
-    if wide != g.dtype:
-        return convolution_input(g.astype(wide), w.astype(wide), *slide, size).astype(g.dtype)
     work = 2 * g.size * prod(w.shape[1:])
-    x: NDArray[Any] = table.call("convolution_input", g.dtype, work, g, w, slide, size)
+    name = "convolution_input" if sum_dtype(g.dtype) == g.dtype else "half_convolution_input"
+    x: NDArray[Any] = table.call(name, g.dtype, work, g, w, slide, size)
     return x
 
 
@@ -109,9 +106,37 @@ def convolution_weight(
     shape = (*g.shape[1:2], x.shape[1] // groups, *size)
     slide = Sliding(stride, padding, dilation, groups)
     fitting_size(x.shape, shape, g.shape, slide)
-    wide = sum_dtype(x.dtype)
-    if wide != x.dtype:
-        return convolution_weight(x.astype(wide), g.astype(wide), *slide, size).astype(x.dtype)
     work = 2 * g.size * x.shape[1] // groups * prod(size)
-    w: NDArray[Any] = table.call("convolution_weight", x.dtype, work, x, g, slide, size)
+    name = "convolution_weight" if sum_dtype(x.dtype) == x.dtype else "half_convolution_weight"
+    w: NDArray[Any] = table.call(name, x.dtype, work, x, g, slide, size)
     return w
+
+
+# short floats, in float32 ------------------------------------------------------------------------
+
+
+def widened(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
+    """`convolution` of what float32 holds, rounded once."""
+    x, w, dtype = *_wide(x, w), x.dtype
+    return _cast(convolution(x, w, *slide), dtype)
+
+
+def widened_input(g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+    """`convolution_input` of what float32 holds, rounded once."""
+    g, w, dtype = *_wide(g, w), g.dtype
+    return _cast(convolution_input(g, w, *slide, size), dtype)
+
+
+def widened_weight(x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes) -> NDArray[Any]:
+    """`convolution_weight` of what float32 holds, rounded once."""
+    x, g, dtype = *_wide(x, g), x.dtype
+    return _cast(convolution_weight(x, g, *slide, size), dtype)
+
+
+def _wide(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    return _cast(x, sum_dtype(x.dtype)), _cast(y, sum_dtype(y.dtype))
+
+
+def _cast(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    y: NDArray[Any] = table.call("cast", x.dtype, x.size, x, dtype)
+    return y

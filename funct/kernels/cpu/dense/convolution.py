@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution", "convolution_input", "convolver"]
+__all__ = ["convolution", "convolution_input", "convolved", "convolver"]
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 
@@ -45,24 +45,34 @@ def convolver(
 def convolution(x: NDArray[Any], w: NDArray[Any], slide: Sliding) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution`."""
     size = slide.size(x.shape[2:], w.shape[2:])
-    return _run(x, w, slide, size, False)
+    return _run(x, w, slide, size, adjoint=False)
 
 
 def convolution_input(
     g: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_input`."""
-    return _run(g, w, slide, size, True)
+    return _run(g, w, slide, size, adjoint=True)
 
 
 def _run(
-    x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, adjoint: bool
+    x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, *, adjoint: bool
 ) -> NDArray[Any]:
-    """The map from x to images of this size. Channels that are last in memory stay there."""
-    if x.dtype != w.dtype or len(size) > 3 or not (x.size and w.size and prod(size)):
+    if x.dtype != w.dtype or len(size) > 3 or not (x.size and w.size):
+        return NotImplemented
+    return convolved(x, w, slide, size, adjoint=adjoint, dot=_ELEMENT[x.dtype])
+
+
+def convolved(
+    x: NDArray[Any], w: NDArray[Any], slide: Sliding, size: Sizes, *, adjoint: bool, dot: str
+) -> NDArray[Any]:
+    """The map from x to images of this size, all of them words of the dot. Channels that are last
+    in memory stay there.
+    """
+    if not prod(size):
         return NotImplemented
     last = not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
-    made = convolver(_ELEMENT[x.dtype], x.shape, w.shape, size, slide, adjoint)
+    made = convolver(dot, x.shape, w.shape, size, slide, adjoint)
     w = np.ascontiguousarray(w)
     panels = w if made.once else made.panels(w)
     outputs = w.shape[1] * slide.groups if adjoint else len(w)

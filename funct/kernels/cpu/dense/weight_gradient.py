@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from funct.kernels.windows.views import Sizes, Sliding
 
-__all__ = ["convolution_weight"]
+__all__ = ["convolution_weight", "weights"]
 
 _ELEMENT = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 _PARTIAL_SUMS = 8
@@ -267,8 +267,8 @@ class Plan:
 
 
 @functools.lru_cache(512)
-def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, element: str) -> Plan:
-    dot = DOTS[element]
+def _plan(x: Sizes, g: Sizes, slide: Sliding, size: Sizes, name: str) -> Plan:
+    dot = DOTS[name]
     width = supported(dot, host())
     lows = [low for low, _ in slide.padding]
     given = zip(x[2:], g[2:], size, slide.stride, lows, slide.dilation)
@@ -406,11 +406,17 @@ def convolution_weight(
     x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes
 ) -> NDArray[Any]:
     """See `funct.kernels.windows.convolution.convolution_weight`."""
-    out, c = g.shape[1], x.shape[1] // slide.groups
     if x.dtype != g.dtype or len(size) > 3 or not (x.size and g.size and prod(size)):
         return NotImplemented
-    element = _ELEMENT[x.dtype]
-    made = _plan(x.shape, g.shape, slide, size, element)
+    return weights(x, g, slide, size, _ELEMENT[x.dtype])
+
+
+def weights(
+    x: NDArray[Any], g: NDArray[Any], slide: Sliding, size: Sizes, dot: str
+) -> NDArray[Any]:
+    """The same for x and g in words of the dot, whose sums are of their dtype."""
+    out, c = g.shape[1], x.shape[1] // slide.groups
+    made = _plan(x.shape, g.shape, slide, size, dot)
     last, turned = _last(x), _last(g)
     x = np.moveaxis(x, 1, -1) if last else np.ascontiguousarray(x)
     g = np.moveaxis(g, 1, -1) if turned else np.ascontiguousarray(g)
@@ -420,7 +426,7 @@ def convolution_weight(
     of_g = (partial + first, address(g)) if turned else (address(g), 0)
     job = made.job.copy()
     job[_PLACES] = address(x), *of_g, address(w), partial, partial + made.partial_bytes
-    _entry(element, last)(address(job))
+    _entry(_ELEMENT[x.dtype], last)(address(job))
     return w
 
 
