@@ -3,7 +3,8 @@
     combined("add", (x, y), x.dtype)     # x + y, computed in float32 where they are float16
 
 Narrow numbers are widened in registers and the result is rounded once. What is printed is a loop
-over rows of columns; an operand that cannot be walked so is copied first. Tasks are rows.
+over blocks of rows of columns, as `(batch, 1, n) * (batch, m, 1)` has them; an operand that cannot
+be walked so is copied first. Tasks are rows.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import ml_dtypes
 import numpy as np
 
 from funct.device import PARALLEL, Code, assemble, host
+from funct.kernels.cpu import scratch
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
-from funct.kernels.cpu.scratch import fresh
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.functions import FUNCTIONS
 
@@ -33,7 +34,8 @@ ELEMENTS = {
 }  # fmt: skip
 _WHOLE = {"bf16": 1 << 8, "f16": 1 << 11, "f32": 1 << 24, "f64": 1 << 53}  # all integers up to
 _BLOCK = 1 << 12  # elements of a row where everything lies in one
-_NARROWEST = 32  # columns; shorter rows are no work for vectors
+_NARROWEST = 32  # columns; shorter rows are no work for vectors of a function's many steps
+_SHORTEST = 8  # elements of a vector
 _TASK = 1 << 14  # elements that are worth a task
 _MOST = 3  # operands
 _LONG = frozenset({
@@ -43,7 +45,8 @@ _LONG = frozenset({
 
 _PLACES = ["y", *[f"x{k}" for k in range(_MOST)]]  # addresses, which a call fills in
 _STEPS = [f"s{k}" for k in range(_MOST)]  # strides of rows
-_FIELDS = Fields((*_PLACES, "tasks", "rows", "columns", "count", *_STEPS))
+_BLOCKS = [f"b{k}" for k in range(_MOST)]  # strides of blocks
+_FIELDS = Fields((*_PLACES, "tasks", "rows", "block", "columns", "count", *_STEPS, *_BLOCKS))
 
 
 def _larger(f: Emitter, x: Value, y: Value) -> Value:
@@ -118,7 +121,15 @@ def _text(form: _Form) -> str:
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
     start = f.div(task * job.rows, job.tasks)
     stop = f.div((task + 1) * job.rows, job.tasks)
-    each(f, start, stop, lambda k: _row(f, form, job, k))
+
+    def row(k: Value, at: list[Value]) -> list[Value]:
+        block, within = at
+        _row(f, form, job, k, block, within)
+        last = f.eq(within + 1, job.block)
+        return [f.select(last, block + 1, block), f.select(last, f.constant(I64, 0), within + 1)]
+
+    block = f.div(start, job.block)
+    f.loop(start, stop, 1, row, [block, start - block * job.block], maybe_empty=True)
     f.ret()
     f = module.function("run", [("job", PTR)])
     (given,) = f.arguments
@@ -127,14 +138,14 @@ def _text(form: _Form) -> str:
     return module.text()
 
 
-def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
-    """One row, of which the last may be shorter."""
+def _row(f: Emitter, form: _Form, job: Record, k: Value, block: Value, within: Value) -> None:
+    """One row, of which the last may be shorter. block, within: which of which block it is."""
     before = k * job.columns
     length = f.min(job.columns, job.count - before)
-    rows = [
-        f.at(job.pointer(f"x{n}"), k * getattr(job, f"s{n}"), e)
-        for n, e in enumerate(form.elements)
-    ]
+    rows = []
+    for n, e in enumerate(form.elements):
+        step, far = getattr(job, f"s{n}"), getattr(job, f"b{n}")
+        rows.append(f.at(job.pointer(f"x{n}"), block * far + within * step, e))
     y = f.at(job.pointer("y"), before, form.result)
     still = [
         None if step else f.load(typed(e), at)
@@ -150,12 +161,20 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value) -> None:
 
     most = max([typed(e).bytes for e in (*form.elements, form.result)])
     done = f.constant(I64, 0)
-    for registers in _registers(form.name):
-        lanes = max(registers * host().vector_bytes // most, 8)
+    vectors = [registers * host().vector_bytes // most for registers in _registers(form.name)]
+    for lanes in dict.fromkeys([max(n, _SHORTEST) for n in (*vectors, _SHORTEST)]):
         whole = length - f.rem(length, lanes)
         each(f, done, whole, functools.partial(some, lanes=lanes), lanes)
         done = whole
-    each(f, done, length, lambda i: some(i, 1))
+
+    def last() -> None:
+        some(length - _SHORTEST, _SHORTEST)
+
+    def one_by_one() -> None:
+        each(f, 0, length, lambda i: some(i, 1))
+
+    f.when((done < length) & (length > _SHORTEST), last)  # some for the second time
+    f.when(length < _SHORTEST, one_by_one)
 
 
 def _registers(name: str) -> tuple[int, ...]:
@@ -185,7 +204,8 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
     alike = all(x.shape == first for x in operands)
     shape = first if alike else np.broadcast_shapes(*[x.shape for x in operands])
     count = math.prod(shape)
-    if all(x.flags.f_contiguous for x in operands if x.size == count) and len(shape) > 1:
+    whole = [x.flags for x in operands if x.size == count]
+    if whole and len(shape) > 1 and all(x.f_contiguous for x in whole):
         turned = [_turned(x, len(shape)) for x in operands]
         return _computed(name, turned, shape[::-1], dtype).T
     return _computed(name, operands, shape, dtype)
@@ -203,7 +223,7 @@ def _turned(x: Any, rank: int) -> Any:
 def _computed(
     name: str, operands: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Any:
-    y = fresh(shape, dtype)
+    y = scratch.fresh(shape, dtype)
     if not y.size:
         return y
     layouts = tuple([(x.shape, x.strides, x.dtype, x.flags.aligned) for x in operands])
@@ -236,25 +256,29 @@ def _plan(
     sizes = [math.prod(a[0]) for a in layouts]
     flat = all(n == 1 or (n == count and _dense(a)) for n, a in zip(sizes, layouts, strict=True))
     columns = _BLOCK if flat else shape[-1]
+    rows = block = -(-count // columns)
     copies = [False] * len(layouts)
-    if not flat and columns < _NARROWEST:
-        flat, columns, copies = True, _BLOCK, [n != 1 for n in sizes]
-    walks = []
-    for k, (n, layout) in enumerate(zip(sizes, layouts, strict=True)):
-        walk = (0 if n == 1 else columns, n != 1) if flat else _walk(layout, shape)
-        if walk is None:
-            copies[k], walk = n != 1, (columns, n != 1)
-        walks.append(walk)
+    walks: list[_Walk | None] = [None] * len(layouts)
+    if not flat and columns >= (_NARROWEST if name in FUNCTIONS else _SHORTEST):
+        block, walks = _walks(layouts, shape)
+    elif not flat:
+        columns, copies = _BLOCK, [n != 1 for n in sizes]
+        rows = block = -(-count // columns)
+    steps = []
+    for k, (n, walk) in enumerate(zip(sizes, walks, strict=True)):
+        copies[k] |= not flat and walk is None and n != 1
+        far = columns * block
+        steps.append((0, 0, False) if n == 1 else walk or (far, columns, True))
     form = _Form(
-        name, tuple([ELEMENTS[a[2]] for a in layouts]), tuple([moves for _, moves in walks]),
+        name, tuple([ELEMENTS[a[2]] for a in layouts]), tuple([moves for _, _, moves in steps]),
         ELEMENTS[dtype],
     )  # fmt: skip
-    rows = -(-count // columns)
-    fields = dict.fromkeys((*_PLACES, *_STEPS), 0)
-    fields |= {f"s{k}": stride for k, (stride, _) in enumerate(walks)}
+    fields = dict.fromkeys((*_PLACES, *_STEPS, *_BLOCKS), 0)
+    fields |= {f"b{k}": stride for k, (stride, _, _) in enumerate(steps)}
+    fields |= {f"s{k}": stride for k, (_, stride, _) in enumerate(steps)}
     job = _FIELDS.fill(
-        tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, columns=columns,
-        count=count, **fields,
+        tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, block=block,
+        columns=columns, count=count, **fields,
     )  # fmt: skip
     return _Plan(_entry(form)[1], job, tuple(copies))
 
@@ -273,8 +297,24 @@ def _copied(x: Any, shape: tuple[int, ...]) -> Any:
     return x if x.size == 1 else np.array(np.broadcast_to(x, shape), order="C")
 
 
-def _walk(layout: _Layout, shape: tuple[int, ...]) -> tuple[int, bool] | None:
-    """The stride of rows, in elements, and whether columns lie side by side; None for others."""
+_Walk = tuple[int, int, bool]  # strides of blocks and rows, whether columns lie side by side
+
+
+def _walks(layouts: Sequence[_Layout], shape: tuple[int, ...]) -> tuple[int, list[_Walk | None]]:
+    """Rows of a block, and how each operand is walked; None for those that must be copied. The
+    blocks begin where the fewest are.
+    """
+    best: tuple[int, list[_Walk | None]] | None = None
+    for axis in range(max(1, len(shape) - 1)):
+        found = [_walk(layout, shape, axis) for layout in layouts]
+        if best is None or found.count(None) < best[1].count(None):
+            best = math.prod(shape[axis:-1]), found
+    assert best is not None
+    return best
+
+
+def _walk(layout: _Layout, shape: tuple[int, ...], axis: int) -> _Walk | None:
+    """The strides in elements, where the axes before this one make blocks, those after it rows."""
     own, strides, dtype, aligned = layout
     if not aligned:
         return None
@@ -283,9 +323,19 @@ def _walk(layout: _Layout, shape: tuple[int, ...]) -> tuple[int, bool] | None:
     outer = [0] * (len(shape) - 1 - len(outer)) + outer
     if inner not in (0, size):
         return None
-    stride, reach = 0, 0  # of the last axis of rows; what a step along the next one must be
+    blocks, rows = (
+        _stride(shape[:-1][part], outer[part]) for part in (slice(axis), slice(axis, None))
+    )
+    if blocks is None or rows is None or blocks % size or rows % size:
+        return None
+    return blocks // size, rows // size, inner != 0
+
+
+def _stride(shape: Sequence[int], strides: Sequence[int]) -> int | None:
+    """From one element of these axes to the next; None where it is not always the same."""
+    stride, reach = 0, 0  # of the last axis; what a step along the next one must be
     begun = False
-    for n, s in zip(reversed(shape[:-1]), reversed(outer), strict=True):
+    for n, s in zip(reversed(shape), reversed(strides), strict=True):
         if n == 1:
             continue
         if not begun:
@@ -293,4 +343,4 @@ def _walk(layout: _Layout, shape: tuple[int, ...]) -> tuple[int, bool] | None:
         elif s != reach:
             return None
         reach = s * n
-    return None if stride % size else (stride // size, inner != 0)
+    return stride
