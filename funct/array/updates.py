@@ -29,7 +29,7 @@ _zeros: Any = np.zeros
 _ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
-_DOUBLE = np.dtype(np.float64)
+_DOUBLE, _BOOL = np.dtype(np.float64), np.dtype(bool)
 _INEXACT = INEXACT - NARROW
 _NOUGHT: dict[str, float | complex] = {"f": 0.0, "c": 0j}
 _NUMBERS: dict[str, tuple[type, ...]] = {
@@ -192,9 +192,16 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     if x.__class__ is not array:
         return None
     a, c = x.data, key.__class__
-    if c is array and v.__class__ is array and change in _MODES:
+    if c is array:
+        out, at_key, kind = None, key.data, v.__class__
         try:
-            out = kernels.combined_each(a, v.data, key.data, _MODES[change])
+            if kind is array and change in _MODES:
+                out = kernels.combined_each(a, v.data, at_key, _MODES[change])
+            elif (
+                change is None and kind is float and at_key.dtype is _BOOL and a.size >= _MANY
+                and at_key.shape == a.shape and a.dtype.kind == "f"
+            ):  # fmt: skip
+                out = kernels.replaced(a, np.asarray(v, a.dtype), at_key)
         except IndexError:
             return None  # refused by name
         except MemoryError as error:

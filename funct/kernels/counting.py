@@ -60,11 +60,12 @@ def bincount(x: NDArray[Any], least: int) -> NDArray[np.int64]:
             raise ValueError("there cannot be 2**63 bins")
         return weighed(x, None, least)
     if n < _PART and least <= _DENSE * n:
-        bins = max(_DENSE * n, cpu.LANES)
-        counts = np.empty(bins, np.int64)
-        used = cpu.tally(x, counts, n, bins, least)
-        if used >= 0:
-            return counts[:used] if used > n else counts[:used].copy()
+        for bins in (n, _DENSE * n):
+            if bins >= least:
+                counts = np.empty(bins, np.int64)
+                used = cpu.tally(x, counts, n, bins, least)
+                if used >= 0:
+                    return counts[:used] if 2 * used > bins else counts[:used].copy()
     low, high = bounds(x)
     if low < 0:
         raise ValueError("there are negative ones")
@@ -98,7 +99,9 @@ def histogram_between(x: NDArray[Any], edges: NDArray[Any]) -> NDArray[np.int64]
     bins = len(edges) - 1
     part, tasks = _parts(x.size, bins)
     counts = np.zeros((tasks, bins + 2 + places.SEARCHED), np.int64)
-    known = int(edges.searchsorted(np.asarray(np.nan, edges.dtype)))
+    known = bins + 1
+    if edges.dtype.kind == "f":
+        known = int(edges.searchsorted(np.asarray(np.nan, edges.dtype)))
     places.count_between(x, edges, counts, x.size, bins, known, part, tasks)
     return np.asarray(counts[:, 1 : bins + 1].sum(0))
 

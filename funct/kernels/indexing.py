@@ -290,6 +290,8 @@ def take_along(x: NDArray[Any], i: Index, axis: int) -> NDArray[Any]:
         return plain_take_along(x, i, axis)
     if rank == 1:
         return _elements(x, i)
+    if axis == rank - 1 and i.flags.c_contiguous:
+        return _lines(x, i, i.shape, False)
     order = memory_order(i)
     if order is not None:
         found = take_along(x.transpose(order), i.transpose(order), order.index(axis))

@@ -22,6 +22,7 @@ _SOME = 1 << 11  # elements from which on vectors pay for differences
 _FEW = 1 << 8  # and for triangles, which NumPy asks element by element, and repetitions
 _PART = 1 << 15  # elements of a task
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
+_USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # which have code of their own
 _MOST = 1 << 28  # bytes of repeated elements
 
 
@@ -53,9 +54,13 @@ def repeated(x: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any] | None:
     if not 0 <= size * x.itemsize < _MOST:
         return None
     y = fresh((size,), x.dtype)
-    word = _WORDS[x.itemsize]
-    cpu.repeated(x.view(word), counts, y.view(word), n, size)
+    cpu.repeated(_word(x), counts, _word(y), n, size)
     return y
+
+
+def _word(x: NDArray[Any]) -> NDArray[Any]:
+    """x, or its elements as words, where code for its dtype is not made anyway."""
+    return x if x.dtype.num in _USUAL else x.view(_WORDS[x.itemsize])
 
 
 def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:
@@ -67,13 +72,11 @@ def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:
     if x.itemsize not in _WORDS or x.dtype.hasobject:
         return None
     y = fresh(x.shape, x.dtype)
-    word, lines = _WORDS[x.itemsize], size // n
+    lines = size // n
     part = max(1, _PART // n)
     part = part // m * m or part  # whole matrices, where they are small
     k = max(min(k, n), -m - 1)
-    cpu.triangle(
-        x.view(word), y.view(word), lines, m, n, k, lower, part, part % m, -(-lines // part)
-    )
+    cpu.triangle(_word(x), _word(y), lines, m, n, k, lower, part, part % m, -(-lines // part))
     return y
 
 

@@ -292,19 +292,15 @@ def histogram(
     """How many elements fall into each of some bins, and their edges."""
     if density or weights is not None or range is not None or not x.size:
         return None
-    asked, kind = bins, x.dtype.kind
-    if kind in "iu":
-        if bins.__class__ is np.ndarray and bins.dtype.itemsize < 8 and bins.dtype.kind in "iu":
-            bins = bins.astype(_DOUBLE)  # as exact as those of x, if these are narrow too
-            if x.dtype.itemsize == 8:
-                return None
-        x = x.astype(_DOUBLE)
+    x = x.reshape(-1)
+    if x.dtype.kind in "iu":
+        if bins.__class__ is not np.ndarray or bins.dtype is not x.dtype:
+            x = x.astype(_DOUBLE)
     elif x.dtype not in _EXACT:
         return None
-    x = x.reshape(-1)
     if bins.__class__ is np.ndarray:
         known = bins.ndim == 1 and bins.size > 1 and bins.dtype is x.dtype
-        return (counting.histogram_between(x, bins), asked) if known else None
+        return (counting.histogram_between(x, bins), bins) if known else None
     if bins.__class__ is not int or bins < 1:
         return None
     low, high = x.min(), x.max()

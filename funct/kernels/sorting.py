@@ -33,6 +33,7 @@ __all__ = [
 
 _LONG = 64  # halves in a row from which on their digits say their order sooner
 _SHORT = 32  # rows up to here are sorted quicker by insertion
+_DIGITS = 1 << 13  # and up to here those of one or two bytes, which NumPy sorts by digits
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _BY_DIGITS = ((1 << 15, 3), (1 << 13, 2))  # from so many words on, up to so many digits
 _FEW = 32  # of so few the largest are found by insertion
@@ -45,7 +46,7 @@ def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     n = x.shape[axis]
     if n >= _LONG and is_half(x.dtype):
         return argsort(_key(x), axis, descending)
-    if n < _SHORT or not pays(x):
+    if n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
         return plain_argsort(x, axis, descending)
     found = _first_of_order(x, axis, n, descending)
     return plain_argsort(x, axis, descending) if found is None else found

@@ -35,7 +35,7 @@ _and: Any = np.logical_and.reduce
 _or: Any = np.logical_or.reduce
 
 _SMALL = 256  # elements from which on scans are machine code
-_MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f4", "f8"))}
+_MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f2", "f4", "f8"))}
 _HALF = 23  # the number of float16
 _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
 _SINGLE = np.dtype(np.float32)
@@ -244,7 +244,7 @@ def _running(ufunc: Any) -> Callable[..., Any]:
         if axis.__class__ is not int or not rank or not (number <= FLOATING or number == _HALF):
             return None
         n = x.size
-        if n >= _SMALL or number == _HALF:
+        if n >= (_MANY if number == _HALF else _SMALL):
             return scans.running_extremum(x, _counted(axis, rank), largest)
         y = accumulate(x, axis)
         # of 0 and -0 NumPy takes the later one, which is seen only if there is some -0

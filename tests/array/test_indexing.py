@@ -424,3 +424,16 @@ def test_concrete_arrays_take_a_short_way_to_the_same_bits(
     read, composed = x[key], ft.jit(lambda x: x[key])(x)
     assert bytes(np.ascontiguousarray(read)) == bytes(np.ascontiguousarray(composed))
     assert read.shape == composed.shape
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "complex64"])
+@pytest.mark.parametrize("v", [0.0, -0.0, float("nan"), 2.5, 3])
+def test_a_number_under_a_mask_of_many(dtype: str, v: Any) -> None:
+    """What a mask of x's shape keeps, with the bits of `where`; elsewhere x."""
+    rng = np.random.default_rng(0)
+    x = rng.choice([0.0, -0.0, 1.0, -7.0], (20, 33)).astype(dtype)
+    for y, mask in ((x, rng.random(x.shape) > 0.5), (x.T, x.T == 1), (x[0], x[0] == 1)):
+        if dtype == "int32" and v != 3:
+            continue
+        found = xp.asarray(y).at[xp.asarray(mask)].set(v)
+        assert np.asarray(found).tobytes() == np.where(mask, np.asarray(v, dtype), y).tobytes()

@@ -25,6 +25,7 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "_LEAST", 1)
     monkeypatch.setattr(sorting, "_LONG", 1)
     monkeypatch.setattr(sorting, "_SHORT", 1)
+    monkeypatch.setattr(sorting, "_DIGITS", 1)
     monkeypatch.setattr(sorting, "_BY_DIGITS", ((100, 3), (1, 2)))
 
 

@@ -11,6 +11,7 @@ from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
 __all__ = ["SEARCHED", "among", "ascend", "count_between", "interpolate", "search"]
 
+FEW = 64  # elements that are compared one by one sooner than halves of them are gathered
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
 
 
@@ -25,11 +26,15 @@ def _found(x: Any, v: Any, m: int, n: int, left: bool) -> Any:
     """The places of a vector of values among the first m of x, which are no NaN."""
     at = spread(0, SEARCHED)
     size = m
+    if m <= FEW:
+        for k in range(m):
+            at = np.where(_before(x[k], v, left), k + 1, at)
+        size = 0
     while size > 1:
         half = size >> 1
         at = np.where(_before(gathered(x, at + (half - 1)), v, left), at + half, at)
         size -= half
-    if m > 0:
+    if m > FEW:
         at = np.where(_before(gathered(x, at), v, left), at + 1, at)
     if v.dtype.kind == "f" and not left:
         at = np.where(v != v, n, at)
