@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 import math
 import pickle
 import warnings
@@ -147,6 +148,38 @@ def test_static_values_that_compare_equal_are_told_apart() -> None:
     for _ in range(3):
         g(x, float("nan"))
     assert g.cache_info().misses == 1
+
+
+def test_static_tuples_are_told_apart_as_their_members_are() -> None:
+    """Tuples of equal numbers are equal, and the numbers compute differently."""
+    x = xp.asarray([1, 2])
+    f = ft.jit(lambda x, k: x * k[0][0], static_argnums=1)
+    for k in (1, 1.0, True, 1, 0.0, -0.0):
+        laws.same(f(x, ((k,),)), x * k)
+        assert bool(xp.all(xp.signbit(f(x * 1.0, ((k,),))) == xp.signbit(x * 1.0 * k)))
+
+
+@pytest.mark.parametrize("way", ["positions", "keywords", "a dict", "a list"])
+def test_where_the_arrays_stand_is_part_of_the_signature(way: str) -> None:
+    """Every choice of which arguments are arrays, in every order: the same types and the same
+    numbers in other places are another call.
+    """
+    x = xp.asarray([1.0, 2.0])
+
+    def fun(a: Any, b: Any, c: Any) -> Any:
+        return a - b * 10.0 + c * 100.0
+
+    calls = {
+        "positions": lambda f: f,
+        "keywords": lambda f: lambda a, b, c: f(a=a, b=b, c=c),
+        "a dict": lambda f: lambda a, b, c: f({"a": a, "b": b, "c": c}),
+        "a list": lambda f: lambda *abc: f(list(abc)),
+    }
+    of_one = {"a dict": lambda t: fun(**t), "a list": lambda t: fun(*t)}
+    call = calls[way](ft.jit(of_one.get(way, fun)))
+    choices = list(itertools.product((x, xp.asarray(3.0), 3.0, 2.0), repeat=3))
+    for k in np.random.default_rng(0).permutation(len(choices)):
+        laws.close(call(*choices[k]), fun(*choices[k]), 1e-12, 1e-12)
 
 
 def test_paths_are_counted_once() -> None:

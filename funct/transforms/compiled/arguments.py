@@ -28,10 +28,12 @@ def is_array(x: Any) -> bool:
     return isinstance(x, Tensor | np.ndarray | np.generic)
 
 
-def static(x: Any) -> tuple[type, Any]:
+def static(x: Any) -> tuple[Any, Any]:
     """What a static value is told apart by: 1, 1.0 and True are equal and 0.0 is -0.0, but they
-    compute differently; NaN is not even equal to itself.
+    compute differently, in a tuple too; NaN is not even equal to itself.
     """
+    if isinstance(x, tuple):
+        return (type(x), tuple([static(v) for v in x])), x
     return type(x), repr(x) if isinstance(x, float | complex) else x
 
 
@@ -39,17 +41,19 @@ def static(x: Any) -> tuple[type, Any]:
 class Key:
     """What a call is told apart by: the structure of its arguments, its static values, its types.
 
-    fixed: (position or name, value) of static arguments. types: (shape, dtype) per array.
+    places: which leaves are arrays. static: the others; fixed: (position or name, value) of static
+    arguments. types: (shape, dtype) per array.
     """
 
     spec: pytree.Structure
+    places: tuple[bool, ...]
     static: tuple[Any, ...]
     fixed: tuple[tuple[int | str, Any], ...]
     types: tuple[tuple[tuple[int, ...], Any], ...]
     hashed: int = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        found = hash((self.spec, self.static, self.fixed, self.types))
+        found = hash((self.spec, self.places, self.static, self.fixed, self.types))
         object.__setattr__(self, "hashed", found)
 
     def __hash__(self) -> int:
@@ -59,7 +63,7 @@ class Key:
     def ranks(self) -> Any:
         """The key without lengths."""
         types = tuple([(len(s), d) for s, d in self.types])
-        return self.spec, self.static, self.fixed, types
+        return self.spec, self.places, self.static, self.fixed, types
 
 
 @attrs.frozen(eq=False)
@@ -122,6 +126,7 @@ def split(
     try:
         key = Key(
             spec,
+            tuple(moving),
             tuple([static(x) for x, m in zip(leaves, moving, strict=True) if not m]),
             tuple([(n, static(x)) for n, x in held.items()]),
             tuple([(tuple(x.shape), x.dtype) for x in arrays]),
@@ -173,6 +178,12 @@ def difference(new: Key, known: Sequence[Key], names: list[str]) -> str:
     same = [k for k in known if k.spec == new.spec]
     if not same:
         return "the structure of the arguments is new"
+    alike = [k for k in same if k.places == new.places]
+    if not alike:
+        at = next(i for i, p in enumerate(new.places) if p != same[-1].places[i])
+        kinds = ("an array", "none") if new.places[at] else ("no array", "one")
+        return f"leaf {at} of the arguments is {kinds[0]}, was {kinds[1]}"
+    same = alike
     fits = [k for k in same if k.static == new.static and k.fixed == new.fixed]
     if not fits:
         old = same[-1]
