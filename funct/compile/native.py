@@ -26,6 +26,7 @@ from funct.compile.memory.order import ordered
 from funct.compile.memory.reuse import one_to_one, reusable
 from funct.compile.memory.within import within
 from funct.compile.program import Program, link
+from funct.compile.rehearsal import rehearse
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.simplify import Check, simplify
 from funct.compile.steps.walker import begin_walker
@@ -71,6 +72,7 @@ def native(graph: Graph) -> Native:
     pairs = in_pairs(laid, products=False) or laid
     simple, checks = simplify(pairs)
     fused = within(config.memory_budget, _arranged(simple), _arranged)
+    rehearse(fused.steps)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks, laid).write()
     serve(sum([n for v in fused.kept if (n := size_bytes(v)) >= LARGE]))

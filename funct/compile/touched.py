@@ -25,7 +25,7 @@ import numpy as np
 from funct.compile.foreseen import is_foreseen
 from funct.device import host
 
-__all__ = ["Type", "run_at_once", "touch"]
+__all__ = ["Type", "is_run_at_once", "run_at_once", "touch"]
 
 Type = tuple[tuple[int, ...], np.dtype[Any]]  # of an array: shape and dtype
 
@@ -46,12 +46,17 @@ def run_at_once() -> Iterator[None]:
         _at_once.reset(token)
 
 
+def is_run_at_once() -> bool:
+    """Whether that holds for the function that is being made, and a core has time meanwhile."""
+    return _at_once.get() and host().cores > 1
+
+
 def touch(results: Sequence[Type], names: dict[str, Any]) -> None:
     """Begin to touch arrays for the results of a program, if it is run at once.
 
     names: those of the function that runs it. Its `empty(shape, dtype)` gives the arrays.
     """
-    if not _at_once.get() or is_foreseen() or host().cores < 2:
+    if not is_run_at_once() or is_foreseen():
         return
     given: list[Type] = []
     room = _MOST

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from funct.device import disk_cache
-from funct.device.fork import whole
+from funct.device.fork import Uncut, in_child, whole
 from funct.device.host import Host, host
 from funct.device.llvm import LEAN, binding, emit_object, lean_level, version
 from funct.device.objects import LOADS, Mapped, mapped
@@ -35,13 +35,25 @@ __all__ = [
 ]  # fmt: skip
 
 _TURN = 5e-4  # seconds
-_lock = whole(threading.Lock())  # LLVM has its own for each call; ours keeps texts from racing
+_lock = whole(threading.Lock())  # of what is known of texts; nothing is made while it is held
 _loaded: weakref.WeakValueDictionary[str, Code] = weakref.WeakValueDictionary()
 _offered: dict[str, Callable[[], int]] = {}
 _addresses: dict[str, int] = {}  # of what is offered, as it said last
-_beside = whole(threading.Lock())  # held where LLVM works on a thread of ours: forks wait
+_working = Uncut()  # blocks in which LLVM is at work
+_under_way: dict[str, _Making] = {}  # by text: what a thread makes now that others may ask for
 _begun: dict[str, threading.Thread] = {}  # who makes the code of a text that was begun
 _ready: dict[str, bytes] = {}  # what they made and nobody has asked for yet
+
+
+class _Making:
+    """made: the object of a text, once it is done; None where it is wrong."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.made: bytes | None = None
+
+
+in_child(_under_way.clear)  # which has none of those threads
 
 
 class Code:
@@ -96,26 +108,42 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
     """`assemble` for each text, opt: what has to be made is made side by side, on threads.
 
     What a text declares and others offer is asked for after that, so the code of whoever offers it
-    may be among the texts.
+    may be among the texts. What another thread is making is waited for.
     """
     keys = [text_key(text, opt) for text, opt in texts]
     for k in keys:
         if (thread := _begun.pop(k, None)) is not None:
             thread.join()
+    given = dict(zip(keys, texts, strict=True))
+    held: dict[str, Code | bytes | None] = {}
+    new: dict[str, tuple[str, int]] = {}
+    others: dict[str, _Making] = {}
     with _lock:
-        held = {k: _loaded.get(k) or _ready.pop(k, None) or disk_cache.read(k) for k in keys}
-        given = dict(zip(keys, texts, strict=True))
-        new = {k: text for k, text in given.items() if held[k] is None}
+        for k in given:
+            if k in _under_way:
+                others[k] = _under_way[k]
+                continue
+            held[k] = _loaded.get(k) or _ready.pop(k, None) or disk_cache.read(k)
+            if held[k] is None:
+                new[k], _under_way[k] = given[k], _Making()
+    try:
         for k, made in zip(new, _emit_all(list(new.values()), host()), strict=True):
             disk_cache.write(k, made)
-            held[k] = made
+            held[k] = _under_way[k].made = made
+    finally:
+        for k in new:
+            _under_way.pop(k).done.set()
+    for k, making in others.items():
+        making.done.wait()
+        held[k] = making.made or emit(given[k][0], host(), opt=given[k][1])  # or its error
+    fresh = new.keys() | others.keys()
     wants = {k: wanted(text) for k, (text, _) in zip(keys, texts, strict=True)}
     found: dict[str, Code] = {}
     for k in sorted(held, key=lambda k: len(wants[k])):
         _ask(wants[k])
         code = held[k]
         assert code is not None, "read or made above"
-        found[k] = code if isinstance(code, Code) else _readable(k, code, given[k], k in new)
+        found[k] = code if isinstance(code, Code) else _readable(k, code, given[k], k in fresh)
     return [found[k] for k in keys]
 
 
@@ -144,7 +172,7 @@ def begin(texts: Sequence[str], opt: int) -> None:
     def work() -> None:
         with _taking_turns():
             for key, text in new.items():
-                with _beside, suppress(RuntimeError):  # it is wrong again where it is asked for
+                with suppress(RuntimeError):  # it is wrong again where it is asked for
                     if disk_cache.read(key) is None:
                         made = _ready[key] = emit(text, host(), opt=opt)
                         disk_cache.write(key, made)
@@ -242,12 +270,18 @@ def load_object(object_file: bytes) -> Code:
 
 def emit(text: str, target: Host, *, opt: int = 1) -> bytes:
     """The object file for a processor, which need not be this one."""
-    llvm, start = binding(), time.perf_counter()
-    module = llvm.parse_assembly(text, llvm.create_context())
-    module.verify()
-    made = emit_object(_machine(target, opt), module, opt)
+    start = time.perf_counter()
+    with _working:
+        made = _emit(text, target, opt)  # whose objects of LLVM's are gone in the block
     tell("code", lambda: _line(text, made, time.perf_counter() - start))
     return made
+
+
+def _emit(text: str, target: Host, opt: int) -> bytes:
+    llvm = binding()
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.verify()
+    return emit_object(_machine(target, opt), module, opt)
 
 
 def _defined(text: str) -> list[str]:

@@ -150,6 +150,98 @@ def test_one_core_begins_nothing(monkeypatch):
     assert machine_code.text_key(TEXT.replace("NUMBER", "52"), 1) not in machine_code._begun
 
 
+def test_threads_that_ask_for_one_text_wait_for_one_of_them(cache, monkeypatch):
+    """And whoever asks for another text meanwhile waits for nobody."""
+    slow, quick = (TEXT.replace("NUMBER", n) for n in ("57", "58"))
+    made, at_work, go_on = [], threading.Event(), threading.Event()
+
+    def watched(text, *a, **k):
+        made.append(text)
+        if text == slow:
+            at_work.set()
+            assert go_on.wait(60)
+        return emit(text, *a, **k)
+
+    monkeypatch.setattr(machine_code, "emit", watched)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(affine(57))) for _ in range(4)]
+    for t in threads:
+        t.start()
+    assert at_work.wait(60)
+    assert affine(58)[1] == 73
+    assert not found
+    go_on.set()
+    for t in threads:
+        t.join()
+    assert sorted(made) == sorted([slow, quick])
+    assert {x for _, x in found} == {72}
+    assert len({id(code) for code, _ in found}) == 1
+    assert not machine_code._under_way
+
+
+def test_who_waited_for_a_text_that_is_wrong_has_the_error_too(cache, monkeypatch):
+    at_work, asked, found = threading.Event(), threading.Event(), []
+
+    def watched(text, *a, **k):
+        at_work.set()
+        assert asked.wait(60)
+        return emit(text, *a, **k)
+
+    monkeypatch.setattr(machine_code, "emit", watched)
+
+    def ask():
+        with pytest.raises(RuntimeError, match="expected"):
+            assemble("define nonsense")
+        found.append(1)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    threads[0].start()
+    assert at_work.wait(60)
+    for t in threads[1:]:
+        t.start()
+    asked.set()
+    for t in threads:
+        t.join()
+    assert len(found) == 3
+    assert not machine_code._under_way
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+def test_a_fork_waits_for_llvm_and_its_child_for_nobody():
+    text = """
+        import os, sys, threading, time
+        from funct.device import assemble, host, machine_code
+        host()
+        TEXT = "define i64 @f(i64 %x) {\\n  %y = add i64 %x, N\\n  ret i64 %y\\n}\\n"
+        stop = threading.Event()
+
+        def work(first):
+            n = first
+            while not stop.is_set():
+                assemble(TEXT.replace("N", str(n)))
+                n += 4
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+        for t in threads:
+            t.start()
+        for k in range(20):
+            time.sleep(0.003)
+            child = os.fork()
+            if not child:
+                for n in range(8):
+                    assemble(TEXT.replace("N", str(1000 * (k + 1) + n)))
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        stop.set()
+        for t in threads:
+            t.join()
+        assert not machine_code._under_way
+    """
+    environment = {**os.environ, "FUNCT_CACHE_DIR": ""}
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(text)]
+    subprocess.run(command, env=environment, check=True, timeout=60)
+
+
 def test_the_lean_level_computes_the_same_and_is_kept_apart(cache):
     text = TEXT.replace("NUMBER", "60")
     codes = assemble_all([(text, LEAN), (text, 0), (text, 1)])
