@@ -16,11 +16,14 @@ import numpy as np
 
 from funct.kernels import elementwise
 from funct.kernels.cpu import neural as cpu
+from funct.kernels.cpu.irregular.pooling import few_windows
 from funct.kernels.cpu.loops import ready
 from funct.kernels.elementwise import times_sigmoid
 from funct.kernels.linalg.products import matmul
-from funct.kernels.windows.convolution import convolution
-from funct.kernels.windows.pooling import few, few_pooled, max_pool, sum_pool
+from funct.kernels.table import call
+from funct.kernels.windows.convolution import convolution, convolution_work
+from funct.kernels.windows.pooling import few, max_pool, sum_pool
+from funct.kernels.windows.views import Sliding
 
 __all__ = [
     "FEW", "avg_pool_of", "conv_of", "cross_entropy", "embedding", "gelu", "layer_norm", "linear",
@@ -36,6 +39,7 @@ _maximum: Any = np.maximum.reduce
 _plus: Any = np.add
 _empty = np.empty
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+_WIDE = frozenset({_SINGLE, _DOUBLE})  # sums of others are of these
 _REDUCTIONS = frozenset({"mean", "sum", "none"})
 _SQRT_TWO_OVER_PI = math.sqrt(2.0 / math.pi)
 
@@ -250,19 +254,28 @@ def _folded(how: str, x: Any, rank: int, size: Any, stride: Any) -> Any:
     """Windows of the last axes, unpadded: the "mean" of each or its "max"."""
     if stride is None:
         stride = size
-    if not size.__class__ is stride.__class__ is int or not _few(x):
+    d = x.dtype
+    if not size.__class__ is stride.__class__ is int or (d is not _SINGLE and d is not _DOUBLE):
         return None
-    if not 1 <= x.ndim - rank <= 2 or (windows := _windows(x.shape, rank, size, stride)) is None:
+    windows = _windows(x.shape, rank, size, stride)
+    if windows is None:
         return None
     given, plan = windows
-    if plan is not None and _in_code(x):
-        return few_pooled(x, plan, how)
+    if plan is not None and x.flags.c_contiguous and ready(FEW):
+        to, *told = plan
+        y = _empty(to, d)
+        few_windows(x, y, *told, how)
+        return y
     return max_pool(x, *given) if how == "max" else sum_pool(x, *given) / size**rank
 
 
 @functools.lru_cache(256)
 def _windows(shape: tuple[int, ...], rank: int, size: int, stride: int) -> Any:
-    """What pooling functions are told of such windows, and the plan for few elements, if any."""
+    """What pooling functions are told of such windows, and the plan for few elements, if any; None
+    for many elements, or none.
+    """
+    if not 1 <= len(shape) - rank <= 2 or not 0 < math.prod(shape) < FEW:
+        return None
     if size < 1 or stride < 1 or min(shape[-rank:]) < size:
         return None
     given = ((size,) * rank, (stride,) * rank, ((0, 0),) * rank, (1,) * rank)
@@ -306,20 +319,38 @@ def conv_of(rank: int) -> Callable[..., Any]:
         x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
         groups: Any = 1,
     ) -> Any:  # fmt: skip
-        strides, dilations = _each(stride, rank, 1), _each(dilation, rank, 1)
-        pads = _each(padding, rank, 0)
-        if strides is None or dilations is None or pads is None or groups.__class__ is not int:
+        d = x.dtype
+        if x.ndim != rank + 2 or d is not w.dtype or groups.__class__ is not int or groups < 1:
             return None
-        if x.ndim != rank + 2 or x.dtype is not w.dtype or groups < 1:
+        if bias is not None and (bias.__class__ is not ndarray or bias.dtype is not d):
             return None
-        if bias is not None and (bias.__class__ is not ndarray or bias.dtype is not x.dtype):
-            return None
-        y = convolution(x, w, strides, tuple([(p, p) for p in pads]), dilations, groups)
+        if stride.__class__ is padding.__class__ is dilation.__class__ is int and d in _WIDE:
+            slide, work = _sliding(x.shape, w.shape, stride, padding, dilation, groups)
+            y = call("convolution", d, work, x, w, slide)
+        else:
+            strides, dilations = _each(stride, rank, 1), _each(dilation, rank, 1)
+            pads = _each(padding, rank, 0)
+            if strides is None or dilations is None or pads is None:
+                return None
+            y = convolution(x, w, strides, tuple([(p, p) for p in pads]), dilations, groups)
         if bias is not None:
             y += bias.reshape(-1, *(1,) * rank)
         return y
 
     return run
+
+
+@functools.lru_cache(256)
+def _sliding(
+    x: tuple[int, ...], w: tuple[int, ...], stride: int, padding: int, dilation: int, groups: int
+) -> tuple[Sliding, int]:
+    """How windows slide, alike along each axis, and the work. Raises ValueError: they do not."""
+    rank = len(x) - 2
+    if min(stride, dilation) < 1 or padding < 0:
+        raise ValueError(f"stride {stride}, dilation {dilation}, padding {padding}")
+    each = (stride,) * rank, ((padding, padding),) * rank, (dilation,) * rank
+    slide = Sliding(*each, groups)
+    return slide, convolution_work(x, w, slide)
 
 
 def _each(value: Any, rank: int, least: int) -> Any:

@@ -368,8 +368,8 @@ def test_few_windows(how: str) -> None:
     """As Python with every index checked, and compiled."""
     x = np.random.default_rng(0).normal(size=60).astype(np.float32)
     for k, step, t in ((2, 1, (2, 9)), (3, 3, (1, 3))):
-        y, row = np.zeros(2 * t[0] * t[1], np.float32), np.zeros(10, np.float32)
-        agree(cpu.few_windows, x, y, row, 2, 3, 10, k, step, t[0], k, step, t[1], how)
+        y = np.zeros(2 * t[0] * t[1], np.float32)
+        agree(cpu.few_windows, x, y, 2, 3, 10, k, step, t[0], k, step, t[1], how)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "convolution", "convolution_input", "convolution_weight", "fitting_size", "output_size",
+    "convolution", "convolution_input", "convolution_weight", "convolution_work", "fitting_size",
+    "output_size",
 ]  # fmt: skip
 
 
@@ -42,6 +43,11 @@ def fitting_size(x: Sizes, w: Sizes, y: Sizes | None, slide: Sliding) -> Sizes:
     return size
 
 
+def convolution_work(x: Sizes, w: Sizes, slide: Sliding) -> int:
+    """Multiplications and additions for such shapes. Raises ValueError: as `fitting_size`."""
+    return 2 * x[0] * prod(fitting_size(x, w, None, slide)) * prod(w)
+
+
 def convolution(
     x: NDArray[Any],
     w: NDArray[Any],
@@ -59,8 +65,7 @@ def convolution(
     Notes:   where the channels of x are last in memory, those of the result may be as well.
     """
     slide = Sliding(stride, padding, dilation, groups)
-    size = fitting_size(x.shape, w.shape, None, slide)
-    work = 2 * len(x) * prod(size) * w.size
+    work = convolution_work(x.shape, w.shape, slide)
     name = "convolution" if sum_dtype(x.dtype) == x.dtype else "half_convolution"
     y: NDArray[Any] = table.call(name, x.dtype, work, x, w, slide)
     return y

@@ -44,7 +44,7 @@ def static_key(a: Any) -> Any:
     if kind in _STATIC:
         return kind, a
     if kind is float:
-        return repr(a)  # which tells zeros apart
+        return a if a and a == a else repr(a)  # which tells zeros apart, and knows NaN again
     if kind is tuple and {n.__class__ for n in a} <= _INT:
         return kind, *a
     return None

@@ -61,10 +61,13 @@ def _added(
     """What is added up: order says which of x, w, y are the operands and the result."""
     if a.dtype is not b.dtype or not available():  # at any time, since BLAS has other bits
         return NotImplemented
-    a, b = (v if v.flags.c_contiguous else np.ascontiguousarray(v) for v in (a, b))
+    if not a.flags.c_contiguous:
+        a = np.ascontiguousarray(a)
+    if not b.flags.c_contiguous:
+        b = np.ascontiguousarray(b)
     y = np.zeros(shape, a.dtype)
-    at_a, at_b, at_y = (places[k] for k in order)
-    add_products(a, b, y, at_a, at_b, at_y, at_y.size)
+    i, j, k = order
+    add_products(a, b, y, places[i], places[j], places[k], len(places[k]))
     return y
 
 

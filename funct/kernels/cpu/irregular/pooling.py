@@ -179,10 +179,10 @@ def spread_axis(
 
 @kernel
 def few_windows(
-    x: Any, y: Any, e: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int,
-    s1: int, t1: int, how: str,
+    x: Any, y: Any, planes: int, h: int, w: int, k0: int, s0: int, t0: int, k1: int, s1: int,
+    t1: int, how: str,
 ) -> None:  # fmt: skip
-    """y: the "sum" of each window, its "mean" or "max". x: (planes, h, w). e: room for a row.
+    """y: the "sum" of each window, its "mean" or "max". x: (planes, h, w).
 
     There are t0 times t1 windows of k0 times k1 elements, s0 rows and s1 columns apart. Columns
     are folded first.
@@ -190,17 +190,20 @@ def few_windows(
     count = np.int64(k0 * k1).astype(x.dtype)
     for p in range(planes):
         for i in range(t0):
-            row = (p * h + i * s0) * w
-            for j in range(w):
-                v = x[row + j]
-                for u in range(1, k0):
-                    v = folded(v, x[row + u * w + j], how)
-                e[j] = v
             for j in range(t1):
-                v = e[j * s1]
+                at = (p * h + i * s0) * w + j * s1
+                v = _column(x, at, w, k0, how)
                 for u in range(1, k1):
-                    v = folded(v, e[j * s1 + u], how)
+                    v = folded(v, _column(x, at + u, w, k0, how), how)
                 y[(p * t0 + i) * t1 + j] = v / count if how == "mean" else v
+
+
+def _column(x: Any, at: Any, w: int, count: int, how: str) -> Any:
+    """count elements of a column of x, folded."""
+    v = x[at]
+    for u in range(1, count):
+        v = folded(v, x[at + u * w], how)
+    return v
 
 
 def folded(v: Any, another: Any, how: str) -> Any:
