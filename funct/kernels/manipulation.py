@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels import runs
+from funct.kernels import indexing, runs
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.dtypes import NATIVE
 from funct.kernels.windows.borders import padded
@@ -78,6 +78,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
+_NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
 _RUNS = 1 << 8  # elements from which on machine code repeats each
 _MANY = 1 << 13  # what is larger is announced to the allocator, and compared with the memory
 
@@ -289,5 +290,8 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     if axis is not None and axis.__class__ is not int:
         return None
     k = range(x.ndim)[axis or 0]
-    at, before = -shift % x.shape[k], (_ALL,) * k
+    n = x.shape[k]
+    at, before = -shift % n, (_ALL,) * k
+    if n <= _NARROW and k and k + 1 == x.ndim and x.size >= _WIDE:
+        return indexing.take(x, (np.arange(n) + at) % n, k)
     return _concatenate((x[(*before, slice(at, None))], x[(*before, slice(at))]), k)

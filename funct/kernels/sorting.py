@@ -36,7 +36,7 @@ _SHORT = 32  # rows up to here are sorted quicker by insertion
 _DIGITS = 1 << 13  # and up to here those of one or two bytes, which NumPy sorts by digits
 _SEARCHES = 1 << 12  # values that a task searches for: a multiple of `SEARCHED`
 _BY_DIGITS = ((1 << 15, 3), (1 << 13, 2))  # from so many words on, up to so many digits
-_FEW = 32  # of so few the largest are found by insertion
+_FEW = 32  # of so few the largest are found by insertion, and the signs of zeros by NumPy
 _NONE = np.empty(0, np.int64)
 _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
 
@@ -118,6 +118,11 @@ def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
         words: NDArray[Any] = x.copy("K")
         words.sort(axis, _of_words(x.size))
         return _turned(words, axis) if descending else words
+    if x.ndim == 1 and kind == "f" and x.size >= _FEW and d.itemsize <= 8 and ready(x.size, 0):
+        line: NDArray[Any] = x.copy()
+        line.sort()
+        packing.zeros(x, line, 1, x.size, descending, wide())
+        return line[::-1] if descending else line
     out = counting.sort(x) if kind != "f" and x.ndim == 1 else None
     if out is None:
         out = x.copy("K")

@@ -305,3 +305,13 @@ def test_transpose_reverses() -> None:
     x = xp.ones((2, 3, 4))
     assert xp.transpose(x).shape == x.transpose().shape == (4, 3, 2)
     assert xp.permute_dims(x, range(3)).shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize("shape", [(500, 16), (70, 9, 13), (9000, 1), (40, 200)])
+def test_roll_of_many_lines(shape: tuple[int, ...]) -> None:
+    """Short lines and long ones, by any distance, along each axis and over all."""
+    x = np.arange(np.prod(shape)).reshape(shape)
+    for y in (x, x.astype(np.int16), x[::-1]):
+        for axis in (None, *range(-1, len(shape))):
+            for shift in (0, 3, -1, 1000):
+                laws.same(xp.roll(xp.asarray(y), shift, axis=axis), np.roll(y, shift, axis))
