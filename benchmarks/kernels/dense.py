@@ -6,6 +6,7 @@ by memory.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
+from funct.kernels.linalg.matrices import triangular_solve
 from funct.kernels.linalg.products import matmul
 from funct.kernels.quantized import affine as quantized
 from funct.kernels.quantized.weight_only import weight_only_linear
@@ -117,6 +119,7 @@ def rows() -> Iterator[Row]:
         f"conv {name}, bfloat16, last", *case, last=True, dtype="bfloat16", dot=HALVES["bfloat16"]
     )
     yield from _products()
+    yield from _systems()
     yield from _quantized()
 
 
@@ -194,6 +197,19 @@ def _products() -> Iterator[Row]:
     for dtype, dot in HALVES.items():
         for a, b in HALF_PRODUCTS:
             yield _half_product(dtype, dot, a, b)
+
+
+def _systems() -> Iterator[Row]:
+    torch: Any = optional("torch")
+    for count, m, n in ((128, 8, 8), (64, 32, 1)):
+        a = _normal((count, m, m), 0) + 8 * np.eye(m, dtype=np.float32)
+        b = _normal((count, m, n), 1)
+        peers: dict[str, Any] = {"numpy, whole": lambda a=a, b=b: np.linalg.solve(a, b)}
+        if torch is not None:
+            both = [torch.from_numpy(v) for v in (a, b)]
+            peers["torch"] = lambda both=both: torch.linalg.solve_triangular(*both, upper=False)
+        call = functools.partial(triangular_solve, a, b, True)
+        yield Row(f"triangular systems ({count}, {m}, {n})", count * m * m * n, call, peers, "f32")
 
 
 def _half_product(dtype: str, dot: str, a: Any, b: Any) -> Row:

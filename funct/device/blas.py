@@ -22,13 +22,17 @@ import attrs
 
 from funct.device.fork import whole
 
-__all__ = ["ask", "entries", "function"]
+__all__ = ["TRIANGLE", "ask", "cblas", "entries", "function"]
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
 _NUMPY = "numpy._core._multiarray_umath"
 _SCIPY = "scipy.linalg._fblas", "scipy.special._ufuncs"  # those that bring SciPy's library
 _OPENMP = 2  # what OpenBLAS says of itself if its threads are OpenMP's
+
+# what CBLAS's trsm is told: rows are lines, the matrix is on the left, not turned, with a diagonal
+_UPPER, _LOWER = 121, 122
+TRIANGLE = {lower: (101, 141, _LOWER if lower else _UPPER, 111, 131) for lower in (False, True)}
 
 _lock = whole(threading.RLock())
 _asked: WeakKeyDictionary[threading.Thread, int] = WeakKeyDictionary()
@@ -115,6 +119,16 @@ def _function(handle: Any, openblas: str, mkl: str) -> Any:
 
 def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def cblas(name: str) -> tuple[int, bool] | None:
+    """The address of a function of NumPy's BLAS, and whether it counts in 64 bits."""
+    for before, after, wide in (("scipy_", "64_", True), ("", "64_", True), ("", "", False),
+                                ("scipy_", "", False)):  # fmt: skip
+        found = function(f"{before}cblas_{name}{after}")
+        if found:
+            return found, wide
+    return None
 
 
 def function(name: str) -> int | None:

@@ -46,6 +46,30 @@ def test_triangular_solve_reads_one_triangle(kind: str, lower: bool) -> None:
         matrices.triangular_solve(np.zeros((2, 2), kind), np.ones((2, 1), kind), lower)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize(
+    ("count", "m", "n"), [(5, 1, 1), (6, 7, 3), (4, 33, 20), (3, 0, 2), (7, 4, 0)]
+)
+def test_stacks_are_solved_as_one_by_one(
+    kind: str, lower: bool, count: int, m: int, n: int
+) -> None:
+    rng = np.random.default_rng(0)
+    a = (rng.normal(size=(2, count, m, m)) + 4 * np.eye(m)).astype(kind)
+    b = rng.normal(size=(count, m, n)).astype(kind)
+    kept = a.copy(), b.copy()
+    got = matrices.triangular_solve(a, b, lower)
+    plain = matrices.triangular_solves(a, b, lower)
+    tol = 1e-5 if kind == "float32" else 1e-13
+    np.testing.assert_allclose(got, plain, rtol=tol, atol=tol, strict=True)
+    for x, before in zip((a, b), kept, strict=True):
+        np.testing.assert_array_equal(x, before)
+    if m and n:
+        a[1, -1, 0, 0] = 0
+        with pytest.raises(LinAlgError, match="a has a 0 on its diagonal"):
+            matrices.triangular_solve(a, b, lower)
+
+
 @pytest.mark.parametrize("rank", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("unit", [0.0, 1j])
 def test_cofactors_are_minors(rank: int, unit: complex) -> None:

@@ -18,16 +18,8 @@ import numpy as np
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Buffer, Call, places_of
 from funct.compile.steps.moves import copy_bytes
-from funct.compile.steps.products import (
-    LEFT,
-    LOWER,
-    NO_TRANSPOSE,
-    ROWS,
-    UPPER,
-    WITH_DIAGONAL,
-    cblas,
-)
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG
+from funct.device import blas
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.linalg import lapack
@@ -69,7 +61,7 @@ def is_matrices(step: Any) -> bool:
 
 
 def _solver(dtype: np.dtype[Any]) -> tuple[int, bool] | None:
-    return cblas("dtrsm" if dtype == _DOUBLE else "strsm")
+    return blas.cblas("dtrsm" if dtype == _DOUBLE else "strsm")
 
 
 def lower_matrices(node: Node, fused: Fused) -> list[Call]:
@@ -194,11 +186,10 @@ def print_triangular(module: Module, name: str, element: str, lower: bool) -> No
         return f.eq(f.load(real, f.at(a, at, element)), 0.0)
 
     _refuse(f, count * m, space, diagonal)
-    kinds = (ROWS, LEFT, LOWER if lower else UPPER, NO_TRANSPOSE, WITH_DIAGONAL)
 
     def one(t: Value, _: list[Value]) -> list[Value]:
         matrix, x = f.at(a, t * m * m, element), f.at(out, t * m * n, element)
-        given = [f.constant(I32, k) for k in kinds]
+        given = [f.constant(I32, k) for k in blas.TRIANGLE[lower]]
         given += [size(m), size(n), f.constant(real, 1), matrix, size(m), x, size(n)]
         f.call(f"funct_{element}_triangular", None, given)
         return []

@@ -25,15 +25,11 @@ from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.llvm import F32, F64, I32, I64, PTR, Emitter, Module, Value
 
-__all__ = [
-    "LEFT", "LOWER", "NO_TRANSPOSE", "ROWS", "UPPER", "WITH_DIAGONAL", "cblas", "is_product",
-    "lower_product", "print_product",
-]  # fmt: skip
+__all__ = ["is_product", "lower_product", "print_product"]
 
 _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
 _NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
-ROWS, NO_TRANSPOSE, _TRANSPOSED = 101, 111, 112  # of CBLAS
-UPPER, LOWER, WITH_DIAGONAL, LEFT = 121, 122, 131, 141
+_ROWS, _NO_TRANSPOSE, _TRANSPOSED = 101, 111, 112  # of CBLAS
 
 
 @attrs.frozen
@@ -46,20 +42,10 @@ class _Library:
 
 
 @functools.cache
-def cblas(name: str) -> tuple[int, bool] | None:
-    """The address of a function of NumPy's BLAS, and whether it counts in 64 bits."""
-    for before, after, wide in (("scipy_", "64_", True), ("", "64_", True), ("", "", False),
-                                ("scipy_", "", False)):  # fmt: skip
-        found = blas.function(f"{before}cblas_{name}{after}")
-        if found:
-            return found, wide
-    return None
-
-
 @functools.cache
 def _library() -> _Library | None:
     """NumPy's BLAS, if its products can be called by address."""
-    single, double = cblas("sgemm"), cblas("dgemm")
+    single, double = blas.cblas("sgemm"), blas.cblas("dgemm")
     if single is None or double is None:
         return None
     return _Library(single[0], double[0], double[1])
@@ -143,7 +129,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     )
     terms = [_terms(stack, matrix) for matrix in (a, b)]
     depth = len(stack)
-    kinds = [_TRANSPOSED if x.transposed else NO_TRANSPOSE for x in (a, b)]
+    kinds = [_TRANSPOSED if x.transposed else _NO_TRANSPOSE for x in (a, b)]
     words: list[Word] = [
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
         Address(out), m, n, k, a.leading, b.leading, n,
@@ -231,7 +217,7 @@ def _call(
     one, zero = f.constant(real, 1), f.constant(real, 0)
     kinds = [f.convert(x, "i32") for x in (kind_a, kind_b)]
     given = [
-        repr(f.constant(I32, ROWS)), *map(repr, kinds), *map(size, sizes), repr(one), repr(a),
+        repr(f.constant(I32, _ROWS)), *map(repr, kinds), *map(size, sizes), repr(one), repr(a),
         size(lda), repr(b), size(ldb), repr(zero), repr(c), size(ldc),
     ]  # fmt: skip
     name = f"funct_{element[0]}{element[1:]}_product"

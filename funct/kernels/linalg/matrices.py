@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
 from funct.errors import LinAlgError
+from funct.kernels import table
 from funct.kernels.linalg.lapack import loop
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cholesky", "cofactor", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "lstsq",
     "lu", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "triangular_solve",
+    "triangular_solves",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -162,13 +165,22 @@ def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
         if info:
             raise np.linalg.LinAlgError
         return np.ascontiguousarray(found)
+    systems = prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    return table.call("triangular_solve", b.dtype, systems, a, b, lower)
+
+
+def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[Any]:
+    """The same for stacks, which broadcast: LAPACK has none.
+
+    Raises: LinAlgError: of NumPy's, for a 0 on a diagonal.
+    """
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = np.empty((*lead, *b.shape[-2:]), np.result_type(a, b))
     if not out.size:
         return out
     trtrs = _trtrs(out.dtype)
     a, b = (np.broadcast_to(x, (*lead, *x.shape[-2:])) for x in (a, b))
-    for k in np.ndindex(*lead):  # LAPACK has no stacks; rows of ours are columns of its matrix
+    for k in np.ndindex(*lead):  # rows of ours are columns of its matrix
         out[k], info = trtrs(a[k].T, b[k], lower=not lower, trans=1)
         if info:
             raise np.linalg.LinAlgError
