@@ -42,6 +42,8 @@ from funct.source import SITES
 
 __all__ = ["Native", "base_names", "native"]
 
+_MANY = 16  # results that a function makes room for one by one
+
 
 @attrs.frozen(eq=False)
 class Native:
@@ -243,10 +245,16 @@ class _Writer:
                     f"    if {v.name}.__class__ is not ndarray: {v.name} = array({v.name})"
                 )
                 self.arrays.add(v)
+        many = len(new) > _MANY
+        if many:  # a line for each takes long to read
+            rooms = f"rooms{name}"
+            self.names[rooms] = tuple(new)
+            mine = "".join([f"{v.name}, " for k, v in enumerate(results) if k not in taken])
+            self.lines.append(f"    {mine}= [empty(shape, dtype) for shape, dtype in {rooms}]")
         for k, v in enumerate(results):
             if k in taken:
                 self.lines.append(f"    {v.name} = {dying[taken[k]].name}")
-            else:
+            elif not many:
                 self.names[f"d_{v.dtype.name}"] = v.dtype
                 shape = f"({''.join(f'{n}, ' for n in v.shape)})"
                 self.lines.append(f"    {v.name} = empty({shape}, d_{v.dtype.name})")
@@ -256,8 +264,14 @@ class _Writer:
         out = "".join([f"{v.name}, " for v in results])
         into = "".join([f"{v.name}, " for v in given])
         work = f"empty({program.workspace}, u1)"
-        self.lines.append(f"    if not {name}({into}{out}{work}):")
-        self.lines.append(f"        {name}(*dense({into}), {out}{work})")
+        given_, out_ = into, out
+        if many:
+            self.lines.append(f"    given_, out_ = ({into}), ({out})")
+            given_, out_ = "*given_, ", "*out_, "
+        self.lines.append(f"    if not {name}({given_}{out_}{work}):")
+        self.lines.append(f"        {name}(*dense({given_}), {out_}{work})")
+        if many:
+            self.lines.append("    del given_, out_")
         self._forget(end)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from funct.compile.entry import Whole, note_whole
 from funct.compile.foreseen import takes
 from funct.compile.native import Native, base_names
+from funct.compile.spelled import read, spell
 from funct.compile.steps.walker import reload
 from funct.compile.touched import Type, touch
 from funct.core import lookup
@@ -126,6 +127,8 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
             names[name] = ["op", ops[id(value)]]
         elif id(value) in controls:
             names[name] = ["control", controls[id(value)]]
+        elif isinstance(value, tuple):
+            names[name] = ["types", [[shape, d.name] for shape, d in value]]
         elif isinstance(value, np.dtype) and value.isbuiltin:  # those of ml_dtypes too
             names[name] = ["dtype", value.name]
         elif isinstance(value, np.ndarray) and value.dtype.isbuiltin:
@@ -148,24 +151,20 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
     if None in names.values():
         return None
     head = {
-        "text": made.text, "names": names, "arrays": arrays, "programs": tables,
+        "text": made.text.split("\n"), "names": names, "arrays": arrays, "programs": tables,
         "blobs": [len(b) for b in blobs],
         "results": [[shape, dtype.name] for shape, dtype in made.results],
         "workspaces": [p.workspace for p in made.programs],
         "whole": None if made.whole is None
         else [made.whole.arguments, made.whole.reusable, made.whole.workspace],
     }  # fmt: skip
-    import json  # where something is compiled at last
-
-    text = json.dumps(head).encode()
+    text = spell(head)
     return b"".join([len(text).to_bytes(8, "little"), text, *blobs])
 
 
 def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     start = 8 + int.from_bytes(body[:8], "little")
-    import json  # as in `_encoded`
-
-    head = json.loads(body[8:start])
+    head = read(body[8:start])
     names = base_names()
     results = [(tuple(shape), np.dtype(d)) for shape, d in head["results"]]
     touch(results, names)
@@ -202,12 +201,14 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
             names[name] = prim.raw
         elif kind == "control":
             names[name] = _controls(graph)[what]
+        elif kind == "types":
+            names[name] = tuple([(tuple(shape), np.dtype(d)) for shape, d in what])
         elif kind == "dtype":
             names[name] = np.dtype(what)
         else:
             names[name] = array((kind, what))
     names["constants"] = kept  # programs hold their addresses
-    exec(compile(head["text"], "<funct graph>", "exec"), names)
+    exec(compile("\n".join(head["text"]), "<funct graph>", "exec"), names)
     run: Callable[..., Any] = names["run"]
     if head["whole"] is not None:
         arguments, pairs, workspace = head["whole"]

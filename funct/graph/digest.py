@@ -33,12 +33,12 @@ def digest(graph: Graph) -> str | None:
     """
     if sum(x.data.nbytes for _, x in graph.constants) > _MOST:
         return None
-    number: dict[Var, int] = {}
+    known: dict[Var, str] = {}  # by their order: names are the capture's
     parts: list[str] = []
 
     def define(v: Var) -> str:
-        number[v] = len(number)
-        return f"{_name(v.dtype)}{tuple(v.shape)!r}"
+        known[v] = f"%{len(known)}"
+        return f"{_name(v.dtype)}{v.shape!r}"
 
     found = hashlib.sha256()
     parts.append(" ".join([define(v) for v in graph.inputs]))
@@ -47,19 +47,21 @@ def digest(graph: Graph) -> str | None:
         parts.append(define(v))
         found.update(np.ascontiguousarray(x.data).tobytes())
     for e in graph.nodes:
-        if isinstance(e, Guard):
+        if isinstance(e, Node):
+            applied = _applied(e)
+            if applied is None:
+                return None
+            operands = [known[a] if a.__class__ is Var else str(_text(a)) for a in e.operands]
+            results = " ".join([define(v) for v in e.results])
+            parts.append(f"{e.name}|{' '.join(operands)}|{applied}|{results}")
+        elif isinstance(e, Guard):
             expected = _text(e.expected)
-            at = -1 if e.operand is None else number[e.operand]
-            parts.append(f"{e.kind} {at} {expected}")
-        elif isinstance(e, Node):
-            expected = _applied(e)
-            operands = [f"%{number[a]}" if isinstance(a, Var) else _text(a) for a in e.operands]
-            parts.append(f"{e.name} {operands} {expected} {[define(v) for v in e.results]}")
+            if expected is None:
+                return None
+            parts.append(f"{e.kind}|{'' if e.operand is None else known[e.operand]}|{expected}")
         else:
             return None
-        if expected is None:
-            return None
-    parts.append(repr([number[v] for v in graph.outputs]))
+    parts.append(" ".join([known[v] for v in graph.outputs]))
     found.update("\n".join(parts).encode())
     return found.hexdigest()
 
@@ -72,8 +74,9 @@ def _applied(node: Node) -> str | None:
             return None
         bodies = [digest(inline_calls(g)) for g in form.graphs]
         return None if None in bodies else f"{form.kind} {form.values!r} {bodies}"
-    known = lookup(node.name) is node.primitive and "::" not in node.name
-    return _text(node.params) if known else None
+    if lookup(node.name) is not node.primitive or "::" in node.name:
+        return None
+    return _text(node.params) if node.params else "()"
 
 
 def _text(p: Any) -> str | None:

@@ -1,6 +1,5 @@
 """Code of whole graphs on disk: the same bits, nothing made twice, nothing that can go wrong."""
 
-import json
 import logging
 import os
 import shutil
@@ -17,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 import funct as ft
 import funct.array as xp
 from funct.compile.native import native
+from funct.compile.spelled import read, spell
 from funct.compile.stored import stored
 from funct.device import disk_cache
 from funct.graph import Graph, digest, eliminate_dead, share_common
@@ -146,13 +146,15 @@ def body_of(path: Path) -> tuple[dict[str, Any], bytes]:
     body = disk_cache.read(path.name)
     assert body is not None
     end = 8 + int.from_bytes(body[:8], "little")
-    return json.loads(body[8:end]), body[end:]
+    return read(body[8:end]), body[end:]
 
 
 @pytest.mark.parametrize("other", [
-    {}, {"text": "def run("}, {"text": 1}, {"blobs": []}, {"blobs": [10**9]}, {"blobs": ["x"]},
+    {}, {"text": ["def run("]}, {"text": 1}, {"text": "no lines"},
+    {"blobs": []}, {"blobs": [10**9]}, {"blobs": ["x"]},
     {"programs": [[99, [], []]]}, {"programs": 3}, {"names": {"exp_": ["op", "no_such_op"]}},
-    {"names": {"v": ["array", 7]}}, {"names": []}, {"results": [[[4], "nonsense"]]},
+    {"names": {"v": ["types", [[3, "float32"]]]}}, {"names": {"v": ["array", 7]}}, {"names": []},
+    {"results": [[[4], "nonsense"]]},
     {"whole": [1]}, {"arrays": [["<f4", [10**9], 0]]}, [], None, "text",
 ], ids=repr)  # fmt: skip
 def test_files_that_say_something_else_are_made_anew(folder: Path, other: Any) -> None:
@@ -163,7 +165,7 @@ def test_files_that_say_something_else_are_made_anew(folder: Path, other: Any) -
     (path,) = kept(folder)
     said, rest = body_of(path)
     new = {**said, **other} if other and isinstance(other, dict) else other
-    text = json.dumps(new).encode()
+    text = spell(new)
     disk_cache.write(path.name, len(text).to_bytes(8, "little") + text + rest)
     made: list[int] = []
 
@@ -398,3 +400,24 @@ def test_loops_are_kept(folder: Path) -> None:
         found = stored(graph, lambda: native(graph))(x.data)
         laws.close(xp.asarray(found[1]), f(x)[1], 1e-14, 1e-14)
         assert len(kept(folder)) == before + made
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 40])
+def test_functions_of_many_arrays_come_back(folder: Path, count: int) -> None:
+    """Arrays that are not dense, or that repeat a number, as well."""
+
+    def fun(*xs: Any) -> Any:
+        s = xp.sum(xs[0], axis=0)
+        return [x * 2 + s for x in xs], [xp.exp(x) for x in xs[:2]], xp.sort(xs[-1], axis=1)
+
+    made = [np.random.default_rng(k).normal(size=(32, 64)) for k in range(count)]
+    xs = [xp.asarray(x.astype("f")) for x in made]
+    graph = graph_of(fun, *xs)
+    raw = [x.data for x in xs]
+    first = stored(graph, lambda: native(graph))(*raw)
+    again = stored(graph, never)
+    laws.same(again(*raw), first)
+    turned = [np.asfortranarray(x) for x in raw[:-1]] + [np.broadcast_to(raw[-1][:1], (32, 64))]
+    laws.same(again(*turned), again(*[np.ascontiguousarray(x) for x in turned]))
+    zeros = [np.broadcast_to(np.float32(0), (32, 64))] * count
+    laws.same(again(*zeros), again(*[np.zeros((32, 64), np.float32)] * count))
