@@ -54,6 +54,7 @@ class Site:
 # Code that works for another line than its caller's: its local variable that knows the line. By id:
 # the hash of a code object is that of all it holds, each time anew.
 _FOLLOWED: dict[int, tuple[CodeType, str, bool]] = {}
+_passed: dict[int, CodeType] = {}  # by id as well: code of this package that is not followed
 
 
 def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> None:
@@ -62,6 +63,7 @@ def follow(fun: Callable[..., Any], local: str, *, backward: bool = False) -> No
     backward: what runs is the derivative of what was written on that line.
     """
     _FOLLOWED[id(fun.__code__)] = fun.__code__, local, backward
+    _passed.pop(id(fun.__code__), None)
 
 
 _MOST = 4096  # lines that are remembered
@@ -77,6 +79,9 @@ def user_site(depth: int = 1) -> Site | None:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
+        if id(code) in _passed:
+            frame = frame.f_back
+            continue
         name = code.co_filename
         if not name.startswith(_PACKAGE):
             if not name.startswith("<funct"):
@@ -90,6 +95,8 @@ def user_site(depth: int = 1) -> Site | None:
             site = getattr(entry, "site", None)
             if isinstance(site, Site):
                 return Site(site.file, site.line, entry.name) if backward else site
+        else:
+            _passed[id(code)] = code
         frame = frame.f_back
     return None
 

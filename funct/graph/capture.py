@@ -117,10 +117,8 @@ class Capture(Level):
             known[name] = GraphTracer(self, length, asarray(self.hints[name]), None, 0)
         return eval(repr(size), {"__builtins__": {}}, known)
 
-    def _number(self, a: Any, prim: Primitive, args: Sequence[Any]) -> Any:
-        """An operand; a size as an array of the others' dtype, or as the number that it is now."""
-        if not isinstance(a, Size):
-            return a
+    def _number(self, a: Size, prim: Primitive, args: Sequence[Any]) -> Any:
+        """A size as an array of the other operands' dtype, or as the number that it is now."""
         kinds = {x.dtype for x in args if isinstance(x, Tensor)} - {np.dtype(bool)}
         wide = all(d in INEXACT or d == np.dtype(np.int64) for d in kinds)
         if prim.spread and prim.name != "pow" and len(kinds) == 1 and wide:
@@ -155,7 +153,7 @@ class Capture(Level):
         return self._write(prim, args, params)
 
     def _write(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
-        args = [self._number(a, prim, args) for a in args]
+        args = [self._number(a, prim, args) if isinstance(a, Size) else a for a in args]
         args = narrow_operands(args)
         try:
             avals = prim.aval(args, params)
@@ -167,9 +165,15 @@ class Capture(Level):
         each = avals if isinstance(avals, tuple) else (avals,)
         results = tuple([self.fresh(v.shape, v.dtype) for v in each])
         for a in args:
-            if not isinstance(a, _OPERANDS):
+            if a.__class__ is not GraphTracer and not isinstance(a, _OPERANDS):
                 raise explain(prim, args, params, TypeError("operand"))
-        node = Node(prim, tuple([self.operand(a) for a in args]), params, results, user_site())
+        operands = tuple(
+            [
+                a.ref if a.__class__ is GraphTracer and a.level is self else self.operand(a)
+                for a in args
+            ]
+        )
+        node = Node(prim, operands, params, results, user_site())
         self.entries.append(node)
         pending = Pending(prim.fn, args, params)
         if prim.effect:
