@@ -24,7 +24,9 @@ BOUND = 256 << 20  # bytes
 _SUM = 32  # bytes of a checksum
 _EVERY = 64  # writes between two looks at the size of all
 _AHEAD = 3600.0  # seconds by which another machine's clock may be fast
-_writes = itertools.count()
+# A look takes milliseconds where files are many, and most processes write few: one in so many
+# writes of them all has it.
+_writes = itertools.count(os.urandom(1)[0] % _EVERY)
 
 
 def folder() -> str | None:

@@ -421,3 +421,17 @@ def test_functions_of_many_arrays_come_back(folder: Path, count: int) -> None:
     laws.same(again(*turned), again(*[np.ascontiguousarray(x) for x in turned]))
     zeros = [np.broadcast_to(np.float32(0), (32, 64))] * count
     laws.same(again(*zeros), again(*[np.zeros((32, 64), np.float32)] * count))
+
+
+def test_not_every_process_looks_at_the_size_of_all(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One write in so many does, wherever a process begins to count."""
+    looked: list[str] = []
+    monkeypatch.setattr(disk_cache, "_shrink", looked.append)
+    for k in range(3 * disk_cache._EVERY):
+        disk_cache.write(f"k{k}", b"body")
+    assert looked == [str(folder)] * 3
+    chance = "import os; os.urandom = lambda n: bytes([70]) * n\n"
+    code = "from funct.device import disk_cache; print(next(disk_cache._writes))"
+    assert int(_told(code, before=chance)[0]) == 70 % disk_cache._EVERY
