@@ -7,6 +7,10 @@ Note [Packed weights]
     Channels are dealt out in blocks of a few vectors, the last of which overlaps the one before
     it. Weights stand block by block, all taps of a block one after the other: a strip of pixels
     reads them from one address.
+
+Note [Asking ahead]
+    A strip of the adjoint in w reads many streams, a little of each. So it asks for what the line
+    of g, and the lowest of the lines of x, hold some pixels later; lines above were read before.
 """
 
 from __future__ import annotations
@@ -30,7 +34,9 @@ PIXELS = Fields((
 ))  # fmt: skip
 _WIDTH = 4  # pixels of a strip
 _TOGETHER = 8  # taps whose sums are in registers,
-_MET = (6, 3, 1)  # beside a strip of so many pixels of g, the longest that there is
+_MET = {16: (6, 3, 1), 32: (9, 3, 1)}  # beside a strip of so many pixels of g, by registers
+_AHEAD = 2048  # bytes; see Note [Asking ahead]
+_CACHE_LINE = 64
 
 
 @attrs.frozen(cache_hash=True)
@@ -60,6 +66,7 @@ class _Line:
         self.vector = typed(pattern.element, self.lanes)
         self.block = self.lanes * pattern.vectors
         self.columns = sorted({o for _, o in taps[2]})
+        self.registers = 32 if target.vector_bytes == 64 else 16
 
     def at(self, pointer: Value, offset: Value | int) -> Value:
         """The address of an element."""
@@ -251,7 +258,7 @@ def _correlated(line: _Line, w: Value, g: Value, n: Value, i0: Value, i1: Value)
         each(f, first, last, strip, width)
 
     pixels(0, start, 1, False)
-    for width in _MET:
+    for width in _MET[line.registers]:
         whole = stop - f.rem(stop - start, width)
         pixels(start, whole, width, True)
         start = whole
@@ -270,9 +277,14 @@ def _add(
         for (tap0, _), (tap1, _) in itertools.product(*line.taps[:2])
         for k in range(0, len(line.taps[2]), _TOGETHER)
     ]
+    lowest = line.taps[0][-1][0], line.taps[1][-1][0]
+    behind = [places[(*lowest, j * stride + line.columns[0])] for j in range(len(met))]
     for v in range(line.pattern.vectors):
         at = c + v * line.lanes
         ours = [f.load(line.vector, line.at(g, at)) for g in met]
+        if v * line.lanes * line.vector.bytes % _CACHE_LINE == 0:  # see Note [Asking ahead]
+            for pixel in (*met, *behind):
+                f.prefetch(line.at(pixel, at + _AHEAD // line.vector.bytes))
         for tap0, tap1, taps2 in pieces:
             first = line.at(w, v * line.lanes)
             cells = {k: line.at(first, line.weight(tap0, tap1, k)) for k, _ in taps2}
