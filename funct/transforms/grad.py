@@ -117,25 +117,34 @@ def _differentiated(
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     single = isinstance(argnums, int)
     nums = (argnums,) if single else tuple(argnums)
-    plain = nums == (0,) and not (has_aux or holomorphic or allow_int)
+    count = len(nums)
+    plain = nums == tuple(range(count)) and not (has_aux or holomorphic or allow_int)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        x = args[0] if plain and len(args) == 1 and not kwargs else None
-        if isinstance(x, Tensor) and x.dtype in FLOATING:
-            level = Reverse(name, fun) if x.__class__ is Array else open_tape(name, fun, args)
-            leaf = level.record(x, sink, ())  # one array: no pytree work
+        alone = plain and len(args) == count and not kwargs  # arrays, and all of them
+        bare = True
+        for x in args:
+            if x.__class__ is not Array:
+                bare = False
+                alone = alone and isinstance(x, Tensor)
+            if not alone or x.dtype not in FLOATING:
+                alone = False
+                break
+        traced: list[Any]
+        if alone:  # no pytree work
+            level = Reverse(name, fun) if bare else open_tape(name, fun, args)
+            traced = [level.record(x, sink, ()) for x in args]
             try:
-                out = fun(leaf)
+                out = fun(*traced)
             finally:
                 level.open = False
             if out.__class__ is ReverseTracer and out.level is level:
-                top, start = out.node, leaf.node
-                if top.shape == () and (top.dtype is start.dtype or top.dtype in FLOATING):
+                top = out.node
+                if top.shape == () and top.dtype in FLOATING:
                     found = backward(top, _seed(out.value), True)
-                    g = found[start] if start in found else zero_of(start)
-                    return out.value, g if single else (g,)
-            traced: list[Any] = [leaf]
-            spec = pytree.structure((leaf,))
+                    gs = [found[t.node] if t.node in found else zero_of(t.node) for t in traced]
+                    return out.value, gs[0] if single else tuple(gs)
+            spec = pytree.structure(tuple(traced))
         else:
             picked = tuple([argument(name, args, i) for i in nums])
             level, traced, spec = leaves_on_tape(name, fun, picked, nums, allow_int=allow_int)

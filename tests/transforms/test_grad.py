@@ -43,6 +43,28 @@ def test_python_numbers_are_arguments_too() -> None:
     laws.close(ft.grad(lambda x, y: xp.sum(x), 1)(arr([1.0]), arr([2.0, 3.0])), arr([0.0, 0.0]))
 
 
+def test_gradients_of_several_arrays_are_those_of_their_tuple() -> None:
+    """Also of one array given twice, of one not used, of other floats, and under vmap."""
+
+    def f(x: Any, y: Any, z: Any) -> Any:
+        return xp.sum(x * xp.exp(y)) * 2.0
+
+    x, narrow = arr([1.0, 2.0]), xp.asarray(np.float32([0.5, 0.25]))
+    for args in ((x, x, x), (x, narrow, arr(3.0)), (narrow, x, narrow)):
+        several = ft.grad(f, (0, 1, 2))(*args)
+        tree = ft.grad(lambda t: f(*t))(args)
+        assert [g.dtype for g in several] == [a.dtype for a in args]
+        for g, h in zip(several, tree, strict=True):
+            np.testing.assert_array_equal(np.asarray(g), np.asarray(h), strict=True)
+    rows = xp.stack([x, x + 1.0])
+    lanes = ft.vmap(lambda a: ft.grad(f, (0, 1, 2))(a, x, a)[1])(rows)
+    laws.close(lanes[1], ft.grad(f, (0, 1, 2))(x + 1.0, x, x)[1])
+    second = ft.grad(lambda a: xp.sum(ft.grad(f, (0, 1, 2))(a, a, a)[0]))(x)
+    laws.close(second, 2.0 * xp.exp(x))
+    with pytest.raises(DTypeError, match="argument 1"):
+        ft.grad(f, (0, 1, 2))(x, xp.asarray([1, 2]), x)
+
+
 def test_gradient_keeps_the_dtype_of_its_input() -> None:
     """A float32 input has a float32 gradient though the computation was complex128."""
     x = xp.asarray(np.float32([1, 2]))
