@@ -39,8 +39,9 @@ _SHORTEST = 8  # elements of a vector
 _TASK = 1 << 14  # elements that are worth a task
 _MOST = 3  # operands
 _LONG = frozenset({
-    "acos", "acosh", "asinh", "cbrt", "cos", "erfc", "erfinv", "exp2", "expit", "gammaln",
-    "logaddexp", "ndtr", "pow", "sin", "tan",
+    "acos", "acosh", "asin", "asinh", "atanh", "cbrt", "cos", "cosh", "erfc", "erfinv",
+    "exp", "exp2", "expit", "expm1", "gammaln", "logaddexp", "ndtr", "pow", "sin", "sinh", "tan",
+    "tanh",
 })  # fmt: skip
 
 _PLACES = ["y", *[f"x{k}" for k in range(_MOST)]]  # addresses, which a call fills in
@@ -181,9 +182,12 @@ def _registers(name: str) -> tuple[int, ...]:
     """How many are walked at a time, the widest first.
 
     A processor holds few operations that wait; those of one vector of a long function nearly all
-    wait for each other. More vectors side by side need registers.
+    wait for each other. More vectors side by side need registers. Of a function, what is left
+    over takes single vectors: 31 numbers one by one take as long as 500 together.
     """
-    return (4, 1) if name in _LONG and host().has("avx512f") else (2,)
+    if name in OPS or not host().has("avx512f"):
+        return (2,)
+    return (4, 1) if name in _LONG else (2, 1)
 
 
 def operand(a: Any, kind: np.dtype[Any]) -> Any:
