@@ -52,8 +52,10 @@ class _Call:
         if size:
             serve(size)
         if is_serving() and 0 < 2 * size <= room():
-            self._thread = threading.Thread(target=self._touch)
-            self._thread.start()
+            thread = threading.Thread(target=self._touch)
+            with suppress(RuntimeError):  # the system has no thread for a guess
+                thread.start()
+                self._thread = thread
 
     def _touch(self) -> None:
         with suppress(MemoryError):  # others have taken it meanwhile

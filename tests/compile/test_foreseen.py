@@ -157,6 +157,16 @@ def test_nothing_is_touched_where_it_does_not_pay(folder, monkeypatch, why):
     assert len(kept(folder)) == (why == "full")
 
 
+def test_where_no_thread_can_start_nothing_is_touched(monkeypatch):
+    def refuses(self):
+        raise RuntimeError("can't start new thread")
+
+    note(MIB)
+    monkeypatch.setattr(foreseen.threading.Thread, "start", refuses)
+    with block(step, LARGE):
+        assert foreseen._call.get()._thread is None
+
+
 def test_an_error_ends_it_and_keeps_nothing(folder):
     def fail():
         with block(step, LARGE):
