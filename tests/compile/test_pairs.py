@@ -24,6 +24,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "conj": lambda a, b: xp.conj(a),
     "parts": lambda a, b: xp.imag(a) - xp.real(b),
     "divide": lambda a, b: a / b,
+    "reciprocal": lambda a, b: xp.reciprocal(a),
     "by real": lambda a, b: xp.real(a) / b,
     "plus real": lambda a, b: xp.real(b) - a,
     "plus numbers": lambda a, b: 1.5 - (a + 2j),
@@ -43,6 +44,7 @@ CLOSE: dict[str, Callable[..., Any]] = {
     "times real": lambda a, b: a * xp.real(b),
     "square": lambda a, b: xp.square(a) + b**2,
     "abs": lambda a, b: xp.abs(a),
+    "sign": lambda a, b: xp.sign(a),
     "sum": lambda a, b: xp.sum(a * b),
     "sum of rows": lambda a, b: xp.sum(a[:, None] - b[:9], axis=1),
 }

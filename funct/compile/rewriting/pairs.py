@@ -275,6 +275,42 @@ def _divide(p: _Pairs, e: Node) -> Parts:
     )
 
 
+def _reciprocal(p: _Pairs, e: Node) -> Parts:
+    """One over the larger part and what the smaller adds to it; 0 has no ratio, and gives NaN."""
+    out = e.results[0]
+    re, im = p._of(e.operands[0])
+    op = functools.partial(p.of_reals, like=out)
+    size = [op("abs", x) for x in (re, im)]
+    wide = p.apply("less_equal", size[::-1], (), out.shape, bool)
+    large, small = op("where", wide, re, im), op("where", wide, im, re)
+    ratio = op("divide", small, large)
+    total = op("add", large, op("multiply", small, ratio))
+    over = op("divide", 1.0, total), op("divide", ratio, total)
+    less = op("divide", -1.0, total), op("divide", op("negative", ratio), total)
+    return op("where", wide, over[0], over[1]), op("where", wide, less[1], less[0])
+
+
+def _sign(p: _Pairs, e: Node) -> Parts:
+    """Parts over the absolute value; of one infinite part its sign, of two NaN."""
+    out = e.results[0]
+    parts = p._of(e.operands[0])
+    op = functools.partial(p.of_reals, like=out)
+
+    def infinite(x: Any) -> Any:
+        return p.apply("isinf", (x,), (), out.shape, bool)
+
+    size = op("hypot", *parts)
+    none = p.apply("equal", (size, 0.0), (), out.shape, bool)
+    far, axis = infinite(size), [infinite(x) for x in parts]
+    both = p.apply("logical_and", axis, (), out.shape, bool)
+
+    def of(x: Any, along: Any) -> Any:
+        end = op("where", both, np.nan, op("where", along, op("sign", x), 0.0))
+        return op("where", none, 0.0, op("where", far, end, op("divide", x, size)))
+
+    return of(parts[0], axis[0]), of(parts[1], axis[1])
+
+
 def _matmul(p: _Pairs, e: Node) -> Parts:
     out = e.results[0]
     (a, b), (c, d) = map(p._of, e.operands)
@@ -343,5 +379,6 @@ def _complex_of(p: _Pairs, e: Node) -> Parts:
 _OPS: dict[str, Callable[[_Pairs, Node], Any]] = {
     "abs": _abs, "astype": _astype, "complex_of": _complex_of, "conj": _conj, "divide": _divide,
     "equal": _alike("equal"), "imag": _part_of(1), "matmul": _matmul, "multiply": _multiply,
-    "not_equal": _alike("not_equal"), "pow": _pow, "real": _part_of(0), "square": _square,
+    "not_equal": _alike("not_equal"), "pow": _pow, "real": _part_of(0), "reciprocal": _reciprocal,
+    "sign": _sign, "square": _square,
 }  # fmt: skip

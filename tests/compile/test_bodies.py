@@ -1,0 +1,71 @@
+"""Which ops are machine code in the body of a loop. What is not is listed: the list shrinks."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+import funct as ft
+import funct.array as xp
+from funct.compile import why_not_fused
+from funct.core import Primitive, Sample, catalogue
+
+REALS = """
+airy_ai airy_aip airy_bi airy_bip argsort attention attention_keep attention_pull avg_pool bdtr
+bdtrc bdtri beta beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln
+betaln_slope binom boxcox boxcox1p broadcast_to chdtr chdtrc chdtri cofactor contract convolution
+convolution_input convolution_weight convolve cosdg cosm1 cotdg dawsn dequantize eig eigvals
+ellipe ellipeinc ellipeinc_slope ellipem1 ellipk ellipkinc ellipkinc_slope ellipkm1 entr erfcinv
+erfcx erfi exp1 exp10 expi expm expn expn_slope exprel exprel_slope fdtr fdtrc fdtri fft finite
+fold_windows fresnel_c fresnel_s gamma gamma_density gammainc gammainc_slope gammaincc
+gammainccinv gammaincinv gammasgn gdtr gdtrc hankel1 hankel2 huber hyp0f1 hyp1f1 hyp2f1 i0 i0e i1
+i1e imag inv_boxcox inv_boxcox1p iv ive ive_slope j0 j1 jv jv_slope k0 k0e k1 k1e kl_div kn kv kve
+kve_slope lambertw log_expit log_ndtr loggamma logit lpmv lstsq lu max_pool max_pool_index nbdtr
+nbdtrc nbdtri ndtri ndtri_exp nextafter owens_t pdtr pdtrc pdtri pinv poch poisson_quantile
+polygamma pseudo_huber psi put_along_axis qr quantize quantized_add quantized_avg_pool
+quantized_convolution quantized_linear quantized_mean radian real_fft rel_entr rgamma
+riemann_slope riemann_zeta running_argmax sampled_matmul scatter_combine searchsorted shichi_c
+shichi_s sici_c sici_s sinc sindg size_along slice_ solve sort sparse_matmul spence spherical_in
+spherical_jn spherical_kn spherical_yn stdtr stdtrit svd svdvals take_along_axis tandg to_device
+triangular_solve weight_only_linear windows wofz wrightomega xlog1py xlogy y0 y1 yn yv yv_slope
+zeta zeta_slope zetac
+"""
+COMPLEX = """
+absorb acos acosh airy_ai airy_aip airy_bi airy_bip asin asinh atan atanh cholesky cofactor
+contract convolve cos cosh dawsn det eig eigh eigvals eigvalsh erf erfc erfcx erfi exp exp1 expi
+expm expm1 fft finite fresnel_c fresnel_s gamma hermitian_fft inv log log10 log1p log2 log_ndtr
+loggamma lstsq lu ndtr pinv pow psi qr riemann_zeta shichi_c shichi_s sici_c sici_s sin sinc sinh
+slogdet solve spence spherical_in spherical_jn spherical_kn spherical_yn sqrt svd svdvals tan tanh
+triangular_solve wofz wrightomega xlog1py xlogy
+"""
+
+
+def by_itself(p: Primitive, s: Sample) -> bool:
+    """Whether Python goes through a loop that does nothing else."""
+    rows = [xp.stack([xp.asarray(a)] * 3) for a in s.args]
+
+    def run(*rows: Any) -> Any:
+        return ft.scan(lambda c, given: (c + 1.0, p.fn(*given, *s.params)), 0.0, rows)
+
+    told = why_not_fused(ft.make_graph(run)(*rows))
+    return any(line.startswith("scan") and "Python goes through" in line for line in told)
+
+
+def apart() -> tuple[set[str], set[str]]:
+    """Names of ops that have a sample of this kind: of real numbers, and of complex ones."""
+    found: tuple[set[str], set[str]] = set(), set()
+    for p in catalogue():
+        for s in p.samples(np.random.default_rng(7)):
+            given = [np.asarray(a) for a in s.args]
+            if all(a.size for a in given) and by_itself(p, s):
+                found[any(a.dtype.kind == "c" for a in given)].add(p.name)
+    return found
+
+
+def test_ops_that_python_goes_through_in_loops() -> None:
+    """Who makes one of them machine code takes its name off the list; none is added."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        reals, others = apart()
+    assert sorted(reals) == REALS.split()
+    assert sorted(others) == COMPLEX.split()
