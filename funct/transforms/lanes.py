@@ -38,13 +38,16 @@ class Parting(BaseException):
 
 
 class Laned(Level):
-    """A level of many lanes. parting: how they part, once they have disagreed."""
+    """A level of many lanes. parting: how they part, once they have disagreed. asked: whether the
+    function took a decision on a value of theirs.
+    """
 
-    __slots__ = ("parting",)
+    __slots__ = ("asked", "parting")
 
     def __init__(self, label: str, fun: Callable[..., Any] | None) -> None:
         super().__init__(label, fun)
         self.parting: Parting | None = None
+        self.asked = False
 
 
 def agreed(level: Laned, rows: Any) -> Any:
@@ -55,6 +58,7 @@ def agreed(level: Laned, rows: Any) -> Any:
     """
     if not level.open:
         escaped("bool, int or float", level)
+    level.asked = True
     count = len(rows)
     if count == 0:
         raise TransformError(

@@ -279,12 +279,16 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
 
 
 def _needed(graph: Graph) -> set[Any]:
-    """The Vars that the outputs and the decisions depend on."""
+    """The Vars that the outputs and the decisions depend on.
+
+    Products that absorb zeros ask whether their factors are finite: at finite values, where
+    linearity is judged, that answer depends on nothing.
+    """
     needed: set[Any] = set(graph.outputs)
     for e in reversed(graph.nodes):
         if isinstance(e, Guard):
             needed.add(e.operand)
-        elif not needed.isdisjoint(e.results):
+        elif not needed.isdisjoint(e.results) and e.name != "isfinite":
             needed.update(e.operands)
     return needed
 

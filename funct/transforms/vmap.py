@@ -206,9 +206,9 @@ def vmap(
 
     Args: in_axes: which axis of each argument is the batch: an int, None (the same for all lanes),
     or a tuple or tree of them that is a prefix of the arguments. out_axes: where the batch goes in
-    the results, likewise. axis_name: what `psum` and the other collectives call the batch.
-    axis_size: needed where no argument has a batch. chunk_size: run at most this many lanes at a
-    time.
+    the results, likewise; None for results that are the same for all lanes. axis_name: what `psum`
+    and the other collectives call the batch. axis_size: needed where no argument has a batch.
+    chunk_size: run at most this many lanes at a time.
 
     Python control flow works: where lanes disagree on a value that `if`, `while`, `int()` or a
     boolean mask asks for, fun is run once for each distinct path, on the lanes that take it.
@@ -241,6 +241,7 @@ def vmap(
             v if a is None else ops.move_axis(v, a, 0) for v, a in zip(values, axes, strict=True)
         ]
         outs: list[Any] = []  # what fun returned, for each path
+        levels: list[Batch] = []
 
         def part(lanes: Lanes, count: Any) -> tuple[Batch, Callable[[], list[Any]]]:
             level = Batch(fun, count)
@@ -259,6 +260,7 @@ def vmap(
                 if outs:
                     pytree.same_structure("vmap: results of other lanes", outs[0], out)
                 outs.append(out)
+                levels.append(level)
                 return [whole(o, level) for o in pytree.leaves(out)]
 
             return level, call
@@ -270,7 +272,12 @@ def vmap(
             all_leaves = _flatten(out)[0]
             places = _prefix("out_axes", out_axes, out, len(all_leaves))
             places = [p for p, leaf in zip(places, all_leaves, strict=True) if leaf is not None]
-            flat = [ops.move_axis(o, 0, _out_axis(o, p)) for o, p in zip(flat, places, strict=True)]
+            leaves = [pytree.leaves(o) for o in outs]
+            for k, place in enumerate(places):
+                if place is None:
+                    flat[k] = _alike([o[k] for o in leaves], levels)
+                else:
+                    flat[k] = ops.move_axis(flat[k], 0, _out_axis(flat[k], place))
         return structure.unflatten(flat)
 
     run.__name__ = f"vmap({getattr(fun, '__name__', 'fun')})"
@@ -304,8 +311,19 @@ def _axis(x: Any, axis: Any) -> int:
 
 def _out_axis(x: Any, axis: Any) -> int:
     if not isinstance(axis, int):
-        raise TransformError(f"vmap: out_axes must hold ints, got {axis!r}")
+        raise TransformError(f"vmap: out_axes must hold ints and None, got {axis!r}")
     return normal_axis("vmap", axis, len(x.shape))
+
+
+def _alike(found: list[Any], levels: list[Batch]) -> Any:
+    """What all lanes return. Where the function decided, each part may have its own constant."""
+    paths = len(levels) > 1 and any(level.asked for level in levels)
+    if paths or any(x.__class__ is BatchTracer and x.level in levels for x in found):
+        raise TransformError(
+            "vmap: out_axes is None for a result that may differ between lanes",
+            fix="give its batch an axis; where the lanes hold one value, take the first of them",
+        )
+    return asarray(found[0])
 
 
 def _batch_size(values: list[Any], axes: list[Any], given: int | None) -> Any:

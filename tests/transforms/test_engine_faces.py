@@ -166,6 +166,33 @@ def test_linear_transpose_is_the_adjoint_matrix(compiled: bool) -> None:
     laws.close(ft.jit(transposed)(y), (expected,))
 
 
+SMOOTH: dict[str, Any] = {
+    "product": lambda x: x * x * xp.sin(x),
+    "quotient": lambda x: x / xp.linalg.vector_norm(x),
+    "power": lambda x: x**3 / (1.0 + x),
+    "where": lambda x: xp.where(x > 1.0, x * x * x, xp.sqrt(x)),
+    "put": lambda x: x.at[1].set(x[0] * x[2]).at[xp.asarray([0, 0, 2])].add(x**2),
+    "prod": lambda x: xp.prod(x) * x,
+    "running product": xp.cumulative_prod,
+    "softmax": lambda x: xp.special.softmax(x * x),
+    "associative": lambda x: ft.associative_scan(lambda a, b: a * b, x),
+    "cond": lambda x: ft.cond(xp.sum(x) > 3.0, lambda v: v * v * v, xp.sin, x),
+    "solve": lambda x: xp.linalg.solve(xp.eye(3) * 4.0 + xp.linalg.outer(x, x), x),
+    "cholesky": lambda x: xp.linalg.cholesky(xp.eye(3) + xp.linalg.outer(x, x))[:, 0] * x,
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_derivatives_of_every_order_are_linear(name: str) -> None:
+    """What `linearize` gives is transposed, of a function and of its gradients, as vjp does it."""
+    x, u = (xp.asarray(v) for v in ([0.4, 1.3, 0.9], [0.5, -1.0, 2.0]))
+    f = SMOOTH[name]
+    for _ in range(3):
+        (got,) = ft.linear_transpose(ft.linearize(f, x)[1], x)(u)
+        laws.close(got, ft.vjp(f, x)[1](u)[0], 1e-9, 1e-9)
+        f = ft.grad(lambda x, f=f: xp.sum(f(x) * u))
+
+
 def test_linear_transpose_refuses_what_is_not_linear() -> None:
     """A constant, a product of operands, a decision on a value, an integer: each by its error."""
     t = ft.linear_transpose

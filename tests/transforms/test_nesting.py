@@ -259,6 +259,34 @@ def test_vmap_axes() -> None:
     laws.close(ft.vmap(lambda x, k: x * k)(a, k=xp.asarray([1.0, 2.0])), a * arr([[1.0], [2.0]]))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("chunk_size", [None, 2, 3])
+def test_results_without_lanes_have_no_batch_axis(chunk_size: Any, compiled: bool) -> None:
+    """out_axes None: numbers, operands and what is computed of them, at each level of a nest."""
+    a, y = xp.asarray(np.arange(6.0).reshape(3, 2)), xp.asarray([2.0, 3.0])
+
+    def fun(x: Any, y: Any) -> Any:
+        return {"lanes": x * y, "same": (y, None, [y * y, 3.0])}
+
+    def over(fun: Any, axes: Any, out: Any) -> Any:
+        mapped = ft.vmap(fun, axes, out, chunk_size=chunk_size)
+        return ft.jit(mapped) if compiled else mapped
+
+    got = over(fun, (0, None), {"lanes": -1, "same": None})(a, y)
+    laws.close(got["lanes"], xp.permute_dims(a * y, (1, 0)))
+    same, nothing, (square, number) = got["same"]
+    assert nothing is None
+    assert number.shape == ()
+    laws.close([same, square], [y, y * y])
+    nested = over(over(lambda x, y: y * 2.0, (0, None), None), (None, 0), 0)
+    laws.close(nested(a, y), y * 2.0)
+    slope = ft.grad(lambda y: xp.sum(over(lambda x, y: y**3, (0, None), None)(a, y)))
+    laws.close(slope(y), 3.0 * y * y)
+    for other in (lambda x, y: x, lambda x, y: y if x[0] > 2.0 else y * 2.0):
+        with pytest.raises(FunctError, match="out_axes is None for a result that may differ"):
+            over(other, (0, None), None)(a, y)
+
+
 def test_vmap_errors() -> None:
     """Axes that do not fit are refused with what was expected."""
     with pytest.raises(FunctError, match=r"batch sizes must agree, got \[2, 3\]"):
