@@ -38,6 +38,7 @@ __all__ = [
 _ELEMENT = {"float32": "f32", "float64": "f64", "int32": "i32"}  # i32: words of bytes
 _TASKS = 4  # per core
 _SUMS = 8  # registers: enough for two units of latency 4, beside weights and what is read
+_NARROWEST = 32  # bytes of a vector
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
 
@@ -99,9 +100,11 @@ def _planes(
         **dict.fromkeys(TO_CODES, 0),
     }  # fmt: skip
     axes, kernel = filled(x[2:], out, w[2:], slide, adjoint)
-    pattern = _pattern(dtype, axes, kernel, _ends(axes, _lanes(dtype)), terms > 1)
+    width = host().vector_bytes if coded else _width(dtype, axes[2])
+    lanes = width // dtype.itemsize
+    pattern = _pattern(dtype, axes, kernel, _ends(axes, lanes), terms > 1, width)
     if coded is None:
-        aligned = pattern.ends == "overlap" and out[-1] % _lanes(dtype) == 0
+        aligned = pattern.ends == "overlap" and out[-1] % lanes == 0
         touched = (prod(x) + x[0] * outputs * prod(out)) * dtype.itemsize
         pattern = attrs.evolve(pattern, streams=aligned and host().overflows(touched))
         return _filled(dtype, pattern, axes, x, (x[0], outputs, *out), given)
@@ -125,10 +128,11 @@ def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Siz
         "shared": outputs // groups, "images": x[0], "w": 0, "g": 0,
     }  # fmt: skip
     axes, kernel = filled(x[2:], g[2:], size, slide, False)
-    fold = folded(axes, kernel, _lanes(dtype))
+    width = _width(dtype, axes[2])
+    fold = folded(axes, kernel, width // dtype.itemsize)
     if fold is not None:
         axes, kernel = fold.axes, fold.kernel
-    pattern = _pattern(dtype, axes, kernel, "mask", False)
+    pattern = _pattern(dtype, axes, kernel, "mask", False, width)
     pattern = attrs.evolve(pattern, height=min(2, pattern.height))
     return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given, fold=fold)
 
@@ -142,13 +146,22 @@ def _lanes(dtype: np.dtype[Any]) -> int:
     return host().vector_bytes // dtype.itemsize
 
 
+def _width(dtype: np.dtype[Any], line: Axis) -> int:
+    """Bytes of vectors for such lines: half of the widest where a line leaves that half empty."""
+    widest = host().vector_bytes
+    half = widest // 2
+    pixels = -(-line.out // line.step)
+    return half if half >= _NARROWEST and pixels * dtype.itemsize <= half else widest
+
+
 def _pattern(
-    dtype: np.dtype[Any], axes: list[Axis], kernel: Sizes, ends: Ends, several: bool
+    dtype: np.dtype[Any], axes: list[Axis], kernel: Sizes, ends: Ends, several: bool, width: int
 ) -> Pattern:
     return Pattern(
         _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
         tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel,
         _height([p.count for p in axes[1].phases], len(axes[2].phases)), ends, several,
+        vector_bytes=width,
     )  # fmt: skip
 
 
@@ -174,7 +187,7 @@ def _filled(
     fields, name, arrays = (
         (WEIGHTS, "weights", ("g", "w")) if "g" in given else (PLANES, "planes", ("w", "y"))
     )  # fmt: skip
-    a, lanes = axes[2], _lanes(dtype)
+    a, lanes = axes[2], pattern.vector_bytes // dtype.itemsize
     offsets = sorted({o for p in a.phases for _, o in p.taps})
     first = np.arange(0, -(-a.out // a.step), lanes)
     final = a.out // a.step - lanes
@@ -301,4 +314,5 @@ def _entry(pattern: Pattern, name: str) -> Any:
 @functools.cache
 def _code(pattern: Pattern, name: str, target: Host) -> Code:
     planes = byte_planes_text if pattern.element == "i32" else planes_text
+    target = attrs.evolve(target, vector_bytes=min(target.vector_bytes, pattern.vector_bytes))
     return printed(planes if name == "planes" else weights_text, pattern, target)

@@ -54,7 +54,8 @@ class Pattern:
     a strip. ends: what happens at the end of a line. several: whether planes are summed. codes:
     the elements of x and of the result where these are codes; sums begin with an offset then, which
     has the zero point in it, and what is outside of the image is the zero point. streams: whether
-    the result, which is aligned to vectors, is written past the caches.
+    the result, which is aligned to vectors, is written past the caches. vector_bytes: of the
+    widest vectors, where lines are too short for those of the target.
     """
 
     element: str
@@ -67,6 +68,7 @@ class Pattern:
     several: bool
     codes: tuple[str, str] | None = None
     streams: bool = False
+    vector_bytes: int = 1 << 10
 
 
 class Lines:
