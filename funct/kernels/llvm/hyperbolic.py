@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm.coefficients import ATANH_WIDE, SINH
+from funct.kernels.llvm.coefficients import ATANH_WIDE, SINH, TANH
 from funct.kernels.llvm.exponential import LN2, reduce
 from funct.kernels.llvm.logarithm import log, log_of_sum
 from funct.kernels.llvm.rare import rarely
-from funct.kernels.llvm.scaling import (
-    BIAS,
-    MANTISSA,
-    bits_of,
-    fast_sum,
-    octave,
-    pow2,
-    quotient,
-    split_constant,
-)
+from funct.kernels.llvm.scaling import BIAS, MANTISSA, bits_of, octave, pow2, split_constant
 
 if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
@@ -30,22 +21,14 @@ SQUARE_OVERFLOWS = {"f32": 2.0**60, "f64": 2.0**500}
 
 
 def tanh(e: Emitter, x: Value) -> Value:
-    """The hyperbolic tangent; of float32 at most 2 ulp, of float64 1.5.
-
-    It is -t / (t + 2) for t = exp(-2 |x|) - 1. Of a negative exponent the power is less than 1, so
-    what rounding leaves in p is no more in t; near 0 the power is 1 and t = p.
-    """
-    element = x.type.element
-    _, bits, p = reduce(e, e.min(ONE[element], e.abs(x)) * -2, BIAS[element])
+    """The hyperbolic tangent; at most 1.5 ulp."""
+    size = e.abs(x)
+    z = x * x
+    near = e.fma(size * z, e.polynomial(z, TANH[x.type.element]), size)
+    _, bits, p = reduce(e, e.min(ONE[x.type.element], size) * 2, BIAS[x.type.element])
     power = pow2(e, bits, x.type)
-    below = power - 1
-    t = e.fma(power, p, below)
-    if element == "f32":
-        return e.copysign(t / e.fma(power, p, power + 1), x)
-    lost = e.fma(power, p, below - t)  # in t
-    whole, whole_low = fast_sum(e.constant(x.type, 2), t)
-    near, rest = quotient(e, t, whole, lost, whole_low + lost)
-    return e.copysign(near + rest, x)
+    far = 1 - 2 / (e.fma(power, p, power) + 1)
+    return e.copysign(e.select(size < 0.55, near, far), x)
 
 
 def _quarter(e: Emitter, size: Value) -> Value:

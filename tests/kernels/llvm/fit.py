@@ -238,6 +238,12 @@ FITS = {
         even(lambda x: x**3 / mpmath.sinh(x)),
         {"f32": (mpf(10) ** -12, mpf("1.001"), 4), "f64": (mpf(10) ** -12, mpf("1.001"), 8)},
     ),
+    "TANH": (
+        "tanh(x) = x + x³ P(x²), 0 <= x <= 0.55",
+        even(lambda x: (mpmath.tanh(x) - x) / x**3),
+        even(lambda x: x**3 / mpmath.tanh(x)),
+        {"f32": (mpf(10) ** -12, mpf("0.3026"), 5), "f64": (mpf(10) ** -12, mpf("0.3026"), 10)},
+    ),
     "ERF": (
         "erf(x) = x + x P(x²), 0 <= x <= 1",
         even(lambda x: mpmath.erf(x) / x - 1),

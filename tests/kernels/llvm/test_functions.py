@@ -50,9 +50,7 @@ ONE = {
     "softplus": (lambda x: np.maximum(x, 0) + np.log1p(np.exp(-abs(x))), 2, (-20, 20)),
     "sqrt": (np.sqrt, 0.5, (0, 3)),
     "tan": (np.tan, 1.2, (-30, 30)),
-    # a quotient of two rounded numbers: 1.95 over all float32; with their rests it takes half as
-    # long again
-    "tanh": (np.tanh, 2, (-3, 3)),
+    "tanh": (np.tanh, 1.5, (-3, 3)),
     "trunc": (np.trunc, 0, (-3, 3)),
 }
 TWO = {
