@@ -760,3 +760,34 @@ def test_collectives_in_bodies() -> None:
     f = lambda x: ft.scan(lambda c, k: (c * k + ft.psum(c, "i"), None), x, arr([1.0, 2.0]))[0]  # noqa: E731
     for g in (ft.vmap(f, axis_name="i"), ft.jit(ft.vmap(f, axis_name="i"))):
         assert g(arr([1.0, 2.0, 3.0])).tolist() == [38.0, 40.0, 42.0]
+
+
+def test_nested_branches_are_traced_once_at_any_depth() -> None:
+    """A function that is chosen in a choice in a choice … runs as often as one in a single one."""
+
+    def calls(depth: int) -> int:
+        seen = []
+
+        def leaf(x: Any) -> Any:
+            seen.append(None)
+            return xp.sin(x)
+
+        f = leaf
+        for _ in range(depth):
+            f = (lambda g: lambda x: ft.cond(x > 0, g, lambda x: x - 1.0, x))(f)
+        x = xp.asarray(0.5)
+        assert float(ft.jit(f)(x)) == float(leaf(x))
+        return len(seen)
+
+    assert calls(12) == calls(1)
+
+
+def test_numbers_take_the_dtype_of_the_other_branch_in_nests() -> None:
+    def f(x: Any) -> Any:
+        inner = lambda x: ft.cond(x > 1, lambda x: 2, lambda x: x, x)  # noqa: E731
+        return ft.cond(x > 0, inner, lambda x: 0, x)
+
+    for v in (2.0, 0.5, -1.0):
+        x = xp.asarray(v, dtype="float32")
+        got = ft.jit(f)(x)
+        assert (float(got), got.dtype) == (max(0.0, min(v, 2.0)), xp.float32)

@@ -153,15 +153,26 @@ def _select(index: Any, column: Sequence[Any]) -> Any:
 
 def _staged(name: str, index: Any, names: Any, flats: Any, funs: Any, leaves: Sequence[Any]) -> Any:
     avals = bodies.avals_of(leaves)
-    results = [abstract(name, f, leaves) for f in flats]
-    trees, dtypes = _agreed(name, names, results)
-    traced = []
+    traced, results = [], []
     for flat, fun in zip(flats, funs, strict=True):
+        out: list[Any] = []
 
-        def body(*xs: Any, flat: Any = flat) -> list[Any]:
-            return [typed(x, d) for x, d in zip(pytree.leaves(flat(*xs)), dtypes, strict=True)]
+        def body(*xs: Any, flat: Any = flat, out: list[Any] = out) -> list[Any]:
+            out[:] = [flat(*xs)]
+            return [typed(x, None) for x in pytree.leaves(out[0])]
 
         traced.append(bodies.trace(name, body, avals, fun))
+        results.append(out[0])
+    trees, dtypes = _agreed(name, names, results)
+    for k, result in enumerate(results):
+        own = pytree.leaves(result)
+        if all(asarray(x).dtype == d for x, d in zip(own, dtypes, strict=True) if is_number(x)):
+            continue  # to trace twice what is nested would take twice as long for each level
+
+        def cast(*xs: Any, flat: Any = flats[k]) -> list[Any]:
+            return [typed(x, d) for x, d in zip(pytree.leaves(flat(*xs)), dtypes, strict=True)]
+
+        traced[k] = bodies.trace(name, cast, avals, funs[k])
     outer = [x for _, found in traced for x in found]
     n, starts = len(leaves), np.cumsum([0, *[len(found) for _, found in traced]])
     every = (*avals, *bodies.avals_of(outer))
