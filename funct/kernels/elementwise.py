@@ -40,13 +40,13 @@ _floor_divide = np.floor_divide
 _power = np.power
 
 
-# functions of real numbers that NumPy computes one by one, at least in one of these dtypes, and how
-# many elements of an operand make it worth to compute them in machine code of our own
+# functions of real numbers that NumPy computes one by one or slowly, at least in one of these dtypes,
+# and how many elements of an operand make it worth to compute them in machine code of our own
 SLOW = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf",
-    "erfc", "erfinv", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln", "hypot",
-    "log10", "log1p", "log2", "logaddexp", "ndtr", "pow", "reciprocal", "remainder", "sin",
-    "sinh", "tan", "tanh",
+    "erfc", "erfinv", "exp", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln", "hypot",
+    "log", "log10", "log1p", "log2", "logaddexp", "ndtr", "pow", "reciprocal", "remainder", "sin",
+    "sinh", "sqrt", "tan", "tanh",
 })  # fmt: skip
 MANY = 1 << 14
 
