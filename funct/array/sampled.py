@@ -222,7 +222,8 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """
     y = floating(asarray(y))
     k = normal_axis("trapezoid", axis, len(y.shape))
-    if x is None and dx.__class__ in (float, int) and y.shape[k] > 1:  # each but the ends twice
+    several = y.shape[k].__class__ is int and y.shape[k] > 1  # a symbolic length may be 1
+    if x is None and dx.__class__ in (float, int) and several:  # each but the ends twice
         at = (slice(None),) * k
         inner = ops.reduce_sum(_ends(_ends(y, k, True), k, False), (k,), False)
         return (inner + (y[(*at, 0)] + y[(*at, -1)]) * 0.5) * dx

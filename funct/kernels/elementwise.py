@@ -40,8 +40,8 @@ _floor_divide = np.floor_divide
 _power = np.power
 
 
-# functions of real numbers that NumPy computes one by one or slowly, at least in one of these dtypes,
-# and how many elements of an operand make it worth to compute them in machine code of our own
+# functions of real numbers that NumPy computes one by one or slowly, at least in one of these
+# dtypes, and how many elements of an operand make it worth to compute them in code of our own
 SLOW = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf",
     "erfc", "erfinv", "exp", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln", "hypot",
