@@ -167,12 +167,7 @@ class Capture(Level):
         for a in args:
             if a.__class__ is not GraphTracer and not isinstance(a, _OPERANDS):
                 raise explain(prim, args, params, TypeError("operand"))
-        operands = tuple(
-            [
-                a.ref if a.__class__ is GraphTracer and a.level is self else self.operand(a)
-                for a in args
-            ]
-        )
+        operands = tuple([self.operand(a) for a in args])
         node = Node(prim, operands, params, results, user_site())
         self.entries.append(node)
         pending = Pending(prim.fn, args, params)
