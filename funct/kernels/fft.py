@@ -1,4 +1,9 @@
-"""Discrete Fourier transforms of ndarrays, in single and in double precision."""
+"""Discrete Fourier transforms of ndarrays, in single and in double precision.
+
+NumPy's loops take one line of numbers after the other, always in doubles. SciPy's, to which large
+arrays go, take single precision as it is, as many lines at once as a vector holds, and very large
+arrays on several threads; the same bits come out for any number of these.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.dtypes import FLOATING
+from funct.settings import config
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
@@ -20,6 +26,8 @@ _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 _SINGLE = dict.fromkeys("dD?bhilqBHILQ", False) | dict.fromkeys("fF", True)
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 _MANY = 1 << 13  # what is larger is announced to the allocator
+_LARGE = 1 << 11  # elements from which on SciPy is faster in single precision
+_SHARED = 1 << 18  # and from which on threads are worth their start
 _NORMS: Any = ("backward", "ortho", "forward")
 _REALS: Any = {float, int}
 
@@ -33,6 +41,9 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     single = _SINGLE.get(x.dtype.char)
     if single is None or x.__class__ is not np.ndarray:
         return getattr(np.fft, name)(x, n, axis, norm)
+    if x.size >= _LARGE and (single or _SHARED <= x.size > x.shape[axis]):
+        threads = config.record.threads if x.size >= _SHARED else 1
+        return _large(name)(x, n, axis, norm, workers=threads)
     if name == "hfft":
         return transform("irfft", np.conjugate(x), n, axis, _SWAPPED[norm])
     if name == "ihfft":
@@ -49,6 +60,13 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     axis = range(len(shape))[axis]
     out = np.empty((*shape[:axis], length, *shape[axis + 1 :]), dtype)
     return loop(x, factor, out, axes=[(axis,), (), (axis,)])
+
+
+@functools.cache
+def _large(name: str) -> Any:
+    import scipy.fft
+
+    return getattr(scipy.fft, name)
 
 
 @functools.lru_cache(512)

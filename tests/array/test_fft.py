@@ -1,5 +1,6 @@
 """The fft extension against NumPy's pocketfft, and the laws it obeys."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,33 @@ def test_along_several_axes(name: str, data: Any, norm: Any) -> None:
     if name != "irfftn":
         laws.same(same_length, fun(xp.asarray(x), axes=axes, norm=norm))
     check(name, x, lambda v: fun(v, s=s, axes=axes, norm=norm))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(2100,), (3, 997), (64, 40), (1, 2048, 2), (520, 512)])
+def test_large(shape: Any, kind: str) -> None:
+    """Large arrays too are NumPy's along every axis, cut off and padded, with the same bits for
+    one thread and two; single precision loses no more than an FFT in it must.
+    """
+    x = filled(shape, kind, 3)
+    real = kind.startswith("float")
+    eps = float(np.finfo(kind).eps)
+    for axis, extra in itertools.product(range(x.ndim), (None, -1, 5)):
+        n = None if extra is None else max(x.shape[axis] + extra, 1)
+        for name in ["fft", "rfft", "ihfft"] if real else ["fft", "ifft", "irfft", "hfft"]:
+            if name in ("irfft", "hfft") and x.shape[axis] == 1:
+                continue
+            fun, ref = getattr(xp.fft, name), getattr(np.fft, name)
+            want = ref(x.astype(np.result_type(x, np.float64)), n, axis)
+            with ft.config.using(threads=1):
+                one = fun(xp.asarray(x), n=n, axis=axis)
+            with ft.config.using(threads=2):
+                two = fun(xp.asarray(x), n=n, axis=axis)
+            laws.same(one, two)
+            assert one.dtype == ref(x, n, axis).dtype
+            assert one.shape == want.shape
+            size = np.sqrt(np.mean(np.abs(want) ** 2))
+            laws.close(one, want.astype(one.dtype), 0, eps * (np.log2(x.size) + 2) * size)
 
 
 @given(st.integers(1, 9), st.integers(1, 9), NORMS)
