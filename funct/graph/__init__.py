@@ -8,6 +8,7 @@ from funct.graph.capture import writing as writing
 from funct.graph.capture import written as written
 from funct.graph.check import check as check
 from funct.graph.decompose import decompose as decompose
+from funct.graph.dependence import dependent as dependent
 from funct.graph.digest import digest as digest
 from funct.graph.draw import Drawing as Drawing
 from funct.graph.edit import extract as extract
@@ -47,9 +48,9 @@ from funct.graph.show import show as show
 
 __all__ = [
     "Call", "Capture", "Control", "Drawing", "Entry", "Graph", "GraphTracer", "Guard",
-    "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "acting", "acts", "approximate",
-    "capture", "check", "compose_views", "decompose", "digest", "eliminate_dead", "exact",
-    "extract", "find", "fold_constants", "holds", "inline_calls", "insert_after", "lay_out", "leaf",
-    "optimize", "propagate", "replace", "rewrite", "same", "share_common", "show", "simplify",
-    "sink_views", "then", "writing", "written",
+    "Interpreter", "Match", "Node", "Symbol", "Transformer", "Var", "acting", "acts",
+    "approximate", "capture", "check", "compose_views", "decompose", "dependent", "digest",
+    "eliminate_dead", "exact", "extract", "find", "fold_constants", "holds", "inline_calls",
+    "insert_after", "lay_out", "leaf", "optimize", "propagate", "replace", "rewrite", "same",
+    "share_common", "show", "simplify", "sink_views", "then", "writing", "written",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from funct.array import Tensor, asarray
 from funct.compile import Choice
 from funct.core import Region, bind_region, top_level
 from funct.errors import ArgumentError
-from funct.graph import Control, Graph, Guard, Interpreter
+from funct.graph import Control, Graph, Guard, Interpreter, dependent
 from funct.graph.controls import Written, agree, remakes
 from funct.graph.digest import digest
 from funct.ops.fast import wrap
@@ -257,9 +257,13 @@ class Checkpoint(Staged):
         outs = Interpreter(self.body).run(*[wrap(b) for b in buffers])
         return tuple([o.data for o in outs])
 
+    def depends(self, flags: Flags) -> Flags:
+        """What depends on flagged operands in the body."""
+        return dependent(self.body, flags)
+
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """The body with its tangents, checkpointed."""
-        flags = bodies.reached(self.body, mine, derivative=True)
+        flags = bodies.varied(self.body, mine)
         both = self.once(("push", mine), lambda: self.like(bodies.dual(self.body, mine, flags)))(
             *primals, *bodies.chosen(tangents, mine)
         )
@@ -267,7 +271,7 @@ class Checkpoint(Staged):
         return both[:n], bodies.or_zero(both[n:], flags, both[:n])
 
     def _halves(self, mine: Flags) -> tuple[Checkpoint, Checkpoint, Sequence[int], Flags, Flags]:
-        flags = bodies.reached(self.body, mine, derivative=True)
+        flags = bodies.varied(self.body, mine)
         ready = (True,) * len(mine)
         cut = bodies.halves(self.body, mine, flags, ready, lambda e: not self.saveable(e))
         early, late = self.like(cut.forward), self.like(cut.backward)

@@ -42,15 +42,17 @@ from funct.transforms.vjp import vjp
 from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
-    "Avals", "Flags", "Flat", "Halves", "SizeError", "at_sizes", "aval_of", "avals_of", "batched",
-    "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
-    "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated", "repeated_where",
-    "symbols_of", "tangents_of", "trace", "unpicked", "with_symbols", "zeros_of",
+    "Avals", "Flags", "Flat", "Halves", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of",
+    "batched", "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
+    "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated",
+    "repeated_where", "symbols_of", "tangents_of", "trace", "unpicked", "varied",
+    "with_symbols", "zeros_of",
 ]  # fmt: skip
 
 Flags = tuple[bool, ...]
 Flat = tuple[Any, ...]
 Avals = tuple[ShapeDtype, ...]
+Reach = Callable[[Graph, Flags], Flags]
 
 
 def aval_of(x: Any) -> ShapeDtype:
@@ -194,14 +196,23 @@ def _varying_reads(e: Node | Call) -> list[Var]:
     return [a for a, rule in pairs if isinstance(a, Var) and rule is not None]
 
 
-def reached(graph: Graph, flags: Sequence[bool], *, derivative: bool) -> Flags:
-    """Which outputs depend on a flagged input; for a derivative, which vary with one."""
+def reached(graph: Graph, flags: Sequence[bool]) -> Flags:
+    """Which outputs depend on a flagged input, where each result of an op depends on all it reads:
+    the ones that are batched where the input is.
+    """
     live = set(chosen(graph.inputs, flags))
     for e in graph.nodes:
-        if isinstance(e, Guard):
-            continue
-        if not live.isdisjoint(_varying_reads(e) if derivative else _reads(e)):
-            live.update(v for v in e.results if not derivative or v.dtype in INEXACT)
+        if not isinstance(e, Guard) and not live.isdisjoint(_reads(e)):
+            live.update(e.results)
+    return tuple([v in live for v in graph.outputs])
+
+
+def varied(graph: Graph, flags: Sequence[bool]) -> Flags:
+    """Which outputs have a derivative with respect to a flagged input."""
+    live = set(chosen(graph.inputs, flags))
+    for e in graph.nodes:
+        if not isinstance(e, Guard) and not live.isdisjoint(_varying_reads(e)):
+            live.update([v for v in e.results if v.dtype in INEXACT])
     return tuple([v in live for v in graph.outputs])
 
 

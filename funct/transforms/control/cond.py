@@ -18,10 +18,10 @@ from funct.array import Tensor, asarray
 from funct.compile import Choice
 from funct.core import ShapeDtype
 from funct.errors import DTypeError, ShapeError, TransformError
-from funct.graph import Control, Graph
+from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies
-from funct.transforms.control.bodies import Flags, Flat
+from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.carry import abstract, boolean_scalar, is_number, leaf_name, typed
 from funct.transforms.control.closures import captured
 from funct.transforms.control.staged import Staged
@@ -221,13 +221,17 @@ class Branch(Staged):
         """One body."""
         return self.compiled(self.graphs[int(index)])(*buffers)
 
-    def _reached(self, flags: Flags, *, derivative: bool) -> Flags:
-        each = [bodies.reached(g, flags, derivative=derivative) for g in self.graphs]
+    def _some(self, flags: Flags, reach: Reach) -> Flags:
+        each = [reach(g, flags) for g in self.graphs]
         return tuple([any(column) for column in zip(*each, strict=True)])
+
+    def depends(self, flags: Flags) -> Flags:
+        """What depends on flagged operands in one of the branches; if the choice does, all."""
+        return (True,) * len(self.outs) if flags[0] else self._some(flags[1:], dependent)
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """A choice among the bodies with their tangents."""
-        flags = self._reached(mine[1:], derivative=True)
+        flags = self._some(mine[1:], bodies.varied)
         branch = self.once(
             ("push", mine),
             lambda: self.like([bodies.dual(g, mine[1:], flags) for g in self.graphs]),
@@ -239,7 +243,7 @@ class Branch(Staged):
     def _halves(self, mine: Flags) -> tuple[Branch, Branch, tuple[int, ...], Flags]:
         """Forward and backward halves; residuals of all branches share slots of equal types."""
         mine = mine[1:]
-        flags = self._reached(mine, derivative=True)
+        flags = self._some(mine, bodies.varied)
         ready = (True,) * len(mine)
         cut = [bodies.halves(g, mine, flags, ready) for g in self.graphs]
         uses = tuple(sorted({k for h in cut for k in h.uses}))

@@ -11,10 +11,10 @@ from funct import ops
 from funct.array import zeros
 from funct.compile import Loop, Refused, Repeat, worth_looping
 from funct.core import ShapeDtype, Size, size_values
-from funct.graph import Control, Graph
+from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies
-from funct.transforms.control.bodies import Flags, Flat
+from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.deferred import deferred
 from funct.transforms.control.staged import Staged
 
@@ -102,15 +102,19 @@ class Scan(Staged):
         v = tuple(values)
         return v[: self.constants], v[self.constants : self.split], v[self.split :]
 
-    def steady(self, flags: Flags, *, derivative: bool) -> tuple[Flags, Flags]:
+    def steady(self, flags: Flags, reach: Reach) -> tuple[Flags, Flags]:
         """Flags of the body's inputs and outputs once they no longer change from step to step."""
         constants, carry, xs = self.parts(flags)
         while True:
-            outs = bodies.reached(self.body, (*constants, *carry, *xs), derivative=derivative)
+            outs = reach(self.body, (*constants, *carry, *xs))
             wider = tuple([a or b for a, b in zip(carry, outs[: self.carry], strict=True)])
             if wider == carry:
                 return (*constants, *carry, *xs), (*carry, *outs[self.carry :])
             carry = wider
+
+    def depends(self, flags: Flags) -> Flags:
+        """What depends on flagged operands after any number of steps."""
+        return self.steady(flags, dependent)[1]
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """A loop that carries tangents too."""
@@ -125,7 +129,7 @@ class Scan(Staged):
         return tuple(found[:n]), bodies.or_zero(found[n:], outs, found[:n])
 
     def _dual(self, mine: Flags) -> tuple[Any, ...]:
-        flags, outs = self.steady(mine, derivative=True)
+        flags, outs = self.steady(mine, bodies.varied)
         sizes = [len(p) for p in self.parts(flags)]
         ins_order = bodies.paired(flags, *sizes)
         outs_order = bodies.paired(outs, self.carry, len(outs) - self.carry)
@@ -155,7 +159,7 @@ class Scan(Staged):
 
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """A loop whose body is batched; a carry that no batch reaches stays without."""
-        flags, outs = self.steady(flags, derivative=False)
+        flags, outs = self.steady(flags, bodies.reached)
         c = self.carry
 
         def make() -> Scan:
@@ -188,7 +192,7 @@ class _Halves:
     def __init__(self, loop: Scan, mine: Flags) -> None:
         self.loop = loop
         self.mine = mine
-        self.flags, self.outs = loop.steady(mine, derivative=True)
+        self.flags, self.outs = loop.steady(mine, bodies.varied)
         held, carry, xs = loop.parts(self.flags)
         steps, c = loop.steps, loop.constants
         cut = bodies.halves(

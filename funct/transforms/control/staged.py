@@ -89,6 +89,10 @@ class Staged:
         """The results for a batch, which is on axis 0 of the flagged values and of all results."""
         raise NotImplementedError
 
+    def depends(self, flags: Flags) -> Flags:
+        """Whether each result depends on flagged operands, of which there are some."""
+        return (True,) * len(self.outs)
+
     def written(self) -> Written | None:
         """It taken apart, for files and hashes; None where something in it is no data."""
         return None

@@ -21,10 +21,10 @@ import numpy as np
 from funct import ops
 from funct.compile import Loop, Refused, Repeat, made
 from funct.core import ShapeDtype
-from funct.graph import Control, Graph
+from funct.graph import Control, Graph, dependent
 from funct.graph.controls import Written, agree, avals, remakes
 from funct.transforms.control import bodies
-from funct.transforms.control.bodies import Flags, Flat
+from funct.transforms.control.bodies import Flags, Flat, Reach
 from funct.transforms.control.staged import Staged
 from funct.transforms.control.sweep import Sweep, pulling
 from funct.transforms.control.trail import Stepwise, Whole, run_sweeps
@@ -107,7 +107,7 @@ class Sweeps(Staged):
         found = [Loop(m) for m in map(made, forms) if m is not None]
         return found if len(found) == len(forms) else []
 
-    def steady(self, flags: Flags, *, derivative: bool) -> tuple[list[Flags], list[Flags]]:
+    def steady(self, flags: Flags, reach: Reach) -> tuple[list[Flags], list[Flags]]:
         """Per sweep, flags of its body's inputs and outputs that hold at every step."""
         held, firsts = flags[: self.constants], self.states(flags[self.constants :])
         seen: Flags = ()
@@ -115,7 +115,7 @@ class Sweeps(Staged):
         for sweep, state in zip(self.sweeps, firsts, strict=True):
             n = sweep.state
             while True:
-                out = bodies.reached(sweep.body, (*held, *state, *seen), derivative=derivative)
+                out = reach(sweep.body, (*held, *state, *seen))
                 wider = tuple([a or b for a, b in zip(state, out[:n], strict=True)])
                 if wider == state:
                     break
@@ -124,6 +124,13 @@ class Sweeps(Staged):
             outs.append((*state, *out[n:]))
             seen = (*seen, *out[n:])
         return ins, outs
+
+    def depends(self, flags: Flags) -> Flags:
+        """What depends on flagged operands after any number of steps; if that number does, all."""
+        ins, outs = self.steady(flags, dependent)
+        if dependent(self.test, ins[0])[0]:
+            return (True,) * len(self.outs)
+        return tuple([f for s, g in zip(self.sweeps, outs, strict=True) for f in g[: s.state]])
 
     def push(self, mine: Flags, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         """Sweeps that carry tangents too."""
@@ -137,7 +144,7 @@ class Sweeps(Staged):
         return tuple(both[:n]), bodies.or_zero(both[n:], flags[c:], both[:n])
 
     def _dual(self, mine: Flags) -> tuple[Sweeps, Flags, list[int]]:
-        ins, outs = self.steady(mine, derivative=True)
+        ins, outs = self.steady(mine, bodies.varied)
         c = self.constants
         held = mine[:c]
         sweeps: list[Sweep] = []
@@ -191,7 +198,7 @@ class Sweeps(Staged):
         return tuple([g if m else None for g, m in zip(every, mine, strict=True)])
 
     def _pulled(self, mine: Flags) -> tuple[Sweeps, list[Flags], list[ShapeDtype]]:
-        ins, outs = self.steady(mine, derivative=True)
+        ins, outs = self.steady(mine, bodies.varied)
         sums = bodies.chosen(self.ins[: self.constants], mine[: self.constants])
         sweeps = pulling(self.sweeps, self.constants, ins, outs, sums)
         return Sweeps(self.test, sweeps, self.constants), ins, sums
@@ -199,8 +206,8 @@ class Sweeps(Staged):
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
         """Batched sweeps; where the test differs between lanes, each lane stops by itself."""
         c, n = self.constants, self.sweeps[0].state
-        ins, outs = self.steady(flags, derivative=False)
-        asked = bodies.reached(self.test, ins[0][: c + n], derivative=False)[0]
+        ins, outs = self.steady(flags, bodies.reached)
+        asked = bodies.reached(self.test, ins[0][: c + n])[0]
         if asked:
             flags = (*flags[:c], *(True,) * len(self.outs))
         loop = self.once(("batch", flags, asked, size), lambda: self._lanes(flags, asked, size))
@@ -221,7 +228,7 @@ class Sweeps(Staged):
     def _lanes(self, flags: Flags, asked: bool, size: Any) -> Sweeps:
         c, n = self.constants, self.sweeps[0].state
         if not asked:
-            ins, outs = self.steady(flags, derivative=False)
+            ins, outs = self.steady(flags, bodies.reached)
             sweeps = [
                 Sweep(bodies.lifted(s.body, i, o, size), s.state, s.back)
                 for s, i, o in zip(self.sweeps, ins, outs, strict=True)
