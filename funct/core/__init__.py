@@ -24,6 +24,7 @@ from funct.core.primitive import OnnxWriter as OnnxWriter
 from funct.core.primitive import Primitive as Primitive
 from funct.core.primitive import Sample as Sample
 from funct.core.primitive import ShapeDtype as ShapeDtype
+from funct.core.primitive import Shared as Shared
 from funct.core.primitive import catalogue as catalogue
 from funct.core.primitive import enter as enter
 from funct.core.primitive import join as join

@@ -19,6 +19,7 @@ __all__ = [
     "Primitive",
     "Sample",
     "ShapeDtype",
+    "Shared",
     "catalogue",
     "enter",
     "join",
@@ -96,6 +97,13 @@ class OnnxWriter(Protocol):
         """
 
 
+@attrs.frozen(eq=False)
+class Shared:
+    """What a batching rule gives that is the same in all lanes: the value, without a batch."""
+
+    value: Any
+
+
 Lowering = Callable[..., str | tuple[str, ...]]  # (writer, *input names, *params) -> output name(s)
 
 
@@ -109,7 +117,7 @@ class Primitive:
     rules: one per operand: a Rule, Absent, or None (the result does not vary with it: indices,
     tests).
     batch: `batch(prim, args, batched, params)`: the op with the batch on axis 0 of args[i] where
-        batched[i]; the result has it on axis 0.
+        batched[i]; the result has it on axis 0, or is `Shared`.
     aval: `aval(args, params)`: ShapeDtype of the result, or a tuple of them.
     code: scalar expression for the loop compiler, or Absent.
     onnx: ONNX op type, or a Lowering, or Absent.

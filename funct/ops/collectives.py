@@ -2,7 +2,8 @@
 
 The second operand, `index`, is each lane's place on the axis. `vmap` makes it, and because ops go
 to the highest level among their operands, it brings the op to the level that has the lanes,
-whatever the other operand varies with. That level is recognised by a batched index.
+whatever the other operand varies with. That level is recognised by a batched index. What all lanes
+get from it is one value without a batch, so that `out_axes=None` may return it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from funct import ops
-from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Value
+from funct.core import Absent, Primitive, Sample, Shape, ShapeDtype, Shared, Value
 from funct.errors import TransformError
 from funct.ops.families import structural
 
@@ -37,10 +38,6 @@ def _total(x: Any) -> Any:
     return out if out.dtype == x.dtype else ops.astype(out, x.dtype)
 
 
-def _for_all(x: Any, size: Any) -> Any:
-    return ops.broadcast_to(x, (size, *x.shape))
-
-
 # psum: its own transpose -------------------------------------------------------------------------
 
 
@@ -53,7 +50,7 @@ def _psum_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
     (size,) = params
     if not batched[1]:
         return ops.psum(x, index, size)
-    return _for_all(_total(x) if batched[0] else x * size, size)
+    return Shared(_total(x) if batched[0] else x * size)
 
 
 @structural(
@@ -76,7 +73,7 @@ def _all_gather_batch(prim: Primitive, args: Args, batched: Flags, params: Param
     (size,) = params
     if not batched[1]:
         return ops.move_axis(ops.all_gather(x, index, size), 1, 0)
-    return _for_all(x if batched[0] else _for_all(x, size), size)
+    return Shared(x if batched[0] else ops.broadcast_to(x, (size, *x.shape)))
 
 
 def _all_gather_aval(args: Args, params: Params) -> ShapeDtype:

@@ -19,7 +19,7 @@ from funct.array import asarray, concat, result_type
 from funct.array.creation import lifted
 from funct.core import Level
 from funct.core.level import escaped
-from funct.errors import ShapeError, TransformError
+from funct.errors import ConcretizationError, ShapeError
 from funct.ops.fast import wrap
 
 __all__ = ["Laned", "Lanes", "Path", "agreed", "by_path", "joined", "select"]
@@ -53,7 +53,7 @@ class Laned(Level):
 def agreed(level: Laned, rows: Any) -> Any:
     """The one row that all lanes have, bit for bit; else part the lanes by their rows.
 
-    Raises: TransformError: when there is no lane to ask. EscapedTracerError: when the level is
+    Raises: ConcretizationError: when there is no lane to ask. EscapedTracerError: when the level is
     closed.
     """
     if not level.open:
@@ -61,8 +61,9 @@ def agreed(level: Laned, rows: Any) -> Any:
     level.asked = True
     count = len(rows)
     if count == 0:
-        raise TransformError(
-            f"{level.label}: the function asks for a value, and the batch is empty"
+        raise ConcretizationError(
+            f"{level.label}: the function asks for a value, and the batch is empty",
+            fix="choose by where or cond, loop by while_loop or scan, which need no lane to ask",
         )
     bits = np.ascontiguousarray(rows).reshape(count, -1)
     if bits.size == 0:

@@ -125,6 +125,61 @@ def test_values_that_do_not_vary_between_lanes() -> None:
     assert ft.vmap(lambda x: ft.psum(x, "i"), axis_name="i")(small).dtype == xp.int8
 
 
+ALIKE: dict[str, Any] = {
+    "psum": lambda x: ft.psum(x, "i"),
+    "pmean": lambda x: xp.sin(ft.pmean(x * x, "i")),
+    "pmax": lambda x: ft.pmax(x, "i"),
+    "all_gather": lambda x: xp.sort(ft.all_gather(x, "i"), axis=0)[0],
+    "of a constant": lambda x: ft.psum(2.0, "i") * xp.ones(3),
+    "jit": ft.jit(lambda x: ft.psum(x, "i") * 2.0),
+    "scan": lambda x: ft.scan(lambda c, _: (c + ft.psum(x, "i"), None), xp.zeros(x.shape), None, 3)[
+        0
+    ],
+    "cond": lambda x: ft.cond(ft.psum(x[0, 0], "i") > 0, xp.sin, xp.cos, ft.psum(x, "i")),
+    "if": lambda x: ft.psum(x, "i") * (2.0 if ft.psum(x[0, 0], "i") > 0 else 3.0),
+    "of a gradient": lambda x: ft.psum(ft.grad(lambda y: xp.sum(y**3))(x), "i"),
+    "a tangent": lambda x: ft.jvp(lambda y: ft.psum(y * y, "i"), (x,), (x,))[1],
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_results_that_all_lanes_share(name: str, rng: np.random.Generator) -> None:
+    """out_axes=None takes what collectives give, and what is made of that alone, in every way."""
+    x, t = xp.asarray(X), xp.asarray(rng.normal(size=X.shape))
+    each = ft.vmap(ALIKE[name], axis_name="i")
+    one = ft.vmap(ALIKE[name], axis_name="i", out_axes=None)
+    want = numbers(each(x))[0]
+    for f in (one, ft.jit(one)):
+        np.testing.assert_allclose(numbers(f(x)), want, rtol=1e-12)
+        np.testing.assert_allclose(
+            numbers(ft.jvp(f, (x,), (t,))[1]), numbers(ft.jvp(each, (x,), (t,))[1])[0], rtol=1e-12
+        )
+        ct = xp.asarray(rng.normal(size=want.shape))
+        first = xp.concat([ct[None], xp.zeros((N - 1, *want.shape))])
+        np.testing.assert_allclose(
+            numbers(ft.vjp(f, x)[1](ct)[0]), numbers(ft.vjp(each, x)[1](first)[0]),
+            rtol=1e-12, atol=1e-12,
+        )  # fmt: skip
+        two = ft.vmap(f)(xp.stack([x, t]))
+        np.testing.assert_allclose(numbers(two[1]), numbers(each(t))[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda x: ft.axis_index("i"),
+        lambda x: x + ft.psum(x, "i"),
+        lambda x: ft.psum_scatter(ft.all_gather(x, "i"), "i"),
+        lambda x: ft.ppermute(x, "i", RING),
+    ],
+)
+def test_results_that_differ_need_an_axis(fun: Any) -> None:
+    """What depends on the lane is refused, also where it happens to be equal."""
+    for f in (fun, ft.jit(fun)):
+        with pytest.raises(TransformError, match="may differ between lanes"):
+            ft.vmap(f, axis_name="i", out_axes=None)(xp.asarray(0.0 * X))
+
+
 def test_two_axes() -> None:
     """Names nest; a tuple means all of them; the inner of two equal names counts."""
     grid = xp.asarray(np.arange(6.0).reshape(2, 3))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.errors import FunctError, ShapeError, TransformError, TreeError
+from funct.errors import ConcretizationError, FunctError, ShapeError, TransformError, TreeError
 
 Fun = Callable[..., Any]
 
@@ -289,10 +289,53 @@ def test_what_cannot_be_joined_is_refused_and_leaves_no_trace() -> None:
             ft.vmap(lambda x: xp.ones(2) if x > 0 else xp.ones(3))(batch)
         with pytest.raises(TreeError, match="other lanes"):
             ft.vmap(lambda x: (x,) if x > 0 else [x])(batch)
-        with pytest.raises(TransformError, match="the batch is empty"):
+        with pytest.raises(ConcretizationError, match="the batch is empty"):
             ft.vmap(lambda x: x if x > 0 else -x)(xp.ones(0))
         with pytest.raises(ShapeError, match="one element"):
             ft.vmap(bool)(xp.ones((2, 3)))
         with pytest.raises(FunctError):
             ft.vmap(lambda x: x if x > 0 else x[5])(batch)
     same(ft.vmap(branchy)(batch), loop(branchy, batch))
+
+
+EMPTY: dict[str, Fun] = {
+    "where": lambda x: xp.where(x > 0, x, -x),
+    "cond": lambda x: ft.cond(x > 0, lambda x: x, lambda x: -x, x),
+    "while": lambda x: ft.while_loop(lambda c: c < 10, lambda c: c * 2 + 1, x),
+    "for": lambda x: ft.fori_loop(0, 3, lambda i, c: c * 2 + i, x),
+    "scan": lambda x: ft.scan(lambda c, k: (c * k, c), x, xp.arange(3.0)),
+    "map": lambda x: ft.map(lambda k: k * x, xp.arange(3.0)),
+    "a decision on shapes": lambda x: x if x.ndim else -x,
+}
+OVER_NOTHING: dict[str, Callable[[Fun], Fun]] = {
+    "vmap": ft.vmap,
+    "jit of vmap": lambda f: ft.jit(ft.vmap(f)),
+    "vmap of jit": lambda f: ft.vmap(ft.jit(f)),
+    "vmap of jvp": lambda f: ft.vmap(lambda x: ft.jvp(f, (x,), (x,))[0]),
+    "jvp of vmap": lambda f: lambda x: ft.jvp(ft.vmap(f), (x,), (x,))[1],
+    "vmap of vjp": lambda f: ft.vmap(lambda x: ft.vjp(f, x)[0]),
+    "vmap of vmap": lambda f: (
+        lambda x: ft.tree.map(lambda v: v[0], ft.vmap(ft.vmap(f))(xp.stack([x, x])))
+    ),
+}
+
+
+@pytest.mark.parametrize("way", OVER_NOTHING)
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_batch_of_no_lanes(name: str, way: str) -> None:
+    """What asks no lane gives results of no rows, of the types that other batches have."""
+    f = OVER_NOTHING[way](EMPTY[name])
+    for none, some in zip(
+        ft.tree.leaves(f(xp.zeros(0))), ft.tree.leaves(f(xp.ones(2))), strict=True
+    ):
+        assert none.shape == (0, *some.shape[1:])
+        assert none.dtype == some.dtype
+
+
+@pytest.mark.parametrize("way", OVER_NOTHING)
+def test_a_batch_of_no_lanes_takes_no_decision(way: str) -> None:
+    """Python has no lane to ask, in every composition; the error says what to write instead."""
+    for fun in (lambda x: x if x > 0 else -x, lambda x: x * int(x), newton):
+        with pytest.raises(ConcretizationError, match="the batch is empty") as caught:
+            OVER_NOTHING[way](fun)(xp.zeros(0))
+        assert "cond" in str(caught.value)
