@@ -1,6 +1,6 @@
-"""Pytrees: nested containers whose leaves are arrays. Tuples, lists, dicts, named tuples, None, and
-every class given to `register`. The walking is optree's, and where a tree is too deep for it, that
-of `funct/deep_tree.py`.
+"""Pytrees: nested containers whose leaves are arrays. Tuples, lists, dicts, named tuples, slices
+(of their bounds), None, and every class given to `register`. The walking is optree's, and where a
+tree is too deep for it, that of `funct/deep_tree.py`.
 """
 
 from __future__ import annotations
@@ -272,3 +272,10 @@ def _register(cls: type, flatten: Any, unflatten: Any) -> None:
         optree.register_pytree_node(cls, flatten, unflatten, namespace=_NAMESPACE)
     except ValueError:
         raise TreeError(f"register: {cls.__name__} is a pytree already") from None
+
+
+_register(
+    slice,
+    lambda s: ((s.start, s.stop, s.step), None, ("start", "stop", "step")),
+    lambda _, bounds: slice(*bounds),
+)

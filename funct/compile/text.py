@@ -44,7 +44,7 @@ def guard_text(guard: Guard, names: dict[str, Any]) -> str:
         return f"    if not ({guard.expected}): return MISS"
     assert guard.operand is not None
     expected = literal(guard.expected, names)
-    if guard.kind == "array":
+    if guard.of_elements:
         return f"    if not same({guard.operand.name}, {expected}): return MISS"
     seen = f"{'int' if guard.kind == 'index' else guard.kind}({guard.operand.name}.item())"
     if guard.kind == "complex" or (guard.kind == "float" and not abs(guard.expected) > 0.0):

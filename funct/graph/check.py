@@ -29,6 +29,7 @@ _ARITHMETIC = (
 # What Python got that asked for a value, by the kind of the guard.
 _ANSWERS: dict[str, type] = {
     "bool": bool, "int": int, "float": float, "complex": complex, "index": int, "array": np.ndarray,
+    "ndarray": np.ndarray,
 }  # fmt: skip
 
 _sound: WeakSet[Graph] = WeakSet()  # bodies of branches and loops that were checked
@@ -145,7 +146,7 @@ def _check_guard(guard: Guard, symbols: set[str]) -> None:
             text = f"a {guard.kind} guard expects {type(guard.expected).__name__}"
             raise GraphError(f"graph: {text}", site=guard.site)
         shape = guard.operand.shape
-        if guard.kind != "array" and all(type(n) is int for n in shape) and math.prod(shape) != 1:
+        if not guard.of_elements and all(type(n) is int for n in shape) and math.prod(shape) != 1:
             raise GraphError(f"graph: a {guard.kind} guard on {list(shape)}", site=guard.site)
         return
     try:

@@ -109,15 +109,16 @@ class Control(Primitive):
 # a polynomial in symbols that equals a number; a test such as ((N) % (2)) == 0 fixes no size
 _ONE_LENGTH = re.compile(r"[\w*+ -]+ == -?\d+")
 
-GuardKind = Literal["bool", "int", "float", "complex", "index", "array", "size"]
+GuardKind = Literal["bool", "int", "float", "complex", "index", "array", "ndarray", "size"]
 
 
 @attrs.frozen(eq=False)
 class Guard:
     """A decision: `kind` of the operand was `expected`.
 
-    For "size" there is no operand and `expected` is an expression over symbols that must hold;
-    `asked` says that the number itself was needed.
+    For "array" all elements were asked for, and for "ndarray" they went where no transform follows,
+    so that no derivative and no batch may lead there. For "size" there is no operand and `expected`
+    is an expression over symbols that must hold; `asked` says that the number itself was needed.
     """
 
     kind: GuardKind
@@ -125,6 +126,11 @@ class Guard:
     expected: Any
     site: Site | None = None
     asked: bool = False
+
+    @property
+    def of_elements(self) -> bool:
+        """Whether all elements of the operand were asked for."""
+        return self.kind in ("array", "ndarray")
 
     @property
     def fixes_size(self) -> bool:

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 _NAME = re.compile(r"[xcv]\d{1,9}")
 _SITE = re.compile(r"<([^<>]*)>:(\d{1,9})")
-_KINDS = ("bool", "int", "float", "complex", "index", "array", "size")
+_KINDS = ("bool", "int", "float", "complex", "index", "array", "ndarray", "size")
 
 
 def to_json(graph: Graph) -> str:
@@ -184,7 +184,7 @@ def _prefix(result: str, body: int) -> str:
 
 def _encode_guard(e: Guard, names: Mapping[Var, str], tensors: Tensors) -> dict[str, Any]:
     of = None if e.operand is None else names[e.operand]
-    if e.kind == "array":
+    if e.of_elements:
         expected: Any = f"guard{len(tensors)}"
         tensors[expected] = np.asarray(e.expected)
     else:
@@ -325,7 +325,7 @@ class _Reader:
         if kind not in _KINDS or (kind == "size") != (f["of"] is None):
             raise FileFormatError(f"graph.json: an unknown guard {kind[:60]!r}")
         operand = None if f["of"] is None else self._known(f["of"])
-        if kind == "array":
+        if kind in ("array", "ndarray"):
             expected = self._tensor(expected)
         elif kind == "size":
             expected = check_guard(expected, self.symbols)

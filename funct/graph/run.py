@@ -26,8 +26,9 @@ def holds(guard: Guard, value: Any, sizes: dict[str, int]) -> bool:
     """Whether a guard holds for a concrete value."""
     if guard.kind == "size":
         return bool(eval(guard.expected, {}, dict(sizes)))
-    if guard.kind == "array":
-        return same(value.concrete(), guard.expected)
+    if guard.of_elements:
+        found = value.concrete() if guard.kind == "array" else np.asarray(value)
+        return same(found, guard.expected)
     ask = {"bool": bool, "int": int, "float": float, "complex": complex, "index": int}[guard.kind]
     return repr(ask(value)) == repr(guard.expected)  # NaN is as NaN, and -0 not as 0
 

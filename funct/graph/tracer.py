@@ -134,5 +134,18 @@ class GraphTracer(Tensor):
         """All elements; the graph holds for these alone."""
         return self._decide("array", lambda v: v.concrete())
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """The elements, for code that nothing is written down of; the graph holds for these alone.
+
+        ConcretizationError where a transform below would not see what is computed there.
+        """
+        self._decide("ndarray", np.asarray)
+        return self.value.__array__(dtype, copy)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """The elements as a buffer, on the same terms."""
+        self._decide("ndarray", np.asarray)
+        return self.value.__dlpack__(**kwargs)
+
     def __repr__(self) -> str:
         return f"GraphTracer({self.ref.name}: {self.ref.dtype}{list(self.ref.shape)})"

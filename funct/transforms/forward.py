@@ -11,6 +11,7 @@ from funct.array import Tensor, asarray
 from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region
 from funct.errors import DTypeError, ShapeError, TransformError, TreeError
 from funct.graph.capture import capture
+from funct.transforms.hidden import as_result, refuse_hidden
 from funct.transforms.reverse import transpose, zero_like
 from funct.transforms.tape.ways import pushing
 
@@ -185,10 +186,12 @@ def jvp(fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = Fa
     aux: tuple[Any, ...] = ()
     if has_aux:
         out, side = split_aux("jvp", out)
+        refuse_hidden("jvp", pytree.leaves(side), level)
         aux = (pytree.map(lambda x: _low(x, level), side),)
     outs, shape = pytree.flatten(out)
-    value = shape.unflatten([_low(asarray(o), level) for o in outs])
-    tangent = shape.unflatten([_tangent(asarray(o), level) for o in outs])
+    outs = [as_result("jvp", o) for o in outs]
+    value = shape.unflatten([_low(o, level) for o in outs])
+    tangent = shape.unflatten([_tangent(o, level) for o in outs])
     return value, tangent, *aux
 
 

@@ -18,11 +18,12 @@ from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
 from funct.core import INEXACT, ShapeDtype, open_shape
 from funct.errors import DTypeError, ShapeError, TransformError
-from funct.graph import Graph, Guard
+from funct.graph import dependent
 from funct.graph.capture import capture
 from funct.ops.fast import wrap
 from funct.settings import config
 from funct.transforms.forward import split_aux
+from funct.transforms.hidden import as_result, refuse_hidden
 from funct.transforms.reverse import (
     Reverse,
     ReverseTracer,
@@ -81,6 +82,7 @@ def cotangent_of(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
 def aux_below(name: str, out: Any, level: Reverse) -> tuple[Any, tuple[Any, ...]]:
     """(output, (aux,)) of a function called with has_aux=True."""
     out, side = split_aux(name, out)
+    refuse_hidden(name, pytree.leaves(side), level)
     return out, (pytree.map(lambda x: lower(x, level)[0], side),)
 
 
@@ -229,7 +231,7 @@ def recorded(
     if has_aux:
         out, aux = aux_below(name, out, level)
     outs, structure = pytree.flatten(out)
-    outs = [asarray(o) for o in outs]
+    outs = [as_result(name, o) for o in outs]
     result = structure.unflatten([lower(o, level)[0] for o in outs])
     return result, Pullback(level, traced, spec, outs, structure), *aux
 
@@ -266,7 +268,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
 
     like = [_zeros(o) for o in pytree.leaves(out)]
     graph, outer = capture(joint, [*flat, *like], label="linear_transpose", user_fun=fun)
-    if not _needed(graph).isdisjoint(graph.inputs[: len(flat)]):
+    if any(dependent(graph, [k < len(flat) for k in range(len(graph.inputs))])):
         raise TransformError(
             f"linear_transpose: {name} is not linear: its derivative depends on where it is taken",
             fix="transpose its derivative: linearize(fun, *primals)[1]",
@@ -276,21 +278,6 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
         return tuple(spec.unflatten(graph(*flat, *pull.fitting(ct), *outer)))
 
     return transposed
-
-
-def _needed(graph: Graph) -> set[Any]:
-    """The Vars that the outputs and the decisions depend on.
-
-    Products that absorb zeros ask whether their factors are finite: at finite values, where
-    linearity is judged, that answer depends on nothing.
-    """
-    needed: set[Any] = set(graph.outputs)
-    for e in reversed(graph.nodes):
-        if isinstance(e, Guard):
-            needed.add(e.operand)
-        elif not needed.isdisjoint(e.results) and e.name != "isfinite":
-            needed.update(e.operands)
-    return needed
 
 
 def _conj(x: Any) -> Any:

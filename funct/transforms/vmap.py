@@ -12,10 +12,11 @@ from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, arange, asarray
 from funct.array.axes import normal_axis
-from funct.core import Primitive, Region, Size, bind_region
+from funct.core import Primitive, Region, Shared, Size, bind_region
 from funct.errors import ArgumentError, FunctError, ShapeError, TransformError
 from funct.ops.refusals import retold
 from funct.transforms.collectives import named_axis
+from funct.transforms.hidden import as_result
 from funct.transforms.lanes import Laned, Lanes, agreed, by_path, joined, select
 from funct.transforms.tape.ways import batching
 
@@ -88,6 +89,8 @@ class Batch(Laned):
             out = prim.batch(prim, vals, batched, params)
         except FunctError as error:
             raise retold(prim, args, params) or error from None
+        if out.__class__ is Shared:
+            return out.value
         if prim.results == 1:
             return BatchTracer(out, self)
         return tuple([BatchTracer(o, self) for o in out])
@@ -180,7 +183,7 @@ def whole(x: Any, level: Batch) -> Any:
         return x.value
     if isinstance(x, bool | int | float | complex):
         return x
-    x = asarray(x)
+    x = as_result(level.label, x)
     return ops.broadcast_to(x, (level.size, *x.shape))
 
 
@@ -211,12 +214,13 @@ def vmap(
     chunk_size: run at most this many lanes at a time.
 
     Python control flow works: where lanes disagree on a value that `if`, `while`, `int()` or a
-    boolean mask asks for, fun is run once for each distinct path, on the lanes that take it.
+    boolean mask asks for, fun is run once for each distinct path, on the lanes that take it. An
+    empty batch has no lane to ask: there `where`, `cond` and `while_loop` give results of no rows.
 
     Returns: a function with fun's positional signature; keyword arguments are batched on axis 0.
     Raises: TreeError: when in_axes is no prefix of the arguments, or lanes return different trees.
-    ShapeError: when lengths disagree, or lanes return different shapes. ArgumentError: when
-    chunk_size is no positive int.
+    ShapeError: when lengths disagree, or lanes return different shapes. ConcretizationError: when
+    fun asks for a value and the batch is empty. ArgumentError: when chunk_size is no positive int.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> dots = ft.vmap(lambda x, y: xp.sum(x * y), in_axes=(0, None))

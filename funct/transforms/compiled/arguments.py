@@ -28,12 +28,31 @@ def is_array(x: Any) -> bool:
     return isinstance(x, Tensor | np.ndarray | np.generic)
 
 
+class _InParts:
+    """A value that is told apart by its parts: a slice, which hashes from Python 3.12 on alone."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InParts)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
 def static(x: Any) -> tuple[Any, Any]:
     """What a static value is told apart by: 1, 1.0 and True are equal and 0.0 is -0.0, but they
     compute differently, in a tuple too; NaN is not even equal to itself.
     """
-    if isinstance(x, tuple):
-        return (type(x), tuple([static(v) for v in x])), x
+    if isinstance(x, tuple | slice):
+        parts = x if isinstance(x, tuple) else (x.start, x.stop, x.step)
+        return (type(x), tuple([static(v) for v in parts])), _InParts(x)
     return type(x), repr(x) if isinstance(x, float | complex) else x
 
 
@@ -82,7 +101,8 @@ class Split:
     @property
     def others(self) -> list[Any]:
         """The arguments, and leaves of them, that are no arrays."""
-        return [x for _, x in (*self.key.static, *[held for _, held in self.key.fixed])]
+        found = [x for _, x in (*self.key.static, *[held for _, held in self.key.fixed])]
+        return [x.value if isinstance(x, _InParts) else x for x in found]
 
 
 def positions(argnums: Any, given: int) -> list[int]:
@@ -116,7 +136,7 @@ def split(
 
     for n, v in held.items():
         try:
-            hash(v)
+            hash(static(v))
         except TypeError:
             raise TransformError(
                 f"jit: static argument {_parameter(fun, n)} must be hashable, got a "

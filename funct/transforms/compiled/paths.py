@@ -22,7 +22,7 @@ from funct.compile import (
     whole_of,
 )
 from funct.core import Size
-from funct.graph import Graph, Guard, Var
+from funct.graph import Graph, Guard, Var, writing
 from funct.graph.capture import capture
 from funct.settings import config
 from funct.transforms.compiled.arguments import Split, is_array
@@ -30,6 +30,7 @@ from funct.transforms.compiled.executable import Executable
 from funct.transforms.compiled.places import Elements, changed, spot
 from funct.transforms.compiled.resized import Alike, outline
 from funct.transforms.compiled.watched import Watched, watched
+from funct.transforms.hidden import refuse_hidden
 
 __all__ = [
     "Captured",
@@ -64,6 +65,9 @@ def captured(fun: Callable[..., Any], given: Split, names: Any = None) -> Captur
     def flat(*xs: Any) -> list[Any]:
         out = given.call(*xs)
         outs, structure = pytree.flatten(out)
+        level = writing()
+        assert level is not None
+        refuse_hidden("jit", outs, level)
         outs = [int(o) if isinstance(o, Size) else o for o in outs]  # a size that is returned
         result[:] = [outs, structure, isinstance(out, Tensor)]
         return [o for o in outs if is_array(o)]
@@ -251,7 +255,7 @@ def first_difference(new: Graph, old: Graph) -> str:
     theirs = [e for e in old.nodes if isinstance(e, Guard) and e.kind != "size"]
     for a, b in zip(ours, theirs, strict=False):
         if a.kind != b.kind or not _equal(a.expected, b.expected):
-            seen = a.expected if a.kind != "array" else "other elements"
+            seen = "other elements" if a.of_elements else a.expected
             return f"{_guard_text(b)}, was {seen!s} this time"
     sizes = [e for e in old.nodes if isinstance(e, Guard) and e.kind == "size"]
     if sizes:
@@ -264,5 +268,5 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _guard_text(g: Guard) -> str:
-    text = f"{g.kind}() == ..." if g.kind == "array" else g.text
+    text = f"{g.kind}() == ..." if g.of_elements else g.text
     return f"{text} at {g.site}" if g.site else text

@@ -103,8 +103,16 @@ class Elements:
 
 
 def alike(x: Any, y: Any) -> bool:
-    """Whether two objects are one number, or one string."""
-    return isinstance(x, PLAIN) and isinstance(y, PLAIN) and bool(static(x) == static(y))
+    """Whether two objects are one number or one string, or slices or tuples of the same."""
+    return _is_plain(x) and _is_plain(y) and bool(static(x) == static(y))
+
+
+def _is_plain(x: Any) -> bool:
+    if isinstance(x, slice):
+        return _is_plain((x.start, x.stop, x.step))
+    if isinstance(x, tuple):
+        return all(map(_is_plain, x))
+    return x is ... or isinstance(x, PLAIN)
 
 
 def changed(place: Any, name: Any, seen: Any) -> bool:

@@ -31,7 +31,7 @@ def outline(graph: Graph) -> Hashable | None:
     short = tuple([(k, a, n) for k, v in enumerate(graph.inputs)
                    for a, n in enumerate(v.shape) if n < 2])  # fmt: skip
     for e in graph.nodes:
-        if isinstance(e, Guard) and e.kind != "array" and e.operand is not None:
+        if isinstance(e, Guard) and not e.of_elements and e.operand is not None:
             lines.append((e.kind, number[e.operand], repr(e.expected)))
         elif isinstance(e, Node) and not isinstance(e.primitive, Control) and not acts(e):
             operands = [
