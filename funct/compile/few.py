@@ -31,6 +31,13 @@ _LONG, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _AXES = 3  # of loops
 _ENOUGH = 2_000  # calls whose gain pays for LLVM, and for 50 to 200 ms of printing and compiling
 
+_SQUARED, _INVERTED = ("multiply", "x", "x"), ("divide", 1.0, "x")
+_POWERS: dict[Any, tuple[tuple[Any, ...], ...]] = {  # of numbers that NumPy's loop gives otherwise
+    -2: (_INVERTED, ("multiply", "last", "last")), -1: (_INVERTED,), 1: (("copy", "x"),),
+    2: (_SQUARED,), 3: (_SQUARED, ("multiply", "last", "x")),
+    4: (_SQUARED, ("multiply", "last", "last")),
+}  # fmt: skip
+
 Run = Callable[..., tuple[Any, ...]]
 
 
@@ -177,6 +184,8 @@ class _Layout:
             if name == "where" and not any(isinstance(x, _Place) for x in given[1:]):
                 raise _UnknownError
             self._each(name, self._new(v), given)
+        elif name == "pow" and given[1] in _POWERS:
+            self._power(v, *given)
         else:
             self._loop(e, v, given)
 
@@ -200,12 +209,22 @@ class _Layout:
         operands += [0.0] * (3 - len(operands))
         self._steps.append(("each", what, to.array, to.offset, shape, tuple(operands)))
 
+    def _power(self, v: Var, x: _Place, y: float) -> None:
+        """The steps of `kernels.power`."""
+        named = {"x": x, "last": x}
+        for what, *given in _POWERS[y]:
+            operands = [named.get(a, a) for a in given]
+            named["last"] = self._new(v)
+            self._each(what, named["last"], operands)
+
     def _loop(self, e: Node, v: Var, given: list[Any]) -> None:
         """One of NumPy's loops over an array, with numbers as other operands."""
         ufunc = real_ufunc(e.primitive.raw)
         if ufunc is None or e.params or loop_of(ufunc, self._dtype) is None:
             raise _UnknownError
         x, *rest = given
+        if e.name == "pow" and (isinstance(rest[0], _Place) or float(2 * rest[0]).is_integer()):
+            raise _UnknownError  # what `kernels.power` makes of it
         to = self._new(v)
         if not isinstance(x, _Place) or not x.dense or x.array == ARRAYS - 1 or x.shape != to.shape:
             raise _UnknownError

@@ -22,7 +22,7 @@ import attrs
 
 from funct.device.fork import whole
 
-__all__ = ["TRIANGLE", "ask", "cblas", "entries", "function"]
+__all__ = ["TRIANGLE", "ask", "cblas", "entries", "function", "lapack"]
 
 _GET = ("get_num_threads", "MKL_Get_Max_Threads")
 _SET = ("set_num_threads", "MKL_Set_Num_Threads")
@@ -123,9 +123,18 @@ def _address(function: Any) -> int:
 
 def cblas(name: str) -> tuple[int, bool] | None:
     """The address of a function of NumPy's BLAS, and whether it counts in 64 bits."""
+    return _renamed(f"cblas_{name}")
+
+
+def lapack(name: str) -> tuple[int, bool] | None:
+    """The same of its LAPACK, which is Fortran: arguments are addresses."""
+    return _renamed(f"{name}_")
+
+
+def _renamed(name: str) -> tuple[int, bool] | None:
     for before, after, wide in (("scipy_", "64_", True), ("", "64_", True), ("", "", False),
                                 ("scipy_", "", False)):  # fmt: skip
-        found = function(f"{before}cblas_{name}{after}")
+        found = function(f"{before}{name}{after}")
         if found:
             return found, wide
     return None

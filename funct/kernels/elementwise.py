@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import nullcontext
 from math import inf, isfinite, isinf
 from typing import Any
 
@@ -21,8 +22,9 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "MANY", "SLOW", "as_it_is", "clip", "complex_of", "expm1", "floor_divide", "is_ufunc", "log1p",
-    "plain_cast", "power", "real_ufunc", "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
+    "MANY", "SLOW", "as_it_is", "clip", "complex_of", "expm1", "floor_divide", "is_ufunc",
+    "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "rint", "rounded", "sigmoid",
+    "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -108,26 +110,91 @@ def floor_divide(x: Any, y: Any, /, out: Any = None) -> Any:
     return _of_finite.call(x, y) if out is None else _floor_divide_anywhere(x, y, out)
 
 
-def power(x: Any, y: Any, /, out: Any = None) -> Any:
-    """x to the power y. For a single exponent of 0.5 NumPy takes the square root.
+def _cube(x: Any, out: Any = None) -> Any:
+    z = np.square(x)
+    return np.multiply(z, x, z if out is None and z.__class__ is ndarray else out)
 
-    That is NaN where x is -inf, and keeps the sign of 0.
+
+def _fourth(x: Any, out: Any = None) -> Any:
+    z = np.square(x)
+    return np.square(z, z if out is None and z.__class__ is ndarray else out)
+
+
+def _inverse_square(x: Any, out: Any = None) -> Any:
+    z = np.reciprocal(x)  # not of the square, which may be too large
+    return np.square(z, z if out is None and z.__class__ is ndarray else out)
+
+
+# powers by a number that are products of few factors, within 1.5 ulp, and what computes them;
+# compiled programs take the same factors (`compile/loops/scalars.py`)
+_PRODUCTS: dict[float, Any] = {
+    -2: _inverse_square, -1: np.reciprocal, 1: np.positive, 2: np.square, 3: _cube, 4: _fourth,
+}  # fmt: skip
+
+
+def _inverse_root(x: Any, out: Any) -> Any:
+    low = None if isfinite(vdot(x, x)) else np.equal(x, -inf)
+    with np.errstate(invalid="ignore") if low is not None else nullcontext():
+        root = np.absolute(np.sqrt(x))
+    z = np.reciprocal(root, out)
+    if low is None:
+        return z
+    z = np.asarray(z)
+    z[low] = 0
+    return z if out is None else out
+
+
+def _by_number(x: Any, y: float, out: Any) -> Any:
+    """x, in single or double precision, to the power y. Of whole y other than those NumPy takes
+    45 ns for each x below 0, so the sign comes last.
     """
-    if y.__class__ is ndarray and y.size == 1:
-        half = y.dtype.kind == "f" and y == 0.5
-    else:
-        half = y.__class__ is float and y == 0.5
-    if not half:
-        return _power(x, y, out)
-    if x.__class__ is ndarray and x.dtype in _VECTORS and isfinite(vdot(x, x)) and out is None:
+    if (product := _PRODUCTS.get(y)) is not None:
+        return product(x, out)
+    if y == -0.5:
+        return _inverse_root(x, out)
+    if y == 0.5 and out is None and isfinite(vdot(x, x)):
         return np.absolute(np.sqrt(x))
-    if _kind(x) not in "fiu":
+    if y == 0.5:
+        return _root(x, y, out)
+    if y % 1:
         return _power(x, y, out)
+    size = np.absolute(x)
+    own = size if size.__class__ is ndarray else None
+    if y % 2 == 0:
+        return _power(size, y, own if out is None else out)
+    return np.copysign(_power(size, y, own), x, out)  # out may be x
+
+
+def known_by_number(y: Any) -> bool:
+    """Whether a power is one number, and NumPy's functions for it are short."""
+    if y.__class__ is ndarray:
+        return bool(y.size == 1 and (y.ndim or known_by_number(y.item())))
+    return y in (0.5, -0.5) or y in _PRODUCTS
+
+
+def _root(x: Any, y: Any, out: Any) -> Any:
+    """x to the power 0.5: NumPy's is NaN where x is -inf, and keeps the sign of 0."""
     low = np.equal(x, -inf)
     with np.errstate(invalid="ignore"):
         z = np.asarray(np.absolute(_power(x, y)))
     np.copyto(z, inf, where=low)
     return z if out is None else _put(out, True, z)
+
+
+def power(x: Any, y: Any, /, out: Any = None) -> Any:
+    """x to the power y; see `_by_number` and `_root` for where NumPy does it otherwise."""
+    c = y.__class__
+    if c is float or c is int:
+        if x.__class__ is ndarray and x.dtype in _VECTORS:
+            return _by_number(x, y, out)
+        half = y == 0.5
+    elif c is ndarray and y.size == 1:
+        if not y.ndim and y.dtype in _VECTORS and x.__class__ is ndarray and x.dtype is y.dtype:
+            return _by_number(x, y.item(), out)
+        half = y.dtype.kind == "f" and y == 0.5
+    else:
+        half = False
+    return _root(x, y, out) if half and _kind(x) in "fiu" else _power(x, y, out)
 
 
 def _is_finite(x: Any) -> bool:

@@ -16,6 +16,7 @@ sign, which no derivative sees.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,14 +53,22 @@ def hermitian(x: Value) -> Any:
     return 0.5 * (x + adjoint(x))
 
 
+@functools.lru_cache(16)
+def _kept(rows: int, columns: int, k: int) -> Any:
+    """Where a matrix is on or below its k-th diagonal."""
+    kept = np.tri(rows, columns, k, bool)
+    kept.setflags(write=False)
+    return kept
+
+
 def lower(x: Value, k: int = 0) -> Any:
     """x on and below its k-th diagonal, 0 above."""
-    return ops.where(wrap(np.tri(int(x.shape[-2]), int(x.shape[-1]), k, bool)), x, 0.0)
+    return ops.where(wrap(_kept(int(x.shape[-2]), int(x.shape[-1]), k)), x, 0.0)
 
 
 def upper(x: Value) -> Any:
     """x on and above its diagonal, 0 below."""
-    return ops.where(wrap(np.tri(int(x.shape[-2]), int(x.shape[-1]), -1, bool)), 0.0, x)
+    return ops.where(wrap(_kept(int(x.shape[-2]), int(x.shape[-1]), -1)), 0.0, x)
 
 
 def diagonal(x: Value) -> Any:

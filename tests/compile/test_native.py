@@ -440,3 +440,15 @@ def test_a_step_may_be_given_zeros_that_repeat_one_number() -> None:
         for x, y in zip(state, plain, strict=True):
             np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=2e-5, atol=1e-5)
     assert not np.any(np.asarray(zeros))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_powers_by_a_number_that_are_products(kind: str) -> None:
+    """They are the same products in machine code: eager's bits."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=40) * 10.0 ** rng.integers(-20, 20, 40), [0.0, -0.0]])
+    x = xp.asarray(np.concatenate([x, [np.inf, -np.inf, np.nan]]).astype(kind))
+    for y in (-2, -1, -0.5, 1, 2, 3, 4, 2.0, 3.0):
+        f = lambda v, y=y: v**y  # noqa: E731
+        with np.errstate(all="ignore"):
+            laws.same(ft.jit(f, mode="reduce-overhead")(x), f(x))

@@ -104,3 +104,38 @@ def test_log1p_near(dtype: str) -> None:
     expected = np.log1p(x.astype(np.complex128))
     rtol = 1e-6 if dtype == "complex64" else 1e-14
     np.testing.assert_allclose(kernels.log1p(x)[4:], expected[4:], rtol)
+
+
+NUMBERS = (-5, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 0.5, -0.5, 1.5, 2.5, -2.0, 3.0, np.inf, 33)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("y", NUMBERS)
+def test_powers_by_a_number(y: float, kind: str) -> None:
+    """Of numbers of both signs within 2 ulp, special ones as C has them, into `out` and over the
+    operand too; an array without axes is the number that it holds.
+    """
+    wide = np.float64 if kind == "float32" else np.longdouble
+    sizes = np.random.default_rng(0).uniform(-30, 30, 300)
+    x = np.concatenate([np.exp2(sizes), -np.exp2(sizes), SPECIAL, [5e-39, -5e-324]]).astype(kind)
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(wide), wide(y))
+        want[np.isneginf(x) & (y == 0.5)] = np.inf
+        if y == 0.5:
+            want = np.abs(want)  # of -0 too
+        rounded = want.astype(kind)
+        got = kernels.power(x, y)
+        assert got.dtype == kind
+        ulp = np.spacing(np.abs(rounded)).astype(wide)
+        near = np.isfinite(rounded) & np.isfinite(got)
+        assert np.max((np.abs(got - want) / ulp)[near]) < 2
+        np.testing.assert_array_equal(got[~near], rounded[~near])
+        np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(rounded[got == 0]))
+        out = np.empty_like(x)
+        assert kernels.power(x, y, out) is out
+        over = x.copy()
+        kernels.power(over, y, over)
+        for other in (out, over, kernels.power(x, np.asarray(y, kind))):
+            np.testing.assert_array_equal(other, got)
+        each = [kernels.power(x[k : k + 1].reshape(()), y) for k in range(x.size)]
+        np.testing.assert_array_equal(np.asarray(each), got)  # whatever stands beside it

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,6 +69,69 @@ def test_stacks_are_solved_as_one_by_one(
         a[1, -1, 0, 0] = 0
         with pytest.raises(LinAlgError, match="a has a 0 on its diagonal"):
             matrices.triangular_solve(a, b, lower)
+
+
+@pytest.mark.parametrize("kind", ["float32", "complex64", "float64"])
+@pytest.mark.parametrize("lead", [(), (2,)])
+def test_large_matrices(kind: str, lead: tuple[int, ...]) -> None:
+    """Large ones in single precision are computed in it, within what it can give; also from
+    operands that lie otherwise, one or both broadcast.
+    """
+    rng = np.random.default_rng(1)
+    m, n, k = 70, 130, 3
+
+    def drawn(*shape: int) -> Any:
+        x = rng.normal(size=(*lead, *shape)) + (
+            1j * rng.normal(size=shape) if kind[0] == "c" else 0
+        )
+        return x.astype(kind)
+
+    a, wide, b = drawn(m, m), drawn(n, m), drawn(m, k)
+    near = a @ np.conj(a.mT) + 10 * np.eye(m, dtype=kind)
+    eps = float(np.finfo(kind).eps)
+
+    def close(x: Any, y: Any, scale: float = 1.0) -> None:
+        assert x.dtype == y.dtype
+        size = np.max(np.abs(y))
+        assert np.max(np.abs(x - y)) < 60 * m * eps * scale * max(size, 1.0)
+
+    for v in (near, near.mT.copy().mT):
+        low = matrices.cholesky(v)
+        close(low @ np.conj(low.mT), v)
+        w, q = matrices.eigh(v)
+        close(v @ q, q * w[..., None, :])
+        close(matrices.eigvalsh(v), w)
+        close(v @ matrices.inv(v), np.broadcast_to(np.eye(m, dtype=kind), v.shape))
+        close(v @ matrices.solve(v, b), b)
+        close(matrices.slogdet(v)[1], np.sum(np.log(w), -1).astype(w.dtype))
+        for lower, part in ((True, np.tril(v)), (False, np.triu(v))):
+            x = matrices.triangular_solve(part, v, lower)
+            close(part @ x, v, float(np.max(np.linalg.cond(part))) ** 0.5)
+    for v in (wide, np.conj(wide).mT, wide.mT.copy().mT, a):
+        for complete in (False, True):
+            q, r = matrices.qr(v, complete)
+            assert q.dtype == r.dtype == v.dtype
+            close(q @ r, v)
+            close(
+                np.conj(q.mT) @ q,
+                np.broadcast_to(np.eye(q.shape[-1], dtype=kind), r.shape[:-2] + (q.shape[-1],) * 2),
+            )
+            assert not np.tril(r, -1).any()
+            diagonal = np.linalg.diagonal(r)
+            np.testing.assert_array_equal(diagonal.imag, 0)
+            u, s, vh = matrices.svd(v, complete)
+            close((u[..., : s.shape[-1]] * s[..., None, :]) @ vh[..., : s.shape[-1], :], v)
+            close(matrices.svdvals(v), s)
+        x, rank, s = matrices.lstsq(v, v[..., :k], 1e-6)
+        close(v @ x, v[..., :k])
+        assert np.all(rank == min(v.shape[-2:]))
+        assert s.dtype == v.real.dtype
+    values, vectors = matrices.eig(a)
+    close(a @ vectors, vectors * values[..., None, :])
+    with pytest.raises(LinAlgError, match="cholesky: x must be positive definite"):
+        matrices.cholesky(-near)
+    with pytest.raises(LinAlgError, match="inv: x is singular"):
+        matrices.inv(np.zeros((64, 64), kind))
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2, 3, 4])

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.compile import Few
 from funct.core import level as levels
 from funct.errors import EscapedTracerError, ShapeError
 from funct.transforms.reverse import ReverseTracer
 from funct.transforms.tape import code as tape_code
 from funct.transforms.tape.nodes import Node
+from tests import laws
 
 pytestmark = pytest.mark.skipif(tape_code.load() is None, reason="no machine code for this machine")
 
@@ -273,3 +275,26 @@ def test_it_is_loaded_when_it_pays(monkeypatch: pytest.MonkeyPatch, other: bool)
     few = tape_code._LOADED if other else tape_code._OFTEN
     assert tape_code.walker(few) is None
     assert tape_code.walker(1) is not None
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("y", [-3, -2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.0, 2.5, 3, 4, 5, 7])
+def test_powers_by_a_number(y: float, kind: str) -> None:
+    """Their value is the array's own under each transform, and stays so however often they run."""
+    x = np.random.default_rng(0).normal(size=(2, 7)).astype(kind)
+    x = xp.asarray(np.abs(x) if y % 1 else x)
+    value = x**y
+
+    def f(v: Any) -> Any:
+        return xp.sum(xp.sin(v**y))
+
+    first = [ft.grad(f)(x), ft.hessian(f)(x)]
+    for on in (False, True):
+        with machine(on):
+            laws.same(ft.vjp(lambda v: v**y, x)[0], value)
+            laws.same(ft.jvp(lambda v: v**y, (x,), (x,))[0], value)
+            laws.same([ft.grad(f)(x), ft.hessian(f)(x)], first)
+    graph = ft.make_graph(lambda v: v**y)(x)
+    few = Few(graph)
+    few._load()
+    laws.same(xp.asarray(few.run(np.asarray(x))[0]), value)

@@ -376,13 +376,23 @@ PRINTINGS |= {  # of `approximate`
 _FUNCTIONS = frozenset([*_COSTS, *[f"fast_{name}" for name in _FAST_COSTS]])
 
 
+def _squared(x: Value) -> Value:
+    return x * x
+
+
+# those of `kernels/elementwise.py`
+_PRODUCTS: dict[Any, Any] = {
+    -2: lambda f, x, _: _squared(1 / x), -1: lambda f, x, _: 1 / x, 1: lambda f, x, _: x,
+    -0.5: lambda f, x, _: f.select(f.eq(x, -math.inf), 0.0, 1 / f.abs(f.sqrt(x))),
+    2: lambda f, x, _: _squared(x), 3: lambda f, x, _: _squared(x) * x,
+    4: lambda f, x, _: _squared(_squared(x)),
+}  # fmt: skip
+
+
 def _power(node: Node) -> Printing | None:
     """Powers whose exponent is a small number are products."""
     exponent = node.operands[1]
     if isinstance(exponent, (Var, bool)):
         return PRINTINGS.get("pow")
-    if exponent == 2:
-        return Printing(lambda f, x, _: x * x, _FLOAT)
-    if exponent == 3:
-        return Printing(lambda f, x, _: x * x * x, _FLOAT)
-    return PRINTINGS.get("pow")
+    product = _PRODUCTS.get(exponent)
+    return PRINTINGS.get("pow") if product is None else Printing(product, _FLOAT)

@@ -1,7 +1,7 @@
 """Linear algebra on small matrices inside of a program: the loops that np.linalg calls, by address.
 
-So the numbers are those of eager execution. Single precision is computed in double, as np.linalg
-does, and of what is Hermitian the symmetric part is taken; both are copies before the call. A
+So the numbers are those of eager execution. Small matrices in single precision are computed in
+double, and of what is Hermitian the symmetric part is taken; both are copies before the call. A
 failure fills the first result with NaN: the program says at its end that it is not right, and on
 the slow way the op raises, or finds that its operand had NaN. Triangular systems are BLAS's.
 """
@@ -23,7 +23,7 @@ from funct.device import blas
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.linalg import lapack
-from funct.kernels.llvm import F64, I32, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["is_matrices", "lower_matrices", "print_matrices", "print_triangular"]
 
@@ -57,7 +57,12 @@ def is_matrices(step: Any) -> bool:
     alike = len(stacks) == 1 and len({v.dtype for v in operands}) == 1
     if step.name == "triangular_solve":
         return alike and _solver(step.results[0].dtype) is not None
-    return alike and lapack.address(_LOOPS[step.name].name) is not None
+    return alike and lapack.address(_LOOPS[step.name].name, _inner(operands[0])) is not None
+
+
+def _inner(x: Any) -> str:
+    """The character of the dtype in which stacks of matrices like x are computed."""
+    return lapack.inner(x.dtype.char, *x.shape[-2:])
 
 
 def _solver(dtype: np.dtype[Any]) -> tuple[int, bool] | None:
@@ -79,23 +84,27 @@ def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     held = (*operands, *node.results)
     cores = [v.shape[len(lead) :] for v in held]
     sizes = [math.prod(c) for c in cores]
-    loop = _LOOPS[node.name]
-    copied = [element == "f32" or (loop.symmetric and k < len(operands)) for k in range(len(held))]
+    loop, inner = _LOOPS[node.name], np.dtype(_inner(operands[0]))
+    widened, wide = inner != operands[0].dtype, inner.itemsize
+    copied = [widened or (loop.symmetric and k < len(operands)) for k in range(len(held))]
     room = [
-        Address(Buffer(count * s, _DOUBLE)) if c else 0 for c, s in zip(copied, sizes, strict=True)
+        Address(Buffer(count * s, inner)) if c else 0 for c, s in zip(copied, sizes, strict=True)
     ]
-    strides = [8 * math.prod(c[k + 1 :]) for c in cores for k in range(len(c))]
+    strides = [wide * math.prod(c[k + 1 :]) for c in cores for k in range(len(c))]
     numbers = [count, m, n] if node.name == "solve" else [count, m]
-    words = (*places, *room, *sizes, *numbers, *[8 * s for s in sizes], *strides)
-    kernel = ("matrices", node.name, element, len(operands), len(held), len(numbers))
+    words = (*places, *room, *sizes, *numbers, *[wide * s for s in sizes], *strides)
+    counts = (len(operands), len(held), len(numbers))
+    kernel = ("matrices", node.name, element, f"f{8 * wide}", *counts)
     return [*calls, Call(kernel, words, 1, node.results, checks=True)]
 
 
 def print_matrices(
-    module: Module, name: str, op: str, element: str, given: int, all_: int, lengths: int
-) -> None:
-    """Add the kernel of an op. Frame: for each array, operands first, its place, its copy's, and
-    elements of one matrix; then the arrays that NumPy's loop takes: lengths and strides.
+    module: Module, name: str, op: str, element: str, inner: str, given: int, all_: int,
+    lengths: int,
+) -> None:  # fmt: skip
+    """Add the kernel of an op, computed in `inner`. Frame: for each array, operands first, its
+    place, its copy's, and elements of one matrix; then the arrays that NumPy's loop takes: lengths
+    and strides.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -108,24 +117,24 @@ def print_matrices(
     dimensions = f.at(own, 3 * all_, "i64")
     count, m = (f.load(I64, f.at(dimensions, k, "i64")) for k in range(2))
     table = f.allocate(PTR, all_)
-    double = element == "f64"
+    alike = element == inner
     for k in range(all_):
         symmetric = loop.symmetric and k < given
-        plain = double and not symmetric
+        plain = alike and not symmetric
         f.store(places[k] if plain else copies[k], f.at(table, k, "i64"))
         if symmetric:
-            _symmetric(f, places[k], copies[k], count, m, element)
-        elif not double and k < given:
-            _converted(f, places[k], copies[k], count * sizes[k], element, "f64")
+            _symmetric(f, places[k], copies[k], count, m, element, inner)
+        elif not alike and k < given:
+            _converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
-    f.call(f"funct_{op}_of_matrices", None, [table, dimensions, strides, f.null()])
-    first = places[given] if double else copies[given]
+    f.call(f"funct_{op}_of_matrices_{inner}", None, [table, dimensions, strides, f.null()])
+    first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
         _refuse(
-            f, count, space, lambda t: f.isnan(f.load(F64, f.at(first, t * sizes[given], "f64")))
+            f, count, space, lambda t: f.isnan(f.load(real, f.at(first, t * sizes[given], inner)))
         )
-    for k in range(given, all_ if not double else given):
-        _converted(f, copies[k], places[k], count * sizes[k], "f64", element)
+    for k in range(given, all_ if not alike else given):
+        _converted(f, copies[k], places[k], count * sizes[k], inner, element)
     f.ret()
 
 
@@ -137,7 +146,9 @@ def _converted(f: Emitter, x: Value, to: Value, count: Value, before: str, after
     f.loop(0, count, 1, one)
 
 
-def _symmetric(f: Emitter, x: Value, to: Value, count: Value, m: Value, element: str) -> None:
+def _symmetric(
+    f: Emitter, x: Value, to: Value, count: Value, m: Value, element: str, inner: str
+) -> None:
     """x/2 + xᵀ/2 of each matrix."""
     real = typed(element)
 
@@ -147,7 +158,7 @@ def _symmetric(f: Emitter, x: Value, to: Value, count: Value, m: Value, element:
         def one(j: Value, _: list[Value]) -> list[Value]:
             places = (first + i * m + j, first + j * m + i)
             a, b = (f.load(real, f.at(x, p, element)) * 0.5 for p in places)
-            f.store(f.convert(a + b, "f64"), f.at(to, places[0], "f64"))
+            f.store(f.convert(a + b, inner), f.at(to, places[0], inner))
             return []
 
         f.loop(0, m, 1, one)
@@ -198,8 +209,8 @@ def print_triangular(module: Module, name: str, element: str, lower: bool) -> No
     f.ret()
 
 
-def _offer_loop(op: str) -> int:
-    found = lapack.address(_LOOPS[op].name)
+def _offer_loop(op: str, element: str) -> int:
+    found = lapack.address(_LOOPS[op].name, "f" if element == "f32" else "d")
     assert found is not None, "asked for by text that was printed for it"
     return found
 
@@ -210,7 +221,8 @@ def _offer_solver(element: str) -> int:
     return found[0]
 
 
-for _op in _LOOPS:
-    offer(f"funct_{_op}_of_matrices", functools.partial(_offer_loop, _op))
 for _element in ("f32", "f64"):
+    for _op in _LOOPS:
+        _name = f"funct_{_op}_of_matrices_{_element}"
+        offer(_name, functools.partial(_offer_loop, _op, _element))
     offer(f"funct_{_element}_triangular", functools.partial(_offer_solver, _element))

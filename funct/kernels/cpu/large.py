@@ -16,7 +16,7 @@ from funct.kernels.cpu import halves
 from funct.kernels.cpu.halves import HALVES
 from funct.kernels.cpu.sized import chosen
 from funct.kernels.cpu.vector_loops import combined, operand
-from funct.kernels.elementwise import MANY, SLOW
+from funct.kernels.elementwise import MANY, SLOW, known_by_number
 from funct.kernels.table import permitted
 
 __all__ = ["of_large", "other_way"]
@@ -39,8 +39,8 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
     """What computes the function on arrays of one dtype of which one is large; halves go on."""
 
     def large(*args: Any) -> Any:
-        if name == "pow" and np.size(args[1]) == 1:
-            return raw(*args)  # NumPy knows some powers by their numbers
+        if name == "pow" and known_by_number(args[1]):
+            return raw(*args)
         arrays = [a for a in args if a.__class__ is np.ndarray]
         kind = arrays[0].dtype
         if kind not in _REAL:

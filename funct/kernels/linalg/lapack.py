@@ -1,9 +1,11 @@
 """LAPACK on stacks of matrices: the loops that np.linalg calls, without its checks around them.
 
 np.linalg converts, compares and copies for longer than LAPACK works on a small matrix. Operands
-here are stacks of matrices whose shapes `matrices.py` has checked. Single precision is
-computed in double, as np.linalg does. That is called for buffers of other devices, whose libraries
-know its functions and not these loops, and should NumPy not have a loop any more.
+here are stacks of matrices whose shapes `matrices.py` has checked. Small matrices in single
+precision are computed in double, as np.linalg does: it costs little there. Large ones take two to
+three times as long in double, and are computed as they are, as LAPACK's other users do. np.linalg
+itself is called for buffers of other devices, whose libraries know its functions and not these
+loops, and should NumPy not have a loop any more.
 """
 
 from __future__ import annotations
@@ -14,9 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from funct.device import blas
 from funct.kernels.quiet import asking
 
-__all__ = ["address", "loop"]
+__all__ = ["address", "inner", "loop", "orthogonal"]
+
+_LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
 
 _WIDE = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
 _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
@@ -34,13 +39,18 @@ class _Ufunc(ctypes.Structure):
     )  # fmt: skip
 
 
+def inner(char: str, rows: int, columns: int) -> str:
+    """The dtype, by its character, in which a matrix of another is computed."""
+    return char if char in "dD" or rows * columns >= _LARGE else _WIDE[char].char
+
+
 @functools.cache
-def address(name: str) -> int | None:
-    """The address of NumPy's loop in double precision: `void (char **args, npy_intp *lengths,
+def address(name: str, char: str) -> int | None:
+    """The address of NumPy's loop for "f" or "d": `void (char **args, npy_intp *lengths,
     npy_intp *strides, void *)`. Results of a matrix for which it fails are NaN.
     """
     found: Any = getattr(_LOOPS, name, None)
-    types = [t for t in getattr(found, "types", ()) if set(t) <= {"d", "-", ">"}]
+    types = [t for t in getattr(found, "types", ()) if set(t) <= {char, "-", ">"}]
     if len(types) != 1 or object.__basicsize__ != ctypes.sizeof(ctypes.c_ssize_t * 2):
         return None
     seen = _Ufunc.from_address(id(found))
@@ -84,15 +94,64 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
     if found is None:
         return otherwise
     host = np.ndarray
+    own = {t[: found.nin] for t in found.types}
 
     def run(*operands: Any) -> Any:
         first, last = operands[0], operands[-1]
         if first.__class__ is not host:
             return otherwise(*operands)
         if first.dtype.char not in "dD" or last.dtype.char not in "dD":
-            return _in_double(run, otherwise, operands)
+            large = first.shape[-1] * first.shape[-2] >= _LARGE
+            if not large or "".join([o.dtype.char for o in operands]) not in own:
+                return _in_double(run, otherwise, operands)
         if not fails:
             return found(*operands)
         return _careful().run(found, *operands)
 
     return run
+
+
+_REFLECTIONS = {"f": ("sgeqrf", "sorgqr"), "F": ("cgeqrf", "cungqr")}
+_PANEL = 64  # columns of LAPACK's blocks, at most
+
+
+@functools.cache
+def _fortran(name: str) -> Any:
+    """The function of LAPACK, which takes addresses, and the type of its integers."""
+    found = blas.lapack(name)
+    if found is None:
+        return None
+    integer: Any = ctypes.c_int64 if found[1] else ctypes.c_int32
+    return ctypes.CFUNCTYPE(None)(found[0]), integer
+
+
+def orthogonal(x: Any, complete: bool) -> tuple[Any, Any] | None:
+    """Q and R of one large matrix in single precision, which NumPy has in double alone; below R's
+    diagonal stands what Q is made of. None where it is not for LAPACK.
+    """
+    char = x.dtype.char
+    if x.ndim != 2 or char not in "fF" or x.size < _LARGE:
+        return None
+    factor, form = (_fortran(name) for name in _REFLECTIONS[char])
+    if factor is None or form is None:
+        return None
+    m, n = x.shape
+    k, columns = min(m, n), m if complete else min(m, n)
+    held = np.empty((max(n, columns), m), x.dtype)  # LAPACK's columns
+    held[:n] = x.T
+    tau = np.empty(k, x.dtype)
+    _run(factor, (m, n), held, m, tau)
+    r = held.T[:columns, :n].copy()
+    _run(form, (m, columns, k), held, m, tau)
+    return np.ascontiguousarray(held[:columns].T), r
+
+
+def _run(function: Any, sizes: tuple[int, ...], a: Any, rows: int, tau: Any) -> None:
+    call, integer = function
+    work = np.empty(_PANEL * max(sizes), a.dtype)
+    given = [ctypes.byref(integer(n)) for n in sizes]
+    data = [ctypes.c_void_p(v.ctypes.data) for v in (a, tau, work)]
+    lead, room, told = integer(rows), integer(work.size), integer(0)
+    ref = ctypes.byref
+    call(*given, data[0], ref(lead), data[1], data[2], ref(room), ref(told))
+    assert not told.value, "LAPACK was given what it takes"

@@ -16,7 +16,7 @@ import numpy as np
 
 from funct.errors import LinAlgError
 from funct.kernels import table
-from funct.kernels.linalg.lapack import loop
+from funct.kernels.linalg.lapack import loop, orthogonal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,6 +101,9 @@ def _finite(x: NDArray[Any]) -> None:
         raise np.linalg.LinAlgError
 
 
+# Elements of right sides of which BLAS uses threads: NumPy's then, for SciPy's has threads of its
+# own, and each library's look for work for a while on the cores that the other's need.
+_SHARED = 1 << 14
 _SMALL = 1024  # elements up to which it pays to look whether a matrix is symmetric
 
 
@@ -160,13 +163,13 @@ def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
     _matrix(b)
     if a.shape[-1] != b.shape[-2]:
         raise ValueError("lengths")
-    if a.ndim == b.ndim == 2 and a.dtype == b.dtype and b.size:
+    if a.ndim == b.ndim == 2 and a.dtype == b.dtype and 0 < b.size < _SHARED:
         found, info = _trtrs(a.dtype)(a.T, b, not lower, 1)
         if info:
             raise np.linalg.LinAlgError
         return np.ascontiguousarray(found)
     systems = prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
-    return table.call("triangular_solve", b.dtype, systems, a, b, lower)
+    return table.call("triangular_solve", b.dtype, max(systems, b.size >> 12), a, b, lower)
 
 
 def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[Any]:
@@ -219,7 +222,8 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float, /) -> tuple[NDArray[Any
     if a.dtype != b.dtype:
         dtype = np.result_type(a, b)
         a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    x, _, rank, s = (_lstsq if a.size and b.size else _by_pseudo_inverse)(a, b, np.asarray(rtol))
+    least = np.asarray(rtol, a.real.dtype)
+    x, _, rank, s = (_lstsq if a.size and b.size else _by_pseudo_inverse)(a, b, least)
     return x, np.asarray(rank, np.int64), s
 
 
@@ -330,7 +334,10 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Orthonormal Q and upper R with a real diagonal."""
     _matrix(x)
     n = x.shape[-1]
-    if x.size and _qr_raw is not None and x.__class__ is np.ndarray:
+    host = x.__class__ is np.ndarray
+    if host and (found := orthogonal(x, complete and x.shape[-2] > n)) is not None:
+        q, r = found[0], np.where(_upper(*found[1].shape), found[1], np.zeros((), x.dtype))
+    elif x.size and _qr_raw is not None and host:
         wide = x.astype({"f": "d", "F": "D"}.get(x.dtype.char, x.dtype), copy=False)
         q, r = _qr(wide, complete and x.shape[-2] > n)
         if wide is not x:

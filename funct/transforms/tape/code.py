@@ -92,7 +92,7 @@ class TapeCode:
         )  # fmt: skip
         self._code: Code = assemble("".join(parts)).keep()
         self._pulls: dict[Callable[..., Any], np.ndarray[Any, Any]] = {}
-        self._kinds = np.zeros(len(KINDS) + 4, np.int64)
+        self._kinds = np.zeros(max(KINDS.values()) + 4, np.int64)
         objects = {
             "array": Array, "ndarray": np.ndarray, "float": float, "int": int, "tuple": tuple,
             "tracer": ReverseTracer, "level": level, "node": Node, "primitive": Primitive,
@@ -104,6 +104,7 @@ class TapeCode:
         for name, x in objects.items():
             self._kinds[KINDS[name]] = id(x)
         self._kinds[KINDS["plus"] :][:4] = _loops(np.add)
+        self._kinds[KINDS["times"] :][:4] = _loops(np.multiply)
         self._kinds[KINDS["power.single"] :][:2] = _loops(np.power)[::2]
         self.walk = builtin("walk", self._code.address("walk"), self._kinds, (self, objects))
 

@@ -3,7 +3,7 @@
 Note [Loops]: `direct` calls NumPy's loop as NumPy would: same function, count and strides, so the
 bits are NumPy's. It takes only what that is simple for: few elements, one dtype, one shape beside
 single elements. Where the loop raises a flag of floating point NumPy does it again, and warns.
-A single exponent of 0.5 is left to `kernels.power`.
+A square is a product, as in `kernels.power`, to which other whole exponents are left, and halves.
 """
 
 from __future__ import annotations
@@ -89,6 +89,8 @@ entry:
   %steps = alloca [4 x i64]
   %numbers = alloca [4 x double]
   %size.at = alloca i64
+  %called = alloca [2 x ptr]
+  %called.data.at = getelementptr ptr, ptr %called, i64 1
 {word("ndarray", "%kinds", KINDS["ndarray"], "ptr")}
 {word("float", "%kinds", KINDS["float"], "ptr")}
 {word("int", "%kinds", KINDS["int"], "ptr")}
@@ -158,6 +160,8 @@ chosen:
   %loop = load ptr, ptr %loop.at
   %data.at = getelementptr ptr, ptr %loop.at, i64 1
   %data = load ptr, ptr %data.at
+  store ptr %loop, ptr %called
+  store ptr %data, ptr %called.data.at
   %some = icmp ne ptr %loop, null
   %good = and i1 %known, %some
   br i1 %good, label %measure, label %no
@@ -251,9 +255,29 @@ proper:
 converted:
   %value = phi double [ %real.number, %real ], [ %whole.number, %suspect ],
                       [ %whole.number, %proper ]
-  %half = fcmp oeq double %value, 0.5
-  %y.is.half = and i1 %half, %exponent
-  br i1 %y.is.half, label %no, label %cast
+  br i1 %exponent, label %power.by, label %cast
+power.by:
+  %two = fcmp oeq double %value, 2.0
+  br i1 %two, label %square, label %other.power
+square:
+  %times.at = getelementptr i64, ptr %kinds, i64 {KINDS["times"]}
+  %product.at = getelementptr ptr, ptr %times.at, i64 %from
+  %product.loop = load ptr, ptr %product.at
+  %product.data.at = getelementptr ptr, ptr %product.at, i64 1
+  %product.data = load ptr, ptr %product.data.at
+  store ptr %product.loop, ptr %called
+  store ptr %product.data, ptr %called.data.at
+  %first.place = load ptr, ptr %places
+  %first.step = load i64, ptr %steps
+  store ptr %first.place, ptr %place.at
+  store i64 %first.step, ptr %step.at
+  %is.product = icmp ne ptr %product.loop, null
+  br i1 %is.product, label %filled, label %no
+other.power:  ; `kernels.power` has ways of its own for whole numbers and for halves
+  %twice = fmul double %value, 2.0
+  %cut = call double @llvm.trunc.f64(double %twice)
+  %own = fcmp oeq double %cut, %twice
+  br i1 %own, label %no, label %cast
 cast:
   br i1 %single, label %narrow, label %wide
 narrow:
@@ -281,7 +305,9 @@ run:
   store ptr %out.data, ptr %out.place
   %out.step = getelementptr i64, ptr %steps, i64 %n
   store i64 %step, ptr %out.step
-  call void %loop(ptr %places, ptr %size.at, ptr %steps, ptr %data)
+  %called.loop = load ptr, ptr %called
+  %called.data = load ptr, ptr %called.data.at
+  call void %called.loop(ptr %places, ptr %size.at, ptr %steps, ptr %called.data)
   %raised = call i32 @fetestexcept(i32 {flags})
   %quiet = icmp eq i32 %raised, 0
   br i1 %quiet, label %give, label %again

@@ -21,7 +21,7 @@ KINDS = {
     for k, name in enumerate((
         "array", "ndarray", "float", "int", "tuple", "tracer", "level", "node", "primitive",
         "true", "false", "none", "one", "f4", "f8", "c8", "c16", "exception", "asarray", "match",
-        "programs", "add", "power.single", "power.double", "plus",
+        "programs", "add", "power.single", "power.double", "plus", "", "", "", "times",
     ))
 }  # fmt: skip
 WAY = {
