@@ -123,7 +123,7 @@ def last(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def thin_cases(draw: st.DrawFn) -> Case:
     """One channel of x per group, any number of outputs."""
     case = draw(cases())
-    channels, multiplier = draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    channels, multiplier = draw(st.integers(1, 5)), draw(st.integers(1, 7))
     n, _, *size = case["x"]
     _, _, *kernel = case["w"]
     return {
@@ -155,7 +155,7 @@ def narrow_cases(draw: st.DrawFn) -> Case:
     channels = draw(st.integers(1, 4))
     return {
         "x": (draw(st.integers(1, 3)), channels, height, width),
-        "w": (channels * draw(st.integers(1, 2)), 1, *kernel),
+        "w": (channels * draw(st.integers(1, 7)), 1, *kernel),
         "static": Sliding((1, 1), (tall, (low, beyond - low)), tuple(dilation), channels),
     }
 
@@ -178,6 +178,26 @@ def test_lines_that_leave_lanes_empty_are_one(case: Case, dtype: Any, at_end: bo
         )
         for y, expected in _all_three(depthwise, depthwise, x, w, g, case["static"]):
             np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("outputs", [2, 3, 4, 16, 32])
+@pytest.mark.parametrize("kernel", [(3,), (40,), (3, 3), (5, 4), (7, 7), (3, 3, 3)], ids=str)
+def test_outputs_that_share_lines_have_sums_of_their_own(
+    kernel: tuple[int, ...], outputs: int
+) -> None:
+    """Two channels; the last outputs of each overlap those before where they do not come out."""
+    d = len(kernel)
+    static = Sliding((1,) * d, ((1, 2),) * d, (1,) * d, 2)
+    x = numbers((3, 2, *(9, 10, 50)[-d:]), 1, np.float32)
+    size = static.size(x.shape[2:], kernel)
+    g = numbers((3, 2 * outputs, *size), 2, np.float32)
+    expected = plain.convolution_weight(x, g, static, kernel)
+    found = []
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            found.append(depthwise.convolution_weight(x, g, static, kernel))
+    for w in found:
+        np.testing.assert_array_equal(w, expected, strict=True)
 
 
 def test_small_images_are_one_line() -> None:
@@ -389,9 +409,7 @@ def many_weights() -> Iterator[None]:
 
 @many
 @given(cases(), st.integers(1, 5), st.sampled_from(DTYPES), st.booleans())
-def test_sums_of_one_unit_are_the_same(
-    case: Case, images: int, dtype: Any, at_end: bool
-) -> None:
+def test_sums_of_one_unit_are_the_same(case: Case, images: int, dtype: Any, at_end: bool) -> None:
     case = {**case, "x": (2 * images, *case["x"][1:])}
     with many_weights(), guarded.memory(at_end=at_end):
         x, w, g = (

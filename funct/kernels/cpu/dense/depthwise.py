@@ -18,7 +18,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.axes import Axis, Folded, filled, folded
 from funct.kernels.cpu.dense.byte_lines import byte_planes_text, known, orders
 from funct.kernels.cpu.dense.byte_lines import masks as byte_masks
-from funct.kernels.cpu.dense.line_weights import WEIGHTS, weights_text
+from funct.kernels.cpu.dense.line_weights import WEIGHTS, sharing, sums, weights_text
 from funct.kernels.cpu.dense.lines import PLANES, Ends, Pattern, planes_text
 from funct.kernels.cpu.dense.products import filled as words_of
 from funct.kernels.cpu.quantized.codes import BYTE, TO_CODES, to_codes_fields
@@ -47,8 +47,9 @@ class Plan:
     """What is known of shapes.
 
     entry: the machine code, for a pattern. job: all but addresses of arrays; places: where they go
-    in it. shape: of the result. room: so far vectors reach beyond a line. kept: elements of either
-    end of x that are copied. tables: what the job points to.
+    in it. shape: of the result. sums: bytes of those kept in memory. room: so far vectors reach
+    beyond a line. kept: elements of either end of x that are copied. tables: what the job points
+    to.
     """
 
     entry: Any
@@ -56,6 +57,7 @@ class Plan:
     job: NDArray[np.int64]
     places: NDArray[np.intp]
     shape: Sizes
+    sums: int
     room: int
     kept: int
     tables: tuple[NDArray[Any], ...]
@@ -123,17 +125,21 @@ def _weights(dtype: np.dtype[Any], x: Sizes, g: Sizes, slide: Sliding, size: Siz
     outputs, groups = g[1], slide.groups
     if x[1] != groups or len(size) > 3 or min(*x, *g, *size) < 1 or _gathers(groups, slide):
         return None
-    given = {
-        "tasks": min(outputs, _TASKS * host().cores), "outputs": outputs,
-        "shared": outputs // groups, "images": x[0], "w": 0, "g": 0,
-    }  # fmt: skip
+    shared = outputs // groups
     axes, kernel = filled(x[2:], g[2:], size, slide, False)
     width = _width(dtype, axes[2])
     fold = folded(axes, kernel, width // dtype.itemsize)
     if fold is not None:
         axes, kernel = fold.axes, fold.kernel
     pattern = _pattern(dtype, axes, kernel, "mask", False, width)
-    pattern = attrs.evolve(pattern, height=min(2, pattern.height))
+    together = sharing(shared, kernel[1:], width)
+    height = min(2, pattern.height) if together == 1 else 1
+    pattern = attrs.evolve(pattern, height=height, sharing=together)
+    units = groups * -(-shared // together)
+    given = {
+        "tasks": min(units, _TASKS * host().cores), "units": units, "outputs": outputs,
+        "shared": shared, "images": x[0], "w": 0, "g": 0, "sums": 0,
+    }  # fmt: skip
     return _filled(dtype, pattern, axes, x, (outputs, 1, *size), given, fold=fold)
 
 
@@ -225,8 +231,9 @@ def _filled(
     )  # fmt: skip
     kept = min(2 * ends, planes) * plane
     places = np.array([fields.place(name) for name in ("x", *arrays, "head", "tail")], np.intp)
+    held = given["units"] * sums(pattern) * pattern.vector_bytes if fields is WEIGHTS else 0
     return Plan(
-        _entry(pattern, name), pattern, job, places, shape, room, kept, (masks, zeros, order)
+        _entry(pattern, name), pattern, job, places, shape, held, room, kept, (masks, zeros, order)
     )
 
 
@@ -287,6 +294,8 @@ def _run(
     job, room, kept = made.job.copy(), made.room, made.kept
     if more:
         PLANES.put(job, **more)
+    if made.sums:
+        WEIGHTS.put(job, sums=memory.scratch(made.sums))
     copies = np.empty(2 * kept + 3 * room, x.dtype)  # room before, between and behind
     flat, behind = x.reshape(-1), 2 * room + 2 * kept
     copies[room : room + kept] = flat[:kept]

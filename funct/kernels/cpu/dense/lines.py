@@ -55,7 +55,8 @@ class Pattern:
     the elements of x and of the result where these are codes; sums begin with an offset then, which
     has the zero point in it, and what is outside of the image is the zero point. streams: whether
     the result, which is aligned to vectors, is written past the caches. vector_bytes: of the
-    widest vectors, where lines are too short for those of the target.
+    widest vectors, where lines are too short for those of the target. sharing: the outputs of one
+    channel that are summed at a time.
     """
 
     element: str
@@ -69,6 +70,7 @@ class Pattern:
     codes: tuple[str, str] | None = None
     streams: bool = False
     vector_bytes: int = 1 << 10
+    sharing: int = 1
 
 
 class Lines:
