@@ -114,11 +114,11 @@ def _plan(
         words = group * queries * (sum(padded) + 2 * lanes) + FEW_KEYS
     elif name == "attend":
         splits, items = 0, len(heads) * blocks
-        words = (depth + width + 2) * wide + (2 * strips.BLOCK + 1) * strip
+        words = (depth + width + 2) * wide + (strips.BLOCK + 1) * strip
     else:
         splits = min(-(-_SPLITS // groups), group * blocks)
         items = groups * splits
-        words = wide * (2 * depth + width + sum(padded) + 3 * strips.BLOCK + 2)
+        words = wide * (2 * depth + width + sum(padded) + 2 * strips.BLOCK + 2)
     words = -(-words // 64) * 64
     workers = min(items, 4 * host().cores)
     scales = np.array([scale * _LOG2_E, scale, 1 / (1 - rate)], dtype)

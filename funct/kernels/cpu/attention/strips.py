@@ -51,7 +51,7 @@ JOB = Fields((
 
 HEAD = Fields(("q", "k", "v", "mask", "seed", "g", "index"))
 
-Start = Literal["zero", "add", "scaled"]
+Start = Literal["zero", "add", "scaled", "mask"]
 
 
 def each(
@@ -97,6 +97,7 @@ class Strips:
 
         operands: A, its stride, B, its stride, C, its stride, the number of m, of k, and a vector
         of factors for C ("scaled"). along: what lies side by side in A; the stride is the other's.
+        start: "mask" is what C holds in units of log2(e), added in the end.
         """
         name = f"product_{start}_{along}_{vectors}"
         self.module.shared(name, lambda n: self._define_product(n, start, along, vectors))
@@ -133,7 +134,7 @@ class Strips:
         def tile(m: Value, rows: int) -> None:
             places = [f.at(c, (m + r) * c_row, self.element) for r in range(rows)]
             cells = [(r, v) for r in range(rows) for v in range(vectors)]
-            if start == "zero":
+            if start in ("zero", "mask"):
                 sums = [f.constant(self.vector, 0) for _ in cells]
             else:
                 sums = [self.load(f, places[r], v) for r, v in cells]
@@ -166,6 +167,8 @@ class Strips:
             sums = f.loop(0, main, _UNROLL, steps(_UNROLL), sums, maybe_empty=True)
             sums = f.loop(main, k_count, 1, steps(1), sums, maybe_empty=True)
             for (r, v), s in zip(cells, sums):
+                if start == "mask":
+                    s = f.fma(self.load(f, places[r], v), float(LOG2_E), s)
                 self.store(f, s, places[r], v)
 
         rows, start_m = self.tiles[vectors], f.constant(I64, 0)
@@ -268,35 +271,45 @@ class Strips:
         last = f.max(f.min(query + self.strip - key, count), 0)
         return f.select(f.ne(job.causal, 0), last, count)
 
-    def admit(
+    def score(
         self, f: Emitter, job: Record, head: Record, query: Value, queries: Value, key: Value,
-        keys: Value, scores: Value, row: Value | int, tile: Value,
+        operands: list[Value],
     ) -> None:  # fmt: skip
-        """Add the mask to a strip's scores, and hide the keys behind each query. tile: room."""
-        element, size = self.element, f.constant(I64, self.strip)
+        """The scores of a strip, masked. operands: as of `product`, K and the strip of Q."""
+        _, _, _, _, scores, row, keys, _, _ = operands
+
+        def masked() -> list[Value]:
+            mask = self.pointer(f, job, "mask", head.mask + query * job.mask_row + key)
+            f.call(self.turn, None, [mask, scores, queries, keys, job.mask_row, row])
+            self.product_of_strip(f, "mask", "steps", queries, operands)
+            return []
+
+        def plain() -> list[Value]:
+            self.product_of_strip(f, "zero", "steps", queries, operands)
+            return []
+
+        f.branch(f.eq(job.mask_kind, 1), masked, plain)
+        self._admit(f, job, head, query, key, keys, scores, row)
+
+    def _admit(
+        self, f: Emitter, job: Record, head: Record, query: Value, key: Value, keys: Value,
+        scores: Value, row: Value,
+    ) -> None:  # fmt: skip
+        """Masks of keys and of bits, and hide the keys behind each query."""
+        element = self.element
         mask, mask_row = self.pointer(f, job, "mask", head.mask), job.mask_row
 
-        def added(of: Callable[[Value], list[Value]]) -> None:
+        def added() -> None:
             times = f.constant(self.vector, float(LOG2_E))
 
             def one(j: Value) -> None:
                 place = f.at(scores, j * row, element)
-                for v, x in enumerate(of(j)):
-                    self.store(f, f.fma(x, times, self.load(f, place, v)), place, v)
+                x = f.load(self.vector.scalar, f.at(mask, (key + j) * mask_row, element))
+                of_key = f.splat(x, self.lanes)
+                for v in range(self.vectors):
+                    self.store(f, f.fma(of_key, times, self.load(f, place, v)), place, v)
 
             each(f, 0, keys, one)
-
-        def of_tile(j: Value) -> list[Value]:
-            return [self.load(f, f.at(tile, j * size, element), v) for v in range(self.vectors)]
-
-        def of_key(j: Value) -> list[Value]:
-            at = f.at(mask, (key + j) * mask_row, element)
-            return [f.splat(f.load(self.vector.scalar, at), self.lanes)] * self.vectors
-
-        def turned() -> None:
-            source = f.at(f.at(mask, query * mask_row, element), key, element)
-            f.call(self.turn, None, [source, tile, queries, keys, mask_row, size])
-            added(of_tile)
 
         def sifted() -> None:
             """A query is a lane and keeps 32 keys in a word: a bit of all words is one key."""
@@ -338,8 +351,7 @@ class Strips:
 
             each(f, f.max(query - key + 1, 0), keys, one)
 
-        f.when(f.eq(job.mask_kind, 1), turned)
-        f.when(f.eq(job.mask_kind, 2), lambda: added(of_key))
+        f.when(f.eq(job.mask_kind, 2), added)
         f.when(f.eq(job.mask_kind, 3), sifted)
         f.when(f.ne(job.causal, 0), hidden)
 

@@ -80,7 +80,6 @@ class _Strips(Strips):
         tops = f.at(scores, BLOCK * strip, element)
         totals = f.at(tops, self.wide, element)
         factor = f.at(totals, self.wide, element)
-        tile = f.at(factor, strip, element)
         size = f.constant(I64, strip)
         scale = self.number(f, job, 0)
 
@@ -108,9 +107,7 @@ class _Strips(Strips):
                 to = f.at(turned, start * depth, element)
                 none = f.null()
                 given = [here, job.k_row, to, size, scores, size, mine, depth, none]
-                self.product_of_strip(f, "zero", "steps", queries, given)
-                query = first + start
-                self.admit(f, job, head, query, queries, key, mine, scores, strip, tile)
+                self.score(f, job, head, first + start, queries, key, given)
                 self.weigh(f, scores, mine, f.at(tops, start, element),
                            f.at(totals, start, element), factor)  # fmt: skip
                 f.when(f.ne(job.threshold, 0), lambda: drop(start, mine))
@@ -239,11 +236,11 @@ class _Strips(Strips):
         k, v = self.pointer(f, job, "k", head.k), self.pointer(f, job, "v", head.v)
         query = head.index * job.queries + first
         rooms = [room]
-        sizes = (depth, width, depth, job.depth_padded, job.width_padded, BLOCK, BLOCK, 1, 1)
+        sizes = (depth, width, depth, job.depth_padded, job.width_padded, BLOCK, BLOCK, 1)
         for rows in sizes:
             words = rows * f.constant(I64, self.wide)
             rooms.append(f.at(rooms[-1], words, element))
-        q_turned, g_turned, dq, q_rows, g_rows, weights, slopes, logs, deltas, tile = rooms
+        q_turned, g_turned, dq, q_rows, g_rows, weights, slopes, logs, deltas = rooms
         size, wide = f.constant(I64, strip), f.constant(I64, self.wide)
         none = f.null()
         scale, plain, rest = (self.number(f, job, i) for i in range(3))
@@ -280,12 +277,10 @@ class _Strips(Strips):
                 p, d = f.at(weights, start, element), f.at(slopes, start, element)
                 to = f.at(q_turned, start * depth, element)
                 given = [k_here, job.k_row, to, size, p, wide, mine, depth, none]
-                self.product_of_strip(f, "zero", "steps", queries, given)
+                self.score(f, job, head, first + start, queries, key, given)
                 to = f.at(g_turned, start * width, element)
                 given = [v_here, job.v_row, to, size, d, wide, mine, width, none]
                 self.product_of_strip(f, "zero", "steps", queries, given)
-                query = first + start
-                self.admit(f, job, head, query, queries, key, mine, p, self.wide, tile)
                 log = [self.load(f, f.at(logs, start, element), i) for i in range(self.vectors)]
                 delta = [self.load(f, f.at(deltas, start, element), i) for i in range(self.vectors)]
 
