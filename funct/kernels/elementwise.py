@@ -22,7 +22,7 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "MANY", "SLOW", "as_it_is", "clip", "complex_of", "expm1", "floor_divide", "is_ufunc",
+    "MANY", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1", "floor_divide", "is_ufunc",
     "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "rint", "rounded", "sigmoid",
     "tanh", "times_sigmoid",
 ]  # fmt: skip
@@ -45,10 +45,10 @@ _power = np.power
 # functions of real numbers that NumPy computes one by one or slowly, at least in one of these
 # dtypes, and how many elements of an operand make it worth to compute them in code of our own
 SLOW = frozenset({
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "erf",
-    "erfc", "erfinv", "exp", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln", "hypot",
-    "log", "log10", "log1p", "log2", "logaddexp", "ndtr", "pow", "reciprocal", "remainder", "sin",
-    "sinh", "sqrt", "tan", "tanh",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos", "cosh",
+    "erf", "erfc", "erfinv", "exp", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln",
+    "hypot", "log", "log10", "log1p", "log2", "logaddexp", "ndtr", "pow", "reciprocal",
+    "remainder", "sin", "sinh", "sqrt", "tan", "tanh",
 })  # fmt: skip
 MANY = 1 << 14
 
@@ -82,6 +82,12 @@ def complex_of(re: Any, im: Any, /) -> Any:
     z = np.empty_like(re, np.result_type(re, im, np.complex64), shape=np.broadcast(re, im).shape)
     z.real, z.imag = re, im
     return z
+
+
+def conj(x: Any, /, out: Any = None) -> Any:
+    """Complex conjugate; real numbers are their own, without a copy."""
+    real = x.__class__ is ndarray and x.dtype.kind in "fiu" and out is None
+    return x if real else np.conj(x, out)
 
 
 def _floor_divide_anywhere(x: Any, y: Any, /, out: Any = None) -> Any:

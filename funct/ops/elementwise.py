@@ -330,7 +330,7 @@ def _conj_rule(g: Value) -> Value:
     return ops.conj(g)
 
 
-@elementwise(np.conj, _conj_rule, onnx="Identity", samples=_ANY)
+@elementwise(kernels.conj, _conj_rule, onnx="Identity", samples=_ANY)
 def conj(x: Operand, /) -> Value:
     """Complex conjugate."""
 

@@ -382,3 +382,13 @@ def test_view_of_complex_numbers_as_pairs(kind: str) -> None:
     ):
         with pytest.raises(DTypeError, match=r"view: .* cannot be seen as"):
             refused()
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "uint64"])
+def test_conj_of_real_numbers_is_a_view(kind: str) -> None:
+    x = xp.arange(6, dtype=kind)
+    assert np.shares_memory(np.asarray(xp.conj(x)), np.asarray(x))
+    donated = ft.jit(lambda a: (xp.conj(a), a + 1), donate_argnums=0)
+    kept, more = donated(xp.arange(6, dtype=kind))
+    assert kept.tolist() == x.tolist()
+    assert more.tolist() == (x + 1).tolist()

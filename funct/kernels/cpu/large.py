@@ -2,7 +2,8 @@
 
 float16 and bfloat16 keep NumPy's bits (`halves.py`). float32 and float64 are computed by the
 functions of compiled programs, which are within 2 ulp, from `MANY` elements on: the size of the
-operands alone decides, so a call has the same bits each time.
+operands alone decides, so a call has the same bits each time. Integers are computed in what NumPy
+makes of them.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ __all__ = ["of_large", "other_way"]
 _LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
 _REAL = frozenset(map(np.dtype, "fd"))
 _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
+_WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
 
 
 def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:
     """raw, the function of elements of that name, with another way for large arrays."""
     narrow = halves.other_way(name, raw, operands)
     if name in SLOW:
-        return chosen(raw, other_way(name, raw, narrow or raw), _LEAST, HALVES | _REAL)
-    kinds = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
-    return raw if narrow is None else chosen(raw, narrow, _LEAST, kinds)
+        way = other_way(name, raw, narrow or raw)
+        return chosen(raw, way, _LEAST, HALVES | _REAL | _WHOLE)
+    halved = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
+    return raw if narrow is None else chosen(raw, narrow, _LEAST, halved)
 
 
 def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,6 +44,7 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
     def large(*args: Any) -> Any:
         if name == "pow" and known_by_number(args[1]):
             return raw(*args)
+        args = _in_floats(raw, args)
         arrays = [a for a in args if a.__class__ is np.ndarray]
         kind = arrays[0].dtype
         if kind not in _REAL:
@@ -52,3 +56,15 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
         return combined(name, operands, kind)
 
     return large
+
+
+def _in_floats(raw: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Integers of one dtype in the floating one that raw makes of them, if it does."""
+    kinds = {a.dtype for a in args if a.__class__ is np.ndarray}
+    if len(kinds) > 1 or not kinds <= _WHOLE:
+        return args
+    none = [np.empty(0, a.dtype) if a.__class__ is np.ndarray else a for a in args]
+    kind = raw(*none).dtype
+    if kind not in _REAL and kind not in HALVES:
+        return args
+    return tuple([a.astype(kind) if a.__class__ is np.ndarray else a for a in args])
