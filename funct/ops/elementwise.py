@@ -109,8 +109,9 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Value:
     """Quotient rounded down; piecewise constant. inf // 2 is inf, 1 // -inf is -0."""
 
 
-def _remainder_rule_x2(g: Value, x1: Value, x2: Value) -> Value:
-    return -g * ops.floor_divide(x1, x2)
+def _remainder_rule_x2(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
+    # Where ans is infinite it is x1 + x2: 1 // -inf is -0, beside it -1.
+    return g * ops.where(ops.isinf(ans), 1.0, -ops.floor_divide(x1, x2))
 
 
 def _onnx_remainder(w: Any, x: str, y: str) -> str:
@@ -124,7 +125,10 @@ def _onnx_remainder(w: Any, x: str, y: str) -> str:
     np.remainder, _same, _remainder_rule_x2, onnx=_onnx_remainder, samples=pairs(y=(2.1, 3.0))
 )
 def remainder(x1: Operand, x2: Operand, /) -> Value:
-    """x1 - floor(x1 / x2) * x2, with the sign of x2."""
+    """x1 - floor(x1 / x2) * x2, with the sign of x2.
+
+    Where x2 is infinite, the derivatives are those of all large x2 of its sign.
+    """
 
 
 def _fmod_rule_y(g: Value, x: Value, y: Value) -> Value:

@@ -13,7 +13,7 @@ from funct.errors import UndefinedDerivativeError
 from funct.kernels.special import order_slopes
 from funct.kernels.special.functions import by_name
 from funct.ops.samples import ordered, ranges, reals
-from funct.ops.special.room import room, wide
+from funct.ops.special.room import room
 
 __all__ = [
     "hankel1", "hankel2", "i0", "i0e", "i1", "i1e", "iv", "ive", "ive_slope", "j0", "j1", "jv",
@@ -67,7 +67,7 @@ def _scaled(v: Any, x: Value, ans: Value, slope: Value, grows: bool) -> Value:
     DLMF 10.40.1 and 10.40.2, whose first terms are these.
     """
     mu = 4.0 * v * v
-    far = ops.greater(ops.abs(x) / (2000.0 if wide(x) else 60.0), 1.0 + mu)
+    far = ops.greater(ops.abs(x) / 2000.0, 1.0 + mu)
     r = 1.0 / ops.where(far, x, 1.0)
     s = ops.abs(r) if grows else -r
     series = 0.125 * (mu - 1.0) * s * (1.0 + s * (1.0 + s * (25.0 - mu) / 16.0))
@@ -318,7 +318,7 @@ def _i0_rule(g: Value, x: Value) -> Value:
     return g * ops.special.i1(x)
 
 
-@room("i0", _i0_rule, samples=_BOTH)
+@room("i0", _i0_rule, samples=_BOTH, stable=True)
 def i0(x: Operand, /) -> Value:
     """Modified Bessel function of the first kind of order 0."""
 
@@ -327,7 +327,7 @@ def _i1_rule(g: Value, x: Value) -> Value:
     return g * (0.5 * (ops.special.i0(x) + ops.special.iv(2.0, x)))
 
 
-@room("i1", _i1_rule, samples=_BOTH)
+@room("i1", _i1_rule, samples=_BOTH, stable=True)
 def i1(x: Operand, /) -> Value:
     """Modified Bessel function of the first kind of order 1."""
 
@@ -355,7 +355,7 @@ def _k0_rule(g: Value, x: Value) -> Value:
     return -g * ops.special.k1(x)
 
 
-@room("k0", _k0_rule, samples=_RIGHT)
+@room("k0", _k0_rule, samples=_RIGHT, stable=True)
 def k0(x: Operand, /) -> Value:
     """Modified Bessel function of the second kind of order 0."""
 
@@ -364,7 +364,7 @@ def _k1_rule(g: Value, ans: Value, x: Value) -> Value:
     return -g * (ops.special.k0(x) + ans / x)
 
 
-@room("k1", _k1_rule, samples=_RIGHT)
+@room("k1", _k1_rule, samples=_RIGHT, stable=True)
 def k1(x: Operand, /) -> Value:
     """Modified Bessel function of the second kind of order 1."""
 

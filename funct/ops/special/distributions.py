@@ -68,16 +68,34 @@ def chdtri(v: Operand, p: Operand, /) -> Value:
     """The x with chdtrc(v, x) = p."""
 
 
+def _gdtr_slope(a: Value, b: Value, x: Value) -> Any:
+    """Derivative of gammainc(b, a x) in a: by that in log a, but at a = 0."""
+    zero = ops.equal(a, 0)
+    safe = ops.where(zero, 1.0, a)
+    inside = b * ops.special.gamma_density(b + 1.0, safe * x) / safe
+    start = ops.where(zero, x, 0.0)
+    still = ops.equal(start, 0)  # where x is 0 too, poles have no part in it
+    at_zero = start * ops.special.gamma_density(ops.where(still, ops.maximum(b, 1.0), b), a * x)
+    return ops.where(zero, at_zero, inside)
+
+
 def _gdtr_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
-    return g * (x * ops.special.gamma_density(b, a * x))
+    return g * _gdtr_slope(a, b, x)
+
+
+def _product(x: Value, y: Value) -> Value:
+    """x y, where 0 has no derivative in the other factor: it would be 0 · ∞."""
+    return ops.where(ops.equal(y, 0), ops.stop_gradient(x), x) * ops.where(
+        ops.equal(x, 0), ops.stop_gradient(y), y
+    )
 
 
 def _gdtr_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
-    return g * ops.special.gammainc_slope(b, a * x, 1)
+    return g * ops.special.gammainc_slope(b, _product(a, x), 1)
 
 
 def _gdtr_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
-    return g * (a * ops.special.gamma_density(b, a * x))
+    return g * _gdtr_slope(x, b, a)
 
 
 _GAMMA = ranges((0.5, 2.0), (0.4, 4.0), (0.3, 3.0))
@@ -222,10 +240,11 @@ def nbdtri(k: Operand, n: Operand, y: Operand, /) -> Value:
 
 def _f_parts(n: Any, d: Any, x: Any) -> tuple[Any, Any, Any]:
     """Whether n x < d, and the parts of d and of n x in their sum; 1/2 for the one not taken."""
-    up = n * x
+    up = _product(n, x)
     small = ops.less(up, d)
     whole = d + up
-    return small, ops.where(small, 0.5, d / whole), ops.where(small, up / whole, 0.5)
+    high = up / ops.where(ops.equal(x, 0), ops.stop_gradient(d), whole)
+    return small, ops.where(small, 0.5, d / whole), ops.where(small, high, 0.5)
 
 
 def _f_slope(n: Any, d: Any, x: Any, of_n: int, of_d: int) -> Any:

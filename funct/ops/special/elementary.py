@@ -34,7 +34,7 @@ def _onnx_logit(w: Any, x: str) -> str:
     return str(w.op("Log", w.op("Div", x, rest)))
 
 
-@room("logit", _logit_rule, onnx=_onnx_logit, samples=_UNIT)
+@room("logit", _logit_rule, onnx=_onnx_logit, samples=_UNIT, stable=True)
 def logit(x: Operand, /) -> Value:
     """log(x / (1 - x)), the inverse of expit; infinite at 0 and 1."""
 
@@ -56,7 +56,7 @@ def _onnx_log_expit(w: Any, x: str) -> str:
     return str(w.op("Neg", w.op("Softplus", w.op("Neg", x))))
 
 
-@room("log_expit", _log_expit_rule, onnx=_onnx_log_expit, samples=_ANY)
+@room("log_expit", _log_expit_rule, onnx=_onnx_log_expit, samples=_ANY, stable=True)
 def log_expit(x: Operand, /) -> Value:
     """log(sigmoid(x)), without underflow."""
 
@@ -99,6 +99,7 @@ def _xlogy_rule_y(g: Value, x: Value, y: Value) -> Value:
     _xlogy_rule_x,
     _xlogy_rule_y,
     samples=pairs(x=(0.3, 2.0), y=(0.3, 2.0), complex_too=True),
+    stable=True,
 )
 def xlogy(x: Operand, y: Operand, /) -> Value:
     """x * log(y), and 0 where x is 0; both derivatives are 0 where x and y are 0."""
@@ -119,6 +120,7 @@ def _xlog1py_rule_y(g: Value, x: Value, y: Value) -> Value:
     _xlog1py_rule_x,
     _xlog1py_rule_y,
     samples=pairs(x=(0.3, 2.0), y=(-0.6, 2.0), complex_too=True),
+    stable=True,
 )
 def xlog1py(x: Operand, y: Operand, /) -> Value:
     """x * log1p(y), and 0 where x is 0; both derivatives are 0 where x is 0 and y is -1."""
@@ -196,6 +198,7 @@ def _huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
     _huber_rule_delta,
     _huber_rule_r,
     samples=ranges((0.5, 1.0), (1.1, 3.0)),
+    stable=True,
 )
 def huber(delta: Operand, r: Operand, /) -> Value:
     """r**2 / 2 for abs(r) <= delta, else delta * (abs(r) - delta / 2)."""
@@ -238,7 +241,10 @@ def _boxcox_slope(log: Value, lmbda: Value) -> Value:
 
 
 def _boxcox_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
-    return g * ops.pow(x, lmbda - 1.0)
+    # At 0 a pole is exp(∞), whose derivative in λ is no 0 · ∞; elsewhere a power has more digits.
+    pole = ops.logical_and(ops.equal(x, 0), ops.less(lmbda, 1))
+    risen = ops.exp((lmbda - 1.0) * ops.log(ops.where(pole, x, 1.0)))
+    return g * ops.where(pole, risen, ops.pow(ops.where(pole, 1.0, x), lmbda - 1.0))
 
 
 def _boxcox_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
@@ -256,7 +262,9 @@ def boxcox(x: Operand, lmbda: Operand, /) -> Value:
 
 
 def _boxcox1p_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
-    return g * ops.exp(ops.special.xlog1py(lmbda - 1.0, x))
+    end = ops.equal(x, -1)  # where the exponential has no second derivative
+    inside = ops.exp(ops.special.xlog1py(lmbda - 1.0, ops.where(end, 0.0, x)))
+    return ops.where(end, _boxcox_rule_x(g, ops.where(end, 1.0 + x, 1.0), lmbda), g * inside)
 
 
 def _boxcox1p_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
@@ -329,7 +337,7 @@ def _cbrt_rule(g: Value, ans: Value) -> Value:
     return g / (3.0 * ans * ans)
 
 
-@room(numpys(np.cbrt, "cbrt"), _cbrt_rule, samples=reals(-2.0, -0.3))
+@room(numpys(np.cbrt, "cbrt"), _cbrt_rule, samples=reals(-2.0, -0.3), stable=True)
 def cbrt(x: Operand, /) -> Value:
     """Real cube root; the derivative at 0 is infinite."""
 
@@ -338,7 +346,7 @@ def _exp2_rule(g: Value, ans: Value) -> Value:
     return g * (math.log(2.0) * ans)
 
 
-@room(numpys(np.exp2, "exp2"), _exp2_rule, samples=_ANY)
+@room(numpys(np.exp2, "exp2"), _exp2_rule, samples=_ANY, stable=True)
 def exp2(x: Operand, /) -> Value:
     """2 to the power x."""
 
@@ -347,7 +355,7 @@ def _exp10_rule(g: Value, ans: Value) -> Value:
     return g * (math.log(10.0) * ans)
 
 
-@room("exp10", _exp10_rule, samples=_ANY)
+@room("exp10", _exp10_rule, samples=_ANY, stable=True)
 def exp10(x: Operand, /) -> Value:
     """10 to the power x."""
 

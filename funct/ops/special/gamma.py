@@ -34,7 +34,7 @@ def _gammaln_rule(g: Value, x: Value) -> Value:
     return g * ops.special.psi(x)
 
 
-@room(kernels.gammaln, _gammaln_rule, samples=reals(-0.9, -0.1))
+@room(kernels.gammaln, _gammaln_rule, samples=reals(-0.9, -0.1), stable=True)
 def gammaln(x: Operand, /) -> Value:
     """log(abs(gamma(x))) of real x."""
 
@@ -73,7 +73,7 @@ def _psi_rule(g: Value, x: Value) -> Value:
     return g * ops.special.polygamma(1, x)
 
 
-@room(kernels.digamma, _psi_rule, samples=_POSITIVE)
+@room(kernels.digamma, _psi_rule, samples=_POSITIVE, stable=True)
 def psi(x: Operand, /) -> Value:
     """Digamma function, the derivative of loggamma."""
 

@@ -1,27 +1,66 @@
-"""The decorator of this folder: an elementwise room whose values are SciPy's."""
+"""The decorator of this folder: an elementwise room whose values are SciPy's.
+
+Rules are computed in double precision, whatever the operands are, and rounded once: SciPy computes
+so too for most of float32, and closed forms are differences, or have factors beyond float32.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
 import numpy as np
 
+from funct import ops
 from funct.core import Absent, Lowering, Value
+from funct.core.rule import parameters
 from funct.kernels.special.functions import by_name
 from funct.ops.families import RuleLike, Samples, elementwise
 
-__all__ = ["room", "wide"]
+__all__ = ["room"]
 
 P = ParamSpec("P")
+
+_DOUBLE, _COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
+_WIDE = (_DOUBLE, _COMPLEX)
+_COMPLEX_SINGLE = np.dtype(np.complex64)
 
 _NO_ONNX = Absent("ONNX has no operator for this function; Erf is its only special function")
 _NO_CODE = Absent("the loop compiler has no such function")
 
 
-def wide(x: Value) -> bool:
-    """Whether x has the digits of float64: series of fewer terms are exact in the others."""
-    return x.dtype in (np.float64, np.complex128)
+def _wide(x: Any) -> Any:
+    """x in double precision; integers, which rules know as whole numbers, stay what they are."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or dtype in _WIDE or dtype.kind in "biu":
+        return x
+    return ops.astype(x, _COMPLEX if dtype.kind == "c" else _DOUBLE)
+
+
+def _in_double(rule: Callable[..., Any], names: Sequence[str], op: Callable[..., Any]) -> Any:
+    """rule, in double precision; where it names `ans`, it gets that of the operands widened."""
+    wanted = parameters(rule)[1:]
+    again = "ans" in wanted
+    known = ["ans", *names] if again else wanted
+    at = [known.index(n) for n in wanted]
+
+    def in_double(g: Value, *kept: Any) -> Any:
+        dtype = g.dtype
+        if dtype in _WIDE:
+            return rule(g, *[kept[i] for i in at])
+        values = [_wide(v) for v in kept]
+        if again:
+            values[0] = op(*values[1:])
+        y = rule(_wide(g), *[values[i] for i in at])
+        return ops.astype(y, _COMPLEX_SINGLE if y.dtype.kind == "c" else dtype)
+
+    # Tapes keep what a rule names.
+    named = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ("g", *known)]
+    in_double.__name__ = rule.__name__
+    in_double.__wrapped__ = rule  # type: ignore[attr-defined]
+    in_double.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    return in_double
 
 
 def room(
@@ -30,8 +69,28 @@ def room(
     samples: Samples,
     onnx: str | Lowering | Absent = _NO_ONNX,
     code: str | Absent = _NO_CODE,
+    stable: bool = False,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
-    """`elementwise` for a kernel, or for SciPy's function of a name, one rule per operand."""
+    """`elementwise` for a kernel, or for SciPy's function of a name, one rule per operand.
+
+    stable: the rules lose no digits in the precision of the operands, and are computed in it.
+    """
     kernel = by_name(raw, len(rules)) if isinstance(raw, str) else raw
     typed = len(rules) > 1
-    return elementwise(kernel, *rules, onnx=onnx, samples=samples, code=code, typed=typed)
+
+    def declare(stub: Callable[P, Any]) -> Callable[P, Any]:
+        names = parameters(stub)
+
+        def again(*args: Any) -> Any:
+            return op(*args)
+
+        made: tuple[RuleLike, ...] = rules
+        if code is _NO_CODE and not stable:  # compiled loops have the dtype of their operands
+            made = tuple(
+                [_in_double(r, names, again) if inspect.isfunction(r) else r for r in rules]
+            )
+        declared = elementwise(kernel, *made, onnx=onnx, samples=samples, code=code, typed=typed)
+        op: Callable[..., Any] = declared(stub)
+        return op
+
+    return declare

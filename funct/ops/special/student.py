@@ -7,7 +7,7 @@ import math
 from funct import ops
 from funct.core import Operand, Value
 from funct.ops.samples import ranges
-from funct.ops.special.room import room, wide
+from funct.ops.special.room import room
 
 __all__ = ["stdtr", "stdtrit"]
 
@@ -41,7 +41,7 @@ def _slope_df(df: Value, t: Value) -> Value:
     still = ops.logical_or(ops.isinf(t), ops.isinf(df))
     t, df = ops.where(still, 0.0, t), ops.where(still, 1.0, df)  # 0, as in the middle
     middle = ops.equal(t, 0)
-    many = ops.greater(df, (3000.0 if wide(df) else 60.0) * ops.square(1.0 + t * t))
+    many = ops.greater(df, 3000.0 * ops.square(1.0 + t * t))
     near = _normal_slope(ops.where(many, df, 1.0), t)
     rest = _tail_slope(ops.where(many, 1.0, df), ops.where(middle, 1.0, t))
     return ops.where(many, near, ops.where(middle, _middle_slope(df, t), rest))
