@@ -26,11 +26,12 @@ from funct.errors import (
     UnsupportedOperandError,
 )
 from funct.kernels import creation as kernels
+from funct.ops.counting import counted, lifted
 from funct.ops.fast import arrived, wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
-    "lifted", "meshgrid", "ones", "ones_like", "served", "tril", "triu", "zeros", "zeros_like",
+    "meshgrid", "ones", "ones_like", "served", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -55,18 +56,6 @@ def _constant(name: str, shape: Any, fill_value: Any, dtype: Any) -> Any:
         if dtype is not None and value.dtype != dtype:
             value = ops.astype(value, dtype)
     return _spread(name, value, shape)
-
-
-def lifted(x: Any, shape: Any) -> Any:
-    """x, in the capture that a symbolic length of shape belongs to.
-
-    An op on concrete arrays alone is computed at once, and would ask the length for its number.
-    """
-    if x.__class__ is Array:
-        for n in shape:
-            if n.__class__ is Size:
-                return x if n.scope.lift is None else n.scope.lift(x)
-    return x
 
 
 def served(x: Any) -> Any:
@@ -149,7 +138,7 @@ def arange(
     """
     low, high = (0, start) if stop is None else (start, stop)
     if isinstance(high, Size) and low.__class__ is int and step == 1:
-        out = _numbers(high - low) + low
+        out = counted(high - low) + low
         return out if dtype is None else ops.astype(out, as_dtype("arange", dtype))
     low, high, step = _real("start", low), _real("stop", high), _real("step", step)
     if step == 0:
@@ -173,15 +162,9 @@ def arange(
         raise DTypeError(f"arange: {error}") from None
 
 
-def _numbers(n: Any) -> Any:
-    """0 … n - 1, of a symbolic length."""
-    one = lifted(wrap(np.ones((), np.int64)), (n,))
-    return ops.cumulative_sum(ops.broadcast_to(one, (max(n, 0),)), 0) - 1
-
-
 def _distance(shape: Any) -> Any:
     """Column minus row, of each element of a matrix with a symbolic length."""
-    rows, columns = (_numbers(n) if isinstance(n, Size) else arange(n) for n in shape)
+    rows, columns = (counted(n) for n in shape)
     return ops.reshape(columns, (1, shape[1])) - ops.reshape(rows, (shape[0], 1))
 
 

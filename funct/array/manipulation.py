@@ -17,7 +17,6 @@ from funct.array.conversion import (
     joined,
     promoted,
 )
-from funct.array.creation import lifted
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.tensor import Tensor
@@ -25,6 +24,7 @@ from funct.core import Size
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import composed
 from funct.kernels import manipulation as kernels
+from funct.ops.counting import lifted
 
 __all__ = [
     "astype", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "expand_dims",

@@ -18,6 +18,7 @@ from funct.array.linalg.norms import vector_norm
 from funct.array.linalg.solving import lstsq
 from funct.array.manipulation import broadcast_to, concat, stack, unstack
 from funct.array.searching import argsort, take
+from funct.array.statistical import cumulative_prod
 from funct.core import INEXACT
 from funct.errors import ArgumentError, ConcretizationError, ShapeError
 from funct.kernels import composed
@@ -130,7 +131,11 @@ def vander(x: Any, /, N: int | None = None, increasing: bool = False) -> Any:
     x = _vector("vander", "x", x)
     if x.dtype not in INEXACT:
         x = ops.astype(x, np.result_type(x.dtype, np.int64))
-    n = int(x.shape[0]) if N is None else _order("vander", N)
+    n = x.shape[0] if N is None else _order("vander", N)
+    if n.__class__ is not int:  # a length that varies
+        factors = concat([ones_like(x)[:, None], broadcast_to(x[:, None], (n, n - 1))], axis=1)
+        powers = cumulative_prod(factors, axis=1)
+        return powers if increasing else powers[:, ::-1]
     powers = [ones_like(x)][:n]
     while len(powers) < n:
         powers.append(powers[-1] * x)
@@ -166,8 +171,8 @@ def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = No
     columns, y = promoted([columns, y])
     size = vector_norm(columns, axis=0)
     size = ops.where(ops.equal(size, 0), 1.0, size)
-    if rcond is None:
-        rcond = x.shape[0] * finfo(x.dtype).eps
+    if rcond is None and (x.dtype != columns.dtype or x.shape[0] <= deg):
+        rcond = x.shape[0] * finfo(x.dtype).eps  # else it is lstsq's own
     c = lstsq(columns / size, y, rcond).solution
     return c / (size[:, None] if len(y.shape) == 2 else size)
 

@@ -21,6 +21,7 @@ from funct.core import NARROW
 from funct.errors import ShapeError
 from funct.kernels import scans
 from funct.kernels import statistical as kernels
+from funct.ops.counting import counted
 from funct.ops.fast import wrap
 
 __all__ = [
@@ -366,6 +367,6 @@ def corrcoef(m: Any, y: Any = None, /, rowvar: bool = True) -> Any:
     if not c.shape:
         return c / c
     n = c.shape[0]
-    at = ops.fast.wrap(np.arange(int(n)) * (int(n) + 1))
+    at = counted(n) * (n + 1)
     deviation = ops.sqrt(ops.real(ops.take(reshape(c, (-1,)), at, 0)))
     return c / ops.reshape(deviation, (n, 1)) / deviation

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, ClassVar, NoReturn
 
@@ -31,6 +31,7 @@ from funct.core import (
     Region,
     Shape,
     Size,
+    bind,
     narrow_operands,
 )
 from funct.errors import (
@@ -235,6 +236,8 @@ class Ground(Level):
         try:
             raws = [a.data if a.__class__ is Array else _raw(prim.name, a) for a in args]
             d = prim.raw(*narrow_operands(raws), *params)
+        except _OpenError as found:
+            return bind(prim, [found.lift(a) if a.__class__ is Array else a for a in args], params)
         except Exception as error:
             raise explain(prim, args, params, error) from None
         if prim.results == 1:
@@ -254,8 +257,17 @@ def _raw(name: str, a: Any) -> Any:
         a = in_native(name, a)
         return np.asarray(a) if isinstance(a, ndarray) else a
     if isinstance(a, Size):
+        if a.scope.lift is not None and a.scope.measure is not None:
+            raise _OpenError(a.scope.lift)
         return a.__index__()
     raise TypeError("not an operand")
+
+
+class _OpenError(Exception):
+    """An operand is a length that a capture keeps open: the op belongs there."""
+
+    def __init__(self, lift: Callable[[Any], Any]) -> None:
+        self.lift = lift
 
 
 class Array(Exchange, Tensor):

@@ -117,7 +117,7 @@ class Primitive:
     rules: one per operand: a Rule, Absent, or None (the result does not vary with it: indices,
     tests).
     batch: `batch(prim, args, batched, params)`: the op with the batch on axis 0 of args[i] where
-        batched[i]; the result has it on axis 0, or is `Shared`.
+        batched[i]; each result has it on axis 0, or is `Shared`.
     aval: `aval(args, params)`: ShapeDtype of the result, or a tuple of them.
     code: scalar expression for the loop compiler, or Absent.
     onnx: ONNX op type, or a Lowering, or Absent.

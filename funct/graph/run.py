@@ -16,6 +16,7 @@ from funct.core import INEXACT, ShapeDtype, bind_region, size_values
 from funct.errors import GraphError, GuardError, TransformError
 from funct.graph.capture import GraphTracer, capture
 from funct.graph.ir import Call, Graph, Guard, Node, Var
+from funct.ops.counting import lifted
 from funct.ops.fast import wrap
 from funct.source import follow
 
@@ -60,6 +61,9 @@ class Interpreter:
         for v, a in zip(graph.inputs, args, strict=True):
             values[v] = a if isinstance(a, Tensor) else asarray(a)
         self.sizes = {s.name: args[s.input].shape[s.axis] for s in graph.symbols}
+        if self.sizes:
+            for v, c in graph.constants:
+                values[v] = lifted(c, self.sizes.values())
         for entry in graph.nodes:
             if isinstance(entry, Guard):
                 self.guard(entry)

@@ -17,8 +17,8 @@ from funct.core import Primitive, Sample, Shape, ShapeDtype, Value
 from funct.errors import IndexOutOfBoundsError
 from funct.kernels import indexing as kernels
 from funct.ops.broadcasting import first_axis
+from funct.ops.counting import counted
 from funct.ops.families import structural
-from funct.ops.fast import wrap
 from funct.ops.samples import calls
 
 __all__ = [
@@ -85,8 +85,8 @@ def _take_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> 
 
 def lane_offsets(i: Value, n: int) -> Value:
     """Indices into (B * n) from per-lane indices (B, ...) into n."""
-    offsets = np.arange(i.shape[0], dtype=np.int64).reshape(-1, *(1,) * (len(i.shape) - 1)) * n
-    return ops.wrap_index(i, n) + wrap(offsets)
+    offsets = ops.reshape(counted(i.shape[0]) * n, (i.shape[0], *(1,) * (len(i.shape) - 1)))
+    return ops.wrap_index(i, n) + offsets
 
 
 def move_block(x: Value, start: int, count: int, destination: int) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.core import Derived, Operand, Pair, Primitive, Sample, ShapeDtype, Value
+from funct.core import Derived, Operand, Pair, Primitive, Sample, ShapeDtype, Size, Value
 from funct.errors import ShapeError
 from funct.kernels.linalg import matrices as kernels
 from funct.ops.broadcasting import broadcast_shapes, pad_rank
@@ -25,7 +25,14 @@ from funct.ops.matrices import (
 )
 from funct.ops.samples import calls, deficient, regular
 
-__all__ = ["lstsq", "pinv"]
+__all__ = ["default_rtol", "lstsq", "pinv"]
+
+
+def default_rtol(x: Any) -> Operand:
+    """max(m, n) times the machine epsilon: what rounding does to a singular value that is 0."""
+    most, eps = max(x.shape[-2:]), np.finfo(x.dtype).eps
+    known = most.measured() if isinstance(most, Size) else None
+    return float(int(most) * eps) if known is None else ops.astype(known, eps.dtype) * float(eps)
 
 
 def _pinv_aval(args: Args, params: Params) -> ShapeDtype:
@@ -48,7 +55,7 @@ def _beside(x: Value, y: Value, p: Value) -> Any:
     return x - ops.matmul(y, ops.matmul(p, x))
 
 
-def _pinv_push(t: Value, ans: Value, x: Value, rtol: Operand) -> Value:
+def _pinv_push(t: Value, ans: Value, x: Value, rtol: Operand | None) -> Value:
     turned, back = adjoint(t), adjoint(ans)
     moved = ops.matmul(ans, ops.matmul(t, ans))
     left = ops.matmul(ans, ops.matmul(back, _across(turned, x, ans)))
@@ -99,7 +106,7 @@ def _lstsq_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype, Sha
         raise ShapeError(f"lstsq: a and b must have as many rows, got a {a.shape} and b {b.shape}")
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     dtype = np.result_type(a.dtype, b.dtype)
-    few = min(int(a.shape[-2]), int(a.shape[-1]))
+    few = min(a.shape[-2:])
     return (
         ShapeDtype((*lead, a.shape[-1], b.shape[-1]), dtype),
         ShapeDtype(lead, np.dtype(np.int64)),
@@ -108,18 +115,20 @@ def _lstsq_aval(args: Args, params: Params) -> tuple[ShapeDtype, ShapeDtype, Sha
 
 
 def _lstsq_push_a(
-    t: Value, ans: tuple[Value, Value, Value], a: Value, b: Value, rtol: float
+    t: Value, ans: tuple[Value, Value, Value], a: Value, b: Value, rtol: float | None
 ) -> tuple[Any, None, Any]:
-    moved = _pinv_push(t, ops.pinv(a, rtol), a, rtol)
+    inverse = ops.pinv(a, default_rtol(a) if rtol is None else rtol)
+    moved = _pinv_push(t, inverse, a, rtol)
     u, _, vh = ops.svd(a, False)
     s = ops.real(diagonal(ops.matmul(ops.matmul(adjoint(u), t), adjoint(vh))))
     return ops.matmul(moved, b), None, s
 
 
 def _lstsq_push_b(
-    t: Value, ans: tuple[Value, Value, Value], a: Value, b: Value, rtol: float
+    t: Value, ans: tuple[Value, Value, Value], a: Value, b: Value, rtol: float | None
 ) -> tuple[Any, None, None]:
-    return ops.matmul(ops.pinv(a, rtol), t), None, None
+    inverse = ops.pinv(a, default_rtol(a) if rtol is None else rtol)
+    return ops.matmul(inverse, t), None, None
 
 
 @structural(
@@ -133,9 +142,10 @@ def _lstsq_push_b(
         lambda rng: Sample((np.zeros((0, 2)), np.zeros((0, 1))), (1e-12,)),
     ), raises=True,
 )  # fmt: skip
-def lstsq(a: Value, b: Value, rtol: float) -> tuple[Value, Value, Value]:
+def lstsq(a: Value, b: Value, rtol: float | None) -> tuple[Value, Value, Value]:
     """The x of least norm that makes |b - a x| least, the rank of a, and its singular values.
 
-    Singular values up to rtol · the largest count as 0. The derivative is that among matrices of
+    Singular values up to rtol · the largest count as 0; None: up to what rounding leaves, which
+    asks nothing about a length that varies. The derivative is that among matrices of
     the same rank.
     """

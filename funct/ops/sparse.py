@@ -25,6 +25,7 @@ from funct.core import (
 )
 from funct.kernels.linalg import csr as kernels
 from funct.ops.broadcasting import first_axis
+from funct.ops.counting import counted
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 from funct.ops.indexing import batch_size, lane_offsets
@@ -42,9 +43,9 @@ _NO_ONNX = Absent("ONNX has no products of sparse matrices")
 def _blocks(indices: Value, indptr: Value, n: Any, entries: Any) -> tuple[Value, Value]:
     """The matrices of all lanes, (B, p) and (B, m + 1), as the blocks of a diagonal."""
     size, more = indptr.shape[0], indptr.shape[1] - 1
-    starts = np.arange(size, dtype=np.int64).reshape(-1, 1)
-    begin = ops.slice_(indptr, ((None, None, 1), (None, -1, 1))) + wrap(starts) * entries
-    end = wrap(np.full(1, size, np.int64)) * entries
+    starts = ops.reshape(counted(size), (size, 1))
+    begin = ops.slice_(indptr, ((None, None, 1), (None, -1, 1))) + starts * entries
+    end = ops.broadcast_to(wrap(np.ones((), np.int64)), (1,)) * size * entries
     flat = ops.concat(ops.reshape(begin, (size * more,)), ops.astype(end, begin.dtype), 0)
     return ops.reshape(lane_offsets(indices, n), (size * entries,)), flat
 

@@ -14,6 +14,7 @@ from funct import ops
 from funct.core import Pair, Primitive, Sample, Shape, Value
 from funct.kernels import indexing as kernels
 from funct.ops.broadcasting import first_axis
+from funct.ops.counting import counted, lifted
 from funct.ops.families import structural
 from funct.ops.fast import wrap
 from funct.ops.indexing import batch_size, check_bounds, lane_offsets, onnx_index
@@ -52,8 +53,8 @@ def _scatter_push_v(t: Value, ans: Value, x: Value, v: Value, i: Value) -> Value
 
 def _winners(i: Value, n: int) -> Value:
     """Where the same position is written twice, the last write stands: true for those."""
-    order = wrap(np.arange(i.shape[0], dtype=np.int64))
-    last = ops.scatter(wrap(np.zeros(n, np.int64)), order, i)
+    order, none = counted(i.shape[0]), lifted(wrap(np.zeros((), np.int64)), (n,))
+    last = ops.scatter(ops.broadcast_to(none, (n,)), order, i)
     return ops.equal(ops.take(last, i, 0), order)
 
 

@@ -11,13 +11,14 @@ import numpy as np
 from funct import ops
 from funct.array import arange, argsort, asarray, iinfo
 from funct.array.axes import normal_axis, normal_shape
-from funct.array.creation import lifted, served
+from funct.array.creation import served
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.core import Value
 from funct.errors import DTypeError, ShapeError
 from funct.kernels.random import bits as kernels
 from funct.kernels.random import draws
+from funct.ops.counting import lifted
 from funct.ops.fast import wrap
 
 __all__ = [

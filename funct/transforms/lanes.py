@@ -16,10 +16,10 @@ import numpy as np
 
 from funct import ops
 from funct.array import asarray, concat, result_type
-from funct.array.creation import lifted
 from funct.core import Level
 from funct.core.level import escaped
 from funct.errors import ConcretizationError, ShapeError
+from funct.ops.counting import lifted
 from funct.ops.fast import wrap
 
 __all__ = ["Laned", "Lanes", "Path", "agreed", "by_path", "joined", "select"]

@@ -89,11 +89,12 @@ class Batch(Laned):
             out = prim.batch(prim, vals, batched, params)
         except FunctError as error:
             raise retold(prim, args, params) or error from None
-        if out.__class__ is Shared:
-            return out.value
         if prim.results == 1:
-            return BatchTracer(out, self)
-        return tuple([BatchTracer(o, self) for o in out])
+            return self._lane(out)
+        return tuple([self._lane(o) for o in out])
+
+    def _lane(self, out: Any) -> Any:
+        return out.value if out.__class__ is Shared else BatchTracer(out, self)
 
     def region(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
         """The same call of the batched function, with batched rules."""

@@ -171,6 +171,7 @@ OTHERS: dict[str, tuple[Any, ...]] = {  # what is of another type than the decla
     "int": (*_NEVER, "text", 1.5, True, (1,)),
     "bool": (*_NEVER, "text", 1.5, 1, (True,)),
     "float": (*_NEVER, "text", True, (1.5,)),
+    "float | None": (*_NEVER[1:], "text", True, (1.5,)),
     "str": (*_NEVER, 1, True),
     "Shape": (*_NEVER, "text", 1, (1.5,), (None,), (True,), ((1,),)),
     "Pads": (*_NEVER, "text", 1, (1, 1), ((1,),), ((1, 1, 1),), ((1, None),)),

@@ -3,6 +3,7 @@
 import logging
 import math
 import numbers
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,34 @@ OPEN: dict[str, Any] = {
     "push of a loop": lambda x: ft.jvp(
         lambda x: ft.scan(lambda c, r: (c * xp.sum(r), c), x, x)[0], (x,), (x * 2.0,)
     ),
+    "prefixes": lambda x: ft.associative_scan(xp.add, x),
+    "prefixes from the end": lambda x: ft.associative_scan(
+        lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (x.T, x.T * 2), reverse=True, axis=1
+    ),
+    "prefixes of rows": ft.vmap(lambda r: ft.associative_scan(xp.multiply, r), 1),
+    "grad of prefixes": ft.grad(lambda x: xp.sum(ft.associative_scan(xp.multiply, x) ** 2)),
+    "rows of whiles": ft.vmap(
+        lambda r: ft.while_loop(
+            lambda s: s[0] < xp.sum(s[1] > 0),
+            lambda s: (s[0] * 2, s[1][xp.maximum(xp.arange(r.shape[0]) - s[0], 0)] + xp.mean(s[1])),
+            (1, r),
+        )[1],
+        1,
+    ),
+    "least squares": lambda x: xp.linalg.lstsq(xp.concat([xp.eye(3), x]), xp.ones(x.shape[0] + 3)),
+    "grad of least squares": ft.grad(
+        lambda x: xp.sum(
+            xp.linalg.lstsq(xp.concat([xp.eye(3), x]), xp.ones(x.shape[0] + 3))[0] ** 2
+        )
+    ),
+    "powers": lambda x: xp.vander(x[:, 0])[0],
+    "polynomial": lambda x: xp.polyfit(
+        xp.concat([xp.arange(3.0), x[:, 0]]), xp.concat([xp.ones(3), x[:, 1]]), 2
+    ),
+    "rank": xp.linalg.matrix_rank,
+    "variables": lambda x: xp.corrcoef(x + 1 / (1 + x * x)),
+    "several of a row": lambda x: ft.vmap(lambda r, i: r[i])(x.T, xp.argsort(x.T, axis=1)),
+    "numbers times a length": lambda x: xp.sum(x) + xp.arange(4.0) * x.shape[0],
     "tree": lambda x: {"y": x + 1.0, "z": (xp.sum(x), "text")},
 }
 FIXED: dict[str, Any] = {
@@ -397,3 +426,35 @@ def test_who_asks_is_told_that_a_length_is_an_int(asks: Any) -> None:
     for n in SIZES:
         laws.same(f(data(n)), asks(data(n)))
     assert f.cache_info().misses <= 2
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("combine", [
+    xp.add, lambda a, b: a * 0.5 + b, lambda a, b: xp.maximum(a, b) - 1,
+])  # fmt: skip
+def test_prefixes_of_any_length_combine_in_the_same_order(combine: Any, reverse: bool) -> None:
+    """Padded to blocks and combined in a loop, each prefix has the bits of the recursion, even
+    where the function is not associative.
+    """
+    f = partial(ft.associative_scan, combine, reverse=reverse)
+    g = ft.jit(f)
+    for n in (2, 5, 31, 32, 33, 64, 65, 97, 160, 1025, 1057, 3000, 3, 1, 0):
+        x = xp.asarray(np.random.default_rng(n).normal(size=(n, 2, 2)) * 0.7)
+        laws.same(g(x), f(x))
+    assert g.cache_info().misses <= 4, g.explain()
+
+
+def test_results_of_loops_that_no_lane_reaches_have_no_batch() -> None:
+    """A count of steps is the same in all lanes, and a loop that it ends is one for all of them."""
+
+    def f(x: Any) -> Any:
+        count, y = ft.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * 2), (0, x))
+        (back, z), _ = ft.scan(lambda s, _: ((s[0] - 1, s[1] + 1), None), (count, y), None, 2)
+        return back, z
+
+    x = xp.asarray([1.0, 2.0])
+    for wrap in (lambda f: f, ft.jit):
+        count, y = wrap(ft.vmap(f, out_axes=(None, 0)))(x)
+        assert int(count) == 1
+        laws.same(y, xp.asarray([10.0, 18.0]))
+        laws.same(wrap(ft.vmap(f))(x)[0], xp.asarray([1, 1]))

@@ -16,9 +16,10 @@ from funct.array.powers import power
 from funct.core import INEXACT, Shape
 from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels.linalg import functions as kernels
+from funct.ops.least_squares import default_rtol
 from funct.ops.matrices import check_matrix, column, real_dtype
 
-__all__ = ["cond", "default_rtol", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
+__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 
 @direct(kernels.vector_norm)
@@ -211,8 +212,3 @@ def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
     rtol = column(rtol) if hasattr(rtol, "shape") and rtol.shape else rtol
     above = ops.greater(s, rtol * ops.reduce_max(s, (rank - 2,), True))
     return ops.reduce_sum(ops.astype(above, np.dtype(np.int64)), (len(above.shape) - 1,), False)
-
-
-def default_rtol(x: Any) -> float:
-    """max(m, n) times the machine epsilon: what rounding does to a singular value that is 0."""
-    return float(max(int(n) for n in x.shape[-2:]) * np.finfo(x.dtype).eps)

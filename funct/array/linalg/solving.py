@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from funct import ops
 from funct.array.creation import zeros
 from funct.array.direct import direct
-from funct.array.linalg.norms import default_rtol
 from funct.errors import ShapeError
 from funct.kernels.linalg import functions as kernels
 from funct.ops.broadcasting import broadcast_shapes
+from funct.ops.least_squares import default_rtol
 from funct.ops.matrices import check_matrix, column, real_dtype
 
 __all__ = [
@@ -178,9 +178,8 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> LstsqResult:
         )
     m, n = a.shape
     right = column(b) if len(b.shape) == 1 else b
-    rtol = float(rcond) if rcond is not None else default_rtol(a) if m and n else 0.0
-    x, rank, s = ops.lstsq(a, right, rtol)
-    if m > n and int(rank) == n:
+    x, rank, s = ops.lstsq(a, right, None if rcond is None else float(rcond))
+    if m > n and bool(ops.equal(rank, n)):
         rest = right - ops.matmul(a, x)
         squares = ops.real(rest * ops.conj(rest)) if rest.dtype.kind == "c" else rest * rest
         residuals = ops.reduce_sum(squares, (0,), False)

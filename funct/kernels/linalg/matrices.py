@@ -212,13 +212,18 @@ def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
-def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float, /) -> tuple[NDArray[Any], ...]:
-    """The least x with least |b - a x|, rank and singular values of a."""
+def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float | None, /) -> tuple[NDArray[Any], ...]:
+    """The least x with least |b - a x|, rank and singular values of a.
+
+    rtol None: what rounding does to a singular value that is 0.
+    """
     _matrix(a)
     _matrix(b)
     if a.shape[-2] != b.shape[-2]:
         raise ValueError("lengths")
     _finite(a)
+    if rtol is None:
+        rtol = float(max(a.shape[-2:]) * np.finfo(a.dtype).eps)
     if a.dtype != b.dtype:
         dtype = np.result_type(a, b)
         a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)

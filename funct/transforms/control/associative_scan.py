@@ -1,4 +1,11 @@
-"""associative_scan: all prefixes in a logarithmic number of calls."""
+"""associative_scan: all prefixes in a logarithmic number of calls.
+
+Note [Any length]: neighbours are combined, then pairs of pairs and so on, and on the way back what
+lies between is filled in. How often is a matter of the length. Where capture keeps that open, the
+array is padded to blocks; the levels within a block are as many for every length, and those among
+blocks, which hold a 32nd of the elements, are a loop over masks. Each result combines the same
+elements in the same order in either way, so it has the same bits.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +14,10 @@ from typing import Any
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, asarray, concat, stack
+from funct.array import Tensor, arange, asarray, concat, stack, zeros
 from funct.array.axes import normal_axis
 from funct.errors import ShapeError
+from funct.transforms.control.while_loop import while_loop
 
 __all__ = ["associative_scan"]
 
@@ -37,8 +45,9 @@ def associative_scan(
         return elems
     axes = [normal_axis("associative_scan", axis, len(x.shape)) for x in leaves]
     columns = [ops.move_axis(x, a, 0) for x, a in zip(leaves, axes, strict=True)]
-    lengths = [int(x.shape[0]) for x in columns]
-    if len(set(lengths)) > 1:
+    lengths = [x.shape[0] for x in columns]
+    n = lengths[0]
+    if any(m is not n and m != n for m in lengths):
         raise ShapeError(f"associative_scan: lengths along axis {axis} must agree, got {lengths}")
 
     def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
@@ -48,14 +57,17 @@ def associative_scan(
 
     if reverse:
         columns = [x[::-1] for x in columns]
-    columns = _prefixes(combine, columns)
+    columns = _prefixes(combine, columns) if n.__class__ is int else _padded(combine, columns)
     if reverse:
         columns = [x[::-1] for x in columns]
     out = [ops.move_axis(x, 0, a) for x, a in zip(columns, axes, strict=True)]
     return spec.unflatten(out)
 
 
-def _prefixes(combine: Callable[..., list[Any]], xs: list[Any]) -> list[Any]:
+Combine = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+
+
+def _prefixes(combine: Combine, xs: list[Any]) -> list[Any]:
     """Combine neighbours, solve for the pairs, and fill in what lies between."""
     n = xs[0].shape[0]
     if n < 2:
@@ -69,8 +81,65 @@ def _prefixes(combine: Callable[..., list[Any]], xs: list[Any]) -> list[Any]:
     return [_interleaved(e, o) for e, o in zip(even, odd, strict=True)]
 
 
+_LEVELS = 5  # within a block of 32
+
+
+def _padded(combine: Combine, xs: list[Any]) -> list[Any]:
+    """Prefixes of any number of elements: what follows the last one changes none of them."""
+    n, block = xs[0].shape[0], 2**_LEVELS
+    more = (n + block - 1) // block * block - n
+    whole = [concat([x, ops.broadcast_to(x[-1:], (more, *x.shape[1:]))]) for x in xs]
+    return [ops.take(x, arange(n), 0) for x in _in_blocks(combine, whole, _LEVELS, zeros((n, 0)))]
+
+
+def _in_blocks(combine: Combine, xs: list[Any], levels: int, size: Any) -> list[Any]:
+    """Prefixes of a multiple of 2**levels elements. size: has the length that all others follow."""
+    if not levels:
+        return _among_blocks(combine, xs, size)
+    half = xs[0].shape[0] // 2
+    pairs = [ops.reshape(x, (half, 2, *x.shape[1:])) for x in xs]
+    left, right = [p[:, 0] for p in pairs], [p[:, 1] for p in pairs]
+    odd = _in_blocks(combine, combine(left, right), levels - 1, size)
+    # the first has nothing before it, and is combined with itself to have as many of everything
+    before = [concat([x[:1], o[:-1]]) for x, o in zip(xs, odd, strict=True)]
+    inner = combine(before, left)
+    even = [concat([x[:1], i[1:]]) for x, i in zip(xs, inner, strict=True)]
+    return [_alternating(e, o) for e, o in zip(even, odd, strict=True)]
+
+
+def _among_blocks(combine: Combine, xs: list[Any], size: Any) -> list[Any]:
+    """Prefixes by as many sweeps as the length needs: up the levels, then down."""
+    n = xs[0].shape[0]
+    ends = arange(1, n + 1)
+
+    def sweep(gap: Any, ys: list[Any], here: Any) -> list[Any]:
+        """Combine with what lies `gap` before, where `here` says."""
+        before = ops.maximum(ends - 1 - gap, 0)
+        both = combine([ops.take(y, before, 0) for y in ys], ys)
+        masks = [ops.reshape(here, (n, *[1] * (len(y.shape) - 1))) for y in ys]
+        return [ops.where(m, b, y) for m, b, y in zip(masks, both, ys, strict=True)]
+
+    def up(state: Any) -> Any:
+        gap, ys, size = state
+        return gap * 2, sweep(gap, ys, ops.equal(ends % (gap * 2), 0)), size
+
+    def down(state: Any) -> Any:
+        gap, ys, size = state
+        here = ops.logical_and(ops.equal(ends % (gap * 2), gap), ops.greater(ends, gap))
+        return gap // 2, sweep(gap, ys, here), size
+
+    count = ends[-1]
+    state = while_loop(lambda s: s[0] < count, up, (asarray(1), xs, size))
+    return while_loop(lambda s: s[0] > 0, down, state)[1]
+
+
 def _interleaved(even: Any, odd: Any) -> Any:
     """even[0], odd[0], even[1], …; even may have one more."""
     n = odd.shape[0]
-    both = ops.reshape(stack([even[:n], odd], axis=1), (2 * n, *odd.shape[1:]))
+    both = _alternating(even[:n], odd)
     return both if even.shape[0] == n else concat([both, even[n:]])
+
+
+def _alternating(even: Any, odd: Any) -> Any:
+    n = odd.shape[0]
+    return ops.reshape(stack([even, odd], axis=1), (2 * n, *odd.shape[1:]))

@@ -14,6 +14,7 @@ made for them (`at`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -21,7 +22,7 @@ import attrs
 from funct import ops
 from funct.array import zeros
 from funct.compile.memory.partition import partition
-from funct.core import INEXACT, ShapeDtype, Size, size_values
+from funct.core import INEXACT, ShapeDtype, Shared, Size, size_values
 from funct.graph import (
     Call,
     Control,
@@ -45,7 +46,7 @@ __all__ = [
     "Avals", "Flags", "Flat", "Halves", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of",
     "batched", "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
     "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated",
-    "repeated_where", "symbols_of", "tangents_of", "trace", "unpicked", "varied",
+    "repeated_where", "shared", "symbols_of", "tangents_of", "trace", "unpicked", "varied",
     "with_symbols", "zeros_of",
 ]  # fmt: skip
 
@@ -82,7 +83,8 @@ def trace(
     hoist: which entries are computed here instead, where they need nothing else than such values.
     """
     while True:
-        graph, outer = capture(_owning(fun, avals), avals, label=name, user_fun=user, body=True)
+        owning = _owning(fun, avals, True)
+        graph, outer = capture(owning, avals, label=name, user_fun=user, body=True)
         graph = eliminate_dead(share_common(graph), guards=False)
         if hoist is not None and outer:
             graph, outer = hoisted(graph, outer, hoist)
@@ -95,21 +97,34 @@ def trace(
             fixed_avals_of(outer)
 
 
-def _owning(fun: Callable[..., Any], avals: Sequence[Any]) -> Callable[..., Any]:
-    """fun, during which what is made from symbolic sizes alone belongs to its own capture."""
+def _owning(fun: Callable[..., Any], avals: Sequence[Any], closes: bool) -> Callable[..., Any]:
+    """fun, during which what is made from symbolic sizes alone belongs to its own capture.
+
+    closes: whether it may close over what the capture around has.
+    """
     scopes = {n.scope for a in avals for n in a.shape if isinstance(n, Size)}
     if not scopes:
         return fun
 
+    read = {s.name: s for s in symbols_of([a.shape for a in avals])}
+
     def run(*xs: Any) -> Any:
-        before = {s: s.lift for s in scopes}
-        for s in scopes:
+        def measure(size: Size, around: Any) -> Any:
+            if not size.names <= read.keys():
+                return around and around(size)
+            found = [read[name] for name in size.names]
+            known = {s.name: ops.size_along(xs[s.input], (s.axis,)) for s in found}
+            return eval(repr(size), {"__builtins__": {}}, known)
+
+        before = [(s, s.lift, s.measure) for s in scopes]
+        for s, _, around in before:
             s.lift = xs[0].level.constant
+            s.measure = partial(measure, around=around if closes else None)
         try:
             return fun(*xs)
         finally:
-            for s, lift in before.items():
-                s.lift = lift
+            for s, lift, around in before:
+                s.lift, s.measure = lift, around
 
     return run
 
@@ -167,7 +182,7 @@ def at_sizes(graph: Graph, sizes: Mapping[str, Any]) -> Graph:
 
 def regraph(fun: Callable[..., Sequence[Any]], avals: Sequence[ShapeDtype]) -> Graph:
     """The graph of a flat function that closes over nothing traced. Raises SizeError."""
-    graph, outer = capture(_owning(fun, avals), avals, label="graph")
+    graph, outer = capture(_owning(fun, avals, False), avals, label="graph")
     assert not outer, "a transformed graph is closed"
     return check(with_symbols(eliminate_dead(share_common(graph), guards=False)))
 
@@ -246,6 +261,11 @@ def lifted(graph: Graph, flags: Flags, out_flags: Flags, size: Any) -> Graph:
 def repeated(x: Any, aval: ShapeDtype, size: Any) -> Any:
     """x with the batch on axis 0, repeated where it has none."""
     return x if len(x.shape) > aval.ndim else ops.broadcast_to(x, (size, *aval.shape))
+
+
+def shared(x: Any, aval: ShapeDtype) -> Any:
+    """A result with its batch on axis 0, or said to be the same in all lanes."""
+    return x if len(x.shape) > aval.ndim else Shared(x)
 
 
 def repeated_where(

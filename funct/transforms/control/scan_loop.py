@@ -175,7 +175,7 @@ class Scan(Staged):
         found = loop(*given[: self.split], *xs)
         ys = [ops.move_axis(y, 1, 0) if f else y for y, f in zip(found[c:], outs[c:], strict=True)]
         pairs = zip((*found[:c], *ys), self.outs, strict=True)
-        return tuple([bodies.repeated(o, a, size) for o, a in pairs])
+        return tuple([bodies.shared(o, a) for o, a in pairs])
 
 
 _COUNTER = ShapeDtype((0,), np.float64)

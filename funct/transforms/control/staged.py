@@ -86,7 +86,9 @@ class Staged:
         raise NotImplementedError
 
     def batch(self, size: Any, flags: Flags, vals: Flat) -> Flat:
-        """The results for a batch, which is on axis 0 of the flagged values and of all results."""
+        """The results for a batch, which is on axis 0 of the flagged values and of all results but
+        those that are `Shared`.
+        """
         raise NotImplementedError
 
     def depends(self, flags: Flags) -> Flags:

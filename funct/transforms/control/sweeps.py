@@ -223,7 +223,7 @@ class Sweeps(Staged):
         else:
             found = loop(*given)
         pairs = zip(found, self.outs, strict=True)
-        return tuple([bodies.repeated(o, a, size) for o, a in pairs])
+        return tuple([bodies.shared(o, a) for o, a in pairs])
 
     def _lanes(self, flags: Flags, asked: bool, size: Any) -> Sweeps:
         c, n = self.constants, self.sweeps[0].state
@@ -233,7 +233,8 @@ class Sweeps(Staged):
                 Sweep(bodies.lifted(s.body, i, o, size), s.state, s.back)
                 for s, i, o in zip(self.sweeps, ins, outs, strict=True)
             ]
-            return Sweeps(self.test, sweeps, c)
+            test = bodies.lifted(self.test, ins[0][: c + n], (False,), size)
+            return Sweeps(test, sweeps, c)
         held = flags[:c]
 
         def first(*v: Any) -> list[Any]:
