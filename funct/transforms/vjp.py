@@ -16,10 +16,11 @@ import numpy as np
 from funct import ops
 from funct import tree as pytree
 from funct.array import Array, Tensor, asarray
-from funct.core import INEXACT, ShapeDtype, open_shape
+from funct.core import INEXACT, Region, ShapeDtype, open_shape
 from funct.errors import DTypeError, ShapeError, TransformError
-from funct.graph import dependent
+from funct.graph import dependent, inline_calls
 from funct.graph.capture import capture
+from funct.graph.json_form import decode_graph, encode_graph
 from funct.ops.fast import wrap
 from funct.settings import config
 from funct.transforms.forward import split_aux
@@ -190,8 +191,48 @@ class Pullback:
         """All nodes, in the order in which the pullback visits them."""
         return walk([n for n in self.roots if n is not None])
 
+    def __reduce__(self) -> Any:
+        """The derivative as a graph: a pullback that was pickled has one node, and no hooks."""
+        name = self._level.label
+        outs = [ShapeDtype(o.shape, o.dtype) for o in self._outs]
+        ins = [ShapeDtype(t.shape, t.dtype) for t in self._traced]
+        varies = [n is not None for n in self.roots]
+
+        def flat(*cts: Any) -> list[Any]:
+            given = iter(cts)
+            full = [next(given) if v else _zeros(o) for v, o in zip(varies, outs, strict=True)]
+            return [g for g in self.adjoint(full) if not isinstance(g, Zero)]
+
+        types = [o for o, v in zip(outs, varies, strict=True) if v]
+        graph, outer = capture(flat, types, label=name)
+        if outer:
+            raise TransformError(
+                f"{name}: the pullback holds traced values, which cannot be pickled",
+                fix="pickle it after the transform around it has returned",
+            )
+        form = encode_graph(inline_calls(graph))
+        return _unpickled, (name, form, ins, self._spec, outs, varies, self._structure)
+
     def __repr__(self) -> str:
         return f"<Pullback: {sum(1 for _ in self.nodes())} nodes>"
+
+
+def _unpickled(
+    name: str, form: Any, ins: Any, spec: Any, outs: Any, varies: Any, structure: Any
+) -> Pullback:
+    """What `Pullback.__reduce__` took apart."""
+    graph = decode_graph(*form)
+
+    def run(*_: Any) -> tuple[Any, ...]:
+        return tuple([_zeros(o) for o, v in zip(outs, varies, strict=True) if v])
+
+    region = Region(name, run, forward=lambda *_: (run(), ()), backward=lambda _, cts: graph(*cts))
+    level = Reverse(name, None)
+    traced = [level.record(_zeros(t), sink, ()) if t.dtype in INEXACT else _zeros(t) for t in ins]
+    found = iter(level.region(region, [t for t in traced if t.__class__ is ReverseTracer]))
+    full = [next(found) if v else _zeros(o) for o, v in zip(outs, varies, strict=True)]
+    level.open = False
+    return Pullback(level, traced, spec, full, structure)
 
 
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

@@ -1,5 +1,6 @@
 """Reverse and forward mode: their faces, trees, conventions, safety and errors."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,83 @@ def test_pullback_may_be_called_again_and_checks_its_cotangent() -> None:
     with pytest.raises(ShapeError, match=r"output's shape \(2,\), got \(3,\)"):
         pull({"p": arr([1.0, 1.0, 1.0])})
     laws.close(out["p"], arr([3.0, 8.0]))
+
+
+@ft.custom_vjp
+def _tripled(x: Any) -> Any:
+    return x * 3.0
+
+
+_tripled.defvjp(lambda x: (x * 3.0, x), lambda x, ct: (ct * 3.0 + 0.0 * x,))
+
+PICKLED: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "trees": (
+        lambda p, k: {"a": xp.tanh(p["x"] @ xp.ones((3, 4))), "k": k + 1, "c": xp.ones(2)},
+        ({"x": xp.asarray([[0.3, -0.5, 2.0]])}, xp.arange(3)),
+    ),
+    "nothing varies": (lambda x: xp.ones(3), (xp.ones(2),)),
+    "no floats": (lambda k: k * 2, (xp.arange(3),)),
+    "complex": (lambda z: xp.exp(z) * z, (xp.asarray([1 + 2j, -0.5j]),)),
+    "structural zeros": (lambda x: xp.sqrt(xp.where(x > 1, x, 0.0)), (xp.asarray([0.5, 2.0]),)),
+    "jit": (ft.jit(lambda x: xp.sum(xp.sin(x) * x, axis=0)), (xp.ones((5, 2)),)),
+    "loop": (
+        ft.jit(lambda x: ft.while_loop(lambda x: xp.sum(x) < 50, lambda x: x * 1.5, x)),
+        (xp.asarray([1.0, 2.0]),),
+    ),
+    "scan": (
+        ft.jit(lambda x: ft.scan(lambda c, k: (xp.sin(c) * k, c), x, xp.arange(5.0))),
+        (xp.asarray([1.0, 2.0]),),
+    ),
+    "own rule": (lambda x: xp.sin(_tripled(x)), (xp.asarray([0.1, 0.2]),)),
+    "half": (lambda x: xp.sum(x * x), (xp.asarray([0.1, 0.2], dtype=xp.bfloat16),)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("name", PICKLED)
+def test_a_pullback_pickles(name: str) -> None:
+    """With the same cotangents, checks, and derivatives of its own."""
+    fun, primals = PICKLED[name]
+    out, pull = ft.vjp(fun, *primals)
+    again = pickle.loads(pickle.dumps(pull))
+    ct = ft.tree.map(lambda o: xp.ones_like(o) * 2, out)
+    ours, theirs = again(ct), pull(ct)
+    assert ft.tree.structure(ours) == ft.tree.structure(theirs)
+    for a, b in zip(ft.tree.leaves(ours), ft.tree.leaves(theirs), strict=True):
+        if isinstance(b, ft.Array):
+            laws.same(a, b)
+        else:
+            assert a == b
+    with pytest.raises(ft.errors.TreeError):
+        again([ct])
+    further = pickle.loads(pickle.dumps(again))
+    laws.same([a for a in ft.tree.leaves(further.once(ct)) if isinstance(a, ft.Array)],
+              [a for a in ft.tree.leaves(theirs) if isinstance(a, ft.Array)])  # fmt: skip
+    with pytest.raises(ft.errors.TransformError, match="used up"):
+        further(ct)
+    with pytest.raises(ft.errors.TransformError, match="used up"):
+        pickle.dumps(further)
+
+
+def test_what_a_pickled_pullback_does_is_differentiated_and_batched() -> None:
+    """It is a linear function of its cotangents, under every transform."""
+    _, pull = ft.vjp(xp.sin, xp.asarray([0.1, 0.2, 0.3]))
+    again = pickle.loads(pickle.dumps(pull))
+    cts = xp.asarray([[1.0, 2.0, 3.0], [0.0, 1.0, 0.5]])
+    for wrap, given in ((ft.vmap, cts), (lambda f: ft.jit(ft.vmap(f)), cts), (ft.jacrev, cts[0])):
+        laws.close(wrap(lambda c: again(c)[0])(given), wrap(lambda c: pull(c)[0])(given))
+
+
+def test_a_pullback_of_traced_values_does_not_pickle() -> None:
+    """It says what to do instead."""
+
+    def f(x: Any) -> Any:
+        pickle.dumps(ft.vjp(lambda y: x * y, x)[1])
+        return x
+
+    for wrap in (ft.jit, ft.vmap, ft.grad):
+        with pytest.raises(ft.errors.TransformError, match="holds traced values"):
+            wrap(f)(xp.ones(3) if wrap is not ft.grad else xp.asarray(1.0))
 
 
 def test_tangents_are_checked() -> None:
