@@ -33,6 +33,7 @@ _REAL = (
     "asinh", "atan2", "atanh", "erf", "expm1", "floor_divide", "hypot", "log1p", "remainder", "sin",
     "sinh",
 )  # fmt: skip
+_COMPLEX = ("exp", "log", "sin", "sqrt", "tanh")
 
 
 def rows() -> Iterator[Row]:
@@ -48,6 +49,11 @@ def rows() -> Iterator[Row]:
             ours, title = choose(name, prim.raw, count), f"{name} {np.dtype(real).name}"
             moved = given[0].nbytes * (count + 1)
             yield _row(title, moved, ours, prim.raw, name, tuple(given[:count]), torch)
+    z = (rng.normal(size=_SHAPE) + 1j * rng.normal(size=_SHAPE)).astype(np.complex64)
+    for name in _COMPLEX:
+        plain = lookup(name).raw
+        ours = find("elementwise", z.real.dtype)(name, plain, 1)
+        yield _row(f"{name} complex64", 2 * z.nbytes, ours, plain, name, (z,), torch)
     for kind, dtype in _HALVES.items():
         x, y = (rng.uniform(0.1, 3.0, _SHAPE).astype(dtype) for _ in range(2))
         choose = find("elementwise", x.dtype)

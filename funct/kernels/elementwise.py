@@ -193,6 +193,8 @@ def power(x: Any, y: Any, /, out: Any = None) -> Any:
     if c is float or c is int:
         if x.__class__ is ndarray and x.dtype in _VECTORS:
             return _by_number(x, y, out)
+        if y == 2 and x.__class__ is ndarray and x.dtype in _COMPLEX:
+            return np.square(x, out)
         half = y == 0.5
     elif c is ndarray and y.size == 1:
         if not y.ndim and y.dtype in _VECTORS and x.__class__ is ndarray and x.dtype is y.dtype:

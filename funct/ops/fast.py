@@ -100,7 +100,7 @@ def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
         kinds = {a.dtype for a in args if a.__class__ is ndarray}
         if kinds <= _WIDE:
             _choose_by_size(kinds.pop())
-        elif all(d.kind in "biu" for d in kinds):
+        elif all(d.kind in "biuc" for d in kinds):
             _choose_by_size(_DOUBLE)
         chosen = _raw_of(op).cell_contents
         return (plain if chosen is first else chosen)(*args)

@@ -32,11 +32,11 @@ zeta zeta_slope zetac
 """
 COMPLEX = """
 absorb acos acosh airy_ai airy_aip airy_bi airy_bip asin asinh atan atanh cholesky cofactor
-contract convolve cos cosh dawsn det eig eigh eigvals eigvalsh erf erfc erfcx erfi exp exp1 expi
-expm expm1 fft finite fresnel_c fresnel_s gamma hermitian_fft inv log log10 log1p log2 log_ndtr
-loggamma lstsq lu ndtr pinv pow psi qr riemann_zeta shichi_c shichi_s sici_c sici_s sin sinc sinh
-slogdet solve spence spherical_in spherical_jn spherical_kn spherical_yn sqrt svd svdvals tan tanh
-triangular_solve wofz wrightomega xlog1py xlogy
+contract convolve dawsn det eig eigh eigvals eigvalsh erf erfc erfcx erfi exp1 expi expm expm1 fft
+finite fresnel_c fresnel_s gamma hermitian_fft inv log10 log1p log2 log_ndtr loggamma lstsq lu
+ndtr pinv psi qr riemann_zeta shichi_c shichi_s sici_c sici_s sinc slogdet solve spence
+spherical_in spherical_jn spherical_kn spherical_yn svd svdvals triangular_solve wofz wrightomega
+xlog1py xlogy
 """
 
 

@@ -38,11 +38,11 @@ def _moved(x: Any) -> Any:
 
 
 DIFFERENTIABLE: dict[str, Call] = {
-    "differentiate.derivative": lambda x: differentiate.derivative(lambda t: t**3, x[:, 0]).df,
+    "differentiate.derivative": lambda x: differentiate.derivative(lambda t: t * t * t, x[:, 0]).df,
     "differentiate.derivative args": lambda x: (
         differentiate.derivative(lambda t, c: _namespace(t).sin(c * t), x[:, 0], args=(x[:, 1],)).df
     ),
-    "differentiate.jacobian": lambda x: differentiate.jacobian(lambda t: t**3, x[:, 0]).df,
+    "differentiate.jacobian": lambda x: differentiate.jacobian(lambda t: t * t * t, x[:, 0]).df,
     "fft.rfft": lambda x: abs(sfft.rfft(x, axis=0)),
     "fft.fftn": lambda x: abs(sfft.fftn(x)),
     "fft.irfft": lambda x: sfft.irfft(x, axis=0),
@@ -200,7 +200,7 @@ DIFFERENTIABLE: dict[str, Call] = {
 
 VALUES: dict[str, Call] = {
     "differentiate.hessian": lambda x: (
-        differentiate.hessian(lambda t: _namespace(t).sum(t**3, axis=0), x[:3, 0]).ddf
+        differentiate.hessian(lambda t: _namespace(t).sum(t * t * t, axis=0), x[:3, 0]).ddf
     ),
     "fft.fftfreq": lambda x: sfft.fftfreq(6, xp=_namespace(x)),
     "fft.dct": lambda x: sfft.dct(x, axis=0),

@@ -4,12 +4,14 @@ Each complex array of a graph is two real ones, of its shape; where it comes fro
 there it is one with a last axis of two, which is how it lies in memory. So a program takes it by
 its address, and a loop carries it, as it is.
 
-Products are fused as NumPy's are where the processor can; quotients are Smith's. An op that is not
-here, or not known to have NumPy's values for infinities too, leaves the graph as it is.
+Products are fused as NumPy's are where the processor can; quotients are Smith's; functions are
+those of `kernels/llvm/complexes.py`, of which loops print each part. An op that is not here, or not
+known to have NumPy's values for infinities too, leaves the graph as it is.
 """
 
 from __future__ import annotations
 
+import cmath
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +25,15 @@ from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.core import Primitive, lookup, variant
 from funct.graph import Control, Graph, Node, Var
+from funct.kernels.elementwise import complex_of
+from funct.kernels.llvm.complexes import COMPLEX
 
 __all__ = ["complexes", "floats", "in_pairs"]
 
 Parts = tuple[Any, Any]  # Vars, or numbers
 
 _REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(float)}
+_MOST_FACTORS = 100  # of powers; NumPy's bound
 _EACH = frozenset({"add", "subtract", "negative", "reduce_sum", "embed", "where", "take", *VIEWS})
 
 
@@ -206,6 +211,28 @@ class _Pairs(NewNodes):
         return out
 
 
+    def is_zero(self, v: Var) -> Var:
+        """Where an array, complex or real, is 0."""
+        masks = [
+            self.apply("equal", (x, 0.0), (), v.shape, bool)
+            for x in self._of(v) if isinstance(x, Var)
+        ]  # fmt: skip
+        if len(masks) == 1:
+            return masks[0]
+        return self.apply("logical_and", masks, (), v.shape, bool)
+
+    def function(self, name: str, x: Parts, like: Var) -> Parts:
+        """A function of complex numbers that loops print, in the shape of `like`."""
+        given = [v for v in x if isinstance(v, Var)]
+        if not given:
+            raise _NoPairs
+        shape = np.broadcast_shapes(*[v.shape for v in given])
+        parts = [self.var(shape, _REAL[like.dtype]) for _ in x]
+        for k, out in enumerate(parts):
+            self.keep(Node(_part(name, k), x, (), (out,), self.site))
+        return parts[0], parts[1]
+
+
 def _vars(e: Node) -> list[Var]:
     return [v for v in e.operands if isinstance(v, Var)]
 
@@ -221,6 +248,21 @@ def _fma() -> Primitive:
 
 def _fused(x: Any, y: Any, z: Any) -> Any:
     return x * y + z
+
+
+@functools.cache
+def _part(name: str, k: int) -> Primitive:
+    """The real part of a function of complex numbers, or the other, of both parts."""
+    hypot, function = lookup("hypot"), lookup(name)
+    assert hypot is not None
+    assert function is not None
+
+    def part(a: Any, b: Any) -> Any:
+        z = function.raw(complex_of(a, b))
+        return z.imag if k else z.real
+
+    changes: Any = {"operands": ("a", "b"), "raw": part}
+    return variant(hypot, f"{name}_part{k}", part, **changes)
 
 
 def _times(p: _Pairs, x: Parts, y: Parts, out: Var) -> Parts:
@@ -247,9 +289,60 @@ def _square(p: _Pairs, e: Node) -> Parts:
 
 
 def _pow(p: _Pairs, e: Node) -> Parts:
-    if isinstance(e.operands[1], Var) or e.operands[1] != 2:
-        raise _NoPairs
-    return _square(p, e)
+    """Products for small whole exponents, as NumPy has them."""
+    out = e.results[0]
+    base, by = e.operands
+    if not isinstance(base, Var) or isinstance(by, Var) or by.imag or by.real % 1:
+        return _any_power(p, e)
+    count = int(abs(by))
+    if not 0 < count < _MOST_FACTORS:
+        return _any_power(p, e)
+    square, product = p._of(base), None
+    while count:
+        if count & 1:
+            product = square if product is None else _times(p, product, square, out)
+        count >>= 1
+        square = _times(p, square, square, out) if count else square
+    assert product is not None
+    return product if by.real > 0 else _inverse(p, product, out)
+
+
+def _any_power(p: _Pairs, e: Node) -> Parts:
+    """exp(w log x). 0 to a positive power is 0, to others NaN; everything to the power 0 is 1."""
+    out = e.results[0]
+    base, by = e.operands
+    if any(not isinstance(x, Var) and not x for x in (base, by)):
+        raise _NoPairs  # a number of 0
+    op = functools.partial(p.of_reals, like=out)
+    w = p._of(by)
+    log = p.function("log", p._of(base), out) if isinstance(base, Var) else _log(base)
+    if isinstance(w[1], Var) or w[1]:
+        turned = _times(p, w, log, out)
+    else:
+        turned = op("multiply", log[0], w[0]), op("multiply", log[1], w[0])
+    raised = p.function("exp", turned, out)
+    if not isinstance(base, Var):
+        return raised
+    none = p.is_zero(base)
+    if not isinstance(by, Var):
+        end: Any = 0.0 if by.real > 0 else np.nan
+    else:
+        rises = p.apply("greater", (w[0], 0.0), (), by.shape, bool)
+        end = op("where", rises, p.constant(np.asarray(0.0, _REAL[out.dtype])), np.nan)
+    re, im = (op("where", none, end, x) for x in raised)
+    if not isinstance(by, Var):
+        return re, im
+    whole = p.is_zero(by)
+    return op("where", whole, 1.0, re), op("where", whole, 0.0, im)
+
+
+def _log(x: complex) -> Parts:
+    z = cmath.log(x)
+    return z.real, z.imag
+
+
+def _function(p: _Pairs, e: Node) -> Parts:
+    return p.function(e.name, p._of(e.operands[0]), e.results[0])
 
 
 def _divide(p: _Pairs, e: Node) -> Parts:
@@ -276,9 +369,12 @@ def _divide(p: _Pairs, e: Node) -> Parts:
 
 
 def _reciprocal(p: _Pairs, e: Node) -> Parts:
+    return _inverse(p, p._of(e.operands[0]), e.results[0])
+
+
+def _inverse(p: _Pairs, x: Parts, out: Var) -> Parts:
     """One over the larger part and what the smaller adds to it; 0 has no ratio, and gives NaN."""
-    out = e.results[0]
-    re, im = p._of(e.operands[0])
+    re, im = x
     op = functools.partial(p.of_reals, like=out)
     size = [op("abs", x) for x in (re, im)]
     wide = p.apply("less_equal", size[::-1], (), out.shape, bool)
@@ -380,5 +476,5 @@ _OPS: dict[str, Callable[[_Pairs, Node], Any]] = {
     "abs": _abs, "astype": _astype, "complex_of": _complex_of, "conj": _conj, "divide": _divide,
     "equal": _alike("equal"), "imag": _part_of(1), "matmul": _matmul, "multiply": _multiply,
     "not_equal": _alike("not_equal"), "pow": _pow, "real": _part_of(0), "reciprocal": _reciprocal,
-    "sign": _sign, "square": _square,
+    "sign": _sign, "square": _square, **dict.fromkeys(COMPLEX, _function),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 float16 and bfloat16 keep NumPy's bits (`halves.py`). float32 and float64 are computed by the
 functions of compiled programs, which are within 2 ulp, from `MANY` elements on: the size of the
 operands alone decides, so a call has the same bits each time. Integers are computed in what NumPy
-makes of them.
+makes of them; of complex numbers there are functions of one operand.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.kernels.cpu import halves
+from funct.kernels.cpu import complex_loops, halves
 from funct.kernels.cpu.halves import HALVES
 from funct.kernels.cpu.sized import chosen
 from funct.kernels.cpu.vector_loops import combined, operand
 from funct.kernels.elementwise import MANY, SLOW, known_by_number
+from funct.kernels.llvm.complexes import COMPLEX
 from funct.kernels.table import permitted
 
 __all__ = ["of_large", "other_way"]
@@ -25,6 +26,7 @@ __all__ = ["of_large", "other_way"]
 _LEAST = 1 << 12  # elements from which on a call of a loop costs less than what it saves
 _REAL = frozenset(map(np.dtype, "fd"))
 _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
+_COMPLEX = frozenset(map(np.dtype, "FD"))
 _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
 
 
@@ -33,7 +35,7 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     narrow = halves.other_way(name, raw, operands)
     if name in SLOW:
         way = other_way(name, raw, narrow or raw)
-        return chosen(raw, way, _LEAST, HALVES | _REAL | _WHOLE)
+        return chosen(raw, way, _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
     halved = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
     return raw if narrow is None else chosen(raw, narrow, _LEAST, halved)
 
@@ -47,6 +49,8 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
         args = _in_floats(raw, args)
         arrays = [a for a in args if a.__class__ is np.ndarray]
         kind = arrays[0].dtype
+        if kind in _COMPLEX and name in COMPLEX and arrays[0].size >= MANY and permitted("llvm"):
+            return complex_loops.function_of(name, arrays[0])
         if kind not in _REAL:
             return narrow(*args) if any(a.dtype in HALVES for a in arrays) else raw(*args)
         operands = [operand(a, kind) for a in args]

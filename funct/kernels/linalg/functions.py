@@ -13,6 +13,7 @@ import numpy as np
 
 from funct.kernels import statistical
 from funct.kernels.dtypes import FLOATING, NATIVE
+from funct.kernels.elementwise import power
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.products import matmul
 
@@ -81,12 +82,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
         return _EXTREMES[ord](size, axis, None, None, keepdims)
     if not 0 < ord < np.inf:
         return None
-    total = _add(_power(size, ord), axis, None, None, keepdims)
-    return _power(total, 1.0 / ord)
-
-
-def _power(x: Any, p: float) -> Any:
-    return np.sqrt(x) if p == 0.5 else np.power(x, float(p))
+    total = _add(power(size, float(ord)), axis, None, None, keepdims)
+    return power(total, 1.0 / ord)
 
 
 def _squares(x: Any) -> Any:
