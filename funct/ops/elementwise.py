@@ -228,8 +228,9 @@ def _pow_rule_x1(g: Value, x1: Value, x2: Operand) -> Value:
         if x2 == 0:
             return g * 0.0
         return g * (x2 * x1) if x2 == 2 else g * (x2 * x1 ** (x2 - 1))
-    zero = ops.equal(x2, 0)  # x1**0 is constant, at x1 = 0 too
-    return g * ops.where(zero, 0.0, x2 * ops.pow(x1, ops.where(zero, 1.0, x2 - 1)))
+    # x1**0 is constant, at 0 too, where it is 0 · ∞; elsewhere it changes with x2
+    flat = ops.logical_and(ops.equal(x2, 0), ops.equal(ops.square(x1), 0))
+    return g * (x2 * ops.pow(ops.where(flat, 1.0, x1), x2 - 1))
 
 
 def _log(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -255,7 +256,9 @@ def pow(x1: Operand, x2: Operand, /) -> Value:
 
 
 def _hypot_rule_x1(g: Value, ans: Value, x1: Value) -> Value:
-    return g * ops.where(ops.equal(ans, 0), 0.0, x1) / ops.where(ops.equal(ans, 0), 1.0, ans)
+    zero, end = ops.equal(ans, 0), ops.equal(ops.abs(x1), math.inf)
+    inside = ops.where(zero, 0.0, x1) / ops.where(zero, 1.0, ans)
+    return g * ops.where(end, ops.sign(x1), inside)
 
 
 def _hypot_rule_x2(g: Value, ans: Value, x2: Value) -> Value:

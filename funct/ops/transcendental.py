@@ -204,11 +204,13 @@ def atan(x: Operand, /) -> Value:
 
 
 def _atan2_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
-    return g * x2 / (x1 * x1 + x2 * x2)
+    square = x1 * x1 + x2 * x2
+    far = ops.equal(square, math.inf)  # nothing turns what is infinitely far
+    return ops.where(far, 0.0, g * x2) / ops.where(far, 1.0, square)
 
 
 def _atan2_rule_x2(g: Value, x1: Value, x2: Value) -> Value:
-    return -g * x1 / (x1 * x1 + x2 * x2)
+    return -_atan2_rule_x1(g, x2, x1)
 
 
 def _onnx_atan2(w: Any, y: str, x: str) -> str:

@@ -27,3 +27,57 @@ def test_remainders_of_infinite_divisors(way: Any, x1: float, x2: float) -> None
     found = way(ft.grad(xp.remainder, (0, 1)))(*numbers(x1, x2))
     near = ft.grad(xp.remainder, (0, 1))(*numbers(x1, np.copysign(1e9, x2)))
     assert [float(v) for v in found] == [float(v) for v in near]
+
+
+def hessian(f: Any, *point: float) -> np.ndarray[Any, Any]:
+    """Second derivatives, one after the other: none is multiplied by another's infinity."""
+    each = range(len(point))
+    rows = [[ft.grad(ft.grad(f, i), j)(*numbers(*point)) for j in each] for i in each]
+    return np.array([[float(v) for v in row] for row in rows])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("x", [0.0, 0.3, 1.0, 2.0, 1e-200, inf])
+def test_powers_change_with_an_exponent_of_zero(way: Any, x: float) -> None:
+    """x**y is 1 + y log(x) there: its slope in x is 0, and that one's slope in y is 1 / x."""
+    slope = ft.grad(xp.pow)
+    assert float(way(slope)(*numbers(x, 0.0))) == 0
+    assert float(way(ft.grad(slope))(*numbers(x, 0.0))) == 0
+    bent = float(way(ft.grad(slope, 1))(*numbers(x, 0.0)))
+    if x not in (0.0, 1e-200, inf):
+        np.testing.assert_allclose(bent, 1 / x, 1e-15)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("far", [inf, -inf])
+@pytest.mark.parametrize("near", [0.0, 1.0, -1e300])
+def test_lengths_and_angles_of_infinite_vectors(way: Any, far: float, near: float) -> None:
+    """A length grows as its infinite element does, and nothing turns such a vector."""
+    for f, expected in ((xp.hypot, np.sign(far)), (xp.atan2, 0.0)):
+        both = way(ft.grad(f, (0, 1)))
+        assert [float(v) for v in both(*numbers(far, near))] == [expected, 0]
+        assert [float(v) for v in both(*numbers(near, far))] == [0, expected]
+        for point in ((far, near), (near, far)):
+            np.testing.assert_array_equal(hessian(f, *point), 0)
+    np.testing.assert_array_equal(hessian(xp.atan2, far, far), 0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("name", "end", "slope"),
+    [
+        ("ellipk", -inf, 0), ("ellipe", -inf, 0), ("ellipkm1", inf, 0), ("exprel", -inf, 0),
+        ("rgamma", inf, 0), ("wrightomega", inf, 1), ("wrightomega", -inf, 0),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slopes_of_special_functions_at_infinity(
+    way: Any, name: str, end: float, slope: float, dtype: str
+) -> None:
+    """What they tend to, and beside them what they are."""
+    f = ft.grad(lambda x: xp.sum(getattr(xp.special, name)(x)))
+    x = xp.asarray([end, 0.25], dtype=dtype)
+    found = np.asarray(way(f)(x))
+    np.testing.assert_array_equal(found, [slope, np.asarray(f(x[1:]))[0]])
+    assert found.dtype == dtype
+    assert float(way(ft.grad(lambda x: xp.sum(f(x))))(x)[0]) == 0

@@ -293,6 +293,7 @@ def test_spacing_between_arrays(
         a, b = ((sign * rng.integers(1, 9, s)).astype(dtype) for s in shapes)
         for ours, theirs in ((xp.linspace, np.linspace), (xp.logspace, np.logspace),
                              (xp.geomspace, np.geomspace)):  # fmt: skip
+
             def call(u: Any, v: Any, ours: Any = ours) -> Any:
                 return ours(u, v, num, endpoint=endpoint, axis=axis)
 

@@ -5,6 +5,7 @@ Derivatives from DLMF chapters 4, 6 and 8.19.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,7 @@ def _wrightomega_rule(g: Value, ans: Value) -> Value:
     "wrightomega",
     _wrightomega_rule,
     samples=reals(complex_too=True),
+    end=(math.inf, 1.0),
 )
 def wrightomega(z: Operand, /) -> Value:
     """The w with w + log(w) = z."""

@@ -64,7 +64,7 @@ def _rgamma_rule(g: Value, x: Value) -> Value:
     return g * _rgamma_slope(x)
 
 
-@room("rgamma", _rgamma_rule, samples=reals(-2.4, 3.0))
+@room("rgamma", _rgamma_rule, samples=reals(-2.4, 3.0), end=(math.inf, 0.0))
 def rgamma(x: Operand, /) -> Value:
     """1 / gamma(x), an entire function: 0 at 0, -1, -2, …, with a finite derivative there."""
 

@@ -73,7 +73,7 @@ def _exprel_rule(g: Value, x: Value) -> Value:
     return g * ops.special.exprel_slope(x, 1)
 
 
-@room("exprel", _exprel_rule, samples=reals())
+@room("exprel", _exprel_rule, samples=reals(), end=(-math.inf, 0.0))
 def exprel(x: Operand, /) -> Value:
     """expm1(x) / x, 1 at 0."""
 
@@ -99,7 +99,7 @@ def _ellipk_rule(g: Value, m: Value) -> Value:
     return g * _ellipk_slope(m)
 
 
-@room("ellipk", _ellipk_rule, samples=_MODULUS)
+@room("ellipk", _ellipk_rule, samples=_MODULUS, end=(-math.inf, 0.0))
 def ellipk(m: Operand, /) -> Value:
     """Complete elliptic integral of the first kind of the parameter m."""
 
@@ -112,7 +112,7 @@ def _ellipkm1_rule(g: Value, ans: Value, p: Value) -> Value:
     return -g * ops.where(near, whole / (2.0 * (1.0 - q)), far)
 
 
-@room("ellipkm1", _ellipkm1_rule, samples=reals(0.05, 2.0))
+@room("ellipkm1", _ellipkm1_rule, samples=reals(0.05, 2.0), end=(math.inf, 0.0))
 def ellipkm1(p: Operand, /) -> Value:
     """ellipk(1 - p), accurate near p = 0."""
 
@@ -133,7 +133,7 @@ def _ellipe_rule(g: Value, m: Value) -> Value:
     return g * (-math.pi / 8.0 * ops.special.hyp2f1(0.5, 1.5, 2.0, m))
 
 
-@room("ellipe", _ellipe_rule, samples=_MODULUS)
+@room("ellipe", _ellipe_rule, samples=_MODULUS, end=(-math.inf, 0.0))
 def ellipe(m: Operand, /) -> Value:
     """Complete elliptic integral of the second kind of the parameter m."""
 

@@ -38,6 +38,31 @@ def _wide(x: Any) -> Any:
     return ops.astype(x, _COMPLEX if dtype.kind == "c" else _DOUBLE)
 
 
+def _named(rule: Any, like: Callable[..., Any], known: Sequence[str]) -> Any:
+    """rule, of whose values tapes keep those that are named."""
+    named = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ("g", *known)]
+    rule.__name__ = like.__name__
+    rule.__wrapped__ = like
+    rule.__signature__ = inspect.Signature(named)
+    return rule
+
+
+def _with_end(rule: Callable[..., Any], names: Sequence[str], x: float, slope: float) -> Any:
+    """rule, but at x the slope that is given: closed forms are 0 · ∞ there."""
+    wanted = parameters(rule)[1:]
+    known = [*wanted, *[n for n in names if n not in wanted]]
+    at, count = known.index(names[0]), len(wanted)
+
+    def with_end(g: Value, *kept: Any) -> Any:
+        if kept[at].dtype.kind == "c":
+            return rule(g, *kept[:count])
+        here = ops.equal(kept[at], x)
+        inside = rule(g, *[ops.where(here, 0.5, v) for v in kept[:count]])
+        return ops.where(here, slope * g, inside)
+
+    return _named(with_end, rule, known)
+
+
 def _in_double(rule: Callable[..., Any], names: Sequence[str], op: Callable[..., Any]) -> Any:
     """rule, in double precision; where it names `ans`, it gets that of the operands widened."""
     wanted = parameters(rule)[1:]
@@ -55,12 +80,7 @@ def _in_double(rule: Callable[..., Any], names: Sequence[str], op: Callable[...,
         y = rule(_wide(g), *[values[i] for i in at])
         return ops.astype(y, _COMPLEX_SINGLE if y.dtype.kind == "c" else dtype)
 
-    # Tapes keep what a rule names.
-    named = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in ("g", *known)]
-    in_double.__name__ = rule.__name__
-    in_double.__wrapped__ = rule  # type: ignore[attr-defined]
-    in_double.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    return in_double
+    return _named(in_double, rule, known)
 
 
 def room(
@@ -70,10 +90,13 @@ def room(
     onnx: str | Lowering | Absent = _NO_ONNX,
     code: str | Absent = _NO_CODE,
     stable: bool = False,
+    end: tuple[float, float] | None = None,
 ) -> Callable[[Callable[P, Any]], Callable[P, Any]]:
     """`elementwise` for a kernel, or for SciPy's function of a name, one rule per operand.
 
     stable: the rules lose no digits in the precision of the operands, and are computed in it.
+    end: an infinity, and the slope at it, where the rule of one operand does not find it; nothing
+    bends there.
     """
     kernel = by_name(raw, len(rules)) if isinstance(raw, str) else raw
     typed = len(rules) > 1
@@ -85,9 +108,11 @@ def room(
             return op(*args)
 
         made: tuple[RuleLike, ...] = rules
+        if end is not None:
+            made = tuple([_with_end(r, names, *end) if inspect.isfunction(r) else r for r in rules])
         if code is _NO_CODE and not stable:  # compiled loops have the dtype of their operands
             made = tuple(
-                [_in_double(r, names, again) if inspect.isfunction(r) else r for r in rules]
+                [_in_double(r, names, again) if inspect.isfunction(r) else r for r in made]
             )
         declared = elementwise(kernel, *made, onnx=onnx, samples=samples, code=code, typed=typed)
         op: Callable[..., Any] = declared(stub)
