@@ -80,7 +80,7 @@ def fmin(x: Any, y: Any) -> Any:
 
 def _without_nan(fold: Any, x: Any, y: Any) -> Any:
     alike = x.__class__ is ndarray is y.__class__ and x.dtype is _DOUBLE is y.dtype
-    if not alike and not (_is_known(x) and _is_known(y)):
+    if not alike and not (_is_known(x) and _is_known(y)) and not _are_complex(x, y):
         return None
     z = fold(x, y)
     if not alike and z.dtype == _INT:
@@ -92,6 +92,10 @@ def _without_nan(fold: Any, x: Any, y: Any) -> Any:
 def _is_known(v: Any) -> bool:
     """Whether v is a number of Python, or an array of a dtype that is known here."""
     return v.dtype in _KNOWN if v.__class__ is ndarray else v.__class__ in _NUMBERS
+
+
+def _are_complex(x: Any, y: Any) -> bool:
+    return x.__class__ is ndarray is y.__class__ and x.dtype is y.dtype and x.dtype in _INEXACT
 
 
 def heaviside(x: Any, y: Any) -> Any:

@@ -178,6 +178,7 @@ def geomspace(
     """num values from start to stop in even ratios."""
     if num.__class__ is not int or dtype is not None or axis.__class__ is not int or axis:
         return None
+    start, stop = (float(v) if v.__class__ is int else v for v in (start, stop))
     if not _are_doubles(start, stop, num):
         return None
     sign = np.sign(start)

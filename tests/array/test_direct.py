@@ -414,6 +414,10 @@ def _pairs(*options: dict[str, Any]) -> Iterator[Call]:
         for y in (_plain(np.float32, 5), _plain(np.int64, 1), 2, True):
             yield (x, y), {}
             yield (y, x), {}
+    z = _plain(np.float64, 5) + 1j * _plain(np.float64, 5)[::-1]
+    for w in (z, z[::-1], xp.asarray([1j, xp.nan, xp.inf, 0.0, complex(1, xp.nan)]), 2.0):
+        yield (z, w), {}
+        yield (w, z), {}
 
 
 def _sorted_by() -> Iterator[Call]:
@@ -484,6 +488,18 @@ def _systems(*options: dict[str, Any]) -> Iterator[Call]:
             for option in ({}, *options):
                 yield (a, b), option
     yield (_plain(np.float32, 3, 3), _plain(np.float64, 3)), {}
+
+
+def _folds() -> Iterator[Call]:
+    named = [
+        ([1], [0]), ((0,), [-1]), ([-2], [1]), ([0, 1], [1, 0]), ([1, 0], [0, 1]), ([], []),
+        ([0, 0], [0, 1]), ([0], [0, 1]), ([5], [0]), ([1], 0), "ab", ([True], [0]),
+    ]  # fmt: skip
+    yield from _systems(*[{"axes": axes} for axes in (1, 0, 5, *named)])
+    x, y = _plain(np.float64, 2, 3, 4), _plain(np.float64, 4, 3, 5)
+    for axes in ([2, 1], [0, 1]), ([1, 2], [1, 0]), ([1], [1]), ([0, 1, 2], [0, 1, 2]):
+        yield (x, y), {"axes": axes}
+        yield (y.mT, x), {"axes": axes}
 
 
 def _rows() -> list[Any]:
@@ -748,7 +764,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "nan_statistical.nanvar": lambda: _reductions(*_NAN_DDOF),
     "products.einsum": _sums_of_products,
     "products.outer": _systems,
-    "products.tensordot": lambda: _systems({"axes": 1}, {"axes": 0}, {"axes": 5}),
+    "products.tensordot": lambda: _folds(),
     "quantiles.median": lambda: _quantiles(()),
     "quantiles.nanmedian": lambda: _quantiles(()),
     "quantiles.nanquantile": lambda: _quantiles((0.3,), (0.5,)),

@@ -32,6 +32,7 @@ _SUMMED = {
 }  # fmt: skip
 _DOUBLE = np.dtype(np.float64)
 _FLOATING = {np.dtype(char): np.dtype(char.lower()) for char in "fdFD"}  # and of what sizes are
+Axes = tuple[int, ...]
 _SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
 
 
@@ -188,11 +189,48 @@ def outer(x: Any, y: Any) -> Any:
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
-    """Product of two matrices."""
-    if axes.__class__ is not int or axes != 1 or x.ndim != 2 or y.ndim != 2:
+    """Product of two matrices, or sums of products over axes that are named."""
+    if x.dtype is not y.dtype or x.dtype.num >= NATIVE:
         return None
-    known = x.dtype is y.dtype and x.dtype.num < NATIVE and x.shape[1] == y.shape[0]
-    return matmul(x, y) if known else None
+    if axes.__class__ is int:
+        known = axes == 1 and x.ndim == y.ndim == 2 and x.shape[1] == y.shape[0]
+        return matmul(x, y) if known else None
+    first, second = axes
+    of_x, as_x, of_y, as_y, out = _folded(tuple(first), tuple(second), x.shape, y.shape)
+    if of_x is not None:
+        x = x.transpose(of_x)
+    if as_x is not None:
+        x = x.reshape(as_x)
+    if of_y is not None:
+        y = y.transpose(of_y)
+    if as_y is not None:
+        y = y.reshape(as_y)
+    return matmul(x, y) if out is None else matmul(x, y).reshape(out)
+
+
+@functools.lru_cache(512)
+def _folded(first: Axes, second: Axes, xs: Axes, ys: Axes) -> tuple[Any, ...]:
+    """Orders of axes and shapes by which x and y are matrices or vectors, and the result's shape;
+    None for what is so already.
+
+    Raises: ValueError, IndexError: axes that do not fit, or none.
+    """
+    pairs = sorted(
+        [(range(len(xs))[i], range(len(ys))[j]) for i, j in zip(first, second, strict=True)]
+    )
+    inner = [xs[i] for i, _ in pairs]
+    a, b = [i for i, _ in pairs], [j for _, j in pairs]
+    if not pairs or inner != [ys[j] for j in b] or len({*a}) < len(a) or len({*b}) < len(b):
+        raise ValueError("axes")
+    left, right = ([k for k in range(len(s)) if k not in c] for s, c in ((xs, a), (ys, b)))
+    rows, columns = (tuple([s[k] for k in kept]) for s, kept in ((xs, left), (ys, right)))
+    n = math.prod(inner)
+    as_x = (math.prod(rows), n) if left else (n,)
+    as_y = (n, math.prod(columns)) if right else (n,)
+    turned = [None if order == sorted(order) else order for order in (left + a, b + right)]
+    flat = [None if len(s) == len(shape) else shape for s, shape in ((xs, as_x), (ys, as_y))]
+    whole = len(left) < 2 and len(right) < 2
+    return turned[0], flat[0], turned[1], flat[1], None if whole else rows + columns
 
 
 def vecdot(x: Any, y: Any, axis: int) -> Any:
