@@ -23,7 +23,7 @@ __all__ = ["address", "inner", "loop", "orthogonal"]
 
 _LARGE = 64 * 64  # elements of a matrix that is computed in its own precision
 
-_WIDE = {"f": np.dtype(np.float64), "F": np.dtype(np.complex128)}
+_WIDE = {"f": "d", "F": "D"}
 _NARROW = {"d": np.dtype(np.float32), "D": np.dtype(np.complex64)}
 _LOOPS: Any = getattr(np.linalg, "_umath_linalg", None)
 
@@ -41,7 +41,7 @@ class _Ufunc(ctypes.Structure):
 
 def inner(char: str, rows: int, columns: int) -> str:
     """The dtype, by its character, in which a matrix of another is computed."""
-    return char if char in "dD" or rows * columns >= _LARGE else _WIDE[char].char
+    return char if char in "dD" or rows * columns >= _LARGE else _WIDE[char]
 
 
 @functools.cache
@@ -66,19 +66,18 @@ def _fail(error: str, flag: int) -> None:
 _careful = asking(_fail)
 
 
-def _in_double(run: Any, otherwise: Any, operands: tuple[Any, ...]) -> Any:
-    """run of matrices in single precision: of another pair of precisions NumPy has to know."""
-    if otherwise is None or operands[0].dtype.char not in "fF":
+def _in_double(wide: Any, otherwise: Any, fails: bool, operands: tuple[Any, ...]) -> Any:
+    """A loop of `wide` on matrices in single precision: another pair of precisions NumPy has to
+    know.
+    """
+    chars = "".join([o.dtype.char for o in operands])
+    if otherwise is None or chars[0] not in "fF":
         return otherwise(*operands)
-    if len(operands) == 1:
-        found = run(operands[0].astype(_WIDE[operands[0].dtype.char]))
-    elif {o.dtype.char for o in operands} - {"f", "F"} and operands[-1].ndim:
+    if operands[-1].ndim and chars.strip("fF"):
         return otherwise(*operands)
-    else:
-        found = run(*[o.astype(_WIDE.get(o.dtype.char, o.dtype)) for o in operands])
-    if found.__class__ is tuple:
-        return tuple([_narrowed(v) for v in found])
-    return _narrowed(found)
+    call = wide["F" if "F" in chars else "f"]
+    found = _careful().run(call, *operands) if fails else call(*operands)
+    return tuple(map(_narrowed, found)) if found.__class__ is tuple else _narrowed(found)
 
 
 def _narrowed(v: Any) -> Any:
@@ -95,6 +94,12 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
         return otherwise
     host = np.ndarray
     own = {t[: found.nin] for t in found.types}
+    wide = {  # by what they take, which they widen
+        single: functools.partial(found, signature=t)
+        for single, double in zip("fF", "dD", strict=True)
+        for t in found.types
+        if t[0] == double
+    }
 
     def run(*operands: Any) -> Any:
         first, last = operands[0], operands[-1]
@@ -103,7 +108,7 @@ def loop(name: str, otherwise: Any, *, fails: bool = True) -> Any:
         if first.dtype.char not in "dD" or last.dtype.char not in "dD":
             large = first.shape[-1] * first.shape[-2] >= _LARGE
             if not large or "".join([o.dtype.char for o in operands]) not in own:
-                return _in_double(run, otherwise, operands)
+                return _in_double(wide, otherwise, fails, operands)
         if not fails:
             return found(*operands)
         return _careful().run(found, *operands)

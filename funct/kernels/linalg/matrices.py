@@ -198,9 +198,12 @@ def inv(x: NDArray[Any], /) -> NDArray[Any]:
     return found
 
 
+@_fails_with("the iteration did not converge; is every element finite?")
 def pinv(x: NDArray[Any], rtol: Any, /) -> NDArray[Any]:
     """Moore-Penrose inverse; singular values up to rtol · the largest count as 0."""
-    u, s, vh = svd(x, False)
+    _matrix(x)
+    _finite(x)
+    u, s, vh = _svd(x)  # whose phases cancel
     if x.ndim == 2 and np.ndim(rtol) == 0 and s.size and s[-1] > s.dtype.type(rtol) * s[0]:
         inverse = 1 / s
         return np.matmul(np.conj(vh.T), inverse[:, None] * np.conj(u.T))
