@@ -764,7 +764,7 @@ CALLS: dict[str, Callable[[], Iterator[Call]]] = {
     "nan_statistical.nanvar": lambda: _reductions(*_NAN_DDOF),
     "products.einsum": _sums_of_products,
     "products.outer": _systems,
-    "products.tensordot": lambda: _folds(),
+    "products.tensordot": _folds,
     "quantiles.median": lambda: _quantiles(()),
     "quantiles.nanmedian": lambda: _quantiles(()),
     "quantiles.nanquantile": lambda: _quantiles((0.3,), (0.5,)),
