@@ -132,7 +132,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2.0 * np.p
 
 def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """x with numbers for NaN and for the infinities."""
-    if x.dtype not in _INEXACT or not 0 < x.size < _MANY or not x.ndim:
+    if x.dtype not in _INEXACT or not x.size or not x.ndim:
         return None
     real = np.empty(0, x.dtype).real.dtype
     for v in (nan, posinf, neginf):

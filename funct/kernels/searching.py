@@ -155,11 +155,13 @@ def unique_values(x: Any) -> Any:
 
 
 def isin(x: Any, few: Any, invert: bool = False) -> Any:
-    """Whether each of x is one of a few elements; None for many."""
-    k, dtype = few.size, x.dtype
-    if dtype is not few.dtype or dtype.num >= NATIVE or not 0 < k <= _EACH:
+    """Whether each of x is one of a few elements, or of integers near each other; else None."""
+    k, n, dtype = few.size, x.size, x.dtype
+    if dtype is not few.dtype or dtype.num >= NATIVE or not k:
         return None
-    n = x.size
+    if k > _EACH:
+        near = dtype.kind in "biu" and int(few.max()) - int(few.min()) <= n + k
+        return np.isin(x, few, invert=invert, kind="table") if near else None
     if x.flags.c_contiguous and pays(x):
         found: Any = np.empty(x.shape, bool)
         flat = few.reshape(-1)
