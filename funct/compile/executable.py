@@ -97,7 +97,8 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": machine_code, "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
-    return machine_code() if mode != "default" or worth(in_pairs(given) or given) else numpy_calls()
+    wanted = mode != "default" or worth(in_pairs(given, islands=True) or given)
+    return machine_code() if wanted else numpy_calls()
 
 
 def _whole(graph: Graph, guards: bool) -> Graph:

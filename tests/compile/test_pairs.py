@@ -26,6 +26,9 @@ EXACT: dict[str, Callable[..., Any]] = {
     "parts": lambda a, b: xp.imag(a) - xp.real(b),
     "divide": lambda a, b: a / b,
     "reciprocal": lambda a, b: xp.reciprocal(a),
+    "over real": lambda a, b: a / xp.real(b),
+    "over numbers": lambda a, b: a / 2.5 - b / (1 - 2j),
+    "finite": lambda a, b: xp.isfinite(a) | xp.isnan(b) | ~xp.isinf(a),
     "by real": lambda a, b: xp.real(a) / b,
     "plus real": lambda a, b: xp.real(b) - a,
     "plus numbers": lambda a, b: 1.5 - (a + 2j),
@@ -185,6 +188,19 @@ def test_derivatives() -> None:
     laws.close(ft.jit(ft.grad(f))(xp.asarray(0.5)), ft.grad(f)(xp.asarray(0.5)), 1e-12, 1e-12)
 
 
+@pytest.mark.parametrize("name", sorted(COMPLEX))
+def test_derivatives_of_functions(name: str) -> None:
+    """What the rules make, `absorb` among it, is machine code too."""
+
+    def f(x: Any) -> Any:
+        z = getattr(xp, name)(x * (0.5 + 0.25j) + 1.0)
+        return xp.sum(xp.abs(z) ** 2 + xp.real(z * z) + xp.abs(xp.fft.fft(z)))
+
+    x = xp.asarray(np.random.default_rng(0).normal(size=40))
+    for g in (ft.grad(f), ft.vmap(ft.grad(lambda x: f(x[None]))), ft.hessian(f)):
+        laws.close(ft.jit(g, mode="reduce-overhead")(x), g(x), 1e-9, 1e-9)
+
+
 def test_arrays_of_a_function() -> None:
     """Other orders in memory, no axes, and what is passed on."""
     f = ft.jit(lambda a, b: (a * b, b, a, xp.sum(a) + b[0, 0]))
@@ -193,6 +209,28 @@ def test_arrays_of_a_function() -> None:
     for x in (big, big.T, big[::-1, ::2]):
         y = xp.asarray(x)
         laws.close(f(one, y), (one * y, y, one, one + y[0, 0]), 1e-14, 1e-14)
+
+
+ISLANDS: dict[str, Callable[..., Any]] = {
+    "fft": lambda a: xp.abs(xp.fft.ifft(xp.exp(1j * xp.real(a)) * xp.fft.fft(a))),
+    "read twice": lambda a: (lambda s: s * xp.conj(s) + xp.asin(s) * a)(xp.fft.fft(a * a)),
+    "several results": lambda a: (lambda w, v: w * xp.real(v) + xp.imag(v))(
+        *xp.linalg.eigh((a @ xp.conj(a.T) + xp.conj(a @ xp.conj(a.T)).T) * 0.5)),
+    "products": lambda a: xp.sqrt(a @ a) @ (a * 2.0),
+    "given back": lambda a: (a, xp.fft.fft(a), a + xp.fft.fft(a), xp.reshape(a * 2, (-1,))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ISLANDS)
+def test_islands(name: str, dtype: str) -> None:
+    """Ops without a rule take and give complex arrays, with machine code around them."""
+    f = ISLANDS[name]
+    a = xp.reshape(numbers(dtype, 64, 0, odd=False), (8, 8))
+    assert in_pairs(ft.make_graph(f)(a), islands=True) is not None
+    eps = 300 * float(np.finfo(dtype).eps)
+    for x in (a, a.T, a[::-1, :]):
+        laws.close(ft.jit(f, mode="reduce-overhead")(x), f(x), eps, eps)
 
 
 def test_what_has_no_pairs() -> None:
@@ -204,4 +242,4 @@ def test_what_has_no_pairs() -> None:
     assert in_pairs(graph) is graph
     graph = ft.make_graph(lambda z: z[:, None] @ z[None])(z)
     assert in_pairs(graph) is not None
-    assert in_pairs(graph, products=False) is None
+    assert in_pairs(graph, islands=True) is None

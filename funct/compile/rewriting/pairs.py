@@ -6,7 +6,8 @@ its address, and a loop carries it, as it is.
 
 Products are fused as NumPy's are where the processor can; quotients are Smith's; functions are
 those of `kernels/llvm/complexes.py`, of which loops print each part. An op that is not here, or not
-known to have NumPy's values for infinities too, leaves the graph as it is.
+known to have NumPy's values for infinities too, leaves the graph as it is, or, as an island, takes
+complex arrays that look at both parts, and gives such.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from funct.compile.joins import is_concat
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.core import Primitive, lookup, variant
-from funct.graph import Control, Graph, Node, Var
+from funct.graph import Control, Graph, Node, Var, eliminate_dead
 from funct.kernels.elementwise import complex_of
 from funct.kernels.llvm.complexes import COMPLEX
 
@@ -37,10 +38,10 @@ _MOST_FACTORS = 100  # of powers; NumPy's bound
 _EACH = frozenset({"add", "subtract", "negative", "reduce_sum", "embed", "where", "take", *VIEWS})
 
 
-def in_pairs(graph: Graph, *, products: bool = True) -> Graph | None:
+def in_pairs(graph: Graph, *, islands: bool = False) -> Graph | None:
     """The graph without complex numbers; itself if it has none, None where an op is in the way.
 
-    products: whether those of matrices may be four each.
+    islands: ops in the way stay, if others do not; so do products of matrices, which are four each.
     """
     nodes = [e for e in graph.nodes if isinstance(e, Node)]
     held = [*graph.inputs, *[v for v, _ in graph.constants]]
@@ -48,10 +49,8 @@ def in_pairs(graph: Graph, *, products: bool = True) -> Graph | None:
         return graph
     if len(nodes) < len(graph.nodes):
         return None
-    if not products and any(e.name == "matmul" for e in nodes):
-        return None
     try:
-        return _Pairs(graph).run()
+        return _Pairs(graph, islands).run()
     except _NoPairs:
         return None
 
@@ -77,8 +76,10 @@ class _Pairs(NewNodes):
 
     prefix = "p"
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, islands: bool) -> None:
         super().__init__(graph)
+        self.islands = islands
+        self.afloat = not islands  # whether an op is done in pairs
         self.whole: dict[Var, Var] = {}  # with a last axis of two
         self.parts: dict[Var, Parts] = {}
 
@@ -103,11 +104,14 @@ class _Pairs(NewNodes):
                 self.keep(attrs.evolve(e, operands=tuple(given), results=results))
             else:
                 self._node(e)
+        if not self.afloat:
+            raise _NoPairs
         outputs = tuple([self._joined(v) for v in graph.outputs])
-        return attrs.evolve(
+        found = attrs.evolve(
             graph, inputs=tuple(inputs), nodes=tuple(self.nodes), outputs=outputs,
             constants=tuple(self.constants.items()),
         )  # fmt: skip
+        return eliminate_dead(found, guards=False) if self.islands else found
 
     # What is whole, and its parts
 
@@ -154,21 +158,47 @@ class _Pairs(NewNodes):
     # Ops
 
     def _node(self, e: Node) -> None:
-        if len(e.results) != 1:
+        try:
+            self._in_pairs(e)
+        except _NoPairs:
+            if not self.islands:
+                raise
+            self._island(e)
+
+    def _in_pairs(self, e: Node) -> None:
+        if len(e.results) != 1 or (self.islands and e.name == "matmul"):
             raise _NoPairs
         out = e.results[0]
         if is_concat(e) or e.name in _EACH:
             self.parts[out] = self._each(e)
+            self.afloat |= e.name not in VIEWS
             return
         how = _OPS.get(e.name)
         if how is None:
             raise _NoPairs
         found = how(self, e)
+        if out.dtype not in _REAL and not isinstance(found, Var):
+            raise _NoPairs
+        self.afloat = True
         if out.dtype in _REAL:
             self.parts[out] = found
         else:
             self.made_by[out] = last = self.made_by[found]
             self.nodes[self.nodes.index(last)] = attrs.evolve(last, results=(out,))
+
+    def _island(self, e: Node) -> None:
+        """The op of complex arrays, which look at both parts of each number; so do its results."""
+        given: list[Any] = []
+        for a in e.operands:
+            if isinstance(a, Var) and a.dtype in _REAL:
+                looking = self.var(a.shape, a.dtype)
+                self.keep(Node(_look("complexes"), (self._joined(a),), (), (looking,), self.site))
+                a = looking
+            given.append(a)
+        self.keep(attrs.evolve(e, operands=tuple(given)))
+        for v in e.results:
+            if v.dtype in _REAL:
+                self.keep(Node(_look("floats"), (v,), (), (self._outer(v),), self.site))
 
     def _each(self, e: Node) -> Parts:
         """The op of the real parts, and of the others; conditions and indices count for both."""
@@ -198,9 +228,11 @@ class _Pairs(NewNodes):
         return found[0], found[1]
 
     def of_reals(self, name: str, *given: Any, like: Var) -> Any:
-        """An op of parts in the shape and the precision of `like`; of numbers it is refused."""
+        """An op of parts in the shape and the precision of `like`; of numbers a number."""
         if not any(isinstance(x, Var) for x in given):
-            raise _NoPairs
+            primitive = _fma() if name == "fma" else lookup(name)
+            assert primitive is not None
+            return np.asarray(primitive.raw(*given)).item()
         dtype = _REAL.get(like.dtype, like.dtype)
         shapes = [x.shape for x in given if isinstance(x, Var)]
         shape = np.broadcast_shapes(*shapes)
@@ -210,16 +242,15 @@ class _Pairs(NewNodes):
         self.keep(Node(_fma(), given, (), (out,), self.site))
         return out
 
+    def mask(self, name: str, *given: Any) -> Var:
+        """An op that gives truth values."""
+        shape = np.broadcast_shapes(*[x.shape for x in given if isinstance(x, Var)])
+        return self.apply(name, given, (), shape, bool)
 
     def is_zero(self, v: Var) -> Var:
         """Where an array, complex or real, is 0."""
-        masks = [
-            self.apply("equal", (x, 0.0), (), v.shape, bool)
-            for x in self._of(v) if isinstance(x, Var)
-        ]  # fmt: skip
-        if len(masks) == 1:
-            return masks[0]
-        return self.apply("logical_and", masks, (), v.shape, bool)
+        masks = [self.mask("equal", x, 0.0) for x in self._of(v) if isinstance(x, Var)]
+        return masks[0] if len(masks) == 1 else self.mask("logical_and", *masks)
 
     def function(self, name: str, x: Parts, like: Var) -> Parts:
         """A function of complex numbers that loops print, in the shape of `like`."""
@@ -248,6 +279,15 @@ def _fma() -> Primitive:
 
 def _fused(x: Any, y: Any, z: Any) -> Any:
     return x * y + z
+
+
+@functools.cache
+def _look(name: str) -> Primitive:
+    """Complex numbers as pairs, or pairs as complex numbers, which lie in memory as they do."""
+    real = lookup("stop_gradient")
+    assert real is not None
+    raw = {"floats": floats, "complexes": complexes}[name]
+    return variant(real, f"as_{name}", raw, raw=raw)
 
 
 @functools.cache
@@ -327,7 +367,7 @@ def _any_power(p: _Pairs, e: Node) -> Parts:
     if not isinstance(by, Var):
         end: Any = 0.0 if by.real > 0 else np.nan
     else:
-        rises = p.apply("greater", (w[0], 0.0), (), by.shape, bool)
+        rises = p.mask("greater", w[0], 0.0)
         end = op("where", rises, p.constant(np.asarray(0.0, _REAL[out.dtype])), np.nan)
     re, im = (op("where", none, end, x) for x in raised)
     if not isinstance(by, Var):
@@ -350,10 +390,10 @@ def _divide(p: _Pairs, e: Node) -> Parts:
     out = e.results[0]
     (a, b), (c, d) = map(p._of, e.operands)
     op = functools.partial(p.of_reals, like=out)
-    if not isinstance(c, Var) or not isinstance(d, Var):
-        raise _NoPairs
-    size = [p.of_reals("abs", x, like=c) for x in (c, d)]
-    wide = p.apply("greater_equal", size, (), c.shape, bool)
+    if not isinstance(c, Var):
+        c = p.constant(np.asarray(c, _REAL[out.dtype]))
+    size = [op("abs", x) for x in (c, d)]
+    wide = p.mask("greater_equal", *size)
     large, small = op("where", wide, c, d), op("where", wide, d, c)
     ratio = op("divide", small, large)
     scale = op("divide", 1.0, op("add", large, op("multiply", small, ratio)))
@@ -362,7 +402,7 @@ def _divide(p: _Pairs, e: Node) -> Parts:
     turned = op("subtract", b, op("multiply", a, ratio))
     other = op("subtract", op("multiply", b, ratio), a)
     im = op("multiply", op("where", wide, turned, other), scale)
-    none = p.apply("equal", (op("maximum", *size), 0.0), (), c.shape, bool)
+    none = p.mask("equal", op("maximum", *size), 0.0)
     return op("where", none, op("divide", a, size[0]), re), op(
         "where", none, op("divide", b, size[0]), im
     )
@@ -377,7 +417,7 @@ def _inverse(p: _Pairs, x: Parts, out: Var) -> Parts:
     re, im = x
     op = functools.partial(p.of_reals, like=out)
     size = [op("abs", x) for x in (re, im)]
-    wide = p.apply("less_equal", size[::-1], (), out.shape, bool)
+    wide = p.mask("less_equal", *size[::-1])
     large, small = op("where", wide, re, im), op("where", wide, im, re)
     ratio = op("divide", small, large)
     total = op("add", large, op("multiply", small, ratio))
@@ -431,6 +471,19 @@ def _conj(p: _Pairs, e: Node) -> Parts:
     return re, p.of_reals("negative", im, like=e.results[0])
 
 
+def _absorb(p: _Pairs, e: Node) -> Any:
+    """0 where the first is and the second is not finite."""
+    g, h = e.operands
+    if not isinstance(g, Var) or not isinstance(h, Var):
+        raise _NoPairs
+    out = e.results[0]
+    finite = [p.mask("isfinite", x) for x in p._of(h) if isinstance(x, Var)]
+    usual = functools.reduce(lambda x, y: p.mask("logical_and", x, y), finite)
+    kept = p.mask("logical_or", p.mask("logical_not", p.is_zero(g)), usual)
+    found = [p.of_reals("where", kept, x, 0.0, like=out) for x in p._of(h)]
+    return found if out.dtype in _REAL else found[0]
+
+
 def _part_of(k: int) -> Callable[[_Pairs, Node], Any]:
     def found(p: _Pairs, e: Node) -> Any:
         x = e.operands[0]
@@ -472,9 +525,21 @@ def _complex_of(p: _Pairs, e: Node) -> Parts:
     return e.operands[0], e.operands[1]
 
 
+def _any_part(name: str, joint: str) -> Callable[[_Pairs, Node], Any]:
+    """What is asked of both parts."""
+
+    def found(p: _Pairs, e: Node) -> Any:
+        masks = [p.mask(name, x) for x in p._of(e.operands[0]) if isinstance(x, Var)]
+        return functools.reduce(functools.partial(p.mask, joint), masks)
+
+    return found
+
+
 _OPS: dict[str, Callable[[_Pairs, Node], Any]] = {
-    "abs": _abs, "astype": _astype, "complex_of": _complex_of, "conj": _conj, "divide": _divide,
-    "equal": _alike("equal"), "imag": _part_of(1), "matmul": _matmul, "multiply": _multiply,
+    "abs": _abs, "absorb": _absorb, "astype": _astype, "complex_of": _complex_of, "conj": _conj,
+    "divide": _divide, "equal": _alike("equal"), "imag": _part_of(1),
+    "isfinite": _any_part("isfinite", "logical_and"), "isinf": _any_part("isinf", "logical_or"),
+    "isnan": _any_part("isnan", "logical_or"), "matmul": _matmul, "multiply": _multiply,
     "not_equal": _alike("not_equal"), "pow": _pow, "real": _part_of(0), "reciprocal": _reciprocal,
     "sign": _sign, "square": _square, **dict.fromkeys(COMPLEX, _function),
 }  # fmt: skip
