@@ -78,8 +78,8 @@ def numbers(dtype: Any, n: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.asarray(x)
 
 
-# those are no exact ops; a product and a sum rounded once is none of the catalogue, nor are parts of
-# complex functions (`test_pairs.py`)
+# those are no exact ops; a product and a sum rounded once is none of the catalogue, nor are the
+# parts of complex functions (`test_pairs.py`)
 PRINTED = sorted(
     n for n in PRINTINGS if not n.startswith("fast_") and n != "fma" and "_part" not in n
 )
