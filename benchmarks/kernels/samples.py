@@ -5,6 +5,7 @@ Bytes are those of what goes in and what comes out.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 
 import numpy as np
@@ -21,8 +22,24 @@ COLUMNS = 10
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        for kind in (_statistics, _tables, _runs, _narrow):
+        for kind in (_spread, _statistics, _tables, _runs, _narrow):
             yield from kind(n)
+
+
+def _spread(n: int) -> Iterator[Row]:
+    """Operands of two shapes."""
+    rng = np.random.default_rng(6)
+    kinds = (
+        ("+", operator.add, (n // 3, 3), (3,)), ("==", operator.eq, (n // COLUMNS, 1), (COLUMNS,)),
+        ("/", operator.truediv, (n // COLUMNS, COLUMNS), (n // COLUMNS, 1)),
+    )  # fmt: skip
+    for sign, op, one, other in kinds:
+        dtype = np.int64 if sign == "==" else np.float32
+        x, y = (rng.integers(1, 9, shape).astype(dtype) for shape in (one, other))
+        yield row_of(
+            f"{one} {sign} {other}, {x.dtype}", (x, y), op, numpy=op,
+            torch=lambda t, v, w, op=op: op(v, w), jax=lambda j, v, w, op=op: op(v, w),
+        )  # fmt: skip
 
 
 def _statistics(n: int) -> Iterator[Row]:

@@ -22,9 +22,9 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "MANY", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1", "floor_divide", "is_ufunc",
-    "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "rint", "rounded", "sigmoid",
-    "tanh", "times_sigmoid",
+    "MANY", "SHORT", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1", "floor_divide",
+    "is_ufunc", "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "rint", "rounded",
+    "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -51,6 +51,7 @@ SLOW = frozenset({
     "remainder", "sin", "sinh", "sqrt", "tan", "tanh",
 })  # fmt: skip
 MANY = 1 << 14
+SHORT = 256  # elements of a row in which NumPy loses time where operands broadcast
 
 
 def as_it_is(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:

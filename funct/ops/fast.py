@@ -23,7 +23,7 @@ from funct.device.memory import serve
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER, NAMED
-from funct.kernels.elementwise import MANY, SLOW, as_it_is
+from funct.kernels.elementwise import MANY, SHORT, SLOW, as_it_is
 from funct.kernels.table import find
 from funct.ops.refusals import explain
 
@@ -57,14 +57,19 @@ _choosing = whole(threading.Lock())
 def arrived(raw: Any) -> None:
     """What is done where a bare array of `LARGE` bytes or more is made, or comes from outside."""
     serve(raw.nbytes)
-    if raw.dtype.itemsize == 2 and raw.dtype in FLOATING and _small_only:
-        _choose_by_size(raw.dtype)
+    if _small_only:
+        dtype = raw.dtype
+        if dtype.itemsize == 2 and dtype in FLOATING:
+            _choose_by_size(dtype)
+        elif raw.ndim > 1 and raw.shape[-1] <= SHORT and dtype in _SPREAD:
+            _choose_by_size(_DOUBLE)
 
 
 def _choose_by_size(dtype: np.dtype[Any]) -> None:
     """Let functions of elements choose, by size, between NumPy and loops, where there are any.
 
-    Before there are large arrays of halves they do not ask: small calls would pay for it.
+    Before there are large arrays of halves, or of short rows, they do not ask: small calls would
+    pay for it.
     """
     choice = find("elementwise", dtype)
     if choice is as_it_is:
@@ -121,6 +126,7 @@ def wrap(raw: Any) -> Any:
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _DOUBLES = {_DOUBLE}
+_SPREAD = frozenset({_SINGLE, _DOUBLE, np.dtype(np.int32), np.dtype(np.int64)})
 _WIDE = {np.dtype(np.float32), _DOUBLE}
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
 _WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}

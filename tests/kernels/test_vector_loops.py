@@ -50,12 +50,16 @@ def laid(layout: Any, dtype: Any, seed: int, *, at_end: bool) -> Any:
 @many
 @given(
     layouts(), st.sampled_from(sorted(OPS)), st.sampled_from([np.float32, np.float64]),
-    st.booleans(),
+    st.booleans(), st.booleans(),
 )  # fmt: skip
-def test_operands_broadcast_in_any_layout(given_: Any, name: str, dtype: Any, at_end: bool) -> None:
-    _, found = given_
+def test_operands_broadcast_in_any_layout(
+    given_: Any, name: str, dtype: Any, at_end: bool, still: bool
+) -> None:
+    shape, found = given_
     with guarded.memory(at_end=at_end):
         x, y = (laid(layout, dtype, k, at_end=at_end) for k, layout in enumerate(found))
+        if still:
+            x = np.broadcast_to(x, shape)  # which says that it is whole
         result = np.dtype(bool if name == "less" else dtype)
         z = vector_loops.combined(name, (x, y), result)
         expected = OPS[name](x, y)

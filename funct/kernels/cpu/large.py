@@ -16,6 +16,7 @@ import numpy as np
 from funct.kernels.cpu import complex_loops, halves
 from funct.kernels.cpu.halves import HALVES
 from funct.kernels.cpu.sized import chosen
+from funct.kernels.cpu.unlike import of_unlike
 from funct.kernels.cpu.vector_loops import combined, operand
 from funct.kernels.elementwise import MANY, SLOW, known_by_number
 from funct.kernels.llvm.complexes import COMPLEX
@@ -36,8 +37,10 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
     if name in SLOW:
         way = other_way(name, raw, narrow or raw)
         return chosen(raw, way, _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
+    if narrow is None:
+        return raw
     halved = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
-    return raw if narrow is None else chosen(raw, narrow, _LEAST, halved)
+    return chosen(raw, narrow, _LEAST, halved, of_unlike(name, raw))
 
 
 def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,8 +1,9 @@
 """Functions that have another way for large arrays of some dtypes, behind one builtin function: it
 looks at the operands, and calls what they are for.
 
-    add = chosen(np.add, of_large, least=4096, dtypes=[np.dtype(np.float16)])
-    add(x, y)     # of_large(x, y) where x or y has that dtype and 4,096 elements, else np.add(x, y)
+    add = chosen(np.add, of_large, least=4096, dtypes=[np.dtype(np.float16)], unlike=of_unlike)
+    add(x, y)     # of_large(x, y) where x or y has that dtype and 4,096 elements; of_unlike(x, y)
+                  # where both are arrays, of two shapes, and of many elements; else np.add(x, y)
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, fie
 
 __all__ = ["chosen"]
 
-_NDARRAY, _PLAIN, _LARGE, _LEAST, _COUNT, _DTYPES = range(6)  # words of a table
+_NDARRAY, _PLAIN, _LARGE, _UNLIKE, _LEAST, _COUNT, _DTYPES = range(7)  # words of a table
+_MANY = 1 << 14  # the product of two sizes from which on shapes that differ are told
 
 
 def chosen(
-    plain: Callable[..., Any], large: Callable[..., Any], least: int, dtypes: Iterable[Any]
-) -> Callable[..., Any]:
-    """plain, but large where an operand has one of the dtypes and at least so many elements."""
+    plain: Callable[..., Any], large: Callable[..., Any], least: int, dtypes: Iterable[Any],
+    unlike: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """plain, but large where an operand has one of the dtypes and at least so many elements, and
+    unlike where two arrays have different shapes and a result may have many elements.
+    """
     kept = [*dtypes]
-    words = [*map(id, (np.ndarray, plain, large)), least, len(kept), *map(id, kept)]
+    functions = map(id, (np.ndarray, plain, large, unlike or plain))
+    words = [*functions, least, len(kept), *map(id, kept)]
     name = "sized_" + getattr(plain, "__name__", "function")
-    return builtin(name, _code().address("call"), np.asarray(words), (plain, large, kept))
+    return builtin(name, _code().address("call"), np.asarray(words), (plain, large, kept, unlike))
 
 
 @functools.cache
@@ -52,7 +58,7 @@ entry:
 operand:
   %k = phi i64 [ 0, %entry ], [ %k.next, %next ]
   %all = icmp eq i64 %k, %count
-  br i1 %all, label %go, label %look
+  br i1 %all, label %pair, label %look
 look:
   %x.at = getelementptr ptr, ptr %args, i64 %k
   %x = load ptr, ptr %x.at
@@ -82,8 +88,50 @@ next:
   %k.next = add i64 %k, 1
   br label %operand
 
+pair:
+  %two = icmp eq i64 %count, 2
+  br i1 %two, label %first.one, label %go
+first.one:
+  %a = load ptr, ptr %args
+{field("a.type", "%a", TYPE, "ptr")}
+  %a.array = icmp eq ptr %a.type, %ndarray
+  br i1 %a.array, label %second.one, label %go
+second.one:
+  %b.at = getelementptr ptr, ptr %args, i64 1
+  %b = load ptr, ptr %b.at
+{field("b.type", "%b", TYPE, "ptr")}
+  %b.array = icmp eq ptr %b.type, %ndarray
+  br i1 %b.array, label %ranks, label %go
+ranks:
+{field("a.rank", "%a", RANK, "i32")}
+{field("b.rank", "%b", RANK, "i32")}
+{field("a.shape", "%a", SHAPE, "ptr")}
+{field("b.shape", "%b", SHAPE, "ptr")}
+  %rank.same = icmp eq i32 %a.rank, %b.rank
+  br i1 %rank.same, label %axis, label %sizes
+axis:
+  %d = phi i32 [ 0, %ranks ], [ %d.next, %lengths ]
+  %alike = icmp sge i32 %d, %a.rank
+  br i1 %alike, label %go, label %lengths
+lengths:
+  %a.n.at = getelementptr i64, ptr %a.shape, i32 %d
+  %b.n.at = getelementptr i64, ptr %b.shape, i32 %d
+  %a.n = load i64, ptr %a.n.at
+  %b.n = load i64, ptr %b.n.at
+  %d.next = add i32 %d, 1
+  %n.same = icmp eq i64 %a.n, %b.n
+  br i1 %n.same, label %axis, label %sizes
+sizes:
+  %a.size = call i64 @PyArray_MultiplyList(ptr %a.shape, i32 %a.rank)
+  %b.size = call i64 @PyArray_MultiplyList(ptr %b.shape, i32 %b.rank)
+  %product = mul i64 %a.size, %b.size
+  %many = icmp sge i64 %product, {_MANY}
+  %way = select i1 %many, i64 {_UNLIKE}, i64 {_PLAIN}
+  br label %go
+
 go:
-  %chosen = phi i64 [ {_PLAIN}, %operand ], [ {_LARGE}, %measure ]
+  %chosen = phi i64 [ {_PLAIN}, %pair ], [ {_PLAIN}, %first.one ], [ {_PLAIN}, %second.one ],
+                    [ {_PLAIN}, %axis ], [ %way, %sizes ], [ {_LARGE}, %measure ]
   %function.at = getelementptr ptr, ptr %table, i64 %chosen
   %function = load ptr, ptr %function.at
   %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %count, ptr null)

@@ -26,16 +26,19 @@ from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.functions import FUNCTIONS
 
-__all__ = ["ELEMENTS", "OPS", "combined", "operand", "outer_product"]
+__all__ = ["ELEMENTS", "OPS", "combined", "computed", "operand", "outer_product"]
 
 ELEMENTS = {
-    np.dtype(bool): "u8", np.dtype(np.uint16): "u16", np.dtype(np.float16): "f16",
+    np.dtype(bool): "u8", np.dtype(np.uint16): "u16", np.dtype(np.int32): "i32",
+    np.dtype(np.int64): "i64", np.dtype(np.float16): "f16",
     np.dtype(ml_dtypes.bfloat16): "bf16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64",
 }  # fmt: skip
 _WHOLE = {"bf16": 1 << 8, "f16": 1 << 11, "f32": 1 << 24, "f64": 1 << 53}  # all integers up to
 _BLOCK = 1 << 12  # elements of a row where everything lies in one
 _NARROWEST = 32  # columns; shorter rows are no work for vectors of a function's many steps
 _SHORTEST = 8  # elements of a vector
+_REPEATED = 1 << 9  # elements of a row of what repeats
+_PARTS = 8  # vectors of a row that is short
 _TASK = 1 << 14  # elements that are worth a task
 _MOST = 3  # operands
 _LONG = frozenset({
@@ -100,12 +103,16 @@ _PRINTED = FUNCTIONS | OPS | {"outer_product": lambda f, x, y: x * y + 0}
 
 @attrs.frozen
 class _Form:
-    """What a text depends on. steps: whether an operand moves along columns."""
+    """What a text depends on. steps: whether an operand moves along columns. parts: vectors of a
+    row, of so many lanes, where rows are short; else 0.
+    """
 
     name: str
     elements: tuple[str, ...]
     steps: tuple[bool, ...]
     result: str
+    parts: int = 0
+    lanes: int = 0
 
 
 @functools.cache
@@ -160,6 +167,11 @@ def _row(f: Emitter, form: _Form, job: Record, k: Value, block: Value, within: V
             given.append(f.convert(x, "f32") if e in ("f16", "bf16") else x)
         f.store(f.convert(_PRINTED[form.name](f, *given), form.result), f.at(y, i, form.result))
 
+    if form.parts:
+        for part in range(form.parts - 1):
+            some(f.constant(I64, part * form.lanes), form.lanes)
+        some(job.columns - form.lanes, form.lanes)
+        return
     most = max([typed(e).bytes for e in (*form.elements, form.result)])
     done = f.constant(I64, 0)
     vectors = [registers * host().vector_bytes // most for registers in _registers(form.name)]
@@ -206,13 +218,13 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
     """
     first = operands[0].shape
     alike = all(x.shape == first for x in operands)
-    shape = first if alike else np.broadcast_shapes(*[x.shape for x in operands])
+    shape = first if alike else np.broadcast(*operands).shape
     count = math.prod(shape)
     whole = [x.flags for x in operands if x.size == count]
     if whole and len(shape) > 1 and all(x.f_contiguous for x in whole):
         turned = [_turned(x, len(shape)) for x in operands]
-        return _computed(name, turned, shape[::-1], dtype).T
-    return _computed(name, operands, shape, dtype)
+        return computed(name, turned, shape[::-1], dtype).T
+    return computed(name, operands, shape, dtype)
 
 
 def outer_product(x: Any, y: Any) -> Any:
@@ -224,19 +236,30 @@ def _turned(x: Any, rank: int) -> Any:
     return x.reshape((1,) * (rank - x.ndim) + x.shape).T
 
 
-def _computed(
+def computed(
     name: str, operands: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Any:
+    """The same where the shape is known; the result is in C's order."""
     y = scratch.fresh(shape, dtype)
     if not y.size:
         return y
     layouts = tuple([(x.shape, x.strides, x.dtype, x.flags.aligned) for x in operands])
     plan = _plan(name, shape, dtype, layouts)
-    given = [_copied(x, shape) if c else x for x, c in zip(operands, plan.copies, strict=True)]
+    given = [x if c is None else _copied(x, c) for x, c in zip(operands, plan.copies, strict=True)]
     job = plan.job.copy()
     job[: 1 + len(given)] = [address(y), *[address(x) for x in given]]
     plan.run(address(job))
     return y
+
+
+def _parts(columns: int, elements: Sequence[str]) -> tuple[int, int]:
+    """How many vectors of how many lanes a short row takes, the last one over some elements for
+    the second time; (0, 0) for long rows.
+    """
+    widest = host().vector_bytes // max([typed(e).bytes for e in elements])
+    lanes = min(widest, 1 << (columns.bit_length() - 1))
+    parts = -(-columns // lanes)
+    return (parts, lanes) if parts <= _PARTS else (0, 0)
 
 
 _Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
@@ -244,11 +267,11 @@ _Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 
 @attrs.frozen(eq=False)
 class _Plan:
-    """What is known before the arrays are. copies: which operands are copied first."""
+    """What is known before the arrays are. copies: shapes to which operands are copied first."""
 
     run: Any
     job: Any
-    copies: tuple[bool, ...]
+    copies: tuple[tuple[int, ...] | None, ...]
 
 
 @functools.lru_cache(512)
@@ -256,27 +279,37 @@ def _plan(
     name: str, shape: tuple[int, ...], dtype: np.dtype[Any], layouts: tuple[_Layout, ...]
 ) -> _Plan:
     """layouts: shapes, strides and dtypes of the operands, and whether they are aligned."""
-    count = math.prod(shape)
-    sizes = [math.prod(a[0]) for a in layouts]
-    flat = all(n == 1 or (n == count and _dense(a)) for n, a in zip(sizes, layouts, strict=True))
-    columns = _BLOCK if flat else shape[-1]
-    rows = block = -(-count // columns)
-    copies = [False] * len(layouts)
+    owns, copied, (shape, layouts) = [a[0] for a in layouts], shape, _merged(shape, layouts)
+    count, parts, sizes = math.prod(shape), (0, 0), [math.prod(a[0]) for a in layouts]
+    elements = [ELEMENTS[a[2]] for a in layouts]
     walks: list[_Walk | None] = [None] * len(layouts)
-    if not flat and columns >= (_NARROWEST if name in FUNCTIONS else _SHORTEST):
+    copies: list[tuple[int, ...] | None] = [None] * len(layouts)
+    period = _period(layouts, shape) if sizes == [math.prod(own) for own in owns] else 0
+    columns = shape[-1] if shape else 1
+    if period:
+        repeats = max(1, (_BLOCK if period == 1 else _REPEATED) // period)
+        columns = period * repeats
+        rows = block = -(-count // columns)
+        for k, n in enumerate(sizes):
+            if 1 < n < count:
+                walks[k] = 0, 0, True
+                copies[k] = (repeats, *owns[k]) if repeats > 1 else None
+    elif columns >= (_NARROWEST if name in FUNCTIONS else 2):
+        rows = count // columns
         block, walks = _walks(layouts, shape)
-    elif not flat:
-        columns, copies = _BLOCK, [n != 1 for n in sizes]
+        still = [n == 1 or walk is not None for n, walk in zip(sizes, walks, strict=True)]
+        copies = [None if s else copied for s in still]
+        if name not in FUNCTIONS:
+            parts = _parts(columns, (*elements, ELEMENTS[dtype]))
+    else:
+        columns, copies = _BLOCK, [copied if n > 1 else None for n in sizes]
         rows = block = -(-count // columns)
     steps = []
-    for k, (n, walk) in enumerate(zip(sizes, walks, strict=True)):
-        copies[k] |= not flat and walk is None and n != 1
-        far = columns * block
-        steps.append((0, 0, False) if n == 1 else walk or (far, columns, True))
-    form = _Form(
-        name, tuple([ELEMENTS[a[2]] for a in layouts]), tuple([moves for _, _, moves in steps]),
-        ELEMENTS[dtype],
-    )  # fmt: skip
+    for n, walk in zip(sizes, walks, strict=True):
+        whole = columns * block, columns, True
+        steps.append((0, 0, False) if n == 1 else walk or whole)
+    moves = tuple([m for _, _, m in steps])
+    form = _Form(name, tuple(elements), moves, ELEMENTS[dtype], *parts)
     fields = dict.fromkeys((*_PLACES, *_STEPS, *_BLOCKS), 0)
     fields |= {f"b{k}": stride for k, (stride, _, _) in enumerate(steps)}
     fields |= {f"s{k}": stride for k, (_, stride, _) in enumerate(steps)}
@@ -285,6 +318,54 @@ def _plan(
         columns=columns, count=count, **fields,
     )  # fmt: skip
     return _Plan(_entry(form)[1], job, tuple(copies))
+
+
+def _merged(
+    shape: tuple[int, ...], layouts: Sequence[_Layout]
+) -> tuple[tuple[int, ...], tuple[_Layout, ...]]:
+    """The same with as few axes as can be: neighbours that every operand walks as one are one."""
+    rank = len(shape)
+    owns = [(1,) * (rank - len(a[0])) + a[0] for a in layouts]
+    strides = [(0,) * (rank - len(a[1])) + a[1] for a in layouts]
+    walks = [
+        [0 if n == 1 else s for n, s in zip(own, step, strict=True)]
+        for own, step in zip(owns, strides, strict=True)
+    ]
+    axes: list[tuple[int, list[int]]] = []  # lengths and strides, the last axis first
+    for k in reversed(range(rank)):
+        n, steps = shape[k], [w[k] for w in walks]
+        if n == 1:
+            continue
+        if axes and all(s == m * axes[-1][0] for s, m in zip(steps, axes[-1][1], strict=True)):
+            n, steps = n * axes[-1][0], axes.pop()[1]
+        axes.append((n, steps))
+    axes.reverse()
+    lengths = tuple([n for n, _ in axes])
+    found = []
+    for k, (_, _, dtype, aligned) in enumerate(layouts):
+        own = tuple([n if steps[k] else 1 for n, steps in axes])
+        found.append((own, tuple([steps[k] for _, steps in axes]), dtype, aligned))
+    return lengths, tuple(found)
+
+
+def _period(layouts: Sequence[_Layout], shape: tuple[int, ...]) -> int:
+    """After how many elements operands that lie side by side repeat: 1 where all are whole or one
+    number; 0 where one is neither, and does not repeat.
+    """
+    count, period = math.prod(shape), 1
+    for layout in layouts:
+        own = layout[0]
+        n = math.prod(own)
+        if n == 1:
+            continue
+        first = next(k for k, m in enumerate(own) if m != 1)
+        if not _dense(layout) or own[first:] != shape[len(shape) - len(own) + first :]:
+            return 0
+        if n < count:
+            if period not in (1, n):
+                return 0
+            period = n
+    return period
 
 
 def _dense(layout: _Layout) -> bool:
@@ -298,7 +379,11 @@ def _dense(layout: _Layout) -> bool:
 
 
 def _copied(x: Any, shape: tuple[int, ...]) -> Any:
-    return x if x.size == 1 else np.array(np.broadcast_to(x, shape), order="C")
+    if x.size == 1:
+        return x
+    y = np.empty(shape, x.dtype)
+    y[...] = x
+    return y
 
 
 _Walk = tuple[int, int, bool]  # strides of blocks and rows, whether columns lie side by side
