@@ -147,6 +147,22 @@ def test_one_row_is_summed_as_several_are(n: int) -> None:
 
 
 @here
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 13, 16])
+@pytest.mark.parametrize("n", [1, 3, 4, 6, 11, 16, 20, 47, 65, 96])
+def test_few_rows_are_summed_as_many_are(rows: int, n: int) -> None:
+    """Of matrices in stacks too, the left one as it lies or turned; nothing beside is written."""
+    rng = np.random.default_rng(0)
+    for dtype in HALVES:
+        x, y = (rng.standard_normal(s).astype(dtype) for s in ((3, 40, 34), (3, 34, n)))
+        for dot in ways(dtype):
+            many = by(dot, x, y).view("u2")
+            for a in (x[:, :rows], np.ascontiguousarray(x[:, :rows].mT).mT):
+                for b in (y, np.ascontiguousarray(y.mT).mT):
+                    found = by(dot, a, b).view("u2")
+                    np.testing.assert_array_equal(found, many[:, :rows])
+
+
+@here
 def test_subnormal_numbers() -> None:
     """Those of float16 count; those of bfloat16 may be 0 where pairs are multiplied at once."""
     tiny = np.full((40, 64), 2.0**-24, np.float16)
@@ -193,8 +209,13 @@ def test_mixed_dtypes(x: Any, y: Any) -> None:
 
 
 @pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
-@pytest.mark.parametrize("features", [AVX2, AVX512], ids=["avx2", "avx512"])
-@pytest.mark.parametrize(("element", "dot"), [("f16", "f32"), ("bf16", "f32"), ("bf16", "bf16")])
+@pytest.mark.parametrize(
+    ("features", "element", "dot"),
+    [
+        (AVX2, "f16", "f32"), (AVX2, "bf16", "f32"), (AVX512, "f16", "f32"),
+        (AVX512, "bf16", "f32"), (AVX512, "bf16", "bf16"),
+    ],
+)  # fmt: skip
 def test_code_for_other_processors(features: Any, element: str, dot: str) -> None:
     """Made, not run."""
     name = "znver4" if "avx512f" in features else "haswell"

@@ -18,6 +18,7 @@ import numpy as np
 from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
+from funct.kernels.cpu.dense.half_rows import NARROWEST
 from funct.kernels.cpu.dense.half_text import CALL, JOB, STRIP, text
 from funct.kernels.cpu.dense.tile import most_rows, tile_table
 from funct.kernels.cpu.record import address
@@ -34,6 +35,8 @@ _PIECE = 256  # words along the depth that are packed at a time
 _CHUNKS = 128, 256  # and columns, so that their sums stay there too: of many rows and of
 _FEW_ROWS = 64
 _LEAST_PANELS = 4  # columns of a unit, in panels
+_NEAR_ROWS = 16  # rows that read the right operand where it lies, if it has so few elements
+_NEAR = 1 << 15
 _FIRST = np.zeros(1, np.int64)
 _NO_TAP = np.zeros(2, np.int64)
 
@@ -157,13 +160,16 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
     ends = -(-(columns % (2 * lanes)) // lanes) * lanes
     tiles = tile_table(dot, width, counts, padded)
     tile_table(dot, width, counts, ends)
+    per = DOTS[dot].per_word
+    near = rows <= _NEAR_ROWS and depth * per * columns <= _NEAR
+    few = (rows == 1 or near) and (per == 1 or (columns - 1) % split + 1 >= NARROWEST)
     job = JOB.fill(
         **dict.fromkeys(CALL, 0), **starts, tasks=tasks, units=units, scratch_step=end, rows=rows,
         columns=columns, depth=depth, blocks=blocks, block_rows=block,
         splits=-(-columns // split), split_columns=split, chunk=chunk, piece=piece,
         left_row=left_row or packed_row, pixels=address(pixels), taps=address(_NO_TAP),
         tiles=address(tiles),
-        most_rows=most_rows(DOTS[dot], width), lanes=lanes,
+        most_rows=most_rows(DOTS[dot], width), lanes=lanes, few=few,
     )  # fmt: skip
     return _Job(_entry(element, dot), job, 4 * end * tasks, (pixels,))
 

@@ -20,6 +20,7 @@ import attrs
 
 from funct.device import PARALLEL, Host
 from funct.kernels.cpu.dense.dots import DOTS, Dot
+from funct.kernels.cpu.dense.half_rows import AHEAD, NARROWEST, few_rows
 from funct.kernels.cpu.dense.slab import clear, each
 from funct.kernels.cpu.dense.tile import call_tiles
 from funct.kernels.cpu.dense.turn import define_turn
@@ -38,12 +39,9 @@ CALL = (
 JOB = Fields((
     *CALL, "tasks", "units", "scratch_step", "rows", "columns", "depth", "blocks", "block_rows",
     "splits", "split_columns", "chunk", "piece", "left", "left_row", "panels", "sums", "lines",
-    "pixels", "taps", "tiles", "most_rows", "lanes",
+    "pixels", "taps", "tiles", "most_rows", "lanes", "few",
 ))  # fmt: skip
 
-_AHEAD = 8  # rows of words
-_LINE = 32  # elements of a cache line
-_NARROWEST = 4  # elements of a vector
 STRIP = 64  # words along the depth that are laid out, then transposed, at a time
 
 
@@ -208,7 +206,7 @@ def _define_lay(module: Module, element: str, dot: Dot) -> str:
         begin = f.at(source, i * row * dot.per_word, element)
         target = f.at(to, i * to_row, dot.word)
         for ahead in range(dot.per_word):  # rows may be too far apart for the processor to guess
-            f.prefetch(f.at(begin, (_AHEAD * dot.per_word + ahead) * row, element))
+            f.prefetch(f.at(begin, (AHEAD * dot.per_word + ahead) * row, element))
 
         def some(j: Value, lanes: int) -> None:
             panel = f.div(j, wide)
@@ -277,7 +275,16 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
             multiply(left, y, count, c, wide)
             _round(words, room("sums"), words.place(out, c), count, wide)
 
-        each(f, start, stop, chunk, job.chunk)
+        def few() -> list[Value]:
+            begin = left, words.place(y, start), words.place(out, start)
+            few_rows(f, job, element, dot, *begin, count, stop - start)
+            return []
+
+        def many() -> list[Value]:
+            each(f, start, stop, chunk, job.chunk)
+            return []
+
+        f.branch(f.ne(job.few, 0) & f.eq(job.y_turned, 0), few, many)
 
     def multiply(left: Value, y: Value, count: Value, c: Value, columns: Value) -> None:
         panels, sums, lines = room("panels"), room("sums"), room("lines")
@@ -291,15 +298,6 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
             place = f.select(turned, at * job.y_row + deep, deep * job.y_row + at)
             begin = words.place(y, place)
 
-            def tiles() -> list[Value]:
-                words.fill_panels(begin, panels, lines, depth, columns)
-                each(f, 0, columns, panel, job.lanes * 2)
-                return []
-
-            def straight() -> list[Value]:
-                _one_row(words, f.at(left, k, word), begin, depth, columns, sums, add)
-                return []
-
             def panel(o: Value) -> None:
                 wide = f.select(columns - o > job.lanes, job.lanes * 2, job.lanes)
                 b = f.at(panels, o * depth, word)
@@ -312,55 +310,13 @@ def _define_unit(module: Module, element: str, dot: Dot, turn: str, lay: str) ->
                 a, zero = f.at(left, k, word), f.constant(I64, 0)
                 call_tiles(f, table, job.most_rows, a, job.pointer("pixels"), zero, count, given)
 
-            if per == 1:
-                f.branch(f.eq(count, 1) & ~turned, straight, tiles)
-            else:
-                tiles()
+            words.fill_panels(begin, panels, lines, depth, columns)
+            each(f, 0, columns, panel, job.lanes * 2)
 
         each(f, 0, job.depth, piece, job.piece)
 
     each(f, task, job.units, unit, job.tasks)
     f.ret()
-
-
-def _one_row(
-    words: _Words, left: Value, y: Value, depth: Value, columns: Value, sums: Value, add: Value
-) -> None:
-    """What tiles sum, in their order, without panels: each element of y has one use.
-
-    y: rows of elements. left, sums: one row.
-    """
-    f, job, element = words.f, words.job, words.element
-    lanes = words.f.module.target.vector_bytes // 4
-    most = lanes  # vectors: half of the registers
-
-    def some(o: Value, lanes: int, vectors: int) -> None:
-        total = typed("f32", lanes)
-        places = [f.at(sums, o + v * lanes, "f32") for v in range(vectors)]
-
-        def row(k: Value, held: list[Value]) -> list[Value]:
-            here = f.at(y, k * job.y_row + o, element)
-            a = f.splat(f.load(total.scalar, f.at(left, k, "f32")), lanes)
-            for line in range(0, vectors * lanes, _LINE) if vectors > 1 else ():
-                f.prefetch(f.at(here, job.y_row * _AHEAD + line, element))
-            out = []
-            for v, x in enumerate(held):
-                b = f.load(typed(element, lanes), f.at(here, v * lanes, element))
-                out.append(f.fma(a, f.convert(b, "f32"), x))
-            return out
-
-        begin = f.branch(
-            f.ne(add, 0), lambda: [f.load(total, p) for p in places],
-            lambda: [f.constant(total, 0) for _ in places],
-        )  # fmt: skip
-        for p, x in zip(places, f.loop(0, depth, 1, row, begin), strict=True):
-            f.store(x, p)
-
-    wide = most * lanes
-    whole = columns - f.rem(columns, wide)
-    each(f, 0, whole, lambda o: some(o, lanes, most), wide)
-    rest = columns - whole
-    _in_vectors(f, rest, lanes, lambda o, n: some(whole + o, n, 1))
 
 
 def _round(words: _Words, sums: Value, out: Value, count: Value, columns: Value) -> None:
@@ -388,7 +344,7 @@ def _in_vectors(f: Emitter, count: Value, lanes: int, some: Callable[[Value, int
         stop = count & -lanes
         each(f, start, stop, lambda j: some(j, lanes), lanes)
         if lanes > 1:
-            narrower = lanes // 2 if lanes > _NARROWEST else 1
+            narrower = lanes // 2 if lanes > NARROWEST else 1
             f.when(stop < count, lambda: vectors(stop, narrower))
 
     vectors(0, lanes)
