@@ -148,7 +148,7 @@ ROWS = (
     Row("outer_product", _CPU + "vector_loops:outer_product", (*_HALF, *_REAL), ("llvm",)),
     Row("outer_product", "funct.kernels.linalg.products:outer_product"),
     # work: systems, or blocks of 4,096 elements of right sides
-    Row("triangular_solve", _CPU + "triangular:triangular_solve", _REAL, ("llvm",), 4),
+    Row("triangular_solve", _CPU + "triangular:triangular_solve", _REAL, ("llvm",), 2),
     Row("triangular_solve", "funct.kernels.linalg.matrices:triangular_solves"),
     Row("quantize", _CPU + "quantized.layers:quantize", ("float32",), ("llvm",), 1 << 9),
     Row("quantize", "funct.kernels.quantized.affine:plain_quantize"),

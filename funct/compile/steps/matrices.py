@@ -19,11 +19,11 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Buffer, Call, places_of
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG
-from funct.device import blas
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
+from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
 from funct.kernels.linalg import lapack
-from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["is_matrices", "lower_matrices", "print_matrices", "print_triangular"]
 
@@ -56,7 +56,7 @@ def is_matrices(step: Any) -> bool:
     stacks = {v.shape[:-2] for v in operands}
     alike = len(stacks) == 1 and len({v.dtype for v in operands}) == 1
     if step.name == "triangular_solve":
-        return alike and _solver(step.results[0].dtype) is not None
+        return alike and counts_in_64_bits(_element(step.results[0].dtype)) is not None
     return alike and lapack.address(_LOOPS[step.name].name, _inner(operands[0])) is not None
 
 
@@ -65,8 +65,8 @@ def _inner(x: Any) -> str:
     return lapack.inner(x.dtype.char, *x.shape[-2:])
 
 
-def _solver(dtype: np.dtype[Any]) -> tuple[int, bool] | None:
-    return blas.cblas("dtrsm" if dtype == _DOUBLE else "strsm")
+def _element(dtype: np.dtype[Any]) -> str:
+    return "f64" if dtype == _DOUBLE else "f32"
 
 
 def lower_matrices(node: Node, fused: Fused) -> list[Call]:
@@ -76,7 +76,7 @@ def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     places += [Address(v) for v in node.results]
     lead = operands[0].shape[:-2]
     count, m, n = math.prod(lead), operands[0].shape[-1], operands[-1].shape[-1]
-    element = "f64" if operands[0].dtype == _DOUBLE else "f32"
+    element = _element(operands[0].dtype)
     if node.name == "triangular_solve":
         words = (*places, count, m, n)
         kernel: Any = ("triangular", element, bool(node.params[0]))
@@ -187,9 +187,8 @@ def print_triangular(module: Module, name: str, element: str, lower: bool) -> No
     a, b, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
     count, m, n = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(3))
     real = typed(element)
-    found = _solver(np.dtype(f"f{real.bytes}"))
-    assert found is not None, "there is BLAS where systems are lowered"
-    size = (lambda x: x) if found[1] else (lambda x: f.convert(x, "i32"))
+    wide = counts_in_64_bits(element)
+    assert wide is not None, "there is BLAS where systems are lowered"
     copy_bytes(f, out, b, count * m * n * real.bytes)
 
     def diagonal(t: Value) -> Value:
@@ -200,9 +199,7 @@ def print_triangular(module: Module, name: str, element: str, lower: bool) -> No
 
     def one(t: Value, _: list[Value]) -> list[Value]:
         matrix, x = f.at(a, t * m * m, element), f.at(out, t * m * n, element)
-        given = [f.constant(I32, k) for k in blas.TRIANGLE[lower]]
-        given += [size(m), size(n), f.constant(real, 1), matrix, size(m), x, size(n)]
-        f.call(f"funct_{element}_triangular", None, given)
+        print_solution(f, element, wide, lower, matrix, x, m, n)
         return []
 
     f.loop(0, count, 1, one)
@@ -215,14 +212,7 @@ def _offer_loop(op: str, element: str) -> int:
     return found
 
 
-def _offer_solver(element: str) -> int:
-    found = _solver(np.dtype("f4" if element == "f32" else "f8"))
-    assert found is not None, "asked for by text that was printed for it"
-    return found[0]
-
-
-for _element in ("f32", "f64"):
+for _kind in ("f32", "f64"):
     for _op in _LOOPS:
-        _name = f"funct_{_op}_of_matrices_{_element}"
-        offer(_name, functools.partial(_offer_loop, _op, _element))
-    offer(f"funct_{_element}_triangular", functools.partial(_offer_solver, _element))
+        _name = f"funct_{_op}_of_matrices_{_kind}"
+        offer(_name, functools.partial(_offer_loop, _op, _kind))

@@ -168,7 +168,8 @@ def triangular_solve(a: NDArray[Any], b: NDArray[Any], lower: bool, /) -> NDArra
         if info:
             raise np.linalg.LinAlgError
         return np.ascontiguousarray(found)
-    systems = prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    lead = a.shape[:-2]
+    systems = prod(lead if lead == b.shape[:-2] else np.broadcast_shapes(lead, b.shape[:-2]))
     return table.call("triangular_solve", b.dtype, max(systems, b.size >> 12), a, b, lower)
 
 
