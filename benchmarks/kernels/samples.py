@@ -22,7 +22,7 @@ COLUMNS = 10
 def rows(sizes: tuple[int, ...] = SIZES) -> Iterator[Row]:
     """Every row."""
     for n in sizes:
-        for kind in (_spread, _statistics, _tables, _runs, _narrow):
+        for kind in (_spread, _reduced, _statistics, _tables, _runs, _narrow):
             yield from kind(n)
 
 
@@ -39,6 +39,20 @@ def _spread(n: int) -> Iterator[Row]:
         yield row_of(
             f"{one} {sign} {other}, {x.dtype}", (x, y), op, numpy=op,
             torch=lambda t, v, w, op=op: op(v, w), jax=lambda j, v, w, op=op: op(v, w),
+        )  # fmt: skip
+
+
+def _reduced(n: int) -> Iterator[Row]:
+    """Short rows."""
+    x = np.random.default_rng(7).normal(size=(n // COLUMNS, COLUMNS)).astype(np.float32)
+    names = {"sum": "sum", "max": "amax", "any": "any", "argmin": "argmin"}
+    for name, of_torch in names.items():
+        yield row_of(
+            f"{name} of axis 1, {x.shape}, {x.dtype}", (x,),
+            lambda v, name=name: getattr(xp, name)(v, axis=1),
+            numpy=lambda v, name=name: getattr(np, name)(v, 1),
+            torch=lambda t, v, name=of_torch: getattr(t, name)(v, 1),
+            jax=lambda j, v, name=name: getattr(j.numpy, name)(v, 1),
         )  # fmt: skip
 
 

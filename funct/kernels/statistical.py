@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import runs, scans
+from funct.kernels.cpu.short_rows import ROWS, of_short_rows
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
 from funct.kernels.table import call
 
 __all__ = [
     "all", "any", "argmax", "argmin", "cast", "count_nonzero", "counted", "cumprod", "cumsum",
-    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff",
-    "half_reduction", "in_single", "max", "mean",
-    "min", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
-    "nanprod", "nanstd", "nansum", "nanvar", "prod", "reduced_in_single", "std", "sum", "var",
+    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "every",
+    "first_least", "first_most", "half_reduction", "in_single", "least", "max", "mean", "min",
+    "most", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
+    "nanprod", "nanstd", "nansum", "nanvar", "prod", "reduced_in_single", "some", "std", "sum",
+    "total", "var",
 ]  # fmt: skip
 
 _core: Any = getattr(np, "_core", None)
@@ -50,6 +52,55 @@ def cast(x: Any, dtype: Any) -> Any:
     return x if x.dtype is found else x.astype(found)
 
 
+def total(x: Any, axis: Any, keepdims: bool) -> Any:
+    """NumPy's sum; of short rows in code of our own, as what follows."""
+    if x.size >= ROWS and (y := of_short_rows("sum", x, axis, keepdims)) is not None:
+        return y
+    return _add(x, axis, None, None, keepdims)
+
+
+def most(x: Any, axis: Any, keepdims: bool) -> Any:
+    """NumPy's maximum."""
+    if x.size >= ROWS and (y := of_short_rows("max", x, axis, keepdims)) is not None:
+        return y
+    return _maximum(x, axis, None, None, keepdims)
+
+
+def least(x: Any, axis: Any, keepdims: bool) -> Any:
+    """NumPy's minimum."""
+    if x.size >= ROWS and (y := of_short_rows("min", x, axis, keepdims)) is not None:
+        return y
+    return _minimum(x, axis, None, None, keepdims)
+
+
+def every(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Whether all are true."""
+    if x.size >= ROWS and (y := of_short_rows("all", x, axis, keepdims)) is not None:
+        return y
+    return _and(x, axis, None, None, keepdims)
+
+
+def some(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Whether one is true."""
+    if x.size >= ROWS and (y := of_short_rows("any", x, axis, keepdims)) is not None:
+        return y
+    return _or(x, axis, None, None, keepdims)
+
+
+def first_most(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Where the first maximum stands."""
+    if x.size >= ROWS and (y := of_short_rows("argmax", x, axis, keepdims)) is not None:
+        return y
+    return x.argmax(axis, keepdims=True) if keepdims else x.argmax(axis)
+
+
+def first_least(x: Any, axis: Any, keepdims: bool) -> Any:
+    """Where the first minimum stands."""
+    if x.size >= ROWS and (y := of_short_rows("argmin", x, axis, keepdims)) is not None:
+        return y
+    return x.argmin(axis, keepdims=True) if keepdims else x.argmin(axis)
+
+
 def in_single(x: Any) -> bool:
     """Whether x is a large array of float16 or bfloat16, which NumPy reduces number by number."""
     return bool(x.size >= _MANY and x.dtype.num >= _HALF and x.dtype.itemsize == 2)
@@ -73,7 +124,7 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> 
     if dtype is None:
         if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
             return None
-        return _add(x, axis, None, None, keepdims)
+        return total(x, axis, keepdims)
     x = cast(x, dtype)
     return None if x is None else _add(x, axis, x.dtype, None, keepdims)
 
@@ -92,38 +143,38 @@ def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Maximum over axis."""
     if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
         return None
-    return _maximum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+    return most(x, axis, keepdims) if axis is None or x.ndim else None
 
 
 def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Minimum over axis."""
     if x.dtype.num >= NATIVE or (x.size >= _MANY and in_single(x)):
         return None
-    return _minimum(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+    return least(x, axis, keepdims) if axis is None or x.ndim else None
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether every element along axis is true."""
-    return _and(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+    return every(x, axis, keepdims) if axis is None or x.ndim else None
 
 
 def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Whether some element along axis is true."""
-    return _or(x, axis, None, None, keepdims) if axis is None or x.ndim else None
+    return some(x, axis, keepdims) if axis is None or x.ndim else None
 
 
 def argmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first maximum."""
     if axis is not None and not x.ndim:
         return None
-    return x.argmax(axis, keepdims=True) if keepdims else x.argmax(axis)
+    return first_most(x, axis, keepdims)
 
 
 def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first minimum."""
     if axis is not None and not x.ndim:
         return None
-    return x.argmin(axis, keepdims=True) if keepdims else x.argmin(axis)
+    return first_least(x, axis, keepdims)
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
@@ -138,7 +189,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis."""
     n = _count(x, axis)
-    return _add(x, axis, None, None, keepdims) / n if n else None
+    return total(x, axis, keepdims) / n if n else None
 
 
 def _count(x: Any, axis: Any) -> int:

@@ -22,7 +22,17 @@ from funct.core import (
     in_wide,
 )
 from funct.errors import ShapeError
-from funct.kernels.statistical import in_single, reduced_in_single
+from funct.kernels.statistical import (
+    every,
+    first_least,
+    first_most,
+    in_single,
+    least,
+    most,
+    reduced_in_single,
+    some,
+    total,
+)
 from funct.ops.families import structural
 from funct.ops.samples import calls
 from funct.ops.slicing import delayed
@@ -84,8 +94,6 @@ _add: Any = np.add.reduce
 _multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
-_and: Any = np.logical_and.reduce
-_or: Any = np.logical_or.reduce
 
 
 def _sum_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
@@ -93,7 +101,7 @@ def _sum_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
         return reduced_in_single(_add, x, axes, keepdims)
     if x.dtype in NARROW:
         return in_wide(_sum_raw, x, axes, keepdims)
-    return _add(x, axes, None, None, keepdims)
+    return total(x, axes, keepdims)
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -191,17 +199,17 @@ def _extremum_pull(g: Value, ans: Value, x: Value, axes: Shape, keepdims: bool) 
 
 
 def _max_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
-    return _extreme(_maximum, x, axes, keepdims)
+    return _extreme(most, _maximum, x, axes, keepdims)
 
 
 def _min_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
-    return _extreme(_minimum, x, axes, keepdims)
+    return _extreme(least, _minimum, x, axes, keepdims)
 
 
-def _extreme(reduce: Any, x: Any, axes: Shape, keepdims: bool) -> Any:
+def _extreme(found_by: Any, reduce: Any, x: Any, axes: Shape, keepdims: bool) -> Any:
     if in_single(x):
         return reduced_in_single(reduce, x, axes, keepdims)
-    found = reduce(x, axes, None, None, keepdims)
+    found = found_by(x, axes, keepdims)
     return found if found.dtype is x.dtype else found.astype(x.dtype)  # of four bits: int8
 
 
@@ -243,7 +251,7 @@ def _truth_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 @structural(
-    lambda x, axes, keepdims: _and(x, axes, None, None, keepdims), None,
+    every, None,
     aval=_bool_aval, batch=_shift_batch, onnx=_onnx_reduce_bool("ReduceMin"),
     samples=_truth_samples,
 )  # fmt: skip
@@ -252,7 +260,7 @@ def all(x: Value, axes: Shape, keepdims: bool) -> Value:
 
 
 @structural(
-    lambda x, axes, keepdims: _or(x, axes, None, None, keepdims), None,
+    some, None,
     aval=_bool_aval, batch=_shift_batch, onnx=_onnx_reduce_bool("ReduceMax"),
     samples=_truth_samples,
 )  # fmt: skip
@@ -286,7 +294,7 @@ _ARG_SAMPLES = calls(
 
 
 @structural(
-    lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims), None,
+    first_most, None,
     aval=_arg_aval("argmax"), batch=_arg_batch, onnx=_onnx_arg("ArgMax"), samples=_ARG_SAMPLES,
 )  # fmt: skip
 def argmax(x: Value, axis: int, keepdims: bool) -> Value:
@@ -294,7 +302,7 @@ def argmax(x: Value, axis: int, keepdims: bool) -> Value:
 
 
 @structural(
-    lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims), None,
+    first_least, None,
     aval=_arg_aval("argmin"), batch=_arg_batch, onnx=_onnx_arg("ArgMin"), samples=_ARG_SAMPLES,
 )  # fmt: skip
 def argmin(x: Value, axis: int, keepdims: bool) -> Value:

@@ -1,0 +1,186 @@
+"""Sums, extrema and truth of short rows that lie side by side, all of a row in registers.
+
+NumPy begins anew in each row, which takes longer than few elements do. Here a text is printed for
+each length. Sums of floats have the order of NumPy's: one by one up to seven terms, else eight
+sums side by side, which are added in pairs, and what is left over one by one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from funct.device import PARALLEL, Host, host, printed
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ROWS", "of_short_rows", "text"]
+
+ROWS = 1 << 10  # elements from which on a call costs less than what it saves
+
+_FIELDS = Fields(("x", "y", "tasks", "rows"))
+_TASK = 1 << 15  # elements that are worth a task
+_LONG = 128  # terms from which on NumPy halves a sum first
+_WORD = 64  # elements whose comparisons fit in one word
+_PAID = 1 << 18  # elements of rows of one length after which their text has paid
+_SUMS = 8
+_ELEMENTS = {
+    np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
+    np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+}  # fmt: skip
+_BOOL, _INDEX = np.dtype(bool), np.dtype(np.int64)
+_MOST = {"sum": _LONG, "argmax": _WORD, "argmin": _WORD}
+_RESULTS = {"any": "u8", "all": "u8", "argmax": "i64", "argmin": "i64"}
+
+
+def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
+    """What NumPy gives for the last axis; None where that is not short, or has not paid yet.
+
+    name: sum, max, min, any, all, argmax, argmin. Zeros of both signs are equal to extrema.
+    """
+    rank = x.ndim
+    if axis.__class__ is tuple and len(axis) == 1:
+        (axis,) = axis
+    if axis.__class__ is not int or axis not in (-1, rank - 1) or rank < 2:
+        return None
+    n = x.shape[-1]
+    if not 1 < n <= _MOST.get(name, _LONG) or not x.flags.c_contiguous:
+        return None
+    plan = _plan(name, x.dtype, n)
+    if plan is None or not plan.pays(x.size) or not ready(x.size):
+        return None
+    lead = x.shape[:-1]
+    y = fresh((*lead, 1) if keepdims else lead, plan.result)
+    rows = y.size
+    tasks = max(1, min(rows, x.size // _TASK, 4 * host().cores))
+    job = np.array((address(x), address(y), tasks, rows), np.int64)
+    plan.run(address(job))
+    return y
+
+
+@attrs.define(eq=False)
+class _Plan:
+    """Rows of one length. left: elements to come until their text has paid."""
+
+    name: str
+    element: str
+    n: int
+    result: np.dtype[Any]
+    left: int = _PAID
+
+    def pays(self, size: int) -> bool:
+        """Whether this call and those before have paid for the text."""
+        if self.left > 0:
+            self.left -= size
+        return self.left <= 0
+
+    @property
+    def run(self) -> Any:
+        """The code."""
+        return _entry(self.name, self.element, self.n)
+
+
+@functools.lru_cache(512)
+def _plan(name: str, dtype: np.dtype[Any], n: int) -> _Plan | None:
+    element = _ELEMENTS.get(dtype)
+    if element is None or (dtype == _BOOL and name not in ("sum", "any", "all")):
+        return None
+    if name == "sum":
+        result = np.add.reduce(np.empty(0, dtype)).dtype
+    else:
+        result = {"u8": _BOOL, "i64": _INDEX}[_RESULTS[name]] if name in _RESULTS else dtype
+    return _Plan(name, element, n, result)
+
+
+@functools.cache
+def _entry(name: str, element: str, n: int) -> Any:
+    code = printed(text, name, element, n, host()).keep()
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
+
+
+def text(name: str, element: str, n: int, target: Host) -> str:
+    """`reduce(job)` of rows of n elements."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
+    x, y = job.pointer("x"), job.pointer("y")
+
+    def row(r: Value, _: list[Value]) -> list[Value]:
+        start = f.at(x, r * n, element)
+        found = _sum(f, start, element, n) if name == "sum" else _parts(f, name, start, element, n)
+        f.store(found, f.at(y, r, found.type.element))
+        return []
+
+    first, last = (f.div((task + k) * job.rows, job.tasks) for k in range(2))
+    f.loop(first, last, 1, row, maybe_empty=True)
+    f.ret()
+    f = module.function("reduce", [("job", PTR)])
+    (given,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @some, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
+    f.ret()
+    return module.text()
+
+
+def _sum(f: Emitter, x: Value, element: str, n: int) -> Value:
+    wide = element if element[0] == "f" else element[0] + "64"
+
+    def read(i: int, lanes: int) -> Value:
+        return f.convert(f.load(typed(element, lanes), f.at(x, i, element)), wide)
+
+    whole = n - n % _SUMS
+    if whole:
+        sums = read(0, _SUMS)
+        for i in range(_SUMS, whole, _SUMS):
+            sums = sums + read(i, _SUMS)
+        while (lanes := sums.type.lanes) > 1:
+            even, odd = (f.shuffle(sums, None, range(k, lanes, 2)) for k in range(2))
+            sums = even + odd
+        total = sums
+    else:
+        total = read(0, 1)
+    for i in range(whole or 1, n):
+        total = total + read(i, 1)
+    return total + 0 if element[0] == "f" else total
+
+
+def _parts(f: Emitter, name: str, x: Value, element: str, n: int) -> Value:
+    """What does not change where some elements are looked at twice: the last vector ends the
+    row.
+    """
+    lanes = min(f.module.target.vector_bytes // typed(element).bytes, 1 << (n.bit_length() - 1))
+    starts = [min(i, n - lanes) for i in range(0, n, lanes)]
+    parts = [f.load(typed(element, lanes), f.at(x, i, element)) for i in starts]
+    if name in ("any", "all"):
+        masks = [f.ne(v, 0) if name == "any" else f.eq(v, 0) for v in parts]
+        found = f.any(functools.reduce(lambda a, b: a | b, masks))
+        return f.convert(found if name == "any" else ~found, "u8")
+    combine = f.maximum if name.endswith("max") else f.minimum
+    most = f.reduce(functools.reduce(combine, parts), combine)
+    return _first(f, parts, starts, most) if name.startswith("arg") else most
+
+
+def _first(f: Emitter, parts: list[Value], starts: list[int], most: Value) -> Value:
+    """Where the first one stands that is `most`, or no number."""
+    lanes = parts[0].type.lanes
+    found = f.constant(I64, 0)
+    same = f.splat(most, lanes) if lanes > 1 else most
+    for v, start in zip(parts, starts, strict=True):
+        mask = f.eq(v, same)
+        if v.type.is_float:
+            mask = mask | f.isnan(v)
+        bits = f.emit(I64, f"bitcast {mask!r} to i{lanes}")
+        if lanes < _WORD:
+            bits = f.emit(I64, f"zext i{lanes} {bits.name} to i64")
+        found = found | (bits << start)
+    return f.intrinsic("cttz", found, tail="i1 true")

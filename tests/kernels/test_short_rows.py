@@ -1,0 +1,126 @@
+"""Reductions of short rows: NumPy's results, sums bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.kernels import statistical
+from funct.kernels.cpu import short_rows
+from funct.kernels.cpu.loops import available
+from funct.kernels.table import restricted
+from tests import guarded
+from tests.kernels.arrays import SPECIAL
+
+if not available():
+    pytest.skip("there is no LLVM here", allow_module_level=True)
+
+NAMES = ("sum", "max", "min", "any", "all", "argmax", "argmin")
+DTYPES = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
+LENGTHS = (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 31, 33, 63, 64, 65, 100, 127, 128)
+ROWS = 41
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text has to pay before it is made."""
+    monkeypatch.setattr(short_rows._Plan, "pays", lambda *_: True)
+
+
+def numbers(n: int, dtype: str, kind: str) -> Any:
+    rng = np.random.default_rng(n)
+    if dtype[0] != "f":
+        x = rng.integers(0 if dtype[0] in "ub" else -99, 99, (ROWS, n)).astype(dtype)
+    else:
+        x = rng.normal(size=(ROWS, n)).astype(dtype)
+        if kind == "special":
+            x = np.where(rng.random(x.shape) < 0.2, rng.choice(SPECIAL, x.shape), x).astype(dtype)
+    if kind == "few":
+        x = (rng.random(x.shape) < 1 / n).astype(dtype)
+        x[0], x[1] = -x[2] * 0 if dtype[0] == "f" else 0, 1
+    return x
+
+
+@pytest.mark.parametrize("kind", ["any", "few", "special"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_have_numpys_bits(name: str, dtype: str, kind: str) -> None:
+    if dtype == "bool" and name not in ("sum", "any", "all"):
+        return
+    for k, n in enumerate(LENGTHS):
+        if n > short_rows._MOST.get(name, 128):
+            continue
+        raw = numbers(n, dtype, kind)
+        expected = getattr(raw, name)(1)
+        with guarded.memory(at_end=bool(k % 2)):
+            x = guarded.copy(raw, at_end=bool(k % 2))
+            found = short_rows.of_short_rows(name, x, 1, False)
+            assert found is not None
+            np.testing.assert_array_equal(found, expected, strict=True)
+        if name == "sum" and dtype[0] == "f":
+            real = ~np.isnan(expected)
+            assert found[real].tobytes() == expected[real].tobytes()
+
+
+def test_shapes_are_numpys() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 4, 0, 5))
+    y = np.random.default_rng(0).normal(size=(3, 7, 5))
+    for a in (x, y):
+        for axis in (-1, a.ndim - 1, (a.ndim - 1,)):
+            for keepdims in (False, True):
+                found = short_rows.of_short_rows("sum", a, axis, keepdims)
+                expected = np.add.reduce(a, axis, keepdims=keepdims)
+                np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_the_rest_is_left_to_numpy() -> None:
+    x = np.ones((40, 50))
+    assert short_rows.of_short_rows("sum", x, 1, False) is not None
+    for axis in (0, None, (0, 1), (), -2):
+        assert short_rows.of_short_rows("sum", x, axis, False) is None
+    for a in (
+        x[0], x.T, x[:, ::2], np.ones((40, 129)), np.ones((40, 1)), np.ones((40, 0)),
+        x.astype(complex), x.astype(np.float16), x.astype(">f8"), np.float64(2),
+    ):  # fmt: skip
+        assert short_rows.of_short_rows("sum", np.asarray(a), -1, False) is None
+    assert short_rows.of_short_rows("argmax", np.ones((40, 65)), 1, False) is None
+    with restricted():
+        assert short_rows.of_short_rows("sum", x, 1, False) is None
+
+
+def test_threads_change_nothing() -> None:
+    x = np.random.default_rng(0).normal(size=(20_000, 7))
+    for name in NAMES:
+        found = []
+        for threads in (1, 2):
+            with ft.config.using(threads=threads):
+                found.append(short_rows.of_short_rows(name, x, 1, False))
+        assert found[0].tobytes() == found[1].tobytes()
+        np.testing.assert_array_equal(found[0], getattr(x, name)(1), strict=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_of_arrays_take_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.asarray(np.random.default_rng(0).normal(size=(400, 7)))
+    fun = getattr(xp, name)
+    rows = ft.vmap(fun)(x)
+    monkeypatch.setattr(statistical, "of_short_rows", lambda *_: None)
+    expected = fun(x, axis=1)
+    np.testing.assert_array_equal(rows.data, expected.data, strict=True)
+    monkeypatch.setattr(statistical, "of_short_rows", lambda *_: np.zeros(()))
+    assert fun(x, axis=1).shape == ft.vmap(fun)(x).shape == ()
+
+
+def test_texts_are_made_once_they_have_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    x = np.ones((1000, 11))
+    short_rows._plan.cache_clear()
+    many = -(-short_rows._PAID // x.size)
+    answers = [short_rows.of_short_rows("min", x, 1, False) is None for _ in range(many + 1)]
+    assert answers == [True] * (many - 1) + [False] * 2
