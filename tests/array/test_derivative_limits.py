@@ -81,3 +81,33 @@ def test_slopes_of_special_functions_at_infinity(
     np.testing.assert_array_equal(found, [slope, np.asarray(f(x[1:]))[0]])
     assert found.dtype == dtype
     assert float(way(ft.grad(lambda x: xp.sum(f(x))))(x)[0]) == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("name", "point", "slopes"),
+    [
+        ("owens_t", (0.0, inf), (0, 0)), ("owens_t", (inf, 0.0), (0, 0)),
+        ("owens_t", (0.0, 1e300), (0, 0)), ("owens_t", (-inf, inf), (0, 0)),
+        ("pseudo_huber", (1.0, inf), (inf, 1)), ("pseudo_huber", (2.0, -inf), (inf, -2)),
+        ("gammainc", (inf, 1.0), (0, 0)), ("gammaincc", (inf, 2.5), (0, 0)),
+        ("gammainc", (2.0, inf), (0, 0)), ("chdtr", (inf, 3.0), (0, 0)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slopes_in_two_operands_at_infinity(
+    way: Any, name: str, point: Any, slopes: Any, dtype: str
+) -> None:
+    """An infinite parameter, and an infinite argument, leave what neighbours tend to."""
+    found = way(ft.grad(getattr(xp.special, name), (0, 1)))(
+        *[xp.asarray(v, dtype=dtype) for v in point]
+    )
+    np.testing.assert_allclose([float(v) for v in found], slopes, 0, 1e-290)
+
+
+@pytest.mark.parametrize("name", ["iv", "ive", "jv", "kv", "kve", "yv"])
+def test_slopes_in_orders_without_end(name: str) -> None:
+    """One order that is huge, infinite or none is no error, and no other element knows of it."""
+    orders = xp.asarray([2.5, 1e300, 1e17, inf, -inf, np.nan, -1e300])
+    slope = ft.grad(lambda v: xp.sum(getattr(xp.special, name)(v, xp.asarray(1.5))))
+    np.testing.assert_allclose(float(slope(orders)[0]), float(slope(orders[:1])[0]), 1e-14)

@@ -109,7 +109,7 @@ def gamma_density(a: NDArray[Any], x: NDArray[Any]) -> NDArray[Any]:
     at_zero = np.where(a > 1, 0.0, np.where(a == 1, 1.0, np.inf))
     y = np.where(a > 10, large, plain)
     y = np.where(x == np.inf, 0.0, np.where(x == 0, at_zero, y))
-    y = np.where(a == 0, 0.0, y)  # all is at 0
+    y = np.where((a == 0) | ((a == np.inf) & (x < np.inf)), 0.0, y)  # all is at 0, or at infinity
     return np.where((x >= 0) & (a >= 0), y, np.nan)
 
 
@@ -146,7 +146,8 @@ def gammainc_slope(a: NDArray[Any], x: NDArray[Any], n: int) -> NDArray[Any]:
     """∂ⁿ/∂aⁿ of the regularized lower incomplete gamma function P(a, x), n ≥ 1, a ≥ 0."""
     shape, a, x = a.shape, a.ravel(), x.ravel()
     inside = (a >= 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
-    flat = np.where((a >= 0) & ((x == 0) | (x == np.inf)), 0.0, np.nan)
+    end = (x == 0) | ((x == np.inf) != (a == np.inf))
+    flat = np.where((a >= 0) & (x >= 0) & end, 0.0, np.nan)
     fill(flat, inside & (x <= 1.5), lambda a, x: _gamma_series(a, x, n), a, x)
     fill(flat, inside & (x > 1.5), lambda a, x: _gamma_part(a, x, n), a, x)
     return flat.reshape(shape)

@@ -189,7 +189,7 @@ def _ive_series(v: Flat, x: Flat, n: int) -> Flat:
 
     Many terms are smooth in k: so few of them stand for all that their number does not grow with x.
     """
-    peak = (np.sqrt(v * v + x * x) - v) / 2
+    peak = x / 2 * (x / (np.hypot(v, x) + v))  # half of the root less v, without cancellation
     spread = 10 * np.sqrt(peak) + 24
     step = np.maximum(np.floor(np.sqrt(peak) / 8), 1.0)
     start = np.floor(np.maximum(peak - spread, 0.0))

@@ -11,7 +11,7 @@ from funct import ops
 from funct.core import Operand, Value
 from funct.kernels.special.functions import numpys
 from funct.ops.samples import pairs, ranges, reals
-from funct.ops.special.room import room
+from funct.ops.special.room import bounded, room
 
 __all__ = [
     "boxcox", "boxcox1p", "cbrt", "cosdg", "cosm1", "cotdg", "entr", "exp10", "exp2", "expit",
@@ -206,6 +206,7 @@ def huber(delta: Operand, r: Operand, /) -> Value:
 
 def _shares(delta: Value, r: Value) -> tuple[Value, Value]:
     """delta and r over their hypotenuse, 0 at the origin."""
+    delta, r = bounded(delta, 1e300), bounded(r, 1e300)
     h = ops.hypot(delta, r)
     safe = ops.where(ops.equal(h, 0), 1.0, h)
     return delta / safe, r / safe

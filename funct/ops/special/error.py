@@ -15,7 +15,7 @@ from funct.core import Absent, Operand, Value
 from funct.kernels.special import functions as kernels
 from funct.ops.families import elementwise
 from funct.ops.samples import ranges, reals
-from funct.ops.special.room import room
+from funct.ops.special.room import bounded, room
 
 __all__ = [
     "dawsn", "erf", "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "fresnel_c", "fresnel_s",
@@ -204,11 +204,13 @@ def fresnel_c(x: Operand, /) -> Value:
 
 
 def _owens_t_rule_h(g: Value, h: Value, a: Value) -> Value:
+    h, a = bounded(h, 1e150), bounded(a, 1e150)
     half = ops.special.erf(a * h * (1.0 / _SQRT_2)) * (-0.5 / _SQRT_2PI)
     return g * (half * ops.exp(-0.5 * h * h))
 
 
 def _owens_t_rule_a(g: Value, h: Value, a: Value) -> Value:
+    h, a = bounded(h, 1e150), bounded(a, 1e150)
     scale = 1.0 + a * a
     return g * (ops.exp(-0.5 * h * h * scale) / (2.0 * math.pi * scale))
 

@@ -18,7 +18,7 @@ from funct.core.rule import parameters
 from funct.kernels.special.functions import by_name
 from funct.ops.families import RuleLike, Samples, elementwise
 
-__all__ = ["room"]
+__all__ = ["bounded", "room"]
 
 P = ParamSpec("P")
 
@@ -28,6 +28,11 @@ _COMPLEX_SINGLE = np.dtype(np.complex64)
 
 _NO_ONNX = Absent("ONNX has no operator for this function; Erf is its only special function")
 _NO_CODE = Absent("the loop compiler has no such function")
+
+
+def bounded(x: Value, most: float) -> Value:
+    """x of double precision, where infinities are finite: products with 0 are 0 then."""
+    return ops.minimum(ops.maximum(x, -most), most)
 
 
 def _wide(x: Any) -> Any:
