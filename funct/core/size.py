@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from funct import tree
 from funct.core.value import Value
 from funct.source import is_ours
 
@@ -30,10 +31,11 @@ class SizeScope:
     lift: gives a constant to the capture that the sizes belong to, so that an op on constants alone
     (zeros of a symbolic shape) is written down there. asked: told "expression == number" when code
     needed the number itself, which binds the size; a comparison need not. measure: gives a size as
-    a 0-d int64 array of the capture, so that arithmetic with arrays binds nothing; or None.
+    a 0-d int64 array of the capture, so that arithmetic with arrays binds nothing; or None. hints:
+    what the symbols were in the example.
     """
 
-    __slots__ = ("asked", "lift", "measure", "record")
+    __slots__ = ("asked", "hints", "lift", "measure", "record")
 
     def __init__(
         self,
@@ -41,8 +43,10 @@ class SizeScope:
         lift: Callable[[Any], Any] | None = None,
         asked: Callable[[str], None] | None = None,
         measure: Callable[[Size], Any] | None = None,
+        hints: Mapping[str, int] | None = None,
     ) -> None:
         self.asked = asked
+        self.hints = {} if hints is None else hints
         self.measure = measure
         self.record = record
         self.lift = lift
@@ -257,6 +261,11 @@ class OpenShape(tuple[Any, ...]):
     __hash__ = tuple.__hash__
 
 
+tree.register(
+    OpenShape, lambda s: (tuple(s), None, range(len(s))), lambda _, ns: open_shape(tuple(ns))
+)
+
+
 def open_shape(shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """The shape itself, or an OpenShape where a length is symbolic."""
     for n in shape:  # of every value that is captured
@@ -270,13 +279,13 @@ def is_one(n: object) -> bool:
     return n.__class__ is int and n == 1
 
 
-def size_values(tree: Any, values: Mapping[str, int] | None = None) -> Any:
+def size_values(params: Any, values: Mapping[str, int] | None = None) -> Any:
     """Replace every Size in nested tuples: by its example's value, or evaluated at `values`."""
-    if isinstance(tree, Size):
+    if isinstance(params, Size):
         if values is None:
-            return tree.hint
-        found = eval(repr(tree), {}, dict(values))
+            return params.hint
+        found = eval(repr(params), {}, dict(values))
         return found if isinstance(found, Size) else int(found)  # a capture within a capture
-    if isinstance(tree, tuple):
-        return tuple([size_values(t, values) for t in tree])
-    return tree
+    if isinstance(params, tuple):
+        return tuple([size_values(p, values) for p in params])
+    return params

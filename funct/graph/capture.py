@@ -62,7 +62,9 @@ class Capture(Level):
         self.around = writing()
         self.held: list[Level] = []  # whose tracers are this level's business for now
         self.hints: dict[str, int] = {}
-        self.scope = SizeScope(self._size_guard, self.constant, self._size_asked, self._measure)
+        self.scope = SizeScope(
+            self._size_guard, self.constant, self._size_asked, self._measure, self.hints
+        )
 
     def fresh(self, shape: Any, dtype: np.dtype[Any]) -> Var:
         """A new typed name."""

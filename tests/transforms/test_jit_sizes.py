@@ -121,7 +121,7 @@ FIXED: dict[str, Any] = {
     "list": lambda x: [x[i] for i in range(x.shape[0])],
     "half": lambda x: sum((x[i] for i in range(x.shape[0] // 2)), 0.0 * x[0]),
     "in a call": _with_rule,
-    "longer": lambda x: ft.scan(lambda c, _: (c * 1.1, None), xp.concat([x, x[:1]]), None, 3)[0],
+    "shape": lambda x: (x.shape, {"rows": x.shape[:1], "y": x}),
 }
 
 
@@ -458,3 +458,56 @@ def test_results_of_loops_that_no_lane_reaches_have_no_batch() -> None:
         assert int(count) == 1
         laws.same(y, xp.asarray([10.0, 18.0]))
         laws.same(wrap(ft.vmap(f))(x)[0], xp.asarray([1, 1]))
+
+
+def _grad_of(fun: Any) -> Any:
+    return ft.grad(lambda x: sum(xp.sum(y * y) for y in ft.tree.leaves(fun(x))))
+
+
+def _longer(x: Any) -> Any:
+    return xp.concat([x, x[:1]])
+
+
+def _newton(z: Any) -> Any:
+    return ft.custom_root(
+        lambda y: y * y - xp.abs(z) - 1,
+        xp.ones(z.shape),
+        lambda f, y: ft.fori_loop(0, 8, lambda _, y: y - f(y) / (2 * y), y),
+        lambda g, y: y / g(xp.ones(y.shape)),
+    )
+
+
+BODIES: dict[str, Any] = {
+    "scan": lambda x: ft.scan(lambda c, _: (xp.sin(c), xp.sum(c)), _longer(x), None, 3),
+    "scan of fewer": lambda x: ft.scan(lambda c, _: (xp.sin(c), xp.sum(c)), x[2:], None, 3),
+    "half as many steps": lambda x: ft.scan(
+        lambda c, r: (xp.sin(c) + r, c * r), xp.zeros(3), x[: x.shape[0] // 2]
+    ),
+    "one step more": lambda x: ft.scan(
+        lambda c, _: (c * 1.1, c), xp.sum(x), None, length=x.shape[0] + 1
+    ),
+    "in the body alone": lambda x: ft.scan(
+        lambda c, _: (c * 1.1, xp.zeros((x.shape[0], 2)) + c), xp.sum(x), None, length=3
+    ),
+    "blocks": lambda x: ft.map(lambda r: xp.sum(r * r), x, batch_size=3),
+    "while": lambda x: ft.while_loop(
+        lambda c: xp.sum(c) < 50.0, lambda c: c * 1.5 + 0.1, xp.abs(_longer(x)) + 1.0
+    ) if x.shape[0] else x,
+    "cond": lambda x: ft.cond(xp.sum(x) > 0, lambda c: c * c, xp.sin, _longer(x)),
+    "checkpoint": lambda x: ft.checkpoint(lambda c: xp.sin(xp.sin(c)))(_longer(x)),
+    "rows": ft.vmap(lambda r: ft.scan(lambda c, _: (c * c, None), _longer(r), None, 2)[0], 1),
+    "root": lambda x: _newton(_longer(x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, _grad_of, lambda f: _grad_of(_grad_of(f))])
+@pytest.mark.parametrize("name", BODIES)
+def test_lengths_that_no_operand_of_a_body_has(name: str, wrap: Any) -> None:
+    """n + 1 elements, n // 3 steps: loops over them are right, and compiled once, for every n."""
+    fun = wrap(BODIES[name])
+    f = ft.jit(fun)
+    for n in (*range(6, 16), 40, 7):
+        laws.close(f(data(n)), fun(data(n)), 1e-9, 1e-9)
+    assert f.cache_info().misses <= 4, f.explain()
+    for n in (4, 3, 2, 1, 0):
+        laws.close(f(data(n)), fun(data(n)), 1e-9, 1e-9)

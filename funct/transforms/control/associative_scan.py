@@ -14,7 +14,7 @@ from typing import Any
 
 from funct import ops
 from funct import tree as pytree
-from funct.array import Tensor, arange, asarray, concat, stack, zeros
+from funct.array import Tensor, arange, asarray, concat, stack
 from funct.array.axes import normal_axis
 from funct.errors import ShapeError
 from funct.transforms.control.while_loop import while_loop
@@ -89,17 +89,17 @@ def _padded(combine: Combine, xs: list[Any]) -> list[Any]:
     n, block = xs[0].shape[0], 2**_LEVELS
     more = (n + block - 1) // block * block - n
     whole = [concat([x, ops.broadcast_to(x[-1:], (more, *x.shape[1:]))]) for x in xs]
-    return [ops.take(x, arange(n), 0) for x in _in_blocks(combine, whole, _LEVELS, zeros((n, 0)))]
+    return [ops.take(x, arange(n), 0) for x in _in_blocks(combine, whole, _LEVELS)]
 
 
-def _in_blocks(combine: Combine, xs: list[Any], levels: int, size: Any) -> list[Any]:
-    """Prefixes of a multiple of 2**levels elements. size: has the length that all others follow."""
+def _in_blocks(combine: Combine, xs: list[Any], levels: int) -> list[Any]:
+    """Prefixes of a multiple of 2**levels elements."""
     if not levels:
-        return _among_blocks(combine, xs, size)
+        return _among_blocks(combine, xs)
     half = xs[0].shape[0] // 2
     pairs = [ops.reshape(x, (half, 2, *x.shape[1:])) for x in xs]
     left, right = [p[:, 0] for p in pairs], [p[:, 1] for p in pairs]
-    odd = _in_blocks(combine, combine(left, right), levels - 1, size)
+    odd = _in_blocks(combine, combine(left, right), levels - 1)
     # the first has nothing before it, and is combined with itself to have as many of everything
     before = [concat([x[:1], o[:-1]]) for x, o in zip(xs, odd, strict=True)]
     inner = combine(before, left)
@@ -107,7 +107,7 @@ def _in_blocks(combine: Combine, xs: list[Any], levels: int, size: Any) -> list[
     return [_alternating(e, o) for e, o in zip(even, odd, strict=True)]
 
 
-def _among_blocks(combine: Combine, xs: list[Any], size: Any) -> list[Any]:
+def _among_blocks(combine: Combine, xs: list[Any]) -> list[Any]:
     """Prefixes by as many sweeps as the length needs: up the levels, then down."""
     n = xs[0].shape[0]
     ends = arange(1, n + 1)
@@ -120,16 +120,16 @@ def _among_blocks(combine: Combine, xs: list[Any], size: Any) -> list[Any]:
         return [ops.where(m, b, y) for m, b, y in zip(masks, both, ys, strict=True)]
 
     def up(state: Any) -> Any:
-        gap, ys, size = state
-        return gap * 2, sweep(gap, ys, ops.equal(ends % (gap * 2), 0)), size
+        gap, ys = state
+        return gap * 2, sweep(gap, ys, ops.equal(ends % (gap * 2), 0))
 
     def down(state: Any) -> Any:
-        gap, ys, size = state
+        gap, ys = state
         here = ops.logical_and(ops.equal(ends % (gap * 2), gap), ops.greater(ends, gap))
-        return gap // 2, sweep(gap, ys, here), size
+        return gap // 2, sweep(gap, ys, here)
 
     count = ends[-1]
-    state = while_loop(lambda s: s[0] < count, up, (asarray(1), xs, size))
+    state = while_loop(lambda s: s[0] < count, up, (asarray(1), xs))
     return while_loop(lambda s: s[0] > 0, down, state)[1]
 
 

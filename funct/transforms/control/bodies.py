@@ -6,8 +6,9 @@ given anyway is computed again, and so is what is cheap; of the rest the fewest 
 
 Note [Sizes in bodies]: under jit a body may have symbolic sizes, those of the capture around it,
 which is asked when a decision is taken on one. Once made, a body reads the symbols off its own
-inputs; where it cannot (an input has n + 1 elements, none has n) the body is made for numbers, and
-so is everything around it. Values of other sizes, or a capture of its own, take a copy of the body
+inputs; where it could not (an input has n + 1 elements, none has n) it gets one more, of no
+elements, which has that length. A transformed body may lack it: then it is made for numbers, and so
+is everything around it. Values of other sizes, or a capture of its own, take a copy of the body
 made for them (`at`).
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from typing import Any
 
 import attrs
@@ -44,8 +46,8 @@ from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
     "Avals", "Flags", "Flat", "Halves", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of",
-    "batched", "chosen", "dual", "fixed_avals_of", "halves", "lanes", "lifted", "or_none",
-    "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated",
+    "batched", "chosen", "counters", "dual", "halves", "is_symbol", "known_sizes", "lanes",
+    "lifted", "or_none", "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated",
     "repeated_where", "shared", "symbols_of", "tangents_of", "trace", "unpicked", "varied",
     "with_symbols", "zeros_of",
 ]  # fmt: skip
@@ -66,35 +68,46 @@ def avals_of(values: Sequence[Any]) -> Avals:
     return tuple([aval_of(v) for v in values])
 
 
-def fixed_avals_of(values: Sequence[Any]) -> Avals:
-    """`aval_of` each; a symbolic size is asked for its number."""
-    return tuple([ShapeDtype([int(n) for n in v.shape], v.dtype) for v in values])
-
-
 def trace(
     name: str,
     fun: Callable[..., Sequence[Any]],
     avals: Sequence[Any],
     user: Any = None,
     hoist: Callable[[Node | Call], bool] | None = None,
+    sizes: Sequence[Any] = (),
 ) -> tuple[Graph, Flat]:
     """The graph of a flat function, and the traced values it closes over: its last inputs.
 
     hoist: which entries are computed here instead, where they need nothing else than such values.
+    sizes: further lengths that are to be read off the inputs.
     """
-    while True:
-        owning = _owning(fun, avals, True)
-        graph, outer = capture(owning, avals, label=name, user_fun=user, body=True)
-        graph = eliminate_dead(share_common(graph), guards=False)
-        if hoist is not None and outer:
-            graph, outer = hoisted(graph, outer, hoist)
-        try:
-            return check(with_symbols(graph)), outer
-        except SizeError as error:
-            for n in error.sizes:
-                int(n)  # a guard of the capture around
-            avals = fixed_avals_of(avals)
-            fixed_avals_of(outer)
+    for n in _sizes(tuple([a.shape for a in avals])):
+        if not is_symbol(n):
+            bool(n)  # a guard of the capture around: without elements a program is another one
+    owning = _owning(fun, avals, True)
+    graph, outer = capture(owning, avals, label=name, user_fun=user, body=True)
+    graph = eliminate_dead(share_common(graph), guards=False)
+    if hoist is not None and outer:
+        graph, outer = hoisted(graph, outer, hoist)
+    told = counters(graph, sizes)
+    graph = attrs.evolve(graph, inputs=(*graph.inputs, *[v for v, _ in told]))
+    return check(with_symbols(graph)), (*outer, *[x for _, x in told])
+
+
+def counters(graph: Graph, sizes: Sequence[Any] = ()) -> list[tuple[Var, Any]]:
+    """Inputs without elements, and their values, whose lengths are those symbols that the graph and
+    the sizes mention and no input has.
+    """
+    known = {s.name for s in symbols_of([v.shape for v in graph.inputs])}
+    named = {name: n for n in _sizes((graph, *sizes)) for name in n.names - known}
+    taken, found = {v.name for v in graph.inputs}, []
+    for name, n in sorted(named.items(), key=lambda item: item[0]):
+        size = Size.symbol(name, n.scope.hints[name], n.scope)
+        value = zeros((size, 0))
+        var = Var(next(v for k in count() if (v := f"x{k}") not in taken), (size, 0), value.dtype)
+        taken.add(var.name)
+        found.append((var, value))
+    return found
 
 
 def _owning(fun: Callable[..., Any], avals: Sequence[Any], closes: bool) -> Callable[..., Any]:
@@ -137,12 +150,17 @@ class SizeError(Exception):
         self.sizes = tuple(sizes)
 
 
+def is_symbol(n: Any) -> bool:
+    """Whether a length is a symbol itself, no polynomial of some."""
+    return isinstance(n, Size) and repr(n).isidentifier()
+
+
 def symbols_of(shapes: Sequence[Sequence[Any]]) -> tuple[Symbol, ...]:
     """The symbols that are lengths, and where they are read off."""
     found: dict[str, Symbol] = {}
     for k, shape in enumerate(shapes):
         for axis, n in enumerate(shape):
-            if isinstance(n, Size) and repr(n).isidentifier():
+            if is_symbol(n):
                 found.setdefault(repr(n), Symbol(repr(n), k, axis))
     return tuple(found.values())
 
@@ -153,11 +171,16 @@ def with_symbols(graph: Graph) -> Graph:
     if not sizes:
         return graph
     symbols = symbols_of([v.shape for v in graph.inputs])
+    known_sizes(symbols, *sizes.values())
+    return attrs.evolve(graph, symbols=symbols)
+
+
+def known_sizes(symbols: Sequence[Symbol], *tree: Any) -> None:
+    """Raise SizeError unless the symbols tell every Size in nested tuples."""
     known = {s.name for s in symbols}
-    unknown = [n for n in sizes.values() if not known >= n.names]
+    unknown = [n for n in _sizes(tree) if not known >= n.names]
     if unknown:
         raise SizeError(unknown)
-    return attrs.evolve(graph, symbols=symbols)
 
 
 def _sizes(tree: Any) -> Iterator[Size]:

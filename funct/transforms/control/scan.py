@@ -21,6 +21,7 @@ from funct.errors import ArgumentError, ShapeError, TransformError
 from funct.ops.fast import wrap
 from funct.transforms.checkpoint import kept_small
 from funct.transforms.control import bodies
+from funct.transforms.control.bodies import is_symbol
 from funct.transforms.control.carry import fitting, leaf_name, settled
 from funct.transforms.control.closures import always, captured, reaches_out, safely
 from funct.transforms.control.scan_blocks import in_blocks
@@ -187,7 +188,9 @@ class _Loop:
 
         x_avals = [ShapeDtype(x.shape[1:], x.dtype) for x in columns]
         hoist = always if isinstance(n, int) and n > 0 else safely
-        graph, outer = bodies.trace("scan", body, [*self.avals, *x_avals], self.f, hoist)
+        graph, outer = bodies.trace(
+            "scan", body, [*self.avals, *x_avals], self.f, hoist, () if is_symbol(n) else (n,)
+        )
         n_in, n_all = c + len(x_avals), len(graph.inputs)
         order = [*range(n_in, n_all), *range(n_in)]
         graph = bodies.ordered(graph, order, range(len(graph.outputs)))

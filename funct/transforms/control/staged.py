@@ -20,7 +20,15 @@ from funct.errors import FunctError
 from funct.graph import Control, Graph, Interpreter, acting, acts
 from funct.graph.controls import Written
 from funct.ops.fast import wrap
-from funct.transforms.control.bodies import Avals, Flags, Flat, SizeError, at_sizes, symbols_of
+from funct.transforms.control.bodies import (
+    Avals,
+    Flags,
+    Flat,
+    SizeError,
+    at_sizes,
+    known_sizes,
+    symbols_of,
+)
 from funct.transforms.forward import Forward, ForwardTracer
 from funct.transforms.jet import Jet, JetTracer
 from funct.transforms.reverse import Reverse, ReverseTracer, Watched
@@ -44,6 +52,7 @@ class Staged:
         self.ins = ins
         self.outs = outs
         self.symbols = symbols_of([a.shape for a in ins])
+        known_sizes(self.symbols, *[a.shape for a in (*ins, *outs)])
         self._made: dict[Any, Any] = {}
         self.primitive = Control(
             name=self.name,
