@@ -27,6 +27,7 @@ from funct.compile.loops.printer import print_kernel
 from funct.compile.loops.reductions import print_combine
 from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.flat import print_flat
+from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
@@ -72,7 +73,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "product": print_product, "combine": print_combine, "repeat": print_repeat,
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "flat": print_flat,
-    "matrices": print_matrices, "triangular": print_triangular,
+    "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
     "registers": print_registers, "rows": print_rows, "columns": print_columns,
 }  # fmt: skip
 

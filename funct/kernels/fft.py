@@ -16,8 +16,8 @@ from funct.kernels.dtypes import FLOATING
 from funct.settings import config
 
 __all__ = [
-    "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft",
-    "irfftn", "rfft", "rfftfreq", "rfftn", "transform",
+    "LARGE", "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft",
+    "irfft", "irfftn", "loops", "plan", "rfft", "rfftfreq", "rfftn", "transform",
 ]  # fmt: skip
 
 _FLOAT = np.dtype(np.float32)
@@ -26,7 +26,7 @@ _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 _SINGLE = dict.fromkeys("dD?bhilqBHILQ", False) | dict.fromkeys("fF", True)
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 _MANY = 1 << 13  # what is larger is announced to the allocator
-_LARGE = 1 << 11  # elements from which on SciPy is faster in single precision
+LARGE = 1 << 11  # elements from which on SciPy is faster in single precision
 _SHARED = 1 << 18  # and from which on threads are worth their start
 _NORMS: Any = ("backward", "ortho", "forward")
 _REALS: Any = {float, int}
@@ -41,7 +41,7 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     single = _SINGLE.get(x.dtype.char)
     if single is None or x.__class__ is not np.ndarray:
         return getattr(np.fft, name)(x, n, axis, norm)
-    if x.size >= _LARGE and (single or _SHARED <= x.size > x.shape[axis]):
+    if x.size >= LARGE and (single or _SHARED <= x.size > x.shape[axis]):
         threads = config.record.threads if x.size >= _SHARED else 1
         return _large(name)(x, n, axis, norm, workers=threads)
     if name == "hfft":
@@ -52,7 +52,7 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     shape = x.shape
     if n is None:
         n = 2 * (shape[axis] - 1) if name == "irfft" else shape[axis]
-    loop, factor, length, dtype = _plan(name, n, norm, single)
+    loop, factor, length, dtype = plan(name, n, norm, single)
     if loop is None:
         return getattr(np.fft, name)(x, n, axis, norm)
     if axis == -1 or axis == len(shape) - 1:
@@ -69,8 +69,13 @@ def _large(name: str) -> Any:
     return getattr(scipy.fft, name)
 
 
+def loops() -> Any:
+    """NumPy's loops, or None; `numpy.fft` is loaded at the first use."""
+    return getattr(np.fft, "_pocketfft_umath", None)
+
+
 @functools.lru_cache(512)
-def _plan(name: str, n: int, norm: str, single: bool) -> tuple[Any, Any, int, Any]:
+def plan(name: str, n: int, norm: str, single: bool) -> tuple[Any, Any, int, Any]:
     """NumPy's loop, or None; the factor; the length and the dtype of the result."""
     if n < 1:
         raise ValueError(f"a transform of length {n}")
@@ -82,8 +87,7 @@ def _plan(name: str, n: int, norm: str, single: bool) -> tuple[Any, Any, int, An
     elif inverse is (norm == "backward"):
         factor = np.reciprocal(n, dtype=real)
     parity = "odd" if n % 2 else "even"
-    loops = getattr(np.fft, "_pocketfft_umath", None)  # `numpy.fft` is loaded at the first use
-    loop = getattr(loops, f"rfft_n_{parity}" if name == "rfft" else name, None)
+    loop = getattr(loops(), f"rfft_n_{parity}" if name == "rfft" else name, None)
     dtype = np.dtype(real if name == "irfft" else np.result_type(real, np.complex64))
     return loop, np.asarray(factor), n // 2 + 1 if name == "rfft" else n, dtype
 

@@ -236,8 +236,10 @@ def test_islands(name: str, dtype: str) -> None:
 def test_what_has_no_pairs() -> None:
     """Ops without a rule leave the graph as it is; a graph of real numbers is itself."""
     z, x = xp.ones(3, dtype=xp.complex64), xp.ones(3)
-    for f in (xp.asin, xp.fft.fft, xp.prod, lambda z: z**0):
+    for f in (xp.asin, xp.fft.hfft, xp.prod, lambda z: z**0):
         assert in_pairs(ft.make_graph(f)(z)) is None
+    for f in (xp.asin, xp.fft.fft, lambda z: xp.reshape(xp.fft.fft(z), (3, 1))):
+        assert in_pairs(ft.make_graph(f)(z), islands=True) is None
     graph = ft.make_graph(lambda x: x + 1.0)(x)
     assert in_pairs(graph) is graph
     graph = ft.make_graph(lambda z: z[:, None] @ z[None])(z)

@@ -37,11 +37,15 @@ _REAL = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): 
 _MOST_FACTORS = 100  # of powers; NumPy's bound
 _EACH = frozenset({"add", "subtract", "negative", "reduce_sum", "embed", "where", "take", *VIEWS})
 
+_TRANSFORMS = {"fft": (False, True), "real_fft": (False,), "hermitian_fft": (True,)}  # inverse
+_SLOWER = frozenset({"matmul", *_TRANSFORMS})  # in pairs than by a library's call
+
 
 def in_pairs(graph: Graph, *, islands: bool = False) -> Graph | None:
     """The graph without complex numbers; itself if it has none, None where an op is in the way.
 
-    islands: ops in the way stay, if others do not; so do products of matrices, which are four each.
+    islands: ops in the way stay, if others do not; so do products of matrices, which are four each,
+    and transforms, of which loops take small ones.
     """
     nodes = [e for e in graph.nodes if isinstance(e, Node)]
     held = [*graph.inputs, *[v for v, _ in graph.constants]]
@@ -166,9 +170,12 @@ class _Pairs(NewNodes):
             self._island(e)
 
     def _in_pairs(self, e: Node) -> None:
-        if len(e.results) != 1 or (self.islands and e.name == "matmul"):
+        if len(e.results) != 1 or (self.islands and e.name in _SLOWER):
             raise _NoPairs
         out = e.results[0]
+        if e.name in _TRANSFORMS and e.params[-2] in _TRANSFORMS[e.name]:
+            self._transform(e)
+            return
         if is_concat(e) or e.name in _EACH:
             self.parts[out] = self._each(e)
             self.afloat |= e.name not in VIEWS
@@ -185,6 +192,14 @@ class _Pairs(NewNodes):
         else:
             self.made_by[out] = last = self.made_by[found]
             self.nodes[self.nodes.index(last)] = attrs.evolve(last, results=(out,))
+
+    def _transform(self, e: Node) -> None:
+        (x,), (out,) = e.operands, e.results
+        if not isinstance(x, Var) or (x.dtype in _REAL) is (e.name == "real_fft"):
+            raise _NoPairs
+        self.keep(
+            Node(_of_pairs(e.name), (self._joined(x),), e.params, (self._outer(out),), e.site)
+        )
 
     def _island(self, e: Node) -> None:
         """The op of complex arrays, which look at both parts of each number; so do its results."""
@@ -288,6 +303,20 @@ def _look(name: str) -> Primitive:
     assert real is not None
     raw = {"floats": floats, "complexes": complexes}[name]
     return variant(real, f"as_{name}", raw, raw=raw)
+
+
+@functools.cache
+def _of_pairs(name: str) -> Primitive:
+    """A Fourier transform whose complex arrays are real ones with a last axis of two."""
+    whole = lookup(name)
+    assert whole is not None
+    given, found = name != "real_fft", name != "hermitian_fft"
+
+    def raw(x: Any, *params: Any) -> Any:
+        y = whole.raw(complexes(x) if given else x, *params)
+        return floats(y) if found else y
+
+    return variant(whole, f"{name}_of_pairs", raw, raw=raw)
 
 
 @functools.cache

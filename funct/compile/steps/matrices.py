@@ -25,7 +25,7 @@ from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
 from funct.kernels.linalg import lapack
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["is_matrices", "lower_matrices", "print_matrices", "print_triangular"]
+__all__ = ["converted", "is_matrices", "lower_matrices", "print_matrices", "print_triangular"]
 
 
 @attrs.frozen
@@ -125,7 +125,7 @@ def print_matrices(
         if symmetric:
             _symmetric(f, places[k], copies[k], count, m, element, inner)
         elif not alike and k < given:
-            _converted(f, places[k], copies[k], count * sizes[k], element, inner)
+            converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
     f.call(f"funct_{op}_of_matrices_{inner}", None, [table, dimensions, strides, f.null()])
     first, real = places[given] if alike else copies[given], typed(inner)
@@ -134,11 +134,13 @@ def print_matrices(
             f, count, space, lambda t: f.isnan(f.load(real, f.at(first, t * sizes[given], inner)))
         )
     for k in range(given, all_ if not alike else given):
-        _converted(f, copies[k], places[k], count * sizes[k], inner, element)
+        converted(f, copies[k], places[k], count * sizes[k], inner, element)
     f.ret()
 
 
-def _converted(f: Emitter, x: Value, to: Value, count: Value, before: str, after: str) -> None:
+def converted(f: Emitter, x: Value, to: Value, count: Value, before: str, after: str) -> None:
+    """So many numbers as another element, in other memory."""
+
     def one(k: Value, _: list[Value]) -> list[Value]:
         f.store(f.convert(f.load(typed(before), f.at(x, k, before)), after), f.at(to, k, after))
         return []

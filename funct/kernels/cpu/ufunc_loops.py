@@ -15,7 +15,7 @@ import numpy as np
 
 from funct.device.machine_code import offer
 
-__all__ = ["Loop", "loop_of", "offered"]
+__all__ = ["Loop", "generalized", "loop_of", "offered"]
 
 
 class _UFunc(ctypes.Structure):
@@ -48,6 +48,17 @@ def loop_of(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Loop | None:
     held = _UFunc.from_address(id(ufunc))
     loop = Loop(held.functions[at] or 0, held.data[at] or 0)
     return loop if held.nin == ufunc.nin and _is_right(loop, ufunc, dtype) else None
+
+
+@functools.cache
+def generalized(ufunc: np.ufunc, types: str) -> Loop | None:
+    """The loop of a function of whole arrays for these types, as `ufunc.types` names them."""
+    held = _UFunc.from_address(id(ufunc))
+    counts = ufunc.nin, ufunc.nout, ufunc.ntypes
+    if types not in ufunc.types or (held.nin, held.nout, held.ntypes) != counts:
+        return None
+    at = ufunc.types.index(types)
+    return Loop(held.functions[at] or 0, (held.data[at] or 0) if held.data else 0)
 
 
 @functools.cache

@@ -1,0 +1,192 @@
+"""Fourier transforms of few elements inside of a program: the loops behind `numpy.fft`, by address.
+
+So the numbers are those of eager execution, with its precision: a transform of single precision is
+taken in doubles, but where NumPy's factor is single. Complex arrays have a last axis of two.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.lower import Address, Buffer, Call, places_of
+from funct.compile.steps.matrices import converted
+from funct.device.machine_code import offer
+from funct.graph import Node, Var
+from funct.kernels import fft as kernels
+from funct.kernels.cpu.ufunc_loops import Loop, generalized
+from funct.kernels.llvm import I64, PTR, Module, Value, typed
+
+__all__ = ["FOURIER", "is_fourier", "lower_fourier", "print_fourier"]
+
+FOURIER = ("fft", "real_fft", "hermitian_fft")
+_OF_PAIRS = {f"{name}_of_pairs": name for name in FOURIER}
+_KINDS = {"rfft_n_even": "{0}{0}->{1}", "rfft_n_odd": "{0}{0}->{1}", "irfft": "{1}{0}->{0}"}
+_DOUBLE = np.dtype(np.float64)
+
+
+@attrs.frozen
+class _Pass:
+    """Lines along one axis. shape: of the operand, in complex numbers if it has such. name: of the
+    transform, as `numpy.fft` has it. n: what comes out; None: as many as go in.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    axis: int
+    n: int | None
+    norm: str
+    single: bool
+
+    @functools.cached_property
+    def plan(self) -> tuple[Any, Any, int, Any]:
+        """NumPy's loop, its factor, elements of a line that comes out, and their dtype."""
+        return kernels.plan(self.name, self.n or self.shape[self.axis], self.norm, self.single)
+
+    @property
+    def inner(self) -> str:
+        """The element in which NumPy takes it."""
+        return "f64" if self.plan[1].dtype == _DOUBLE or not self.single else "f32"
+
+    @property
+    def loop(self) -> str:
+        """The name of NumPy's loop."""
+        return str(getattr(self.plan[0], "__name__", ""))
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        """The shape of what comes out."""
+        shape = list(self.shape)
+        shape[self.axis] = self.plan[2]
+        return tuple(shape)
+
+
+def _passes(step: Node) -> Iterator[_Pass]:
+    """One axis after the other, as `funct.ops.fft` takes them."""
+    x: Any = step.operands[0]
+    op, single = _OF_PAIRS[step.name], x.dtype != _DOUBLE
+    if op == "fft":
+        axes, inverse, norm = step.params
+        for axis in reversed(axes):
+            yield _Pass("ifft" if inverse else "fft", x.shape[:-1], axis, None, norm, single)
+    elif op == "real_fft":
+        yield _Pass("rfft", x.shape, step.params[0], None, step.params[2], single)
+    else:
+        axis, n, _, norm = step.params
+        yield _Pass("irfft", x.shape[:-1], axis, n, norm, single)
+
+
+def is_fourier(step: Any) -> bool:
+    """Whether a step is such a transform, of so few elements that eager execution takes NumPy's."""
+    if not isinstance(step, Node) or step.name not in _OF_PAIRS:
+        return False
+    x = step.operands[0]
+    if not isinstance(x, Var) or not all(isinstance(n, int) and n for n in x.shape):
+        return False
+    return all(
+        math.prod(p.shape) < kernels.LARGE and _loop(p.loop, p.inner) is not None
+        for p in _passes(step)
+    )
+
+
+@functools.cache
+def _loop(name: str, inner: str) -> Loop | None:
+    ufunc = getattr(kernels.loops(), name, None)
+    real = "f" if inner == "f32" else "d"
+    kinds = _KINDS.get(name, "{1}{0}->{1}").format(real, real.upper())
+    return None if ufunc is None else generalized(ufunc, kinds)
+
+
+def lower_fourier(node: Node, fused: Fused) -> list[Call]:
+    """The calls, after a copy of what does not lie one after the other."""
+    x: Any = node.operands[0]
+    calls, (place,) = places_of((x,), fused)
+    passes = list(_passes(node))
+    for k, p in enumerate(passes):
+        parts = 1 if p.name == "irfft" else 2
+        out = Buffer(parts * math.prod(p.out), x.dtype)
+        result = Address(node.results[0] if k == len(passes) - 1 else out)
+        made = (node.results[0],) if k == len(passes) - 1 else (out,)
+        calls.append(_call(p, place, result, made, x.dtype))
+        place = result
+    return calls
+
+
+def _call(p: _Pass, x: Address, out: Address, made: Any, dtype: Any) -> Call:
+    element, wide = "f64" if dtype == _DOUBLE else "f32", 8 if p.inner == "f64" else 4
+    before, after = math.prod(p.shape[: p.axis]), math.prod(p.shape[p.axis + 1 :])
+    parts = [1 if p.name == "rfft" else 2, 1 if p.name == "irfft" else 2]
+    ends = [p.shape[p.axis], p.out[p.axis]]
+    sizes = [k * n * before * after for k, n in zip(parts, ends, strict=True)]
+    width = [wide * k for k in parts]
+    if after == 1:  # all lines in one call
+        times, lines, apart = 1, before, [w * n for w, n in zip(width, ends, strict=True)]
+        steps = [0, 0]
+    else:
+        times, lines, apart = before, after, width
+        steps = [w * n * after for w, n in zip(width, ends, strict=True)]
+    room = [Address(Buffer(s, np.dtype(f"f{wide}"))) if element != p.inner else 0 for s in sizes]
+    words = (
+        x, out, *room, *sizes, times, *steps, lines, *ends, apart[0], 0, apart[1],
+        *[w * after for w in width],
+    )  # fmt: skip
+    kernel = ("fourier", p.loop, element, p.inner, float(p.plan[1]))
+    return Call(kernel, words, 1, made)
+
+
+def print_fourier(
+    module: Module, name: str, loop: str, element: str, inner: str, factor: float
+) -> None:
+    """Add the kernel of a transform along one axis. Frame: what goes in, what comes out, copies of
+    them in `inner` if it is another element, and their sizes; how often NumPy's loop is called, and
+    how far the arrays move between; what the loop takes: lengths and strides.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    own, _ = f.arguments
+    places = [f.load(PTR, f.at(own, k, "i64")) for k in range(4)]
+    sizes = [f.load(I64, f.at(own, 4 + k, "i64")) for k in range(2)]
+    times, *steps = (f.load(I64, f.at(own, 6 + k, "i64")) for k in range(3))
+    lengths, strides = f.at(own, 9, "i64"), f.at(own, 12, "i64")
+    alike = element == inner
+    first = places[:2] if alike else places[2:]
+    if not alike:
+        converted(f, places[0], places[2], sizes[0], element, inner)
+    called, found = f"funct_{loop}_{inner}", _loop(loop, inner)
+    data = f.null()
+    if found is not None and found.data:
+        module.declare(f"@{called}_data", f"declare void @{called}_data()")  # an address
+        data = f.address(f"{called}_data")
+    by = f.allocate(typed(inner), 1)
+    f.store(f.constant(typed(inner), factor), by)
+    table = f.allocate(PTR, 3)
+    f.store(by, f.at(table, 1, "i64"))
+
+    def one(k: Value, _: list[Value]) -> list[Value]:
+        for place, step, at in zip(first, steps, (0, 2), strict=True):
+            f.store(f.at(place, k * step, "i8"), f.at(table, at, "i64"))
+        f.call(called, None, [table, lengths, strides, data])
+        return []
+
+    f.loop(0, times, 1, one)
+    if not alike:
+        converted(f, places[3], places[1], sizes[1], inner, element)
+    f.ret()
+
+
+def _offered(name: str, inner: str, what: Callable[[Loop], int]) -> int:
+    found = _loop(name, inner)
+    assert found is not None, "asked for by text that was printed for it"
+    return what(found)
+
+
+for _name in ("fft", "ifft", "irfft", "rfft_n_even", "rfft_n_odd"):
+    for _inner in ("f32", "f64"):
+        _symbol = f"funct_{_name}_{_inner}"
+        offer(_symbol, functools.partial(_offered, _name, _inner, lambda loop: loop.function))
+        offer(f"{_symbol}_data", functools.partial(_offered, _name, _inner, lambda loop: loop.data))
