@@ -82,7 +82,8 @@ def _common_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
     """x repeated along axes of length 1 and new leading axes."""
     x = as_tensor("broadcast_to", x)
-    return ops.broadcast_to(x, normal_shape("broadcast_to", shape))
+    shape = normal_shape("broadcast_to", shape)
+    return ops.broadcast_to(lifted(x, shape), shape)
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:

@@ -110,6 +110,13 @@ OPEN: dict[str, Any] = {
     "variables": lambda x: xp.corrcoef(x + 1 / (1 + x * x)),
     "several of a row": lambda x: ft.vmap(lambda r, i: r[i])(x.T, xp.argsort(x.T, axis=1)),
     "numbers times a length": lambda x: xp.sum(x) + xp.arange(4.0) * x.shape[0],
+    "one number for all": lambda x: x + xp.broadcast_to(xp.asarray([1.0, 2.0, 3.0]), x.shape),
+    "ctc": lambda x: nn.functional.ctc_loss(
+        xp.stack([nn.functional.log_softmax(x, 1)] * 5),
+        xp.astype(x[:, :2] > 0, "int64") + 1,
+        xp.broadcast_to(xp.asarray(5), x.shape[:1]),
+        xp.broadcast_to(xp.asarray(2), x.shape[:1]),
+    ),
     "tree": lambda x: {"y": x + 1.0, "z": (xp.sum(x), "text")},
 }
 FIXED: dict[str, Any] = {

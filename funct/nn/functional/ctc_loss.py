@@ -120,5 +120,5 @@ def _delayed(alpha: Any, by: int, never: Any) -> Any:
     """alpha moved by places to the right, with `never` in front."""
     width = alpha.shape[1]
     if width <= by:
-        return ops.broadcast_to(never, alpha.shape)
-    return xp.concat([ops.broadcast_to(never, (alpha.shape[0], by)), alpha[:, :-by]], axis=1)
+        return xp.broadcast_to(never, alpha.shape)
+    return xp.concat([xp.broadcast_to(never, (alpha.shape[0], by)), alpha[:, :-by]], axis=1)
