@@ -55,6 +55,13 @@ def _reduced(n: int) -> Iterator[Row]:
             jax=lambda j, v, name=name: getattr(j.numpy, name)(v, 1),
         )  # fmt: skip
 
+    for y in (x, x.astype(np.int32)):
+        yield row_of(
+            f"argsort of axis 1, {y.shape}, {y.dtype}", (y,), lambda v: xp.argsort(v, axis=1),
+            numpy=lambda v: np.argsort(v, 1), torch=lambda t, v: t.argsort(v, 1),
+            jax=lambda j, v: j.numpy.argsort(v, 1),
+        )  # fmt: skip
+
 
 def _statistics(n: int) -> Iterator[Row]:
     x = np.random.default_rng(5).normal(size=n)

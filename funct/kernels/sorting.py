@@ -17,6 +17,8 @@ from funct.kernels.cpu.irregular import packing
 from funct.kernels.cpu.irregular import sorting as cpu
 from funct.kernels.cpu.irregular.places import SEARCHED, search
 from funct.kernels.cpu.loops import pays, ready
+from funct.kernels.cpu.short_orders import DESCENDING
+from funct.kernels.cpu.short_rows import ROWS, of_short_rows
 from funct.kernels.dtypes import is_half
 from funct.kernels.indexing import wide
 from funct.kernels.scans import running_sum
@@ -44,6 +46,10 @@ _MAGNITUDE = np.int16(0x7FFF)  # the bits of a half without its sign
 def argsort(x: NDArray[Any], axis: int, descending: bool) -> Index:
     """The stable permutation that sorts x along axis."""
     n = x.shape[axis]
+    if n < _SHORT and x.size >= ROWS:
+        name = f"argsort{DESCENDING}" if descending else "argsort"
+        if (found := of_short_rows(name, x, axis, False)) is not None:
+            return found
     if n >= _LONG and is_half(x.dtype):
         return argsort(_key(x), axis, descending)
     if n < (_SHORT if x.dtype.itemsize > 2 else _DIGITS) or not pays(x):
@@ -108,6 +114,10 @@ def _turned(x: NDArray[Any], axis: int) -> NDArray[Any]:
 
 def sort(x: NDArray[Any], axis: int, descending: bool) -> NDArray[Any]:
     """x sorted along axis."""
+    if x.size >= ROWS and x.shape[axis] < _SHORT:
+        name = f"sort{DESCENDING}" if descending else "sort"
+        if (found := of_short_rows(name, x, axis, False)) is not None:
+            return found
     d = x.dtype
     kind = d.kind
     if d.itemsize < 4 or kind == "c":  # counted by NumPy, or of two keys

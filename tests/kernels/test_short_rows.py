@@ -9,9 +9,10 @@ import pytest
 
 import funct as ft
 import funct.array as xp
-from funct.kernels import statistical
-from funct.kernels.cpu import short_rows
+from funct.kernels import sorting, statistical
+from funct.kernels.cpu import short_orders, short_rows
 from funct.kernels.cpu.loops import available
+from funct.kernels.sorting import plain_argsort, plain_sort
 from funct.kernels.table import restricted
 from tests import guarded
 from tests.kernels.arrays import SPECIAL
@@ -66,6 +67,40 @@ def test_rows_have_numpys_bits(name: str, dtype: str, kind: str) -> None:
         if name == "sum" and dtype[0] == "f":
             real = ~np.isnan(expected)
             assert found[real].tobytes() == expected[real].tobytes()
+
+
+@pytest.mark.parametrize("kind", ["any", "few", "special"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("descending", [False, True])
+def test_rows_are_in_stable_order(descending: bool, dtype: str, kind: str) -> None:
+    for k, n in enumerate((2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 31)):
+        raw = numbers(n, dtype, kind)
+        for name, plain in (("sort", plain_sort), ("argsort", plain_argsort)):
+            if n > short_orders.longest(name, short_rows._ELEMENTS[raw.dtype]):
+                continue
+            with guarded.memory(at_end=bool(k % 2)):
+                x = guarded.copy(raw, at_end=bool(k % 2))
+                full = name + short_orders.DESCENDING if descending else name
+                found = short_rows.of_short_rows(full, x, 1, False)
+                expected = plain(raw, 1, descending)
+                np.testing.assert_array_equal(found, expected, strict=True)
+                if dtype[0] == "f":
+                    real = ~np.isnan(expected)
+                    np.testing.assert_array_equal(
+                        np.signbit(found[real]), np.signbit(expected[real])
+                    )
+
+
+def test_functions_of_arrays_sort_short_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.asarray(np.random.default_rng(0).normal(size=(400, 7)))
+    for descending in (False, True):
+        for fun in (xp.sort, xp.argsort):
+            found = fun(x, axis=1, descending=descending).data
+            expected = [np.asarray(fun(row, descending=descending).data) for row in x]
+            np.testing.assert_array_equal(found, expected)
+            with monkeypatch.context() as m:
+                m.setattr(sorting, "of_short_rows", lambda *_: np.zeros(()))
+                assert fun(x, axis=1, descending=descending).shape == ()
 
 
 def test_shapes_are_numpys() -> None:

@@ -1,4 +1,4 @@
-"""Sums, extrema and truth of short rows that lie side by side, all of a row in registers.
+"""Sums, extrema, truth and order of short rows that lie side by side, a row in registers.
 
 NumPy begins anew in each row, which takes longer than few elements do. Here a text is printed for
 each length. Sums of floats have the order of NumPy's: one by one up to seven terms, else eight
@@ -18,6 +18,7 @@ from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.short_orders import DESCENDING, longest, ordered
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
@@ -39,14 +40,18 @@ _ELEMENTS = {
     np.dtype(np.float64): "f64",
 }  # fmt: skip
 _BOOL, _INDEX = np.dtype(bool), np.dtype(np.int64)
-_MOST = {"sum": _LONG, "argmax": _WORD, "argmin": _WORD}
-_RESULTS = {"any": "u8", "all": "u8", "argmax": "i64", "argmin": "i64"}
+_ORDERS = frozenset({"sort", "argsort", f"sort{DESCENDING}", f"argsort{DESCENDING}"})
+_MOST = {"argmax": _WORD, "argmin": _WORD}
+_RESULTS = dict.fromkeys(("any", "all"), _BOOL) | dict.fromkeys(
+    ("argmax", "argmin", "argsort", f"argsort{DESCENDING}"), _INDEX
+)
 
 
 def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     """What NumPy gives for the last axis; None where that is not short, or has not paid yet.
 
-    name: sum, max, min, any, all, argmax, argmin. Zeros of both signs are equal to extrema.
+    name: sum, max, min, any, all, argmax, argmin; sort or argsort, stable, maybe with DESCENDING
+    behind it. Zeros of both signs are equal to extrema.
     """
     rank = x.ndim
     if axis.__class__ is tuple and len(axis) == 1:
@@ -59,9 +64,9 @@ def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     plan = _plan(name, x.dtype, n)
     if plan is None or not plan.pays(x.size) or not ready(x.size):
         return None
-    lead = x.shape[:-1]
-    y = fresh((*lead, 1) if keepdims else lead, plan.result)
-    rows = y.size
+    lead, rows = x.shape[:-1], x.size // n
+    shape = x.shape if name in _ORDERS else (*lead, 1) if keepdims else lead
+    y = fresh(shape, plan.result)
     tasks = max(1, min(rows, x.size // _TASK, 4 * host().cores))
     job = np.array((address(x), address(y), tasks, rows), np.int64)
     plan.run(address(job))
@@ -93,12 +98,17 @@ class _Plan:
 @functools.lru_cache(512)
 def _plan(name: str, dtype: np.dtype[Any], n: int) -> _Plan | None:
     element = _ELEMENTS.get(dtype)
-    if element is None or (dtype == _BOOL and name not in ("sum", "any", "all")):
+    if element is None or (dtype == _BOOL and name in ("max", "min", "argmax", "argmin")):
         return None
     if name == "sum":
         result = np.add.reduce(np.empty(0, dtype)).dtype
     else:
-        result = {"u8": _BOOL, "i64": _INDEX}[_RESULTS[name]] if name in _RESULTS else dtype
+        result = _RESULTS.get(name, dtype)
+    if name in _ORDERS:
+        steps = max(1, n * n // _WORD)  # the text is that long
+        return (
+            _Plan(name, element, n, result, steps * _PAID) if n <= longest(name, element) else None
+        )
     return _Plan(name, element, n, result)
 
 
@@ -118,6 +128,10 @@ def text(name: str, element: str, n: int, target: Host) -> str:
 
     def row(r: Value, _: list[Value]) -> list[Value]:
         start = f.at(x, r * n, element)
+        if name in _ORDERS:
+            result = "i64" if name[0] == "a" else element
+            ordered(f, name, start, f.at(y, r * n, result), element, n)
+            return []
         found = _sum(f, start, element, n) if name == "sum" else _parts(f, name, start, element, n)
         f.store(found, f.at(y, r, found.type.element))
         return []
