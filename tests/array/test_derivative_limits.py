@@ -111,3 +111,25 @@ def test_slopes_in_orders_without_end(name: str) -> None:
     orders = xp.asarray([2.5, 1e300, 1e17, inf, -inf, np.nan, -1e300])
     slope = ft.grad(lambda v: xp.sum(getattr(xp.special, name)(v, xp.asarray(1.5))))
     np.testing.assert_allclose(float(slope(orders)[0]), float(slope(orders[:1])[0]), 1e-14)
+
+
+@pytest.mark.parametrize("x", [0.0, 5e-324, 1e-300, 1e-9, 0.2, 0.6, 1.0, 5.0])
+def test_densities_far_below_their_peak(x: float) -> None:
+    """x exp(-x) and exp(-x), the densities of 2 and of 1, have all derivatives from 0 on."""
+    two, one = (lambda x, a=a: xp.special.gammainc(xp.asarray(a), x) for a in (2.0, 1.0))
+    none = lambda m: xp.special.pdtr(xp.asarray(0.0), m)  # noqa: E731
+    for n in range(4):
+        two, one, none = ft.grad(two), ft.grad(one), ft.grad(none)
+        sign, decay = (-1.0) ** n, np.exp(-x)
+        (at,) = numbers(x)
+        np.testing.assert_allclose(float(two(at)), sign * (x - n) * decay, 1e-12, 1e-15)
+        np.testing.assert_allclose(float(one(at)), sign * decay, 1e-14)
+        np.testing.assert_allclose(float(none(at)), -sign * decay, 1e-14)
+
+
+def test_acosh_bends_without_end_at_1() -> None:
+    """As beside 1, in every order."""
+    f = xp.acosh
+    for expected in (inf, -inf, inf):
+        f = ft.grad(f)
+        assert float(f(*numbers(1.0))) == expected

@@ -50,9 +50,12 @@ def _gamma_density_rule_a(g: Value, a: Value, x: Value) -> Value:
 
 
 def _gamma_density_rule_x(g: Value, ans: Value, a: Value, x: Value) -> Value:
-    end = ops.logical_and(ops.equal(x, 0), ops.greater_equal(a, 1))  # 0 · ∞ below
-    lower = ops.special.gamma_density(ops.where(end, a - 1, 1.0), ops.where(end, x, 1.0))
-    return g * ops.where(end, lower - ans, ans * ((a - 1) / ops.where(end, 1.0, x) - 1))
+    # Far below the peak, and for a = 1, by the density of a - 1: what is left of it is the same
+    # again, where products with 1 / x are ∞ - ∞ in the next derivatives.
+    low = ops.logical_or(ops.equal(a, 1), ops.less(2.0 * x, a - 1))
+    lower = ops.special.gamma_density(ops.where(low, a - 1, 1.0), ops.where(low, x, 1.0))
+    safe = ops.where(ops.logical_or(low, ops.equal(a, 0)), 1.0, x)  # for a = 0 there is nothing
+    return g * ops.where(low, lower - ans, ans * ((a - 1) / safe - 1))
 
 
 @room(
