@@ -31,8 +31,9 @@ __all__ = ["half_matmul"]
 _ELEMENTS = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
 _LEFT_BYTES = 1 << 20  # of rows that stay in the second-level cache, or near
 _MOST_ROWS = 512
-_PIECE = 256  # words along the depth that are packed at a time
-_CHUNKS = 128, 256  # and columns, so that their sums stay there too: of many rows and of
+# Words along the depth that are packed at a time, and columns, so that their sums stay there too: of
+# many rows, whose sums each piece loads and stores, and of few, whose columns come from afar.
+_MANY, _FEW = (512, 64), (256, 256)
 _FEW_ROWS = 64
 _LEAST_PANELS = 4  # columns of a unit, in panels
 _NEAR_ROWS = 16  # rows that read the right operand where it lies, if it has so few elements
@@ -140,8 +141,8 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
     splits = min(max(1, -(-2 * cores // (stack * blocks))), max(1, panels // _LEAST_PANELS))
     splits = 1 if cores == 1 else splits
     split = -(-panels // splits) * 2 * lanes
-    chunk = min(_CHUNKS[block <= _FEW_ROWS], split)
-    piece = min(_PIECE, depth)
+    most_piece, most_chunk = _FEW if block <= _FEW_ROWS else _MANY
+    piece, chunk = min(most_piece, depth), min(most_chunk, split)
     packed_row = depth + 16
     parts = {
         "left": 0 if left_row else block * packed_row, "panels": chunk * piece,
