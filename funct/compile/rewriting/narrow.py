@@ -197,8 +197,10 @@ class _Apart(Cells):
         depth, largest = self._behind(x)
         if size < _LEAST_SIZE * places and (not depth or largest * _OFTEN > size):
             return False
-        if places > _FEW_PLACES and depth and (
-            depth * places > _MOST_PARTS or largest * _OFTEN > size or x.dtype.kind != "f"
+        if (
+            places > _FEW_PLACES
+            and depth
+            and (depth * places > _MOST_PARTS or largest * _OFTEN > size or x.dtype.kind != "f")
         ):
             return False
         return depth <= _MOST_NODES

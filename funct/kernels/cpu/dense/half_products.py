@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +32,16 @@ __all__ = ["half_matmul"]
 _ELEMENTS = {np.dtype(np.float16): "f16", np.dtype(ml_dtypes.bfloat16): "bf16"}
 _LEFT_BYTES = 1 << 20  # of rows that stay in the second-level cache, or near
 _MOST_ROWS = 512
-# Words along the depth that are packed at a time, and columns, so that their sums stay there too: of
-# many rows, whose sums each piece loads and stores, and of few, whose columns come from afar.
+# Words along the depth that are packed at a time, and columns, so that their sums stay there too:
+# of many rows, whose sums each piece loads and stores, and of few, whose columns come from afar.
 _MANY, _FEW = (512, 64), (256, 256)
 _FEW_ROWS = 64
 _LEAST_PANELS = 4  # columns of a unit, in panels
 _NEAR_ROWS = 16  # rows that read the right operand where it lies, if it has so few elements
 _NEAR = 1 << 15
+_GAP = 16  # words between packed rows, which else may have the same place in the cache
+_SHORT = 64  # words of rows that follow each other, so that a matrix of them is one run
+_KEPT = 1 << 12  # matrices of a stack whose places are kept
 _FIRST = np.zeros(1, np.int64)
 _NO_TAP = np.zeros(2, np.int64)
 
@@ -57,22 +61,30 @@ def half_matmul(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     if k % per:
         x, y = _filled(x, x.ndim - 1, per), _filled(y, y.ndim - 2, per)
     x, x_turned, x_row = _laid(x, per)
-    y, y_turned, y_row = _laid(y.swapaxes(-1, -2), per)
+    if y.flags.c_contiguous and y.flags.aligned:
+        y_turned, y_row = False, n
+    else:
+        y, lines, y_row = _laid(y.swapaxes(-1, -2), per)
+        y, y_turned = y.swapaxes(-1, -2), not lines
     lead: tuple[int, ...] = ()
     x_places = y_places = _FIRST
     if x.ndim > 2 or y.ndim > 2:
-        lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        lead = x.shape[:-2]
+        if y.shape[:-2] != lead:
+            lead = np.broadcast_shapes(lead, y.shape[:-2])
         x_places, y_places = _places(x, lead), _places(y, lead)
     left_row = x_row // per if per > 1 and not x_turned else 0
     made = _job(element, dot, prod(lead), (m, x.shape[-1] // per, n), left_row)
-    job = made.job.copy()
     out = memory.fresh((*lead, m, n), x.dtype)
-    job[: len(CALL)] = (
+    given = _given(
         memory.scratch(made.scratch_bytes), address(x), address(y), address(out),
-        address(x_places), address(y_places), x_row, x_turned, y_row, not y_turned,
+        address(x_places), address(y_places), x_row, x_turned, y_row, y_turned,
     )  # fmt: skip
-    made.run(address(job))
+    made.run(given + made.job)
     return out
+
+
+_given = struct.Struct(f"={len(CALL)}q").pack
 
 
 @functools.cache
@@ -97,9 +109,11 @@ def _laid(x: NDArray[Any], per: int) -> tuple[NDArray[Any], bool, int]:
     """Matrices of which a row is a run of words, or turned: a column a run of elements; the step
     from one to the next.
     """
+    rows, columns = x.shape[-2:]
+    if x.flags.c_contiguous and x.flags.aligned and columns % per == 0:
+        return x, False, columns
     size = x.itemsize
     down, along = x.strides[-2:]
-    rows, columns = x.shape[-2:]
     right = x.flags.aligned and not any(s % size for s in x.strides)
     if right and (along == size or columns == 1) and down // size % per == 0:
         return x, False, down // size
@@ -110,8 +124,16 @@ def _laid(x: NDArray[Any], per: int) -> tuple[NDArray[Any], bool, int]:
 
 def _places(x: NDArray[Any], lead: tuple[int, ...]) -> NDArray[np.int64]:
     """Where each matrix of the stack begins, in elements."""
+    asked = x.shape[:-2], x.strides[:-2], x.itemsize, lead
+    return _starts(*asked) if prod(lead) <= _KEPT else _starts.__wrapped__(*asked)
+
+
+@functools.lru_cache(256)
+def _starts(
+    lengths: tuple[int, ...], strides: tuple[int, ...], itemsize: int, lead: tuple[int, ...]
+) -> NDArray[np.int64]:
     at = np.zeros((), np.int64)
-    own = [0 if n == 1 else s // x.itemsize for n, s in zip(x.shape[:-2], x.strides[:-2])]
+    own = [0 if n == 1 else s // itemsize for n, s in zip(lengths, strides, strict=True)]
     for n, step in zip(lead, [0] * (len(lead) - len(own)) + own, strict=True):
         at = np.add.outer(at, np.arange(n) * step)
     return np.ascontiguousarray(at.ravel())
@@ -119,10 +141,12 @@ def _places(x: NDArray[Any], lead: tuple[int, ...]) -> NDArray[np.int64]:
 
 @attrs.frozen(eq=False)
 class _Job:
-    """What is known before the arrays are. tables: what the job's addresses point to."""
+    """What is known before the arrays are. job: all fields but those of a call. tables: what its
+    addresses point to.
+    """
 
     run: Any
-    job: NDArray[np.int64]
+    job: bytes
     scratch_bytes: int
     tables: tuple[NDArray[np.int64], ...]
 
@@ -143,7 +167,10 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
     split = -(-panels // splits) * 2 * lanes
     most_piece, most_chunk = _FEW if block <= _FEW_ROWS else _MANY
     piece, chunk = min(most_piece, depth), min(most_chunk, split)
-    packed_row = depth + 16
+    per = DOTS[dot].per_word
+    near = rows <= _NEAR_ROWS and depth * per * columns <= _NEAR
+    few = (rows == 1 or near) and (per == 1 or (columns - 1) % split + 1 >= NARROWEST)
+    packed_row = depth + (0 if few and depth <= _SHORT else _GAP)
     parts = {
         "left": 0 if left_row else block * packed_row, "panels": chunk * piece,
         "sums": block * chunk, "lines": STRIP * max(block, 2 * lanes),
@@ -161,9 +188,6 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
     ends = -(-(columns % (2 * lanes)) // lanes) * lanes
     tiles = tile_table(dot, width, counts, padded)
     tile_table(dot, width, counts, ends)
-    per = DOTS[dot].per_word
-    near = rows <= _NEAR_ROWS and depth * per * columns <= _NEAR
-    few = (rows == 1 or near) and (per == 1 or (columns - 1) % split + 1 >= NARROWEST)
     job = JOB.fill(
         **dict.fromkeys(CALL, 0), **starts, tasks=tasks, units=units, scratch_step=end, rows=rows,
         columns=columns, depth=depth, blocks=blocks, block_rows=block,
@@ -172,10 +196,11 @@ def _job(element: str, dot: str, stack: int, sizes: tuple[int, int, int], left_r
         tiles=address(tiles),
         most_rows=most_rows(DOTS[dot], width), lanes=lanes, few=few,
     )  # fmt: skip
-    return _Job(_entry(element, dot), job, 4 * end * tasks, (pixels,))
+    fixed = job[len(CALL) :].tobytes()
+    return _Job(_entry(element, dot), fixed, 4 * end * tasks, (pixels,))
 
 
 @functools.cache
 def _entry(element: str, dot: str) -> Any:
     code = printed(text, element, dot, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("multiply"))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("multiply"))

@@ -95,7 +95,10 @@ class _Words:
             self.transpose(lines, target, depth, count, count, job.left_row)
 
         def straight() -> list[Value]:
-            self.spread(source, to, count, job.depth, job.x_row, job.left_row)
+            run = f.eq(job.x_row, job.depth) & f.eq(job.left_row, job.depth)
+            rows = f.select(run, f.constant(I64, 1), count)
+            along = f.select(run, count * job.depth, job.depth)
+            self.spread(source, to, rows, along, job.x_row, job.left_row)
             return []
 
         def columns() -> list[Value]:
