@@ -33,7 +33,7 @@ _REAL = (
     "asinh", "atan2", "atanh", "erf", "expm1", "floor_divide", "hypot", "log1p", "remainder", "sin",
     "sinh",
 )  # fmt: skip
-_COMPLEX = ("exp", "log", "sin", "sqrt", "tanh")
+_COMPLEX = ("asin", "atanh", "exp", "log", "log1p", "sin", "sqrt", "tanh")
 
 
 def rows() -> Iterator[Row]:

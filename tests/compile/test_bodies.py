@@ -31,12 +31,11 @@ triangular_solve weight_only_linear windows wofz wrightomega xlog1py xlogy y0 y1
 zeta zeta_slope zetac
 """
 COMPLEX = """
-acos acosh airy_ai airy_aip airy_bi airy_bip asin asinh atan atanh cholesky cofactor
-contract convolve dawsn det eig eigh eigvals eigvalsh erf erfc erfcx erfi exp1 expi expm expm1
-finite fresnel_c fresnel_s gamma hermitian_fft inv log10 log1p log2 log_ndtr loggamma lstsq lu
-ndtr pinv psi qr riemann_zeta shichi_c shichi_s sici_c sici_s sinc slogdet solve spence
-spherical_in spherical_jn spherical_kn spherical_yn svd svdvals triangular_solve wofz wrightomega
-xlog1py xlogy
+airy_ai airy_aip airy_bi airy_bip cholesky cofactor contract convolve dawsn det eig eigh eigvals
+eigvalsh erf erfc erfcx erfi exp1 expi expm finite fresnel_c fresnel_s gamma hermitian_fft inv
+log_ndtr loggamma lstsq lu ndtr pinv psi qr riemann_zeta shichi_c shichi_s sici_c sici_s sinc
+slogdet solve spence spherical_in spherical_jn spherical_kn spherical_yn svd svdvals
+triangular_solve wofz wrightomega xlog1py xlogy
 """
 
 

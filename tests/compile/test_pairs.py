@@ -213,7 +213,7 @@ def test_arrays_of_a_function() -> None:
 
 ISLANDS: dict[str, Callable[..., Any]] = {
     "fft": lambda a: xp.abs(xp.fft.ifft(xp.exp(1j * xp.real(a)) * xp.fft.fft(a))),
-    "read twice": lambda a: (lambda s: s * xp.conj(s) + xp.asin(s) * a)(xp.fft.fft(a * a)),
+    "read twice": lambda a: (lambda s: s * xp.conj(s) + xp.fft.ifft(s) * a)(xp.fft.fft(a * a)),
     "several results": lambda a: (lambda w, v: w * xp.real(v) + xp.imag(v))(
         *xp.linalg.eigh((a @ xp.conj(a.T) + xp.conj(a @ xp.conj(a.T)).T) * 0.5)),
     "products": lambda a: xp.sqrt(a @ a) @ (a * 2.0),
@@ -236,9 +236,9 @@ def test_islands(name: str, dtype: str) -> None:
 def test_what_has_no_pairs() -> None:
     """Ops without a rule leave the graph as it is; a graph of real numbers is itself."""
     z, x = xp.ones(3, dtype=xp.complex64), xp.ones(3)
-    for f in (xp.asin, xp.fft.hfft, xp.prod, lambda z: z**0):
+    for f in (xp.fft.hfft, xp.prod, lambda z: z**0):
         assert in_pairs(ft.make_graph(f)(z)) is None
-    for f in (xp.asin, xp.fft.fft, lambda z: xp.reshape(xp.fft.fft(z), (3, 1))):
+    for f in (xp.fft.fft, lambda z: xp.reshape(xp.fft.fft(z), (3, 1))):
         assert in_pairs(ft.make_graph(f)(z), islands=True) is None
     graph = ft.make_graph(lambda x: x + 1.0)(x)
     assert in_pairs(graph) is graph

@@ -11,7 +11,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm import exponential, hyperbolic, inverse, logarithm, trigonometric
+from funct.kernels.llvm import (
+    complex_inverse,
+    exponential,
+    hyperbolic,
+    inverse,
+    logarithm,
+    trigonometric,
+)
+from funct.kernels.llvm.complex_parts import (
+    INFINITY,
+    LN2,
+    SHIFT,
+    finite,
+    infinite,
+    scaled,
+    sign,
+    size_log,
+    widened,
+)
 from funct.kernels.llvm.scaling import exact_sum
 
 if TYPE_CHECKING:
@@ -24,24 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = ["COMPLEX", "part_of"]
 
-INFINITY = float("inf")
-LN2 = float("0.693147180559945309417232121458176568075500134360255254120680009493")
+LOG2_E = 1 / LN2
+LOG10_E = 0.43429448190325182765
 NEARLY_MOST = {"f32": 88.0, "f64": 709.0}  # exp is finite up to here
-SHIFT = 300  # powers of four that bring squares into range
 SATURATED = {"f32": 11.0, "f64": 22.0}  # tanh is 1 beyond
-
-
-def _finite(e: Emitter, x: Value) -> Value:
-    return e.abs(x) < INFINITY
-
-
-def _infinite(e: Emitter, x: Value) -> Value:
-    return e.eq(e.abs(x), INFINITY)
-
-
-def _sign(e: Emitter, x: Value, size: float = 1.0) -> Value:
-    """size with the sign of x."""
-    return e.copysign(e.constant(x.type, size), x)
 
 
 def exp(e: Emitter, a: Value, b: Value) -> Parts:
@@ -52,10 +56,20 @@ def exp(e: Emitter, a: Value, b: Value) -> Parts:
     again = e.select(large, power, 1)
     re = power * trigonometric.cos(e, b) * again
     im = power * trigonometric.sin(e, b) * again
-    lost, zero = ~_finite(e, b) & _infinite(e, a), e.constant(a.type, 0)
+    lost, zero = ~finite(e, b) & infinite(e, a), e.constant(a.type, 0)
     re = e.select(lost, e.select(a < 0, zero, a), re)
     im = e.select(lost & (a < 0), zero, im)
     return re, e.select(e.eq(b, 0), b, im)
+
+
+def expm1(e: Emitter, a: Value, b: Value) -> Parts:
+    """e^(a + ib) - 1; the real part, (e^a - 1) cos b - 2 sin²(b / 2), has the digits of the whole
+    number.
+    """
+    re, im = exp(e, a, b)
+    half = trigonometric.sin(e, b * 0.5)
+    near = exponential.expm1(e, a) * trigonometric.cos(e, b) - half * half * 2
+    return e.select((a < SATURATED["f64"]) & finite(e, b), near, re - 1) + 0.0, im
 
 
 def _waves(e: Emitter, a: Value) -> tuple[Value, Value, Value]:
@@ -72,7 +86,7 @@ def sinh(e: Emitter, a: Value, b: Value) -> Parts:
     sine, cosine, again = _waves(e, a)
     re = sine * trigonometric.cos(e, b) * again
     im = cosine * trigonometric.sin(e, b) * again
-    lost = ~_finite(e, b) & (e.eq(a, 0) | _infinite(e, a))
+    lost = ~finite(e, b) & (e.eq(a, 0) | infinite(e, a))
     return e.select(lost, a, re), e.select(e.eq(b, 0), b, im)
 
 
@@ -81,10 +95,10 @@ def cosh(e: Emitter, a: Value, b: Value) -> Parts:
     sine, cosine, again = _waves(e, a)
     re = cosine * trigonometric.cos(e, b) * again
     im = sine * trigonometric.sin(e, b) * again
-    far = ~_finite(e, b)
-    re = e.select(far & _infinite(e, a), INFINITY, re)
-    im = e.select(far & e.eq(a, 0), a * _sign(e, b), im)
-    return re, e.select(e.eq(b, 0), b * _sign(e, a), im)
+    far = ~finite(e, b)
+    re = e.select(far & infinite(e, a), INFINITY, re)
+    im = e.select(far & e.eq(a, 0), a * sign(e, b), im)
+    return re, e.select(e.eq(b, 0), b * sign(e, a), im)
 
 
 def sin(e: Emitter, a: Value, b: Value) -> Parts:
@@ -106,14 +120,14 @@ def tanh(e: Emitter, a: Value, b: Value) -> Parts:
     s, t = hyperbolic.sinh(e, e.select(far, zero, a)), trigonometric.tan(e, b)
     steep = e.fma(t, t, 1)
     below = e.fma(steep * s, s, 1)
-    re = e.select(far, _sign(e, a), steep * e.sqrt(e.fma(s, s, 1)) * s / below)
+    re = e.select(far, sign(e, a), steep * e.sqrt(e.fma(s, s, 1)) * s / below)
     rest = exponential.exp(e, size * -2.0)
     end = trigonometric.sin(e, b) * trigonometric.cos(e, b) * rest * 4.0
     im = e.select(far, end, t / below)
-    lost = e.isnan(a) | (~_finite(e, b) & e.ne(a, 0))
+    lost = e.isnan(a) | (~finite(e, b) & e.ne(a, 0))
     re = e.select(lost, float("nan"), re)
-    re = e.select(e.eq(a, 0), a, e.select(_infinite(e, a), _sign(e, a), re))
-    im = e.select(_infinite(e, a), _sign(e, b, 0.0), e.select(e.isnan(a), float("nan"), im))
+    re = e.select(e.eq(a, 0), a, e.select(infinite(e, a), sign(e, a), re))
+    im = e.select(infinite(e, a), sign(e, b, 0.0), e.select(e.isnan(a), float("nan"), im))
     return re, e.select(e.eq(b, 0), b, im)
 
 
@@ -123,71 +137,57 @@ def tan(e: Emitter, a: Value, b: Value) -> Parts:
     return im, re
 
 
-def _scaled(e: Emitter, a: Value, b: Value) -> tuple[Value, Value, Value]:
-    """|a| and |b|, of float64, times a power of four, so that no square is infinite, and that of
-    the larger is not 0; the logarithm to base 4 of the power.
-    """
-    x, y = e.abs(a), e.abs(b)
-    most = e.max(x, y)
-    large, small = most > 2.0**500, most < 2.0**-450
-    one = e.constant(a.type, 1)
-    scale = e.select(large, 0.25**SHIFT, e.select(small, 4.0**SHIFT, one))
-    shift = e.select(large, float(-SHIFT), e.select(small, float(SHIFT), e.constant(a.type, 0)))
-    return x * scale, y * scale, shift
-
-
-def _widened(function: Callable[..., Parts]) -> Callable[..., Parts]:
-    """In float64 whatever the parts are: squares of float32 are exact in it, and in its range."""
-
-    def found(e: Emitter, a: Value, b: Value) -> Parts:
-        if a.type.element == "f64":
-            return function(e, a, b)
-        re, im = function(e, e.convert(a, "f64"), e.convert(b, "f64"))
-        return e.convert(re, "f32"), e.convert(im, "f32")
-
-    return found
-
-
-def _size_log(e: Emitter, a: Value, b: Value) -> Value:
-    """log |a + ib|, of float64."""
-    x, y, shift = _scaled(e, a, b)
-    x, y = e.max(x, y), e.min(x, y)
-    p, q = x * x, y * y
-    total, lost = exact_sum(p, q)
-    lost = lost + (e.fma(x, x, -p) + e.fma(y, y, -q))
-    # what rounding lost counts where the logarithm is nearly 0
-    near = e.select((total > 0.5) & (total < 2.0), lost / total, 0)
-    found = (logarithm.log(e, total) + near) * 0.5 - shift * (2 * LN2)
-    found = e.select(e.isnan(a) | e.isnan(b), float("nan"), found)
-    return e.select(_infinite(e, a) | _infinite(e, b), INFINITY, found)
-
-
 def log(e: Emitter, a: Value, b: Value) -> Parts:
     """log(a + ib), the imaginary part in [-π, π]."""
     im = inverse.atan2(e, b, a)
     if a.type.element == "f64":
-        return _size_log(e, a, b), im
-    return e.convert(_size_log(e, e.convert(a, "f64"), e.convert(b, "f64")), "f32"), im
+        return size_log(e, a, b), im
+    return e.convert(size_log(e, e.convert(a, "f64"), e.convert(b, "f64")), "f32"), im
 
 
-@_widened
+def _of_base(factor: float) -> Callable[[Emitter, Value, Value], Parts]:
+    """The logarithm to another base."""
+
+    def found(e: Emitter, a: Value, b: Value) -> Parts:
+        re, im = log(e, a, b)
+        return re * factor, im * factor
+
+    return found
+
+
+@widened
+def log1p(e: Emitter, a: Value, b: Value) -> Parts:
+    """log(1 + a + ib), by |1 + z|² - 1 = 2 a + a² + b² where 1 + z would lose digits of z."""
+    p, q = a * a, b * b
+    squares, lost = exact_sum(e.max(p, q), e.min(p, q))
+    lost = lost + (e.fma(a, a, -p) + e.fma(b, b, -q))
+    total, rest = exact_sum(a * 2, squares)
+    rest = rest + lost
+    near = (logarithm.log1p(e, total) + rest / (total + 1)) * 0.5
+    re = e.select((total > -0.5) & (total < 2.0**900), near, size_log(e, a + 1, b))
+    return re, inverse.atan2(e, b, a + 1)
+
+
+@widened
 def sqrt(e: Emitter, a: Value, b: Value) -> Parts:
     """The square root whose real part is at least 0."""
-    x, y, shift = _scaled(e, a, b)
+    x, y, shift = scaled(e, a, b)
     root = e.sqrt((x + e.sqrt(e.fma(x, x, y * y))) * 0.5)
     small = e.select(shift > 0, 2.0**-SHIFT, e.constant(a.type, 1))
     root = root * e.select(shift < 0, 2.0**SHIFT, small)
     other = e.select(e.eq(root, 0), 0, e.abs(b) / (root * 2.0))
-    below, tall = a < 0, _infinite(e, b)
+    below, tall = a < 0, infinite(e, b)
     re = e.select(below, other, root)
     im = e.copysign(e.select(below, root, other), b)
     re = e.select(tall | e.eq(a, INFINITY), INFINITY, re)
-    return re, e.select(tall, b, e.select(e.eq(a, -INFINITY), _sign(e, b, INFINITY), im))
+    return re, e.select(tall, b, e.select(e.eq(a, -INFINITY), sign(e, b, INFINITY), im))
 
 
 COMPLEX: dict[str, Callable[[Emitter, Value, Value], Parts]] = {
-    "cos": cos, "cosh": cosh, "exp": exp, "log": log, "sin": sin, "sinh": sinh, "sqrt": sqrt,
-    "tan": tan, "tanh": tanh,
+    **{name: getattr(complex_inverse, name) for name in complex_inverse.__all__},
+    "cos": cos, "cosh": cosh, "exp": exp, "expm1": expm1, "log": log, "log10": _of_base(LOG10_E),
+    "log1p": log1p, "log2": _of_base(LOG2_E), "sin": sin, "sinh": sinh, "sqrt": sqrt, "tan": tan,
+    "tanh": tanh,
 }  # fmt: skip
 
 
