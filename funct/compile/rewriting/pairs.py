@@ -154,10 +154,7 @@ class _Pairs(NewNodes):
         return self.parts[a]
 
     def _part(self, v: Var, k: int) -> Var:
-        whole = self.whole[v]
-        index = (*[(None, None, 1)] * len(v.shape), (k, k + 1, 1))
-        found = self.apply("slice_", (whole,), (index,), (*v.shape, 1), whole.dtype)
-        return self.reshape(found, v.shape)
+        return self.reshape(self.along(self.whole[v], len(v.shape), k, k + 1), v.shape)
 
     # Ops
 
@@ -256,6 +253,13 @@ class _Pairs(NewNodes):
         out = self.var(shape, dtype)
         self.keep(Node(_fma(), given, (), (out,), self.site))
         return out
+
+    def along(self, v: Var, axis: int, start: int, stop: int) -> Var:
+        """A stretch of an axis."""
+        index: list[tuple[int | None, int | None, int]] = [(None, None, 1)] * len(v.shape)
+        index[axis] = (start, stop, 1)
+        shape = (*v.shape[:axis], stop - start, *v.shape[axis + 1 :])
+        return self.apply("slice_", (v,), (tuple(index),), shape, v.dtype)
 
     def mask(self, name: str, *given: Any) -> Var:
         """An op that gives truth values."""
@@ -364,6 +368,8 @@ def _pow(p: _Pairs, e: Node) -> Parts:
     if not isinstance(base, Var) or isinstance(by, Var) or by.imag or by.real % 1:
         return _any_power(p, e)
     count = int(abs(by))
+    if not by:
+        return 1.0, 0.0
     if not 0 < count < _MOST_FACTORS:
         return _any_power(p, e)
     square, product = p._of(base), None
@@ -405,6 +411,64 @@ def _any_power(p: _Pairs, e: Node) -> Parts:
     return op("where", whole, 1.0, re), op("where", whole, 0.0, im)
 
 
+def _sinc(p: _Pairs, e: Node) -> Parts:
+    """sin(πx) / (πx), and 1 where x is 0."""
+    out, x = e.results[0], e.operands[0]
+    assert isinstance(x, Var)
+    op = functools.partial(p.of_reals, like=out)
+    re, im = (op("multiply", v, cmath.pi) for v in p._of(x))
+    found = _quotient(p, p.function("sin", (re, im), out), (re, im), out)
+    none = p.is_zero(x)
+    return op("where", none, 1.0, found[0]), op("where", none, 0.0, found[1])
+
+
+def _times_log(name: str) -> Callable[[_Pairs, Node], Parts]:
+    """x log y, by the logarithm of that name, and 0 where x is 0 and y is a number."""
+
+    def found(p: _Pairs, e: Node) -> Parts:
+        out = e.results[0]
+        x, y = e.operands
+        if not isinstance(x, Var) or not isinstance(y, Var):
+            raise _NoPairs
+        op = functools.partial(p.of_reals, like=out)
+        parts = _times(p, p._of(x), p.function(name, p._of(y), out), out)
+        known = [p.mask("equal", v, v) for v in p._of(y) if isinstance(v, Var)]
+        none = functools.reduce(functools.partial(p.mask, "logical_and"), known, p.is_zero(x))
+        return op("where", none, 0.0, parts[0]), op("where", none, 0.0, parts[1])
+
+    return found
+
+
+def _prod(p: _Pairs, e: Node) -> Parts:
+    """Of an axis its first half times its last, again and again."""
+    out, x = e.results[0], e.operands[0]
+    assert isinstance(x, Var)
+    if 0 in x.shape:
+        return 1.0, 0.0
+    if p.islands and len(x.shape) - 1 not in e.params[0]:
+        raise _NoPairs  # NumPy multiplies whole rows
+    re, im = p._of(x)
+    parts = p._array(re, x), p._array(im, x)
+    for axis in e.params[0]:
+        parts = _prod_along(p, parts, axis, out)
+    return p.reshape(parts[0], out.shape), p.reshape(parts[1], out.shape)
+
+
+def _prod_along(p: _Pairs, parts: Parts, axis: int, out: Var) -> Parts:
+    left: Parts | None = None  # an odd one
+
+    def some(start: int, stop: int) -> Parts:
+        re, im = (p.along(v, axis, start, stop) for v in parts)
+        return re, im
+
+    while (n := parts[0].shape[axis]) > 1:
+        if n % 2:
+            last = some(n - 1, n)
+            left = last if left is None else _times(p, left, last, out)
+        parts = _times(p, some(0, n // 2), some(n // 2, n // 2 * 2), out)
+    return parts if left is None else _times(p, parts, left, out)
+
+
 def _log(x: complex) -> Parts:
     z = cmath.log(x)
     return z.real, z.imag
@@ -415,9 +479,13 @@ def _function(p: _Pairs, e: Node) -> Parts:
 
 
 def _divide(p: _Pairs, e: Node) -> Parts:
+    x, y = map(p._of, e.operands)
+    return _quotient(p, x, y, e.results[0])
+
+
+def _quotient(p: _Pairs, x: Parts, y: Parts, out: Var) -> Parts:
     """Smith's quotient: by the ratio of the divisor's parts, the smaller to the larger."""
-    out = e.results[0]
-    (a, b), (c, d) = map(p._of, e.operands)
+    (a, b), (c, d) = x, y
     op = functools.partial(p.of_reals, like=out)
     if not isinstance(c, Var):
         c = p.constant(np.asarray(c, _REAL[out.dtype]))
@@ -570,5 +638,6 @@ _OPS: dict[str, Callable[[_Pairs, Node], Any]] = {
     "isfinite": _any_part("isfinite", "logical_and"), "isinf": _any_part("isinf", "logical_or"),
     "isnan": _any_part("isnan", "logical_or"), "matmul": _matmul, "multiply": _multiply,
     "not_equal": _alike("not_equal"), "pow": _pow, "real": _part_of(0), "reciprocal": _reciprocal,
-    "sign": _sign, "square": _square, **dict.fromkeys(COMPLEX, _function),
+    "reduce_prod": _prod, "sign": _sign, "sinc": _sinc, "square": _square,
+    "xlog1py": _times_log("log1p"), "xlogy": _times_log("log"), **dict.fromkeys(COMPLEX, _function),
 }  # fmt: skip
