@@ -31,11 +31,10 @@ triangular_solve weight_only_linear windows wofz wrightomega xlog1py xlogy y0 y1
 zeta zeta_slope zetac
 """
 COMPLEX = """
-airy_ai airy_aip airy_bi airy_bip cholesky cofactor contract convolve dawsn det eig eigh eigvals
-eigvalsh erf erfc erfcx erfi exp1 expi expm finite fresnel_c fresnel_s gamma hermitian_fft inv
-log_ndtr loggamma lstsq lu ndtr pinv psi qr riemann_zeta shichi_c shichi_s sici_c sici_s slogdet
-solve spence spherical_in spherical_jn spherical_kn spherical_yn svd svdvals triangular_solve wofz
-wrightomega
+airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn eig eigvals erf erfc erfcx erfi
+exp1 expi expm finite fresnel_c fresnel_s gamma hermitian_fft log_ndtr loggamma lstsq lu ndtr pinv
+psi qr riemann_zeta shichi_c shichi_s sici_c sici_s spence spherical_in spherical_jn spherical_kn
+spherical_yn svd svdvals triangular_solve wofz wrightomega
 """
 
 

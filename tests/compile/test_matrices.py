@@ -24,6 +24,7 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
     "eigh": lambda a, b: linalg.eigh(a)[0],
     "eigvalsh": lambda a, b: linalg.eigvalsh(a),
 }
+SINGLE = ("float32", "complex64")
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
     "dense": lambda a: a,
     "transposed": lambda a: a.mT,
@@ -44,7 +45,10 @@ def matrices(dtype: str, lead: tuple[int, ...], m: int) -> tuple[Any, Any]:
     """Regular matrices, and right sides."""
     rng = np.random.default_rng(m)
     a = rng.normal(size=(*lead, m, m)) * (0.5 / m**0.5) + np.eye(m) * 3
-    return xp.asarray(a.astype(dtype)), xp.asarray(rng.normal(size=(*lead, m, 2)).astype(dtype))
+    b = rng.normal(size=(*lead, m, 2))
+    if dtype[0] == "c":
+        a, b = (x + 0.3j * rng.normal(size=x.shape) / m**0.5 for x in (a, b))
+    return xp.asarray(a.astype(dtype)), xp.asarray(b.astype(dtype))
 
 
 def looped(op: Callable[[Any, Any], Any], layout: Callable[[Any], Any], steps: int) -> Any:
@@ -55,17 +59,19 @@ def looped(op: Callable[[Any, Any], Any], layout: Callable[[Any], Any], steps: i
             y = op(layout(c), b)
             return c + 0.01 * k, y
 
-        return ft.scan(step, a, xp.arange(steps, dtype=a.dtype))[1]
+        return ft.scan(step, a, xp.astype(xp.arange(steps), a.dtype))[1]
 
     return run
 
 
 @pytest.mark.skipif(not lapack.address("inv", "d"), reason="NumPy's loops are not where they were")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("name", OPS)
 def test_matrices_in_loops_are_those_of_eager_execution(name: str, dtype: str, layout: str) -> None:
     """In a program without Python between the steps, for stacks too."""
+    if dtype[0] == "c" and name in ("lower", "upper"):
+        return
     for lead, m in (((), 1), ((), 3), ((), 8), ((2, 3), 2), ((2,), 66)):
         a, b = matrices(dtype, lead, m)
         f = looped(OPS[name], LAYOUTS[layout], 4)
@@ -73,7 +79,7 @@ def test_matrices_in_loops_are_those_of_eager_execution(name: str, dtype: str, l
         assert all(c.native() is not None for c in controls(ft.make_graph(f)(a, b)))
         found = np.asarray(ft.jit(f)(a, b))
         assert found.dtype == expected.dtype
-        np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype == "float32" else 1e-13)
+        np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype in SINGLE else 1e-13)
 
 
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "lower", "det", "slogdet"])
@@ -93,7 +99,10 @@ def test_derivatives_of_matrices_in_loops(name: str) -> None:
     ("name", "bad"),
     [("inv", 0.0), ("solve", 0.0), ("cholesky", -1.0), ("lower", 0.0), ("upper", 0.0)],
 )
-def test_a_matrix_that_an_op_refuses_raises_what_eager_code_raises(name: str, bad: float) -> None:
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_a_matrix_that_an_op_refuses_raises_what_eager_code_raises(
+    name: str, bad: float, dtype: str
+) -> None:
     """At the step at which it comes, with the user's line; NaN is no such matrix."""
 
     def f(a: Any, b: Any) -> Any:
@@ -102,7 +111,7 @@ def test_a_matrix_that_an_op_refuses_raises_what_eager_code_raises(name: str, ba
 
         return ft.scan(step, a, xp.arange(4.0))
 
-    a, b = xp.eye(2) * 2.0 * (1.0 - bad), xp.ones((2, 1))
+    a, b = xp.eye(2, dtype=dtype) * 2.0 * (1.0 - bad), xp.ones((2, 1), dtype=dtype)
     for run in (f, ft.jit(f)):
         with pytest.raises(LinAlgError, match=r"test_matrices\.py"):
             run(a, b)

@@ -3,7 +3,8 @@
 So the numbers are those of eager execution. Small matrices in single precision are computed in
 double, and of what is Hermitian the symmetric part is taken; both are copies before the call. A
 failure fills the first result with NaN: the program says at its end that it is not right, and on
-the slow way the op raises, or finds that its operand had NaN. Triangular systems are BLAS's.
+the slow way the op raises, or finds that its operand had NaN. Complex matrices have a last axis of
+two. Triangular systems are BLAS's.
 """
 
 from __future__ import annotations
@@ -30,38 +31,56 @@ __all__ = ["converted", "is_matrices", "lower_matrices", "print_matrices", "prin
 
 @attrs.frozen
 class _Loop:
-    """name: NumPy's. symmetric: its operand is Hermitian, and made so. fails: it may."""
+    """name: NumPy's. symmetric: its operand is Hermitian, and made so. fails: it may. real: which
+    result is so of complex matrices too. pairs: matrices are complex.
+    """
 
     name: str
     symmetric: bool = False
     fails: bool = True
+    real: int | None = None
+    pairs: bool = False
+
+    def parts(self, operands: int, results: int) -> list[int]:
+        """Of how many numbers an element of each array is."""
+        found = [1 + self.pairs] * (operands + results)
+        if self.real is not None:
+            found[operands + self.real] = 1
+        return found
 
 
 _LOOPS = {
     "inv": _Loop("inv"), "solve": _Loop("solve"), "det": _Loop("det", fails=False),
-    "slogdet": _Loop("slogdet", fails=False), "cholesky": _Loop("cholesky_lo", symmetric=True),
-    "eigh": _Loop("eigh_lo", symmetric=True), "eigvalsh": _Loop("eigvalsh_lo", symmetric=True),
+    "slogdet": _Loop("slogdet", fails=False, real=1),
+    "cholesky": _Loop("cholesky_lo", symmetric=True),
+    "eigh": _Loop("eigh_lo", symmetric=True, real=0),
+    "eigvalsh": _Loop("eigvalsh_lo", symmetric=True, real=0),
 }  # fmt: skip
+_LOOPS |= {f"{op}_of_pairs": attrs.evolve(loop, pairs=True) for op, loop in _LOOPS.items()}
 _DOUBLE = np.dtype(np.float64)
 
 
 def is_matrices(step: Any) -> bool:
-    """Whether a step is such an op, on real matrices in stacks of one shape."""
+    """Whether a step is such an op, on matrices of one dtype in stacks of one shape."""
     if not isinstance(step, Node) or step.name not in (*_LOOPS, "triangular_solve"):
         return False
     held = [*step.operands, *step.results]
     if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype.char in "fd" for v in held):
         return False
     operands: Any = step.operands
-    stacks = {v.shape[:-2] for v in operands}
+    last = -3 if step.name.endswith("_of_pairs") else -2
+    stacks = {v.shape[:last] for v in operands}
     alike = len(stacks) == 1 and len({v.dtype for v in operands}) == 1
     if step.name == "triangular_solve":
         return alike and counts_in_64_bits(_element(step.results[0].dtype)) is not None
-    return alike and lapack.address(_LOOPS[step.name].name, _inner(operands[0])) is not None
+    loop = _LOOPS[step.name]
+    return alike and lapack.address(loop.name, _inner(loop, operands[0])) is not None
 
 
-def _inner(x: Any) -> str:
+def _inner(loop: _Loop, x: Any) -> str:
     """The character of the dtype in which stacks of matrices like x are computed."""
+    if loop.pairs:
+        return lapack.inner(x.dtype.char.upper(), *x.shape[-3:-1])
     return lapack.inner(x.dtype.char, *x.shape[-2:])
 
 
@@ -74,24 +93,30 @@ def lower_matrices(node: Node, fused: Fused) -> list[Call]:
     operands: Any = node.operands
     calls, places = places_of(operands, fused)
     places += [Address(v) for v in node.results]
-    lead = operands[0].shape[:-2]
-    count, m, n = math.prod(lead), operands[0].shape[-1], operands[-1].shape[-1]
+    held = (*operands, *node.results)
+    loop = _LOOPS.get(node.name, _Loop(node.name))
+    parts = loop.parts(len(operands), len(node.results))
+    shapes = [v.shape[: len(v.shape) + 1 - p] for v, p in zip(held, parts, strict=True)]
+    lead = shapes[0][:-2]
+    count, m, n = math.prod(lead), shapes[0][-1], shapes[len(operands) - 1][-1]
     element = _element(operands[0].dtype)
     if node.name == "triangular_solve":
         words = (*places, count, m, n)
         kernel: Any = ("triangular", element, bool(node.params[0]))
         return [*calls, Call(kernel, words, 1, node.results, checks=True)]
-    held = (*operands, *node.results)
-    cores = [v.shape[len(lead) :] for v in held]
-    sizes = [math.prod(c) for c in cores]
-    loop, inner = _LOOPS[node.name], np.dtype(_inner(operands[0]))
+    cores = [s[len(lead) :] for s in shapes]
+    sizes = [p * math.prod(c) for c, p in zip(cores, parts, strict=True)]
+    inner = np.dtype(_inner(loop, operands[0]).lower())
     widened, wide = inner != operands[0].dtype, inner.itemsize
     copied = [widened or (loop.symmetric and k < len(operands)) for k in range(len(held))]
     room = [
         Address(Buffer(count * s, inner)) if c else 0 for c, s in zip(copied, sizes, strict=True)
     ]
-    strides = [wide * math.prod(c[k + 1 :]) for c in cores for k in range(len(c))]
-    numbers = [count, m, n] if node.name == "solve" else [count, m]
+    strides = [
+        wide * p * math.prod(c[k + 1 :])
+        for c, p in zip(cores, parts, strict=True) for k in range(len(c))
+    ]  # fmt: skip
+    numbers = [count, m, n] if loop.name == "solve" else [count, m]
     words = (*places, *room, *sizes, *numbers, *[wide * s for s in sizes], *strides)
     counts = (len(operands), len(held), len(numbers))
     kernel = ("matrices", node.name, element, f"f{8 * wide}", *counts)
@@ -123,7 +148,7 @@ def print_matrices(
         plain = alike and not symmetric
         f.store(places[k] if plain else copies[k], f.at(table, k, "i64"))
         if symmetric:
-            _symmetric(f, places[k], copies[k], count, m, element, inner)
+            _symmetric(f, places[k], copies[k], count, m, element, inner, pairs=loop.pairs)
         elif not alike and k < given:
             converted(f, places[k], copies[k], count * sizes[k], element, inner)
     strides = f.at(dimensions, lengths, "i64")
@@ -149,18 +174,21 @@ def converted(f: Emitter, x: Value, to: Value, count: Value, before: str, after:
 
 
 def _symmetric(
-    f: Emitter, x: Value, to: Value, count: Value, m: Value, element: str, inner: str
-) -> None:
-    """x/2 + xᵀ/2 of each matrix."""
-    real = typed(element)
+    f: Emitter, x: Value, to: Value, count: Value, m: Value, element: str, inner: str,
+    pairs: bool,
+) -> None:  # fmt: skip
+    """x/2 + xᴴ/2 of each matrix."""
+    real, width = typed(element), 1 + pairs
 
     def row(r: Value, _: list[Value]) -> list[Value]:
         first, i = f.div(r, m) * m * m, f.rem(r, m)
 
         def one(j: Value, _: list[Value]) -> list[Value]:
-            places = (first + i * m + j, first + j * m + i)
-            a, b = (f.load(real, f.at(x, p, element)) * 0.5 for p in places)
-            f.store(f.convert(a + b, inner), f.at(to, places[0], inner))
+            places = ((first + i * m + j) * width, (first + j * m + i) * width)
+            for part in range(width):
+                a, b = (f.load(real, f.at(x, p + part, element)) * 0.5 for p in places)
+                half = a - b if part else a + b
+                f.store(f.convert(half, inner), f.at(to, places[0] + part, inner))
             return []
 
         f.loop(0, m, 1, one)
@@ -209,7 +237,9 @@ def print_triangular(module: Module, name: str, element: str, lower: bool) -> No
 
 
 def _offer_loop(op: str, element: str) -> int:
-    found = lapack.address(_LOOPS[op].name, "f" if element == "f32" else "d")
+    char = "f" if element == "f32" else "d"
+    loop = _LOOPS[op]
+    found = lapack.address(loop.name, char.upper() if loop.pairs else char)
     assert found is not None, "asked for by text that was printed for it"
     return found
 

@@ -46,11 +46,14 @@ def inner(char: str, rows: int, columns: int) -> str:
 
 @functools.cache
 def address(name: str, char: str) -> int | None:
-    """The address of NumPy's loop for "f" or "d": `void (char **args, npy_intp *lengths,
+    """The address of NumPy's loop for "f", "d", "F" or "D": `void (char **args, npy_intp *lengths,
     npy_intp *strides, void *)`. Results of a matrix for which it fails are NaN.
     """
     found: Any = getattr(_LOOPS, name, None)
-    types = [t for t in getattr(found, "types", ()) if set(t) <= {char, "-", ">"}]
+    real = char.lower()  # what a complex matrix may have beside
+    types = [
+        t for t in getattr(found, "types", ()) if t[0] == char and set(t) <= {char, real, *"->"}
+    ]
     if len(types) != 1 or object.__basicsize__ != ctypes.sizeof(ctypes.c_ssize_t * 2):
         return None
     seen = _Ufunc.from_address(id(found))
