@@ -341,3 +341,25 @@ def test_what_a_function_does_not_read_costs_no_compilation() -> None:
     h.inner, h.parts["a"] = Layer(), X
     assert run(X).tolist() == [1.0, 8.0]
     assert run.cache_info().misses == 1
+
+
+def test_attributes_of_the_name_of_a_global_read_no_global() -> None:
+    """Who calls `rule.step` does not call the global `step`, which reads what changes."""
+    room: dict[str, Any] = {"__name__": "mine", "ft": ft, "rule": _Rule()}
+    exec(
+        "def step():\n    global p\n    p = f(p)\n\n"
+        "def f(p):\n    return rule.step(p) + unused\n\nf = ft.jit(f)\nunused = 1.0\n",
+        room,
+    )
+    room["p"] = xp.ones(3)
+    for _ in range(4):
+        room["step"]()
+    assert room["f"].cache_info().misses == 1, room["f"].explain()
+    room["unused"] = 2.0  # that is read
+    room["step"]()
+    assert room["p"].tolist() == [31.0 * 2 + 2.0] * 3
+
+
+class _Rule:
+    def step(self, p: Any) -> Any:
+        return p * 2

@@ -14,6 +14,7 @@ counter that an object keeps for others compiles nothing anew.
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import sys
 import types
@@ -107,7 +108,7 @@ class _Places:
                 self.names |= {*c.co_names, *[k for k in c.co_consts if isinstance(k, str | int)]}
             self.names |= set(fun.__code__.co_freevars)
             self.inside((fun.__defaults__, fun.__kwdefaults__), _DEEP)
-            named = dict.fromkeys([n for c in codes for n in c.co_names])
+            named = dict.fromkeys([n for c in codes for n in _globals_of(c)])
             for name in () if self._foreign(fun.__module__, fun.__code__.co_filename) else named:
                 value = fun.__globals__.get(name)
                 if isinstance(value, types.ModuleType):
@@ -285,6 +286,23 @@ def _constants(graph: Graph) -> Iterator[int]:
         elif isinstance(e, Node) and isinstance(e.primitive, Control):
             for _, body in e.primitive.bodies:
                 yield from _constants(body)
+
+
+def _globals_of(code: types.CodeType) -> Iterator[str]:
+    """The names that code looks up among globals. `co_names` holds those of attributes too: who
+    calls `opt.step` reads no global `step`.
+    """
+    words, high = code.co_code, 0
+    for op, low in zip(words[::2], words[1::2], strict=True):
+        at = high << 8 | low
+        high = at if op == _EXTENDED else 0
+        if op in _LOADS:
+            yield code.co_names[at >> 1 if op == _GLOBAL else at]
+
+
+# The lowest bit of the word that loads a global says whether a call follows.
+_GLOBAL, _EXTENDED = dis.opmap["LOAD_GLOBAL"], dis.opmap["EXTENDED_ARG"]
+_LOADS = {dis.opmap.get(n) for n in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")}
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
