@@ -37,7 +37,7 @@ __all__ = [
 
 @direct(kernels.full, arrays=0, maybe=("fill_value",))
 @placed
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
 
     fill_value is a number or a 0-d array; its dtype is the result's unless one is given.
@@ -76,27 +76,27 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
 
 @direct(kernels.zeros, arrays=0)
 @placed
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default."""
     return _constant("zeros", shape, 0, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.ones, arrays=0)
 @placed
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones of `shape`, float64 by default."""
     return _constant("ones", shape, 1, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.empty, arrays=0)
 @placed
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes."""
     return _constant("empty", shape, 0, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.full_like, maybe=("fill_value",))
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """fill_value with x's shape and, unless given, dtype."""
     return _like("full_like", x, fill_value, dtype, device)
 
@@ -109,19 +109,19 @@ def _like(name: str, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
 
 
 @direct(kernels.zeros_like)
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros with x's shape and, unless given, dtype."""
     return _like("zeros_like", x, 0, dtype, device)
 
 
 @direct(kernels.ones_like)
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones with x's shape and, unless given, dtype."""
     return _like("ones_like", x, 1, dtype, device)
 
 
 @direct(kernels.empty_like)
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros with x's shape and, unless given, dtype."""
     return _like("empty_like", x, 0, dtype, device)
 
@@ -198,7 +198,7 @@ def count(name: str, argument: str, n: Any) -> int:
 @direct(kernels.eye, arrays=0)
 @placed
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Any:
     """Ones on the k-th diagonal, zeros elsewhere; float64 by default."""
     shape = normal_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
@@ -245,12 +245,12 @@ def _triangle(name: str, x: Any, k: Any) -> Any:
 
 
 @direct(kernels.tril)
-def tril(x: Any, /, *, k: int = 0) -> Any:
+def tril(x: Any, /, k: int = 0) -> Any:
     """x with zeros above the k-th diagonal."""
     return _triangle("tril", x, k)
 
 
 @direct(kernels.triu)
-def triu(x: Any, /, *, k: int = 0) -> Any:
+def triu(x: Any, /, k: int = 0) -> Any:
     """x with zeros below the k-th diagonal."""
     return _triangle("triu", x, k)

@@ -34,7 +34,7 @@ Ints = int | Sequence[int] | None
 
 
 @direct(kernels.fft)
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Discrete Fourier transform along axis: X_k = Σ_j x_j exp(−2πi jk / n).
 
     Args: n: length, x's own for None. norm: "backward", "ortho" or "forward".
@@ -50,38 +50,38 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
 
 
 @direct(kernels.ifft)
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Inverse of `fft`: the sign of the exponent is +, the factor 1 / n by default."""
     return _along_one("ifft", x, n, axis, True, norm)
 
 
 @direct(kernels.fftn)
-def fftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def fftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """`fft` along several axes: all of them, or the last ones that s gives lengths for."""
     return _along_many("fftn", x, s, axes, False, norm)
 
 
 @direct(kernels.ifftn)
-def ifftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def ifftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """Inverse of `fftn`."""
     return _along_many("ifftn", x, s, axes, True, norm)
 
 
 @direct(kernels.rfft)
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """`fft` of a real x: the first n // 2 + 1 elements; the others are their conjugates."""
     k = normal_axis("rfft", axis, len(x.shape))
     return ops.real_fft(_resized("rfft", _real("rfft", x), k, n), k, False, _norm("rfft", norm))
 
 
 @direct(kernels.irfft)
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Inverse of `rfft`: real, of length n, 2 (m - 1) for m elements of x where n is None."""
     return _from_half("irfft", x, n, axis, True, norm)
 
 
 @direct(kernels.rfftn)
-def rfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def rfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """`rfft` along the last of several axes, then `fft` along the others."""
     at, lengths = _axes_and_lengths("rfftn", x, s, axes)
     _norm("rfftn", norm)
@@ -93,7 +93,7 @@ def rfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward
 
 
 @direct(kernels.irfftn)
-def irfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
+def irfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
     """Inverse of `rfftn`: real; the last axis has length 2 (m - 1) where s is None."""
     at, lengths = _axes_and_lengths("irfftn", x, s, axes)
     y = _complex("irfftn", x)
@@ -105,13 +105,13 @@ def irfftn(x: Any, /, *, s: Ints = None, axes: Ints = None, norm: str = "backwar
 
 
 @direct(kernels.hfft)
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """`fft` of a signal with x_(-j) = conj(x_j), given by its first half: real, of length n."""
     return _from_half("hfft", x, n, axis, False, norm)
 
 
 @direct(kernels.ihfft)
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Inverse of `hfft`: the first n // 2 + 1 elements of the inverse transform of a real x."""
     k = normal_axis("ihfft", axis, len(x.shape))
     return ops.real_fft(_resized("ihfft", _real("ihfft", x), k, n), k, True, _norm("ihfft", norm))
@@ -119,7 +119,7 @@ def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 @direct(kernels.fftfreq, arrays=0)
 @placed
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `fft`'s elements for samples d apart: 0, 1, …, −2, −1, over n d."""
     n = _length("fftfreq", n)
     k = np.arange(n)
@@ -128,42 +128,42 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
 
 @direct(kernels.rfftfreq, arrays=0)
 @placed
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """Frequencies of `rfft`'s elements for samples d apart: 0, 1, …, n // 2, over n d."""
     n = _length("rfftfreq", n)
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 
 
 @direct(kernels.fftshift)
-def fftshift(x: Any, /, *, axes: Ints = None) -> Any:
+def fftshift(x: Any, /, axes: Ints = None) -> Any:
     """x with frequency 0 moved to the middle of axes, all of them for None."""
     at = normal_axes("fftshift", axes, len(x.shape))
     return roll(x, tuple([x.shape[a] // 2 for a in at]), axis=at)
 
 
 @direct(kernels.ifftshift)
-def ifftshift(x: Any, /, *, axes: Ints = None) -> Any:
+def ifftshift(x: Any, /, axes: Ints = None) -> Any:
     """Inverse of `fftshift`; the two differ where a length is odd."""
     at = normal_axes("ifftshift", axes, len(x.shape))
     return roll(x, tuple([-(x.shape[a] // 2) for a in at]), axis=at)
 
 
-def fft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def fft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
     """`fftn` along two axes, by default the last two."""
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def ifft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
     """Inverse of `fft2`."""
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def rfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
     """`rfftn` along two axes, by default the last two."""
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfft2(x: Any, /, *, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
+def irfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
     """Inverse of `rfft2`: real."""
     return irfftn(x, s=s, axes=axes, norm=norm)
 

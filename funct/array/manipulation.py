@@ -94,7 +94,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
 
 
 @direct(kernels.concat, arrays="sequence")
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Any, /, axis: int | None = 0) -> Any:
     """Arrays joined along an existing axis; None flattens them first."""
     parts = as_tensors("concat", arrays)
     if not parts:
@@ -106,7 +106,7 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Any:
 
 
 @direct(kernels.stack, arrays="sequence")
-def stack(arrays: Any, /, *, axis: int = 0) -> Any:
+def stack(arrays: Any, /, axis: int = 0) -> Any:
     """Arrays of one shape joined along a new axis."""
     parts = as_tensors("stack", arrays)
     if not parts:
@@ -269,14 +269,14 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 
 @direct(kernels.flip)
-def flip(x: Any, /, *, axis: Any = None) -> Any:
+def flip(x: Any, /, axis: Any = None) -> Any:
     """Elements in reverse order along axis, all axes for None."""
     x = as_tensor("flip", x)
     return ops.flip(x, normal_axes("flip", axis, len(x.shape)))
 
 
 @direct(kernels.roll)
-def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """Elements moved by shift along axis, wrapping around; None rolls the flat array."""
     x = as_tensor("roll", x)
     if axis is None:
@@ -297,7 +297,7 @@ def roll(x: Any, /, shift: Any, *, axis: Any = None) -> Any:
 
 
 @direct(kernels.repeat, maybe=("repeats",))
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Any:
     """Each element repeats times along axis; None flattens."""
     x = as_tensor("repeat", x)
     if axis is None:

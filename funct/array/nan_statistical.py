@@ -48,7 +48,7 @@ def _count(x: Any, axes: Any, keepdims: bool) -> Any:
 
 
 @direct(kernels.nansum)
-def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def nansum(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Sum of what is not NaN; 0 where there is nothing.
 
     Example:
@@ -63,14 +63,14 @@ def nansum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = F
 
 
 @direct(kernels.nanprod)
-def nanprod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Product of what is not NaN; 1 where there is nothing."""
     x = as_tensor("nanprod", x)
     return statistical.prod(_filled(x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @direct(kernels.nanmean)
-def nanmean(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Mean of what is not NaN; NaN where there is nothing. dtype: to compute in."""
     x = as_tensor("nanmean", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanmean", dtype))
@@ -91,8 +91,8 @@ def nanvar(
     x: Any,
     /,
     axis: Any = None,
-    *,
     dtype: Any = None,
+    *,
     correction: float = 0.0,
     ddof: float | None = None,
     keepdims: bool = False,
@@ -116,8 +116,8 @@ def nanstd(
     x: Any,
     /,
     axis: Any = None,
-    *,
     dtype: Any = None,
+    *,
     correction: float = 0.0,
     ddof: float | None = None,
     keepdims: bool = False,
@@ -170,7 +170,7 @@ def _position(extremum: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
 
 
 @direct(kernels.nancumsum)
-def nancumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
+def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
     """Running sum along axis, NaN counted as 0; None flattens."""
     x = as_tensor("nancumsum", x)
     x, axis = _flat(x, axis)
@@ -178,7 +178,7 @@ def nancumsum(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
 
 
 @direct(kernels.nancumprod)
-def nancumprod(x: Any, /, axis: int | None = None, *, dtype: Any = None) -> Any:
+def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
     """Running product along axis, NaN counted as 1; None flattens."""
     x = as_tensor("nancumprod", x)
     x, axis = _flat(x, axis)

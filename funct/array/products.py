@@ -204,7 +204,7 @@ def _grown(x: Any, s: str, y: Any, t: str) -> tuple[Any, Any]:
 
 
 @direct(kernels.tensordot, arrays=2)
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     """Sum of products over the last `axes` axes of x1 and the first of x2, or over named ones."""
     x1, x2 = as_tensor("tensordot", x1), as_tensor("tensordot", x2)
     a, b = len(x1.shape), len(x2.shape)

@@ -34,14 +34,14 @@ def _arg(op: Any, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
 
 
 @direct(statistical.argmax)
-def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
     """Index of the first maximum along axis, of the flat array for None."""
     x = as_tensor("argmax", x)
     return _arg(ops.argmax, "argmax", x, axis, keepdims)
 
 
 @direct(statistical.argmin)
-def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
     """Index of the first minimum along axis, of the flat array for None."""
     x = as_tensor("argmin", x)
     return _arg(ops.argmin, "argmin", x, axis, keepdims)
@@ -172,7 +172,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 
 
 @direct(statistical.count_nonzero)
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of non-zero elements along axis."""
     x = as_tensor("count_nonzero", x)
     hits = ops.astype(ops.not_equal(x, 0), np.dtype(np.int64))
@@ -180,7 +180,7 @@ def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any
 
 
 @direct(kernels.searchsorted, maybe=("x2",))
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Any:
     """Where each of x2 would be inserted into the sorted 1-D x1."""
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
@@ -194,14 +194,14 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 @direct(kernels.sort)
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
     """x sorted along axis."""
     x = as_tensor("sort", x)
     return ops.sort(x, normal_axis("sort", axis, len(x.shape)), bool(descending))
 
 
 @direct(kernels.argsort)
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
     """The permutation that sorts x along axis."""
     x = as_tensor("argsort", x)
     return ops.argsort(x, normal_axis("argsort", axis, len(x.shape)), bool(descending))
@@ -227,7 +227,7 @@ def _indices(name: str, indices: Any) -> Any:
 
 
 @direct(kernels.take, arrays=2)
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
+def take(x: Any, indices: Any, /, axis: int | None = None) -> Any:
     """Slices of x along axis at indices; axis may be left out for 1-D x."""
     x = as_tensor("take", x)
     if axis is None:
@@ -239,7 +239,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
 
 
 @direct(kernels.take_along_axis, arrays=2)
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
     """One element of x per index along axis; other axes broadcast."""
     x = as_tensor("take_along_axis", x)
     k = normal_axis("take_along_axis", axis, len(x.shape))

@@ -39,7 +39,7 @@ def _cast(name: str, x: Any, dtype: Any) -> Any:
 
 
 @direct(kernels.sum)
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Sum over axis (None: all). Small integers widen to the default integer.
 
     Example:
@@ -55,7 +55,7 @@ def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fals
 
 
 @direct(kernels.prod)
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
     """Product over axis (None: all). The derivative is exact where factors are 0."""
     x = as_tensor("prod", x)
     x = _cast("prod", x, dtype)
@@ -65,21 +65,21 @@ def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = Fal
 
 
 @direct(kernels.max)
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Maximum over axis (None: all); equal elements share the derivative."""
     x = as_tensor("max", x)
     return ops.reduce_max(x, normal_axes("max", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.min)
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Minimum over axis (None: all); equal elements share the derivative."""
     x = as_tensor("min", x)
     return ops.reduce_min(x, normal_axes("min", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.mean)
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Arithmetic mean over axis (None: all)."""
     x = as_tensor("mean", x)
     axes = normal_axes("mean", axis, len(x.shape))
@@ -119,7 +119,7 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool 
 
 
 @direct(kernels.var)
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Variance over axis: squared distance from the mean, divided by n - correction."""
     x = as_tensor("var", x)
     axes = normal_axes("var", axis, len(x.shape))
@@ -132,21 +132,21 @@ def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool 
 
 
 @direct(kernels.std)
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
     """Standard deviation over axis: the square root of `var`; its derivative is 0 where it is 0."""
     x = as_tensor("std", x)
     return power(var(x, axis=axis, correction=correction, keepdims=keepdims), 0.5)
 
 
 @direct(kernels.all)
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Whether every element along axis is true."""
     x = as_tensor("all", x)
     return ops.all(x, normal_axes("all", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.any)
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Any:
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Whether some element along axis is true."""
     x = as_tensor("any", x)
     return ops.any(x, normal_axes("any", axis, len(x.shape)), keepdims)

@@ -4,6 +4,7 @@ One table: a call, what NumPy is asked, and how the operands are made. A call th
 has all laws, the others values, `jit` and lanes.
 """
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -380,3 +381,34 @@ def test_refused(call: Callable[[], Any], error: type[Exception], text: str) -> 
     """What does not fit is an error that names the function."""
     with pytest.raises(error, match=text):
         call()
+
+
+X2 = np.asarray([[0.3, -1.2, 2.0], [0.7, 0.1, -0.4]])
+BY_POSITION: dict[str, tuple[Any, ...]] = {
+    "all": (X2, 0), "any": (X2, 1), "argmax": (X2, 0), "argmin": (X2, 1), "argsort": (X2, 0),
+    "concat": ([X2, X2], 1), "count_nonzero": (X2, 0), "empty_like": (X2, "float32"),
+    "eye": (2, 3, 1), "fft.fft": (X2, 2, 0), "fft.irfftn": (X2, (2, 2), (0, 1)),
+    "fft.fftshift": (X2, 0), "flip": (X2, 1), "full": (2, 3.0, "float32"),
+    "full_like": (X2, 1.0, "float32"), "max": (X2, 0), "mean": (X2, 0), "min": (X2, 0),
+    "nansum": (X2, 0, "float64"), "ones": (2, "int32"), "prod": (X2, 0, "float64"),
+    "repeat": (X2, 2, 0), "roll": (X2, 1, 0), "searchsorted": (np.sort(X2[0]), X2[1], "right"),
+    "sort": (X2, 0), "stack": ([X2, X2], 1), "std": (X2, 0), "sum": (X2, 0, "float64"),
+    "take": (X2, np.asarray([1, 0]), 1), "tensordot": (X2, X2.T, 1), "tril": (X2, -1),
+    "triu": (X2, 1), "var": (X2, 1), "zeros": ((2, 2), "float32"), "zeros_like": (X2, "int64"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_POSITION)
+def test_arguments_by_position_are_numpys(name: str) -> None:
+    """The standard names axes and dtypes; who comes from NumPy or JAX puts them in their places."""
+    args = BY_POSITION[name]
+    ours, numpys = (functools.reduce(getattr, name.split("."), package) for package in (xp, np))
+    mine = [
+        [xp.asarray(x) for x in a] if isinstance(a, list)
+        else xp.asarray(a) if isinstance(a, np.ndarray) else a
+        for a in args
+    ]  # fmt: skip
+    found, expected = ours(*mine), numpys(*args)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    if name != "empty_like":
+        np.testing.assert_allclose(np.asarray(found), expected)

@@ -145,7 +145,7 @@ def svdvals(x: Any, /) -> Any:
     return ops.svdvals(x)
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: Any, /, mode: str = "reduced") -> QRResult:
     """QR decomposition x = Q R.
 
     Args: x: Shape (..., m, n). mode: "reduced" gives the first min(m, n) columns of Q, "complete"
