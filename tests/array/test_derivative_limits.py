@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import funct as ft
 import funct.array as xp
@@ -133,3 +134,33 @@ def test_acosh_bends_without_end_at_1() -> None:
     for expected in (inf, -inf, inf):
         f = ft.grad(f)
         assert float(f(*numbers(1.0))) == expected
+
+
+def slopes(f: Any, x: float, order: int) -> list[float]:
+    """The first derivatives, as many as that."""
+    found = []
+    for _ in range(order):
+        f = ft.grad(f)
+        found.append(float(f(*numbers(x))))
+    return found
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-300, 1e-9, 0.3, 0.5, 1 - 1e-9, 1.0])
+@pytest.mark.parametrize("a", [1, 2, 3, 5])
+@pytest.mark.parametrize("b", [1, 2, 3])
+def test_polynomial_densities(x: float, a: int, b: int) -> None:
+    """betainc of whole parameters is a polynomial, from one end to the other."""
+    one = np.polynomial.Polynomial([0.0, 1.0])
+    density = one ** (a - 1) * (1 - one) ** (b - 1) / float(scipy.special.beta(a, b))
+    expected = [density(x), density.deriv(1)(x), density.deriv(2)(x)]
+    found = slopes(lambda x: xp.special.betainc(*numbers(a, b), x), x, 3)
+    np.testing.assert_allclose(found, expected, 1e-9, 1e-6)
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-300, 1e-12])
+def test_distributions_at_their_start(x: float) -> None:
+    """1 - (1 + x/2)**-2, and 1 - (1 + 1.5 x) exp(-1.5 x), to the fourth order."""
+    f = slopes(lambda x: xp.special.fdtr(*numbers(2, 4), x), x, 4)
+    np.testing.assert_allclose(f, [1, -1.5, 3, -7.5], 1e-10)
+    g = slopes(lambda x: xp.special.gdtr(*numbers(1.5, 2), x), x, 4)
+    np.testing.assert_allclose(g, [2.25 * x, 2.25, -6.75, 15.1875], 1e-10, 1e-20)

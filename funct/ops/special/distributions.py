@@ -68,26 +68,25 @@ def chdtri(v: Operand, p: Operand, /) -> Value:
     """The x with chdtrc(v, x) = p."""
 
 
-def _gdtr_slope(a: Value, b: Value, x: Value) -> Any:
-    """Derivative of gammainc(b, a x) in a: by that in log a, but at a = 0."""
-    zero = ops.equal(a, 0)
-    safe = ops.where(zero, 1.0, a)
-    inside = b * ops.special.gamma_density(b + 1.0, safe * x) / safe
-    start = ops.where(zero, x, 0.0)
-    still = ops.equal(start, 0)  # where x is 0 too, poles have no part in it
-    at_zero = start * ops.special.gamma_density(ops.where(still, ops.maximum(b, 1.0), b), a * x)
-    return ops.where(zero, at_zero, inside)
-
-
-def _gdtr_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
-    return g * _gdtr_slope(a, b, x)
-
-
 def _product(x: Value, y: Value) -> Value:
     """x y, where 0 has no derivative in the other factor: it would be 0 · ∞."""
     return ops.where(ops.equal(y, 0), ops.stop_gradient(x), x) * ops.where(
         ops.equal(x, 0), ops.stop_gradient(y), y
     )
+
+
+def _gdtr_slope(a: Value, b: Value, x: Value) -> Any:
+    """Derivative of gammainc(b, a x) in a; where x alone is 0 by that in log a."""
+    flat = ops.equal(x, 0)
+    lone = ops.logical_and(flat, ops.not_equal(a, 0))
+    shape = ops.where(flat, ops.maximum(b, 1.0), b)  # at 0, 0 poles have no part in it
+    slope = ops.where(lone, 1.0, x) * ops.special.gamma_density(shape, _product(a, x))
+    still = b * ops.special.gamma_density(b + 1.0, ops.where(lone, a, 1.0) * x)
+    return ops.where(lone, still / ops.where(lone, a, 1.0), slope)
+
+
+def _gdtr_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
+    return g * _gdtr_slope(a, b, x)
 
 
 def _gdtr_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
@@ -243,7 +242,7 @@ def _f_parts(n: Any, d: Any, x: Any) -> tuple[Any, Any, Any]:
     up = _product(n, x)
     small = ops.less(up, d)
     whole = d + up
-    high = up / ops.where(ops.equal(x, 0), ops.stop_gradient(d), whole)
+    high = up / (ops.where(ops.equal(x, 0), ops.stop_gradient(d), d) + up)
     return small, ops.where(small, 0.5, d / whole), ops.where(small, high, 0.5)
 
 

@@ -206,21 +206,25 @@ def _beta_density_rule_b(g: Value, a: Value, b: Value, x: Value) -> Value:
     return g * _beta_density_slope(a, b, x, 0, 1)
 
 
-def _steeper(a: Value, b: Value, x: Value, end: Value) -> Value:
-    """a + b - 1 times the density for a - 1, at the ends 0 of x."""
-    p, q = ops.where(end, a - 1, 1.0), ops.where(end, b, 1.0)
-    return (p + q) * ops.special.beta_density(p, q, ops.where(end, x, 0.5))
+def _steeper(a: Value, b: Value, x: Value, low: Value) -> Value:
+    """a + b - 1 times the density for a - 1, where x is low."""
+    p, q = ops.where(low, a - 1, 1.0), ops.where(low, b, 1.0)
+    return (p + q) * ops.special.beta_density(p, q, ops.where(low, x, 0.5))
+
+
+def _is_low(a: Value, b: Value, x: Value) -> Value:
+    """Where x is far below the peak, and all for a = 1."""
+    return ops.logical_or(ops.equal(a, 1), ops.less(2.0 * x * (a + b), a - 1))
 
 
 def _beta_density_rule_x(g: Value, ans: Value, a: Value, b: Value, x: Value) -> Value:
     some = ops.greater(a * b, 0)  # else all is at one end
-    left, right = (  # 0 · ∞ inside
-        ops.logical_and(some, ops.logical_and(ops.equal(x, place), ops.greater_equal(p, 1)))
-        for place, p in ((0, a), (1, b))
-    )
+    left = ops.logical_and(some, _is_low(a, b, x))  # products with 1 / x would be ∞ - ∞
+    right = ops.logical_and(some, _is_low(b, a, 1 - x))
     lower, upper = _steeper(a, b, x, left), _steeper(b, a, 1 - x, right)
-    zero = ops.logical_and(ops.equal(ans, 0), ops.equal(x * (1 - x), 0))
-    at_left, at_right = ops.logical_or(left, zero), ops.logical_or(right, zero)
+    zero = ops.equal(ans, 0)
+    at_left = ops.logical_or(left, ops.logical_and(zero, ops.equal(x, 0)))
+    at_right = ops.logical_or(right, ops.logical_and(zero, ops.equal(x, 1)))
     rise = ops.where(at_left, 0.0, (a - 1) / ops.where(at_left, 1.0, x))
     fall = ops.where(at_right, 0.0, (b - 1) / (1 - ops.where(at_right, 0.0, x)))
     return g * (ans * (rise - fall) + ops.where(left, lower, 0.0) - ops.where(right, upper, 0.0))
