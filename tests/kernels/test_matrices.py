@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from funct.device import Host, machine_code
+from funct.device.host import vector_bytes
 from funct.errors import LinAlgError
+from funct.kernels import table
+from funct.kernels.cpu import triangular
 from funct.kernels.linalg import matrices
 
 
@@ -50,14 +54,20 @@ def test_triangular_solve_reads_one_triangle(kind: str, lower: bool) -> None:
 @pytest.mark.parametrize("kind", ["float32", "float64"])
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize(
-    ("count", "m", "n"), [(5, 1, 1), (6, 7, 3), (4, 33, 20), (3, 0, 2), (7, 4, 0), (3, 130, 1)]
-)
+    ("count", "m", "n"),
+    [
+        (5, 1, 1), (6, 7, 3), (4, 33, 20), (3, 0, 2), (7, 4, 0), (3, 130, 1), (8, 1, 1),
+        (9, 5, 2), (19, 17, 1), (16, 64, 16), (8, 65, 2), (8, 9, 17),
+    ],
+)  # fmt: skip
 def test_stacks_are_solved_as_one_by_one(
     kind: str, lower: bool, count: int, m: int, n: int
 ) -> None:
     rng = np.random.default_rng(0)
     a = (rng.normal(size=(2, count, m, m)) / max(m, 16) ** 0.5 * 4 + 4 * np.eye(m)).astype(kind)
     b = rng.normal(size=(count, m, n)).astype(kind)
+    unread = np.triu(np.ones((m, m), bool), 1) if lower else np.tril(np.ones((m, m), bool), -1)
+    a[..., unread] = np.nan
     kept = a.copy(), b.copy()
     got = matrices.triangular_solve(a, b, lower)
     plain = matrices.triangular_solves(a, b, lower)
@@ -69,6 +79,27 @@ def test_stacks_are_solved_as_one_by_one(
         a[1, -1, 0, 0] = 0
         with pytest.raises(LinAlgError, match="a has a 0 on its diagonal"):
             matrices.triangular_solve(a, b, lower)
+
+
+@pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
+@pytest.mark.parametrize("element", ["f32", "f64"])
+@pytest.mark.parametrize("wide", [True, False])
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        ("haswell", {"avx", "avx2", "fma"}),
+        ("znver4", {"avx", "avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"}),
+    ],
+)
+def test_code_for_other_processors(
+    monkeypatch: pytest.MonkeyPatch, element: str, wide: bool, name: str, features: set[str]
+) -> None:
+    """Made, not run."""
+    target = Host(name, frozenset(features), vector_bytes(features), 1)
+    monkeypatch.setattr(triangular, "host", lambda: target)
+    for lower in (True, False):
+        text = triangular._text(element, wide, lower)
+        assert machine_code.emit(text, target)[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64", "float64"])

@@ -2,7 +2,8 @@
 
 LAPACK takes one matrix, and a call of it from Python costs more than to solve a small one. One
 right side of a long system goes to BLAS's function of vectors, which reads the matrix as it lies;
-that of matrices lays it out first, for a product with many.
+that of matrices lays it out first, for a product with many. In a short system each number waits for
+the one before: there a lane of a vector is a system of its own, as many at a time as it has.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 from funct.device import Code, blas, host, printed
 from funct.device.machine_code import offer
 from funct.kernels.cpu import scratch
+from funct.kernels.cpu.dense.slab import each
+from funct.kernels.cpu.dense.turn import define_turn
 from funct.kernels.cpu.record import address
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed
 
@@ -25,6 +28,7 @@ __all__ = ["counts_in_64_bits", "print_solution", "triangular_solve"]
 _ELEMENTS = {"f": "f32", "d": "f64"}
 _LETTERS = {"f32": "s", "f64": "d"}
 _LONG = 128  # rows of a system whose one right side is faster by itself
+_SHORT, _SIDES = 64, 16  # rows, and right sides, of systems that are lanes
 
 
 def counts_in_64_bits(element: str) -> bool | None:
@@ -67,13 +71,14 @@ for _element, _letter in _LETTERS.items():
 
 
 def _text(element: str, wide: bool, lower: bool) -> str:
-    """`solve(a, y, count, m, n)`: y, which holds the right sides, becomes the solutions; how many
-    numbers on diagonals are 0.
+    """`solve(a, y, count, m, n, room)`: y, which holds the right sides, becomes the solutions; how
+    many numbers on diagonals are 0. room: for a vector of systems with their right sides, or null.
     """
     module = Module(host())
-    names = (("a", PTR), ("y", PTR), ("count", I64), ("m", I64), ("n", I64))
+    turn = define_turn(module, element, host().vector_bytes)
+    names = (("a", PTR), ("y", PTR), ("count", I64), ("m", I64), ("n", I64), ("room", PTR))
     f = module.function("solve", names, I64)
-    a, y, count, m, n = f.arguments
+    a, y, count, m, n, room = f.arguments
 
     def one(k: Value, zeros: list[Value]) -> list[Value]:
         matrix = f.at(a, k * m * m, element)
@@ -82,12 +87,70 @@ def _text(element: str, wide: bool, lower: bool) -> str:
             zero = f.eq(f.load(typed(element), f.at(matrix, i * (m + 1), element)), 0.0)
             return [f.select(zero, zeros[0] + 1, zeros[0])]
 
-        zeros = f.loop(0, m, 1, number, zeros)
-        print_solution(f, element, wide, lower, matrix, f.at(y, k * m * n, element), m, n)
-        return zeros
+        return f.loop(0, m, 1, number, zeros)
 
-    f.ret(f.loop(0, count, 1, one, [f.constant(I64, 0)])[0])
+    zeros = f.loop(0, count, 1, one, [f.constant(I64, 0)])[0]
+
+    def solution(k: Value) -> None:
+        matrix, sides = f.at(a, k * m * m, element), f.at(y, k * m * n, element)
+        print_solution(f, element, wide, lower, matrix, sides, m, n)
+
+    def one_by_one() -> list[Value]:
+        each(f, 0, count, solution)
+        return []
+
+    def together() -> list[Value]:
+        lanes = _lanes(element)
+
+        def some(k: Value) -> None:
+            matrices, sides = f.at(a, k * m * m, element), f.at(y, k * m * n, element)
+            real, held = f.min(count - k, lanes), f.at(room, m * m * lanes, element)
+            step = f.constant(I64, lanes)
+            f.call(turn, None, [matrices, room, real, m * m, m * m, step])
+            f.call(turn, None, [sides, held, real, m * n, m * n, step])
+            _print_lanes(f, element, lower, room, held, m, n)
+            f.call(turn, None, [held, sides, m * n, real, step, m * n])
+
+        each(f, 0, count, some, lanes)
+        return []
+
+    f.branch(f.ne(room, f.null()), together, one_by_one)
+    f.ret(zeros)
     return module.text()
+
+
+def _lanes(element: str) -> int:
+    """Systems in a vector."""
+    return host().vector_bytes // typed(element).bytes
+
+
+def _print_lanes(
+    f: Emitter, element: str, lower: bool, a: Value, y: Value, m: Value, n: Value
+) -> None:
+    """Print: y (m, n, lanes), right sides, becomes the solutions of the systems a (m, m, lanes)."""
+    vector = typed(element, _lanes(element))
+
+    def number(x: Value, at: Value) -> Value:
+        return f.at(x, at * vector.lanes, element)
+
+    def row(step: Value) -> None:
+        i = step if lower else m - 1 - step
+        first, stop = (0, i) if lower else (i + 1, m)
+        pivot = f.load(vector, number(a, i * m + i))
+
+        def side(c: Value) -> None:
+            here = number(y, i * n + c)
+
+            def known(j: Value, rest: list[Value]) -> list[Value]:
+                factor = f.neg(f.load(vector, number(a, i * m + j)))
+                return [f.fma(factor, f.load(vector, number(y, j * n + c)), rest[0])]
+
+            rest = f.loop(first, stop, 1, known, [f.load(vector, here)], maybe_empty=True)
+            f.store(rest[0] / pivot, here)
+
+        each(f, 0, n, side)
+
+    each(f, 0, m, row)
 
 
 @functools.cache
@@ -98,7 +161,7 @@ def _entry(kind: str, lower: bool) -> tuple[Code, Any] | None:
     if wide is None:
         return None
     code = printed(_text, element, wide, lower)
-    return code, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(code.address("solve"))
+    return code, ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)(code.address("solve"))
 
 
 def triangular_solve(a: Any, b: Any, lower: bool) -> Any:
@@ -116,6 +179,9 @@ def triangular_solve(a: Any, b: Any, lower: bool) -> Any:
         return y
     if not a.flags.c_contiguous:
         a = np.ascontiguousarray(a)
-    if entry[1](address(a), address(y), prod(lead), m, n):
+    count, lanes = prod(lead), _lanes(_ELEMENTS[a.dtype.char])
+    together = count >= lanes and m <= _SHORT and n <= _SIDES
+    room = scratch.scratch(lanes * m * (m + n) * a.itemsize) if together else 0
+    if entry[1](address(a), address(y), count, m, n, room):
         raise np.linalg.LinAlgError
     return y
