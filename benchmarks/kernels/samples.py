@@ -45,6 +45,10 @@ def _spread(n: int) -> Iterator[Row]:
 def _reduced(n: int) -> Iterator[Row]:
     """Short rows."""
     x = np.random.default_rng(7).normal(size=(n // COLUMNS, COLUMNS)).astype(np.float32)
+    yield row_of(
+        f"sum, {x.size:,}, {x.dtype}", (x,), xp.sum, numpy=np.sum, torch=lambda t, v: v.sum(),
+        jax=lambda j, v: j.numpy.sum(v),
+    )  # fmt: skip
     names = {"sum": "sum", "max": "amax", "any": "any", "argmin": "argmin"}
     for name, of_torch in names.items():
         yield row_of(

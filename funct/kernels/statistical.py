@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import runs, scans
+from funct.kernels.cpu.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.short_rows import ROWS, of_short_rows
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
 from funct.kernels.table import call
@@ -53,9 +54,13 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def total(x: Any, axis: Any, keepdims: bool) -> Any:
-    """NumPy's sum; of short rows in code of our own, as what follows."""
-    if x.size >= ROWS and (y := of_short_rows("sum", x, axis, keepdims)) is not None:
-        return y
+    """NumPy's sum; of short rows in code of our own, as what follows, and of many elements."""
+    if x.size >= ROWS:
+        y = of_short_rows("sum", x, axis, keepdims)
+        if y is None and x.size >= LONG:
+            y = of_long_rows(x, axis, keepdims)
+        if y is not None:
+            return y
     return _add(x, axis, None, None, keepdims)
 
 
@@ -211,9 +216,9 @@ def var(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = Fals
     n = _count(x, axis)
     if not n or n <= correction or x.dtype.kind == "c":
         return None
-    apart = x - _add(x, axis, None, None, axis is not None) / n
-    total = _add(apart * apart, axis, None, None, keepdims)
-    return total / (n if correction == 0.0 else n - correction)
+    apart = x - total(x, axis, axis is not None) / n
+    squares = total(apart * apart, axis, keepdims)
+    return squares / (n if correction == 0.0 else n - correction)
 
 
 def std(x: Any, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.pairwise import SUMS, paired
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.short_orders import DESCENDING, longest, ordered
@@ -33,7 +34,6 @@ _TASK = 1 << 15  # elements that are worth a task
 _LONG = 128  # terms from which on NumPy halves a sum first
 _WORD = 64  # elements whose comparisons fit in one word
 _PAID = 1 << 18  # elements of rows of one length after which their text has paid
-_SUMS = 8
 _ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
     np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
@@ -152,15 +152,12 @@ def _sum(f: Emitter, x: Value, element: str, n: int) -> Value:
     def read(i: int, lanes: int) -> Value:
         return f.convert(f.load(typed(element, lanes), f.at(x, i, element)), wide)
 
-    whole = n - n % _SUMS
+    whole = n - n % SUMS
     if whole:
-        sums = read(0, _SUMS)
-        for i in range(_SUMS, whole, _SUMS):
-            sums = sums + read(i, _SUMS)
-        while (lanes := sums.type.lanes) > 1:
-            even, odd = (f.shuffle(sums, None, range(k, lanes, 2)) for k in range(2))
-            sums = even + odd
-        total = sums
+        sums = read(0, SUMS)
+        for i in range(SUMS, whole, SUMS):
+            sums = sums + read(i, SUMS)
+        total = paired(f, sums)
     else:
         total = read(0, 1)
     for i in range(whole or 1, n):

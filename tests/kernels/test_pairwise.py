@@ -1,0 +1,95 @@
+"""Sums of many numbers: NumPy's bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.kernels import statistical
+from funct.kernels.cpu import pairwise
+from funct.kernels.cpu.loops import available
+from funct.kernels.table import restricted
+from tests import guarded
+
+if not available():
+    pytest.skip("there is no LLVM here", allow_module_level=True)
+
+LENGTHS = (129, 130, 135, 136, 137, 200, 255, 256, 257, 300, 511, 513, 1000, 1025, 4099, 16_391)
+
+
+def numbers(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Of all sizes, so that every order has other bits."""
+    rng = np.random.default_rng(shape[-1])
+    return (rng.normal(size=shape) * np.exp(5 * rng.normal(size=shape))).astype(dtype)
+
+
+def assert_bits(found: Any, expected: Any) -> None:
+    assert found is not None
+    assert type(found) is type(expected)
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", LENGTHS)
+def test_sums_have_numpys_bits(n: int, dtype: Any) -> None:
+    for shape, axis in (
+        ((n,), 0), ((n,), None), ((3, n), 1), ((3, n), None), ((2, n), (0, 1)), ((2, 3, n), (2,)),
+    ):  # fmt: skip
+        raw = numbers(shape, dtype)
+        for keepdims in (False, True):
+            expected = np.add.reduce(raw, axis, None, None, keepdims)
+            with guarded.memory(at_end=keepdims):
+                x = guarded.copy(raw, at_end=keepdims)
+                assert_bits(pairwise.of_long_rows(x, axis, keepdims), expected)
+
+
+@pytest.mark.parametrize("value", [-0.0, np.nan, np.inf, 1e-320])
+def test_special_values_are_summed_as_numpy_does(value: float) -> None:
+    for row in (
+        np.full(300, value),
+        np.r_[np.ones(299), value],
+        np.r_[-np.inf, np.ones(299), value],
+    ):
+        with np.errstate(invalid="ignore"):
+            expected = np.add.reduce(row)
+        found = pairwise.of_long_rows(row, None, False)
+        np.testing.assert_array_equal(found, expected)
+        assert np.isnan(found) or np.signbit(found) == np.signbit(expected)
+
+
+def test_the_rest_is_left_to_numpy() -> None:
+    x = np.ones((300, 300))
+    assert pairwise.of_long_rows(x, 1, False) is not None
+    for axis in (0, (0,), (), -2):
+        assert pairwise.of_long_rows(x, axis, False) is None
+    for a in (
+        x.T, x[:, ::2], np.ones((300, 128)), x.astype(int), x.astype(complex), x.astype(">f8"),
+        x.astype(np.float16), np.float64(2),
+    ):  # fmt: skip
+        assert pairwise.of_long_rows(np.asarray(a), -1, False) is None
+    with restricted():
+        assert pairwise.of_long_rows(x, 1, False) is None
+
+
+def test_threads_change_nothing() -> None:
+    x = numbers((40, 5000), np.float32)
+    for threads in (1, 2):
+        with ft.config.using(threads=threads):
+            assert_bits(pairwise.of_long_rows(x, 1, False), np.add.reduce(x, 1))
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var"])
+def test_functions_of_arrays_take_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.asarray(numbers((3, 20_000), np.float64))
+    found = [getattr(xp, name)(x, axis=axis).data for axis in (None, 1)]
+    calls = []
+    monkeypatch.setattr(statistical, "of_long_rows", lambda *a: calls.append(a))
+    for y, axis in zip(found, (None, 1), strict=True):
+        np.testing.assert_array_equal(y, getattr(xp, name)(x, axis=axis).data, strict=True)
+    assert len(calls) >= 2
