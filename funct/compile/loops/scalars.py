@@ -21,6 +21,7 @@ from funct.core import FLOATING
 from funct.graph import Node, Var
 from funct.kernels.llvm import Emitter, Value
 from funct.kernels.llvm.complexes import COMPLEX, part_of
+from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
 from funct.kernels.llvm.remainder import fmod, quotient
@@ -374,12 +375,13 @@ PRINTINGS |= {  # of `approximate`
     f"fast_{name}": Printing(FAST[_NAMES.get(name, name)], _FLOAT, cost=cost)
     for name, cost in _FAST_COSTS.items()
 }
+PRINTINGS |= {name: Printing(emit, _FLOAT, cost=40) for name, emit in ENTROPIES.items()}
 _PARTS = {f"{name}_part{k}": (name, k) for name in COMPLEX for k in (0, 1)}  # of complex numbers
 PRINTINGS |= {
     part: Printing(part_of(name, k), _FLOAT, cost=4 * _COSTS.get(name, 16))
     for part, (name, k) in _PARTS.items()
 }
-_FUNCTIONS = frozenset([*_COSTS, *_PARTS, *[f"fast_{name}" for name in _FAST_COSTS]])
+_FUNCTIONS = frozenset([*_COSTS, *ENTROPIES, *_PARTS, *[f"fast_{name}" for name in _FAST_COSTS]])
 
 
 def _squared(x: Value) -> Value:
