@@ -87,3 +87,17 @@ def test_blocks_of_rows_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
         (x[:, :, 0].T[:, :, None], y[0]),
     ):
         vector_loops.combined("outer_product", (a, b), x.dtype)
+
+
+@pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF", "C1", "F1", "1C", "1F"])
+def test_results_lie_as_all_whole_operands_do(orders: str) -> None:
+    """In Fortran's order where every operand that is not repeated does; else in C's."""
+    rng = np.random.default_rng(0)
+    x, y = (
+        rng.standard_normal(7) if order == "1" else np.asarray(rng.random((5, 6, 7)), order=order)
+        for order in orders
+    )
+    found = vector_loops.combined("add", (x, y), x.dtype)
+    np.testing.assert_array_equal(found, x + y)
+    assert found.flags.f_contiguous == ("C" not in orders)
+    assert found.flags.c_contiguous == ("C" in orders)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -118,7 +119,7 @@ class _Form:
 @functools.cache
 def _entry(form: _Form) -> tuple[Code, Any]:
     code = assemble(_text(form))
-    return code, ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("run"))
+    return code, ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("run"))
 
 
 def _text(form: _Form) -> str:
@@ -216,14 +217,19 @@ def combined(name: str, operands: Sequence[Any], dtype: np.dtype[Any]) -> Any:
     """The op, of OPS or FUNCTIONS, of these arrays, which broadcast, in the dtype; ELEMENTS has
     their dtypes.
     """
-    first = operands[0].shape
-    alike = all(x.shape == first for x in operands)
-    shape = first if alike else np.broadcast(*operands).shape
-    count = math.prod(shape)
-    whole = [x.flags for x in operands if x.size == count]
-    if whole and len(shape) > 1 and all(x.f_contiguous for x in whole):
-        turned = [_turned(x, len(shape)) for x in operands]
-        return computed(name, turned, shape[::-1], dtype).T
+    first = operands[0]
+    shape = first.shape
+    for x in operands:
+        if x.shape != shape:
+            shape = np.broadcast(*operands).shape
+            break
+    # what is in C's order is asked first: it is all that most calls are
+    if len(shape) > 1 and not (first.shape == shape and first.flags.c_contiguous):
+        count = math.prod(shape)
+        whole = [x.flags for x in operands if x.size == count]
+        if whole and all(x.f_contiguous for x in whole):
+            turned = [_turned(x, len(shape)) for x in operands]
+            return computed(name, turned, shape[::-1], dtype).T
     return computed(name, operands, shape, dtype)
 
 
@@ -245,10 +251,11 @@ def computed(
         return y
     layouts = tuple([(x.shape, x.strides, x.dtype, x.flags.aligned) for x in operands])
     plan = _plan(name, shape, dtype, layouts)
-    given = [x if c is None else _copied(x, c) for x, c in zip(operands, plan.copies, strict=True)]
-    job = plan.job.copy()
-    job[: 1 + len(given)] = [address(y), *[address(x) for x in given]]
-    plan.run(address(job))
+    if plan.copies:
+        pairs = zip(operands, plan.copies, strict=True)
+        operands = [x if c is None else _copied(x, c) for x, c in pairs]
+    # bytes put together, as writing a few words of an array takes NumPy longer
+    plan.run(plan.places(address(y), *[address(x) for x in operands]) + plan.rest)
     return y
 
 
@@ -267,10 +274,13 @@ _Layout = tuple[tuple[int, ...], tuple[int, ...], np.dtype[Any], bool]
 
 @attrs.frozen(eq=False)
 class _Plan:
-    """What is known before the arrays are. copies: shapes to which operands are copied first."""
+    """What is known before the arrays are. places: makes bytes of the addresses, which come first
+    in a job; rest: the bytes after them. copies: shapes to which operands are copied first, or ().
+    """
 
     run: Any
-    job: Any
+    places: Callable[..., bytes]
+    rest: bytes
     copies: tuple[tuple[int, ...] | None, ...]
 
 
@@ -317,7 +327,11 @@ def _plan(
         tasks=max(1, min(rows, count // _TASK, 4 * host().cores)), rows=rows, block=block,
         columns=columns, count=count, **fields,
     )  # fmt: skip
-    return _Plan(_entry(form)[1], job, tuple(copies))
+    places = 1 + len(layouts)
+    return _Plan(
+        _entry(form)[1], struct.Struct(f"{places}q").pack, job[places:].tobytes(),
+        tuple(copies) if any(c is not None for c in copies) else (),
+    )  # fmt: skip
 
 
 def _merged(
