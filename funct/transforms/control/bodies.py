@@ -46,7 +46,7 @@ from funct.transforms.vmap import Batch, BatchTracer, whole
 
 __all__ = [
     "Avals", "Flags", "Flat", "Halves", "Reach", "SizeError", "at_sizes", "aval_of", "avals_of",
-    "batched", "chosen", "counters", "dual", "halves", "is_symbol", "known_sizes", "lanes",
+    "batched", "chosen", "dual", "halves", "is_symbol", "known_sizes", "lanes",
     "lifted", "or_none", "or_zero", "ordered", "paired", "picked", "reached", "regraph", "repeated",
     "repeated_where", "shared", "symbols_of", "tangents_of", "trace", "unpicked", "varied",
     "with_symbols", "zeros_of",
@@ -89,17 +89,20 @@ def trace(
     graph = eliminate_dead(share_common(graph), guards=False)
     if hoist is not None and outer:
         graph, outer = hoisted(graph, outer, hoist)
-    told = counters(graph, sizes)
+    mentioned = [*_sizes((graph, *sizes))]
+    if not mentioned:
+        return check(graph), outer
+    told = _counters(graph, mentioned)
     graph = attrs.evolve(graph, inputs=(*graph.inputs, *[v for v, _ in told]))
     return check(with_symbols(graph)), (*outer, *[x for _, x in told])
 
 
-def counters(graph: Graph, sizes: Sequence[Any] = ()) -> list[tuple[Var, Any]]:
-    """Inputs without elements, and their values, whose lengths are those symbols that the graph and
-    the sizes mention and no input has.
+def _counters(graph: Graph, sizes: Sequence[Size]) -> list[tuple[Var, Any]]:
+    """Inputs without elements, and their values, whose lengths are those symbols that the sizes
+    mention and no input has.
     """
     known = {s.name for s in symbols_of([v.shape for v in graph.inputs])}
-    named = {name: n for n in _sizes((graph, *sizes)) for name in n.names - known}
+    named = {name: n for n in sizes for name in n.names - known}
     taken, found = {v.name for v in graph.inputs}, []
     for name, n in sorted(named.items(), key=lambda item: item[0]):
         size = Size.symbol(name, n.scope.hints[name], n.scope)
