@@ -24,7 +24,7 @@ _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
 _MANY_MATRICES = 256
 _FEW_ROWS, _FEW_ROWS_OF_DETERMINANT = 4, 3
-_NODE_STEPS = 1 << 7  # from which a loop of known length becomes a program
+_NODE_STEPS = 48  # from which a loop of known length becomes a program
 
 _SINGLE = frozenset({np.dtype(np.float32)})
 _SUMMED = _SINGLE | {np.dtype(np.float64)}
