@@ -1,7 +1,8 @@
 """Functions of real numbers that are a few logarithms and powers: entropies, losses, Box-Cox, and
 those that keep digits near 0.
 
-All are computed in float64, as SciPy computes them, and have its values at the ends.
+They are computed in float64, as SciPy computes them, but for `sinc`, and have its values at the
+ends.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
-from funct.kernels.llvm import exponential, logarithm, trigonometric
+from funct.kernels.llvm import exponential, logarithm, power, trigonometric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,48 +119,75 @@ def huber(e: Emitter, delta: Value, r: Value) -> Value:
 
 
 @_in_double
-def boxcox(e: Emitter, x: Value, power: Value) -> Value:
+def boxcox(e: Emitter, x: Value, by: Value) -> Value:
     """(x^λ - 1) / λ; log x where λ is 0."""
-    return _power_of_log(e, logarithm.log(e, x), power, 1e-19)
+    return _power_of_log(e, logarithm.log(e, x), by, 1e-19)
 
 
 @_in_double
-def boxcox1p(e: Emitter, x: Value, power: Value) -> Value:
+def boxcox1p(e: Emitter, x: Value, by: Value) -> Value:
     """((1 + x)^λ - 1) / λ; log(1 + x) where λ is 0."""
-    return _power_of_log(e, logarithm.log1p(e, x), power, 1e-19)
+    return _power_of_log(e, logarithm.log1p(e, x), by, 1e-19)
 
 
-def _power_of_log(e: Emitter, log: Value, power: Value, least: float) -> Value:
-    size, grown = e.abs(power), power * log
-    found = exponential.expm1(e, grown) / power
+def _power_of_log(e: Emitter, log: Value, by: Value, least: float) -> Value:
+    size, grown = e.abs(by), by * log
+    found = exponential.expm1(e, grown) / by
     # of a power that is infinite the quotient by λ need not be
-    large = e.copysign(exponential.exp(e, grown - logarithm.log(e, size)), power) - 1 / power
+    large = e.copysign(exponential.exp(e, grown - logarithm.log(e, size)), by) - 1 / by
     found = e.select(grown < MOST, found, large)
     return e.select(size < least, log, found)
 
 
 @_in_double
-def inv_boxcox(e: Emitter, x: Value, power: Value) -> Value:
+def inv_boxcox(e: Emitter, x: Value, by: Value) -> Value:
     """(1 + λ x)^(1 / λ); e^x where λ is 0."""
-    return exponential.exp(e, _log_of_power(e, x, power))
+    return exponential.exp(e, _log_of_power(e, x, by))
 
 
 @_in_double
-def inv_boxcox1p(e: Emitter, x: Value, power: Value) -> Value:
+def inv_boxcox1p(e: Emitter, x: Value, by: Value) -> Value:
     """(1 + λ x)^(1 / λ) - 1; e^x - 1 where λ is 0."""
-    found = exponential.expm1(e, _log_of_power(e, x, power))
-    return e.select(e.ne(power, 0) & (e.abs(power * x) < 1e-154), x, found)
+    found = exponential.expm1(e, _log_of_power(e, x, by))
+    return e.select(e.ne(by, 0) & (e.abs(by * x) < 1e-154), x, found)
 
 
-def _log_of_power(e: Emitter, x: Value, power: Value) -> Value:
-    product = power * x
-    far = logarithm.log(e, e.abs(x + 1 / power)) + logarithm.log(e, e.abs(power))
+def _log_of_power(e: Emitter, x: Value, by: Value) -> Value:
+    product = by * x
+    far = logarithm.log(e, e.abs(x + 1 / by)) + logarithm.log(e, e.abs(by))
     log = e.select(product < INFINITY, logarithm.log1p(e, product), far)
-    return e.select(e.eq(power, 0), x, log / power)
+    return e.select(e.eq(by, 0), x, log / by)
+
+
+@_in_double
+def logit(e: Emitter, x: Value) -> Value:
+    """log(x / (1 - x)), near 1/2 by what x is away from it."""
+    away = x * 2.0 - 1
+    near = logarithm.log1p(e, away) - logarithm.log1p(e, -away)
+    return e.select((x < 0.3) | (x > 0.65), logarithm.log(e, x / (1 - x)), near)
+
+
+@_in_double
+def exp10(e: Emitter, x: Value) -> Value:
+    """10^x."""
+    return power.power(e, e.constant(x.type, 10), x)
+
+
+@_in_double
+def radian(e: Emitter, d: Value, m: Value, s: Value) -> Value:
+    """The angle of d degrees, m minutes and s seconds."""
+    return ((d * 60.0 + m) * 60.0 + s) * (math.pi / 648000)
+
+
+def sinc(e: Emitter, x: Value) -> Value:
+    """sin(πx) / (πx), and 1 where x is 0."""
+    turned = x * math.pi
+    return e.select(e.eq(x, 0), 1, trigonometric.sin(e, turned) / turned)
 
 
 ENTROPIES: dict[str, Callable[..., Value]] = {
-    "boxcox": boxcox, "boxcox1p": boxcox1p, "cosm1": cosm1, "entr": entr, "exprel": exprel,
-    "huber": huber, "inv_boxcox": inv_boxcox, "inv_boxcox1p": inv_boxcox1p, "kl_div": kl_div,
-    "log_expit": log_expit, "rel_entr": rel_entr, "xlog1py": xlog1py, "xlogy": xlogy,
+    "boxcox": boxcox, "boxcox1p": boxcox1p, "cosm1": cosm1, "entr": entr, "exp10": exp10,
+    "exprel": exprel, "huber": huber, "inv_boxcox": inv_boxcox, "inv_boxcox1p": inv_boxcox1p,
+    "kl_div": kl_div, "log_expit": log_expit, "logit": logit,
+    "radian": radian, "rel_entr": rel_entr, "sinc": sinc, "xlog1py": xlog1py, "xlogy": xlogy,
 }  # fmt: skip
