@@ -74,11 +74,12 @@ def _in_double(rule: Callable[..., Any], names: Sequence[str], op: Callable[...,
     again = "ans" in wanted
     known = ["ans", *names] if again else wanted
     at = [known.index(n) for n in wanted]
+    whole = wanted == known
 
     def in_double(g: Value, *kept: Any) -> Any:
         dtype = g.dtype
         if dtype in _WIDE:
-            return rule(g, *[kept[i] for i in at])
+            return rule(g, *kept) if whole else rule(g, *[kept[i] for i in at])
         values = [_wide(v) for v in kept]
         if again:
             values[0] = op(*values[1:])
