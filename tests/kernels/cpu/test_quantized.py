@@ -333,6 +333,32 @@ def test_weights_that_change_in_place_are_laid_out_again() -> None:
         np.testing.assert_array_equal(y, plain.plain_linear(x, 7, w, *rest))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_all_that_depthwise_weights_are_prepared_with_is_asked(dtype: Any) -> None:
+    """What changes in place, and each of the numbers beside: none is taken from an earlier call."""
+    x, w = codes((2, 8, 9, 11), dtype, 1), codes((8, 1, 3, 3), np.int8, 2)
+    slide = Sliding((1, 1), ((1, 1), (1, 1)), (1, 1), 8)
+    bias, factor = np.arange(8, dtype=np.int32), np.full(8, 1e-2, np.float32)
+    to = plain.Codes(factor, 3, 3, 250, np.uint8)
+
+    def check(zero_point: int, to: plain.Codes) -> None:
+        y = fast.convolution(x, zero_point, w, bias, to, slide)
+        expected = plain.plain_convolution(x, zero_point, w, bias, to, slide)
+        np.testing.assert_array_equal(y, expected, strict=True)
+
+    check(7, to)
+    w[3, 0, 1, 1] ^= 63
+    check(7, to)
+    check(9, to)
+    bias[2] += 900
+    check(9, to)
+    factor[5] = 0.5
+    check(9, to)
+    check(9, to._replace(zero_point=20, low=20))
+    check(9, to._replace(high=99))
+    check(9, to._replace(zero_point=-3, low=-128, high=127, dtype=np.int8))
+
+
 def test_sums_that_could_leave_int32_are_left_to_the_plain_one() -> None:
     x, w = codes((4, 70_000), np.uint8, 1), codes((4, 70_000), np.int8, 2)
     rest = (np.zeros(4, np.int32), plain.Codes(np.float32(1e-4), 0, -128, 127, np.int8))

@@ -26,6 +26,8 @@ from funct.kernels.cpu.quantized.words import QUADS
 from funct.kernels.cpu.record import address
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from funct.kernels.quantized.affine import Codes
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "convolution", "convolution_input", "convolution_of_codes", "convolution_weight",
+    "weights_of_codes",
 ]  # fmt: skip
 
 _ELEMENT = {"float32": "f32", "float64": "f64", "int32": "i32"}  # i32: words of bytes
@@ -256,27 +259,37 @@ def convolution_weight(
     return _run(_weights(x.dtype, x.shape, g.shape, slide, size), x, g)
 
 
-def convolution_of_codes(
-    x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], to: Codes,
-    slide: Sliding, number: np.dtype[Any],
-) -> NDArray[Any]:  # fmt: skip
-    """See `funct.kernels.quantized.affine.convolution`.
-
-    number: int32, or float32, in which all sums must be exact then.
+def weights_of_codes(
+    w: NDArray[Any], x_zero_point: int, x_dtype: np.dtype[Any], bias: NDArray[np.int32], to: Codes,
+    number: np.dtype[Any],
+) -> tuple[NDArray[Any], dict[str, int], tuple[NDArray[Any], ...]]:  # fmt: skip
+    """What `convolution_of_codes` takes for weights of codes: numbers or words, fields of its job,
+    and arrays that these point to.
     """
-    if slide.stride[-1] > 2:
-        return NotImplemented  # there is no instruction that gathers bytes
-    written = np.dtype(to.dtype)
-    made = _planes(number, x.shape, w.shape, slide, None, Coded(x.dtype, x_zero_point, written))
-    if made is None:
-        return NotImplemented
     if number == np.int32:
         weights = words_of(w.reshape(-1, w.shape[-1], 1), np.dtype(np.int8))
-        offset = bias - QUADS.zero_point(x_zero_point, x.dtype) * QUADS.offset(w)
+        offset = bias - QUADS.zero_point(x_zero_point, x_dtype) * QUADS.offset(w)
     else:
         weights = w.astype(number)
         offset = (bias - x_zero_point * weights.sum(tuple(range(1, w.ndim)))).astype(number)
-    fields, held = to_codes_fields(offset, to)
+    return weights, *to_codes_fields(offset, to)
+
+
+def convolution_of_codes(
+    x: NDArray[Any], x_zero_point: int, w_shape: Sizes, prepared: Callable[[], Any],
+    written: np.dtype[Any], slide: Sliding, number: np.dtype[Any],
+) -> NDArray[Any]:  # fmt: skip
+    """See `funct.kernels.quantized.affine.convolution`.
+
+    prepared: gives what `weights_of_codes` made. number: int32, or float32, in which all sums must
+    be exact then.
+    """
+    if slide.stride[-1] > 2:
+        return NotImplemented  # there is no instruction that gathers bytes
+    made = _planes(number, x.shape, w_shape, slide, None, Coded(x.dtype, x_zero_point, written))
+    if made is None:
+        return NotImplemented
+    weights, fields, held = prepared()
     found = _run(made, x, weights, written, fields)
     del held
     return found

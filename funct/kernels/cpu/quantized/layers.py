@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import numpy as np
 
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.convolution import convolver
-from funct.kernels.cpu.dense.depthwise import convolution_of_codes
+from funct.kernels.cpu.dense.depthwise import convolution_of_codes, weights_of_codes
 from funct.kernels.cpu.quantized.codes import (
     FARTHEST,
     fit,
@@ -149,11 +150,19 @@ def _of_few(
     slide: Sliding,
 ) -> NDArray[Any]:  # fmt: skip
     """The same for few outputs per group, in words of bytes or where floats are exact."""
+    factors = np.asarray(codes.multiplier, np.float32).tobytes()
     farthest = 2 * FARTHEST * prod(w.shape[1:]) + max(int(bias.max()), -int(bias.min()))
     exact = farthest < _FLOAT32_EXACT
     numbers = [np.dtype(np.int32)] if not best().centred else []
     for number in [*numbers, *([np.dtype(np.float32)] if exact else [])]:
-        y = convolution_of_codes(x, int(x_zero_point), w, bias, codes, slide, number)
+        how = int(x_zero_point), x.dtype, bias.tobytes(), factors, codes[1:], number
+
+        def make(w: NDArray[Any], number: np.dtype[Any] = number) -> Any:
+            return weights_of_codes(w, int(x_zero_point), x.dtype, bias, codes, number)
+
+        prepared = functools.partial(_kept, w, how, make)
+        written = np.dtype(codes.dtype)
+        y = convolution_of_codes(x, how[0], w.shape, prepared, written, slide, number)
         if y is not NotImplemented:
             return y
     if not exact:
