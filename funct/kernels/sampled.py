@@ -11,6 +11,7 @@ from funct.kernels.cpu.irregular import places
 from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
 from funct.kernels.quiet import vdot
+from funct.kernels.statistical import total
 
 __all__ = ["convolve", "even_slope", "interp", "trapezoid"]
 
@@ -130,7 +131,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     axis = range(y.ndim)[axis]
     before = (slice(None),) * axis
     if x is None and y.shape[axis] > 1:
-        inner = np.add.reduce(y[(*before, slice(1, -1))], axis)
+        inner = total(y[(*before, slice(1, -1))], axis, False)
         return (inner + (y[(*before, 0)] + y[(*before, -1)]) * 0.5) * dx
     late, early = (*before, slice(1, None)), (*before, slice(None, -1))
     step = dx

@@ -114,6 +114,17 @@ def test_shapes_are_numpys() -> None:
                 np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@pytest.mark.parametrize("name", [*NAMES, "sort", "argsort"])
+def test_rows_of_a_part_of_a_matrix_are_read_where_they_lie(name: str) -> None:
+    whole = np.random.default_rng(0).normal(size=(60, 30)).astype(np.float32)
+    for x in (whole[:, 3:14], whole[::-2, :9], whole[5::3, -12:]):
+        found = short_rows.of_short_rows(name, x, 1, False)
+        expected = np.sort(x, 1) if name == "sort" else getattr(x, name)(1)
+        np.testing.assert_array_equal(found, expected, strict=True)
+        if name == "sum":
+            assert found.tobytes() == expected.tobytes()
+
+
 def test_the_rest_is_left_to_numpy() -> None:
     x = np.ones((40, 50))
     assert short_rows.of_short_rows("sum", x, 1, False) is not None

@@ -29,7 +29,7 @@ __all__ = ["ROWS", "of_short_rows", "text"]
 
 ROWS = 1 << 10  # elements from which on a call costs less than what it saves
 
-_FIELDS = Fields(("x", "y", "tasks", "rows"))
+_FIELDS = Fields(("x", "y", "tasks", "rows", "pitch"))
 _TASK = 1 << 15  # elements that are worth a task
 _LONG = 128  # terms from which on NumPy halves a sum first
 _WORD = 64  # elements whose comparisons fit in one word
@@ -59,7 +59,10 @@ def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     if axis.__class__ is not int or axis not in (-1, rank - 1) or rank < 2:
         return None
     n = x.shape[-1]
-    if not 1 < n <= _MOST.get(name, _LONG) or not x.flags.c_contiguous:
+    if not 1 < n <= _MOST.get(name, _LONG):
+        return None
+    pitch = n if x.flags.c_contiguous else _pitch(x)
+    if pitch is None:
         return None
     plan = _plan(name, x.dtype, n)
     if plan is None or not plan.pays(x.size) or not ready(x.size):
@@ -68,9 +71,19 @@ def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     shape = x.shape if name in _ORDERS else (*lead, 1) if keepdims else lead
     y = fresh(shape, plan.result)
     tasks = max(1, min(rows, x.size // _TASK, 4 * host().cores))
-    job = np.array((address(x), address(y), tasks, rows), np.int64)
+    job = np.array((address(x), address(y), tasks, rows, pitch), np.int64)
     plan.run(address(job))
     return y
+
+
+def _pitch(x: NDArray[Any]) -> int | None:
+    """How many elements after a row of a matrix the next one begins; None where its elements do
+    not lie side by side.
+    """
+    size = x.itemsize
+    if x.ndim != 2 or x.strides[1] != size or x.strides[0] % size or not x.flags.aligned:
+        return None
+    return x.strides[0] // size
 
 
 @attrs.define(eq=False)
@@ -124,10 +137,10 @@ def text(name: str, element: str, n: int, target: Host) -> str:
     module.declare("@funct_parallel", PARALLEL)
     f = module.function("some", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
-    x, y = job.pointer("x"), job.pointer("y")
+    x, y, pitch = job.pointer("x"), job.pointer("y"), job.pitch
 
     def row(r: Value, _: list[Value]) -> list[Value]:
-        start = f.at(x, r * n, element)
+        start = f.at(x, r * pitch, element)
         if name in _ORDERS:
             result = "i64" if name[0] == "a" else element
             ordered(f, name, start, f.at(y, r * n, result), element, n)
