@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ _TASK = 1 << 14
 _SUMS = 8  # vectors that are summed side by side
 _LEAST_INNER = 16  # columns that are work for vectors
 _SINGLE = np.dtype(np.float32)
+_places = struct.Struct("2q").pack
 
 _Combine = Callable[[Emitter, Value, Value], Value]
 _OPS: dict[str, tuple[_Combine, float]] = {
@@ -66,9 +68,7 @@ def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> A
         return NotImplemented
     plan = _plan(name, ELEMENTS[x.dtype], *sizes, inner)
     y = fresh((sizes[0], plan.segments, inner), _SINGLE)
-    job = plan.job.copy()
-    job[:2] = address(x), address(y)
-    plan.run(address(job))
+    plan.run(_places(address(x), address(y)) + plan.rest)
     middle = (1,) * len(axes) if keepdims else ()
     if plan.segments > 1:
         y = reduce(y, 1, np.dtype(np.float64) if name == "add" else None)
@@ -78,10 +78,10 @@ def half_reduction(reduce: Any, x: NDArray[Any], axes: Any, keepdims: bool) -> A
 
 @attrs.frozen(eq=False)
 class _Plan:
-    """What is known before the arrays are."""
+    """What is known before the arrays are. rest: the bytes of a job behind the two addresses."""
 
     run: Any
-    job: NDArray[np.int64]
+    rest: bytes
     segments: int
 
 
@@ -94,13 +94,13 @@ def _plan(name: str, element: str, outer: int, length: int, inner: int) -> _Plan
         x=0, y=0, tasks=max(1, min(units, outer * length * inner // _TASK, 4 * host().cores)),
         units=units, segments=segments, segment=segment, length=length, inner=inner,
     )  # fmt: skip
-    return _Plan(_entry(name, element, inner > 1), job, segments)
+    return _Plan(_entry(name, element, inner > 1), job[2:].tobytes(), segments)
 
 
 @functools.cache
 def _entry(name: str, element: str, across: bool) -> Any:
     code = printed(text, name, element, across, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
 
 
 def text(name: str, element: str, across: bool, target: Host) -> str:
