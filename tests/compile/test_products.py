@@ -24,6 +24,10 @@ CASES: list[tuple[Any, list[tuple[int, ...]]]] = [
     (lambda x, y: x @ y, [(4, 3, 5, 6), (3, 6, 2)]),
     (lambda x, y: x @ y, [(4, 1, 5, 6), (1, 3, 6, 2)]),
     (lambda x, y: x @ y, [(5, 6), (2, 3, 6, 4)]),
+    *[(lambda x, y: x @ y, [(*(2, 3, 4, 2)[4 - i :], 5, 6), (*(2, 3, 4, 2)[4 - j :], 6, 4)])
+      for i in range(5) for j in range(5)],  # stacks of any ranks
+    *[(lambda x, y: x @ y, [(*(2, 1, 4, 1)[4 - i :], 5, 6), (*(1, 3, 1, 2)[4 - j :], 6, 4)])
+      for i in range(1, 5) for j in range(1, 5)],
     (lambda x, y: x.mT @ y, [(6, 4), (6, 5)]),
     (lambda x, y: x @ y.mT, [(3, 4), (5, 4)]),
     (lambda x, y: x.mT @ y.mT, [(40, 30), (50, 40)]),

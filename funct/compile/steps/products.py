@@ -171,7 +171,7 @@ def _panels(length: int, work: int) -> int:
 def _terms(stack: tuple[int, ...], matrix: _Matrix) -> list[int]:
     """Strides of the operand along the axes of the result's stack; 0 where it broadcasts."""
     own = [0 if length == 1 else stride for length, stride in matrix.stack]
-    return [0] * (len(stack) - len(own)) + own[len(own) - len(stack) if stack else len(own) :]
+    return [0] * (len(stack) - len(own)) + own if stack else []
 
 
 def print_product(module: Module, name: str, element: str, depth: int) -> None:
