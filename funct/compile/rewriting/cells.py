@@ -41,6 +41,7 @@ class Cells(NewNodes):
         given = places[len(places) - len(core) :]
         at = tuple([0 if n == 1 else k for k, n in zip(given, core, strict=True)])
         if not at:
+            self.needs(v)
             return v
         found = self.parts.get((v, at))
         if found is None:

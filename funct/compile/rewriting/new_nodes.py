@@ -21,7 +21,7 @@ class NewNodes:
     made_by: the node that makes each Var; site: the user's line, which new nodes get.
     """
 
-    prefix = "w"  # of the names of new Vars
+    prefix = "w"  # of the names of new Vars, behind which their number is one that no Var has
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -29,7 +29,7 @@ class NewNodes:
         self.constants = dict(graph.constants)
         self.made_by: dict[Var, Node] = {}
         self.site: Any = None
-        self._count = 0
+        self._count = _last(self.prefix, graph)
 
     def keep(self, e: Node) -> None:
         """Write a node."""
@@ -79,3 +79,11 @@ class NewNodes:
         assert isinstance(held, Array)
         self.constants[v] = held
         return v
+
+
+def _last(prefix: str, graph: Graph) -> int:
+    """The largest number behind a prefix in the names of a graph: rewritings follow each other."""
+    made = [v for e in graph.nodes if isinstance(e, Node) for v in e.results]
+    names = [v.name for v in (*graph.inputs, *[v for v, _ in graph.constants], *made)]
+    numbers = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    return max([int(n) for n in numbers if n.isdigit()], default=0)

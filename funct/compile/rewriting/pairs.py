@@ -68,7 +68,7 @@ def complexes(x: Any) -> Any:
 class Pairs(NewNodes):
     """One walk over the nodes."""
 
-    prefix = "p"
+    prefix = "z"
 
     def __init__(self, graph: Graph, islands: bool) -> None:
         super().__init__(graph)
