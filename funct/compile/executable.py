@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from funct.compile.control import is_lowered
 from funct.compile.entry import note_faster
 from funct.compile.fusion.worth import ELEMENT_OPS, has_numpys_bits, worth
 from funct.compile.native import native
@@ -97,7 +98,7 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
     if mode == "max-autotune" and not config.deterministic and not acts(given):
         ways = {"machine code": machine_code, "NumPy": numpy_calls}
         return tuned(kept_as(given, guards), ways)
-    wanted = mode != "default" or worth(in_pairs(given, islands=True) or given)
+    wanted = mode != "default" or worth(in_pairs(given, islands=is_lowered) or given)
     return machine_code() if wanted else numpy_calls()
 
 

@@ -71,7 +71,7 @@ def native(graph: Graph) -> Native:
     """Make code for a graph without calls, whose sizes are numbers."""
     begin_walker()
     laid = lay_out(graph)
-    pairs = in_pairs(laid, islands=True) or laid
+    pairs = in_pairs(laid, islands=is_lowered) or laid
     simple, checks = simplify(pairs)
     fused = within(config.memory_budget, _arranged(simple), _arranged)
     rehearse(fused.steps)

@@ -12,6 +12,7 @@ complex numbers takes them as they lie in memory.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -35,11 +36,12 @@ _MATRICES = frozenset({"cholesky", "det", "eigh", "eigvalsh", "inv", "slogdet", 
 _SLOWER = frozenset({"matmul", *_MATRICES, *_TRANSFORMS})  # in pairs than by a library's call
 
 
-def in_pairs(graph: Graph, *, islands: bool = False) -> Graph | None:
+def in_pairs(graph: Graph, *, islands: Callable[[Any], bool] | None = None) -> Graph | None:
     """The graph without complex numbers; itself if it has none, None where an op is in the way.
 
     islands: ops in the way stay, if others do not; so do products of matrices, which are four each,
-    and transforms, of which loops take small ones.
+    and transforms, of which loops take small ones. It says which control flow is part of a program:
+    the rest is called with complex arrays.
     """
     nodes = [e for e in graph.nodes if isinstance(e, Node)]
     held = [*graph.inputs, *[v for v, _ in graph.constants]]
@@ -70,10 +72,10 @@ class Pairs(NewNodes):
 
     prefix = "z"
 
-    def __init__(self, graph: Graph, islands: bool) -> None:
+    def __init__(self, graph: Graph, islands: Callable[[Any], bool] | None) -> None:
         super().__init__(graph)
         self.islands = islands
-        self.afloat = not islands  # whether an op is done in pairs
+        self.afloat = islands is None  # whether an op is done in pairs
         self.whole: dict[Var, Var] = {}  # with a last axis of two
         self.parts: dict[Var, Parts] = {}
 
@@ -92,6 +94,8 @@ class Pairs(NewNodes):
             self.site = e.site
             if not any(v.dtype in REAL for v in (*_vars(e), *e.results)):
                 self.keep(e)
+            elif isinstance(e.primitive, Control) and self.islands and not self.islands(e):
+                self._island(e)
             elif isinstance(e.primitive, Control):
                 given = [self._joined(v) if isinstance(v, Var) else v for v in e.operands]
                 results = tuple([self._outer(v) for v in e.results])
