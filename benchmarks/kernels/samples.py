@@ -43,20 +43,22 @@ def _spread(n: int) -> Iterator[Row]:
 
 
 def _reduced(n: int) -> Iterator[Row]:
-    """Short rows."""
+    """Short rows, few columns."""
     x = np.random.default_rng(7).normal(size=(n // COLUMNS, COLUMNS)).astype(np.float32)
     yield row_of(
         f"sum, {x.size:,}, {x.dtype}", (x,), xp.sum, numpy=np.sum, torch=lambda t, v: v.sum(),
         jax=lambda j, v: j.numpy.sum(v),
     )  # fmt: skip
     names = {"sum": "sum", "max": "amax", "any": "any", "argmin": "argmin"}
-    for name, of_torch in names.items():
+    ways = [(name, 1) for name in names] + [(name, 0) for name in ("sum", "prod", "max", "any")]
+    for name, axis in ways:
+        of_torch = names.get(name, name)
         yield row_of(
-            f"{name} of axis 1, {x.shape}, {x.dtype}", (x,),
-            lambda v, name=name: getattr(xp, name)(v, axis=1),
-            numpy=lambda v, name=name: getattr(np, name)(v, 1),
-            torch=lambda t, v, name=of_torch: getattr(t, name)(v, 1),
-            jax=lambda j, v, name=name: getattr(j.numpy, name)(v, 1),
+            f"{name} of axis {axis}, {x.shape}, {x.dtype}", (x,),
+            lambda v, name=name, axis=axis: getattr(xp, name)(v, axis=axis),
+            numpy=lambda v, name=name, axis=axis: getattr(np, name)(v, axis),
+            torch=lambda t, v, name=of_torch, axis=axis: getattr(t, name)(v, axis),
+            jax=lambda j, v, name=name, axis=axis: getattr(j.numpy, name)(v, axis),
         )  # fmt: skip
 
     for y in (x, x.astype(np.int32)):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import runs, scans
+from funct.kernels.cpu.columns import of_few_columns
 from funct.kernels.cpu.pairwise import LONG, of_long_rows
 from funct.kernels.cpu.short_rows import ROWS, of_short_rows
 from funct.kernels.dtypes import FLOATING, INTEGER, NAMED, NATIVE
@@ -22,8 +23,8 @@ __all__ = [
     "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "diff", "every",
     "first_least", "first_most", "half_reduction", "in_single", "least", "max", "mean", "min",
     "most", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin",
-    "nanprod", "nanstd", "nansum", "nanvar", "prod", "reduced_in_single", "some", "std", "sum",
-    "total", "var",
+    "nanprod", "nanstd", "nansum", "nanvar", "prod", "product", "reduced_in_single", "some", "std",
+    "sum", "total", "var",
 ]  # fmt: skip
 
 _core: Any = getattr(np, "_core", None)
@@ -54,9 +55,11 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def total(x: Any, axis: Any, keepdims: bool) -> Any:
-    """NumPy's sum; of short rows in code of our own, as what follows, and of many elements."""
+    """NumPy's sum; of short rows and few columns in code of our own, as what follows, and of many
+    elements.
+    """
     if x.size >= ROWS:
-        y = of_short_rows("sum", x, axis, keepdims)
+        y = _of_few("sum", x, axis, keepdims)
         if y is None and x.size >= LONG:
             y = of_long_rows(x, axis, keepdims)
         if y is not None:
@@ -64,32 +67,47 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
     return _add(x, axis, None, None, keepdims)
 
 
+def product(x: Any, axis: Any, keepdims: bool) -> Any:
+    """NumPy's product."""
+    if x.size >= ROWS and (y := _of_few("prod", x, axis, keepdims)) is not None:
+        return y
+    return _multiply(x, axis, None, None, keepdims)
+
+
 def most(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's maximum."""
-    if x.size >= ROWS and (y := of_short_rows("max", x, axis, keepdims)) is not None:
+    if x.size >= ROWS and (y := _of_few("max", x, axis, keepdims)) is not None:
         return y
     return _maximum(x, axis, None, None, keepdims)
 
 
 def least(x: Any, axis: Any, keepdims: bool) -> Any:
     """NumPy's minimum."""
-    if x.size >= ROWS and (y := of_short_rows("min", x, axis, keepdims)) is not None:
+    if x.size >= ROWS and (y := _of_few("min", x, axis, keepdims)) is not None:
         return y
     return _minimum(x, axis, None, None, keepdims)
 
 
 def every(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether all are true."""
-    if x.size >= ROWS and (y := of_short_rows("all", x, axis, keepdims)) is not None:
+    if x.size >= ROWS and (y := _of_few("all", x, axis, keepdims)) is not None:
         return y
     return _and(x, axis, None, None, keepdims)
 
 
 def some(x: Any, axis: Any, keepdims: bool) -> Any:
     """Whether one is true."""
-    if x.size >= ROWS and (y := of_short_rows("any", x, axis, keepdims)) is not None:
+    if x.size >= ROWS and (y := _of_few("any", x, axis, keepdims)) is not None:
         return y
     return _or(x, axis, None, None, keepdims)
+
+
+def _of_few(name: str, x: Any, axis: Any, keepdims: bool) -> Any:
+    """What short rows, or few columns, are reduced to; None for others."""
+    if axis is None or x.ndim < 2:
+        return None
+    y = of_short_rows(name, x, axis, keepdims)
+    return of_few_columns(name, x, axis, keepdims) if y is None else y
 
 
 def first_most(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -139,7 +157,7 @@ def prod(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     if axis is not None and not x.ndim:
         return None
     if dtype is None:
-        return _multiply(x, axis, None, None, keepdims) if x.dtype.num < NATIVE else None
+        return product(x, axis, keepdims) if x.dtype.num < NATIVE else None
     x = cast(x, dtype)
     return None if x is None else _multiply(x, axis, x.dtype, None, keepdims)
 
@@ -188,7 +206,7 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         return counted(x)
     if x.dtype.num >= NATIVE or (axis is not None and not x.ndim):
         return None
-    return _add(np.not_equal(x, 0), axis, None, None, keepdims)
+    return total(x if x.dtype.kind == "b" else np.not_equal(x, 0), axis, keepdims)
 
 
 def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:

@@ -29,6 +29,7 @@ from funct.kernels.statistical import (
     in_single,
     least,
     most,
+    product,
     reduced_in_single,
     some,
     total,
@@ -91,7 +92,6 @@ _SAMPLES = calls(
 
 # The ufuncs' own reductions, called by position: np.sum costs twice as much.
 _add: Any = np.add.reduce
-_multiply: Any = np.multiply.reduce
 _maximum: Any = np.maximum.reduce
 _minimum: Any = np.minimum.reduce
 
@@ -171,7 +171,7 @@ def _prod_pull(g: Value, x: Value, axes: Shape, keepdims: bool) -> Value:
 def _prod_raw(x: Any, axes: Shape, keepdims: bool) -> Any:
     if x.dtype in NARROW:
         return in_wide(_prod_raw, x, axes, keepdims)
-    return _multiply(x, axes, None, None, keepdims)
+    return product(x, axes, keepdims)
 
 
 _NAMES = ["x", "axes", "keepdims"]

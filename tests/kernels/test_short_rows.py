@@ -20,7 +20,7 @@ from tests.kernels.arrays import SPECIAL
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-NAMES = ("sum", "max", "min", "any", "all", "argmax", "argmin")
+NAMES = ("sum", "prod", "max", "min", "any", "all", "argmax", "argmin")
 DTYPES = ("bool", "uint8", "int8", "int32", "int64", "float32", "float64")
 LENGTHS = (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 31, 33, 63, 64, 65, 100, 127, 128)
 ROWS = 41
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No text has to pay before it is made."""
-    monkeypatch.setattr(short_rows._Plan, "pays", lambda *_: True)
+    monkeypatch.setattr(short_rows.Plan, "pays", lambda *_: True)
 
 
 def numbers(n: int, dtype: str, kind: str) -> Any:
@@ -52,7 +52,7 @@ def numbers(n: int, dtype: str, kind: str) -> Any:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_have_numpys_bits(name: str, dtype: str, kind: str) -> None:
-    if dtype == "bool" and name not in ("sum", "any", "all"):
+    if dtype == "bool" and name not in ("sum", "prod", "any", "all"):
         return
     for k, n in enumerate(LENGTHS):
         if n > short_rows._MOST.get(name, 128):
@@ -64,7 +64,7 @@ def test_rows_have_numpys_bits(name: str, dtype: str, kind: str) -> None:
             found = short_rows.of_short_rows(name, x, 1, False)
             assert found is not None
             np.testing.assert_array_equal(found, expected, strict=True)
-        if name == "sum" and dtype[0] == "f":
+        if name in ("sum", "prod") and dtype[0] == "f":
             real = ~np.isnan(expected)
             assert found[real].tobytes() == expected[real].tobytes()
 
@@ -76,7 +76,7 @@ def test_rows_are_in_stable_order(descending: bool, dtype: str, kind: str) -> No
     for k, n in enumerate((2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 31)):
         raw = numbers(n, dtype, kind)
         for name, plain in (("sort", plain_sort), ("argsort", plain_argsort)):
-            if n > short_orders.longest(name, short_rows._ELEMENTS[raw.dtype]):
+            if n > short_orders.longest(name, short_rows.ELEMENTS[raw.dtype]):
                 continue
             with guarded.memory(at_end=bool(k % 2)):
                 x = guarded.copy(raw, at_end=bool(k % 2))

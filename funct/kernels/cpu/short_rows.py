@@ -1,4 +1,4 @@
-"""Sums, extrema, truth and order of short rows that lie side by side, a row in registers.
+"""Sums, products, extrema, truth and order of short rows that lie side by side, a row in registers.
 
 NumPy begins anew in each row, which takes longer than few elements do. Here a text is printed for
 each length. Sums of floats have the order of NumPy's: one by one up to seven terms, else eight
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -25,7 +26,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ROWS", "of_short_rows", "text"]
+__all__ = ["ELEMENTS", "ROWS", "Plan", "of_short_rows", "result_of", "text"]
 
 ROWS = 1 << 10  # elements from which on a call costs less than what it saves
 
@@ -34,7 +35,7 @@ _TASK = 1 << 15  # elements that are worth a task
 _LONG = 128  # terms from which on NumPy halves a sum first
 _WORD = 64  # elements whose comparisons fit in one word
 _PAID = 1 << 18  # elements of rows of one length after which their text has paid
-_ELEMENTS = {
+ELEMENTS = {
     np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
     np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
     np.dtype(np.float64): "f64",
@@ -50,8 +51,8 @@ _RESULTS = dict.fromkeys(("any", "all"), _BOOL) | dict.fromkeys(
 def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     """What NumPy gives for the last axis; None where that is not short, or has not paid yet.
 
-    name: sum, max, min, any, all, argmax, argmin; sort or argsort, stable, maybe with DESCENDING
-    behind it. Zeros of both signs are equal to extrema.
+    name: sum, prod, max, min, any, all, argmax, argmin; sort or argsort, stable, maybe with
+    DESCENDING behind it. Zeros of both signs are equal to extrema.
     """
     rank = x.ndim
     if axis.__class__ is tuple and len(axis) == 1:
@@ -87,9 +88,12 @@ def _pitch(x: NDArray[Any]) -> int | None:
 
 
 @attrs.define(eq=False)
-class _Plan:
-    """Rows of one length. left: elements to come until their text has paid."""
+class Plan:
+    """Rows of one length, or of so many columns. make: gives the code for a name, an element and
+    that number; left: elements to come until their text has paid.
+    """
 
+    make: Callable[[str, str, int], Any]
     name: str
     element: str
     n: int
@@ -105,24 +109,28 @@ class _Plan:
     @property
     def run(self) -> Any:
         """The code."""
-        return _entry(self.name, self.element, self.n)
+        return self.make(self.name, self.element, self.n)
+
+
+def result_of(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a reduction of that name."""
+    if name in ("sum", "prod"):
+        return np.add.reduce(np.empty(0, dtype)).dtype
+    return _RESULTS.get(name, dtype)
 
 
 @functools.lru_cache(512)
-def _plan(name: str, dtype: np.dtype[Any], n: int) -> _Plan | None:
-    element = _ELEMENTS.get(dtype)
+def _plan(name: str, dtype: np.dtype[Any], n: int) -> Plan | None:
+    element = ELEMENTS.get(dtype)
     if element is None or (dtype == _BOOL and name in ("max", "min", "argmax", "argmin")):
         return None
-    if name == "sum":
-        result = np.add.reduce(np.empty(0, dtype)).dtype
-    else:
-        result = _RESULTS.get(name, dtype)
+    result = result_of(name, dtype)
     if name in _ORDERS:
         steps = max(1, n * n // _WORD)  # the text is that long
-        return (
-            _Plan(name, element, n, result, steps * _PAID) if n <= longest(name, element) else None
-        )
-    return _Plan(name, element, n, result)
+        if n > longest(name, element):
+            return None
+        return Plan(_entry, name, element, n, result, steps * _PAID)
+    return Plan(_entry, name, element, n, result)
 
 
 @functools.cache
@@ -145,7 +153,8 @@ def text(name: str, element: str, n: int, target: Host) -> str:
             result = "i64" if name[0] == "a" else element
             ordered(f, name, start, f.at(y, r * n, result), element, n)
             return []
-        found = _sum(f, start, element, n) if name == "sum" else _parts(f, name, start, element, n)
+        whole = {"sum": _sum, "prod": _product}.get(name)
+        found = whole(f, start, element, n) if whole else _parts(f, name, start, element, n)
         f.store(found, f.at(y, r, found.type.element))
         return []
 
@@ -176,6 +185,13 @@ def _sum(f: Emitter, x: Value, element: str, n: int) -> Value:
     for i in range(whole or 1, n):
         total = total + read(i, 1)
     return total + 0 if element[0] == "f" else total
+
+
+def _product(f: Emitter, x: Value, element: str, n: int) -> Value:
+    """Factor by factor, as NumPy has it."""
+    wide = element if element[0] == "f" else element[0] + "64"
+    factors = [f.convert(f.load(typed(element), f.at(x, i, element)), wide) for i in range(n)]
+    return functools.reduce(lambda a, b: a * b, factors)
 
 
 def _parts(f: Emitter, name: str, x: Value, element: str, n: int) -> Value:

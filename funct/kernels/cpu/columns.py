@@ -1,0 +1,181 @@
+"""Sums, products, extrema and truth of few columns that lie side by side, all of them in registers.
+
+NumPy walks row by row and begins anew in each, which takes longer than few columns do. Here a text
+is printed for each number of columns. Every column is added from its first row on, as NumPy does
+it, so sums and products of floats have its bits; what has no order takes several rows at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.device import PARALLEL, Host, host, printed
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.short_rows import ELEMENTS, Plan, result_of
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["of_few_columns", "text"]
+
+_FIELDS = Fields(("x", "y", "tasks", "blocks", "rows"))
+_TASK = 1 << 15  # elements that are worth a task
+_MANY = 1 << 9  # columns that are more than any processor holds
+_MOST = 8  # vectors of a row
+_ABREAST = 8  # vectors that are reduced side by side where there is no order
+_ROWS = 4  # the same for rows
+_PARTS = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float64}
+_BOOL = np.dtype(bool)
+
+
+def of_few_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
+    """What NumPy gives for axes that lie together before the last one; None where what is left
+    has many columns or one, or has not paid yet.
+
+    name: sum, prod, max, min, any or all. Zeros of both signs are equal to extrema.
+    """
+    rank, shape = x.ndim, x.shape
+    span = _span(axis, rank)
+    if span is None or not x.flags.c_contiguous or not x.flags.aligned:
+        return None
+    first, behind = span
+    rows, columns = prod(shape[first:behind]), prod(shape[behind:])
+    if rows < 2 or not 1 < columns <= _MANY:
+        return None
+    kind = x.dtype
+    if kind in _PARTS:
+        if name != "sum":
+            return None
+        kind, columns = np.dtype(_PARTS[kind]), 2 * columns  # a sum is one of either part
+    plan = _plan(name, kind, columns)
+    if plan is None or not plan.pays(x.size) or not ready(x.size):
+        return None
+    kept = (1,) * (behind - first) if keepdims else ()
+    y = fresh((*shape[:first], *kept, *shape[behind:]), plan.result if kind is x.dtype else x.dtype)
+    blocks = prod(shape[:first])
+    tasks = max(1, min(blocks, x.size // _TASK, 4 * host().cores))
+    job = np.array((address(x), address(y), tasks, blocks, rows), np.int64)
+    plan.run(address(job))
+    return y
+
+
+def _span(axis: Any, rank: int) -> tuple[int, int] | None:
+    """The first of the axes and the one behind them; None where they lie apart, or at the end."""
+    axes = axis if axis.__class__ is tuple else (axis,)
+    if not axes or not all(a.__class__ is int and -rank <= a < rank for a in axes):
+        return None
+    order = sorted([a % rank for a in axes])
+    first, behind = order[0], order[-1] + 1
+    return (first, behind) if behind < rank and order == [*range(first, behind)] else None
+
+
+@functools.lru_cache(512)
+def _plan(name: str, dtype: np.dtype[Any], columns: int) -> Plan | None:
+    element = ELEMENTS.get(dtype)
+    if element is None or (dtype == _BOOL and name in ("max", "min")):
+        return None
+    if len(_starts(columns, _carried(name, element), host())[0]) > _MOST:
+        return None
+    return Plan(_entry, name, element, columns, result_of(name, dtype))
+
+
+@functools.cache
+def _entry(name: str, element: str, columns: int) -> Any:
+    code = printed(text, name, element, columns, host()).keep()
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
+
+
+def _carried(name: str, element: str) -> str:
+    """In what elements are gathered: sums and products are wide, truth is bytes."""
+    if name in ("any", "all"):
+        return typed(element).unsigned.element
+    return element[0] + "64" if name in ("sum", "prod") and element[0] != "f" else element
+
+
+def _starts(columns: int, carried: str, target: Host) -> tuple[list[int], int]:
+    """Where the vectors of a row begin, and their lanes: the last one ends the row."""
+    lanes = min(target.vector_bytes // typed(carried).bytes, 1 << (columns.bit_length() - 1))
+    return [min(i, columns - lanes) for i in range(0, columns, lanes)], lanes
+
+
+def text(name: str, element: str, columns: int, target: Host) -> str:
+    """`reduce(job)` of blocks of rows of so many columns."""
+    module = Module(target)
+    module.declare("@funct_parallel", PARALLEL)
+    f = module.function("some", [("job", PTR), ("task", I64)], local=True)
+    job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
+    x, y, rows = job.pointer("x"), job.pointer("y"), job.rows
+
+    def block(b: Value, _: list[Value]) -> list[Value]:
+        _block(f, name, element, columns, f.at(x, b * rows * columns, element), rows,
+               lambda i, v: f.store(v, f.at(y, b * columns + i, v.type.element)))  # fmt: skip
+        return []
+
+    first, last = (f.div((task + k) * job.blocks, job.tasks) for k in range(2))
+    f.loop(first, last, 1, block, maybe_empty=True)
+    f.ret()
+    f = module.function("reduce", [("job", PTR)])
+    (given,) = f.arguments
+    f.line(f"call void @funct_parallel(ptr @some, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
+    f.ret()
+    return module.text()
+
+
+def _block(
+    f: Emitter, name: str, element: str, columns: int, x: Value, rows: Value, put: Any
+) -> None:
+    carried = _carried(name, element)
+    starts, lanes = _starts(columns, carried, f.module.target)
+    ordered = name in ("sum", "prod") and element[0] == "f"
+    abreast = 1 if ordered else max(1, min(_ROWS, _ABREAST // len(starts)))
+
+    def read(r: Value) -> list[Value]:
+        at = f.at(x, r * columns, element)
+        found = []
+        for start in starts:
+            v = f.load(typed(element, lanes), f.at(at, start, element))
+            if name in ("any", "all"):
+                v = f.convert(f.ne(v, 0), carried)
+            found.append(f.convert(v, carried))
+        return found
+
+    def combine(a: Value, b: Value) -> Value:
+        return _COMBINED[name](f, a, b)
+
+    def several(r: Value, held: list[Value]) -> list[Value]:
+        new = [v for k in range(abreast) for v in read(r + k)]
+        return [combine(a, v) for a, v in zip(held, new, strict=True)]
+
+    def one(r: Value, held: list[Value]) -> list[Value]:
+        return [combine(a, v) for a, v in zip(held, read(r), strict=True)]
+
+    # in extrema and truth the first row may count more than once
+    zero = f.constant(I64, 0)
+    begin = (
+        [f.constant(typed(carried, lanes), int(name == "prod"))] * len(starts)
+        if name in ("sum", "prod") else read(zero)
+    )  # fmt: skip
+    whole = rows - f.rem(rows, abreast)
+    held = f.loop(zero, whole, abreast, several, begin * abreast, maybe_empty=True)
+    totals = [functools.reduce(combine, held[k :: len(starts)]) for k in range(len(starts))]
+    totals = f.loop(whole, rows, 1, one, totals, maybe_empty=True)
+    for start, v in zip(starts, totals, strict=True):
+        put(start, f.convert(v, "u8") if name in ("any", "all") else v)
+
+
+_COMBINED: dict[str, Any] = {
+    "sum": lambda f, a, b: a + b,
+    "prod": lambda f, a, b: a * b,
+    "max": lambda f, a, b: f.maximum(a, b),
+    "min": lambda f, a, b: f.minimum(a, b),
+    "any": lambda f, a, b: a | b,
+    "all": lambda f, a, b: a & b,
+}
