@@ -22,6 +22,7 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["is_gather", "lower_gather", "print_gather"]
 
+_AT_ONCE = frozenset({"take", "wrap_index"})  # ops of which each index writes for itself
 _INDEX = {"take": 1, "put": 1, "scatter": 2, "wrap_index": 0}  # which operand it is
 
 
@@ -62,7 +63,8 @@ def lower_gather(node: Node, fused: Fused) -> list[Call]:
         case _:
             outer, (n,), inner = 1, node.params, 1
             places = [places[0], places[0]]
-    kernel = ("gather", node.name, index, element, inner == 1)
+    quick = inner == 1 and n < 2**31 and node.name in _AT_ONCE and out.dtype.itemsize in (4, 8)
+    kernel = ("gather", node.name, index, element, inner == 1, quick)
     words = (*places, to, outer, n, count, inner)
     return [*calls, Call(kernel, words, 1, (out,), checks=True)]
 
@@ -73,10 +75,10 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 
 
 def print_gather(
-    module: Module, name: str, op: str, index: str, element: str, single: bool
+    module: Module, name: str, op: str, index: str, element: str, single: bool, quick: bool
 ) -> None:
     """Add the kernel of an op. Frame: values, indices, result; then the lengths before the axis, of
-    it, of the indices and behind it. single: that last one is 1.
+    it, of the indices and behind it. single: that last one is 1. quick: vectors of indices at once.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -85,11 +87,13 @@ def print_gather(
     outer, n, count, inner = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(4))
     real = typed("u8" if element == "i1" else element)
 
+    narrow = "i32" if index in ("i8", "u8", "i16", "u16", "i32") else "i64"
+    lanes = module.target.vector_bytes // real.bytes if quick else 0
+
     def each(o: Value, _: list[Value]) -> list[Value]:
         def one(c: Value, _: list[Value]) -> list[Value]:
             given = f.convert(f.load(typed(index), f.at(indices, c, index)), "i64")
-            at = f.select(given < 0, given + n, given)
-            inside = f.bitand(at >= 0, at < n)
+            at, outside = _placed(f, given, n)
             dense, sparse = o * count + c, o * n + at  # rows of the indices' array, of the axis'
 
             def move() -> list[Value]:
@@ -97,18 +101,43 @@ def print_gather(
                 getattr(row, op)()
                 return []
 
-            def refuse() -> list[Value]:
-                f.store(f.constant(I64, WRONG), space)
-                return []
-
-            f.branch(inside, move, refuse)
+            f.branch(outside, refuse, move, rare=True)
             return []
 
-        f.loop(0, count, 1, one)
+        def many(c: Value, _: list[Value]) -> list[Value]:
+            given = f.load(typed(index, lanes), f.at(indices, c, index))
+            at, outside = _placed(f, f.convert(given, narrow), n)
+            f.branch(f.any(outside), refuse, list, rare=True)
+            at = f.select(outside, f.constant(at.type, 0), at)
+            if op == "take":  # indices of four bytes are what processors gather by
+                row = f.at(values, o * n, element)
+                x = f.gather(typed(element, lanes), f.at(row, f.convert(at, "i32"), element))
+            else:
+                x = f.convert(at, element)
+            f.store(x, f.at(out, o * count + c, element))
+            return []
+
+        def refuse() -> list[Value]:
+            f.store(f.constant(I64, WRONG), space)
+            return []
+
+        if lanes:
+            whole = f.bitand(count, -lanes)
+            f.loop(0, whole, lanes, many, maybe_empty=True)
+            f.loop(whole, count, 1, one, maybe_empty=True)
+        else:
+            f.loop(0, count, 1, one)
         return []
 
     f.loop(0, outer, 1, each)
     f.ret()
+
+
+def _placed(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
+    """Indices counted from the begin of an axis of length n, and which are not on it."""
+    length = f.splat(f.convert(n, given.type.element), given.type.lanes)
+    at = f.select(given < 0, given + length, given)
+    return at, f.bitor(at < 0, at >= length)
 
 
 @attrs.frozen

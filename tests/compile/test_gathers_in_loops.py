@@ -1,0 +1,61 @@
+"""Elements at indices that a loop computes: eager's, and eager's refusal of the first wrong one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct as ft
+import funct.array as xp
+from funct.errors import IndexOutOfBoundsError
+
+LENGTHS = (1, 7, 8, 15, 16, 17, 40)
+
+
+def walked(x: Any, i: Any) -> Any:
+    """What three steps look up, each at indices that the step before moved on."""
+
+    def step(i: Any, _: Any) -> tuple[Any, Any]:
+        return xp.astype((i * 3 + 1) % x.shape[-1], i.dtype), xp.take(x, i, axis=x.ndim - 1)
+
+    return ft.scan(step, i, None, length=3)
+
+
+INDICES = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
+ELEMENTS = ("float32", "float64", "int8", "int32", "int64", "float16", "bool")
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.parametrize("dtype", ELEMENTS)
+def test_elements(index: str, dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    x = xp.asarray((rng.normal(size=(2, 11)) * 9).astype(dtype))
+    for count in LENGTHS:
+        low = 0 if index[0] == "u" else -11
+        i = xp.asarray(rng.integers(low, 11, size=count).astype(index))
+        for values in (x[0], x, x[:, ::-1]):
+            found, expected = ft.jit(walked)(values, i), walked(values, i)
+            for a, b in zip(found, expected, strict=True):
+                assert a.dtype == b.dtype
+                np.testing.assert_array_equal(a, b)
+
+
+WRONG = {
+    "int32": (-12, 11, 2**31 - 1, -(2**31)),
+    "int64": (-12, 11, 2**33, -(2**33) + 2),
+    "uint32": (11, 2**32 - 1),
+    "uint64": (11, 2**33),
+}
+
+
+@pytest.mark.parametrize(("index", "wrong"), [(k, n) for k, v in WRONG.items() for n in v])
+def test_no_element(index: str, wrong: int) -> None:
+    """At any place among the indices."""
+    f, x = ft.jit(walked), xp.arange(11.0)
+    for count in LENGTHS:
+        for place in {0, count // 2, count - 1}:
+            i = np.zeros(count, index)
+            i[place] = wrong
+            with pytest.raises(IndexOutOfBoundsError, match="out of bounds"):
+                f(x, xp.asarray(i))
+    assert f(x, xp.asarray([1, 2, 10]))[1].shape == (3, 3)
