@@ -9,6 +9,20 @@ import funct as ft
 import funct.array as xp
 from funct.errors import IndexOutOfBoundsError
 
+
+def written(x: Any, i: Any) -> Any:
+    """What three steps add and set, several to one place; of what is set there the last stays."""
+    v = xp.astype(xp.arange(i.shape[0]) % 5, x.dtype)
+
+    def step(i: Any, _: Any) -> tuple[Any, Any]:
+        moved = xp.astype((i * 3 + 1) % x.shape[-1], i.dtype)
+        if x.ndim > 1 or x.dtype == xp.bool:
+            return moved, x.at[..., i].set(v)
+        return moved, (x.at[i].add(v), x.at[i].set(v))
+
+    return ft.scan(step, i, None, length=3)
+
+
 LENGTHS = (1, 7, 8, 15, 16, 17, 40)
 
 
@@ -34,10 +48,11 @@ def test_elements(index: str, dtype: str) -> None:
         low = 0 if index[0] == "u" else -11
         i = xp.asarray(rng.integers(low, 11, size=count).astype(index))
         for values in (x[0], x, x[:, ::-1]):
-            found, expected = ft.jit(walked)(values, i), walked(values, i)
-            for a, b in zip(found, expected, strict=True):
-                assert a.dtype == b.dtype
-                np.testing.assert_array_equal(a, b)
+            for f in (walked, written):
+                found, expected = ft.jit(f)(values, i), f(values, i)
+                for a, b in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
+                    assert a.dtype == b.dtype
+                    np.testing.assert_array_equal(a, b)
 
 
 WRONG = {
@@ -51,11 +66,13 @@ WRONG = {
 @pytest.mark.parametrize(("index", "wrong"), [(k, n) for k, v in WRONG.items() for n in v])
 def test_no_element(index: str, wrong: int) -> None:
     """At any place among the indices."""
-    f, x = ft.jit(walked), xp.arange(11.0)
+    f, g, x = ft.jit(walked), ft.jit(written), xp.arange(11.0)
     for count in LENGTHS:
         for place in {0, count // 2, count - 1}:
             i = np.zeros(count, index)
             i[place] = wrong
             with pytest.raises(IndexOutOfBoundsError, match="out of bounds"):
                 f(x, xp.asarray(i))
+            with pytest.raises(IndexOutOfBoundsError, match="out of bounds"):
+                g(x, xp.asarray(i))
     assert f(x, xp.asarray([1, 2, 10]))[1].shape == (3, 3)

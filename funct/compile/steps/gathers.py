@@ -22,7 +22,6 @@ from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["is_gather", "lower_gather", "print_gather"]
 
-_AT_ONCE = frozenset({"take", "wrap_index"})  # ops of which each index writes for itself
 _INDEX = {"take": 1, "put": 1, "scatter": 2, "wrap_index": 0}  # which operand it is
 
 
@@ -63,7 +62,7 @@ def lower_gather(node: Node, fused: Fused) -> list[Call]:
         case _:
             outer, (n,), inner = 1, node.params, 1
             places = [places[0], places[0]]
-    quick = inner == 1 and n < 2**31 and node.name in _AT_ONCE and out.dtype.itemsize in (4, 8)
+    quick = inner == 1 and n < 2**31 and out.dtype.itemsize in (4, 8)
     kernel = ("gather", node.name, index, element, inner == 1, quick)
     words = (*places, to, outer, n, count, inner)
     return [*calls, Call(kernel, words, 1, (out,), checks=True)]
@@ -109,12 +108,19 @@ def print_gather(
             at, outside = _placed(f, f.convert(given, narrow), n)
             f.branch(f.any(outside), refuse, list, rare=True)
             at = f.select(outside, f.constant(at.type, 0), at)
+            dense = o * count + c
             if op == "take":  # indices of four bytes are what processors gather by
                 row = f.at(values, o * n, element)
                 x = f.gather(typed(element, lanes), f.at(row, f.convert(at, "i32"), element))
-            else:
-                x = f.convert(at, element)
-            f.store(x, f.at(out, o * count + c, element))
+                f.store(x, f.at(out, dense, element))
+            elif op == "wrap_index":
+                f.store(f.convert(at, element), f.at(out, dense, element))
+            else:  # one after the other: several may go to one place
+                xs = f.load(typed(element, lanes), f.at(values, dense, element))
+                for k in range(lanes):
+                    place = f.at(out, o * n + f.convert(f.extract(at, k), "i64"), element)
+                    x = f.extract(xs, k)
+                    f.store(f.load(real, place) + x if op == "put" else x, place)
             return []
 
         def refuse() -> list[Value]:
@@ -169,13 +175,17 @@ class _Row:
         """result[sparse] += g[dense]."""
         f, real = self.f, typed(self.element)
 
-        def add(j: Value, _: list[Value]) -> list[Value]:
-            place = f.at(self.out, self.sparse * self.inner + j, self.element)
-            g = f.load(real, f.at(self.values, self.dense * self.inner + j, self.element))
+        def add(to: Value, of: Value) -> list[Value]:
+            place = f.at(self.out, to, self.element)
+            g = f.load(real, f.at(self.values, of, self.element))
             f.store(f.load(real, place) + g, place)
             return []
 
-        f.loop(0, self.inner, 1, add)
+        if self.single:
+            add(self.sparse, self.dense)
+            return
+        to, of = self.sparse * self.inner, self.dense * self.inner
+        f.loop(0, self.inner, 1, lambda j, _: add(to + j, of + j))
 
     def scatter(self) -> None:
         """result[sparse] = v[dense]."""
