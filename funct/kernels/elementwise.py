@@ -22,9 +22,9 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "MANY", "SHORT", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1", "floor_divide",
-    "is_ufunc", "known_by_number", "log1p", "plain_cast", "power", "real_ufunc", "rint", "rounded",
-    "sigmoid", "tanh", "times_sigmoid",
+    "ASKING", "MANY", "SHORT", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1",
+    "floor_divide", "is_ufunc", "known_by_number", "log1p", "plain_cast", "power", "real_ufunc",
+    "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
 
 ndarray = np.ndarray
@@ -50,6 +50,7 @@ SLOW = frozenset({
     "hypot", "log", "log10", "log1p", "log2", "logaddexp", "ndtr", "pow", "reciprocal",
     "remainder", "sin", "sinh", "sqrt", "tan", "tanh",
 })  # fmt: skip
+ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
 MANY = 1 << 14
 SHORT = 256  # elements of a row in which NumPy loses time where operands broadcast
 
@@ -194,8 +195,11 @@ def power(x: Any, y: Any, /, out: Any = None) -> Any:
     if c is float or c is int:
         if x.__class__ is ndarray and x.dtype in _VECTORS:
             return _by_number(x, y, out)
-        if y == 2 and x.__class__ is ndarray and x.dtype in _COMPLEX:
-            return np.square(x, out)
+        if (y == 2 or y == 3) and x.__class__ is ndarray:
+            if x.dtype in _COMPLEX:
+                return _PRODUCTS[y](x, out)
+            if c is int and x.dtype.kind in "iu" and out is None:
+                return _PRODUCTS[y](x)
         half = y == 0.5
     elif c is ndarray and y.size == 1:
         if not y.ndim and y.dtype in _VECTORS and x.__class__ is ndarray and x.dtype is y.dtype:

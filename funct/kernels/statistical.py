@@ -40,6 +40,7 @@ _or: Any = np.logical_or.reduce
 
 _SMALL = 256  # elements from which on scans are machine code
 _MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f2", "f4", "f8"))}
+_BOOL = 0  # the number of bool
 _HALF = 23  # the number of float16
 _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
 _SINGLE = np.dtype(np.float32)
@@ -59,6 +60,8 @@ def total(x: Any, axis: Any, keepdims: bool) -> Any:
     elements.
     """
     if x.size >= ROWS:
+        if axis is None and not keepdims and x.dtype.num == _BOOL:
+            return np.int64(counted(x))
         y = _of_few("sum", x, axis, keepdims)
         if y is None and x.size >= LONG:
             y = of_long_rows(x, axis, keepdims)

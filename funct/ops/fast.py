@@ -23,7 +23,7 @@ from funct.device.memory import serve
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER, NAMED
-from funct.kernels.elementwise import MANY, SHORT, SLOW, as_it_is
+from funct.kernels.elementwise import ASKING, MANY, SHORT, as_it_is
 from funct.kernels.table import find
 from funct.ops.refusals import explain
 
@@ -101,16 +101,16 @@ def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
             return large(x, y)
         return plain(x, y)
 
+    def three(x: Any, y: Any, z: Any) -> Any:
+        return plain(x, y, z) if x.size < MANY else large(x, y, z)
+
     def large(*args: Any) -> Any:
-        kinds = {a.dtype for a in args if a.__class__ is ndarray}
-        if kinds <= _WIDE:
-            _choose_by_size(kinds.pop())
-        elif all(d.kind in "biuc" for d in kinds):
+        if all(a.dtype.kind in "biufc" for a in args if a.__class__ is ndarray):
             _choose_by_size(_DOUBLE)
         chosen = _raw_of(op).cell_contents
         return (plain if chosen is first else chosen)(*args)
 
-    first = one if len(prim.rules) == 1 else two
+    first: Callable[..., Any] = (one, two, three)[len(prim.rules) - 1]
     op = make(prim, first)
     return op
 
@@ -127,7 +127,6 @@ def wrap(raw: Any) -> Any:
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _DOUBLES = {_DOUBLE}
 _SPREAD = frozenset({_SINGLE, _DOUBLE, np.dtype(np.int32), np.dtype(np.int64)})
-_WIDE = {np.dtype(np.float32), _DOUBLE}
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
 _WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}
 OWN = frozenset(NAMED.values())  # NumPy's dtypes that arrays may have
@@ -167,7 +166,7 @@ def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
     if prim.params:
         return _structural1(prim, prim.raw) if n == 1 else _structural(prim, prim.raw)
     make = {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)
-    op = _asking(prim, make) if prim.name in SLOW else make(prim, prim.raw)
+    op = _asking(prim, make) if prim.name in ASKING else make(prim, prim.raw)
     if n <= 3:
         _small_only.append((prim, op))
     return op

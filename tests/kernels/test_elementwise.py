@@ -139,3 +139,21 @@ def test_powers_by_a_number(y: float, kind: str) -> None:
             np.testing.assert_array_equal(other, got)
         each = [kernels.power(x[k : k + 1].reshape(()), y) for k in range(x.size)]
         np.testing.assert_array_equal(np.asarray(each), got)  # whatever stands beside it
+
+
+@pytest.mark.parametrize("dtype", ["b", "B", "h", "H", "i", "I", "l", "L"])
+def test_squares_and_cubes_of_integers_are_numpys(dtype: str) -> None:
+    x = np.arange(0, 250, 3).astype(dtype)
+    for y in (0, 1, 2, 3, 4, 2.0, 3.0):
+        np.testing.assert_array_equal(kernels.power(x, y), np.power(x, y), strict=True)
+    truth = np.asarray([True, False])
+    np.testing.assert_array_equal(kernels.power(truth, 2), np.power(truth, 2), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["F", "D"])
+def test_cubes_of_complex_numbers_are_products(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=99) + 1j * rng.normal(size=99)).astype(dtype)
+    found, wanted = kernels.power(x, 3), x.astype("D") ** 3
+    assert found.dtype == x.dtype
+    assert np.all(np.abs(found - wanted) <= 4 * np.finfo(x.dtype).eps * np.abs(wanted))

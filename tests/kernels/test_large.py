@@ -11,6 +11,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct.core import lookup
+from funct.kernels.cpu import large
 from funct.kernels.cpu.loops import available
 from funct.kernels.elementwise import MANY, SLOW
 from funct.kernels.table import restricted
@@ -124,3 +125,47 @@ def test_without_machine_code_numpy_answers() -> None:
     x = operands("sinh", np.float32)[0]
     with restricted():
         np.testing.assert_array_equal(xp.sinh(xp.asarray(x)).data, np.sinh(x))
+
+
+@pytest.mark.parametrize("dtype", ["?", "b", "B", "h", "i", "l", "Q", "f", "d", "F", "D", "e"])
+def test_choices_have_numpys_bits(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape, where in (((MANY + 3,), (MANY + 3,)), ((200, 99), (200, 1)), ((200, 99), (99,))):
+        c = rng.random(where) < 0.5
+        bytes_ = rng.integers(0, 256, (2, *shape, 16), np.uint8)
+        x, y = bytes_.view(dtype)[..., 0]
+        x, y = (v.astype(bool) if dtype == "?" else np.ascontiguousarray(v) for v in (x, y))
+        pairs: list[tuple[Any, Any]] = [(x, y), (x, y[..., :1]), (x[..., ::-1], y)]
+        pairs += [(x, x.T.copy().T)]
+        pairs += [(x, v) for v in (0, 1, 0.0, 2.5, 300, -1, True, 1 << 30)]
+        pairs += [(v, y) for v in (0, 0.5)] + [(1, 2), (x, y.real.astype("d")), (x, y[:1])]
+        for a, b in pairs:
+            given = [xp.asarray(v) if isinstance(v, np.ndarray) else v for v in (a, b)]
+            try:
+                expected = np.where(c, a, b)
+            except (OverflowError, ValueError):
+                with pytest.raises((ft.FunctError, OverflowError)):
+                    xp.where(xp.asarray(c), *given)
+                continue
+            found = xp.where(xp.asarray(c), *given).data
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+            assert found.tobytes() == expected.tobytes()
+            with restricted():
+                assert xp.where(xp.asarray(c), *given).data.tobytes() == expected.tobytes()
+
+
+def test_choices_take_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = xp.asarray(np.arange(2.0 * MANY))
+    xp.where(x > 9.0, x, 0.0)
+    monkeypatch.setattr(large, "combined", lambda *_: np.zeros(()))
+    assert xp.where(x > 9.0, x, 0.0).shape == xp.where(x > 9.0, 0.0, x).shape == ()
+    assert xp.where(x[:9] > 9.0, x[:9], 0.0).shape == (9,)
+
+
+def test_pulls_of_large_arrays_take_the_loops_of_their_ops() -> None:
+    x = xp.asarray(np.random.default_rng(0).normal(size=3 * MANY))
+    for _ in range(3):
+        slope = ft.grad(lambda x: xp.sum(xp.sin(x)))(x)
+        np.testing.assert_array_equal(slope.data, xp.cos(x).data)
+        hits = ft.grad(lambda x: xp.sum(xp.maximum(x, 0.25)))(x)
+        np.testing.assert_array_equal(hits.data, (x.data > 0.25) * 1.0)

@@ -20,11 +20,22 @@ if not available():
 
 LENGTHS = (129, 130, 135, 136, 137, 200, 255, 256, 257, 300, 511, 513, 1000, 1025, 4099, 16_391)
 
+DTYPES = (
+    "bool", "uint8", "int8", "int32", "int64", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+
 
 def numbers(shape: tuple[int, ...], dtype: Any) -> Any:
     """Of all sizes, so that every order has other bits."""
     rng = np.random.default_rng(shape[-1])
-    return (rng.normal(size=shape) * np.exp(5 * rng.normal(size=shape))).astype(dtype)
+    kind = np.dtype(dtype)
+    if kind.kind == "c":
+        z = np.empty(shape, kind)
+        z.real, z.imag = numbers(shape, z.real.dtype), numbers((2, *shape), z.real.dtype)[1]
+        return z
+    if kind.kind != "f":
+        return rng.integers(0 if kind.kind in "ub" else -100, 100, shape).astype(kind)
+    return (rng.normal(size=shape) * np.exp(5 * rng.normal(size=shape))).astype(kind)
 
 
 def assert_bits(found: Any, expected: Any) -> None:
@@ -35,7 +46,7 @@ def assert_bits(found: Any, expected: Any) -> None:
     assert found.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_sums_have_numpys_bits(n: int, dtype: Any) -> None:
     for shape, axis in (
@@ -69,7 +80,7 @@ def test_the_rest_is_left_to_numpy() -> None:
     for axis in (0, (0,), (), -2):
         assert pairwise.of_long_rows(x, axis, False) is None
     for a in (
-        x.T, x[:, ::2], np.ones((300, 128)), x.astype(int), x.astype(complex), x.astype(">f8"),
+        x.T, x[:, ::2], np.ones((300, 128)), x.astype(np.int16), x.astype(">f8"), x.astype(">c8"),
         x.astype(np.float16), np.float64(2),
     ):  # fmt: skip
         assert pairwise.of_long_rows(np.asarray(a), -1, False) is None

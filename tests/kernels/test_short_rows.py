@@ -69,6 +69,22 @@ def test_rows_have_numpys_bits(name: str, dtype: str, kind: str) -> None:
             assert found[real].tobytes() == expected[real].tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_complex_rows_have_numpys_bits(dtype: str) -> None:
+    for n in [n for n in LENGTHS if n <= 64]:
+        raw = np.empty((ROWS, n), dtype)
+        raw.real = numbers(n, raw.real.dtype.name, "any")
+        raw.imag = numbers(n, raw.real.dtype.name, "few")[::-1]
+        expected = raw.sum(1)
+        with guarded.memory(at_end=True):
+            found = short_rows.of_short_rows("sum", guarded.copy(raw, at_end=True), 1, False)
+        assert found is not None
+        assert (found.dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+    whole = np.random.default_rng(0).normal(size=(60, 60)).view(complex)
+    x = whole[:, 3:14]
+    assert short_rows.of_short_rows("sum", x, 1, False).tobytes() == x.sum(1).tobytes()
+
+
 @pytest.mark.parametrize("kind", ["any", "few", "special"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("descending", [False, True])
@@ -132,7 +148,7 @@ def test_the_rest_is_left_to_numpy() -> None:
         assert short_rows.of_short_rows("sum", x, axis, False) is None
     for a in (
         x[0], x.T, x[:, ::2], np.ones((40, 129)), np.ones((40, 1)), np.ones((40, 0)),
-        x.astype(complex), x.astype(np.float16), x.astype(">f8"), np.float64(2),
+        np.ones((40, 65), complex), x.astype(np.float16), x.astype(">f8"), np.float64(2),
     ):  # fmt: skip
         assert short_rows.of_short_rows("sum", np.asarray(a), -1, False) is None
     assert short_rows.of_short_rows("argmax", np.ones((40, 65)), 1, False) is None

@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.pairwise import PARTS
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.short_rows import ELEMENTS, Plan, result_of
@@ -32,7 +33,6 @@ _MANY = 1 << 9  # columns that are more than any processor holds
 _MOST = 8  # vectors of a row
 _ABREAST = 8  # vectors that are reduced side by side where there is no order
 _ROWS = 4  # the same for rows
-_PARTS = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float64}
 _BOOL = np.dtype(bool)
 
 
@@ -51,10 +51,10 @@ def of_few_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any
     if rows < 2 or not 1 < columns <= _MANY:
         return None
     kind = x.dtype
-    if kind in _PARTS:
+    if kind in PARTS:
         if name != "sum":
             return None
-        kind, columns = np.dtype(_PARTS[kind]), 2 * columns  # a sum is one of either part
+        kind, columns = PARTS[kind], 2 * columns  # a sum is one of either part
     plan = _plan(name, kind, columns)
     if plan is None or not plan.pays(x.size) or not ready(x.size):
         return None

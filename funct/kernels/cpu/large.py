@@ -3,7 +3,8 @@
 float16 and bfloat16 keep NumPy's bits (`halves.py`). float32 and float64 are computed by the
 functions of compiled programs, which are within 2 ulp, from `MANY` elements on: the size of the
 operands alone decides, so a call has the same bits each time. Integers are computed in what NumPy
-makes of them; of complex numbers there are functions of one operand.
+makes of them; of complex numbers there are functions of one operand. A choice between two operands
+is one of words: NumPy takes a branch for each, which a processor cannot foretell.
 """
 
 from __future__ import annotations
@@ -29,11 +30,18 @@ _REAL = frozenset(map(np.dtype, "fd"))
 _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
+_KNOWN = _REAL | _COMPLEX | _WHOLE
+_BOOL, _OTHER = np.dtype(bool), np.dtype(object)
+_INTEGERS = {"f": (-(1 << 24), 1 << 24), "i": (-128, 127), "u": (0, 255)}  # that all of them have
+_INTEGERS["c"] = _INTEGERS["f"]
+_WORDS = {1: _BOOL, 2: np.dtype(np.uint16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:
     """raw, the function of elements of that name, with another way for large arrays."""
     narrow = halves.other_way(name, raw, operands)
+    if name == "where" and narrow is not None:
+        return chosen(raw, selected(raw, narrow), _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
     if name in SLOW:
         way = other_way(name, raw, narrow or raw)
         return chosen(raw, way, _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
@@ -63,6 +71,36 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
         return combined(name, operands, kind)
 
     return large
+
+
+def selected(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
+    """What chooses between arrays of one dtype, or one and a number; halves go on."""
+
+    def large(condition: Any, x: Any, y: Any) -> Any:
+        kinds = {a.dtype for a in (x, y) if a.__class__ is np.ndarray}
+        if not kinds.isdisjoint(HALVES):
+            return narrow(condition, x, y)
+        kind = kinds.pop() if len(kinds) == 1 else _OTHER
+        word = _WORDS.get(kind.itemsize) if kind in _KNOWN else None
+        if word is None or condition.dtype != _BOOL or not permitted("llvm"):
+            return raw(condition, x, y)
+        bits = [a.view(word) for a in (x, y) if a.__class__ is np.ndarray]
+        if len(bits) < 2:
+            number = y if x.__class__ is np.ndarray else x
+            if not _fits(number, kind):
+                return raw(condition, x, y)
+            bits.insert(2 if number is y else 0, np.asarray(number, kind).view(word))
+        return combined("where", (condition, *bits), word).view(kind)
+
+    return large
+
+
+def _fits(number: Any, kind: np.dtype[Any]) -> bool:
+    """Whether a number has the same value in the dtype of what it meets, or is rounded to it."""
+    if number.__class__ is float:
+        return kind in _REAL or kind in _COMPLEX
+    low, high = _INTEGERS.get(kind.kind, (0, -1))
+    return number.__class__ is int and low <= number <= high
 
 
 def _in_floats(raw: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:

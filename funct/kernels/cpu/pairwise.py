@@ -1,6 +1,8 @@
 """Sums of many numbers that lie side by side, in NumPy's order and so with its bits, in vectors.
 
-NumPy halves a row down to 128 terms, and adds those in eight sums side by side, number by number.
+NumPy halves a row of floats down to 128 terms, and adds those in eight sums side by side, number by
+number. The parts of complex numbers are such terms, and have sums of their own. Integers have no
+order.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LONG", "SUMS", "of_long_rows", "paired", "text"]
+__all__ = ["LONG", "PARTS", "SUMS", "of_long_rows", "paired", "text"]
 
 LONG = 1 << 15  # elements from which on a call costs less than what it saves
 SUMS = 8
@@ -28,15 +30,23 @@ SUMS = 8
 _FIELDS = Fields(("x", "y", "tasks", "rows", "length"))
 _BLOCK = 128  # terms that are no more halved
 _TASK = 1 << 15  # elements that are worth a task
-_ELEMENTS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_SIDE = 4  # vectors of integers that are added side by side
+_ELEMENTS = {
+    np.dtype(bool): "u8", np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8",
+    np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+}  # fmt: skip
+PARTS: dict[Any, np.dtype[Any]] = {
+    np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64),
+}  # fmt: skip
 
 
 def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     """The sum of all elements, or over the last axis; None where that is not known here."""
-    rank = x.ndim
+    rank, parts = x.ndim, 2 if x.dtype in PARTS else 1
     if axis.__class__ is tuple and len(axis) == 1:
         (axis,) = axis
-    element = _ELEMENTS.get(x.dtype)
+    element = _ELEMENTS.get(PARTS.get(x.dtype, x.dtype))
     if element is None or not x.flags.c_contiguous or not x.flags.aligned or not rank:
         return None
     if axis is None or (axis.__class__ is tuple and len(axis) == rank) or rank == 1:
@@ -49,37 +59,47 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
         return None
     if length <= _BLOCK or not ready(x.size):
         return None
-    y = fresh(lead, x.dtype)
+    y = fresh(lead, _sum_dtype(x.dtype))
     tasks = max(1, min(y.size, x.size // _TASK, 4 * host().cores))
-    job = np.array((address(x), address(y), tasks, y.size, length), np.int64)
-    _entry(element)(address(job))
+    job = np.array((address(x), address(y), tasks, y.size, parts * length), np.int64)
+    _entry(element, parts)(address(job))
     return y if y.ndim else y[()]
 
 
 @functools.cache
-def _entry(element: str) -> Any:
-    code = printed(text, element, host()).keep()
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    found: np.dtype[Any] = np.add.reduce(np.empty(0, dtype)).dtype
+    return found
+
+
+@functools.cache
+def _entry(element: str, parts: int) -> Any:
+    code = printed(text, element, parts, host()).keep()
     return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
 
 
-def text(element: str, target: Host) -> str:
-    """`reduce(job)`."""
+def text(element: str, parts: int, target: Host) -> str:
+    """`reduce(job)` of rows of numbers that have so many parts."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
-    one = typed(element)
-    f = module.function("total", [("x", PTR), ("n", I64)], one, local=True)
+    wide = element if element[0] == "f" else element[0] + "64"
+    kind = typed(wide, parts)
+    f = module.function("total", [("x", PTR), ("n", I64)], kind, local=True)
     x, n = f.arguments
-    (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, element)],
-                        lambda: [_of_halves(f, x, n, element)])  # fmt: skip
+    if element[0] == "f":
+        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, element, parts)],
+                            lambda: [_of_halves(f, x, n, kind)])  # fmt: skip
+    else:
+        found = _of_integers(f, x, n, element, wide)
     f.ret(found)
     f = module.function("some", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
 
     def row(r: Value, _: list[Value]) -> list[Value]:
         start = f.at(job.pointer("x"), r * job.length, element)
-        found = f.call("total", one, [start, job.length])
+        found = f.call("total", kind, [start, job.length])
         assert found is not None
-        f.store(found + 0, f.at(job.pointer("y"), r, element))
+        f.store(found + 0, f.at(job.pointer("y"), r * parts, wide))  # of -0.0 alone it is 0
         return []
 
     first, last = (f.div((task + k) * job.rows, job.tasks) for k in range(2))
@@ -92,17 +112,16 @@ def text(element: str, target: Host) -> str:
     return module.text()
 
 
-def _of_halves(f: Emitter, x: Value, n: Value, element: str) -> Value:
+def _of_halves(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
     half = f.div(n, 2) & -SUMS
-    one = typed(element)
-    low = f.call("total", one, [x, half])
-    high = f.call("total", one, [f.at(x, half, element), n - half])
+    low = f.call("total", kind, [x, half])
+    high = f.call("total", kind, [f.at(x, half, kind.element), n - half])
     assert low is not None
     assert high is not None
     return low + high
 
 
-def _of_block(f: Emitter, x: Value, n: Value, element: str) -> Value:
+def _of_block(f: Emitter, x: Value, n: Value, element: str, parts: int) -> Value:
     """Of 64 terms or more, in no loop: none ends where the processor expects it."""
     whole = n & -SUMS
     kind = typed(element, SUMS)
@@ -115,14 +134,33 @@ def _of_block(f: Emitter, x: Value, n: Value, element: str) -> Value:
         sums = f.select(whole > i, sums + v, sums)
 
     def single(i: Value, totals: list[Value]) -> list[Value]:
-        return [totals[0] + f.load(typed(element), f.at(x, i, element))]
+        return [totals[0] + f.load(typed(element, parts), f.at(x, i, element))]
 
-    return f.loop(whole, n, 1, single, [paired(f, sums)], maybe_empty=True)[0]
+    return f.loop(whole, n, parts, single, [paired(f, sums, parts)], maybe_empty=True)[0]
 
 
-def paired(f: Emitter, sums: Value) -> Value:
-    """The lanes of a vector, added in pairs."""
-    while (lanes := sums.type.lanes) > 1:
-        even, odd = (f.shuffle(sums, None, range(k, lanes, 2)) for k in range(2))
-        sums = even + odd
+def paired(f: Emitter, sums: Value, parts: int = 1) -> Value:
+    """The lanes of a vector, added in pairs: of numbers that have so many parts."""
+    while (lanes := sums.type.lanes) > parts:
+        firsts = [k for k in range(lanes) if k // parts % 2 == 0]
+        sums = f.shuffle(sums, None, firsts) + f.shuffle(sums, None, [k + parts for k in firsts])
     return sums
+
+
+def _of_integers(f: Emitter, x: Value, n: Value, element: str, wide: str) -> Value:
+    lanes = f.module.target.vector_bytes // typed(wide).bytes
+
+    def read(i: Value, lanes: int) -> Value:
+        return f.convert(f.load(typed(element, lanes), f.at(x, i, element)), wide)
+
+    def several(i: Value, held: list[Value]) -> list[Value]:
+        return [v + read(i + k * lanes, lanes) for k, v in enumerate(held)]
+
+    def single(i: Value, held: list[Value]) -> list[Value]:
+        return [held[0] + read(i, 1)]
+
+    none = f.constant(typed(wide, lanes), 0)
+    whole = n - f.rem(n, _SIDE * lanes)
+    held = f.loop(0, whole, _SIDE * lanes, several, [none] * _SIDE, maybe_empty=True)
+    total = f.reduce(functools.reduce(f.add, held), f.add)
+    return f.loop(whole, n, 1, single, [total], maybe_empty=True)[0]

@@ -17,7 +17,7 @@ import numpy as np
 
 from funct.device import PARALLEL, Host, host, printed
 from funct.kernels.cpu.loops import ready
-from funct.kernels.cpu.pairwise import SUMS, paired
+from funct.kernels.cpu.pairwise import PARTS, SUMS, paired
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.short_orders import DESCENDING, longest, ordered
@@ -40,6 +40,7 @@ ELEMENTS = {
     np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float32): "f32",
     np.dtype(np.float64): "f64",
 }  # fmt: skip
+_COMPLEX = "complex sum"
 _BOOL, _INDEX = np.dtype(bool), np.dtype(np.int64)
 _ORDERS = frozenset({"sort", "argsort", f"sort{DESCENDING}", f"argsort{DESCENDING}"})
 _MOST = {"argmax": _WORD, "argmin": _WORD}
@@ -65,14 +66,19 @@ def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     pitch = n if x.flags.c_contiguous else _pitch(x)
     if pitch is None:
         return None
-    plan = _plan(name, x.dtype, n)
+    kind, terms = x.dtype, n
+    if kind in PARTS:
+        if name != "sum" or 2 * n > _LONG:
+            return None
+        name, kind, terms = _COMPLEX, PARTS[kind], 2 * n
+    plan = _plan(name, kind, terms)
     if plan is None or not plan.pays(x.size) or not ready(x.size):
         return None
     lead, rows = x.shape[:-1], x.size // n
     shape = x.shape if name in _ORDERS else (*lead, 1) if keepdims else lead
-    y = fresh(shape, plan.result)
+    y = fresh(shape, plan.result if kind is x.dtype else x.dtype)
     tasks = max(1, min(rows, x.size // _TASK, 4 * host().cores))
-    job = np.array((address(x), address(y), tasks, rows, pitch), np.int64)
+    job = np.array((address(x), address(y), tasks, rows, pitch * (terms // n)), np.int64)
     plan.run(address(job))
     return y
 
@@ -114,7 +120,7 @@ class Plan:
 
 def result_of(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of a reduction of that name."""
-    if name in ("sum", "prod"):
+    if name in ("sum", "prod", _COMPLEX):
         return np.add.reduce(np.empty(0, dtype)).dtype
     return _RESULTS.get(name, dtype)
 
@@ -153,9 +159,9 @@ def text(name: str, element: str, n: int, target: Host) -> str:
             result = "i64" if name[0] == "a" else element
             ordered(f, name, start, f.at(y, r * n, result), element, n)
             return []
-        whole = {"sum": _sum, "prod": _product}.get(name)
+        whole = _WHOLE.get(name)
         found = whole(f, start, element, n) if whole else _parts(f, name, start, element, n)
-        f.store(found, f.at(y, r, found.type.element))
+        f.store(found, f.at(y, r * found.type.lanes, found.type.element))
         return []
 
     first, last = (f.div((task + k) * job.rows, job.tasks) for k in range(2))
@@ -168,7 +174,8 @@ def text(name: str, element: str, n: int, target: Host) -> str:
     return module.text()
 
 
-def _sum(f: Emitter, x: Value, element: str, n: int) -> Value:
+def _sum(f: Emitter, x: Value, element: str, n: int, parts: int = 1) -> Value:
+    """Of numbers that have so many parts, each of which is a sum."""
     wide = element if element[0] == "f" else element[0] + "64"
 
     def read(i: int, lanes: int) -> Value:
@@ -179,11 +186,11 @@ def _sum(f: Emitter, x: Value, element: str, n: int) -> Value:
         sums = read(0, SUMS)
         for i in range(SUMS, whole, SUMS):
             sums = sums + read(i, SUMS)
-        total = paired(f, sums)
+        total = paired(f, sums, parts)
     else:
-        total = read(0, 1)
-    for i in range(whole or 1, n):
-        total = total + read(i, 1)
+        total = read(0, parts)
+    for i in range(whole or parts, n, parts):
+        total = total + read(i, parts)
     return total + 0 if element[0] == "f" else total
 
 
@@ -192,6 +199,11 @@ def _product(f: Emitter, x: Value, element: str, n: int) -> Value:
     wide = element if element[0] == "f" else element[0] + "64"
     factors = [f.convert(f.load(typed(element), f.at(x, i, element)), wide) for i in range(n)]
     return functools.reduce(lambda a, b: a * b, factors)
+
+
+_WHOLE: dict[str, Callable[..., Value]] = {
+    "sum": _sum, "prod": _product, _COMPLEX: functools.partial(_sum, parts=2),
+}  # fmt: skip
 
 
 def _parts(f: Emitter, name: str, x: Value, element: str, n: int) -> Value:

@@ -24,6 +24,7 @@ import numpy as np
 from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
 from funct.kernels.dtypes import NATIVE
+from funct.kernels.elementwise import ASKING, MANY
 from funct.ops.fast import make
 
 __all__ = ["Written", "on_arrays", "written"]
@@ -54,8 +55,9 @@ class _Word(Tensor):
 class _Text(Level):
     """The level that writes a rule down as calls of kernels."""
 
-    __slots__ = ("constants", "steps")
+    __slots__ = ("asks", "constants", "steps")
 
+    asks: bool
     steps: list[tuple[Callable[..., Any], tuple[str, ...]]]
     constants: dict[str, Any]
 
@@ -63,6 +65,7 @@ class _Text(Level):
         """One line."""
         if prim.spread is None or prim.results != 1 or prim.effect:
             raise _DependsError
+        self.asks = self.asks or prim.name in ASKING
         self.steps.append((prim.raw, tuple([self.word(a) for a in (*args, *params)])))
         return _Word(self, f"t{len(self.steps) - 1}")
 
@@ -85,13 +88,15 @@ class _Text(Level):
 class Written:
     """A rule as a list of kernels. given: its parameters; the buffer of one is named `g.data`.
 
-    steps: (kernel, names of what it takes); step k makes `tk`. out: the name of the result.
+    steps: (kernel, names of what it takes); step k makes `tk`. out: the name of the result. asks:
+    whether some op has another kernel for large arrays, which its own function finds.
     """
 
     given: tuple[str, ...]
     steps: tuple[tuple[Callable[..., Any], tuple[str, ...]], ...]
     constants: dict[str, Any]
     out: str
+    asks: bool = False
 
 
 @functools.cache
@@ -104,7 +109,7 @@ def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | No
     if not {*operands, "ans"}.issuperset(given[1:]):
         return None
     level = _Text("text", rule)
-    level.steps, level.constants = [], {}
+    level.steps, level.constants, level.asks = [], {}, False
     try:
         out = rule(*[_Word(level, f"{name}.data") for name in given])
     except Exception:
@@ -113,7 +118,7 @@ def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | No
         level.open = False
     if not isinstance(out, _Word):
         return None
-    return Written(given, tuple(level.steps), level.constants, out.name)
+    return Written(given, tuple(level.steps), level.constants, out.name, level.asks)
 
 
 @functools.cache
@@ -132,6 +137,8 @@ def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[.
     if text.constants:
         # beside NumPy's own dtypes a number needs no look
         general += [f"{n}.data.dtype.num >= {NATIVE}" for n in text.given]
+    if text.asks:
+        general += [f"{text.given[0]}.data.size >= {MANY}"]
     steps = [f"t{k} = f{k}({', '.join(taken)})" for k, (_, taken) in enumerate(text.steps)]
     lines = "\n    ".join([
         f"def pull({call}):",
