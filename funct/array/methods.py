@@ -225,6 +225,27 @@ class Methods(Value):
         """The complex conjugate."""
         return self if self.dtype.kind in "fiu" else _xp.conj(self)
 
+    conjugate = conj
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """The elements whose index along axis2 is that along axis1 and offset more."""
+        x: Any = self
+        if x.ndim != 2 or axis1 != 0 or axis2 != 1:
+            x = _xp.moveaxis(x, (axis1, axis2), (-2, -1))
+        return _xp.linalg.diagonal(x, offset=offset)
+
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
+    ) -> Any:
+        """Sum of a diagonal."""
+        if out is not None:
+            raise _unused("trace", "out", out)
+        return _xp.sum(self.diagonal(offset, axis1, axis2), axis=-1, dtype=dtype)
+
+    def ptp(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """The largest element over axes less the smallest one."""
+        return self.max(axis, out, keepdims) - self.min(axis, None, keepdims)
+
     def round(self, decimals: int = 0, out: None = None) -> Any:
         """x to the nearest multiple of 10**-decimals, ties to the even one; the dtype stays."""
         if out is not None:

@@ -46,9 +46,9 @@ _power = np.power
 # dtypes, and how many elements of an operand make it worth to compute them in code of our own
 SLOW = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos", "cosh",
-    "erf", "erfc", "erfinv", "exp", "exp2", "expit", "expm1", "floor_divide", "fmod", "gammaln",
-    "hypot", "log", "log10", "log1p", "log2", "logaddexp", "ndtr", "pow", "reciprocal",
-    "remainder", "sin", "sinh", "sqrt", "tan", "tanh",
+    "entr", "erf", "erfc", "erfinv", "exp", "exp10", "exp2", "expit", "expm1", "floor_divide",
+    "fmod", "gammaln", "hypot", "log", "log10", "log1p", "log2", "log_expit", "logaddexp", "logit",
+    "ndtr", "pow", "reciprocal", "remainder", "sign", "sin", "sinh", "sqrt", "tan", "tanh",
 })  # fmt: skip
 ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
 MANY = 1 << 14

@@ -18,10 +18,14 @@ X = np.random.default_rng(0).uniform(0.2, 2.0, (4, 3))
 
 METHODS = {
     "argsort": lambda x: x.argsort(axis=0),
+    "conjugate": lambda x: x.conjugate(),
     "cumprod": lambda x: x.cumprod(),
     "cumprod axis": lambda x: x.cumprod(axis=1),
     "cumsum": lambda x: x.cumsum(),
     "cumsum axis": lambda x: x.cumsum(0),
+    "diagonal": lambda x: x.diagonal(),
+    "diagonal of other axes": lambda x: x.reshape(2, 2, 3).diagonal(-1, 2, 0),
+    "diagonal of stacks": lambda x: x.reshape(2, 2, 3).diagonal(1),
     "np.array_split": lambda x: np.array_split(x, 3)[1],
     "np.cumprod": lambda x: np.cumprod(x, axis=0),
     "np.repeat": lambda x: np.repeat(x, 2, axis=1),
@@ -38,6 +42,8 @@ METHODS = {
     "round tens": lambda x: (x * 100.0).round(-1),
     "searchsorted": lambda x: x[:, 1].cumsum().searchsorted(x[0], side="right"),
     "swapaxes": lambda x: x.swapaxes(1, 0),
+    "trace": lambda x: x.trace(),
+    "trace of other axes": lambda x: x.reshape(2, 2, 3).trace(1, axis1=1, axis2=2),
     "take": lambda x: x.take([[0, 5], [-1, 2]]),
     "take along an axis": lambda x: x.take(np.asarray([[0, 2], [-1, 2]]), axis=-1),
 }
@@ -78,6 +84,15 @@ def test_python_asks() -> None:
             laws.same(a, b)
 
 
+def test_peak_to_peak() -> None:
+    """As in NumPy before 2.0."""
+    x = xp.asarray(X)
+    laws.same(x.ptp(), np.ptp(X))
+    laws.same(x.ptp(axis=1, keepdims=True), np.ptp(X, axis=1, keepdims=True))
+    assert x.astype(xp.int8).trace().dtype == xp.int64
+    assert x.trace(dtype=xp.float32).dtype == xp.float32
+
+
 def test_what_methods_refuse() -> None:
     """What NumPy has and a Tensor has not, by name."""
     x = xp.asarray(X)
@@ -85,7 +100,7 @@ def test_what_methods_refuse() -> None:
         x.reshape(12, order="A")
     with pytest.raises(ArgumentError, match="take: mode must be 'raise', got 'clip'"):
         x.take(0, mode="clip")
-    for method in (x.round, x.cumprod, lambda out: x.take(0, out=out)):
+    for method in (x.round, x.cumprod, x.trace, x.ptp, lambda out: x.take(0, out=out)):
         with pytest.raises(ArgumentError, match="out must be None"):
             method(out=np.zeros(3))
     with pytest.raises(ShapeError, match="swapaxes: axis"):

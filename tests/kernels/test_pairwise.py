@@ -58,6 +58,9 @@ def test_sums_have_numpys_bits(n: int, dtype: Any) -> None:
             with guarded.memory(at_end=keepdims):
                 x = guarded.copy(raw, at_end=keepdims)
                 assert_bits(pairwise.of_long_rows(x, axis, keepdims), expected)
+                if raw.dtype.kind == "f":
+                    squares = np.add.reduce(np.square(raw), axis, None, None, keepdims)
+                    assert_bits(pairwise.of_long_rows(x, axis, keepdims, True), squares)
 
 
 @pytest.mark.parametrize("value", [-0.0, np.nan, np.inf, 1e-320])

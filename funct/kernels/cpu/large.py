@@ -47,6 +47,9 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         return chosen(raw, way, _LEAST, HALVES | _REAL | _COMPLEX | _WHOLE)
     if narrow is None:
         return raw
+    if name == "negative":
+        way = of_parts(raw, narrow)
+        return chosen(raw, way, _LEAST, [*HALVES, *_COMPLEX])
     halved = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
     return chosen(raw, narrow, _LEAST, halved, of_unlike(name, raw))
 
@@ -91,6 +94,17 @@ def selected(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..
                 return raw(condition, x, y)
             bits.insert(2 if number is y else 0, np.asarray(number, kind).view(word))
         return combined("where", (condition, *bits), word).view(kind)
+
+    return large
+
+
+def of_parts(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
+    """What is done to the parts of complex numbers alike; halves go on."""
+
+    def large(x: Any) -> Any:
+        if x.dtype not in _COMPLEX or not x.flags.c_contiguous:
+            return narrow(x) if x.dtype in HALVES else raw(x)
+        return raw(x.view(x.real.dtype)).view(x.dtype) if x.ndim else raw(x)
 
     return large
 

@@ -41,8 +41,10 @@ PARTS: dict[Any, np.dtype[Any]] = {
 }  # fmt: skip
 
 
-def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
-    """The sum of all elements, or over the last axis; None where that is not known here."""
+def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = False) -> Any:
+    """The sum of all elements, or over the last axis; None where that is not known here. squares:
+    that of floats' squares, each rounded first.
+    """
     rank, parts = x.ndim, 2 if x.dtype in PARTS else 1
     if axis.__class__ is tuple and len(axis) == 1:
         (axis,) = axis
@@ -62,7 +64,7 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     y = fresh(lead, _sum_dtype(x.dtype))
     tasks = max(1, min(y.size, x.size // _TASK, 4 * host().cores))
     job = np.array((address(x), address(y), tasks, y.size, parts * length), np.int64)
-    _entry(element, parts)(address(job))
+    _entry(element, parts, squares)(address(job))
     return y if y.ndim else y[()]
 
 
@@ -73,13 +75,13 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 @functools.cache
-def _entry(element: str, parts: int) -> Any:
-    code = printed(text, element, parts, host()).keep()
+def _entry(element: str, parts: int, squares: bool) -> Any:
+    code = printed(text, element, parts, squares, host()).keep()
     return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
 
 
-def text(element: str, parts: int, target: Host) -> str:
-    """`reduce(job)` of rows of numbers that have so many parts."""
+def text(element: str, parts: int, squares: bool, target: Host) -> str:
+    """`reduce(job)` of rows of numbers that have so many parts; or of their squares."""
     module = Module(target)
     module.declare("@funct_parallel", PARALLEL)
     wide = element if element[0] == "f" else element[0] + "64"
@@ -87,7 +89,7 @@ def text(element: str, parts: int, target: Host) -> str:
     f = module.function("total", [("x", PTR), ("n", I64)], kind, local=True)
     x, n = f.arguments
     if element[0] == "f":
-        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, element, parts)],
+        (found,) = f.branch(n <= _BLOCK, lambda: [_of_block(f, x, n, element, parts, squares)],
                             lambda: [_of_halves(f, x, n, kind)])  # fmt: skip
     else:
         found = _of_integers(f, x, n, element, wide)
@@ -121,20 +123,26 @@ def _of_halves(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
     return low + high
 
 
-def _of_block(f: Emitter, x: Value, n: Value, element: str, parts: int) -> Value:
+def _of_block(
+    f: Emitter, x: Value, n: Value, element: str, parts: int, squares: bool
+) -> Value:
     """Of 64 terms or more, in no loop: none ends where the processor expects it."""
     whole = n & -SUMS
-    kind = typed(element, SUMS)
-    sums = f.load(kind, x)
+
+    def read(i: Value | int, lanes: int = SUMS) -> Value:
+        v = f.load(typed(element, lanes), f.at(x, i, element))
+        return v * v if squares else v
+
+    sums = read(0)
     for i in range(SUMS, _BLOCK, SUMS):
         if i < _BLOCK // 2:
-            sums = sums + f.load(kind, f.at(x, i, element))
+            sums = sums + read(i)
             continue
-        v = f.load(kind, f.at(x, f.min(f.constant(I64, i), whole - SUMS), element))
+        v = read(f.min(f.constant(I64, i), whole - SUMS))
         sums = f.select(whole > i, sums + v, sums)
 
     def single(i: Value, totals: list[Value]) -> list[Value]:
-        return [totals[0] + f.load(typed(element, parts), f.at(x, i, element))]
+        return [totals[0] + read(i, parts)]
 
     return f.loop(whole, n, parts, single, [paired(f, sums, parts)], maybe_empty=True)[0]
 

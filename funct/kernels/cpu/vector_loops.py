@@ -25,6 +25,7 @@ from funct.kernels.cpu import scratch
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.functions import FUNCTIONS
 
 __all__ = ["ELEMENTS", "OPS", "combined", "computed", "operand", "outer_product"]
@@ -99,7 +100,8 @@ OPS: dict[str, Callable[..., Value]] = {
 }  # exact, or rounded once
 
 # x * y + 0: of sums of one term none is -0
-_PRINTED = FUNCTIONS | OPS | {"outer_product": lambda f, x, y: x * y + 0}
+_MATHEMATICS = FUNCTIONS | ENTROPIES
+_PRINTED = _MATHEMATICS | OPS | {"outer_product": lambda f, x, y: x * y + 0}
 
 
 @attrs.frozen
@@ -304,12 +306,12 @@ def _plan(
             if 1 < n < count:
                 walks[k] = 0, 0, True
                 copies[k] = (repeats, *owns[k]) if repeats > 1 else None
-    elif columns >= (_NARROWEST if name in FUNCTIONS else 2):
+    elif columns >= (_NARROWEST if name in _MATHEMATICS else 2):
         rows = count // columns
         block, walks = _walks(layouts, shape)
         still = [n == 1 or walk is not None for n, walk in zip(sizes, walks, strict=True)]
         copies = [None if s else copied for s in still]
-        if name not in FUNCTIONS:
+        if name not in _MATHEMATICS:
             parts = _parts(columns, (*elements, ELEMENTS[dtype]))
     else:
         columns, copies = _BLOCK, [copied if n > 1 else None for n in sizes]

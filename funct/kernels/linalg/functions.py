@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels import statistical
+from funct.kernels.cpu.pairwise import LONG, of_long_rows
 from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise import power
 from funct.kernels.linalg import matrices
@@ -71,20 +72,29 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     if ord.__class__ is not int and ord.__class__ is not float:
         return None
     if ord == 2:
-        total = _add(_squares(x), axis, None, None, keepdims)
+        total = _sum_of_squares(x, axis, keepdims)
         return math.sqrt(total) if total.__class__ is np.float64 else np.sqrt(total)
     if ord == 0:
         counted = np.not_equal(x, 0).astype(_FLOATING[x.dtype])
-        return _add(counted, axis, None, None, keepdims)
+        return statistical.total(counted, axis, keepdims)
     size = np.abs(x)
     if ord == 1:
-        return _add(size, axis, None, None, keepdims)
+        return statistical.total(size, axis, keepdims)
     if ord in _EXTREMES:
         return _EXTREMES[ord](size, axis, None, None, keepdims)
     if not 0 < ord < np.inf:
         return None
-    total = _add(power(size, float(ord)), axis, None, None, keepdims)
+    total = statistical.total(power(size, float(ord)), axis, keepdims)
     return power(total, 1.0 / ord)
+
+
+def _sum_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
+    """In NumPy's order; of many real numbers without the squares between."""
+    if x.size >= LONG and x.dtype.kind != "c":
+        y = of_long_rows(x, axis, keepdims, True)
+        if y is not None:
+            return y
+    return statistical.total(_squares(x), axis, keepdims)
 
 
 def _squares(x: Any) -> Any:
@@ -118,7 +128,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     if x.dtype not in _FLOATING or x.ndim < 2 or not x.size:
         return None
     if ord == "fro":
-        return np.sqrt(_add(_squares(x), (-2, -1), None, None, keepdims))
+        return np.sqrt(_sum_of_squares(x, (-2, -1), keepdims))
     if ord not in _SUMMED:
         return None
     along, extreme = _SUMMED[ord]
