@@ -6,6 +6,7 @@ det are Jacobi's; of expm, Higham, Functions of Matrices (2008), section 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -204,14 +205,43 @@ def _regular_push(t: Value, x: Value) -> Value:
     return column(column(ops.det(x))) * inner
 
 
+def _turned_push(x: Value, t: Value) -> Value:
+    """Derivative of what 2 x 2 cofactors are: the matrix turned around, with signs."""
+    rank = len(t.shape)
+    return ops.flip(t, (rank - 2, rank - 1)) * wrap(np.array([[1, -1], [-1, 1]], t.dtype))
+
+
+def _minors_push(x: Value, t: Value) -> Value:
+    """Derivative of what 3 x 3 cofactors are: differences of products of two elements."""
+    (a, b, c, d), (e, f, g, h) = _crossed(x), _crossed(t)
+    return a * f + b * e - c * h - d * g
+
+
+def _crossed(x: Value) -> list[Value]:
+    """What stands one and two rows and columns behind each element: of both, and of either."""
+    rank, before = len(x.shape), ((None, None, 1),) * (len(x.shape) - 2)
+    every, two = (None, None, 1), (0, 2, 1)
+    x = ops.concat(x, ops.slice_(x, (*before, two, every)), rank - 2)
+    x = ops.concat(x, ops.slice_(x, (*before, every, two)), rank - 1)
+    return [
+        ops.slice_(x, (*before, (i, i + 3, 1), (j, j + 3, 1)))
+        for i, j in ((1, 1), (2, 2), (1, 2), (2, 1))
+    ]
+
+
+_WRITTEN_OUT: dict[int, Callable[[Value, Value], Value]] = {
+    0: lambda x, t: t, 1: lambda x, t: t * 0, 2: _turned_push, 3: _minors_push,
+}  # fmt: skip
+
+
 def _cofactor_push(t: Value, ans: Value, x: Value) -> Value:
     """Where x⁻¹ would lose digits, the mean over a circle: cofactors of x + z are polynomials in z
     of degree n - 1, so their mean over n points z around 0 is their value at 0, and x + z is
     regular.
     """
     n = int(x.shape[-1])
-    if not n:
-        return t
+    if n in _WRITTEN_OUT:
+        return _WRITTEN_OUT[n](x, t)
     s = ops.svdvals(ops.stop_gradient(x))
     largest = columns(s, 0, 1)
     poor = float(np.finfo(s.dtype).eps ** 0.25)

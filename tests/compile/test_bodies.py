@@ -13,7 +13,7 @@ from funct.core import Primitive, Sample, catalogue
 REALS = """
 airy_ai airy_aip airy_bi airy_bip argsort attention attention_keep attention_pull avg_pool bdtr
 bdtrc bdtri beta beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln
-betaln_slope binom broadcast_to chdtr chdtrc chdtri cofactor contract convolution convolution_input
+betaln_slope binom broadcast_to chdtr chdtrc chdtri contract convolution convolution_input
 convolution_weight convolve cosdg cotdg dawsn dequantize eig eigvals ellipe ellipeinc
 ellipeinc_slope ellipem1 ellipk ellipkinc ellipkinc_slope ellipkm1 erfcinv erfcx erfi exp1 expi expm
 expn expn_slope exprel_slope fdtr fdtrc fdtri fft finite fold_windows fresnel_c fresnel_s gamma

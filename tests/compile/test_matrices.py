@@ -82,17 +82,43 @@ def test_matrices_in_loops_are_those_of_eager_execution(name: str, dtype: str, l
         np.testing.assert_allclose(found, expected, rtol=1e-5 if dtype in SINGLE else 1e-13)
 
 
+@pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("name", ["inv", "solve", "cholesky", "lower", "det", "slogdet"])
-def test_derivatives_of_matrices_in_loops(name: str) -> None:
-    """They are such ops again."""
-    a, b = matrices("float64", (), 3)
-    f = lambda a, b: xp.sum(xp.sin(looped(OPS[name], LAYOUTS["dense"], 3)(a, b)))  # noqa: E731
+def test_derivatives_of_matrices_in_loops(name: str, n: int) -> None:
+    """They are such ops again, or written out."""
+    a, b = matrices("float64", (), n)
+    f = lambda a, b: xp.sum(xp.sin(looped(OPS[name], LAYOUTS["dense"], n)(a, b)))  # noqa: E731
     expected = ft.grad(f)(a, b)
     np.testing.assert_allclose(
         np.asarray(ft.jit(ft.grad(f))(a, b)), np.asarray(expected), rtol=1e-10
     )
     graph = ft.make_graph(ft.grad(f))(a, b)
-    assert all(c.native() is not None for c in controls(graph)) or name in ("det", "slogdet")
+    assert all(c.native() is not None for c in controls(graph)) or name == "slogdet"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("lead", [(), (2,)])
+@pytest.mark.parametrize("n", [2, 3])
+def test_second_derivatives_of_determinants(n: int, lead: tuple[int, ...], dtype: str) -> None:
+    """Forwards over backwards and twice backwards, of regular and singular matrices, in loops."""
+    (x, _), (t, _) = matrices(dtype, lead, n), matrices(dtype, (3, *lead), n)
+    t = t[0]
+
+    def slope(x: Any) -> Any:
+        step = lambda c, _: (c * 0.5 + xp.sum(xp.sin(xp.linalg.det(x * xp.cos(c)))), None)  # noqa: E731
+        return ft.grad(lambda x: ft.scan(step, 1.0 + xp.sum(x) * 0, None, length=3)[0])(x)
+
+    for y in (x, x * 0, x.at[..., 0, :].set(x[..., 1, :])):
+        forwards = lambda y: ft.jvp(slope, (y,), (t,))[1]  # noqa: E731
+        backwards = ft.grad(lambda y: xp.sum(slope(y) * t))
+        h = 1e-5
+        wide, along = xp.astype(y, "float64"), xp.astype(t, "float64")
+        expected = (slope(wide + h * along) - slope(wide - h * along)) / (2 * h)
+        size = float(xp.max(xp.abs(expected))) + 1.0
+        for f in (forwards, backwards, ft.jit(forwards), ft.jit(backwards)):
+            limit = size * (1e-4 if dtype == "float32" else 1e-7)
+            np.testing.assert_allclose(f(y), expected, rtol=0, atol=limit)
+    assert all(c.native() is not None for c in controls(ft.make_graph(slope)(x)))
 
 
 @pytest.mark.parametrize(

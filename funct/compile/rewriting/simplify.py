@@ -34,6 +34,7 @@ from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
+from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
 from funct.core import lookup
 from funct.graph import Graph, Guard, Node, Var
@@ -66,7 +67,7 @@ def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
     return taken_apart(found), checks
 
 
-class _Rewriting(Boxes):
+class _Rewriting(Boxes, Minors):
     """One walk over the nodes, each written anew or replaced."""
 
     def __init__(self, graph: Graph) -> None:
@@ -127,6 +128,8 @@ class _Rewriting(Boxes):
             case "absorb":
                 g, h = e.operands
                 return h if isinstance(h, Var) and finite_at_zeros(h, g, self.made_by) else None
+            case "cofactor":
+                return self.minors(e)
             case "contract":
                 return self._contract(e)
             case "matmul":
