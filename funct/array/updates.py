@@ -16,6 +16,7 @@ from funct.errors import DTypeError, ShapeError
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
 from funct.kernels.elementwise import power
+from funct.kernels.quiet import quiet
 from funct.kernels.statistical import counted
 from funct.ops import fast
 from funct.ops.fast import wrap
@@ -285,6 +286,9 @@ def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:
         return _by_factors(a, key, v, change)
     else:
         out = a.copy()
+    if masked and a.size >= _MANY and v.__class__ is not ndarray and key.shape == a.shape:
+        changed = quiet().run(change, out, v)  # where nothing is selected too
+        return ops.where(wrap(key), wrap(changed), wrap(out)).data
     part = out[key]
     if part.base is out:
         change(part, v, out=part)

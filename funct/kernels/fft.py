@@ -21,6 +21,8 @@ __all__ = [
 ]  # fmt: skip
 
 _FLOAT = np.dtype(np.float32)
+_DOUBLE = np.dtype(np.float64)
+_WHOLE = ("fft", "ifft")  # of real numbers SciPy computes one half of these
 _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 # By characters of dtypes, whether a transform is taken in single precision.
 _SINGLE = dict.fromkeys("dD?bhilqBHILQ", False) | dict.fromkeys("fF", True)
@@ -41,9 +43,9 @@ def transform(name: str, x: Any, n: Any, axis: int, norm: Any) -> Any:
     single = _SINGLE.get(x.dtype.char)
     if single is None or x.__class__ is not np.ndarray:
         return getattr(np.fft, name)(x, n, axis, norm)
-    if x.size >= LARGE and (single or _SHARED <= x.size > x.shape[axis]):
-        threads = config.record.threads if x.size >= _SHARED else 1
-        return _large(name)(x, n, axis, norm, workers=threads)
+    wide = _SHARED <= x.size > x.shape[axis] or (x.dtype is _DOUBLE and name in _WHOLE)
+    if x.size >= LARGE and (single or wide):
+        return _large(name)(x, n, axis, norm, workers=_workers(x))
     if name == "hfft":
         return transform("irfft", np.conjugate(x), n, axis, _SWAPPED[norm])
     if name == "ihfft":
@@ -113,8 +115,8 @@ def _of_complex(name: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
 
 
 def _spectral(x: Any) -> Any:
-    """x as a transform takes it; double precision may be real."""
-    if x.dtype is _FLOAT:
+    """x as a transform takes it; double precision may be real, and what is large: half is done."""
+    if x.dtype is _FLOAT and x.size < LARGE:
         return x.astype(np.complex64)  # real numbers NumPy's loops would take in doubles
     return x if x.dtype.char in _SINGLE else None
 
@@ -196,7 +198,17 @@ def ifftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> An
 
 def _spectrum(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     at, x = _axes(x, s, axes, norm), _spectral(x)
-    return None if at is None or x is None else _along_all(name, x, at, norm)
+    if at is None or x is None:
+        return None
+    if x.size >= LARGE and (x.dtype is _FLOAT or x.dtype is _DOUBLE):
+        lengths = [x.shape[axis] if n is None else n for axis, n in at]
+        return _large(name + "n")(x, lengths, [a for a, _ in at], norm, workers=_workers(x))
+    return _along_all(name, x, at, norm)
+
+
+def _workers(x: Any) -> int:
+    """How many threads x is worth."""
+    return config.record.threads if x.size >= _SHARED else 1
 
 
 def rfftn(x: Any, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.cpu import complexes
 from funct.kernels.cpu.irregular import scans as cpu
-from funct.kernels.cpu.loops import pays
+from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.dtypes import is_half
 from funct.kernels.table import call
 
@@ -27,14 +28,31 @@ __all__ = [
     "running_extremum", "running_product", "running_sum",
 ]  # fmt: skip
 
+_MANY = 1 << 12  # elements of complex numbers from which on a call costs less than what it saves
 _SINGLE = np.dtype(np.float32)
+_PARTS: dict[Any, np.dtype[Any]] = {
+    np.dtype(np.complex64): _SINGLE, np.dtype(np.complex128): np.dtype(np.float64),
+}  # fmt: skip
 
 
 def running_sum(x: NDArray[Any], axis: int) -> NDArray[Any]:
     """As `x.cumsum(axis)`."""
     if is_half(x.dtype):
         return _in_single(running_sum, x, axis)
+    if x.dtype in _PARTS and x.flags.c_contiguous and x.size >= _MANY and ready(x.size, 0):
+        return _running_pairs(x, axis % x.ndim)
     return _running(x, axis, "add") if pays(x) else x.cumsum(axis)
+
+
+def _running_pairs(x: NDArray[Any], axis: int) -> NDArray[Any]:
+    """Of complex numbers, whose parts have sums of their own."""
+    *lead, n = x.shape
+    if axis == x.ndim - 1:
+        y = np.empty(x.shape, x.dtype)
+        complexes.running_sum(x, y, x.size // n, n)
+        return y
+    parts = x.view(_PARTS[x.dtype]).reshape(*lead, n, 2)
+    return _running(parts, axis, "add").reshape(*lead, 2 * n).view(x.dtype)
 
 
 def running_product(x: NDArray[Any], axis: int) -> NDArray[Any]:

@@ -41,6 +41,7 @@ _or: Any = np.logical_or.reduce
 _SMALL = 256  # elements from which on scans are machine code
 _MINUS_ZERO = {d.num: np.asarray(-0.0, d).tobytes() for d in map(np.dtype, ("f2", "f4", "f8"))}
 _BOOL = 0  # the number of bool
+_FLOATS = frozenset(np.dtype(char).num for char in "fd")
 _HALF = 23  # the number of float16
 _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
 _SINGLE = np.dtype(np.float32)
@@ -206,6 +207,8 @@ def argmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of elements over axis that are not 0."""
     if axis is None and not keepdims:
+        if x.size >= _MANY and x.dtype.num in _FLOATS:
+            return counted(np.not_equal(x, 0))  # of floats NumPy looks at one after the other
         return counted(x)
     if x.dtype.num >= NATIVE or (axis is not None and not x.ndim):
         return None
@@ -418,20 +421,29 @@ def nanstd(
 
 def nanargmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first maximum of what is not NaN."""
-    return _place(x, x.argmax, axis, keepdims)
+    return _place(x, first_most, axis, keepdims)
 
 
 def nanargmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Index of the first minimum of what is not NaN."""
-    return _place(x, x.argmin, axis, keepdims)
+    return _place(x, first_least, axis, keepdims)
 
 
 def _place(x: Any, find: Any, axis: Any, keepdims: bool) -> Any:
-    if axis is not None or keepdims:
+    if axis is None:
+        if keepdims:
+            return None
+        at = find(x, None, False)
+        found = x.item(at)
+        return at if found == found else None  # NaN comes first where there is one
+    if axis.__class__ is not int or not -x.ndim <= axis < x.ndim or x.dtype.num > FLOATING:
         return None
-    at = find()
-    found = x.item(at)
-    return at if found == found else None  # NaN comes first where there is one
+    at = find(x, axis, True)
+    if x.dtype.num > INTEGER:
+        found = np.take_along_axis(x, at, axis)
+        if not (found == found).all():
+            return None
+    return at if keepdims else at.reshape([n for k, n in enumerate(x.shape) if k != axis % x.ndim])
 
 
 def nancumsum(x: Any, axis: Any = None, dtype: Any = None) -> Any:

@@ -85,7 +85,7 @@ def test_large(shape: Any, kind: str) -> None:
     eps = float(np.finfo(kind).eps)
     for axis, extra in itertools.product(range(x.ndim), (None, -1, 5)):
         n = None if extra is None else max(x.shape[axis] + extra, 1)
-        for name in ["fft", "rfft", "ihfft"] if real else ["fft", "ifft", "irfft", "hfft"]:
+        for name in ["fft", "ifft", "rfft", "ihfft"] if real else ["fft", "ifft", "irfft", "hfft"]:
             if name in ("irfft", "hfft") and x.shape[axis] == 1:
                 continue
             fun, ref = getattr(xp.fft, name), getattr(np.fft, name)
@@ -99,6 +99,12 @@ def test_large(shape: Any, kind: str) -> None:
             assert one.shape == want.shape
             size = np.sqrt(np.mean(np.abs(want) ** 2))
             laws.close(one, want.astype(one.dtype), 0, eps * (np.log2(x.size) + 2) * size)
+    for name in ("fftn", "ifftn"):
+        for s, axes in ((None, None), (None, (-1,)), ((33,), (0,))):
+            want = getattr(np.fft, name)(x.astype(np.result_type(x, np.float64)), s, axes)
+            got = getattr(xp.fft, name)(xp.asarray(x), s=s, axes=axes)
+            size = np.sqrt(np.mean(np.abs(want) ** 2))
+            laws.close(got, want.astype(got.dtype), 0, eps * (np.log2(x.size) + 2) * size)
 
 
 @given(st.integers(1, 9), st.integers(1, 9), NORMS)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.array import updates
 from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError, UnsupportedOperandError
 from tests import laws
 from tests.strategies import filled, indices, shapes
@@ -437,3 +438,26 @@ def test_a_number_under_a_mask_of_many(dtype: str, v: Any) -> None:
             continue
         found = xp.asarray(y).at[xp.asarray(mask)].set(v)
         assert np.asarray(found).tobytes() == np.where(mask, np.asarray(v, dtype), y).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("mode", ["add", "multiply", "min", "max"])
+def test_changes_by_a_number_under_a_mask_of_many(
+    mode: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bits of those under a mask of few, also of -0 and what is not finite; nothing warns."""
+    rng = np.random.default_rng(0)
+    x = (9 * rng.normal(size=(70, 100))).astype(dtype)
+    if dtype[0] == "f":
+        x[0, :6] = [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(dtype).max]
+    mask = rng.random(x.shape) > 0.5
+    for v in (2, 0, -3) if dtype[0] == "i" else (2, 0.0, -0.0, 1e30, -2.5):
+        found = getattr(xp.asarray(x).at[xp.asarray(mask)], mode)(v)
+        with monkeypatch.context() as m, np.errstate(all="ignore"):
+            m.setattr(updates, "_MANY", 1 << 40)
+            each = getattr(xp.asarray(x).at[xp.asarray(mask)], mode)(v)
+        assert found.dtype == each.dtype == x.dtype
+        np.testing.assert_array_equal(found.data, each.data)
+        if dtype[0] == "f":
+            signs = [np.signbit(a.data)[found.data == found.data] for a in (found, each)]
+            np.testing.assert_array_equal(*signs)

@@ -135,3 +135,22 @@ def test_short_floats_keep_their_dtype(dtype: Any) -> None:
         assert fun(x).dtype == dtype
     assert float(xp.nanmean(x)) == float(xp.nanmedian(x)) == 2.0
     assert xp.clip(x, 1.5, 2.5).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "float64"])
+@pytest.mark.parametrize("name", ["nanargmax", "nanargmin"])
+def test_positions_along_axes_of_large_arrays_are_numpys(name: str, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2 if dtype == "bool" else 9, (70, 30, 4)).astype(dtype)
+    arrays = [x]
+    if dtype[0] == "f":
+        arrays.append(np.where(rng.random(x.shape) < 0.3, np.nan, x).astype(dtype))
+        arrays[1][:, 3, :] = arrays[1][:, :, 2] = np.nan
+    for a in arrays:
+        filled = np.nan_to_num(a, nan=-1 if name == "nanargmax" else 99)
+        for axis in (0, 1, 2, -1, -3):
+            for keepdims in (False, True):
+                found = getattr(xp, name)(xp.asarray(a), axis=axis, keepdims=keepdims)
+                expected = getattr(np, name)(filled, axis=axis, keepdims=keepdims)
+                alone = np.all(np.isnan(a), axis=axis, keepdims=keepdims)
+                np.testing.assert_array_equal(found.data, np.where(alone, -1, expected))

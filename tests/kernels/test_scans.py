@@ -113,3 +113,21 @@ def test_no_index_leaves_its_array(
         agree(k, *given_)
     if inner >= cpu.LANES:
         agree(cpu.running_extremum_columns, x, y, outer, n, inner, largest, places)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_complex_numbers_run_by_their_parts(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scans, "_MANY", 1)
+    rng = np.random.default_rng(0)
+    for shape in ((1,), (257,), (3, 1), (7, 5), (2, 3, 4), (0, 3), (3, 0)):
+        x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+        if x.size:
+            x.reshape(-1)[0] = complex(-0.0, np.inf)
+        for axis in range(-1, x.ndim):
+            for a in (x, x[::-1], np.asfortranarray(x)):
+                _same(scans.running_sum(a, axis), a.cumsum(axis))
+                for part in ("real", "imag"):
+                    both = scans.running_sum(a, axis), a.cumsum(axis)
+                    _same(*[getattr(v, part) for v in both])

@@ -30,7 +30,7 @@ __all__ = ["of_few_columns", "text"]
 _FIELDS = Fields(("x", "y", "tasks", "blocks", "rows"))
 _TASK = 1 << 15  # elements that are worth a task
 _MANY = 1 << 9  # columns that are more than any processor holds
-_MOST = 8  # vectors of a row
+_MOST, _OF_MANY = 8, 14  # vectors of a row, of 16 registers and of 32
 _ABREAST = 8  # vectors that are reduced side by side where there is no order
 _ROWS = 4  # the same for rows
 _BOOL = np.dtype(bool)
@@ -82,7 +82,8 @@ def _plan(name: str, dtype: np.dtype[Any], columns: int) -> Plan | None:
     element = ELEMENTS.get(dtype)
     if element is None or (dtype == _BOOL and name in ("max", "min")):
         return None
-    if len(_starts(columns, _carried(name, element), host())[0]) > _MOST:
+    most = _OF_MANY if host().has("avx512f") else _MOST
+    if len(_starts(columns, _carried(name, element), host())[0]) > most:
         return None
     return Plan(_entry, name, element, columns, result_of(name, dtype))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from funct.kernels.cpu.loops import kernel
 
-__all__ = ["log1p_near"]
+__all__ = ["log1p_near", "running_sum"]
 
 
 @kernel
@@ -18,3 +18,17 @@ def log1p_near(x: Any, y: Any, n: int) -> None:
         a, b = x[k], x[k + 1]
         if a * a + b * b < 0.25:
             y[k] = np.log1p(a * (a + 2) + b * b) / 2
+
+
+@kernel
+def running_sum(x: Any, y: Any, outer: int, n: int) -> None:
+    """Sums up to each of n numbers of a row."""
+    for row in range(outer):
+        start = 2 * n * row
+        a, b = x[start], x[start + 1]
+        y[start] = a
+        y[start + 1] = b
+        for k in range(start + 2, start + 2 * n, 2):
+            a, b = a + x[k], b + x[k + 1]
+            y[k] = a
+            y[k + 1] = b
