@@ -8,16 +8,18 @@ from typing import Any
 from funct import ops
 from funct import tree as pytree
 from funct.array import Tensor, asarray
-from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region
+from funct.core import INEXACT, Absent, Joint, Level, Primitive, Region, ShapeDtype
 from funct.errors import DTypeError, ShapeError, TransformError, TreeError
+from funct.graph import Graph, inline_calls
 from funct.graph.capture import capture
+from funct.graph.json_form import decode_graph, encode_graph
 from funct.transforms.hidden import as_result, refuse_hidden
 from funct.transforms.reverse import transpose, zero_like
 from funct.transforms.tape.ways import pushing
 
 __all__ = [
-    "Forward", "ForwardTracer", "as_tuple", "jvp", "linearize", "push_forward", "push_region",
-    "split_aux",
+    "Forward", "ForwardTracer", "Pushforward", "as_tuple", "jvp", "linearize",
+    "push_forward", "push_region", "split_aux",
 ]  # fmt: skip
 
 
@@ -240,10 +242,59 @@ def _tangent(x: Any, level: Forward) -> Any:
     return x.tangent if x.__class__ is ForwardTracer and x.level is level else zero_like(x)
 
 
-def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+class Pushforward:
+    """The derivative of a function at a point: a linear function of tangents. It pickles."""
+
+    __slots__ = ("_graph", "_ins", "_outer", "_spec", "_structure")
+
+    def __init__(
+        self, graph: Graph, outer: Sequence[Any], ins: Sequence[Any], spec: Any, structure: Any
+    ) -> None:
+        self._graph = graph
+        self._outer = outer
+        self._ins = ins
+        self._spec = spec
+        self._structure = structure
+
+    def __call__(self, *tangents: Any) -> Any:
+        """The output's tangent, for one tangent per primal.
+
+        Raises: TreeError, ShapeError, DTypeError: when a tangent does not fit its primal.
+        """
+        flat, spec = pytree.flatten(tangents)
+        if spec != self._spec:
+            primals = self._spec.unflatten(self._ins)
+            pytree.same_structure("linearize: tangents", primals, tangents)
+        given = [
+            tangent_of("linearize", v, t) if v.dtype in INEXACT else t
+            for v, t in zip(self._ins, flat, strict=True)
+        ]
+        return self._structure.unflatten(self._graph(*given, *self._outer))
+
+    def __reduce__(self) -> Any:
+        """The derivative is a graph, and is written as one."""
+        if self._outer:
+            raise TransformError(
+                "linearize: the derivative holds traced values, which cannot be pickled",
+                fix="pickle it after the transform around it has returned",
+            )
+        form = encode_graph(inline_calls(self._graph))
+        return _unpickled, (form, tuple(self._ins), self._spec, self._structure)
+
+    def __repr__(self) -> str:
+        return f"<Pushforward: {len(self._graph.nodes)} nodes>"
+
+
+def _unpickled(form: Any, ins: Any, spec: Any, structure: Any) -> Pushforward:
+    """What `Pushforward.__reduce__` took apart."""
+    return Pushforward(decode_graph(*form), (), ins, spec, structure)
+
+
+def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Pushforward]:
     """Value of fun, and its derivative at primals as a linear function of tangents.
 
-    The derivative is captured once; what does not depend on the tangents is computed now.
+    The derivative is captured once; what does not depend on the tangents is computed now. It may be
+    pickled.
     Raises: TreeError, ShapeError, DTypeError: when a tangent does not fit its primal.
     Example:
         >>> import funct as ft, funct.array as xp
@@ -264,12 +315,5 @@ def linearize(fun: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[...
     out = fun(*primals)
     graph, outer = capture(push, values, label="linearize", user_fun=fun)
 
-    def apply(*tangents: Any) -> Any:
-        pytree.same_structure("linearize: tangents", primals, tangents)
-        given = [
-            tangent_of("linearize", v, t) if v.dtype in INEXACT else t
-            for v, t in zip(values, pytree.leaves(tangents), strict=True)
-        ]
-        return spec_out[0].unflatten(graph(*given, *outer))
-
-    return out, apply
+    ins = [ShapeDtype(v.shape, v.dtype) for v in values]
+    return out, Pushforward(graph, outer, ins, spec, spec_out[0])

@@ -190,6 +190,21 @@ def test_what_a_pickled_pullback_does_is_differentiated_and_batched() -> None:
         laws.close(wrap(lambda c: again(c)[0])(given), wrap(lambda c: pull(c)[0])(given))
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+@pytest.mark.parametrize("name", PICKLED)
+def test_what_linearize_gives_pickles(name: str) -> None:
+    """With the same tangents, checks, and derivatives of its own."""
+    fun, primals = PICKLED[name]
+    _, push = ft.linearize(fun, *primals)
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(push))))
+    along = ft.tree.map(lambda x: xp.ones_like(x) * 2, primals)
+    laws.same(again(*along), push(*along))
+    laws.same(ft.jit(again)(*along), ft.jit(push)(*along))
+    laws.same(ft.jvp(again, along, along), ft.jvp(push, along, along))
+    with pytest.raises(TreeError, match="linearize: tangents"):
+        again([*along])
+
+
 def test_a_pullback_of_traced_values_does_not_pickle() -> None:
     """It says what to do instead."""
 
@@ -197,9 +212,14 @@ def test_a_pullback_of_traced_values_does_not_pickle() -> None:
         pickle.dumps(ft.vjp(lambda y: x * y, x)[1])
         return x
 
-    for wrap in (ft.jit, ft.vmap, ft.grad):
-        with pytest.raises(ft.errors.TransformError, match="holds traced values"):
-            wrap(f)(xp.ones(3) if wrap is not ft.grad else xp.asarray(1.0))
+    def g(x: Any) -> Any:
+        pickle.dumps(ft.linearize(lambda y: x * y, x)[1])
+        return x
+
+    for fun in (f, g):
+        for wrap in (ft.jit, ft.vmap, ft.grad):
+            with pytest.raises(ft.errors.TransformError, match="holds traced values"):
+                wrap(fun)(xp.ones(3) if wrap is not ft.grad else xp.asarray(1.0))
 
 
 def test_tangents_are_checked() -> None:

@@ -11,9 +11,29 @@ from funct import tree as pytree
 from funct.array import Tensor, asarray
 from funct.core import FLOATING, INEXACT, ShapeDtype
 from funct.errors import DTypeError, FunctError, ShapeError
-from funct.graph import Capture, GraphTracer, written
+from funct.graph import Capture, GraphTracer, writing, written
 
-__all__ = ["abstract", "boolean_scalar", "fitting", "is_number", "leaf_name", "settled", "typed"]
+__all__ = [
+    "abstract", "boolean_scalar", "fitting", "is_number", "leaf_name", "only_types", "settled",
+    "typed", "unknown",
+]  # fmt: skip
+
+_Settled = tuple[tuple[Any, ...], tuple[Any, ...]]  # dtypes, and what loops in the body settled on
+
+
+class _Types(Capture):
+    """A run that only types are wanted of: no loop in it writes its body down, and one whose
+    numbers took dtypes in the run before begins with those. A nest would cost a power of its depth.
+
+    earlier, now: what the loops in it settled on, in order.
+    """
+
+    __slots__ = ("earlier", "now")
+
+    def __init__(self, label: str, fun: Callable[..., Any], before: Sequence[_Settled]) -> None:
+        super().__init__(label, fun)
+        self.earlier = iter(before)
+        self.now: list[_Settled] = []
 
 
 def _rank(dtype: np.dtype[Any]) -> int:
@@ -42,13 +62,28 @@ def abstract(name: str, fun: Callable[..., Any], args: Sequence[Any]) -> Any:
 
     Array leaves of the result are tracers: read their shape and dtype.
     """
-    level = Capture(name, fun)
+    return _abstract(_Types(name, fun, ()), fun, args)
+
+
+def _abstract(level: _Types, fun: Callable[..., Any], args: Sequence[Any]) -> Any:
     ins = [
         x if is_number(x) else GraphTracer.unknown(level, level.fresh(x.shape, x.dtype))
         for x in args
     ]
     with written(level, body=True):
         return fun(*ins)
+
+
+def only_types() -> bool:
+    """Whether nothing but types is wanted of what runs."""
+    return isinstance(writing(), _Types)
+
+
+def unknown(avals: Sequence[ShapeDtype]) -> list[Any]:
+    """Values of these types, where only types are wanted."""
+    level = writing()
+    assert level is not None, "where only types are wanted something is written down"
+    return [GraphTracer.unknown(level, level.fresh(a.shape, a.dtype)) for a in avals]
 
 
 def settled(
@@ -64,24 +99,56 @@ def settled(
     now = [x if is_number(x) or isinstance(x, Tensor) else asarray(x) for x in leaves]
     if not any(is_number(x) for x in now):
         return now
-    known: list[Any] = list(now)
+    around = writing()
+    if not isinstance(around, _Types):
+        return _settle(name, now, now, step, others, ())[0]
+    dtypes, before = next(around.earlier, ((), ()))
+    begun = now
+    if len(dtypes) == len(now):
+        begun = [x if d is None else typed(x, d) for x, d in zip(now, dtypes, strict=True)]
+    found, last, inside = _settle(name, now, begun, step, others, before)
+    around.now.append((tuple([None if is_number(x) else x.dtype for x in last]), inside))
+    return found
+
+
+def _settle(
+    name: str, now: list[Any], begun: list[Any], step: Any, others: Any,
+    before: tuple[_Settled, ...],
+) -> tuple[list[Any], list[Any], tuple[_Settled, ...]]:
+    """The leaves as arrays; those that the last run began with; what loops in it settled on.
+
+    begun: `now` with numbers that took dtypes in the run before.
+    """
+    known = begun
     for _ in range(len(now)):
+        level = _Types(name, step, before)
         try:
-            outs = list(abstract(name, step, [*known, *others]))
+            outs = list(_abstract(level, step, [*known, *others]))
         except (FunctError, AttributeError, TypeError, ValueError):
-            break  # the step insists on arrays, or decides on a value
+            outs = []  # the step insists on arrays, or decides on a value
+        if begun is not now and not _keeps(known, now, outs):
+            return _settle(name, now, now, step, others, ())
         if len(outs) != len(now):
             break
+        before = tuple(level.now)
         found = [
             typed(x, o.dtype) if is_number(k) and isinstance(o, Tensor) else k
             for x, k, o in zip(now, known, outs, strict=True)
         ]
         if all(a is b for a, b in zip(found, known, strict=True)):
             wider = [asarray(o).dtype if is_number(o) else None for o in outs]
-            known = [typed(k, d) for k, d in zip(known, wider, strict=True)]
-            break
+            ends = [typed(k, d) for k, d in zip(known, wider, strict=True)]
+            return [typed(k, None) for k in ends], known, before
         known = found
-    return [typed(k, None) for k in known]
+    return [typed(k, None) for k in known], known, before
+
+
+def _keeps(known: list[Any], now: list[Any], outs: list[Any]) -> bool:
+    """Whether a step gives numbers that began with a dtype that dtype again."""
+    return len(outs) == len(now) and all(
+        k is x or (isinstance(o, Tensor) and o.dtype == k.dtype)
+        for k, x, o in zip(known, now, outs, strict=True)
+    )
 
 
 def leaf_name(path: str) -> str:

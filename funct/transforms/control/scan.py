@@ -22,7 +22,15 @@ from funct.ops.fast import wrap
 from funct.transforms.checkpoint import kept_small
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import is_symbol
-from funct.transforms.control.carry import fitting, leaf_name, settled
+from funct.transforms.control.carry import (
+    abstract,
+    fitting,
+    is_number,
+    leaf_name,
+    only_types,
+    settled,
+    unknown,
+)
 from funct.transforms.control.closures import always, captured, reaches_out, safely
 from funct.transforms.control.scan_blocks import in_blocks
 from funct.transforms.control.scan_loop import Scan, counter
@@ -74,12 +82,22 @@ def scan(
         return out
 
     x_avals = [ShapeDtype(x.shape[1:], x.dtype) for x in columns]
+    rows_like: list[Any] = []  # of arrays: beside numbers, the rows may have other types
 
     def probe(*leaves: Any) -> list[Any]:
         split = len(numbers)
-        return pytree.leaves(call(leaves[:split], leaves[split:])[0])
+        state, y = call(leaves[:split], leaves[split:])
+        rows_like[:] = [y] if not any(map(is_number, leaves)) or not pytree.leaves(y) else []
+        return pytree.leaves(state)
 
     carry = settled("scan", numbers, probe, x_avals)
+    if only_types() and any(captured(v) for v in (*carry, *columns)):
+        if not rows_like:
+            abstract("scan", probe, [*carry, *x_avals])
+        y_leaves, y_spec = pytree.flatten(rows_like[0])
+        stacks = [ShapeDtype((n, *y.shape), y.dtype) for y in map(asarray, y_leaves)]
+        after = unknown(bodies.avals_of(carry))
+        return spec.unflatten(after), y_spec.unflatten(unknown(stacks))
     traced = any(captured(v) for v in (*carry, *columns)) or reaches_out(
         "scan", probe, [*bodies.avals_of(carry), *x_avals]
     )

@@ -16,7 +16,7 @@ from funct import ops
 from funct import tree as pytree
 from funct.transforms.control import bodies
 from funct.transforms.control.bodies import Flat
-from funct.transforms.control.carry import boolean_scalar, fitting, settled
+from funct.transforms.control.carry import boolean_scalar, fitting, only_types, settled, unknown
 from funct.transforms.control.closures import always, captured, reaches_out, safely
 from funct.transforms.control.staged import MANY, plainly_transformed
 from funct.transforms.control.sweep import Sweep
@@ -46,6 +46,9 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     numbers, spec = pytree.flatten(init)
     state = settled("while_loop", numbers, lambda *xs: pytree.leaves(body_fun(spec.unflatten(xs))))
     tree, avals = spec.unflatten(state), bodies.avals_of(state)
+
+    if only_types() and any(captured(x) for x in state):
+        return spec.unflatten(unknown(avals))
 
     def test(leaves: Sequence[Any]) -> Any:
         out = cond_fun(spec.unflatten(leaves))
