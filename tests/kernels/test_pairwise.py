@@ -80,7 +80,9 @@ def test_special_values_are_summed_as_numpy_does(value: float) -> None:
 def test_the_rest_is_left_to_numpy() -> None:
     x = np.ones((300, 300))
     assert pairwise.of_long_rows(x, 1, False) is not None
-    for axis in (0, (0,), (), -2):
+    for axis in ((), (0, 1), (0, 0), 1, -2, [0], True):
+        assert pairwise.of_long_rows(x.reshape(-1), axis, False) is None
+    for axis in (0, (0,), (), -2, (0, 0), (1, 2), (-1, -1), 2):
         assert pairwise.of_long_rows(x, axis, False) is None
     for a in (
         x.T, x[:, ::2], np.ones((300, 128)), x.astype(np.int16), x.astype(">f8"), x.astype(">c8"),

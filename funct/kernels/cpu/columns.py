@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["of_few_columns", "text"]
 
 _FIELDS = Fields(("x", "y", "tasks", "blocks", "rows"))
+_job = struct.Struct(f"{len(_FIELDS)}q").pack  # bytes: an array takes NumPy longer
 _TASK = 1 << 15  # elements that are worth a task
 _MANY = 1 << 9  # columns that are more than any processor holds
 _MOST, _OF_MANY = 8, 14  # vectors of a row, of 16 registers and of 32
@@ -42,14 +44,12 @@ def of_few_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any
 
     name: sum, prod, max, min, any or all. Zeros of both signs are equal to extrema.
     """
-    rank, shape = x.ndim, x.shape
-    span = _span(axis, rank)
-    if span is None or not x.flags.c_contiguous or not x.flags.aligned:
+    if axis.__class__ is not int and axis.__class__ is not tuple:
         return None
-    first, behind = span
-    rows, columns = prod(shape[first:behind]), prod(shape[behind:])
-    if rows < 2 or not 1 < columns <= _MANY:
+    layout = _layout(x.shape, axis, keepdims)
+    if layout is None or not x.flags.c_contiguous or not x.flags.aligned:
         return None
+    blocks, rows, columns, left = layout
     kind = x.dtype
     if kind in PARTS:
         if name != "sum":
@@ -58,23 +58,31 @@ def of_few_columns(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any
     plan = _plan(name, kind, columns)
     if plan is None or not plan.pays(x.size) or not ready(x.size):
         return None
-    kept = (1,) * (behind - first) if keepdims else ()
-    y = fresh((*shape[:first], *kept, *shape[behind:]), plan.result if kind is x.dtype else x.dtype)
-    blocks = prod(shape[:first])
+    y = fresh(left, plan.result if kind is x.dtype else x.dtype)
     tasks = max(1, min(blocks, x.size // _TASK, 4 * host().cores))
-    job = np.array((address(x), address(y), tasks, blocks, rows), np.int64)
-    plan.run(address(job))
+    plan.run(_job(address(x), address(y), tasks, blocks, rows))
     return y
 
 
-def _span(axis: Any, rank: int) -> tuple[int, int] | None:
-    """The first of the axes and the one behind them; None where they lie apart, or at the end."""
-    axes = axis if axis.__class__ is tuple else (axis,)
+@functools.lru_cache(512)
+def _layout(
+    shape: tuple[int, ...], axis: Any, keepdims: bool
+) -> tuple[int, int, int, tuple[int, ...]] | None:
+    """How many blocks of how many rows of how many columns, and the shape of what is left."""
+    rank, axes = len(shape), axis if axis.__class__ is tuple else (axis,)
     if not axes or not all(a.__class__ is int and -rank <= a < rank for a in axes):
         return None
     order = sorted([a % rank for a in axes])
     first, behind = order[0], order[-1] + 1
-    return (first, behind) if behind < rank and order == [*range(first, behind)] else None
+    if behind == rank or order != [*range(first, behind)]:
+        return None
+    blocks, rows, columns = (
+        prod(shape[part]) for part in (slice(first), slice(first, behind), slice(behind, None))
+    )
+    if rows < 2 or not 1 < columns <= _MANY:
+        return None
+    kept = (1,) * (behind - first) if keepdims else ()
+    return blocks, rows, columns, (*shape[:first], *kept, *shape[behind:])
 
 
 @functools.lru_cache(512)
@@ -91,7 +99,7 @@ def _plan(name: str, dtype: np.dtype[Any], columns: int) -> Plan | None:
 @functools.cache
 def _entry(name: str, element: str, columns: int) -> Any:
     code = printed(text, name, element, columns, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
 
 
 def _carried(name: str, element: str) -> str:

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
+from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +31,7 @@ LONG = 1 << 15  # elements from which on a call costs less than what it saves
 SUMS = 8
 
 _FIELDS = Fields(("x", "y", "tasks", "rows", "length"))
+_job = struct.Struct(f"{len(_FIELDS)}q").pack  # bytes: an array takes NumPy longer
 _BLOCK = 128  # terms that are no more halved
 _TASK = 1 << 15  # elements that are worth a task
 _SIDE = 4  # vectors of integers that are added side by side
@@ -45,27 +49,37 @@ def of_long_rows(x: NDArray[Any], axis: Any, keepdims: bool, squares: bool = Fal
     """The sum of all elements, or over the last axis; None where that is not known here. squares:
     that of floats' squares, each rounded first.
     """
-    rank, parts = x.ndim, 2 if x.dtype in PARTS else 1
-    if axis.__class__ is tuple and len(axis) == 1:
-        (axis,) = axis
+    parts = 2 if x.dtype in PARTS else 1
     element = _ELEMENTS.get(PARTS.get(x.dtype, x.dtype))
-    if element is None or not x.flags.c_contiguous or not x.flags.aligned or not rank:
+    if element is None or not x.flags.c_contiguous or not x.flags.aligned:
         return None
-    if axis is None or (axis.__class__ is tuple and len(axis) == rank) or rank == 1:
-        if rank == 1 and axis.__class__ is int and axis not in (0, -1):
-            return None
-        length, lead = x.size, (1,) * rank if keepdims else ()
-    elif axis.__class__ is int and axis in (-1, rank - 1):
-        length, lead = x.shape[-1], (*x.shape[:-1], 1) if keepdims else x.shape[:-1]
-    else:
+    if axis is not None and axis.__class__ is not int and axis.__class__ is not tuple:
         return None
-    if length <= _BLOCK or not ready(x.size):
+    layout = _layout(x.shape, axis, keepdims)
+    if layout is None or not ready(x.size):
         return None
+    length, lead = layout
     y = fresh(lead, _sum_dtype(x.dtype))
     tasks = max(1, min(y.size, x.size // _TASK, 4 * host().cores))
-    job = np.array((address(x), address(y), tasks, y.size, parts * length), np.int64)
-    _entry(element, parts, squares)(address(job))
+    _entry(element, parts, squares)(_job(address(x), address(y), tasks, y.size, parts * length))
     return y if y.ndim else y[()]
+
+
+@functools.lru_cache(512)
+def _layout(
+    shape: tuple[int, ...], axis: Any, keepdims: bool
+) -> tuple[int, tuple[int, ...]] | None:
+    """How long rows are, and the shape of what is left; None for short ones, and other axes."""
+    rank = len(shape)
+    axes = range(rank) if axis is None else axis if axis.__class__ is tuple else (axis,)
+    if not all(a.__class__ is int and -rank <= a < rank for a in axes):
+        return None
+    order = sorted([a % rank for a in axes])
+    if not order or (order != [*range(rank)] and order != [rank - 1]):
+        return None
+    kept = shape[: rank - len(order)]
+    length, lead = prod(shape[len(kept) :]), (*kept, *(1,) * len(order)) if keepdims else kept
+    return (length, lead) if length > _BLOCK else None
 
 
 @functools.cache
@@ -77,7 +91,7 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 @functools.cache
 def _entry(element: str, parts: int, squares: bool) -> Any:
     code = printed(text, element, parts, squares, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
 
 
 def text(element: str, parts: int, squares: bool, target: Host) -> str:
@@ -126,25 +140,43 @@ def _of_halves(f: Emitter, x: Value, n: Value, kind: Type) -> Value:
 def _of_block(
     f: Emitter, x: Value, n: Value, element: str, parts: int, squares: bool
 ) -> Value:
-    """Of 64 terms or more, in no loop: none ends where the processor expects it."""
+    """Of 64 terms or more, in no loop: none ends where the processor expects it. Blocks of a row
+    are nearly of one length, so of the branches of its binary form only the last ones vary.
+    """
     whole = n & -SUMS
 
     def read(i: Value | int, lanes: int = SUMS) -> Value:
         v = f.load(typed(element, lanes), f.at(x, i, element))
         return v * v if squares else v
 
-    sums = read(0)
-    for i in range(SUMS, _BLOCK, SUMS):
-        if i < _BLOCK // 2:
-            sums = sums + read(i)
-            continue
-        v = read(f.min(f.constant(I64, i), whole - SUMS))
-        sums = f.select(whole > i, sums + v, sums)
+    def added(sums: Value, start: Value | int, count: int) -> Value:
+        for k in range(count):
+            sums = sums + read(start + k * SUMS)
+        return sums
+
+    half = _BLOCK // 2
+    sums = added(read(0), SUMS, half // SUMS - 1)
+    rest, at = whole - half, f.constant(I64, half)
+    count = half
+    while count >= SUMS:
+        sums, at = _maybe(f, rest & count, sums, at, count, added)
+        count //= 2
 
     def single(i: Value, totals: list[Value]) -> list[Value]:
         return [totals[0] + read(i, parts)]
 
     return f.loop(whole, n, parts, single, [paired(f, sums, parts)], maybe_empty=True)[0]
+
+
+def _maybe(
+    f: Emitter, wanted: Value, sums: Value, at: Value, count: int, added: Callable[..., Value]
+) -> list[Value]:
+    """The sums and where they stand, with so many terms more if they are wanted."""
+    return f.branch(
+        f.ne(wanted, 0),
+        lambda: [added(sums, at, count // SUMS), at + count],
+        lambda: [sums, at],
+    )
 
 
 def paired(f: Emitter, sums: Value, parts: int = 1) -> Value:

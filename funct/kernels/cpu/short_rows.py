@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ __all__ = ["ELEMENTS", "ROWS", "Plan", "of_short_rows", "result_of", "text"]
 ROWS = 1 << 10  # elements from which on a call costs less than what it saves
 
 _FIELDS = Fields(("x", "y", "tasks", "rows", "pitch"))
+_job = struct.Struct(f"{len(_FIELDS)}q").pack  # bytes: an array takes NumPy longer
 _TASK = 1 << 15  # elements that are worth a task
 _LONG = 128  # terms from which on NumPy halves a sum first
 _WORD = 64  # elements whose comparisons fit in one word
@@ -78,8 +80,7 @@ def of_short_rows(name: str, x: NDArray[Any], axis: Any, keepdims: bool) -> Any:
     shape = x.shape if name in _ORDERS else (*lead, 1) if keepdims else lead
     y = fresh(shape, plan.result if kind is x.dtype else x.dtype)
     tasks = max(1, min(rows, x.size // _TASK, 4 * host().cores))
-    job = np.array((address(x), address(y), tasks, rows, pitch * (terms // n)), np.int64)
-    plan.run(address(job))
+    plan.run(_job(address(x), address(y), tasks, rows, pitch * (terms // n)))
     return y
 
 
@@ -142,7 +143,7 @@ def _plan(name: str, dtype: np.dtype[Any], n: int) -> Plan | None:
 @functools.cache
 def _entry(name: str, element: str, n: int) -> Any:
     code = printed(text, name, element, n, host()).keep()
-    return ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("reduce"))
+    return ctypes.CFUNCTYPE(None, ctypes.c_char_p)(code.address("reduce"))
 
 
 def text(name: str, element: str, n: int, target: Host) -> str:
