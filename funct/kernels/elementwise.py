@@ -52,7 +52,7 @@ SLOW = frozenset({
 })  # fmt: skip
 ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
 MANY = 1 << 14
-SHORT = 256  # elements of a row in which NumPy loses time where operands broadcast
+SHORT = 1 << 11  # elements of a row in which NumPy loses time where operands broadcast
 
 
 def as_it_is(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any]:

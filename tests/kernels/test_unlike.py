@@ -29,6 +29,7 @@ SHAPES = [
     ((40, 40, 1), (1, 40, 17)), ((513, 255), (255,)), ((4, 2, 512, 5), (2, 512, 5)),
     ((1, MANY, 7), (MANY, 1)), ((600, 4, 1, 1), (4, 3, 5)), ((3, 1, 2000, 1), (3, 1, 1, 4)),
     ((700, 6, 8), (6, 1)), ((9, 1, MANY), (MANY,)), ((8, 65), (700, 1, 65)),
+    ((60, 1000), (60, 1)), ((41, 1000), (1000,)), ((21, 2048), (1, 2048)),
 ]  # fmt: skip
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered:RuntimeWarning")
@@ -70,8 +71,11 @@ def test_rows_of_few_elements_are_no_work_for_numpy() -> None:
 
     way = unlike.of_unlike("add", never)
     assert way is not None
-    for one, other in SHAPES[:5]:
+    for one, other in (*SHAPES[:5], *SHAPES[-3:]):
         way(np.ones(one), np.ones(other))
+    x = np.ones((60, 1000))
+    way(x, x[:, :1])  # a short operand with gaps is copied
+    way(x[::-1, 1:2], x)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +83,7 @@ def test_rows_of_few_elements_are_no_work_for_numpy() -> None:
     [
         ((MANY, 3), (4,)), ((600, 3), (3,)), ((10, 9999), (9999,)), ((MANY, 3), (1, 1)),
         ((0, 3), (3,)), ((64, 256), (256,)),
+        ((40, 1000), (40, 1)), ((21, 2049), (21, 1)),
     ],
 )  # fmt: skip
 def test_the_rest_is_left_to_numpy(one: tuple[int, ...], other: tuple[int, ...]) -> None:

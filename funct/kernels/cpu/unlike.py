@@ -21,7 +21,10 @@ from funct.kernels.table import permitted
 __all__ = ["of_unlike"]
 
 _MANY = 1 << 14  # elements of a result from which on a call costs less than what it saves
-_ROWS = 512  # the same for rows
+_ROWS, _SHORTER = 512, 1 << 8  # the same for rows of up to so many
+_LARGE = 5 << 13  # and elements for longer rows, of which NumPy begins fewer
+_FEWEST = 8  # rows
+_LITTLE = 8  # times that an operand repeats which may be copied first
 _BOOL = np.dtype(bool)
 _FLOATS = frozenset(map(np.dtype, "fd"))
 _NUMBERS = _FLOATS | {np.dtype(np.int32), np.dtype(np.int64)}
@@ -40,13 +43,20 @@ def of_unlike(name: str, raw: Callable[..., Any]) -> Callable[..., Any] | None:
 
     def unlike(x: Any, y: Any) -> Any:
         kind = x.dtype
-        if kind is y.dtype and kind in known and x.flags.c_contiguous and y.flags.c_contiguous:
+        if kind is y.dtype and kind in known:
             shape = _of_short_rows(x.shape, y.shape)
             if shape and permitted("llvm"):
-                return computed(name, (x, y), shape, _BOOL if truth else kind)
+                x, y = _dense(x, y), _dense(y, x)
+                if x.flags.c_contiguous and y.flags.c_contiguous:
+                    return computed(name, (x, y), shape, _BOOL if truth else kind)
         return raw(x, y)
 
     return unlike
+
+
+def _dense(x: Any, other: Any) -> Any:
+    """x, which is copied if it has gaps and is short beside the other one."""
+    return x if x.flags.c_contiguous or _LITTLE * x.size > other.size else x.copy()
 
 
 @functools.lru_cache(512)
@@ -70,4 +80,5 @@ def _of_short_rows(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, .
         if before not in (None, moves):
             break
         row, before = row * n, moves
-    return shape if row <= SHORT and count >= _ROWS * row else None
+    pays = count >= _ROWS * row if row <= _SHORTER else False
+    return shape if pays or (row <= SHORT and count >= max(_LARGE, _FEWEST * row)) else None
