@@ -59,30 +59,52 @@ class DotText:
         """So many rows and columns of the result from there on."""
         f, (_, terms, _), element = self.f, self.line.shape, self.line.element
         down, along, below = self.line.strides
-        vectors = rows * -(-width // self.wide)
-        several = max(1, min(_SUMS // vectors, terms))
+        pieces = [(c, min(self.wide, width - c)) for c in range(0, width, self.wide)]
+        several = max(1, min(_SUMS // (rows * len(pieces)), terms))
         bulk = terms - terms % several
-        zero = f.constant(typed(element, width), 0)
+        zeros = [f.constant(typed(element, _whole(n)), 0) for _ in range(rows) for _, n in pieces]
 
         def term(t: Value | int, sums: list[Value]) -> list[Value]:
             base = f.constant(I64, t) if isinstance(t, int) else t
-            row = f.load(typed(element, width), f.at(self.y, base * below + j, element))
-            out = []
-            for r, s in enumerate(sums):
+            start = f.at(self.y, base * below + j, element)
+            row = [self._read(f.at(start, c, element), n) for c, n in pieces]
+            out: list[Value] = []
+            for r in range(rows):
                 place = f.at(self.x, base * along + (i + r) * down, element)
-                out.append(f.fma(f.splat(f.load(typed(element), place), width), row, s))
+                x = f.load(typed(element), place)
+                for y in row:
+                    out.append(f.fma(f.splat(x, y.type.lanes), y, sums[len(out)]))
             return out
 
         def step(t: Value, sums: list[Value]) -> list[Value]:
             done: list[Value] = []
             for u in range(several):
-                done += term(t + u, sums[u * rows : (u + 1) * rows])
+                done += term(t + u, sums[len(done) : len(done) + len(zeros)])
             return done
 
-        sums = f.loop(0, bulk, several, step, [zero] * (several * rows))
-        found = sums[:rows]
+        sums = f.loop(0, bulk, several, step, zeros * several)
+        found = sums[: len(zeros)]
         for u in range(1, several):
-            found = [a + b for a, b in zip(found, sums[u * rows : (u + 1) * rows], strict=True)]
+            more = sums[u * len(zeros) : (u + 1) * len(zeros)]
+            found = [a + b for a, b in zip(found, more, strict=True)]
         for t in range(bulk, terms):
             found = term(t, found)
-        return found
+        of_rows = [found[r * len(pieces) : (r + 1) * len(pieces)] for r in range(rows)]
+        return [
+            self._joined([self._first(x, n) for x, (_, n) in zip(row, pieces, strict=True)])
+            for row in of_rows
+        ]
+
+    def _read(self, place: Value, count: int) -> Value:
+        """So many elements, in a vector that the processor has."""
+        f, lanes = self.f, _whole(count)
+        mask = None if lanes == count else f.first_lanes(lanes, f.constant(I64, count))
+        return f.load(typed(self.line.element, lanes), place, mask)
+
+    def _first(self, x: Value, count: int) -> Value:
+        return x if x.type.lanes == count else self.f.shuffle(x, None, list(range(count)))
+
+
+def _whole(count: int) -> int:
+    """The lanes of a vector for so many elements: processors have powers of two."""
+    return 1 << (count - 1).bit_length()

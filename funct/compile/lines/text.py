@@ -162,8 +162,30 @@ class _Text:
     # Reductions
 
     def _folded(self, line: Fold) -> Value:
-        f, lanes = self.f, line.lanes
-        x, count = f.convert(self._at(line.operand), line.element), line.count
+        lanes, count = line.lanes, line.count
+        x = self.f.convert(self._at(line.operand), line.element)
+        if lanes & (lanes - 1):
+            return self._halved(x, line)
+        f, size = self.f, count * lanes
+        wide = max(lanes, f.module.target.vector_bytes // x.type.bytes)
+        parts = [f.piece(x, a, wide) for a in range(0, size - size % wide, wide)]
+        while len(parts) > 1:
+            odd = parts[len(parts) // 2 * 2 :]
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            parts = [*[combine(f, line.how, a, b) for a, b in pairs], *odd]
+        while wide > lanes or not parts:  # halves, and what of the rest is as long as they are
+            wide //= 2
+            if parts:
+                low, high = (f.piece(parts[0], a, wide) for a in (0, wide))
+                parts = [combine(f, line.how, low, high)]
+            if size & wide:
+                rest = f.piece(x, size // (2 * wide) * (2 * wide), wide)
+                parts = [combine(f, line.how, parts[0], rest) if parts else rest]
+        return parts[0]
+
+    def _halved(self, x: Value, line: Fold) -> Value:
+        """Rows of as many elements as no vector has."""
+        f, lanes, count = self.f, line.lanes, line.count
         rest: Value | None = None
         while count > 1:
             if count % 2:
@@ -281,13 +303,18 @@ class _Text:
         first = [self._at(n) for n in line.state]
         (go,) = self._inside(line.test, first)
 
+        def back(state: Sequence[Value]) -> list[Value]:
+            return [f.arrived(x, of.type.lanes) for x, of in zip(state, first, strict=True)]
+
         def step(carried: list[Value]) -> list[Value]:
             then, _, *state = carried
-            *after, go = self._inside(line.body, state)
-            then = look(f, self.space, after[0], then)
+            *after, go = self._inside(line.body, back(state))
+            count, after = after[0], [f.carried(x) for x in after]
+            then = look(f, self.space, count, then)
             return [then, f.bitand(go, f.eq(word(f, self.space), 0)), *after]
 
-        return f.while_loop([now(f), go, *first], lambda c: c[1], step)[2:]
+        begin = [now(f), go, *[f.carried(x) for x in first]]
+        return back(f.while_loop(begin, lambda c: c[1], step)[2:])
 
 
 def _is_still(line: Line, same: Sequence[bool]) -> bool:
@@ -378,30 +405,38 @@ class _Loop:
 
         first = [begin(k) for k in range(len(r.carries))]
 
+        def back(state: Sequence[Value]) -> list[Value]:
+            return [f.arrived(x, of.type.lanes) for x, of in zip(state, first, strict=True)]
+
         def text(lines: Lines, state: list[Value], at: list[Value], known=()) -> _Text:  # type: ignore[no-untyped-def]
             of = {"held": held, "carry": state, "row": at}
             return _Text(f, self.space, lambda g: of[g.kind][g.index], lines, known)
 
         go = f.constant(BOOL, 1) if test is None else text(test, first, []).run()[0]
         still = text(body, first, rows).still()
+        kept = [x and f.carried(x) for x in still]
         xs, ys = range(r.inner), range(r.inner, len(rows))
 
         def step(carried: list[Value]) -> list[Value]:
             k, then, _, *state = carried
             row = self.n - 1 - k if r.back else k
             at = [f.at(p, row * s, "i8") for p, s in zip(rows, r.strides, strict=True)]
-            found = text(body, state, [at[j] for j in xs], still).run()
+            known = [x and of and f.arrived(x, of.type.lanes)
+                     for x, of in zip(kept, still, strict=True)]  # fmt: skip
+            found = text(body, back(state), [at[j] for j in xs], known).run()
             for j, x in zip(ys, found[len(state) :], strict=False):
                 write(f, x, at[j], None)
             go = f.constant(BOOL, 1) if test is None else found[-1]
-            return [k + 1, look(f, self.space, k + 1, then), go, *found[: len(state)]]
+            after = [f.carried(x) for x in found[: len(state)]]
+            return [k + 1, look(f, self.space, k + 1, then), go, *after]
 
         def goes_on(carried: list[Value]) -> Value:
             k, _, go, *_ = carried
             return f.compare("lt", k, self.n) & go & f.eq(word(f, self.space), 0)
 
-        count, _, _, *last = f.while_loop([f.constant(I64, 0), now(f), go, *first], goes_on, step)
-        for k, x in enumerate(last):
+        begun = [f.constant(I64, 0), now(f), go, *[f.carried(x) for x in first]]
+        count, _, _, *last = f.while_loop(begun, goes_on, step)
+        for k, x in enumerate(back(last)):
             if not r.tables[k]:
                 write(f, x, place(k, 1), None)
         return count
