@@ -44,12 +44,14 @@ from funct.compile.memory.order import ordered
 from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
+from funct.compile.steps.along import is_along, lower_along
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
 from funct.compile.steps.gathers import is_gather, lower_gather
 from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import is_move, lower_move
 from funct.compile.steps.products import is_product, lower_product
+from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.graph import Control, Graph, Node, Var, share_common
 
 __all__ = ["Body", "constants_of", "is_lowered", "lower_step", "made", "why_apart"]
@@ -142,12 +144,16 @@ class Body:
                 calls += lower_step(s, fused)
             elif is_gather(s):
                 calls += lower_gather(s, fused)  # type: ignore[arg-type]
+            elif is_along(s):
+                calls += lower_along(s, fused)  # type: ignore[arg-type]
             elif is_flat(s):
                 calls += lower_flat(s, fused)  # type: ignore[arg-type]
             elif is_matrices(s):
                 calls += lower_matrices(s, fused)  # type: ignore[arg-type]
             elif is_fourier(s):
                 calls += lower_fourier(s, fused)  # type: ignore[arg-type]
+            elif is_ufunc(s):
+                calls += lower_ufunc(s, fused)  # type: ignore[arg-type]
             else:
                 raise _NoBlock(_why(s, fused))
         results = _apart(simple.outputs, calls, fused)

@@ -26,6 +26,7 @@ from funct.compile.loops.kernel import Kernel
 from funct.compile.loops.printer import print_kernel
 from funct.compile.loops.reductions import print_combine
 from funct.compile.memory.workspace import place_buffers
+from funct.compile.steps.along import print_along
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
@@ -33,6 +34,7 @@ from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
 from funct.compile.steps.products import print_product
 from funct.compile.steps.turns import print_choose, print_repeat
+from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
 from funct.compile.steps.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
 from funct.device import Code, host
@@ -74,6 +76,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "choose": print_choose, "zeros": print_zeros, "copied": print_copied, "gather": print_gather,
     "flat": print_flat,
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
+    "ufunc": print_ufunc, "along": print_along,
     "registers": print_registers, "rows": print_rows, "columns": print_columns,
 }  # fmt: skip
 

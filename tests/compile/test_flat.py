@@ -10,6 +10,7 @@ import funct.array as xp
 import funct.random as random
 from funct.compile.control import made
 from funct.graph import Control, Node
+from funct.kernels.cpu.irregular import places as places_among
 from funct.kernels.cpu.irregular import random_bits, sorting
 from funct.kernels.cpu.loops import kernel
 from tests import laws
@@ -116,6 +117,43 @@ def test_random_numbers(n: int) -> None:
 FLOATS = ("float32", "float64")
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, -2, -3])
+def test_other_axes(dtype: str, axis: int) -> None:
+    """Sorted along axes that do not lie last, of what is a look at something else too."""
+    x = xp.asarray(np.stack([_rows(dtype, n=24)[k:].reshape(-1)[:48] for k in range(3)]))
+    x = xp.reshape(x, (3, 4, 6, 2))
+    along = axis % 3 if axis < 0 else axis
+
+    def step(x: Any) -> Any:
+        top = xp.top_k(x, 2, axis=along)
+        order = xp.argsort(x, axis=axis, descending=True)
+        return xp.sort(x, axis=axis), order, *top, xp.sort(x.mT, axis=axis)
+
+    _same_in_a_loop(step, x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (7, 31), (64, 32), (65, 40), (300, 3)])
+def test_places_among_what_is_sorted(dtype: str, side: str, n: int, m: int) -> None:
+    """NaN and zeros of both signs on either side, ties, and values beyond the ends."""
+    x, v = np.sort(_rows(dtype, n), -1), _rows(dtype, m)
+    _same_in_a_loop(
+        lambda p: xp.searchsorted(p[:n], p[n:], side=side), xp.asarray(np.concatenate([x, v], -1))
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:-1])
+@pytest.mark.parametrize("shape", [(1,), (33,), (3, 4), (2, 9, 3)])
+def test_running_extrema(dtype: str, shape: tuple[int, ...]) -> None:
+    """Along each axis."""
+    x = xp.reshape(xp.asarray(_rows(dtype, 54).reshape(-1)[: 3 * np.prod(shape)]), (3, *shape))
+    axes = range(len(shape))
+    _same_in_a_loop(lambda x: [xp.cumulative_max(x, axis=k) for k in axes], x)
+    _same_in_a_loop(lambda x: [xp.cumulative_min(x, axis=k) for k in axes], x)
+
+
 def test_walks_and_beams() -> None:
     """Programs of users: keys that are carried, and a search that keeps the best."""
 
@@ -171,6 +209,9 @@ def test_kernels_stay_within_their_arrays(n: int) -> None:
     y, rest = np.empty((rows, n)), np.empty(random_bits.LANES)
     kernel(random_bits.draw_all).checked(keys, y, rest, rows, n, "normal")
     np.testing.assert_array_equal(y, random_bits.numbers(keys, (n,), y.dtype, "normal"))
+    found = np.empty(n, np.int64)
+    kernel(places_among.search_all).checked(np.sort(x[0]), x[1], found, n, n, True)
+    np.testing.assert_array_equal(found, np.searchsorted(np.sort(x[0]), x[1]))
     folded = np.empty_like(keys)
     kernel(random_bits.fold_all).checked(keys, np.asarray([1, 2, 3]), folded, rows)
     one = [random_bits.hash_one(key, d) for key, d in zip(keys, (1, 2, 3), strict=True)]

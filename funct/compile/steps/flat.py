@@ -1,5 +1,5 @@
-"""Ops whose kernels are functions on flat arrays, as steps of loops: sorting, running
-sums, random numbers.
+"""Ops whose kernels are functions on flat arrays, as steps of loops: sorting, places
+among what is sorted, running sums, random numbers.
 
 A kernel of `funct/kernels/cpu` is printed into the text of the program, so a step costs what its
 work costs. In a program around loops such an op is a call of its own, which may use all threads.
@@ -15,10 +15,11 @@ import attrs
 import numpy as np
 
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Buffer, Call, Word, places_of
+from funct.compile.fusion.lower import Address, Buffer, Call, Word, copy, places_of
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.views import View, dense
 from funct.graph import Node, Var
-from funct.kernels.cpu.irregular import random_bits, scans, sorting
+from funct.kernels.cpu.irregular import places, random_bits, scans, sorting
 from funct.kernels.cpu.printer import printed_into
 from funct.kernels.cpu.vectors import INT, Pointer, Type, element
 from funct.kernels.llvm import Module
@@ -129,25 +130,48 @@ def _recurrence(w: _Work) -> list[Call]:
     return [w.call(scans.recurrence.fn, *places, *_split(w, w.node.params[0]))]
 
 
+def _running_argmax(w: _Work) -> list[Call]:
+    x: Any = w.node.operands[0]
+    axis, largest = w.node.params
+    outer, n, inner = _split(w, axis)
+    given = (w.operands[0], x.dtype), (w.results[0], w.node.results[0].dtype)
+    if inner == 1:
+        return [w.call(scans.running_extremum_line.fn, *given, outer, n, largest, True)]
+    return [w.call(scans.running_extremum.fn, *given, outer, n, inner, largest, True)]
+
+
+def _searchsorted(w: _Work) -> list[Call]:
+    x, v = (o.dtype for o in w.node.operands)  # type: ignore[union-attr]
+    n, count = w.rows[1], math.prod(w.node.results[0].shape)
+    held = (w.operands[0], x), (w.operands[1], v), (w.results[0], w.node.results[0].dtype)
+    return [w.call(places.search_all, *held, n, count, w.node.params[0] == "left")]
+
+
 _OPS: dict[str, Callable[[_Work], list[Call]]] = {
     "cumulative_prod": _running("multiply"), "cumulative_sum": _running("add"),
-    "linear_recurrence": _recurrence,
+    "linear_recurrence": _recurrence, "running_argmax": _running_argmax,
+    "searchsorted": _searchsorted,
     "argsort": _argsort, "sort": _sort, "top_k": _top_k, "random_bits": _drawn,
     "random_fold_in": _folded, "random_normal": _drawn, "random_split": _drawn,
     "random_unit": _drawn,
 }  # fmt: skip
 
 
+_SORTED = ("argsort", "sort", "top_k")
+
+
 def is_flat(step: Any) -> bool:
-    """Whether a step is such an op, along the last axis of elements that kernels know."""
+    """Whether a step is such an op, of elements that kernels know."""
     if not isinstance(step, Node) or step.name not in _OPS:
         return False
     held: list[Any] = [*step.operands, *step.results]
     if not all(isinstance(v, Var) and 0 not in v.shape and v.dtype in ELEMENTS for v in held):
         return False
     x: Any = step.operands[0]
-    if step.name in ("argsort", "sort", "top_k"):
-        return len(x.shape) > 0 and step.params[0] in (-1, len(x.shape) - 1)
+    if step.name in _SORTED:
+        return len(x.shape) > 0
+    if step.name == "searchsorted":
+        return bool(held[0].dtype == held[1].dtype)
     if step.name == "linear_recurrence":
         return len({(v.shape, v.dtype) for v in held}) == 1 and x.dtype.kind != "b"
     if step.name == "random_fold_in":
@@ -158,9 +182,36 @@ def is_flat(step: Any) -> bool:
 
 def lower_flat(node: Node, fused: Fused) -> list[Call]:
     """The calls, after copies of what does not lie one after the other."""
+    rank = len(node.results[0].shape)
+    if node.name in _SORTED and node.params[0] % rank < rank - 1:
+        return _turned(node, fused)
     calls, places = places_of(node.operands, fused)
     work = _Work(node, places, [Address(v) for v in node.results])
     return [*calls, *_OPS[node.name](work)]
+
+
+def _turned(node: Node, fused: Fused) -> list[Call]:
+    """The same of an op along another axis than the last, on copies."""
+    (x,), (axis, *rest) = node.operands, node.params
+    assert isinstance(x, Var)
+    axis %= len(x.shape)
+    calls, seen = copy(_last(fused.views[x], axis), fused)
+    inner = Var(f"{x.name}_turned", seen.shape, x.dtype)
+    outs = [Var(f"{v.name}_turned", _last(dense(v), axis).shape, v.dtype) for v in node.results]
+    turned = attrs.evolve(node, operands=(inner,), params=(-1, *rest), results=tuple(outs))
+    work = _Work(turned, [Address(seen.root)], [Address(v) for v in outs])
+    calls += _OPS[node.name](work)
+    for made, v in zip(outs, node.results, strict=True):
+        calls += copy(dense(made), fused, _last(dense(v), axis))[0]
+    return calls
+
+
+def _last(view: View, axis: int) -> View:
+    """The view with an axis moved to the end."""
+    shape, strides = (
+        (*each[:axis], *each[axis + 1 :], each[axis]) for each in (view.shape, view.strides)
+    )
+    return attrs.evolve(view, shape=shape, strides=strides)
 
 
 def print_flat(module: Module, name: str, fn: Callable[..., Any], kinds: tuple[Any, ...]) -> None:

@@ -20,7 +20,7 @@ from funct.compile.steps.walker import CONTROL_WORDS, WRONG
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["is_gather", "lower_gather", "print_gather"]
+__all__ = ["is_gather", "lower_gather", "placed", "print_gather"]
 
 _INDEX = {"take": 1, "put": 1, "scatter": 2, "wrap_index": 0}  # which operand it is
 
@@ -92,7 +92,7 @@ def print_gather(
     def each(o: Value, _: list[Value]) -> list[Value]:
         def one(c: Value, _: list[Value]) -> list[Value]:
             given = f.convert(f.load(typed(index), f.at(indices, c, index)), "i64")
-            at, outside = _placed(f, given, n)
+            at, outside = placed(f, given, n)
             dense, sparse = o * count + c, o * n + at  # rows of the indices' array, of the axis'
 
             def move() -> list[Value]:
@@ -105,7 +105,7 @@ def print_gather(
 
         def many(c: Value, _: list[Value]) -> list[Value]:
             given = f.load(typed(index, lanes), f.at(indices, c, index))
-            at, outside = _placed(f, f.convert(given, narrow), n)
+            at, outside = placed(f, f.convert(given, narrow), n)
             f.branch(f.any(outside), refuse, list, rare=True)
             at = f.select(outside, f.constant(at.type, 0), at)
             dense = o * count + c
@@ -139,7 +139,7 @@ def print_gather(
     f.ret()
 
 
-def _placed(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
+def placed(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
     """Indices counted from the begin of an axis of length n, and which are not on it."""
     length = f.splat(f.convert(n, given.type.element), given.type.lanes)
     at = f.select(given < 0, given + length, given)

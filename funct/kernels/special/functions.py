@@ -52,6 +52,15 @@ def _find_ufunc(name: str) -> Raw | None:
     return getattr(scipy.special._ufuncs, "_" + name, None)
 
 
+@functools.cache
+def _ufunc_of(name: str) -> Any:
+    """The ufunc that computes SciPy's function of that name, also where SciPy is told to ask for
+    the kind of its operands first.
+    """
+    found: Any = find(name)
+    return getattr(found, "__wrapped__", found)
+
+
 def spherical(name: str) -> Raw:
     """SciPy's spherical Bessel function of that name, without its way for x < 0 where none is."""
 
@@ -231,6 +240,7 @@ def by_name(name: str, operands: int, *, complex_too: bool = False) -> Raw:
 
     raw: Any = {1: one, 2: two, 3: three, 4: four}.get(operands, general)
     raw.__name__ = name
+    raw.ufunc = functools.partial(_ufunc_of, name)
     return raw
 
 
@@ -245,7 +255,9 @@ def numpys(ufunc: Any, name: str) -> Raw:
             return ufunc(x)
         return general(x)
 
-    raw.__name__ = name
+    told: Any = raw
+    told.__name__ = name
+    told.ufunc = lambda: ufunc
     return raw
 
 
@@ -294,6 +306,7 @@ def digamma(x: NDArray[Any], /) -> NDArray[Any]:
 _erf, _erfc, _erfinv, _gammaln, _digamma = (
     by_name(name, 1) for name in ("erf", "erfc", "erfinv", "gammaln", "digamma")
 )
+vars(digamma)["ufunc"] = functools.partial(_ufunc_of, "digamma")
 
 
 def expn_slope(n: Any, x: Any, order: int) -> Any:

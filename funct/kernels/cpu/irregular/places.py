@@ -9,7 +9,9 @@ import numpy as np
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import gathered, loaded, spread, stored
 
-__all__ = ["SEARCHED", "among", "ascend", "count_between", "interpolate", "search"]
+__all__ = [
+    "SEARCHED", "among", "ascend", "count_between", "interpolate", "search", "search_all",
+]  # fmt: skip
 
 FEW = 64  # elements that are compared one by one sooner than halves of them are gathered
 SEARCHED = 32  # values that are searched for together: their cache misses overlap
@@ -39,6 +41,35 @@ def _found(x: Any, v: Any, m: int, n: int, left: bool) -> Any:
     if v.dtype.kind == "f" and not left:
         at = np.where(v != v, n, at)
     return at
+
+
+def search_all(x: Any, v: Any, y: Any, n: int, count: int, left: bool) -> None:
+    """`search` of any number of values, without tasks; of the n >= 1 of x some may be NaN."""
+    m = n
+    if x.dtype.kind == "f":
+        while m > 0 and x[m - 1] != x[m - 1]:
+            m -= 1
+    i = 0
+    if count >= SEARCHED:
+        while i < count:
+            at = min(i, count - SEARCHED)
+            stored(y, at, _found(x, loaded(v, at, SEARCHED), m, n, left))
+            i += SEARCHED
+    else:
+        while i < count:
+            place: Any = np.int64(0)
+            size = m
+            while size > 0:
+                half = (size + 1) >> 1
+                if _before(x[place + half - 1], v[i], left):
+                    place += half
+                    size -= half
+                else:
+                    size = half - 1
+            if v.dtype.kind == "f" and not left:
+                place = np.where(v[i] != v[i], n, place)
+            y[i] = place
+            i += 1
 
 
 @parallel
