@@ -279,7 +279,8 @@ def _regular_part(ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
 
 def _slogdet_push(t: Value, ans: tuple[Value, Value], x: Value) -> tuple[Any, Any]:
     singular, safe = _regular_part(ans, x)
-    z = _sum_both(ops.swap_last(ops.inv(safe)) * t) * ops.where(singular, np.nan, 1.0)
+    z = _sum_both(ops.swap_last(ops.inv(safe)) * t)
+    z = ops.where(singular, z * np.nan, z)
     if x.dtype.kind != "c":
         return None, z
     return ans[0] * (1j * ops.imag(z)), ops.real(z)
