@@ -45,6 +45,7 @@ from funct.compile.rewriting.pairs import in_pairs
 from funct.compile.rewriting.select import plain, put_in
 from funct.compile.rewriting.simplify import simplify
 from funct.compile.steps.along import is_along, lower_along
+from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
 from funct.compile.steps.gathers import is_gather, lower_gather
@@ -150,6 +151,8 @@ class Body:
                 calls += lower_flat(s, fused)  # type: ignore[arg-type]
             elif is_matrices(s):
                 calls += lower_matrices(s, fused)  # type: ignore[arg-type]
+            elif is_factors(s):
+                calls += lower_factors(s, fused)  # type: ignore[arg-type]
             elif is_fourier(s):
                 calls += lower_fourier(s, fused)  # type: ignore[arg-type]
             elif is_ufunc(s):

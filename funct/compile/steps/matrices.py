@@ -26,7 +26,9 @@ from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution
 from funct.kernels.linalg import lapack
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["converted", "is_matrices", "lower_matrices", "print_matrices", "print_triangular"]
+__all__ = [
+    "converted", "is_matrices", "lower_matrices", "print_matrices", "print_triangular", "refuse",
+]  # fmt: skip
 
 
 @attrs.frozen
@@ -155,7 +157,7 @@ def print_matrices(
     f.call(f"funct_{op}_of_matrices_{inner}", None, [table, dimensions, strides, f.null()])
     first, real = places[given] if alike else copies[given], typed(inner)
     if loop.fails:
-        _refuse(
+        refuse(
             f, count, space, lambda t: f.isnan(f.load(real, f.at(first, t * sizes[given], inner)))
         )
     for k in range(given, all_ if not alike else given):
@@ -197,7 +199,7 @@ def _symmetric(
     f.loop(0, count * m, 1, row)
 
 
-def _refuse(f: Emitter, count: Value, space: Value, wrong: Any) -> None:
+def refuse(f: Emitter, count: Value, space: Value, wrong: Any) -> None:
     """Say that the program is not right if one of so many things is wrong."""
 
     def one(t: Value, _: list[Value]) -> list[Value]:
@@ -225,7 +227,7 @@ def print_triangular(module: Module, name: str, element: str, lower: bool) -> No
         at = f.div(t, m) * m * m + f.rem(t, m) * (m + 1)
         return f.eq(f.load(real, f.at(a, at, element)), 0.0)
 
-    _refuse(f, count * m, space, diagonal)
+    refuse(f, count * m, space, diagonal)
 
     def one(t: Value, _: list[Value]) -> list[Value]:
         matrix, x = f.at(a, t * m * m, element), f.at(out, t * m * n, element)
