@@ -21,6 +21,7 @@ from funct.compile.explain import why_not_fused as why_not_fused
 from funct.compile.few import Few as Few
 from funct.compile.foreseen import foreseen as foreseen
 from funct.compile.forms import Choice as Choice
+from funct.compile.forms import Refused as Refused
 from funct.compile.forms import Repeat as Repeat
 from funct.compile.fusion.worth import worth_looping as worth_looping
 from funct.compile.numbers import Place as Place
@@ -31,7 +32,6 @@ from funct.compile.plan import Plan as Plan
 from funct.compile.plan import Step as Step
 from funct.compile.plan import plan as plan
 from funct.compile.repeat import Loop as Loop
-from funct.compile.repeat import Refused as Refused
 from funct.compile.touched import run_at_once as run_at_once
 
 __all__ = [

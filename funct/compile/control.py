@@ -36,6 +36,7 @@ from funct.compile.fusion.lower import (
     places_of,
     size_bytes,
 )
+from funct.compile.gathered import is_gather, is_update
 from funct.compile.lines.small_loops import SmallLoop, in_registers
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import dense
@@ -48,7 +49,7 @@ from funct.compile.steps.along import is_along, lower_along
 from funct.compile.steps.factors import is_factors, lower_factors
 from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
-from funct.compile.steps.gathers import is_gather, lower_gather
+from funct.compile.steps.gathers import lower_gather
 from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import is_move, lower_move
 from funct.compile.steps.products import is_product, lower_product
@@ -320,7 +321,7 @@ def _made(step: Any) -> Any:
 
 def is_lowered(step: Any, *, inside: bool = False) -> bool:
     """Whether a step can be part of a program; inside: of a body's, which may find errors."""
-    if isinstance(step, Group) or is_product(step) or is_move(step):
+    if isinstance(step, Group) or is_product(step) or is_move(step) or is_update(step):
         return True
     made = _made(step)
     return made is not None and (inside or not made.checks)
@@ -330,6 +331,8 @@ def lower_step(step: Any, fused: Fused) -> list[Call]:
     """The calls of a step that can be part of a program."""
     if isinstance(step, Group):
         return lower(step, fused)
+    if is_update(step):
+        return lower_gather(step, fused)
     made = _made(step)
     if made is None:
         return lower_move(step, fused) if is_move(step) else lower_product(step, fused)

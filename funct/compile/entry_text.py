@@ -346,7 +346,11 @@ free:
 
 answer:
   %stopped = icmp eq ptr %told, null
-  br i1 %stopped, label %undo, label %warned
+  br i1 %stopped, label %undo, label %ended
+ended:
+{word("must.raise", "%table", NONE, "ptr")}
+  %raises = icmp eq ptr %told, %must.raise
+  br i1 %raises, label %undo, label %warned
 warned:
   br i1 %looks, label %after, label %count.it
 after:
@@ -388,9 +392,11 @@ undo.buffer:
   br label %undo
 undo:
   %made.so.far = phi i64 [ %r, %result ], [ %r, %undo.buffer ], [ %results, %heap ],
-                         [ %results, %many ], [ %results, %answer ], [ %results, %decline ]
+                         [ %results, %many ], [ %results, %answer ], [ %results, %ended ],
+                         [ %results, %decline ]
   %declined = phi i1 [ 0, %result ], [ 0, %undo.buffer ], [ 0, %heap ], [ 0, %many ],
-                     [ 0, %answer ], [ 1, %decline ]
+                     [ 0, %answer ], [ 1, %ended ],
+                     [ 1, %decline ]
   br label %drop
 drop:
   %m = phi i64 [ 0, %undo ], [ %m.next, %dropping ]

@@ -6,7 +6,11 @@ import attrs
 
 from funct.graph import Graph
 
-__all__ = ["Choice", "Repeat"]
+__all__ = ["Choice", "Refused", "Repeat"]
+
+
+class Refused(Exception):  # noqa: N818
+    """A program found an operand that its op refuses."""
 
 
 @attrs.frozen(eq=False)

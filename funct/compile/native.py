@@ -16,12 +16,14 @@ import numpy as np
 
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
+from funct.compile.forms import Refused
 from funct.compile.fusion.fuse import Fused, fuse, reads
 from funct.compile.fusion.groups import Group
 from funct.compile.fusion.lower import Address, Call, every_call, size_bytes
 from funct.compile.loops.describe import describe
 from funct.compile.loops.kernel import Kernel
 from funct.compile.loops.views import VIEWS
+from funct.compile.memory.carried import chained
 from funct.compile.memory.order import ordered
 from funct.compile.memory.reuse import one_to_one, reusable
 from funct.compile.memory.within import within
@@ -221,6 +223,7 @@ class _Writer:
         calls = [c for s in steps for c in lower_step(s, self.fused)]
         for s in steps:
             self.constants |= constants_of(s)
+        calls = chained(calls, {v for v, k in self.last.items() if k >= end})
         every = list(every_call(calls))
         self.calls += calls
         read = dict.fromkeys([w.of for c in every for w in c.words if isinstance(w, Address)])
@@ -229,7 +232,8 @@ class _Writer:
         given = [v for v in read if isinstance(v, Var) and v not in made and v not in held]
         results = [v for v in made if isinstance(v, Var) and self.last.get(v, -1) >= end]
         dying = [v for v in given if v in self.own and self.last[v] < end]
-        taken = one_to_one(reusable(calls, dying, results))
+        pairs = reusable(calls, dying, results)
+        taken = one_to_one([(r, i) for r, i in pairs if dying[i].shape == results[r].shape])
         new = [(v.shape, v.dtype) for k, v in enumerate(results) if k not in taken]
         touch(new, self.names)  # beside LLVM
         self.results += new
@@ -268,8 +272,14 @@ class _Writer:
         if many:
             self.lines.append(f"    given_, out_ = ({into}), ({out})")
             given_, out_ = "*given_, ", "*out_, "
-        self.lines.append(f"    if not {name}({given_}{out_}{work}):")
-        self.lines.append(f"        {name}(*dense({given_}), {out_}{work})")
+        again = f"{name}(*dense({given_}), {out_}{work})"
+        if any(c.checks for c in every):
+            self.lines.append(f"    done = {name}({given_}{out_}{work})")
+            self.lines.append(f"    if done is False: done = {again}")
+            self.lines.append("    if done is None: raise refused")
+        else:
+            self.lines.append(f"    if not {name}({given_}{out_}{work}):")
+            self.lines.append(f"        {again}")
         if many:
             self.lines.append("    del given_, out_")
         self._forget(end)
@@ -280,7 +290,7 @@ def base_names() -> dict[str, Any]:
     return scope(Graph((), (), (), ())) | {
         "empty": np.empty, "array": np.asarray, "ndarray": np.ndarray, "dense": _dense,
         "u1": np.dtype(np.uint8), "check_bounds": check_bounds, "floats": floats,
-        "complexes": complexes,
+        "complexes": complexes, "refused": Refused,
     }  # fmt: skip
 
 

@@ -11,16 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from funct.compile.forms import Repeat
+from funct.compile.forms import Refused, Repeat
 from funct.compile.fusion.lower import Address
 from funct.compile.program import link
 from funct.graph import Var
 
-__all__ = ["Loop", "Refused"]
-
-
-class Refused(Exception):  # noqa: N818
-    """A program found an operand that its op refuses."""
+__all__ = ["Loop"]
 
 
 class Loop:

@@ -8,6 +8,7 @@ import numpy as np
 
 from funct.compile.forms import Choice, Repeat
 from funct.compile.fusion.groups import is_apart, why_not
+from funct.compile.gathered import changes_few
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.graph import Control, Graph, Node, Var
@@ -55,7 +56,7 @@ def worth(graph: Graph) -> bool:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
         loops = not why_not(e) or is_apart(e)
-        if loops or is_stack_by_vectors(e) or is_of_small_matrices(e):
+        if loops or changes_few(e) or is_stack_by_vectors(e) or is_of_small_matrices(e):
             shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
             work += max([math.prod(s) for s in shapes]) * _CALLS.get(e.name, 1)
             if work >= ELEMENT_OPS:

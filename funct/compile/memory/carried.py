@@ -15,9 +15,9 @@ from typing import Any
 import attrs
 
 from funct.compile.fusion.lower import Address, Call, Word, every_call, size_bytes
-from funct.compile.memory.reuse import in_place
+from funct.compile.memory.in_place import in_place
 
-__all__ = ["CARRY_WORDS", "moved", "stay"]
+__all__ = ["CARRY_WORDS", "beginning", "chained", "moved", "stay"]
 
 CARRY_WORDS = 8  # of a loop, behind which those of its carries begin: see `steps/turns.py`
 REGISTER_WORDS = 4  # of a loop over lines, behind which those of what it holds begin
@@ -67,6 +67,29 @@ def _in_one_place(
     return None
 
 
+def chained(calls: Sequence[Call], kept: Collection[Any]) -> list[Call]:
+    """The calls of a program, without copies of what the program made and nobody reads afterwards:
+    updates of updates stand in one place.
+
+    kept: the buffers that are given, or read after the program.
+    """
+    now = list(calls)
+    for c in calls:
+        if c.kernel != ("copied",) or not isinstance(c.words[1], Address):
+            continue
+        (new,), old = c.writes, c.words[1].of
+        made = any(old in other.writes for other in now) and old not in kept
+        k = next((k for k, other in enumerate(now) if new in other.writes), None)
+        if k is None or not made or size_bytes(old) != size_bytes(new):
+            continue
+        if now[k].words[:2] == (Address(new), Address(old)) and not any(
+            old in _touched(other) for other in now[k + 1 :]
+        ):
+            one = [moved(other, {old: Address(new)}) for other in now]
+            now = [other for other in one if not _is_nothing(other)]
+    return now
+
+
 def _is_nothing(c: Call) -> bool:
     return c.kernel == ("copied",) and c.words[0] == c.words[1]
 
@@ -76,7 +99,7 @@ def _last(calls: Sequence[Call], given: Any, result: Any) -> tuple[Call, ...] | 
     the result needs its own place.
     """
     begins = next((k for k, c in enumerate(calls) if result in c.writes), None)
-    first = None if begins is None else _beginning(calls[begins], given, result)
+    first = None if begins is None else beginning(calls[begins], given, result)
     if begins is None or first is None:
         return None
     before, after = list(calls[:begins]), [first]
@@ -94,7 +117,7 @@ def _last(calls: Sequence[Call], given: Any, result: Any) -> tuple[Call, ...] | 
     return (*before, *after)
 
 
-def _beginning(c: Call, given: Any, result: Any) -> Call | None:
+def beginning(c: Call, given: Any, result: Any) -> Call | None:
     """The call, if it is right where both are one place."""
     old, new = Address(given), Address(result)
     kind = c.kernel[0] if isinstance(c.kernel, tuple) else ""

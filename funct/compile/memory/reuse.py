@@ -2,24 +2,26 @@
 
 A program that is given an input's memory for good may write a result there, once nobody reads the
 input any more: a later kernel than the last that does, or the last one itself, where each element
-is read for the last time by the very step of its loops that writes there.
+is read for the last time by the very step of its loops that writes there, or where it only changes
+some: what an update copies is there already, and so is what a loop carries.
+
+A program that finds at its end that an op must raise is run again, op by op. So whether one must
+raise may not depend on what is overwritten.
 """
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import attrs
-
 from funct.compile.fusion.lower import Address, Call, every_call
-from funct.compile.loops.kernel import Kernel, Load
-from funct.compile.loops.passes import Pass, passes
+from funct.compile.memory.carried import CARRY_WORDS, beginning
 from funct.graph import Var
 
-__all__ = ["in_place", "one_to_one", "reusable"]
+__all__ = ["one_to_one", "reusable"]
+
+_COUNT = 4  # the word of a loop that says where its number of steps is written
 
 
 def reusable(
@@ -34,14 +36,58 @@ def reusable(
                 first.setdefault(w.of, k)
                 last[w.of] = k
     found: list[tuple[int, int]] = []
-    for r, result in enumerate(results):
-        for i, given in enumerate(inputs):
-            if (given.shape, given.dtype) != (result.shape, result.dtype):
+    for i, given in enumerate(inputs):
+        decides: bool | None = None
+        for r, result in enumerate(results):
+            if (math.prod(given.shape), given.dtype) != (math.prod(result.shape), result.dtype):
                 continue
             read, written = last.get(given, -1), first[result]
-            if read < written or (read == written and in_place(calls[read], given, result)):
-                found.append((r, i))
-    return tuple(found)
+            begins = read == written and beginning(calls[read], given, result) is calls[read]
+            if read < written or begins:
+                decides = _decides(calls, given) if decides is None else decides
+                if not decides:
+                    found.append((r, i))
+    return tuple(sorted(found))
+
+
+def _decides(calls: Sequence[Call], given: Any) -> bool:
+    """Whether an op of a program may or may not raise, depending on the elements of an input."""
+    if not any(c.checks for c in every_call(calls)):
+        return False
+    from_it, count = {given}, 0
+    while count < len(from_it):  # loops bring values back
+        count = len(from_it)
+        for c in every_call(calls):
+            if not from_it.isdisjoint(_asked(c)):
+                return True
+            for read, written in _flows(c):
+                if not from_it.isdisjoint(read):
+                    from_it.update(written)
+    return False
+
+
+def _asked(c: Call) -> Iterator[Any]:
+    """The buffers on whose elements it depends whether a call finds that an op must raise."""
+    if c.blocks and any(inner.checks for inner in every_call([c])):
+        words = c.words[:CARRY_WORDS] if _kind(c) == "repeat" else c.words
+        yield from [w.of for w in words if isinstance(w, Address)]
+    elif c.checks:
+        words = c.words[1:2] if _kind(c) == "gather" else c.words
+        yield from [w.of for w in words if isinstance(w, Address)]
+
+
+def _flows(c: Call) -> Iterator[tuple[list[Any], list[Any]]]:
+    """From which buffers a call brings values into which others."""
+    if _kind(c) != "repeat":
+        yield [w.of for w in c.words if isinstance(w, Address)], list(c.writes)
+        return
+    for carry in zip(*[iter(c.words[CARRY_WORDS:])] * 4, strict=False):
+        both = [w.of for w in carry if isinstance(w, Address)]
+        yield both, both
+
+
+def _kind(c: Call) -> Any:
+    return c.kernel[0] if isinstance(c.kernel, tuple) else ""
 
 
 def one_to_one(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
@@ -53,49 +99,3 @@ def one_to_one(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
             found[r] = i
             taken.add(i)
     return found
-
-
-@attrs.frozen
-class _Walked:
-    """What a kernel's call does with its buffers: for each, the accesses by which it is walked; how
-    often the call has its address; the kernel's walks along a row.
-    """
-
-    accesses: dict[Any, list[int]]
-    slots: list[int]
-    mentions: Counter[Any]
-    walks: tuple[Pass, ...]
-
-
-@functools.lru_cache(16)
-def _walked(call: Call) -> _Walked:
-    """Of a call of a Kernel: it is asked for many pairs of buffers."""
-    slots, _, _ = call.kernel.slots()
-    accesses: dict[Any, list[int]] = {}
-    for a, slot in enumerate(slots):
-        accesses.setdefault(call.words[slot], []).append(a)
-    mentions = Counter([w.of for w in call.words if isinstance(w, Address)])
-    return _Walked(accesses, slots, mentions, passes(call.kernel).walks)
-
-
-def in_place(call: Call, given: Any, result: Any) -> bool:
-    """Whether a kernel reads each element of one for the last time where it writes the other's."""
-    kernel = call.kernel
-    if not isinstance(kernel, Kernel):
-        return False
-    walked = _walked(call)
-    found = [walked.accesses.get(Address(v), []) for v in (given, result)]
-    if any(len(f) != 1 for f in found) or walked.mentions[given] + walked.mentions[result] != 2:
-        return False
-    (a,), (b,) = found
-    both, slots = (kernel.accesses[a], kernel.accesses[b]), walked.slots
-    words = [call.words[slots[k] + 1 : slots[k] + kernel.accesses[k].words] for k in (a, b)]
-    if both[0].inner != "one" or both[0] != both[1] or words[0] != words[1]:
-        return False
-    reads = {n for n, v in enumerate(kernel.values) if isinstance(v, Load) and v.access == a}
-    written = {n for n, access in kernel.stores if access == b}
-    if not reads or any(kernel.values[n].kind != "full" for n in (*reads, *written)):
-        return False
-    asks = [k for k, w in enumerate(walked.walks) if not reads.isdisjoint(w.needed)]
-    puts = [k for k, w in enumerate(walked.walks) if not written.isdisjoint(w.roots)]
-    return len(puts) == 1 and asks[-1] <= puts[0]  # what a later pass reads must be there still

@@ -29,6 +29,7 @@ import numpy as np
 
 from funct.compile.fusion.groups import REDUCTIONS, ends_loops, is_apart, reduction, why_not
 from funct.compile.fusion.worth import is_stack_by_vectors
+from funct.compile.gathered import changes_few
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
@@ -142,7 +143,7 @@ class _Rewriting(Boxes, Minors):
                 return self._concat(e)
             case "argmax" | "argmin":
                 return self._extreme_place(e, e.name == "argmax")
-            case "take" | "put" | "scatter" | "scatter_combine":
+            case "take" | "put" | "scatter" | "scatter_combine" if not changes_few(e):
                 return self.in_box(e)
             case "take_along_axis":
                 return self._take_one(e)

@@ -8,40 +8,26 @@ raises with the user's line.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import attrs
 
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, places_of
+from funct.compile.gathered import INDEX
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["is_gather", "lower_gather", "placed", "print_gather"]
-
-_INDEX = {"take": 1, "put": 1, "scatter": 2, "wrap_index": 0}  # which operand it is
-
-
-def is_gather(step: Any) -> bool:
-    """Whether a step is such an op, of elements that loops know."""
-    if not isinstance(step, Node) or step.name not in _INDEX:
-        return False
-    held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
-    known = all(0 not in v.shape and v.dtype in ELEMENTS for v in held)
-    if len(held) <= len(step.operands) or not known:
-        return False
-    values = [v for k, v in enumerate(held) if k != _INDEX[step.name]]
-    return held[_INDEX[step.name]].dtype.kind in "iu" and len({v.dtype for v in values}) == 1
+__all__ = ["lower_gather", "placed", "print_gather"]
 
 
 def lower_gather(node: Node, fused: Fused) -> list[Call]:
     """The call, after copies of what does not lie one after the other."""
     calls, places = places_of(node.operands, fused)
     out = node.results[0]
-    i = node.operands[_INDEX[node.name]]
+    i = node.operands[INDEX[node.name]]
     assert isinstance(i, Var)
     count, index = math.prod(i.shape), ELEMENTS[i.dtype]
     element = ELEMENTS[out.dtype]

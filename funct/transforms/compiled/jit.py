@@ -286,7 +286,15 @@ class Compiled:
         others = pytree.leaves(([a for i, a in enumerate(args) if i not in at], kwargs))
         given = [True] * len(leaves) + [False] * len(others)
         check_donation(f"jit({self.__name__})", [*leaves, *others], given)
-        out = self._mixed(args, kwargs)
+        before = self._before
+        try:
+            out = self._mixed(args, kwargs)
+        except Exception:
+            if before is not None and before.front.may_begin(
+                pytree.leaves((args, kwargs))
+            ):
+                give_away(f"jit({self.__name__})", leaves, [True] * len(leaves))
+            raise
         kept = {id(x) for x in pytree.leaves(out)}
         give_away(f"jit({self.__name__})", leaves, [id(x) not in kept for x in leaves])
         return out

@@ -112,6 +112,14 @@ class Front(NamedTuple):
     raw: Callable[..., Any] | None
     path: Path
 
+    def may_begin(self, leaves: Sequence[Any]) -> bool:
+        """Whether a program may have written into what was donated before it was found that an op
+        must raise.
+        """
+        inputs = self.path.exe.captured.inputs
+        kinds = [(x.data.shape, x.data.dtype) for x in leaves if x.__class__ is Array]
+        return self.raw is None and kinds == [(tuple(v.shape), v.dtype) for v in inputs]
+
 
 def _looking(inputs: Sequence[Var], often: Callable[[], bool]) -> Callable[..., Any]:
     """The buffers of arrays like those of before, as machine code would give them; None for other

@@ -1,0 +1,46 @@
+"""Which steps look elements up, or change some, at indices that only the running program knows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from funct.compile.loops.scalars import ELEMENTS
+from funct.graph import Node, Var
+
+__all__ = ["INDEX", "changes_few", "is_gather", "is_update"]
+
+_LARGE, _FEW = 1 << 14, 16  # elements; and one of how many is changed at most
+INDEX = {"take": 1, "put": 1, "scatter": 2, "wrap_index": 0}  # which operand it is
+
+
+def is_gather(step: Any) -> bool:
+    """Whether a step is such an op, of elements that loops know."""
+    if not isinstance(step, Node) or step.name not in INDEX:
+        return False
+    held = [v for v in (*step.operands, *step.results) if isinstance(v, Var)]
+    known = all(0 not in v.shape and v.dtype in ELEMENTS for v in held)
+    if len(held) <= len(step.operands) or not known:
+        return False
+    values = [v for k, v in enumerate(held) if k != INDEX[step.name]]
+    return held[INDEX[step.name]].dtype.kind in "iu" and len({v.dtype for v in values}) == 1
+
+
+def changes_few(step: Any) -> bool:
+    """Whether a step changes few elements of a large array: it is a copy of what may be given away,
+    or is the loop's own.
+    """
+    if not isinstance(step, Node) or step.name != "scatter" or not is_gather(step):
+        return False
+    x, v = (math.prod(o.shape) for o in step.operands[:2])  # type: ignore[union-attr]
+    return x >= _LARGE and v * _FEW <= x
+
+
+def is_update(step: Any) -> bool:
+    """Whether a step is such a change, or finds the places of one."""
+    if changes_few(step):
+        return True
+    if not isinstance(step, Node) or step.name != "take" or not is_gather(step):
+        return False
+    out = step.results[0]
+    return out.dtype.kind in "iu" and math.prod(out.shape) <= _LARGE // _FEW
