@@ -436,3 +436,35 @@ def test_a_tape_follows_the_decisions_of_its_values():
     for value, slope in ((2.0, 4.0), (-2.0, -3.0), (3.0, 6.0), (-1.0, -3.0)):
         assert float(ft.grad(f)(xp.asarray(value))) == slope
     assert f.cache_info().misses == 2
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_arrays_alone_are_one_path_on_tapes_and_off(monkeypatch, many):
+    """Whichever comes first, the other finds it by shapes and dtypes, and so do tapes of tapes."""
+
+    def fun(x, y):
+        return (xp.sum(x**3 * y), x - y) if many else xp.sum(x**3 * y)
+
+    f = ft.jit(fun)
+    x, y = xp.asarray([1.0, 2.0]), xp.asarray([3.0, 4.0])
+    wide = xp.asarray([1.0, 2.0, 3.0])
+
+    def slope(*given):
+        return ft.grad(lambda *xs: f(*xs)[0] if many else f(*xs), argnums=(0, 1))(*given)
+
+    slope(x, y)  # on a tape first
+    f(wide, wide)  # off it
+    misses = f.cache_info().misses
+    monkeypatch.setattr(type(f), "_split", None)
+    for a, b in ((x, y), (y, x), (wide, wide)):
+        got = slope(a, b)
+        assert got[0].tolist() == (3 * a**2 * b).tolist()
+        assert got[1].tolist() == (a**3).tolist()
+        value = f(a, b)
+        assert (value[0] if many else value).tolist() == (a**3 * b).sum().tolist()
+        if many:
+            assert ft.vjp(f, a, b)[0][1].tolist() == (a - b).tolist()
+    monkeypatch.undo()
+    bent = ft.grad(lambda v: xp.sum(slope(v, y)[0]))(x)
+    assert bent.tolist() == (6 * x * y).tolist()
+    assert f.cache_info().misses == misses

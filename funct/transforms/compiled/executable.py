@@ -89,7 +89,7 @@ class Executable:
         if not level.transforms:
             out = self._acting(leaves) if self.acts else self._computed(leaves)
             return out if out is MISS else tuple([wrap(d) for d in out])
-        if not self.captured.takes([x.shape for x in leaves]):
+        if self.captured.symbols and not self.captured.takes([x.shape for x in leaves]):
             return MISS
         if isinstance(level, Reverse):
             return self._reverse(level, leaves)
@@ -176,7 +176,7 @@ class Executable:
         both = forward(*vals)
         if both is MISS:
             return MISS
-        n = len(self.captured.outputs)
+        n = back.results
         outs, kept = both[:n], (*both[n:], *vals)
         nodes = [x.node if m else None for x, m in zip(leaves, mine, strict=True)]
         if back.single:
@@ -185,7 +185,7 @@ class Executable:
 
     def _halves(self, mine: tuple[bool, ...], vals: Sequence[Any]) -> Any:
         """Both halves for any size; for one size, where the derivative needs to know it."""
-        budget = config.memory_budget
+        budget = config.get("memory_budget")
         key = (mine, budget)
         found = self.halves.get(key)
         if found is None and key not in self.halves:
@@ -262,6 +262,7 @@ class _Back(Composed):
     def __init__(self, whole: Executable, half: Executable, mine: tuple[bool, ...]) -> None:
         self._whole, self._half, self._mine = whole, half, mine
         outputs = whole.captured.outputs
+        self.results = len(outputs)
         self._varying = [_varies(o) for o in outputs]
         self.single = len(outputs) == 1 and outputs[0].dtype.kind in "fV"
 
@@ -283,7 +284,7 @@ class _Back(Composed):
 
     def pull(self, g: Any, *kept: Any) -> Any:
         """The cotangents of the operands on the tape, or that of the only one."""
-        found = self._half(*kept[: len(kept) - len(self._mine)], g)
+        found = self._half(*kept[: -len(self._mine)], g)
         return found[0] if len(found) == 1 else found
 
     def masked(self, g: Any, *kept: Any) -> Any:

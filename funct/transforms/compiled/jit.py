@@ -38,6 +38,9 @@ from funct.transforms.tape.nodes import ReverseTracer
 
 __all__ = ["CacheInfo", "Compiled", "jit"]
 
+_ARRAYS = frozenset({Array})
+_TAPED = frozenset({Array, ReverseTracer})
+
 
 class CacheInfo(NamedTuple):
     """hits: calls served by a compiled path; misses: compilations; paths: kept now."""
@@ -156,7 +159,10 @@ class Compiled:
             return self._mixed(args, kwargs)
         if kwargs:
             return self._trees((args, kwargs), (), args, kwargs)
-        if not all([a.__class__ is Array for a in args]):  # noqa: C419  a list is faster here
+        kinds = {a.__class__ for a in args}
+        if not kinds <= _ARRAYS:
+            if kinds <= _TAPED:
+                return self._on_tape(args)
             return self._trees(args, (), args, kwargs)
         raws = [a.data for a in args]
         key = tuple([(d.shape, d.dtype) for d in raws])
@@ -183,6 +189,19 @@ class Compiled:
                     whole = wrap(out[0]) if path.single else path.rebuild([wrap(d) for d in out])
                     return path.front(), whole
         return None
+
+    def _on_tape(self, args: Any) -> Any:
+        """A call of arrays of which some are on tapes: there is no structure to follow."""
+        key = []
+        for x in args:
+            if x.__class__ is ReverseTracer:
+                if x.value.__class__ is not Array:
+                    return self._trees(args, (), args, {})
+                x = x.value
+            key.append((x.data.shape, x.data.dtype))
+        exact = tuple(key)
+        out = self._recorded(self._table.exact.get(exact), args)
+        return self._general(args, {}, exact) if out is MISS else out
 
     def _mixed(self, args: Any, kwargs: Any) -> Any:
         """A call with keywords or static arguments."""
@@ -258,7 +277,7 @@ class Compiled:
                 out = path.exe(*arrays)
                 if out is not MISS:
                     self._table.hits += 1
-                    return path.rebuild(list(out))
+                    return out[0] if path.single else path.rebuild(list(out))
         return MISS
 
     def _again(self, front: Front, leaves: Sequence[Any]) -> Any:
