@@ -45,7 +45,6 @@ _FLOATS = frozenset(np.dtype(char).num for char in "fd")
 _HALF = 23  # the number of float16
 _MANY = 1 << 12  # elements from which on reductions of two bytes are taken in float32
 _SINGLE = np.dtype(np.float32)
-_LONG_DOUBLE = 13  # up to here NumPy's dtypes are of real numbers (and float16 is 23)
 
 
 def cast(x: Any, dtype: Any) -> Any:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Host, host, printed
+from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.pairwise import PARTS
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.short_rows import ELEMENTS, Plan, result_of
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 if TYPE_CHECKING:
@@ -118,7 +119,6 @@ def _starts(columns: int, carried: str, target: Host) -> tuple[list[int], int]:
 def text(name: str, element: str, columns: int, target: Host) -> str:
     """`reduce(job)` of blocks of rows of so many columns."""
     module = Module(target)
-    module.declare("@funct_parallel", PARALLEL)
     f = module.function("some", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
     x, y, rows = job.pointer("x"), job.pointer("y"), job.rows
@@ -131,10 +131,7 @@ def text(name: str, element: str, columns: int, target: Host) -> str:
     first, last = (f.div((task + k) * job.blocks, job.tasks) for k in range(2))
     f.loop(first, last, 1, block, maybe_empty=True)
     f.ret()
-    f = module.function("reduce", [("job", PTR)])
-    (given,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @some, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
-    f.ret()
+    deal_out(module, "reduce", "some", _FIELDS)
     return module.text()
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Code, assemble, host
+from funct.device import Code, assemble, host
 from funct.kernels.cpu import scratch
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.complexes import COMPLEX
 
@@ -43,7 +44,6 @@ def _entry(name: str, element: str) -> tuple[Code, Any]:
 def _text(name: str, element: str) -> str:
     """`run(job)`."""
     module = Module(host())
-    module.declare("@funct_parallel", PARALLEL)
     lanes = host().vector_bytes // typed(element).bytes
     f = module.function("some", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
@@ -57,10 +57,7 @@ def _text(name: str, element: str) -> str:
     each(f, start, whole, vector, lanes)
     f.when(whole < stop, lambda: vector(stop - lanes))  # some for the second time
     f.ret()
-    f = module.function("run", [("job", PTR)])
-    (given,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @some, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
-    f.ret()
+    deal_out(module, "run", "some", _FIELDS)
     return module.text()
 
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.device import PARALLEL, Host, host, printed
+from funct.device import Host, host, printed
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.cpu.vector_loops import ELEMENTS
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
@@ -106,7 +107,6 @@ def _entry(name: str, element: str, across: bool) -> Any:
 def text(name: str, element: str, across: bool, target: Host) -> str:
     """`reduce(job)`. across: whether there are columns, else rows are runs of memory."""
     module = Module(target)
-    module.declare("@funct_parallel", PARALLEL)
     f = module.function("units", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
     printing = _columns if across else _run
@@ -121,10 +121,7 @@ def text(name: str, element: str, across: bool, target: Host) -> str:
     first, last = (f.div((task + k) * job.units, job.tasks) for k in range(2))
     each(f, first, last, unit)
     f.ret()
-    f = module.function("reduce", [("job", PTR)])
-    (given,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @units, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
-    f.ret()
+    deal_out(module, "reduce", "units", _FIELDS)
     return module.text()
 
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Host, host, printed
+from funct.device import Host, host, printed
 from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.record import Fields, Record, address
 from funct.kernels.cpu.scratch import fresh
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 if TYPE_CHECKING:
@@ -97,7 +98,6 @@ def _entry(element: str, parts: int, squares: bool) -> Any:
 def text(element: str, parts: int, squares: bool, target: Host) -> str:
     """`reduce(job)` of rows of numbers that have so many parts; or of their squares."""
     module = Module(target)
-    module.declare("@funct_parallel", PARALLEL)
     wide = element if element[0] == "f" else element[0] + "64"
     kind = typed(wide, parts)
     f = module.function("total", [("x", PTR), ("n", I64)], kind, local=True)
@@ -121,10 +121,7 @@ def text(element: str, parts: int, squares: bool, target: Host) -> str:
     first, last = (f.div((task + k) * job.rows, job.tasks) for k in range(2))
     f.loop(first, last, 1, row, maybe_empty=True)
     f.ret()
-    f = module.function("reduce", [("job", PTR)])
-    (given,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @some, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
-    f.ret()
+    deal_out(module, "reduce", "some", _FIELDS)
     return module.text()
 
 

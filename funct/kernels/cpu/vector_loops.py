@@ -20,10 +20,11 @@ import attrs
 import ml_dtypes
 import numpy as np
 
-from funct.device import PARALLEL, Code, assemble, host
+from funct.device import Code, assemble, host
 from funct.kernels.cpu import scratch
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.functions import FUNCTIONS
@@ -127,7 +128,6 @@ def _entry(form: _Form) -> tuple[Code, Any]:
 def _text(form: _Form) -> str:
     """`run(job)`."""
     module = Module(host())
-    module.declare("@funct_parallel", PARALLEL)
     f = module.function("rows", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _FIELDS, f.arguments[0]), f.arguments[1]
     start = f.div(task * job.rows, job.tasks)
@@ -142,10 +142,7 @@ def _text(form: _Form) -> str:
     block = f.div(start, job.block)
     f.loop(start, stop, 1, row, [block, start - block * job.block], maybe_empty=True)
     f.ret()
-    f = module.function("run", [("job", PTR)])
-    (given,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @rows, {given!r}, {Record(f, _FIELDS, given).tasks!r})")
-    f.ret()
+    deal_out(module, "run", "rows", _FIELDS)
     return module.text()
 
 

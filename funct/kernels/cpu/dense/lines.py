@@ -24,10 +24,11 @@ from typing import Literal
 
 import attrs
 
-from funct.device import PARALLEL, Host
+from funct.device import Host
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.quantized.codes import TO_CODES, to_codes
 from funct.kernels.cpu.record import Fields, Record
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 __all__ = ["PLANES", "SIZES", "Ends", "Lines", "Pattern", "Strips", "Taps", "begin", "planes_text"]
@@ -172,11 +173,7 @@ class Lines:
 def begin(target: Host, name: str, work: str, fields: Fields) -> Module:
     """A text whose function `name(job)` deals `work` out to tasks."""
     module = Module(target)
-    module.declare("@funct_parallel", PARALLEL)
-    f = module.function(name, [("job", PTR)])
-    (job,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @{work}, {job!r}, {Record(f, fields, job).tasks!r})")
-    f.ret()
+    deal_out(module, name, work, fields)
     return module
 
 

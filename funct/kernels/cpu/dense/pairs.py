@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from funct.device import PARALLEL, Host, host, printed
+from funct.device import Host, host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.slab import each
 from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ def text(target: Host) -> str:
     i < rows, j < count + lead; zeros for what is not in 0 ≤ j - lead, j < count.
     """
     module = Module(target)
-    module.declare("@funct_parallel", PARALLEL)
     lanes = target.vector_bytes // 4
     f = module.function("lines", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, _JOB, f.arguments[0]), f.arguments[1]
@@ -69,10 +69,7 @@ def text(target: Host) -> str:
     tasks, rows = job.tasks, job.rows
     each(f, f.div(task * rows, tasks), f.div((task + 1) * rows, tasks), line)
     f.ret()
-    f = module.function("pair", [("job", PTR)])
-    (given,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @lines, {given!r}, {Record(f, _JOB, given).tasks!r})")
-    f.ret()
+    deal_out(module, "pair", "lines", _JOB)
     return module.text()
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from funct.device import PARALLEL, host, printed
+from funct.device import host, printed
 from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier
@@ -33,6 +33,7 @@ from funct.kernels.cpu.quantized.codes import (
 )
 from funct.kernels.cpu.quantized.words import Words
 from funct.kernels.cpu.record import Fields, Record, address
+from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 from funct.kernels.quantized.affine import Codes
 
@@ -98,7 +99,6 @@ def _bytes(
 def _text(codes_in: str, codes_out: str, words: Words, few: bool) -> str:
     """`run(job)`."""
     module = Module(host())
-    module.declare("@funct_parallel", PARALLEL)
     f = module.function("some", [("job", PTR), ("task", I64)], local=True)
     job, task = Record(f, JOB, f.arguments[0]), f.arguments[1]
     room = f.at(job.pointer("scratch"), task * job.scratch_step, "i8")
@@ -140,10 +140,7 @@ def _text(codes_in: str, codes_out: str, words: Words, few: bool) -> str:
     units = f.div(job.rows + job.unit_rows - 1, job.unit_rows) * job.units_across
     each(f, task, units, unit, job.tasks)
     f.ret()
-    f = module.function("run", [("job", PTR)])
-    (given,) = f.arguments
-    f.line(f"call void @funct_parallel(ptr @some, {given!r}, {Record(f, JOB, given).tasks!r})")
-    f.ret()
+    deal_out(module, "run", "some", JOB)
     return module.text()
 
 
