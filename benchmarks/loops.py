@@ -116,8 +116,28 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
         first = ns.zeros(4), ns.asarray([0, 1, 2, 3])
         return control.scan(step, first, None, length=100)
 
+    def particles(x: Any, u: Any) -> Any:
+        def step(x: Any, u: Any) -> Any:
+            total = ns.cumulative_sum(ns.exp(-x * x))
+            x = x[ns.searchsorted(total, u * total[-1])] + 0.1 * u
+            return x, ns.sum(x)
+
+        return control.scan(step, x, u)
+
+    def roots(s: Any, a: Any) -> Any:
+        def step(s: Any, _: Any) -> Any:
+            r = ns.linalg.qr(ns.concat([s @ a.mT, 0.1 * ns.eye(4)]))[1]
+            return r, r[0, 0]
+
+        return control.scan(step, s, None, length=100)
+
     one = ns.asarray(1.0)
     return {
+        "particle filter, 100 steps, 64 particles": (
+            particles,
+            (ns.asarray(SIGNAL[0]), ns.asarray(np.abs(SIGNAL) % 1)),
+        ),
+        "square-root filter by QR, 100 steps, 4 x 4": (roots, (ns.eye(4), ns.asarray(W[:4, :4]))),
         "while, 10,000 steps, 4 numbers": (lorenz, (one, one, one)),
         "while, 10,000 steps, 8 x 8 product": (products, (ns.ones(8), ns.asarray(W))),
         "Newton, 1 number": (newton, (ns.asarray(1.5),)),
