@@ -105,7 +105,7 @@ def log2(x: Operand, /) -> Value:
 
 
 def _log10_rule(g: Value, x: Value) -> Value:
-    return g / (x * _LN10)
+    return g * (1.0 / _LN10) / x  # x * log(10) is infinite for the largest x
 
 
 def _onnx_log10(w: Any, x: str) -> str:

@@ -164,3 +164,19 @@ def test_distributions_at_their_start(x: float) -> None:
     np.testing.assert_allclose(f, [1, -1.5, 3, -7.5], 1e-10)
     g = slopes(lambda x: xp.special.gdtr(*numbers(1.5, 2), x), x, 4)
     np.testing.assert_allclose(g, [2.25 * x, 2.25, -6.75, 15.1875], 1e-10, 1e-20)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "slope"), [("log", 1.0), ("log2", np.log2(np.e)), ("log10", np.log10(np.e))]
+)
+def test_slopes_of_logarithms_of_the_largest_numbers(
+    way: Any, dtype: str, name: str, slope: float
+) -> None:
+    """They are subnormal, and no 0."""
+    x = xp.asarray(np.finfo(dtype).max * np.array([0.3, 0.5, 1.0], dtype))
+    f = way(ft.grad(lambda x: xp.sum(getattr(xp, name)(x))))
+    least = float(np.finfo(dtype).smallest_subnormal)
+    expected = slope / np.asarray(x, np.float64)
+    np.testing.assert_allclose(np.asarray(f(x), np.float64), expected, 1e-6, 2 * least)
