@@ -494,6 +494,7 @@ i.astype(xp.float64)
 x.clip(0.2, 0.8)
 x.concrete()                     => x
 x.conj()
+x.conjugate()                    => x.conj()
 x.copy()
 x.cumprod()
 x.cumsum()
@@ -520,6 +521,7 @@ x.min()
 x.ndim
 p.nonzero()
 x.prod()
+x.ptp()                          => xp.ptp(x)
 m.ravel()
 c.real
 x.repeat(2)

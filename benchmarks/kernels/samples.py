@@ -143,13 +143,18 @@ def _runs(n: int) -> Iterator[Row]:
 
 
 def _narrow(n: int) -> Iterator[Row]:
-    """Integers and floats of two bytes."""
+    """Integers and floats of two bytes, and complex numbers."""
     rng = np.random.default_rng(8)
     x, halves = rng.integers(-30_000, 30_000, n, np.int16), rng.normal(size=n).astype(np.float16)
     ids = rng.integers(0, 1_000, n)
     yield row_of(
         f"sort, int16, {n:,}", (x,), xp.sort, numpy=np.sort, torch=lambda t, a: t.sort(a)[0],
         jax=lambda j, a: j.numpy.sort(a),
+    )  # fmt: skip
+    turns = rng.normal(size=n) + 1j
+    yield row_of(
+        f"cumulative_sum, complex128, {n:,}", (turns,), xp.cumulative_sum, numpy=np.cumsum,
+        torch=lambda t, a: t.cumsum(a, 0), jax=lambda j, a: j.numpy.cumsum(a),
     )  # fmt: skip
     yield row_of(
         f"cumulative_sum, float16, {n:,}", (halves,), xp.cumulative_sum, numpy=np.cumsum,
