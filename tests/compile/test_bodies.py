@@ -11,22 +11,19 @@ from funct.compile import why_not_fused
 from funct.core import Primitive, Sample, catalogue
 
 REALS = """
-airy_ai airy_aip airy_bi airy_bip argsort attention attention_keep attention_pull avg_pool bdtr
-bdtrc bdtri beta beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln
-betaln_slope binom broadcast_to chdtr chdtrc chdtri contract convolution convolution_input
-convolution_weight convolve cosdg cotdg dawsn dequantize eig eigvals ellipe ellipeinc
-ellipeinc_slope ellipem1 ellipk ellipkinc ellipkinc_slope ellipkm1 erfcinv erfcx erfi exp1 expi expm
-expn expn_slope exprel_slope fdtr fdtrc fdtri fft finite fold_windows fresnel_c fresnel_s gamma
-gamma_density gammainc gammainc_slope gammaincc gammainccinv gammaincinv gammasgn gdtr gdtrc hankel1
-hankel2 hyp0f1 hyp1f1 hyp2f1 i0 i0e i1 i1e imag iv ive ive_slope j0 j1 jv jv_slope k0 k0e k1 k1e kn
-kv kve kve_slope lambertw log_ndtr loggamma lpmv lstsq lu max_pool max_pool_index nbdtr nbdtrc
-nbdtri ndtri ndtri_exp nextafter owens_t pdtr pdtrc pdtri pinv poch poisson_quantile polygamma
-pseudo_huber psi put_along_axis qr quantize quantized_add quantized_avg_pool quantized_convolution
-quantized_linear quantized_mean real_fft rgamma riemann_slope riemann_zeta running_argmax
-sampled_matmul scatter_combine searchsorted shichi_c shichi_s sici_c sici_s sindg size_along slice_
-solve sort sparse_matmul spence spherical_in spherical_jn spherical_kn spherical_yn stdtr stdtrit
-svd svdvals take_along_axis tandg to_device triangular_solve weight_only_linear windows wofz
-wrightomega y0 y1 yn yv yv_slope zeta zeta_slope zetac
+airy_ai airy_aip airy_bi airy_bip attention attention_keep attention_pull avg_pool bdtr bdtrc bdtri
+beta beta_density betainc betainc_slope betaincc betainccinv betaincinv betaln betaln_slope binom
+broadcast_to chdtr chdtrc chdtri contract convolution convolution_input convolution_weight convolve
+dequantize eig eigvals ellipeinc ellipeinc_slope ellipem1 ellipkinc ellipkinc_slope expm expn
+expn_slope exprel_slope fdtr fdtrc fdtri fft finite fold_windows fresnel_c fresnel_s gamma_density
+gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 hankel2 hyp0f1 hyp1f1
+hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv lstsq lu max_pool
+max_pool_index nbdtr nbdtrc nbdtri nextafter owens_t pdtr pdtrc pdtri pinv poch poisson_quantile
+polygamma pseudo_huber quantize quantized_add quantized_avg_pool quantized_convolution
+quantized_linear quantized_mean real_fft riemann_slope riemann_zeta sampled_matmul scatter_combine
+shichi_c shichi_s sici_c sici_s size_along slice_ solve sparse_matmul spherical_in spherical_jn
+spherical_kn spherical_yn stdtr stdtrit to_device triangular_solve weight_only_linear windows wofz
+yn yv yv_slope zeta zeta_slope
 """
 COMPLEX = """
 airy_ai airy_aip airy_bi airy_bip cofactor contract convolve dawsn eig eigvals erf erfc erfcx erfi

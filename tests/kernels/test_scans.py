@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import funct as ft
 import funct.array as xp
 from funct.kernels import scans
+from funct.kernels.cpu import complexes as cpu_complexes
 from funct.kernels.cpu import loops
 from funct.kernels.cpu.irregular import scans as cpu
 from tests.kernels.arrays import agree, arrays, misaligned
@@ -131,3 +132,16 @@ def test_sums_of_complex_numbers_run_by_their_parts(
                 for part in ("real", "imag"):
                     both = scans.running_sum(a, axis), a.cumsum(axis)
                     _same(*[getattr(v, part) for v in both])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 7), (4, 9)])
+def test_running_sums_of_complex_numbers(dtype: str, shape: tuple[int, int]) -> None:
+    """NumPy's, row by row, in Python that looks at its indices too."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+    x.ravel()[:1] = complex(-0.0, -0.0)
+    agree(cpu_complexes.running_sum, x, np.empty_like(x), *shape)
+    found = np.empty_like(x)
+    cpu_complexes.running_sum(x, found, *shape)
+    np.testing.assert_array_equal(found, np.cumsum(x, axis=1))
