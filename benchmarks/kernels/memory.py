@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+import funct as ft
 import funct.array as xp
 from benchmarks.kernels.row import Row
 from benchmarks.peers import optional
-from funct import optim
+from funct import optim, tree
 from funct.device.memory.front import numpy_handler, set_handler
 
 TITLE = "memory and updates, one thread [GB/s]"
@@ -71,18 +72,20 @@ def _updates(shapes: list[tuple[int, ...]]) -> Iterator[Row]:
         ),
     }
     for name, (opt, theirs, columns) in kinds.items():
-        held = [params, opt.init(params)]
-
-        def step(opt: Any = opt, held: list[Any] = held) -> None:
-            held[:] = opt.step(held[0], grads, held[1])[:2]
-
         peers: dict[str, Callable[[], object]] = {}
         if torch is not None:
             tensors = [torch.tensor(a, requires_grad=True) for a in raw[0]]
             for tensor, g in zip(tensors, raw[1]):
                 tensor.grad = torch.from_numpy(g)
             peers["torch fused"] = theirs(torch, tensors).step
-        yield Row(f"{name}, {label}", columns * size, step, peers)
+        donated = ft.jit(opt.step, donate_argnums=(0, 2))
+        for how, step in {"": opt.step, ", compiled, donated": donated}.items():
+            held = [tree.map(lambda p: p + 0, params), opt.init(params)]
+
+            def run(step: Any = step, held: list[Any] = held) -> None:
+                held[:] = step(held[0], grads, held[1])[:2]
+
+            yield Row(f"{name}{how}, {label}", columns * size, run, peers)
     norm: dict[str, Callable[[], object]] = {}
     if torch is not None:
         gs = [torch.from_numpy(g) for g in raw[1]]

@@ -64,9 +64,10 @@ _MOST = 4096  # arrays of a call: their addresses lie on the stack
 class Whole:
     """A function that is one program, without anything before, between or behind.
 
-    inputs: of the function. results: of the function, each made by the program as a whole.
-    arguments: of the program, by their positions among inputs and results. reusable: (result,
-    input) where the result may be written into the input's memory. table, workspace: of the
+    inputs: of the function. results: of the function, each made by the program as a whole, or
+    shared. arguments: of the program, by their positions among inputs and results. reusable:
+    (result, input) where the result may be written into the input's memory. shared: (result,
+    position among inputs and results) where it is what is there already. table, workspace: of the
     program. owner: of whatever the table points to.
     """
 
@@ -77,6 +78,7 @@ class Whole:
     workspace: int
     owner: Any
     reusable: tuple[tuple[int, int], ...] = ()
+    shared: tuple[tuple[int, int], ...] = ()
 
 
 @attrs.frozen
@@ -145,14 +147,16 @@ def serving(
     words = []
     pairs = [(r, i) for r, i in whole.reusable if i in reuse.donated]
     taken = {} if warns else one_to_one(pairs)
+    shared = dict(whole.shared)
     for k, v in enumerate(whole.results):
         shape = np.asarray(v.shape, np.int64)
         held.append(shape)
-        spare = [np.empty(v.shape, v.dtype) for _ in range(SPARE)] if reuse.spare else []
+        keeps = reuse.spare and k not in shared
+        spare = [np.empty(v.shape, v.dtype) for _ in range(SPARE)] if keeps else []
         held.append(spare)
         places = [id(x) for x in spare] + [0] * (SPARE - len(spare))
         words += [id(v.dtype), len(v.shape), shape.ctypes.data, taken.get(k, -1), *places]
-        words.append(len(spare))
+        words += [len(spare), shared.get(k, -1)]
     room = np.empty(whole.workspace, np.uint8) if reuse.spare else None
     held.append(room)
     full = np.concatenate((table, np.asarray([*words, *whole.arguments], np.int64)))

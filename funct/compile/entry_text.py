@@ -19,7 +19,8 @@ PROGRAM, WALK, BYTES, BYTE, ROOM, SINGLE, SPECS_OUT, WHENCE, WARNS = range(7, 16
 HEAD = 16
 SPARE = 2  # kept buffers for each result
 
-_OUT = 5 + SPARE  # words of a result's spec: dtype, rank, shape, input, spare buffers, how many
+# words of a result's spec: dtype, rank, shape, input, spare buffers, how many, shared buffer
+_OUT = 6 + SPARE
 _SMALL = 1 << 13  # bytes of a workspace that lies on the stack
 _OWN = 0x0004 | 0x0400  # flags: it owns its elements, and may be written into
 
@@ -139,9 +140,19 @@ none:
   ret ptr %nothing
 }}
 
-; A buffer for a result: an input that nobody else holds, a spare one, or a new one.
+; A buffer for a result: one that is there, which it shares, an input that nobody else holds, a
+; spare one, or a new one.
 define internal ptr @buffer(ptr %table, ptr %spec, ptr %buffers) {{
 entry:
+{word("there", "%spec", 5 + SPARE)}
+  %shares = icmp sge i64 %there, 0
+  br i1 %shares, label %take.there, label %own
+take.there:
+  %there.at2 = getelementptr ptr, ptr %buffers, i64 %there
+  %shared = load ptr, ptr %there.at2
+  call void @Py_IncRef(ptr %shared)
+  ret ptr %shared
+own:
 {word("dtype", "%spec", 0, "ptr")}
 {word("input", "%spec", 3)}
 {word("spares", "%spec", 4 + SPARE)}
@@ -164,7 +175,7 @@ take.given:
   call void @Py_IncRef(ptr %given)
   ret ptr %given
 next:
-  %k = phi i64 [ 0, %entry ], [ 0, %look ], [ %k.next, %spare ]
+  %k = phi i64 [ 0, %own ], [ 0, %look ], [ %k.next, %spare ]
   %more = icmp slt i64 %k, %spares
   br i1 %more, label %spare, label %new
 spare:

@@ -17,8 +17,8 @@ import numpy as np
 from funct.compile.control import constants_of, is_lowered, lower_step
 from funct.compile.entry import Whole, note_whole
 from funct.compile.forms import Refused
-from funct.compile.fusion.fuse import Fused, fuse, reads
-from funct.compile.fusion.groups import Group
+from funct.compile.fusion.fuse import Fused, fuse
+from funct.compile.fusion.groups import Group, reads
 from funct.compile.fusion.lower import Address, Call, every_call, size_bytes
 from funct.compile.loops.describe import describe
 from funct.compile.loops.kernel import Kernel
@@ -170,20 +170,38 @@ class _Writer:
         if len(self.programs) != 1 or not all(map(is_lowered, self.fused.steps)) or self.checked:
             return None
         seen = [views[v] for v in graph.outputs]
-        roots = [s.root for s in seen]
-        made = [v for v in self.linked if v not in graph.inputs]
         entire = all(s.is_dense and s.size == math.prod(s.root.shape) for s in seen)
-        if not entire or len(set(roots)) < len(roots) or set(roots) != set(made):
+        made = {v for v in self.linked if v not in graph.inputs}
+        position = {v: k for k, v in enumerate(graph.inputs)}
+        shared = []
+        for r, (v, s) in enumerate(zip(graph.outputs, seen, strict=True)):
+            if s.root not in position:
+                position[s.root] = len(graph.inputs) + r
+            elif _type(v) == _type(s.root):
+                shared.append((r, position[s.root]))
+            else:
+                return None
+        new = [v for v in position if v not in graph.inputs]
+        if not entire or set(new) != made:
             return None
-        position = {v: k for k, v in enumerate((*graph.inputs, *roots))}
-        pairs = reusable(self.calls, graph.inputs, roots)
-        types = [(v.shape, v.dtype) for v in graph.outputs]
-        right = tuple([(r, i) for r, i in pairs if _type(graph.inputs[i]) == types[r]])
+        at = [position[v] - len(graph.inputs) for v in new]
+        types = [_type(graph.outputs[r]) for r in at]
+        kept = {k for _, k in shared}
+        right = tuple(
+            [
+                (at[r], i)
+                for r, i in reusable(self.calls, graph.inputs, new)
+                if _type(graph.inputs[i]) == types[r] and i not in kept
+            ]
+        )
         arguments = tuple([position[v] for v in self.linked])
         outputs = tuple(graph.outputs)
         p = self.programs[0]
         owner = p.code, self.constants
-        return Whole(tuple(graph.inputs), outputs, arguments, p.table, p.workspace, owner, right)
+        return Whole(
+            tuple(graph.inputs), outputs, arguments, p.table, p.workspace, owner, right,
+            tuple(shared),
+        )  # fmt: skip
 
     def _last_reads(self) -> dict[Var, int]:
         """For each dense buffer that is read, the last step that does; the caller comes last."""

@@ -156,7 +156,7 @@ def _encoded(made: Native, graph: Graph) -> bytes | None:
         "results": [[shape, dtype.name] for shape, dtype in made.results],
         "workspaces": [p.workspace for p in made.programs],
         "whole": None if made.whole is None
-        else [made.whole.arguments, made.whole.reusable, made.whole.workspace],
+        else [made.whole.arguments, made.whole.reusable, made.whole.workspace, made.whole.shared],
     }  # fmt: skip
     text = spell(head)
     return b"".join([len(text).to_bytes(8, "little"), text, *blobs])
@@ -211,8 +211,8 @@ def _decoded(body: bytes, graph: Graph) -> Callable[..., Any]:
     exec(compile("\n".join(head["text"]), "<funct graph>", "exec"), names)
     run: Callable[..., Any] = names["run"]
     if head["whole"] is not None:
-        arguments, pairs, workspace = head["whole"]
-        right = tuple([(r, i) for r, i in pairs])
+        arguments, pairs, workspace, same = head["whole"]
+        right, shared = (tuple([(r, k) for r, k in x]) for x in (pairs, same))
         ends = tuple(graph.inputs), tuple(graph.outputs)
-        note_whole(run, Whole(*ends, tuple(arguments), tables[0], workspace, kept, right))
+        note_whole(run, Whole(*ends, tuple(arguments), tables[0], workspace, kept, right, shared))
     return run

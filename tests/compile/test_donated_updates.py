@@ -9,6 +9,7 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct import optim
 from tests import laws
 
 ROWS, COLUMNS = 2048, 16
@@ -81,6 +82,48 @@ def test_they_are_made_where_the_array_lies(name: str) -> None:
             assert out.data.ctypes.data == before
         del x, out
         gc.collect()
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
+def test_an_optimizers_step_is_made_where_parameters_and_moments_lie(name: str) -> None:
+    """Though its state has numbers that come back as they are, and a count that is there twice;
+    and the code is not made for it alone.
+    """
+    opt = getattr(optim, name)(1e-2, **({"momentum": 0.9} if name == "sgd" else {}))
+    params = {"a": [table(0), table(1)], "b": table(2)}
+    grads = ft.tree.map(lambda p: p * 0.5, params)
+    expected = params, opt.init(params)
+    given = ft.tree.map(lambda p: xp.asarray(np.array(p)), expected)
+    f = ft.jit(opt.step, donate_argnums=(0, 2))
+    for k in range(5):
+        *expected, info = opt.step(expected[0], grads, expected[1])
+        places = [x.data.ctypes.data for x in ft.tree.leaves(given) if x.shape]
+        *given, found = f(given[0], grads, given[1])
+        laws.close((given, found), (expected, info), 1e-12, 1e-12)
+        if k >= 2:
+            assert [x.data.ctypes.data for x in ft.tree.leaves(given) if x.shape] == places
+
+
+def test_a_number_may_be_given_away_and_kept() -> None:
+    """Only arrays can be donated twice."""
+    f = ft.jit(lambda state, n: (state["x"] * n + state["n"], n), donate_argnums=0)
+    for _ in range(3):
+        laws.same(f({"x": table(0), "n": 3}, 3)[0], table(0) * 3 + 3)
+    x = table(0)
+    with pytest.raises(ft.errors.ArgumentError, match="passed twice"):
+        f({"x": x, "n": 3}, x)
+    laws.same(x, table(0))
+
+
+def test_what_is_given_away_may_change_its_structure() -> None:
+    """Where an array was there is a list now, and the other way round."""
+    f = ft.jit(lambda xs: ft.tree.map(lambda x: x + 1.0, xs), donate_argnums=0)
+    for k in range(8):
+        xs = [table(0), table(1)] if k % 3 else [table(0), [table(1), table(2)]]
+        expected = ft.tree.map(lambda x: x + 1.0, xs)
+        laws.same(f(xs), expected)
+        with pytest.raises(ft.errors.DonatedError):
+            ft.tree.map(lambda x: x + 1.0, xs[1])
 
 
 def test_what_others_hold_is_left_alone() -> None:

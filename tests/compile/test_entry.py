@@ -105,11 +105,36 @@ def test_a_function_is_right_whatever_it_was_called_with_before(calls: Any, mode
     assert f.cache_info().hits + f.cache_info().misses == 6 * len(calls)
 
 
+def test_results_may_be_what_is_there_already() -> None:
+    """An argument that comes back, a result that is there twice: Arrays of their own, one buffer.
+    Where a program would have to look at one as another shape, it is none for an entry.
+    """
+
+    def fun(x: Any, y: Any) -> Any:
+        h = x * 2.0 + y
+        return x, h, y, xp.sum(h), h, x
+
+    x, y = f32(40, 30), f32(40, 30, seed=1)
+    _, w = whole(fun, x, y)
+    for reuse in (Reuse(), Reuse(spare=True), Reuse(frozenset([0, 1]))):
+        serve = serving(w, False, reuse)
+        assert serve is not None
+        out = serve(x, y)
+        laws.close(tuple(out), fun(x, y), 1e-5, 1e-5)
+        assert [r.data is d for r, d in zip(out, (x.data, out[4].data, y.data))] == [True] * 3
+        assert out[5].data is x.data
+        assert len({*map(id, out), id(x), id(y)}) == 8
+    graph = ft.make_graph(lambda x: (x * 2.0, xp.reshape(x * 2.0, (-1,)), x[None]))(x)
+    assert whole_of(build(graph, mode="reduce-overhead")) is None
+
+
 def test_memory_is_neither_leaked_nor_freed_twice() -> None:
     """Counts of references are as before after many calls, of all kinds."""
     x, y = f32(8, 8), f32(8, 8, seed=1)
     graph, w = whole(step, x, y)
+    _, back = whole(lambda x, y: (x, z := x + y, z), x, y)
     entries = [serving(w, False), serving(w, False, Reuse(spare=True)), unwrapping(graph.inputs)]
+    entries += [serving(back, False), serving(back, False, Reuse(spare=True))]
     held = [x.data, y.data, x.data.dtype, Array, np.ndarray, None]
     for entry in entries:
         assert entry is not None

@@ -10,6 +10,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile import program
 from funct.compile.fusion import lower
+from funct.compile.loops.kernel import Kernel
 from funct.device import host
 from tests.compile.checked import checking, run
 from tests.compile.test_bounds import made_of
@@ -84,6 +85,33 @@ def test_what_fits_into_the_caches_stays_there() -> None:
     elements = host().cache_bytes // 4
     assert not streamed(elements // 8)  # with the result, a quarter of the cache
     assert streamed(elements // 4)
+
+
+def test_what_goes_past_the_caches_is_what_nobody_reads_again() -> None:
+    """Many results that fit one by one; one that a later step reads stays in the caches."""
+
+    def fun(*xs: Any) -> Any:
+        first = xp.exp(xp.sin(xs[0]))
+        return [x + 1 for x in xs], first, xp.sin(xp.flip(first))
+
+    many = 33
+    xs = [np.zeros(host().cache_bytes // 4 // many, np.float32) for _ in range(many)]
+    calls = [c for c in made_of(fun, *xs).calls if c.kernel.stores]
+    assert [c.kernel.streamed for c in calls].count(False) == 1
+    assert not any(c.kernel.streamed for c in made_of(fun, *xs[: many // 4]).calls)
+
+
+def test_loops_that_read_one_large_array_are_one() -> None:
+    """Whatever each makes of it; small ones, and what lies between, stay apart."""
+
+    def fun(x: Any, y: Any) -> Any:
+        return x * 2 + y, xp.sum(x * x), xp.max(xp.abs(x))
+
+    large = made_of(fun, numbers((300, 301)), numbers((300, 301)))
+    small = made_of(fun, numbers((30, 31)), numbers((30, 31)))
+    assert [len([c for c in m.calls if isinstance(c.kernel, Kernel)]) for m in (large, small)] == [
+        1, 3,
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("cacheless")

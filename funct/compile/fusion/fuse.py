@@ -9,8 +9,8 @@ Every node that is neither of a group nor a mere view is a step of its own, comp
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -22,7 +22,7 @@ from funct.compile.fusion.groups import (
     along,
     ends_loops,
     is_weave,
-    outside,
+    reads,
     reduction,
     why_not,
 )
@@ -31,7 +31,7 @@ from funct.compile.loops.scalars import is_exact
 from funct.compile.loops.views import VIEWS, View, dense, through
 from funct.graph import Graph, Guard, Node, Var
 
-__all__ = ["Fused", "fuse", "reads"]
+__all__ = ["Fused", "fuse"]
 
 _ORDERED = frozenset({"reshape", "broadcast_to", "stop_gradient", "checkpoint_name"})
 
@@ -42,7 +42,8 @@ class Fused:
 
     views: for each Var, which dense buffer it is read from. copies: nodes that look elsewhere in a
     way that no index map gives. kept: the Vars whose buffers must be there for other steps or for
-    the caller. reasons: for each step that is a node, why it is none of loops.
+    the caller. results: those of them that only the caller reads. reasons: for each step that is a
+    node, why it is none of loops.
     """
 
     graph: Graph
@@ -50,7 +51,13 @@ class Fused:
     views: dict[Var, View]
     copies: frozenset[Node]
     kept: frozenset[Var]
+    results: frozenset[Var]
     reasons: dict[Node, str]
+
+    @functools.cached_property
+    def result_bytes(self) -> int:
+        """Of what only the caller reads."""
+        return sum([math.prod(v.shape) * v.dtype.itemsize for v in self.results])
 
 
 @attrs.define
@@ -259,14 +266,6 @@ def fuse(graph: Graph) -> Fused:
     return found if more is graph else min(_fused(more), found, key=_kept_bytes)
 
 
-def reads(step: Group | Node | Guard) -> list[Var]:
-    """What a step reads of what others make."""
-    if isinstance(step, Group):
-        return list(outside(step))
-    operands = (step.operand,) if isinstance(step, Guard) else step.operands
-    return [v for v in operands if isinstance(v, Var)]
-
-
 def _kept_bytes(fused: Fused) -> int:
     return sum([math.prod(v.shape) * v.dtype.itemsize for v in fused.kept])
 
@@ -278,13 +277,10 @@ def _fused(graph: Graph) -> Fused:
     for s in steps:
         if isinstance(s, Group):
             s.nodes.reverse()
-    steps = merged(steps, walk.views)
-    kept = _kept(steps, walk.views, graph.outputs)
-    return Fused(graph, tuple(steps), walk.views, frozenset(walk.copies), kept, walk.reasons)
-
-
-def _kept(
-    steps: Sequence[Group | Node | Guard], views: dict[Var, View], outputs: Sequence[Var]
-) -> frozenset[Var]:
-    read = {*outputs, *[v for s in steps for v in reads(s)]}
-    return frozenset([views[v].root for v in read])
+    steps = merged(steps, walk.views, graph.outputs)
+    read = frozenset([walk.views[v].root for s in steps for v in reads(s)])
+    given = frozenset([walk.views[v].root for v in graph.outputs])
+    copies = frozenset(walk.copies)
+    return Fused(
+        graph, tuple(steps), walk.views, copies, given | read, given - read, walk.reasons
+    )  # fmt: skip

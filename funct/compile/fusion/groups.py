@@ -14,11 +14,11 @@ from funct.compile.joins import is_concat
 from funct.compile.loops.kernel import How, Over
 from funct.compile.loops.scalars import ELEMENTS, HELD, printing, unsupported
 from funct.compile.loops.views import VIEWS
-from funct.graph import Node, Var
+from funct.graph import Guard, Node, Var
 
 __all__ = [
     "MOST_COST", "MOST_WOVEN", "REDUCTIONS", "Group", "along", "ends_loops", "is_apart", "is_weave",
-    "outside", "reduction", "why_not",
+    "outside", "reads", "reduction", "why_not",
 ]  # fmt: skip
 
 REDUCTIONS: dict[str, How] = {
@@ -168,3 +168,11 @@ def outside(group: Group) -> list[Var]:
     return [
         v for e in group.nodes for v in e.operands if v not in group.members and isinstance(v, Var)
     ]
+
+
+def reads(step: Group | Node | Guard) -> list[Var]:
+    """What a step reads of what others make."""
+    if isinstance(step, Group):
+        return list(outside(step))
+    operands = (step.operand,) if isinstance(step, Guard) else step.operands
+    return [v for v in operands if isinstance(v, Var)]

@@ -418,13 +418,19 @@ class _Lowering:
         self.calls += combines
 
     def _is_beyond_cache(self) -> bool:
-        """Whether what the kernel writes is better written past the caches."""
+        """Whether what the kernel writes is better written past the caches: they do not hold what
+        it touches, or not all that the caller is given, of which this is a part.
+        """
         touched: dict[Any, int] = {}
+        roots = [w.root for w in self.walked]
         for w in self.walked:
             size = np.dtype(w.root.dtype).itemsize
             count = w.root.count if isinstance(w.root, Buffer) else math.prod(w.root.shape)
             touched[w.root] = size * min(count, self.group.size)
-        return bool(self.stores) and host().overflows(sum(touched.values()))
+        if not self.stores or host().overflows(sum(touched.values())):
+            return bool(self.stores)
+        written = {roots[a] for _, a in self.stores}
+        return written <= self.fused.results and host().overflows(self.fused.result_bytes)
 
     def _blocks(self, total: int, barriers: Sequence[tuple[int, Var]]) -> tuple[int, int]:
         """Rows (or columns, where flat) of a task, and how many tasks: functions of the shape."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import attrs
 
-from funct.compile.fusion.fuse import Fused, reads
-from funct.compile.fusion.groups import Group
+from funct.compile.fusion.fuse import Fused
+from funct.compile.fusion.groups import Group, reads
 from funct.compile.fusion.lower import size_bytes
 from funct.graph import Guard, Node, Var
 

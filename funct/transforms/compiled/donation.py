@@ -6,11 +6,14 @@ replaced by a `Gone`, which raises for whatever is asked of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import not_
 from typing import Any, NoReturn
 
 from funct.array import Array
 from funct.errors import ArgumentError, DonatedError
+from funct.transforms.compiled.arguments import is_array
 
 __all__ = ["Gone", "check_donation", "give_away"]
 
@@ -37,20 +40,31 @@ class Gone:
     __copy__ = __deepcopy__ = __reduce_ex__ = __repr__ = _raise
 
 
-def check_donation(name: str, arrays: Sequence[Any], given: Sequence[bool]) -> None:
+def check_donation(name: str, leaves: Sequence[Any], given: Sequence[bool]) -> None:
     """Raise where one array is donated and passed once more in the same call."""
-    donated = [x for x, g in zip(arrays, given, strict=True) if g]
-    if len({id(x) for x in donated}) < len(donated) or any(
-        x is d for d in donated for x, g in zip(arrays, given, strict=True) if not g
-    ):
+    if not _twice(leaves, given):
+        return
+    both = zip(leaves, given, strict=True)  # a number or a string may well be there twice
+    arrays = [(x, g) for x, g in both if is_array(x)]
+    if _twice([x for x, _ in arrays], [g for _, g in arrays]):
         raise ArgumentError(
             f"{name}: a donated array is passed twice in one call",
             fix="pass a copy, or leave the argument out of donate_argnums",
         )
 
 
-def give_away(name: str, arrays: Sequence[Any], given: Sequence[bool]) -> None:
-    """Take the buffers of donated arrays away from them; tracers keep what they stand for."""
-    for x, g in zip(arrays, given, strict=True):
-        if g and x.__class__ is Array:
-            x.data = Gone(name)
+def _twice(leaves: Sequence[Any], given: Sequence[bool]) -> bool:
+    donated = [id(x) for x in compress(leaves, given)]
+    others = compress(leaves, map(not_, given))
+    different = set(donated)
+    return len(different) < len(donated) or not different.isdisjoint(map(id, others))
+
+
+def give_away(name: str, donated: Iterable[Any], kept: Iterable[Any] = ()) -> None:
+    """Take the buffers of donated arrays away from them; tracers keep what they stand for, and so
+    do those that are kept.
+    """
+    gone, mine = Gone(name), set(map(id, kept))
+    for x in donated:
+        if x.__class__ is Array and id(x) not in mine:
+            x.data = gone

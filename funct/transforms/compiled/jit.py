@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 from numpy import ndarray
@@ -107,6 +108,7 @@ class Compiled:
         )  # fmt: skip
         self._front: Front | None = None  # of the last call of arrays alone
         self._before: _Before | None = None
+        self._donated: tuple[pytree.Structure, tuple[bool, ...]] | None = None
         self._follows = True  # whether structures have been like the one before so far
 
     def cache_info(self) -> CacheInfo:
@@ -300,23 +302,36 @@ class Compiled:
 
     def _donating(self, args: Any, kwargs: Any) -> Any:
         """The result; then the arrays of donated arguments are gone."""
-        at = positions(self.donate_argnums, len(args))
-        leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
-        others = pytree.leaves(([a for i, a in enumerate(args) if i not in at], kwargs))
-        given = [True] * len(leaves) + [False] * len(others)
-        check_donation(f"jit({self.__name__})", [*leaves, *others], given)
+        name, (leaves, given) = f"jit({self.__name__})", self._given(args, kwargs)
+        check_donation(name, leaves, given)
         before = self._before
         try:
             out = self._mixed(args, kwargs)
         except Exception:
-            if before is not None and before.front.may_begin(
-                pytree.leaves((args, kwargs))
-            ):
-                give_away(f"jit({self.__name__})", leaves, [True] * len(leaves))
+            if before is not None and before.front.may_begin(leaves):
+                give_away(name, compress(leaves, given))
             raise
-        kept = {id(x) for x in pytree.leaves(out)}
-        give_away(f"jit({self.__name__})", leaves, [id(x) not in kept for x in leaves])
+        give_away(name, compress(leaves, given), pytree.leaves(out))
         return out
+
+    def _given(self, args: Any, kwargs: Any) -> tuple[list[Any], Sequence[bool]]:
+        """The leaves of a call, and which of them are donated."""
+        both: Any = args, kwargs
+        if self._donated is not None and self._follows:
+            spec, given = self._donated
+            try:
+                leaves = spec.flatten_up_to(both)
+            except (ValueError, TypeError, RecursionError):
+                self._follows = False  # as in `_trees`
+            else:  # where a leaf was, there may be more of a structure now
+                if {x.__class__ for x in leaves} == {Array}:
+                    return leaves, given
+        leaves, spec = pytree.flatten(both)
+        at = positions(self.donate_argnums, len(args))
+        mine = [i in at for i, a in enumerate(args) for _ in pytree.leaves(a)]
+        given = tuple(mine + [False] * (len(leaves) - len(mine)))
+        self._donated = spec, given
+        return leaves, given
 
     def _checked(self, args: Any, kwargs: Any) -> Any:
         """The compiled result, after it was compared with eager execution."""
@@ -338,7 +353,7 @@ class Compiled:
         if self.donate_argnums:
             at = positions(self.donate_argnums, len(args))
             leaves = pytree.leaves([a for i, a in enumerate(args) if i in at])
-            give_away(f"jit({self.__name__})", leaves, [True] * len(leaves))
+            give_away(f"jit({self.__name__})", leaves)
         return out
 
     # compilation ----------------------------------------------------------------------------------

@@ -170,7 +170,8 @@ class Path:
         """
         if self._front is None:
             whole = whole_of(self.raw)
-            waits = not at_hand() or (whole is None and has_faster(self.raw))
+            given = whole is not None and self.reuse.donated  # memory that only this code takes
+            waits = not (at_hand() or given) or (whole is None and has_faster(self.raw))
             if waits and not self._is_often():
                 return Front(_looking(self.exe.captured.inputs, self._is_often), self.raw, self)
             self._front = self._machine_code(whole)
