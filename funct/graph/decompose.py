@@ -22,6 +22,7 @@ COMPOSITES: dict[str, Callable[..., Any]] = {
     "exp2": lambda x: ops.exp(x * 0.6931471805599453),
     "exp10": lambda x: ops.exp(x * 2.302585092994046),
     "hypot": lambda x, y: ops.sqrt(x * x + y * y),
+    "settled": lambda x: x,
     "stop_gradient": lambda x: x,
     "checkpoint_name": lambda x, name: x,
 }

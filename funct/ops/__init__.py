@@ -96,6 +96,7 @@ from funct.ops.manipulation import squeeze as squeeze
 from funct.ops.manipulation import swap_last as swap_last
 from funct.ops.marks import absorb as absorb
 from funct.ops.marks import checkpoint_name as checkpoint_name
+from funct.ops.marks import settled as settled
 from funct.ops.marks import stop_gradient as stop_gradient
 from funct.ops.pooling import avg_pool as avg_pool
 from funct.ops.pooling import fold_windows as fold_windows
@@ -203,7 +204,8 @@ __all__ = [
     "random_bits", "random_fold_in", "random_normal", "random_split", "random_unit", "real",
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "sampled_matmul", "scatter",
-    "scatter_combine", "searchsorted", "sigmoid", "sign", "signbit", "sin", "sinh", "size_along",
+    "scatter_combine", "searchsorted", "settled", "sigmoid", "sign", "signbit", "sin", "sinh",
+    "size_along",
     "slice_", "slice_length", "slogdet", "solve", "sort", "sparse_matmul", "special", "sqrt",
     "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take",
     "take_along_axis", "tan", "tanh", "to_device", "top_k", "triangular_solve", "trunc",

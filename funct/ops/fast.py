@@ -27,11 +27,15 @@ from funct.kernels.elementwise import ASKING, MANY, SHORT, as_it_is
 from funct.kernels.table import find
 from funct.ops.refusals import explain
 
-__all__ = ["BARE", "OWN", "adopt", "adopt_remote", "arrived", "of_arrays", "of_elements", "wrap"]
+__all__ = [
+    "BARE", "CONSTANT", "OWN", "adopt", "adopt_remote", "arrived", "of_arrays", "of_elements",
+    "wrap",
+]  # fmt: skip
 
 asarray = np.asarray
 ndarray = np.ndarray
 Array: Any = None
+CONSTANT: set[type] = {bool, int, float, complex}  # and arrays: of what is no tracer
 make: Callable[[None], Any]  # an Array that has no buffer yet
 remote: Callable[[Any], Any]
 
@@ -42,6 +46,7 @@ def adopt(array_class: type, level: core.Level) -> None:
     Array, make = array_class, maker(array_class)
     array_class.ways = Ways(_meeting)  # type: ignore[attr-defined]
     core.set_ground(level)
+    CONSTANT.add(array_class)
 
 
 def adopt_remote(make: Callable[[Any], Any]) -> None:

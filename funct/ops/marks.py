@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from funct.core import Operand, Sample, Value
 from funct.ops.families import elementwise, structural
 from funct.ops.samples import pairs, reals
 
-__all__ = ["absorb", "checkpoint_name", "stop_gradient"]
+__all__ = ["absorb", "checkpoint_name", "settled", "stop_gradient"]
 
 
 def _identity(x: Any) -> Any:
@@ -23,6 +24,23 @@ def _identity(x: Any) -> Any:
 )
 def stop_gradient(x: Operand, /) -> Value:
     """x, taken for a constant by every derivative."""
+
+
+def _settled_rule(g: Value, ans: Value) -> Value:
+    still = ops.logical_or(ops.equal(ans, 0), ops.equal(ops.abs(ans), math.inf))
+    return ops.where(still, 0.0, g)
+
+
+@elementwise(
+    np.positive, _settled_rule, code="{0}", onnx="Identity", samples=reals(complex_too=True),
+    masks=True,
+)  # fmt: skip
+def settled(x: Operand, /) -> Value:
+    """x, of derivative 0 where it is 0 or infinite.
+
+    For factors and divisors that end there: exp(-x²) has the derivative -2x exp(-x²), and where x
+    is infinite that is no ∞ · 0.
+    """
 
 
 def _onnx_identity(w: Any, x: str, name: str) -> str:

@@ -14,6 +14,7 @@ from funct import ops
 from funct.core import Operand, Value
 from funct.kernels import elementwise as kernels
 from funct.ops.elementwise import onnx_signbit
+from funct.ops.ends import constant, one_less_square, settled
 from funct.ops.families import elementwise
 from funct.ops.samples import pairs, reals
 
@@ -117,12 +118,16 @@ def log10(x: Operand, /) -> Value:
     """Logarithm to base 10."""
 
 
-def _logaddexp_rule_x1(g: Value, ans: Value, x1: Value) -> Value:
-    return g * ops.exp(ops.where(ops.equal(x1, ans), 0.0, x1 - ans))  # inf - inf is no distance
+def _logaddexp_rule_x1(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
+    if constant(x1, x2):
+        return g * ops.exp(ops.where(ops.equal(x1, ans), 0.0, x1 - ans))  # inf - inf is no distance
+    # of exp(x1 - ans) the derivative is a difference from 1
+    ends = ops.logical_and(ops.equal(x1, x2), ops.isinf(x1))
+    return g * ops.sigmoid(ops.where(ends, math.inf, x1 - x2))
 
 
-def _logaddexp_rule_x2(g: Value, ans: Value, x2: Value) -> Value:
-    return _logaddexp_rule_x1(g, ans, x2)
+def _logaddexp_rule_x2(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
+    return _logaddexp_rule_x1(g, ans, x2, x1)
 
 
 def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
@@ -177,7 +182,7 @@ def tan(x: Operand, /) -> Value:
 
 
 def _asin_rule(g: Value, x: Value) -> Value:
-    return g / ops.sqrt(1 - x * x)
+    return g / ops.sqrt(one_less_square(x))
 
 
 @elementwise(np.arcsin, _asin_rule, code="asin({0})", onnx="Asin", samples=_UNIT)
@@ -186,7 +191,7 @@ def asin(x: Operand, /) -> Value:
 
 
 def _acos_rule(g: Value, x: Value) -> Value:
-    return -g / ops.sqrt(1 - x * x)
+    return -g / ops.sqrt(one_less_square(x))
 
 
 @elementwise(np.arccos, _acos_rule, code="acos({0})", onnx="Acos", samples=_UNIT)
@@ -195,7 +200,7 @@ def acos(x: Operand, /) -> Value:
 
 
 def _atan_rule(g: Value, x: Value) -> Value:
-    return g / (x * x + 1)
+    return g / settled(x * x + 1)
 
 
 @elementwise(np.arctan, _atan_rule, code="atan({0})", onnx="Atan", samples=_UNIT)
@@ -265,7 +270,8 @@ def tanh(x: Operand, /) -> Value:
 
 
 def _asinh_rule(g: Value, x: Value) -> Value:
-    return g / ops.sqrt(x * x + 1)
+    root = ops.sqrt(x * x + 1)  # infinite long before 1 / x is 0
+    return g / ops.where(ops.equal(root, math.inf), ops.abs(x), root)
 
 
 @elementwise(np.arcsinh, _asinh_rule, code="asinh({0})", onnx="Asinh", samples=_UNIT)
@@ -289,7 +295,7 @@ def acosh(x: Operand, /) -> Value:
 
 
 def _atanh_rule(g: Value, x: Value) -> Value:
-    return g / (1 - x * x)
+    return g / one_less_square(x)
 
 
 @elementwise(np.arctanh, _atanh_rule, code="atanh({0})", onnx="Atanh", samples=_UNIT)

@@ -33,7 +33,7 @@ from funct.graph import Graph, Guard, Node, Var
 
 __all__ = ["Fused", "fuse"]
 
-_ORDERED = frozenset({"reshape", "broadcast_to", "stop_gradient", "checkpoint_name"})
+_ORDERED = frozenset({"reshape", "broadcast_to", "settled", "stop_gradient", "checkpoint_name"})
 
 
 @attrs.frozen(eq=False)

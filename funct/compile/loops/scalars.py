@@ -326,6 +326,7 @@ PRINTINGS: dict[str, Printing] = {
     "keep_float": Printing(_identity, _NUMBERS),
     "stop_gradient": Printing(_identity, _ANY),
     "checkpoint_name": Printing(_identity, _ANY),
+    "settled": Printing(_identity, _ANY),
     "copysign": Printing(lambda f, x, y: f.copysign(x, y), _FLOAT),
     "absorb": Printing(_absorb, _FLOAT, cost=2),
     "maximum": Printing(_maximum, _ANY, cost=2),

@@ -136,5 +136,6 @@ def _same(view: View, shape: Sizes, *_: Any) -> View:
 
 VIEWS: dict[str, Any] = {
     "reshape": _reshape, "permute_dims": _permute, "slice_": _slice, "flip": _flip,
-    "broadcast_to": _broadcast, "stop_gradient": _same, "checkpoint_name": _same,
+    "broadcast_to": _broadcast, "stop_gradient": _same, "settled": _same,
+    "checkpoint_name": _same,
 }  # fmt: skip

@@ -22,7 +22,7 @@ from funct.graph import Graph, Node, Var
 __all__ = ["Cells", "Places", "core_of_reshaped", "is_elementwise", "known_places"]
 
 Places = tuple[int, ...]
-_SAME = frozenset({"stop_gradient", "checkpoint_name"})
+_SAME = frozenset({"settled", "stop_gradient", "checkpoint_name"})
 
 
 class Cells(NewNodes):

@@ -25,7 +25,7 @@ def finite_at_zeros(h: Any, g: Any, made_by: Makers, depth: int = 0) -> bool:
     if e is None or depth > _DEPTH:
         return False
     match e.name:
-        case "negative" | "stop_gradient" | "absorb":
+        case "negative" | "settled" | "stop_gradient" | "absorb":
             # the result of absorb is h' where that is finite
             return finite_at_zeros(e.operands[-1], g, made_by, depth + 1)
         case "where":
@@ -53,7 +53,7 @@ def _is_zero(h: Any, g: Any, made_by: Makers, depth: int) -> bool:
     e = made_by.get(h) if isinstance(h, Var) else None
     if e is None or depth > _DEPTH:
         return False
-    if e.name in ("negative", "stop_gradient"):
+    if e.name in ("negative", "settled", "stop_gradient"):
         return _is_zero(e.operands[0], g, made_by, depth + 1)
     return e.name == "multiply" and _is_scaled(e, g, made_by, depth)
 

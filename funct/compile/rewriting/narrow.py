@@ -147,7 +147,7 @@ class _Apart(Cells):
                 return n if min(e.params[0][len(out) - n :]) >= len(out) - n else 0
             case "broadcast_to":
                 return n if out[len(out) - n :] == a.shape[len(a.shape) - n :] else 0
-            case "slice_" | "flip" | "stop_gradient" | "checkpoint_name":
+            case "slice_" | "flip" | "settled" | "stop_gradient" | "checkpoint_name":
                 return n
         return n if is_elementwise(e) else 0
 
@@ -251,4 +251,4 @@ def _follows(e: Node) -> bool:
     if e.name == "reshape":
         out = e.results[0]
         return isinstance(x, Var) and x.shape[-1:] == out.shape[-1:] and x.dtype == out.dtype
-    return is_elementwise(e) or e.name == "stop_gradient"
+    return is_elementwise(e) or e.name in ("settled", "stop_gradient")

@@ -46,7 +46,8 @@ from funct.source import Site
 __all__ = ["Check", "simplify"]
 
 _ELSEWHERE = frozenset({
-    "reshape", "broadcast_to", "permute_dims", "flip", "stop_gradient", "checkpoint_name",
+    "reshape", "broadcast_to", "permute_dims", "flip", "settled", "stop_gradient",
+    "checkpoint_name",
 })  # fmt: skip
 _REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})

@@ -26,7 +26,9 @@ HALVES = frozenset([np.dtype(np.float16), _BRAIN])
 _CODES = 1 << 16
 _PART = 1 << 14  # elements that are worth a task
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-_IDENTITIES = frozenset({"checkpoint_name", "conj", "imag", "keep_float", "real", "stop_gradient"})
+_IDENTITIES = frozenset({
+    "checkpoint_name", "conj", "imag", "keep_float", "real", "settled", "stop_gradient",
+})  # fmt: skip
 _TRUTH = frozenset({
     "equal", "greater", "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal",
     "not_equal",

@@ -13,6 +13,7 @@ import numpy as np
 from funct import ops
 from funct.core import Absent, Operand, Value
 from funct.kernels.special import functions as kernels
+from funct.ops.ends import settled
 from funct.ops.families import elementwise
 from funct.ops.samples import ranges, reals
 from funct.ops.special.room import bounded, room
@@ -30,7 +31,7 @@ _ANY = reals(complex_too=True)
 
 
 def _erf_rule(g: Value, x: Value) -> Value:
-    return g * (_TWO_OVER_SQRT_PI * ops.exp(-(x * x)))
+    return g * (_TWO_OVER_SQRT_PI * settled(ops.exp(-(x * x))))
 
 
 @elementwise(kernels.erf, _erf_rule, code="erf({0})", onnx="Erf", samples=_ANY)
@@ -39,7 +40,7 @@ def erf(x: Operand, /) -> Value:
 
 
 def _erfc_rule(g: Value, x: Value) -> Value:
-    return g * (-_TWO_OVER_SQRT_PI * ops.exp(-(x * x)))
+    return g * (-_TWO_OVER_SQRT_PI * settled(ops.exp(-(x * x))))
 
 
 @room(kernels.erfc, _erfc_rule, onnx=Absent("1 - Erf(x) loses the digits of erfc"), samples=_ANY)
@@ -49,7 +50,7 @@ def erfc(x: Operand, /) -> Value:
 
 def _far(square: Value, far: Value, sign: float) -> Value:
     """The asymptotic series Σ signᵏ⁻¹ (2k − 1)!! / (2x²)ᵏ, DLMF 7.12.1, of x² where it is far."""
-    r = 0.5 / ops.where(far, square, 64.0)
+    r = settled(0.5 / ops.where(far, square, 64.0))
     total: Value = r * 0.0
     for k in range(16, 0, -1):
         total = r * (2 * k - 1) * (1.0 + sign * total)
@@ -131,7 +132,7 @@ def erfcinv(x: Operand, /) -> Value:
 
 
 def _ndtr_rule(g: Value, x: Value) -> Value:
-    return g * (ops.exp(-0.5 * x * x) / _SQRT_2PI)
+    return g * (settled(ops.exp(-0.5 * x * x)) / _SQRT_2PI)
 
 
 @room("ndtr", _ndtr_rule, samples=_ANY)
@@ -141,9 +142,17 @@ def ndtr(x: Operand, /) -> Value:
 
 def _log_ndtr_rule(g: Value, ans: Value, x: Value) -> Value:
     right = ops.greater(ops.real(x), 1.0)  # there erfcx overflows, and its derivative before it
-    left = math.sqrt(2.0 / math.pi) / ops.special.erfcx(ops.where(right, 0.0, x) * (-1.0 / _SQRT_2))
+    far = ops.less(ops.real(x), -1e3)  # there erfcx is 0 at last
+    if x.dtype.kind == "c":
+        far = ops.logical_and(far, False)
+    middle = ops.where(ops.logical_or(right, far), 0.0, x) * (-1.0 / _SQRT_2)
+    left = math.sqrt(2.0 / math.pi) / ops.special.erfcx(middle)
     z, log = ops.where(right, x, 0.0), ops.where(right, ans, 0.0)
-    return g * ops.where(right, ops.exp(-0.5 * z * z - log) / _SQRT_2PI, left)
+    y = ops.where(far, x, -1e3)
+    r = ops.reciprocal(y)
+    series = -y - r * (1.0 - 2.0 * r * r * (1.0 - 5.0 * r * r))  # DLMF 7.12.1
+    near = ops.where(right, settled(ops.exp(-0.5 * z * z - log)) / _SQRT_2PI, left)
+    return g * ops.where(far, series, near)
 
 
 @room(

@@ -25,7 +25,7 @@ from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
 from funct.kernels.dtypes import NATIVE
 from funct.kernels.elementwise import ASKING, MANY
-from funct.ops.fast import make
+from funct.ops.fast import CONSTANT, make
 
 __all__ = ["Written", "on_arrays", "written"]
 
@@ -50,6 +50,9 @@ class _Word(Tensor):
         if name in ("shape", "dtype", "value", "concrete", "device"):
             raise _DependsError
         return super().__getattribute__(name)
+
+
+CONSTANT.add(_Word)  # nobody differentiates a text
 
 
 class _Text(Level):
