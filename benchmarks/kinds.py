@@ -32,6 +32,7 @@ P8, MEANS = _normal(1000, 8), _normal(16, 8)
 PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
 STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
+LARGE = _normal(2000, 2000)
 COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
 SPECTRUM = _normal(100_000) + 1j * _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
@@ -156,6 +157,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "100,000 points turned": (turned, (a(POINTS), a(TURNED))),
         "colours, 512 x 512": (saturation, (a(COLOURS),)),
         "complex64 quotients and products, 100,000": (quotients, (a(SPECTRUM), a(SPECTRUM[::-1]))),
+        "a matrix 2000 x 2000 and itself turned": (lambda x: (x + x.T) * 0.5, (a(LARGE),)),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

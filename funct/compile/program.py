@@ -25,6 +25,7 @@ from funct.compile.lines.text import print_registers
 from funct.compile.loops.kernel import Kernel
 from funct.compile.loops.printer import print_kernel
 from funct.compile.loops.reductions import print_combine
+from funct.compile.loops.transposes import print_transposed
 from funct.compile.memory.workspace import place_buffers
 from funct.compile.steps.along import print_along
 from funct.compile.steps.factors import print_qr, print_svd
@@ -79,6 +80,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
     "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "svd": print_svd,
     "registers": print_registers, "rows": print_rows, "columns": print_columns,
+    "transposed": print_transposed,
 }  # fmt: skip
 
 
@@ -101,7 +103,9 @@ def _is_light(c: Call) -> bool:
     """Whether code that costs least to make is as fast: loops over rows that are long enough for
     what comes before and behind them not to count.
     """
-    columns = c.words[1] if isinstance(c.kernel, Kernel) else 0
+    if not isinstance(c.kernel, Kernel):
+        return c.kernel[0] == "transposed"
+    columns = c.words[1]
     return isinstance(columns, int) and columns >= _LONG_ROW
 
 

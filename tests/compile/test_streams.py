@@ -49,7 +49,7 @@ def test_the_bits_are_those_of_a_machine_with_caches(
     with checking():
         made = made_of(fun, x)
         found = run(made, x)
-    assert any(c.kernel.streamed for c in made.calls)
+    assert any(isinstance(c.kernel, Kernel) and c.kernel.streamed for c in made.calls)
     for actual, wanted in zip(found, expected, strict=True):
         np.testing.assert_array_equal(actual, wanted)
 

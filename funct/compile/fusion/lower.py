@@ -23,6 +23,7 @@ from funct.compile.loops.kernel import (
     Reduce,
 )  # fmt: skip
 from funct.compile.loops.scalars import ELEMENTS, HELD, Printing, exact_number, met
+from funct.compile.loops.transposes import transposed
 from funct.compile.loops.views import VIEWS, View, collapse, dense, has_whole_rows
 from funct.core import lookup
 from funct.device import host
@@ -128,6 +129,11 @@ def lower(group: Group, fused: Fused) -> list[Call]:
 def copy(view: View, fused: Fused, into: View | None = None) -> tuple[list[Call], View]:
     """Calls that fill a dense buffer, or what `into` sees, with what a view sees; that view."""
     root = Var(f"{view.root.name}_copy", view.shape, view.root.dtype)
+    turned = transposed(view) if into is None else None
+    if turned is not None:
+        source = Address(view.root, view.offset * view.root.dtype.itemsize)
+        words: tuple[Word, ...] = (source, Address(root), *turned.words)
+        return [Call(("transposed", *turned.kernel), words, turned.tasks, (root,))], dense(root)
     seen = Var(view.root.name, view.shape, view.root.dtype)
     look = lookup("stop_gradient")
     assert look is not None
@@ -190,7 +196,7 @@ class _Lowering:
         columns, flat = g.size, True
         for view in self._views():
             runs = collapse(view.shape, view.strides)
-            if len(runs) < 2:
+            if len(runs) < 2 or transposed(view) is not None:  # it is copied
                 continue
             flat = False
             columns = math.gcd(columns, runs[-1][0])
@@ -285,7 +291,7 @@ class _Lowering:
             return self.of[a]
         view = self._seen(e, a)
         full = self.group.is_full(self._shaping(e, a))
-        walked = self._walk(view, full)
+        walked = self._walk(view, full) if transposed(view) is None else None
         if walked is None or self._is_read_often(view, walked):
             view = self._copy(view)
             walked = self._walk(view, full)

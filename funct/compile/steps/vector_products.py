@@ -1,9 +1,10 @@
 """Products of a matrix and a vector, as loops of our own.
 
 BLAS packs a matrix first where it is asked for a product of two, and has threads of its own where
-it is asked for one with a vector. Rows that lie along the sum are multiplied by the vector, four at
-a time; where rows lie along the result, so many columns at a time are summed in registers. Where
-these are few and the sum is long, tasks take parts of the sum, which are added up afterwards.
+it is asked for one with a vector. Rows that lie along the sum are multiplied by the vector, eight
+at a time, whose lanes are added up side by side; where rows lie along the result, so many columns
+at a time are summed in registers. Where these are few and the sum is long, tasks take parts of the
+sum, which are added up afterwards.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ __all__ = ["print_columns", "print_rows", "vector_product"]
 
 _TASK = 1 << 16  # elements of the matrix that are worth a task of their own
 _MOST_TASKS = 16
-_ROWS = 4  # that share what is read of the vector
 _SUMS = 8  # vectors that are added to side by side: a sum must not wait for itself
+_ROWS = _SUMS  # that share what is read of the vector
 _EDGE = 4  # of them where columns end
 _TERMS = 512  # after which sums go to memory: so they stay short, and pages in reach
 
@@ -70,38 +71,76 @@ def print_rows(module: Module, name: str, element: str) -> None:
     first = task * panel
     stop = f.intrinsic("smin", first + panel, length)
     lanes = module.target.vector_bytes // typed(element).bytes
-    several = _SUMS // _ROWS
     wide, zero = typed(element, lanes), f.constant(typed(element, lanes), 0)
+    bulk = terms - f.rem(terms, lanes)
 
     def rows(i: Value, _: list[Value]) -> list[Value]:
         places = [f.intrinsic("smin", i + r, stop - 1) for r in range(_ROWS)]  # the last one again
         starts = [f.at(matrix, p * leading, element) for p in places]
 
-        def some(t: Value, sums: list[Value], count: int, mask: Value | None) -> list[Value]:
-            found = []
-            for u in range(count):
-                x = f.load(wide, f.at(vector, t + u * lanes, element), mask)
-                for r, s in enumerate(starts):
-                    a = f.load(wide, f.at(s, t + u * lanes, element), mask)
-                    found.append(f.fma(a, x, sums[u * _ROWS + r]))
-            return [*found, *sums[count * _ROWS :]]
+        def some(t: Value, sums: list[Value], mask: Value | None = None) -> list[Value]:
+            x = f.load(wide, f.at(vector, t, element), mask)
+            read = [f.load(wide, f.at(s, t, element), mask) for s in starts]
+            return [f.fma(a, x, total) for a, total in zip(read, sums, strict=True)]
 
         def rest(t: Value, sums: list[Value]) -> list[Value]:
-            return some(t, sums, 1, f.first_lanes(lanes, terms - t))
+            return some(t, sums, f.first_lanes(lanes, terms - t))
 
-        bulk = terms - f.rem(terms, several * lanes)
-        sums = f.loop(
-            0, bulk, several * lanes, lambda t, s: some(t, s, several, None),
-            [zero] * (several * _ROWS), maybe_empty=True,
-        )  # fmt: skip
+        sums = f.loop(0, bulk, lanes, some, [zero] * _ROWS, maybe_empty=True)
         sums = f.loop(bulk, terms, lanes, rest, sums, maybe_empty=True)
-        for r, p in enumerate(places):
-            total = sum(sums[r + _ROWS :: _ROWS], sums[r])
-            f.store(f.reduce(total, lambda x, y: x + y), f.at(out, p, element))
+        at = i
+        for found in _side_by_side(f, sums):
+            count = found.type.lanes
+            f.store(found, f.at(out, at, element), _inside(f, count, stop - at))
+            at = at + count
         return []
 
     f.loop(first, stop, _ROWS, rows)
     f.ret()
+
+
+def _side_by_side(f: Emitter, rows: list[Value]) -> list[Value]:
+    """The sum of the lanes of each vector, one after the other, in the order of a tree.
+
+    Two vectors become one with half as many terms of each: within 128 bits first, where shuffles
+    cost least. Their number is that of the lanes there or a multiple, a power of two.
+    """
+    lanes = rows[0].type.lanes
+    unit = min(lanes, 16 // rows[0].type.bytes)
+    block = 1
+    while block < unit:  # of each 128 bits the first half of both, block by block
+        half = unit // 2
+        low = [
+            side + start + first + k
+            for start in range(0, lanes, unit)
+            for first in range(0, half, block)
+            for side in (0, lanes)
+            for k in range(block)
+        ]
+        rows = _paired(f, rows, low, half)
+        block *= 2
+    run = lanes
+    while run > unit:  # of each run of terms of the same rows the first half
+        half = run // 2
+        sides = (0, lanes) if len(rows) > 1 else (0,)
+        width = rows[0].type.lanes
+        low = [
+            side + start + k
+            for side in sides
+            for start in range(0, width, run)
+            for k in range(half)
+        ]
+        rows = _paired(f, rows, low, half)
+        run = half
+    return rows
+
+
+def _paired(f: Emitter, rows: list[Value], low: list[int], half: int) -> list[Value]:
+    """These lanes of two vectors each, and those so far behind them, added."""
+    others: list[Value | None] = [*rows[1::2]] if len(rows) > 1 else [None]
+    high = [k + half for k in low]
+    pairs = zip(rows[::2], others, strict=True)
+    return [f.shuffle(x, y, low) + f.shuffle(x, y, high) for x, y in pairs]
 
 
 def print_columns(module: Module, name: str, element: str) -> None:
