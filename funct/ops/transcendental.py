@@ -118,16 +118,16 @@ def log10(x: Operand, /) -> Value:
     """Logarithm to base 10."""
 
 
-def _logaddexp_rule_x1(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
-    if constant(x1, x2):
-        return g * ops.exp(ops.where(ops.equal(x1, ans), 0.0, x1 - ans))  # inf - inf is no distance
-    # of exp(x1 - ans) the derivative is a difference from 1
-    ends = ops.logical_and(ops.equal(x1, x2), ops.isinf(x1))
-    return g * ops.sigmoid(ops.where(ends, math.inf, x1 - x2))
+def _logaddexp_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
+    # not exp(x1 - ans): of large equal operands ans is no larger, and derivatives cancel
+    same = ops.equal(x1, x2)  # inf - inf is no distance; that of equal numbers has a derivative
+    if not constant(x1, x2):
+        same = ops.logical_and(same, ops.isinf(x1))
+    return g * ops.special.expit(ops.where(same, 0.0, x1 - x2))
 
 
-def _logaddexp_rule_x2(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
-    return _logaddexp_rule_x1(g, ans, x2, x1)
+def _logaddexp_rule_x2(g: Value, x1: Value, x2: Value) -> Value:
+    return _logaddexp_rule_x1(g, x2, x1)
 
 
 def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
@@ -140,7 +140,7 @@ def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
     np.logaddexp, _logaddexp_rule_x1, _logaddexp_rule_x2, onnx=_onnx_logaddexp, samples=pairs()
 )
 def logaddexp(x1: Operand, x2: Operand, /) -> Value:
-    """log(exp(x1) + exp(x2)) without overflow."""
+    """log(exp(x1) + exp(x2)) without overflow; equal infinities share the derivative."""
 
 
 def _sigmoid_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -208,14 +208,22 @@ def atan(x: Operand, /) -> Value:
     """Inverse tangent, in radians."""
 
 
+def _turn(x1: Value, x2: Value, own: bool) -> Value:
+    """x2, or x1 where not own, over the square of the length, which may overflow or be 0."""
+    steep = ops.greater(ops.abs(x1), ops.abs(x2))
+    long, short = ops.where(steep, x1, x2), ops.where(steep, x2, x1)
+    short = ops.where(ops.isinf(long), 0.0, short)  # nothing turns what is infinitely far
+    ratio = short / long
+    share = ops.where(steep, ratio, 1.0) if own else ops.where(steep, 1.0, ratio)
+    return share / (long + short * ratio)
+
+
 def _atan2_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
-    square = x1 * x1 + x2 * x2
-    far = ops.equal(square, math.inf)  # nothing turns what is infinitely far
-    return ops.where(far, 0.0, g * x2) / ops.where(far, 1.0, square)
+    return g * _turn(x1, x2, True)
 
 
 def _atan2_rule_x2(g: Value, x1: Value, x2: Value) -> Value:
-    return -_atan2_rule_x1(g, x2, x1)
+    return -g * _turn(x1, x2, False)
 
 
 def _onnx_atan2(w: Any, y: str, x: str) -> str:

@@ -8,6 +8,7 @@ domains, 0 and the infinities the derivative is what the derivatives beside it t
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -156,28 +157,217 @@ def slopes(f: Any, order: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _near(y: float, wanted: tuple[float, ...], dtype: str, units: int = 0) -> bool:
+    """Whether y is one of those, up to rounding and underflow."""
+    info = np.finfo(dtype)
+    rtol, atol = (1e-5 if dtype == "float32" else 1e-12), info.tiny + units * info.eps
+    with np.errstate(over="ignore"):
+        fits = [np.asarray(w).astype(dtype).item() for w in wanted]
+    return any(y == w or abs(y - w) <= rtol * abs(w) + atol for w in fits)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("name", sorted(UNARY))
 def test_of_one_operand(name: str, order: int, dtype: str) -> None:
     """At every point, in every way of asking."""
     x = points(dtype)
-    f = UNARY[name][0]
-    info = np.finfo(dtype)
     wrong = []
-    for way, slope in slopes(f, order).items():
+    for way, slope in slopes(UNARY[name][0], order).items():
         found = np.asarray(slope(xp.asarray(x)))
         assert found.dtype == dtype
-        room = info.tiny + COARSE.get(name, 0) * info.eps
         for v, y in zip(x.tolist(), found.tolist(), strict=True):
             wanted = expected(name, v, order)
             if np.isnan(v):
                 good = np.isnan(y) or (name == "square" and order == 2)
             else:
-                rtol = 1e-5 if dtype == "float32" else 1e-12
-                with np.errstate(all="ignore"):
-                    fits = [np.asarray(w).astype(dtype).item() for w in wanted]
-                good = not fits or any(y == w or abs(y - w) <= rtol * abs(w) + room for w in fits)
+                good = not wanted or _near(y, wanted, dtype, COARSE.get(name, 0))
             if not good:
                 wrong.append((way, v, y, wanted))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def _length(x: Any, y: Any) -> Any:
+    return mp.sqrt(x * x + y * y)
+
+
+def _share(x: Any, y: Any) -> Any:
+    return 1 / (1 + mp.exp(y - x))
+
+
+def _log(x: Any) -> Any:
+    return mp.log(x) if x > 0 else mp.nan
+
+
+def _root(d: Any, r: Any) -> Any:
+    if d < 0:
+        raise ValueError("pseudo_huber is infinite")
+    return mp.sqrt(1 + (r / d) ** 2)
+
+
+# Functions of two operands, and mpmath's derivatives in x, y, twice in x, twice in y, in both.
+BINARY: dict[str, tuple[Callable[..., Any], ...]] = {
+    "atan2": (
+        xp.atan2,
+        lambda x, y: y / _length(x, y) ** 2, lambda x, y: -x / _length(x, y) ** 2,
+        lambda x, y: -2 * x * y / _length(x, y) ** 4, lambda x, y: 2 * x * y / _length(x, y) ** 4,
+        lambda x, y: (x - y) * (x + y) / _length(x, y) ** 4,
+    ),
+    "divide": (
+        xp.divide, lambda x, y: 1 / y, lambda x, y: -x / y**2,
+        lambda x, y: mp.mpf(0), lambda x, y: 2 * x / y**3, lambda x, y: -1 / y**2,
+    ),
+    "hypot": (
+        xp.hypot, lambda x, y: x / _length(x, y), lambda x, y: y / _length(x, y),
+        lambda x, y: y * y / _length(x, y) ** 3, lambda x, y: x * x / _length(x, y) ** 3,
+        lambda x, y: -x * y / _length(x, y) ** 3,
+    ),
+    "logaddexp": (
+        xp.logaddexp, _share, lambda x, y: _share(y, x),
+        *[lambda x, y: _share(x, y) * _share(y, x)] * 2,
+        lambda x, y: -_share(x, y) * _share(y, x),
+    ),
+    "multiply": (
+        xp.multiply, lambda x, y: y, lambda x, y: x,
+        *[lambda x, y: mp.mpf(0)] * 2, lambda x, y: mp.mpf(1),
+    ),
+    "pow": (
+        xp.pow, lambda x, y: y * x ** (y - 1), lambda x, y: x**y * _log(x),
+        lambda x, y: y * (y - 1) * x ** (y - 2), lambda x, y: x**y * _log(x) ** 2,
+        lambda x, y: x ** (y - 1) * (1 + y * _log(x)),
+    ),
+    "pseudo_huber": (
+        S.pseudo_huber,
+        lambda d, r: d * (_root(d, r) - 1) ** 2 / _root(d, r), lambda d, r: r / _root(d, r),
+        lambda d, r: -((_root(d, r) - 1) ** 2) * (2 * _root(d, r) + 1) / _root(d, r) ** 3,
+        lambda d, r: 1 / _root(d, r) ** 3, lambda d, r: (r / d) ** 3 / _root(d, r) ** 3,
+    ),
+    "rel_entr": (
+        S.rel_entr, lambda x, y: mp.log(x / y) + 1,
+        lambda x, y: -x / y, lambda x, y: 1 / x, lambda x, y: x / y**2, lambda x, y: -1 / y,
+    ),
+    "xlog1py": (
+        S.xlog1py, lambda x, y: mp.log1p(y),
+        lambda x, y: x / (1 + y), lambda x, y: mp.mpf(0), lambda x, y: -x / (1 + y) ** 2,
+        lambda x, y: 1 / (1 + y),
+    ),
+    "xlogy": (
+        S.xlogy, lambda x, y: mp.log(y), lambda x, y: x / y,
+        lambda x, y: mp.mpf(0), lambda x, y: -x / y**2, lambda x, y: 1 / y,
+    ),
+}  # fmt: skip
+_ORDERS = ((0,), (1,), (0, 0), (1, 1), (0, 1), (1, 0))
+_PATHS = ((400, 400), (400, 900), (900, 400), (900, 900))
+
+
+def pairs(dtype: str) -> np.ndarray[Any, Any]:
+    """Every pair of awkward numbers."""
+    info = np.finfo(dtype)
+    large = 3e30 if dtype == "float32" else 1e160
+    sizes = [0.0, info.tiny, 1 / large, 0.3, 1.0, 2.0, 40.0, large, info.max, np.inf]
+    signed = np.asarray(sizes + [-v for v in sizes], dtype)
+    return np.stack([a.ravel() for a in np.meshgrid(signed, signed)])
+
+
+def _beside(v: float, side: int, k: int) -> Any:
+    if np.isinf(v):
+        return mp.sign(v) * mp.mpf(10) ** k
+    return side * mp.mpf(10) ** -k if v == 0 else mp.mpf(v)
+
+
+def _at(f: Any, x: Any, y: Any) -> Any:
+    try:
+        return _real(f(x, y))
+    except (ZeroDivisionError, ValueError, OverflowError):
+        return None
+
+
+def _aside(name: str, x: float, y: float, order: int) -> bool:
+    """Where a second derivative is 0, or a number, times a power that is none; and powers of and to
+    infinity, those too large to be odd beside x < 0, and what has a convention.
+    """
+    least, most = sorted((abs(x), abs(y)))
+    if order == 2 and (most < 1e-9 or (name == "pow" and abs(x) < 1e-9)):
+        return name in ("atan2", "pow", "rel_entr", "xlogy")
+    if name == "pow":
+        return np.isinf(most) or (x < 0 and abs(y) > 1e6)
+    if name == "rel_entr":
+        return x < 0 or y < 0 or np.isinf(most)
+    return name == "pseudo_huber" and most > 1e150 and (order == 2 or least > 1e150)
+
+
+@functools.cache
+def expected_of_two(name: str, x: float, y: float, which: tuple[int, ...]) -> tuple[float, ...]:
+    """The derivative, or what it tends to from each side; nothing where paths differ."""
+    if _aside(name, x, y, len(which)):
+        return ()
+    f = BINARY[name][1 + _ORDERS.index(tuple(sorted(which)))]
+    found = []
+    singular = any(v == 0 or np.isinf(v) for v in (x, y))
+    sides = [(np.sign(v),) if v else (np.copysign(1, v),) for v in (x, y)]
+    with mp.workdps(60):
+        for side in itertools.product(*sides):
+            beside = [
+                [_beside(v, int(s), k) for v, s, k in zip((x, y), side, path, strict=True)]
+                for path in (_PATHS if singular else _PATHS[:1])
+            ]
+            seen = [_at(f, *point) for point in beside]
+            if None in seen:
+                return ()
+            each = [float(v) for v in seen]
+            if not np.allclose(each, each[-1], 1e-13, 0):
+                return ()
+            found.append(each[-1])
+    return tuple(found)
+
+
+def _rounded(name: str, x: float, y: float) -> float:
+    """Absolute errors of second derivatives that are differences, in units of the last place."""
+    near = 1 / max(abs(x), abs(y), 1e-150)  # 1 over the length, if it is no smaller
+    return {"atan2": 4 * near * near, "hypot": 4 * near, "pseudo_huber": 4}.get(name, 0)
+
+
+def partials(f: Any, which: tuple[int, ...]) -> dict[str, Any]:
+    """The derivative in these operands, one after the other, of each element."""
+
+    def reverse(f: Any, i: int) -> Any:
+        return ft.grad(lambda x, y: xp.sum(f(x, y)), i)
+
+    def forward(f: Any, i: int) -> Any:
+        def slope(*args: Any) -> Any:
+            along = lambda v: f(*args[:i], v, *args[i + 1 :])  # noqa: E731
+            return ft.jvp(along, (args[i],), (xp.ones_like(args[i]),))[1]
+
+        return slope
+
+    back = functools.reduce(reverse, which, f)
+    on = functools.reduce(forward, which, f)
+    mixed = forward(reverse(f, which[0]), which[-1]) if len(which) > 1 else on
+    return {
+        "reverse": back, "forward": on, "mixed": mixed, "jit": ft.jit(back),
+        "jit forward": ft.jit(on),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("which", _ORDERS)
+@pytest.mark.parametrize("name", sorted(BINARY))
+def test_of_two_operands(name: str, which: tuple[int, ...], dtype: str) -> None:
+    """At every pair of points, in every way of asking."""
+    points = pairs(dtype)
+    there = np.isfinite(np.asarray(BINARY[name][0](*map(xp.asarray, points))))
+    there |= np.isinf(points).any(0)  # elsewhere the function itself has no value
+    wrong = []
+    for way, slope in partials(BINARY[name][0], which).items():
+        found = np.asarray(slope(*map(xp.asarray, points)))
+        assert found.dtype == dtype
+        for x, y, v in zip(*points[:, there].tolist(), found[there].tolist(), strict=True):
+            wanted = expected_of_two(name, x, y, which)
+            units = _rounded(name, x, y) if len(which) > 1 else 0
+            if any(np.isinf(wanted)):
+                good = not np.isfinite(v)  # no number stands for it
+            else:
+                good = not wanted or _near(v, wanted, dtype, units)
+            if not good:
+                wrong.append((way, x, y, v, wanted))
     assert not wrong, "\n".join(map(str, wrong))

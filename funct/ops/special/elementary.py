@@ -140,10 +140,12 @@ def _log_ratio(x: Value, y: Value) -> Value:
     ratio = x / y
     near = ops.less(ops.abs(ratio - 1.0), 0.5)
     step = ops.where(near, (x - y) / y, 0.0)
-    zero = ops.equal(x, 0)
-    far = ops.log(ops.where(ops.logical_or(near, zero), 1.0, ratio))
-    at_zero = ops.log(ops.where(zero, x, 1.0)) - ops.log(ops.where(zero, y, 1.0))
-    return ops.where(near, ops.log1p(step), ops.where(zero, at_zero, far))
+    size = ops.abs(ratio)  # which may overflow, and underflow, as the logarithm does not
+    apart = ops.logical_or(ops.less(size, 1e-100), ops.greater(size, 1e100))
+    apart = ops.logical_or(apart, ops.equal(x, 0))
+    far = ops.log(ops.where(ops.logical_or(near, apart), 1.0, ratio))
+    two = ops.log(ops.where(apart, x, 1.0)) - ops.log(ops.where(apart, y, 1.0))
+    return ops.where(near, ops.log1p(step), ops.where(apart, two, far))
 
 
 def _rel_entr_rule_x(g: Value, x: Value, y: Value) -> Value:
@@ -218,7 +220,9 @@ def _pseudo_huber_rule_delta(g: Value, delta: Value, r: Value) -> Value:
 
 
 def _pseudo_huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
-    return g * (delta * _shares(delta, r)[1])
+    c, s = _shares(delta, r)
+    steep = ops.greater(ops.abs(r), ops.abs(delta))  # the smaller one, which may be the finite one
+    return g * ops.where(steep, delta * s, r * c)
 
 
 @room(
