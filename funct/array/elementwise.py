@@ -86,7 +86,7 @@ def _of_numbers(better: Callable[..., Any], x1: Any, x2: Any) -> Any:
     y = better(x1, x2)
     if y.dtype not in INEXACT:
         return y
-    return ops.where(ops.not_equal(x1, x1), x2, ops.where(ops.not_equal(x2, x2), x1, y))
+    return ops.where(ops.not_equal(x2, x2), x1, ops.where(ops.not_equal(x1, x1), x2, y))
 
 
 @direct(composed.heaviside, arrays=0, maybe=("x1", "x2"))

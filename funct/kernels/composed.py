@@ -70,20 +70,23 @@ def rad2deg(x: Any) -> Any:
 
 def fmax(x: Any, y: Any) -> Any:
     """The larger of two numbers."""
-    return _without_nan(np.maximum, x, y)
+    return _numbers(np.fmax, np.maximum, x, y)
 
 
 def fmin(x: Any, y: Any) -> Any:
     """The smaller of two numbers."""
-    return _without_nan(np.minimum, x, y)
+    return _numbers(np.fmin, np.minimum, x, y)
 
 
-def _without_nan(fold: Any, x: Any, y: Any) -> Any:
-    alike = x.__class__ is ndarray is y.__class__ and x.dtype is _DOUBLE is y.dtype
-    if not alike and not (_is_known(x) and _is_known(y)) and not _are_complex(x, y):
+def _numbers(better: Any, fold: Any, x: Any, y: Any) -> Any:
+    if x.__class__ is ndarray is y.__class__ and x.dtype is y.dtype and x.dtype in _FLOATS:
+        return better(x, y)
+    if not (_is_known(x) and _is_known(y)) and not _are_complex(x, y):
         return None
-    z = fold(x, y)
-    if not alike and z.dtype == _INT:
+    if x.__class__ is not y.__class__:  # one of them is a number
+        return better(x, y)
+    z = fold(x, y)  # of unlike zeros the one that the composition takes
+    if z.dtype == _INT:
         return z
     total = vdot(z, z)
     return z if total == total else None
