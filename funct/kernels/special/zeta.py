@@ -27,6 +27,7 @@ _BERNOULLI = (
     1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
 )  # fmt: skip
 _DIRECT = 16  # terms summed as they stand
+_LOG_TURN = math.log(2 * math.pi)
 
 Taylor = list[Any]  # coefficients of 1, ε, ε², …
 
@@ -93,12 +94,14 @@ def _reflected(s: Any, n: int, direct: int) -> Taylor:
     turn = math.pi / 2
     angle = turn * (s if np.iscomplexobj(s) else s % 4)
     wave = [turn**k * np.sin(angle + turn * k) / math.factorial(k) for k in range(n + 1)]
-    gamma: Taylor = [_gamma(1 - s)]
+    far = s.real < -160.0  # where the gamma function overflows, and the power before it vanishes
+    size = np.exp(find("loggamma")(np.where(far, 1 - s, 1.0)) - (1 - s) * _LOG_TURN)
+    gamma: Taylor = [np.where(far, size, _gamma(np.where(far, 1.0, 1 - s)))]
     slopes = [(-1) ** (k + 1) * polygamma(float(k), 1 - s) / math.factorial(k) for k in range(n)]
     for k in range(n):  # Γ' = ψ Γ, coefficient by coefficient
         gamma.append(sum(slopes[i] * gamma[k - i] for i in range(k + 1)) / (k + 1))
     other = [c * (-1) ** k for k, c in enumerate(_hurwitz(1 - s, 1.0, n, direct))]
-    power = _power(-math.log(2 * math.pi), s - 1, n)
+    power = _power(-_LOG_TURN, np.where(far, 0.0, s - 1), n)
     return [2 * c for c in _times(_times(power, wave), _times(gamma, other))]
 
 
@@ -107,9 +110,9 @@ def riemann_slope(s: NDArray[Any], n: int) -> NDArray[Any]:
     """n-th derivative of the Riemann zeta function; s may be complex."""
     high = np.max(np.abs(s.imag), initial=0.0, where=np.isfinite(s.imag))
     direct = _DIRECT + int(min(high, 1000.0))
-    beside = (s.real > 0) | (s == 0)  # at 0 the reflection has a pole, the series has none
+    beside = (s.real > 0) | (np.abs(s) < 0.2)  # near 0 the reflection has a pole, the series none
     right = _hurwitz(np.where(beside, s, 2.0), 1.0, n, direct)[n]
     left = _reflected(np.where(beside, -1.0, s), n, direct)[n]
     y: Any = np.where(beside, right, left)
-    y = np.where(s == np.inf, 0.0, y * math.factorial(n))
+    y = np.where(s.real > 1100.0, 0.0, y * math.factorial(n))
     return np.asarray(np.where(s == 1, np.nan, y))

@@ -324,7 +324,9 @@ def i0(x: Operand, /) -> Value:
 
 
 def _i1_rule(g: Value, x: Value) -> Value:
-    return g * (0.5 * (ops.special.i0(x) + ops.special.iv(2.0, x)))
+    near = ops.less(ops.abs(x), 1e-6)  # SciPy's is NaN at the smallest numbers
+    beside = ops.where(near, x * x / 8.0, ops.special.iv(2.0, ops.where(near, 1.0, x)))
+    return g * (0.5 * (ops.special.i0(x) + beside))
 
 
 @room("i1", _i1_rule, samples=_BOTH, stable=True)

@@ -392,8 +392,8 @@ def cosdg(x: Operand, /) -> Value:
     """Cosine of x in degrees."""
 
 
-def _tandg_rule(g: Value, ans: Value) -> Value:
-    return g * (_DEGREE * (1.0 + ans * ans))
+def _tandg_rule(g: Value, x: Value) -> Value:
+    return g * (_DEGREE / ops.square(ops.special.cosdg(x)))
 
 
 @room("tandg", _tandg_rule, samples=_ANY)
@@ -401,8 +401,8 @@ def tandg(x: Operand, /) -> Value:
     """Tangent of x in degrees."""
 
 
-def _cotdg_rule(g: Value, ans: Value) -> Value:
-    return -g * (_DEGREE * (1.0 + ans * ans))
+def _cotdg_rule(g: Value, x: Value) -> Value:
+    return -g * (_DEGREE / ops.square(ops.special.sindg(x)))  # SciPy's cotangent has few digits
 
 
 @room("cotdg", _cotdg_rule, samples=reals(20.0, 60.0))

@@ -73,8 +73,16 @@ def _part(name: str, k: int) -> Any:
     return kernels.keep_dtype(lambda x: kernels.find(name)(x)[k])
 
 
+def _over(x: Value, bessel: Any, sign: float) -> Value:
+    """sin(x) / x, or with sign 1 sinh(x) / x, which is that function of Bessel's of order 0."""
+    near = ops.less(ops.abs(x), 1e-2)  # derivatives of SciPy's are NaN at the smallest numbers
+    r = sign * ops.square(ops.where(near, x, 0.0))
+    series = 1.0 + r / 6.0 * (1.0 + r / 20.0 * (1.0 + r / 42.0 * (1.0 + r / 72.0)))
+    return ops.where(near, series, bessel(0, ops.where(near, 1.0, x)))
+
+
 def _sici_s_rule(g: Value, x: Value) -> Value:
-    return g * ops.special.spherical_jn(0, x)
+    return g * _over(x, ops.special.spherical_jn, -1.0)
 
 
 @room(_part("sici", 0), _sici_s_rule, samples=reals(complex_too=True))
@@ -83,7 +91,7 @@ def sici_s(x: Operand, /) -> Value:
 
 
 def _sici_c_rule(g: Value, x: Value) -> Value:
-    return g * (ops.cos(x) / x)
+    return g * (ops.cos(ops.where(ops.isinf(x), 0.0, x)) / x)
 
 
 @room(_part("sici", 1), _sici_c_rule, samples=_RIGHT)
@@ -92,7 +100,7 @@ def sici_c(x: Operand, /) -> Value:
 
 
 def _shichi_s_rule(g: Value, x: Value) -> Value:
-    return g * ops.special.spherical_in(0, x)
+    return g * _over(x, ops.special.spherical_in, 1.0)
 
 
 @room(_part("shichi", 0), _shichi_s_rule, samples=reals(complex_too=True))
