@@ -49,6 +49,13 @@ def rows() -> Iterator[Row]:
             ours, title = choose(name, prim.raw, count), f"{name} {np.dtype(real).name}"
             moved = given[0].nbytes * (count + 1)
             yield _row(title, moved, ours, prim.raw, name, tuple(given[:count]), torch)
+    for whole in (np.int32, np.int64):
+        counts = [rng.integers(1, 1000, _SHAPE).astype(whole) for _ in range(2)]
+        for name in ("floor_divide", "remainder"):
+            plain = lookup(name).raw
+            ours = find("elementwise", np.dtype(np.float64))(name, plain, 2)
+            title, moved = f"{name} {np.dtype(whole).name}", 3 * counts[0].nbytes
+            yield _row(title, moved, ours, plain, name, tuple(counts), torch)
     z = (rng.normal(size=_SHAPE) + 1j * rng.normal(size=_SHAPE)).astype(np.complex64)
     for name in _COMPLEX:
         plain = lookup(name).raw

@@ -175,8 +175,9 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
     """Number of non-zero elements along axis."""
     x = as_tensor("count_nonzero", x)
-    hits = ops.astype(ops.not_equal(x, 0), np.dtype(np.int64))
-    return ops.reduce_sum(hits, normal_axes("count_nonzero", axis, len(x.shape)), keepdims)
+    hits = x if x.dtype == np.dtype(bool) else ops.not_equal(x, 0)
+    axes = normal_axes("count_nonzero", axis, len(x.shape))
+    return ops.reduce_sum(ops.astype(hits, np.dtype(np.int64)), axes, keepdims)
 
 
 @direct(kernels.searchsorted, maybe=("x2",))

@@ -60,21 +60,26 @@ class CheckedEmitter(Emitter):
         assert found is not None
         return found
 
-    def _span(self, type: Type, mask: Value | None) -> Value:
+    def _checked(self, type: Type, pointer: Value, mask: Value | None) -> Value:
+        """The pointer, if what lies from the first to the last lane that is on may be touched."""
         if mask is None:
-            return self.constant(I64, type.bytes * type.lanes)
+            return self._inside(pointer, self.constant(I64, type.bytes * type.lanes))
         bits = self.emit(typed("u64"), f"bitcast {mask!r} to i{mask.type.lanes}")
         wide = self.emit(I64, f"zext i{mask.type.lanes} {bits.name} to i64")
-        return (64 - self.intrinsic("ctlz", wide, tail="i1 false")) * type.bytes
+        off = self.intrinsic("cttz", wide, tail="i1 false")
+        end = 64 - self.intrinsic("ctlz", wide, tail="i1 false")
+        first = self.intrinsic("smin", off, end) * type.bytes
+        found = self._inside(self.at(pointer, first, "i8"), end * type.bytes - first)
+        return self.at(found, self.constant(I64, 0) - first, "i8")
 
     def load(self, type: Type, pointer: Value, mask: Value | None = None) -> Value:
         if mask is not None and type.lanes == 1:
             return super().load(type, pointer, mask)
-        return super().load(type, self._inside(pointer, self._span(type, mask)), mask)
+        return super().load(type, self._checked(type, pointer, mask), mask)
 
     def store(self, x: Value, pointer: Value, mask: Any = None, *, streaming: bool = False) -> None:
         if mask is None or x.type.lanes > 1:
-            pointer = self._inside(pointer, self._span(x.type, mask))
+            pointer = self._checked(x.type, pointer, mask)
         super().store(x, pointer, mask, streaming=streaming)
 
     def gather(self, type: Type, pointers: Value) -> Value:

@@ -319,7 +319,7 @@ class _Lowering:
                 runs = runs[:-1]
             else:
                 runs = [*runs[:-1], (length // columns, stride * columns)]
-            inner = "none" if stride == 0 or columns == 1 else "one" if stride == 1 else "some"
+            inner = {0: "none", 1: "one", -1: "back"}.get(stride, "some") if columns > 1 else "none"
             is_short = view.root.dtype in ELEMENTS and stride <= MOST_WOVEN
             if woven or (inner == "some" and is_short and has_whole_rows(view, stride)):
                 inner, place = stride, offset % stride
@@ -340,7 +340,7 @@ class _Lowering:
     def _is_read_often(self, view: View, walked: _Walked) -> bool:
         """Whether elements with others between them are read so often that a copy costs less."""
         once = math.prod([n for n, s in zip(view.shape, view.strides, strict=True) if s])
-        apart = walked.access.inner not in ("none", "one")
+        apart = walked.access.inner not in ("none", "one", "back")
         return apart and _OFTEN * once <= view.size
 
     def _copy(self, view: View) -> View:

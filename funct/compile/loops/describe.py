@@ -88,6 +88,6 @@ class _Text:
     def _place(self, a: int, place: int = 0) -> str:
         access = self.k.accesses[a]
         rows = "i" if access.terms == ((False, False),) else "rows(i)" if access.terms else ""
-        ways: dict[str | int, str] = {"none": "", "one": "j", "some": "j * step"}
+        ways: dict[str | int, str] = {"none": "", "one": "j", "back": "-j", "some": "j * step"}
         inner = ways.get(access.inner, f"{access.inner} * j + {place}")
         return f"{self.buffers[a]}[{', '.join([x for x in (rows, inner) if x]) or '()'}]"

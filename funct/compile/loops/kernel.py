@@ -39,13 +39,14 @@ Term = tuple[bool, bool]  # whether the row's number is divided, and whether it 
 class Access:
     """How a buffer is walked.
 
-    inner: elements from one column to the next: "none" (a row's value), "one", "some" (a stride
-    of the frame), or a number of places that are woven: whole vectors of all of them are moved, and
-    shuffled. terms: how the row's number moves the address, each by a stride of the frame.
+    inner: elements from one column to the next: "none" (a row's value), "one", "back" (one, towards
+    the beginning), "some" (a stride of the frame), or a number of places that are woven: whole
+    vectors of all of them are moved, and shuffled. terms: how the row's number moves the address,
+    each by a stride of the frame.
     """
 
     element: str
-    inner: Literal["none", "one", "some"] | int
+    inner: Literal["none", "one", "back", "some"] | int
     terms: tuple[Term, ...]
 
     @property

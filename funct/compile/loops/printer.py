@@ -340,6 +340,8 @@ class _Printer:
             access = self.k.accesses[v.access]
             if access.inner == "some":
                 return self._strided(v, column, lanes, mask)
+            if access.inner == "back":
+                return self._backwards(v, column, lanes, mask)
             if isinstance(access.inner, int):
                 if v.access not in self.unwoven:
                     self.unwoven[v.access] = read_woven(
@@ -381,6 +383,14 @@ class _Printer:
         element = in_memory(v.element)
         x = f.gather(typed(element, lanes), f.at(self.base[v.access], index, element))
         return f.convert(x, "i1") if v.element == "i1" else x
+
+    def _backwards(self, v: Load, column: Value, lanes: int, mask: Value | None) -> Value:
+        f, order = self.f, range(lanes - 1, -1, -1)
+        first = self._address(v.access, f.constant(I64, 1 - lanes) - column)
+        if lanes == 1:
+            return read(f, v.element, first, lanes, mask)
+        mask = None if mask is None else f.shuffle(mask, None, order)
+        return f.shuffle(read(f, v.element, first, lanes, mask), None, order)
 
     # Reductions
 

@@ -24,7 +24,7 @@ from funct.kernels.llvm.complexes import COMPLEX, part_of
 from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
-from funct.kernels.llvm.remainder import fmod, quotient
+from funct.kernels.llvm.remainder import fmod, integer_quotient, quotient
 
 __all__ = [
     "ELEMENTS", "HELD", "NARROW", "Printing", "exact_number", "is_exact", "met", "printing",
@@ -264,20 +264,7 @@ def _shift(how: str) -> Callable[..., Value]:
 
 def _quotient(f: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     """Quotient towards minus infinity and what is left; of integers both 0 where y is."""
-    if x.type.is_float:
-        return quotient(f, x, y)
-    zero, one = f.constant(x.type, 0), f.constant(x.type, 1)
-    none = f.eq(y, 0)
-    if not x.type.is_signed:
-        safe = f.select(none, one, y)
-        return f.select(none, zero, x / safe), f.select(none, zero, f.rem(x, safe))
-    turned = f.eq(y, -1)  # the least number has no quotient by it
-    safe = f.select(none | turned, one, y)
-    q, r = x / safe, f.rem(x, safe)
-    apart = f.ne(r, 0) & (f.bitxor(r, safe) < 0)
-    q, r = f.select(apart, q - 1, q), f.select(apart, r + safe, r)
-    q = f.select(turned, -x, q)
-    return f.select(none, zero, q), f.select(none, zero, r)
+    return quotient(f, x, y) if x.type.is_float else integer_quotient(f, x, y)
 
 
 def _astype(f: Emitter, x: Value, dtype: np.dtype[Any]) -> Value:

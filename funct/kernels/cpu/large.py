@@ -30,6 +30,8 @@ _REAL = frozenset(map(np.dtype, "fd"))
 _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
+_DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
+_QUOTIENTS = frozenset({"floor_divide", "remainder"})
 _KNOWN = _REAL | _COMPLEX | _WHOLE
 _BOOL, _OTHER = np.dtype(bool), np.dtype(object)
 _INTEGERS = {"f": (-(1 << 24), 1 << 24), "i": (-128, 127), "u": (0, 255)}  # that all of them have
@@ -60,6 +62,10 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
     def large(*args: Any) -> Any:
         if name == "pow" and known_by_number(args[1]):
             return raw(*args)
+        if name in _QUOTIENTS:
+            whole = _integers(*args)
+            if whole is not None:
+                return combined(f"integer_{name}", whole, whole[0].dtype)
         args = _in_floats(raw, args)
         arrays = [a for a in args if a.__class__ is np.ndarray]
         kind = arrays[0].dtype
@@ -107,6 +113,20 @@ def of_parts(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..
         return raw(x.view(x.real.dtype)).view(x.dtype) if x.ndim else raw(x)
 
     return large
+
+
+def _integers(x: Any, y: Any) -> tuple[Any, Any] | None:
+    """The operands, if they are integers of one dtype whose quotients are better taken as floats,
+    and none of which NumPy would warn of.
+    """
+    if x.__class__ is not np.ndarray or x.dtype not in _DIVIDED or not permitted("llvm"):
+        return None
+    if y.__class__ is int:
+        fits = 0 < y <= np.iinfo(x.dtype).max
+        return (x, np.asarray(y, x.dtype)) if fits else None
+    same = y.__class__ is np.ndarray and y.dtype == x.dtype
+    large = same and min(x.size, y.size) and max(x.size, y.size) >= MANY
+    return (x, y) if large and y.min() > 0 else None
 
 
 def _fits(number: Any, kind: np.dtype[Any]) -> bool:

@@ -28,6 +28,7 @@ from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 from funct.kernels.llvm.entropies import ENTROPIES
 from funct.kernels.llvm.functions import FUNCTIONS
+from funct.kernels.llvm.remainder import integer_quotient
 
 __all__ = ["ELEMENTS", "OPS", "combined", "computed", "operand", "outer_product"]
 
@@ -98,6 +99,8 @@ OPS: dict[str, Callable[..., Value]] = {
     "fmod": FUNCTIONS["fmod"],
     "floor_divide": FUNCTIONS["floor_divide"],
     "remainder": FUNCTIONS["remainder"],
+    "integer_floor_divide": lambda f, x, y: integer_quotient(f, x, y)[0],
+    "integer_remainder": lambda f, x, y: integer_quotient(f, x, y)[1],
 }  # exact, or rounded once
 
 # x * y + 0: of sums of one term none is -0

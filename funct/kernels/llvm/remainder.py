@@ -1,8 +1,13 @@
-"""Quotients of floats towards 0 and minus infinity, and what they leave, which is exact."""
+"""Quotients towards 0 and minus infinity, and what they leave, which is exact.
+
+Processors divide vectors of floats, not of integers: those of 32 bits and more are divided as
+doubles, which is exact for numbers below 2⁵² but for one more or less.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.rare import rarely
@@ -11,9 +16,10 @@ if TYPE_CHECKING:
     from funct.kernels.llvm.emitter import Emitter
     from funct.kernels.llvm.values import Value
 
-__all__ = ["floor_divide", "fmod", "quotient", "remainder"]
+__all__ = ["floor_divide", "fmod", "integer_quotient", "quotient", "remainder"]
 
 _WHOLE = {"f32": 2.0**23, "f64": 2.0**52}  # below which quotients are whole numbers
+_CONSTANT = re.compile(r"splat \(\w+ (-?\d+)\)")
 
 
 def fmod(e: Emitter, x: Value, y: Value) -> Value:
@@ -57,3 +63,49 @@ def floor_divide(e: Emitter, x: Value, y: Value) -> Value:
 def remainder(e: Emitter, x: Value, y: Value) -> Value:
     """What it leaves."""
     return quotient(e, x, y)[1]
+
+
+def integer_quotient(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
+    """The quotient of integers towards minus infinity and what it leaves; both 0 where y is."""
+    zero, one = e.constant(x.type, 0), e.constant(x.type, 1)
+    none = e.eq(y, 0)
+    if not x.type.is_signed:
+        q, r = _towards_below(e, x, e.select(none, one, y))
+        return e.select(none, zero, q), e.select(none, zero, r)
+    turned = e.eq(y, -1)  # the least number has no quotient by it
+    q, r = _towards_below(e, x, e.select(none | turned, one, y))
+    q = e.select(turned, -x, q)
+    return e.select(none, zero, q), e.select(none, zero, r)
+
+
+def _towards_below(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
+    """Where there is a quotient."""
+    known = _CONSTANT.fullmatch(y.name)
+    number = int(known[1]) if known else 0
+    shifts = number > 0 and not number & (number - 1)
+    if x.type.lanes == 1 or shifts or (known and x.type.bits <= 32):
+        return _by_the_machine(e, x, y)
+    if x.type.bits < 32:
+        q, r = _towards_below(e, e.convert(x, "i32"), e.convert(y, "i32"))
+        return e.convert(q, x.type.element), e.convert(r, x.type.element)
+    wide = e.convert(x, "f64"), e.convert(y, "f64")
+    cut = e.floor(wide[0] * (1 / wide[1]) if known else wide[0] / wide[1])
+    if x.type.bits == 32:
+        q = e.convert(e.convert(cut, "i64"), x.type.element)
+        return q, x - q * y
+    far = (e.abs(wide[0]) >= _WHOLE["f64"]) | (e.abs(wide[1]) >= _WHOLE["f64"])
+    q = e.convert(cut, x.type.element)
+    left = e.convert(x - q * y, "i64")
+    size, least = (e.select(y < 0, -left, left), e.abs(y)) if x.type.is_signed else (left, y)
+    one = e.constant(x.type, 1)
+    q = e.select(size < 0, q - one, e.select(size >= e.convert(least, "i64"), q + one, q))
+    q = rarely(e, far, "quotient", lambda f, x, y: _by_the_machine(f, x, y)[0], (x, y), q)
+    return q, x - q * y
+
+
+def _by_the_machine(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
+    q, r = x / y, e.rem(x, y)
+    if not x.type.is_signed:
+        return q, r
+    apart = e.ne(r, 0) & (e.bitxor(r, y) < 0)
+    return e.select(apart, q - 1, q), e.select(apart, r + y, r)
