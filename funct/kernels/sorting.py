@@ -288,7 +288,13 @@ def _first(y: NDArray[Any]) -> NDArray[np.bool_]:
 
 def searchsorted(x: NDArray[Any], v: NDArray[Any], side: Any) -> Index:
     """Where each of v would be inserted into the sorted 1-D x."""
-    if x.dtype != v.dtype or v.size < SEARCHED or not pays(v):
+    plain = x.dtype.isbuiltin == v.dtype.isbuiltin == 1
+    if v.size < SEARCHED or not (plain or x.dtype == v.dtype):
+        return plain_searchsorted(x, v, side)
+    if x.dtype != v.dtype:  # NumPy compares them in what holds both
+        both = np.result_type(x.dtype, v.dtype)
+        x, v = x.astype(both, copy=False), v.astype(both, copy=False)
+    if not pays(v):
         return plain_searchsorted(x, v, side)
     n = len(x)
     known = int(x.searchsorted(np.asarray(np.nan, x.dtype))) if x.dtype.kind == "f" else n

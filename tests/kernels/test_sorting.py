@@ -112,6 +112,17 @@ def test_many_places(n: int, dtype: str) -> None:
         _same(sorting.searchsorted(x, v, side), x.searchsorted(v, side))
 
 
+@pytest.mark.parametrize("table", ["bool", "uint8", "int64", "uint64", "float16", "float64"])
+@pytest.mark.parametrize("dtype", ["int16", "int64", "uint64", "float32", "float64", "complex64"])
+def test_places_among_elements_of_another_dtype(dtype: str, table: str) -> None:
+    """They are compared in what holds both, as NumPy does."""
+    rng = np.random.default_rng(0)
+    x, v = np.sort(rng.integers(0, 100, 50).astype(table)), rng.normal(40, 30, 203)
+    v = np.abs(v).astype(dtype)
+    for side in ("left", "right"):
+        _same(sorting.searchsorted(x, v, side), x.searchsorted(v, side))
+
+
 @given(st.data(), st.sampled_from(DTYPES))
 def test_distinct_elements(data: st.DataObject, dtype: str) -> None:
     """Values, first places, inverse and counts are NumPy's, where every NaN is its own."""
