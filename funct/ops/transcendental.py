@@ -182,6 +182,8 @@ def tan(x: Operand, /) -> Value:
 
 
 def _asin_rule(g: Value, x: Value) -> Value:
+    if x.dtype.kind == "c":
+        return g / ops.sqrt(-(x - 1.0)) / ops.sqrt(x - -1.0)  # differences keep the sign of a zero
     return g / ops.sqrt(one_less_square(x))
 
 
@@ -191,7 +193,7 @@ def asin(x: Operand, /) -> Value:
 
 
 def _acos_rule(g: Value, x: Value) -> Value:
-    return -g / ops.sqrt(one_less_square(x))
+    return -_asin_rule(g, x)
 
 
 @elementwise(np.arccos, _acos_rule, code="acos({0})", onnx="Acos", samples=_UNIT)
@@ -200,6 +202,8 @@ def acos(x: Operand, /) -> Value:
 
 
 def _atan_rule(g: Value, x: Value) -> Value:
+    if x.dtype.kind == "c":
+        return g / (x - 1j) / (x + 1j)
     return g / settled(x * x + 1)
 
 
@@ -278,6 +282,10 @@ def tanh(x: Operand, /) -> Value:
 
 
 def _asinh_rule(g: Value, x: Value) -> Value:
+    if x.dtype.kind == "c":  # 1 + ix and 1 - ix, with the signs of zeros
+        re, im = ops.real(x), ops.imag(x)
+        up, down = ops.complex_of(1.0 - im, re), ops.complex_of(1.0 + im, -re)
+        return g / ops.sqrt(up) / ops.sqrt(down)
     root = ops.sqrt(x * x + 1)  # infinite long before 1 / x is 0
     return g / ops.where(ops.equal(root, math.inf), ops.abs(x), root)
 
@@ -288,7 +296,8 @@ def asinh(x: Operand, /) -> Value:
 
 
 def _acosh_rule(g: Value, x: Value) -> Value:
-    return g / ops.sqrt(x - 1) / ops.sqrt(x + 1)  # one after the other: at 1 that is no 0 · ∞
+    # one after the other: at 1 that is no 0 · ∞; and -0 + 1 would lose the side of a branch cut
+    return g / ops.sqrt(x - 1.0) / ops.sqrt(x - -1.0)
 
 
 @elementwise(
@@ -303,6 +312,8 @@ def acosh(x: Operand, /) -> Value:
 
 
 def _atanh_rule(g: Value, x: Value) -> Value:
+    if x.dtype.kind == "c":
+        return -g / (x - 1.0) / (x + 1.0)
     return g / one_less_square(x)
 
 

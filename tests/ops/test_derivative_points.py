@@ -371,3 +371,49 @@ def test_of_two_operands(name: str, which: tuple[int, ...], dtype: str) -> None:
             if not good:
                 wrong.append((way, x, y, v, wanted))
     assert not wrong, "\n".join(map(str, wrong))
+
+
+def _cubed(z: Any, first: Any, sign: int) -> tuple[Any, Any]:
+    return first, sign * z * first**3
+
+
+# Complex functions, and the first and the second derivative at a point, by mpmath.
+COMPLEX: dict[str, tuple[Callable[[Any], Any], Callable[[Any], tuple[Any, Any]]]] = {
+    "acos": (xp.acos, lambda z: _cubed(z, -1 / (mp.sqrt(1 - z) * mp.sqrt(1 + z)), 1)),
+    "acosh": (xp.acosh, lambda z: _cubed(z, 1 / (mp.sqrt(z - 1) * mp.sqrt(z + 1)), -1)),
+    "asin": (xp.asin, lambda z: _cubed(z, 1 / (mp.sqrt(1 - z) * mp.sqrt(1 + z)), 1)),
+    "asinh": (xp.asinh, lambda z: _cubed(z, 1 / (mp.sqrt(1 + 1j * z) * mp.sqrt(1 - 1j * z)), -1)),
+    "atan": (xp.atan, lambda z: (1 / (1 + z * z), -2 * z / (1 + z * z) ** 2)),
+    "atanh": (xp.atanh, lambda z: (1 / (1 - z * z), 2 * z / (1 - z * z) ** 2)),
+    "log": (xp.log, lambda z: (1 / z, -1 / z**2)),
+    "log1p": (xp.log1p, lambda z: (1 / (1 + z), -1 / (1 + z) ** 2)),
+    "sqrt": (xp.sqrt, lambda z: (1 / (2 * mp.sqrt(z)), -1 / (4 * z * mp.sqrt(z)))),
+}  # fmt: skip
+_PLANE = [
+    complex(a, b)
+    for a in (0.0, -0.0, 1e-30, 0.3, 1 - 1e-9, 1 + 1e-9, -1 - 1e-9, 2.0, -2.0, 1e100, -1e200)
+    for b in (0.0, -0.0, 1e-30, -0.3, 1 - 1e-9, -1 + 1e-9, 1 + 1e-9, 2.0, -2.0, 1e100, -1e200)
+]
+
+
+@pytest.mark.parametrize("name", sorted(COMPLEX))
+def test_of_complex_operands(name: str) -> None:
+    """Near poles and far out without a loss of digits, and on both sides of each branch cut."""
+    f, other = COMPLEX[name]
+    z = xp.asarray(_PLANE)
+    forward = lambda f: lambda z: ft.jvp(f, (z,), (xp.ones_like(z),))[1]  # noqa: E731
+    once, twice = forward(f), forward(forward(f))
+    pulled = xp.conj(ft.vjp(f, z)[1](xp.ones_like(z))[0])
+    found = [(0, once(z)), (0, ft.jit(once)(z)), (0, pulled), (1, twice(z)), (1, ft.jit(twice)(z))]
+    for k, point in enumerate(_PLANE):
+        with mp.workdps(400):
+            sides = [mp.mpf(v) if v else mp.mpf(10) ** -390 * np.copysign(1, v)
+                     for v in (point.real, point.imag)]  # fmt: skip
+            try:
+                wanted = other(mp.mpc(*sides))
+            except ZeroDivisionError:
+                continue
+        for order, way in found:
+            w, v = wanted[order], complex(np.asarray(way)[k])
+            if abs(wanted[1]) < 1e290 and abs(wanted[0]) < 1e100:
+                assert abs(v - complex(w)) <= 1e-12 * float(abs(w)) + 1e-15, (order, point, v, w)

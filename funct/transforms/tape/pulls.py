@@ -23,7 +23,7 @@ import numpy as np
 
 from funct.array import Array, Tensor
 from funct.core import Level, Primitive, Region
-from funct.kernels.dtypes import NATIVE
+from funct.kernels.dtypes import FLOATING, INTEGER, NATIVE
 from funct.kernels.elementwise import ASKING, MANY
 from funct.ops.fast import CONSTANT, make
 
@@ -32,6 +32,26 @@ __all__ = ["Written", "on_arrays", "written"]
 
 class _DependsError(Exception):
     """The rule asks for more than the values' names: it has no one text."""
+
+
+class _Kind:
+    """What a rule may ask of a dtype: whether it is complex. The text is that of real numbers."""
+
+    __slots__ = ("level",)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, level: _Text) -> None:
+        self.level = level
+
+    def __eq__(self, other: object) -> bool:
+        raise _DependsError
+
+    @property
+    def kind(self) -> str:
+        """That of floats, which the text asks for from now on."""
+        self.level.real = True
+        return "f"
 
 
 class _Word(Tensor):
@@ -47,7 +67,9 @@ class _Word(Tensor):
         self.name = name
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("shape", "dtype", "value", "concrete", "device"):
+        if name == "dtype":
+            return _Kind(super().__getattribute__("level"))
+        if name in ("shape", "value", "concrete", "device"):
             raise _DependsError
         return super().__getattribute__(name)
 
@@ -58,9 +80,10 @@ CONSTANT.add(_Word)  # nobody differentiates a text
 class _Text(Level):
     """The level that writes a rule down as calls of kernels."""
 
-    __slots__ = ("asks", "constants", "steps")
+    __slots__ = ("asks", "constants", "real", "steps")
 
     asks: bool
+    real: bool
     steps: list[tuple[Callable[..., Any], tuple[str, ...]]]
     constants: dict[str, Any]
 
@@ -92,7 +115,8 @@ class Written:
     """A rule as a list of kernels. given: its parameters; the buffer of one is named `g.data`.
 
     steps: (kernel, names of what it takes); step k makes `tk`. out: the name of the result. asks:
-    whether some op has another kernel for large arrays, which its own function finds.
+    whether some op has another kernel for large arrays, which its own function finds. real: of
+    float32 and float64 alone.
     """
 
     given: tuple[str, ...]
@@ -100,6 +124,7 @@ class Written:
     constants: dict[str, Any]
     out: str
     asks: bool = False
+    real: bool = False
 
 
 @functools.cache
@@ -112,7 +137,7 @@ def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | No
     if not {*operands, "ans"}.issuperset(given[1:]):
         return None
     level = _Text("text", rule)
-    level.steps, level.constants, level.asks = [], {}, False
+    level.steps, level.constants, level.asks, level.real = [], {}, False, False
     try:
         out = rule(*[_Word(level, f"{name}.data") for name in given])
     except Exception:
@@ -121,7 +146,10 @@ def written(rule: Callable[..., Any], operands: tuple[str, ...]) -> Written | No
         level.open = False
     if not isinstance(out, _Word):
         return None
-    return Written(given, tuple(level.steps), level.constants, out.name, level.asks)
+    taken = {name for _, names in level.steps for name in names}
+    if level.real and not taken.issuperset(f"{name}.data" for name in given):
+        return None  # of one it asks for nothing but its dtype: the machine code would not look
+    return Written(given, tuple(level.steps), level.constants, out.name, level.asks, level.real)
 
 
 @functools.cache
@@ -137,7 +165,9 @@ def on_arrays(rule: Callable[..., Any], operands: tuple[str, ...]) -> Callable[.
     names |= {f"f{k}": kernel for k, (kernel, _) in enumerate(text.steps)}
     call = ", ".join(text.given)
     general = [f"{n}.__class__ is not Array" for n in text.given]
-    if text.constants:
+    if text.real:
+        general += [f"not {INTEGER} < {n}.data.dtype.num <= {FLOATING}" for n in text.given]
+    elif text.constants:
         # beside NumPy's own dtypes a number needs no look
         general += [f"{n}.data.dtype.num >= {NATIVE}" for n in text.given]
     if text.asks:
