@@ -29,7 +29,8 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     Args: x: floating. axis: int, tuple of ints, or None for all. ord: any real number; inf and -inf
     give the largest and the smallest |x|, 0 the number of elements that are not 0.
     Returns: real, of x's precision. Over no elements: 0, or inf for a negative ord.
-    Notes: the derivative is 0 where the norm is 0, and in every element that is 0.
+    Notes: the derivative is 0 where the norm is 0, and in every element that is 0. Of the norm of
+    squares (and other powers) it is none where their sum overflows or underflows, as NumPy's does.
     Raises: DTypeError: x is not floating. ArgumentError: ord is no number.
     Example:
         >>> import funct.array as xp
