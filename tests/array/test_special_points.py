@@ -121,3 +121,10 @@ def test_derivatives_at_the_smallest_numbers(name: str) -> None:
             if abs(near) < 1e9 and abs(near - far) <= 1e-12 * abs(near):
                 found = np.asarray(slope(side * least))
                 np.testing.assert_allclose(found, near, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_wofz_of_nothing_is_complex(dtype: str) -> None:
+    """As of something: the dtype of compiled programs is found on an empty array."""
+    f, x = S.wofz, xp.zeros((3,), dtype=dtype)
+    assert f(x[:0]).dtype == f(x).dtype == ft.eval_shape(f, x).dtype

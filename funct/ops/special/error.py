@@ -101,7 +101,9 @@ def _wofz_rule(g: Value, ans: Value, z: Value) -> Value:
 
 
 def _wofz(z: Any) -> Any:
-    return _faddeeva(z if z.__class__ is np.ndarray and z.dtype is _DOUBLE else z + 0j)
+    # of doubles SciPy's loop is complex, but the kernel's way for nothing keeps their dtype
+    plain = z.__class__ is np.ndarray and z.dtype is _DOUBLE and z.size
+    return _faddeeva(z if plain else z + 0j)
 
 
 _DOUBLE = np.dtype(np.float64)
