@@ -34,7 +34,7 @@ from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
-from funct.compile.steps.products import print_product
+from funct.compile.steps.products import print_few, print_few_sums, print_product
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
@@ -80,7 +80,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "fourier": print_fourier, "matrices": print_matrices, "triangular": print_triangular,
     "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "svd": print_svd,
     "registers": print_registers, "rows": print_rows, "columns": print_columns,
-    "transposed": print_transposed,
+    "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
 }  # fmt: skip
 
 

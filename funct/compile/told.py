@@ -59,6 +59,11 @@ def call_line(call: Call) -> str:
         case "product", *_:
             m, n, k = call.words[3:6]
             return f"product ({m}, {k}) @ ({k}, {n}) of BLAS, {call.tasks} tasks"
+        case "few", *_:
+            m, k = call.words[3:5]
+            return f"products ({m}, {k}) @ ({k}, {kernel[3]}), {call.tasks} tasks"
+        case "few sums", *_:
+            return f"matrices ({call.words[3]}, {kernel[3]}) times vectors, {call.tasks} tasks"
         case ("rows" | "columns") as how, *_:
             n, k = call.words[3:5]
             return f"matrix ({n}, {k}) times a vector, by {how}, {call.tasks} tasks"

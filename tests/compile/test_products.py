@@ -12,6 +12,7 @@ import funct as ft
 import funct.array as xp
 from funct.compile.steps import products
 from funct.device import host
+from tests.compile.checked import checking, run
 from tests.compile.test_native import compiled, eager
 
 CASES: list[tuple[Any, list[tuple[int, ...]]]] = [
@@ -107,7 +108,7 @@ def test_a_matrix_that_is_computed_for_one_column_is_never_written() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(64, 3, 3), (70, 5, 64), (8, 9, 7, 4)])
 def test_many_small_matrices_times_vectors_are_loops(shape: Any, dtype: str) -> None:
-    """They are sums in the loops that read them; few of them are products of BLAS."""
+    """They are sums in the loops that read them, or of vectors; few long ones are BLAS's."""
     rng = np.random.default_rng(0)
     args = [rng.normal(size=s).astype(dtype) for s in (shape, (*shape[:-2], shape[-1], 1))]
     fun = lambda x, y: xp.tanh(x @ y)[..., 0]  # noqa: E731
@@ -116,8 +117,44 @@ def test_many_small_matrices_times_vectors_are_loops(shape: Any, dtype: str) -> 
     (actual,), expected = made.run(*args), eager(fun, *args)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=64 * float(np.finfo(dtype).eps))
     few = [a[:2] for a in args]
-    if len(shape) == 3:
+    if shape[-1] == 64:
         assert "of BLAS" in compiled(fun, *few).show()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 8, 11, 16])
+def test_stacks_of_small_products(k: int, dtype: str) -> None:
+    """Of all small sizes, turned and repeated, in memory that nothing else is touched of."""
+    rng = np.random.default_rng(k)
+    for m, n in [(1, 1), (1, 3), (2, 1), (3, 5), (4, 4), (5, 16), (8, 1), (9, 8), (16, 2), (1, 9)]:
+        x, y = (rng.normal(size=s).astype(dtype) for s in ((70, m, k), (70, k, n)))
+        for fun, args in (
+            (lambda x, y: x @ y, (x, y)),
+            (lambda x, y: x.mT @ y, (x.swapaxes(1, 2).copy(), y)),
+            (lambda x, y: x @ y.mT, (x, y.swapaxes(1, 2).copy())),
+            (lambda x, y: x[:, None] @ y, (x, y[None, :7])),
+            (lambda x, y: x[::2] @ y[:35], (x, y)),
+        ):
+            with checking():
+                made = compiled(fun, *args)
+                (found,) = run(made, *args)
+            expected = eager(fun, *args)
+            assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+            scale = float(np.finfo(dtype).eps) * k * max(1.0, np.abs(expected).max())
+            np.testing.assert_allclose(found, expected, rtol=0, atol=4 * scale)
+
+
+def test_small_products_of_eager_stacks_are_programs() -> None:
+    """NumPy calls BLAS for each: a graph that is nothing else is worth code."""
+    x = xp.asarray(np.random.default_rng(0).normal(size=(1000, 5, 5)).astype("float32"))
+    v = x[:, 0]
+    for fun in (
+        lambda x, v: x @ x, lambda x, v: xp.einsum("bij,bj->bi", x, v),
+        lambda x, v: (x @ v[..., None])[..., 0],
+    ):  # fmt: skip
+        f = ft.jit(fun)
+        assert "of BLAS" not in f.show(x, v, form="loops")
+        np.testing.assert_allclose(f(x, v), fun(x, v), 1e-4, 1e-4)
 
 
 def test_products_of_integers_stay_with_numpy() -> None:

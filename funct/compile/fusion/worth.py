@@ -23,7 +23,8 @@ ELEMENT_OPS = 1 << 14  # from which loops are made for a graph
 _CALLS = {"sigmoid": 6}  # of NumPy's functions that an op is, if more than one
 _LONG_STACK, _SHORT_SUM = 64, 64  # matrices, and terms of each sum, that are no work for BLAS
 _SHORT_ROW, _MANY_ROWS = 7, 1 << 12
-_MANY_MATRICES = 256
+_MANY_MATRICES, _SMALL_SIDE = 256, 16
+_MATRIX = 100  # elements of an op that take NumPy as long as one of a stack of products
 _FEW_ROWS, _FEW_ROWS_OF_DETERMINANT = 4, 3
 _NODE_STEPS = 48  # from which a loop of known length becomes a program
 
@@ -56,12 +57,25 @@ def worth(graph: Graph) -> bool:
         if not isinstance(e, Node) or e.name in VIEWS:
             continue
         loops = not why_not(e) or is_apart(e)
-        if loops or changes_few(e) or is_stack_by_vectors(e) or is_of_small_matrices(e):
-            shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
+        shapes = [v.shape for v in (*e.operands, *e.results) if isinstance(v, Var)]
+        short = is_stack_by_vectors(e) or is_of_small_matrices(e)
+        if short or _is_small_stack(e):
+            work += max([_MATRIX * math.prod(s[:-2]) for s in shapes])
+        if short or loops or changes_few(e):
             work += max([math.prod(s) for s in shapes]) * _CALLS.get(e.name, 1)
-            if work >= ELEMENT_OPS:
-                return True
+        if work >= ELEMENT_OPS:
+            return True
     return False
+
+
+def _is_small_stack(e: Node) -> bool:
+    """Whether a node multiplies many matrices, small enough to be computed in registers."""
+    if e.name == "contract":
+        return _is_of_small_products(e, _SMALL_SIDE)
+    if e.name != "matmul" or any(v.dtype not in _SUMMED for v in e.results):
+        return False
+    given = [v for v in e.operands if isinstance(v, Var)]
+    return len(given) == 2 and all(n <= _SMALL_SIDE for v in given for n in v.shape[-2:])
 
 
 def is_stack_by_vectors(e: Node) -> bool:
@@ -83,7 +97,7 @@ def is_stack_by_vectors(e: Node) -> bool:
 def is_of_small_matrices(e: Node) -> bool:
     """Whether a node is about many matrices of a few rows, which are lanes of vectors then."""
     if e.name == "contract":
-        return _is_of_small_products(e)
+        return _is_of_small_products(e, _FEW_ROWS)
     if e.name not in ("matmul", "det", "cofactor"):
         return False
     given = [v for v in e.operands if isinstance(v, Var)]
@@ -97,7 +111,7 @@ def is_of_small_matrices(e: Node) -> bool:
     return few and math.prod(lead) >= _MANY_MATRICES
 
 
-def _is_of_small_products(e: Node) -> bool:
+def _is_of_small_products(e: Node, most: int) -> bool:
     """The same of `contract`, which becomes `matmul`."""
     x, y = e.operands
     if not isinstance(x, Var) or not isinstance(y, Var) or {x.dtype, y.dtype} - _SUMMED:
@@ -105,7 +119,7 @@ def _is_of_small_products(e: Node) -> bool:
     of_x, of_y, both, left, inner, _ = contract_layout(e.params[0])
     xs, ys = [x.shape[a] for a in of_x], [y.shape[a] for a in of_y]
     cores = (xs[both : both + left], xs[both + left :], ys[both + inner :])
-    few = all(1 <= math.prod(core) <= _FEW_ROWS for core in cores)
+    few = all(1 <= math.prod(core) <= most for core in cores)
     return inner > 0 and few and math.prod(xs[:both]) >= _MANY_MATRICES
 
 

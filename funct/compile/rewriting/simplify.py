@@ -49,6 +49,7 @@ _ELSEWHERE = frozenset({
     "reshape", "broadcast_to", "permute_dims", "flip", "settled", "stop_gradient",
     "checkpoint_name",
 })  # fmt: skip
+_FEW = 8  # terms of sums that are one vector (`steps/products.py`)
 _REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
 
@@ -214,7 +215,8 @@ class _Rewriting(Boxes, Minors):
         lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
         if k == 1:
             return self.apply("multiply", (x, y), (), out.shape, out.dtype)
-        if n == 1 and m > 1 and (self._is_computed(x) or is_stack_by_vectors(e)):
+        stack = is_stack_by_vectors(e) and (by_one or k > _FEW)
+        if n == 1 and m > 1 and (self._is_computed(x) or stack):
             row = (*y.shape[:-2], 1, k)
             terms, axis = (x, self.reshape(y, row)), len(lead) + 1
         elif m == 1 and n > 1 and self._is_computed(y):

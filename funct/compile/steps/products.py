@@ -5,7 +5,8 @@ strides to BLAS. Stacks are one task for each product; a product that BLAS would
 its own is cut into panels of rows or columns, as many as its shape and the processor's cores say:
 each packs the other operand anew, which for panels of 128 costs a seventh. The library is NumPy's,
 so its numbers are those of eager execution but for the order in which panels add. Products of one
-matrix and a vector are loops (`vector_products.py`).
+matrix and a vector are loops (`vector_products.py`), and so are stacks of small ones, of which a
+call of BLAS would take longer than the product.
 """
 
 from __future__ import annotations
@@ -19,16 +20,20 @@ import attrs
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, Word, copy
 from funct.compile.loops.views import View, collapse
-from funct.compile.steps.vector_products import vector_product
+from funct.compile.steps.vector_products import side_by_side, vector_product
 from funct.device import blas, host
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
-from funct.kernels.llvm import F32, F64, I32, I64, PTR, Emitter, Module, Value
+from funct.kernels.llvm import F32, F64, I32, I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["is_product", "lower_product", "print_product"]
+__all__ = ["is_product", "lower_product", "print_few", "print_few_sums", "print_product"]
 
 _ALONE = 1 << 18  # multiplications that OpenBLAS leaves to one thread; of more, we do
 _NARROWEST, _WIDE = 32, 512  # rows or columns of a panel; of one that is worth being one of more
+_FEW = 16  # rows, columns and terms of a product that is computed in registers
+_FEW_ROWS = 4  # that share what is read of the other matrix
+_SUMS = 8  # rows whose sums are taken side by side
+_FEW_TASK = 1 << 15  # multiplications that are worth a task
 _ROWS, _NO_TRANSPOSE, _TRANSPOSED = 101, 111, 112  # of CBLAS
 
 
@@ -116,6 +121,12 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     byte = out.dtype.itemsize
     if count == 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
         return [*calls, *_by_vector(a, b, out, fused)]
+    if count > 1 and _is_few(m, n, k, b, out):
+        return [*calls, _few(a, b, out, stack, (m, n, k))]
+    if count > 1 and 1 in (m, n) and 1 < k <= host().vector_bytes // byte:
+        matrix, vector, length, step = (a, b, m, -2) if n == 1 else (b, a, n, -1)
+        if matrix.transposed == (n != 1) and vector.view.strides[step] == 1:
+            return [*calls, _few_sums(matrix, vector, out, stack, (length, k))]
     tall = m >= n
     length = m if tall else n
     panels = _panels(length, m * n * k) if count == 1 else 1
@@ -141,6 +152,138 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     tasks = panels if count == 1 else count
     kernel = ("product", "f32" if byte == 4 else "f64", depth)
     return [*calls, Call(kernel, tuple(words), tasks, (out,))]
+
+
+def _is_few(m: int, n: int, k: int, b: _Matrix, out: Var) -> bool:
+    lanes = host().vector_bytes // out.dtype.itemsize
+    return max(m, k) <= _FEW and 1 < n <= min(_FEW, lanes) and not b.transposed
+
+
+def _few(
+    a: _Matrix, b: _Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int, int]
+) -> Call:
+    """The call for a stack of small products."""
+    (m, n, k), byte, count = sizes, out.dtype.itemsize, math.prod(stack)
+    several = max(1, _FEW_TASK // (m * n * k))
+    down, along = (1, a.leading) if a.transposed else (a.leading, 1)
+    words: list[Word] = [
+        Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
+        Address(out), m, k, down, along, b.leading, count, several,
+    ]  # fmt: skip
+    terms = [_terms(stack, matrix) for matrix in (a, b)]
+    for axis in range(len(stack)):
+        words += [math.prod(stack[axis + 1 :]), stack[axis], terms[0][axis], terms[1][axis]]
+    kernel = ("few", "f32" if byte == 4 else "f64", len(stack), n, min(m, _FEW_ROWS))
+    return Call(kernel, tuple(words), -(-count // several), (out,))
+
+
+def _few_sums(
+    matrix: _Matrix, vector: _Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int]
+) -> Call:
+    """The call for a stack of small matrices by a vector each; rows lie along the sum."""
+    (m, k), byte, count = sizes, out.dtype.itemsize, math.prod(stack)
+    several = max(1, _FEW_TASK // (m * k))
+    words: list[Word] = [
+        Address(matrix.view.root, matrix.view.offset * byte),
+        Address(vector.view.root, vector.view.offset * byte),
+        Address(out), m, matrix.leading, count, several,
+    ]  # fmt: skip
+    terms = [_terms(stack, x) for x in (matrix, vector)]
+    for axis in range(len(stack)):
+        words += [math.prod(stack[axis + 1 :]), stack[axis], terms[0][axis], terms[1][axis]]
+    kernel = ("few sums", "f32" if byte == 4 else "f64", len(stack), k)
+    return Call(kernel, tuple(words), -(-count // several), (out,))
+
+
+def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) -> None:
+    """Add the kernel for sums of k terms, one vector of them: the rows of each matrix of a stack of
+    that depth by a vector. Frame: matrices, vectors, result; rows, elements from row to row;
+    matrices, and how many are a task; the stack's axes as in `print_few`.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+
+    def word(slot: int) -> Value:
+        return f.load(I64, f.at(frame, slot, "i64"))
+
+    x, y, out = (f.load(PTR, f.at(frame, s, "i64")) for s in range(3))
+    m, leading, count, group = (word(s) for s in range(3, 7))
+    axes = [[word(7 + 4 * axis + i) for i in range(4)] for axis in range(depth)]
+    lanes = max(16 // typed(element).bytes, 1 << (k - 1).bit_length())
+    wide = typed(element, lanes)
+    mask = None if k == lanes else f.first_lanes(lanes, f.constant(I64, k))
+
+    def product(number: Value, _: list[Value]) -> list[Value]:
+        a, b, c = x, y, f.at(out, number * m, element)
+        for below, length, step_a, step_b in axes:
+            index = f.rem(f.div(number, below), length)
+            a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
+        vector = f.load(wide, b, mask)
+
+        def rows(i: Value, _: list[Value]) -> list[Value]:
+            places = [f.intrinsic("smin", i + r, m - 1) for r in range(_SUMS)]
+            read = [f.load(wide, f.at(a, p * leading, element), mask) for p in places]
+            at = i
+            for found in side_by_side(f, [r * vector for r in read]):
+                here = f.intrinsic("smax", m - at, f.constant(I64, 0))
+                f.store(found, f.at(c, at, element), f.first_lanes(found.type.lanes, here))
+                at = at + found.type.lanes
+            return []
+
+        f.loop(0, m, _SUMS, rows)
+        return []
+
+    first = task * group
+    f.loop(first, f.intrinsic("smin", first + group, count), 1, product)
+    f.ret()
+
+
+def print_few(module: Module, name: str, element: str, depth: int, n: int, several: int) -> None:
+    """Add the kernel for products of n columns in a stack of that depth, so many rows at a time:
+    the last ones end where the matrix does. Frame: both operands, result; rows, terms; elements
+    from row to row and from term to term of the first, from row to row of the second; products, and
+    how many are a task; for each axis of the stack how many are below it, its length, and elements
+    from one to the next of both.
+    """
+    f = module.function(name, [("frame", PTR), ("task", I64)])
+    frame, task = f.arguments
+
+    def word(slot: int) -> Value:
+        return f.load(I64, f.at(frame, slot, "i64"))
+
+    x, y, out = (f.load(PTR, f.at(frame, s, "i64")) for s in range(3))
+    m, k, down, along, leading, count, group = (word(s) for s in range(3, 10))
+    axes = [[word(10 + 4 * axis + i) for i in range(4)] for axis in range(depth)]
+    lanes = 1 << (n - 1).bit_length()
+    wide = typed(element, lanes)
+    mask = None if n == lanes else f.first_lanes(lanes, f.constant(I64, n))
+
+    def product(number: Value, _: list[Value]) -> list[Value]:
+        a, b, c = x, y, f.at(out, number * m * n, element)
+        for below, length, step_a, step_b in axes:
+            index = f.rem(f.div(number, below), length)
+            a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
+
+        def rows(i: Value, _: list[Value]) -> list[Value]:
+            i = f.intrinsic("smin", i, m - several)
+
+            def term(t: Value, sums: list[Value]) -> list[Value]:
+                row = f.load(wide, f.at(b, t * leading, element), mask)
+                places = [f.at(a, (i + r) * down + t * along, element) for r in range(several)]
+                each = [f.splat(f.load(typed(element), p), lanes) for p in places]
+                return [f.fma(e, row, s) for e, s in zip(each, sums, strict=True)]
+
+            sums = f.loop(0, k, 1, term, [f.constant(wide, 0)] * several)
+            for r, total in enumerate(sums):
+                f.store(total, f.at(c, (i + r) * n, element), mask)
+            return []
+
+        f.loop(0, m, several, rows)
+        return []
+
+    first = task * group
+    f.loop(first, f.intrinsic("smin", first + group, count), 1, product)
+    f.ret()
 
 
 def _by_vector(a: _Matrix, b: _Matrix, out: Var, fused: Fused) -> list[Call]:

@@ -18,7 +18,7 @@ from funct.compile.loops.scalars import ELEMENTS
 from funct.graph import Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["print_columns", "print_rows", "vector_product"]
+__all__ = ["print_columns", "print_rows", "side_by_side", "vector_product"]
 
 _TASK = 1 << 16  # elements of the matrix that are worth a task of their own
 _MOST_TASKS = 16
@@ -89,7 +89,7 @@ def print_rows(module: Module, name: str, element: str) -> None:
         sums = f.loop(0, bulk, lanes, some, [zero] * _ROWS, maybe_empty=True)
         sums = f.loop(bulk, terms, lanes, rest, sums, maybe_empty=True)
         at = i
-        for found in _side_by_side(f, sums):
+        for found in side_by_side(f, sums):
             count = found.type.lanes
             f.store(found, f.at(out, at, element), _inside(f, count, stop - at))
             at = at + count
@@ -99,7 +99,7 @@ def print_rows(module: Module, name: str, element: str) -> None:
     f.ret()
 
 
-def _side_by_side(f: Emitter, rows: list[Value]) -> list[Value]:
+def side_by_side(f: Emitter, rows: list[Value]) -> list[Value]:
     """The sum of the lanes of each vector, one after the other, in the order of a tree.
 
     Two vectors become one with half as many terms of each: within 128 bits first, where shuffles
