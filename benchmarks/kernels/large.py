@@ -49,6 +49,7 @@ def rows() -> Iterator[Row]:
             ours, title = choose(name, prim.raw, count), f"{name} {np.dtype(real).name}"
             moved = given[0].nbytes * (count + 1)
             yield _row(title, moved, ours, prim.raw, name, tuple(given[:count]), torch)
+        yield _limits(given[0], torch)
     for whole in (np.int32, np.int64):
         counts = [rng.integers(1, 1000, _SHAPE).astype(whole) for _ in range(2)]
         for name in ("floor_divide", "remainder"):
@@ -76,6 +77,16 @@ def rows() -> Iterator[Row]:
         )
         yield from _casts(kind, x, torch)
         yield from _reductions(kind, x, torch)
+
+
+def _limits(x: Any, torch: Any) -> Row:
+    array = xp.asarray(x)
+    peers: dict[str, Callable[[], object]] = {"numpy": lambda: np.maximum(x, 0)}
+    if torch is not None:
+        t = _tensor(torch, x)
+        peers["torch"] = lambda: torch.clamp_min(t, 0)
+    title = f"maximum with a number {x.dtype.name}"
+    return Row(title, 2 * x.nbytes, lambda: xp.maximum(array, 0), peers)
 
 
 def _casts(kind: str, x: Any, torch: Any) -> Iterator[Row]:

@@ -22,7 +22,7 @@ from funct.kernels.dtypes import FLOATING, INTEGER
 from funct.kernels.quiet import vdot
 
 __all__ = [
-    "ASKING", "MANY", "SHORT", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1",
+    "ASKING", "LIMITS", "MANY", "SHORT", "SLOW", "as_it_is", "clip", "complex_of", "conj", "expm1",
     "floor_divide", "is_ufunc", "known_by_number", "log1p", "plain_cast", "power", "real_ufunc",
     "rint", "rounded", "sigmoid", "tanh", "times_sigmoid",
 ]  # fmt: skip
@@ -51,6 +51,7 @@ SLOW = frozenset({
     "ndtr", "pow", "reciprocal", "remainder", "sign", "sin", "sinh", "sqrt", "tan", "tanh",
 })  # fmt: skip
 ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
+LIMITS = frozenset({"maximum", "minimum"})  # the same of an array and a number, with NumPy's bits
 MANY = 1 << 14
 SHORT = 1 << 11  # elements of a row in which NumPy loses time where operands broadcast
 
@@ -236,8 +237,11 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     plain = float if kind.num > INTEGER else int
     if kind.num > FLOATING or not kind.num:
         return None
-    if x.size >= _LARGE and min.__class__ is max.__class__ is plain and min and max:
-        return np.clip(x, min, max)  # one pass; at a limit of 0 it may give the other zero
+    if x.size >= _LARGE and {min.__class__, max.__class__} <= {plain, int, type(None)}:
+        if min and max:
+            return np.clip(x, min, max)  # one pass; at a limit of 0 it may give the other zero
+        if x.size >= MANY and kind in _VECTORS:
+            return None  # ops of large arrays and a number, for which NumPy has no vectors
     y = x
     if min is not None:
         if min.__class__ is not plain and not _limits(min, x, plain):

@@ -23,7 +23,7 @@ from funct.device.memory import serve
 from funct.device.places import BUFFERS
 from funct.kernels.cpu.calls import maker
 from funct.kernels.dtypes import INTEGER, NAMED
-from funct.kernels.elementwise import ASKING, MANY, SHORT, as_it_is
+from funct.kernels.elementwise import ASKING, LIMITS, MANY, SHORT, as_it_is
 from funct.kernels.table import find
 from funct.ops.refusals import explain
 
@@ -82,12 +82,15 @@ def _choose_by_size(dtype: np.dtype[Any]) -> None:
     with _choosing:
         while _small_only:
             prim, op = _small_only.pop()
-            _raw_of(op).cell_contents = choice(prim.name, prim.raw, len(prim.rules))
+            raw = choice(prim.name, prim.raw, len(prim.rules))
+            _cell_of(op, "raw").cell_contents = raw
+            if "beside" in op.__code__.co_freevars:
+                _cell_of(op, "beside").cell_contents = raw
 
 
-def _raw_of(op: Any) -> Any:
+def _cell_of(op: Any, name: str) -> Any:
     """The cell of what a fast function calls."""
-    return op.__closure__[op.__code__.co_freevars.index("raw")]
+    return op.__closure__[op.__code__.co_freevars.index(name)]
 
 
 def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,11 +115,26 @@ def _asking(prim: Primitive, make: Callable[..., Any]) -> Callable[..., Any]:
     def large(*args: Any) -> Any:
         if all(a.dtype.kind in "biufc" for a in args if a.__class__ is ndarray):
             _choose_by_size(_DOUBLE)
-        chosen = _raw_of(op).cell_contents
+        chosen = _cell_of(op, "raw").cell_contents
         return (plain if chosen is first else chosen)(*args)
 
     first: Callable[..., Any] = (one, two, three)[len(prim.rules) - 1]
     op = make(prim, first)
+    return op
+
+
+def _limiting(prim: Primitive) -> Callable[..., Any]:
+    """The same of a maximum or minimum, which asks only where a number meets an array."""
+    plain = prim.raw
+
+    def beside(x: Any, y: Any) -> Any:
+        array = x if x.__class__ is ndarray else y
+        if array.size >= MANY and array.dtype in _DOUBLES_AND_SINGLES:
+            _choose_by_size(_DOUBLE)
+            return _cell_of(op, "raw").cell_contents(x, y)
+        return plain(x, y)
+
+    op = _binary(prim, plain, beside)
     return op
 
 
@@ -131,6 +149,7 @@ def wrap(raw: Any) -> Any:
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _DOUBLES = {_DOUBLE}
+_DOUBLES_AND_SINGLES = {_DOUBLE, _SINGLE}
 _SPREAD = frozenset({_SINGLE, _DOUBLE, np.dtype(np.int32), np.dtype(np.int64)})
 # What a number beside arrays of one dtype is computed in; of integers all is computed in doubles.
 _WEAK = {np.dtype(char): np.dtype("fd"[char in "dD?bhilqBHILQ"]) for char in "fFdD?bhilqBHILQ"}
@@ -171,7 +190,10 @@ def of_elements(prim: Primitive, typed: bool) -> Callable[..., Any]:
     if prim.params:
         return _structural1(prim, prim.raw) if n == 1 else _structural(prim, prim.raw)
     make = {1: _unary, 2: _binary, 3: _ternary}.get(n, _variadic)
-    op = _asking(prim, make) if prim.name in ASKING else make(prim, prim.raw)
+    if prim.name in LIMITS:
+        op = _limiting(prim)
+    else:
+        op = _asking(prim, make) if prim.name in ASKING else make(prim, prim.raw)
     if n <= 3:
         _small_only.append((prim, op))
     return op
@@ -202,7 +224,12 @@ def _unary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
     return op
 
 
-def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
+def _binary(
+    prim: Primitive, raw: Callable[..., Any], other: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """other: what computes the op of an array and a number."""
+    beside = other or raw
+
     def op(x: Any, y: Any, /) -> Any:
         c, k = x.__class__, y.__class__
         try:
@@ -212,14 +239,14 @@ def _binary(prim: Primitive, raw: Callable[..., Any]) -> Callable[..., Any]:
                 elif k is float or k is int:
                     v = x.data
                     # NumPy 2 gives a Python number the other operand's dtype, if it is its own
-                    d = raw(v, y if v.dtype not in NARROW else narrow_of(y, v.dtype))
+                    d = beside(v, y if v.dtype not in NARROW else narrow_of(y, v.dtype))
                 elif isinstance(y, Value):
                     return y.ways[prim](prim, x, y, ())
                 else:
                     return x.ways[prim](prim, x, y, ())
             elif k is Array and (c is float or c is int):
                 w = y.data
-                d = raw(x if w.dtype not in NARROW else narrow_of(x, w.dtype), w)
+                d = beside(x if w.dtype not in NARROW else narrow_of(x, w.dtype), w)
             elif isinstance(x, Value):
                 return x.ways[prim](prim, x, y, ())
             elif isinstance(y, Value):

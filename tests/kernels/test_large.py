@@ -184,3 +184,41 @@ def test_complex_numbers_are_negated_by_their_parts(dtype: Any) -> None:
         found = (-xp.asarray(a)).data
         assert found.dtype == a.dtype
         assert found.tobytes() == (-a).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("number", [0, 0.0, -0.0, 1, -2.5, math.nan, math.inf, -math.inf, 3e38])
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_limits_of_large_arrays_have_numpys_bits(name: str, number: float, dtype: Any) -> None:
+    """On both sides, with zeros of both signs and NaN; so do compiled programs and few elements."""
+    if dtype is np.int32 and number.__class__ is float:
+        pytest.skip("an integer meets no float")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=MANY + 5).astype(dtype)
+    x[:300] = np.resize(np.asarray([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324]), 300).astype(dtype)
+    fun, plain = lookup(name).fn, lookup(name).raw
+    for raw in (x, x[::-1], x[:-5].reshape(128, -1).T, x[:9]):
+        left, right = fun(number, xp.asarray(raw)), fun(xp.asarray(raw), number)
+        compiled = ft.jit(lambda v: fun(v, number))(xp.asarray(raw))
+        for found, expected in (
+            (left, plain(dtype(number), raw)), (right, plain(raw, dtype(number))),
+            (compiled, plain(raw, dtype(number))),
+        ):  # fmt: skip
+            assert found.dtype == dtype
+            assert np.asarray(found.data).tobytes() == expected.tobytes()
+
+
+def test_both_limits_of_large_arrays_may_be_integers() -> None:
+    x = np.resize(np.asarray([-3.0, -0.0, 0.5, np.nan, 7.0], np.float32), MANY)
+    found = xp.clip(xp.asarray(x), -1, 2)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found.data, np.minimum(np.maximum(x, -1), 2))
+
+
+@pytest.mark.parametrize("limits", [(0, None), (None, 0.0), (-0.0, 1.5), (0, 0), (math.nan, None)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_arrays_are_clipped_as_small_ones_are(limits: tuple[Any, Any], dtype: Any) -> None:
+    few = np.asarray([-3.0, -0.0, 0.0, 0.5, np.nan, np.inf, -np.inf, 5e-324], dtype)
+    found = np.asarray(xp.clip(xp.asarray(np.tile(few, MANY // 8)), *limits).data)
+    expected = np.tile(np.asarray(xp.clip(xp.asarray(few), *limits).data), MANY // 8)
+    assert found.tobytes() == expected.tobytes()

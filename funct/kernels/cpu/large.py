@@ -31,6 +31,7 @@ _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vector
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
 _DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
+_LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
 _QUOTIENTS = frozenset({"floor_divide", "remainder"})
 _KNOWN = _REAL | _COMPLEX | _WHOLE
 _BOOL, _OTHER = np.dtype(bool), np.dtype(object)
@@ -53,7 +54,8 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
         way = of_parts(raw, narrow)
         return chosen(raw, way, _LEAST, [*HALVES, *_COMPLEX])
     halved = [d for d in HALVES if name not in _SIGNS or d.kind != "f"]
-    return chosen(raw, narrow, _LEAST, halved, of_unlike(name, raw))
+    beside = limited(name, raw) if name in _LIMITS else None
+    return chosen(raw, narrow, _LEAST, halved, of_unlike(name, raw), beside)
 
 
 def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,6 +104,22 @@ def selected(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..
         return combined("where", (condition, *bits), word).view(kind)
 
     return large
+
+
+def limited(name: str, raw: Callable[..., Any]) -> Callable[..., Any]:
+    """What computes a maximum or minimum of an array and a number, with NumPy's bits: of two zeros
+    the second, and NaN as it is.
+    """
+
+    def beside(x: Any, y: Any) -> Any:
+        kind = (x if x.__class__ is np.ndarray else y).dtype
+        known = kind in _REAL and permitted("llvm")
+        operands = [operand(a, kind) for a in (x, y)] if known else [None]
+        if any(a is None for a in operands):
+            return raw(x, y)
+        return combined(_LIMITS[name], operands, kind)
+
+    return beside
 
 
 def of_parts(raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:

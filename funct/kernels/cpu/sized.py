@@ -3,7 +3,8 @@ looks at the operands, and calls what they are for.
 
     add = chosen(np.add, of_large, least=4096, dtypes=[np.dtype(np.float16)], unlike=of_unlike)
     add(x, y)     # of_large(x, y) where x or y has that dtype and 4,096 elements; of_unlike(x, y)
-                  # where both are arrays, of two shapes, and of many elements; else np.add(x, y)
+                  # where both are arrays, of two shapes, and of many elements; else np.add(x, y),
+                  # or `beside`, if one is given, where one of them is an array of many elements
 """
 
 from __future__ import annotations
@@ -19,22 +20,24 @@ from funct.kernels.cpu.calls import DATA, DTYPE, RANK, SHAPE, TYPE, builtin, fie
 
 __all__ = ["chosen"]
 
-_NDARRAY, _PLAIN, _LARGE, _UNLIKE, _LEAST, _COUNT, _DTYPES = range(7)  # words of a table
-_MANY = 1 << 14  # the product of two sizes from which on shapes that differ are told
+_NDARRAY, _PLAIN, _LARGE, _UNLIKE, _BESIDE, _LEAST, _COUNT, _DTYPES = range(8)  # words of a table
+_MANY = 1 << 14  # the product of two sizes from which on shapes that differ are told, or one size
 
 
 def chosen(
     plain: Callable[..., Any], large: Callable[..., Any], least: int, dtypes: Iterable[Any],
-    unlike: Callable[..., Any] | None = None,
+    unlike: Callable[..., Any] | None = None, beside: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """plain, but large where an operand has one of the dtypes and at least so many elements, and
-    unlike where two arrays have different shapes and a result may have many elements.
+    unlike where two arrays have different shapes and a result may have many elements, and beside
+    where an array of many elements meets what is none.
     """
     kept = [*dtypes]
-    functions = map(id, (np.ndarray, plain, large, unlike or plain))
+    functions = map(id, (np.ndarray, plain, large, unlike or plain, beside or plain))
     words = [*functions, least, len(kept), *map(id, kept)]
     name = "sized_" + getattr(plain, "__name__", "function")
-    return builtin(name, _code().address("call"), np.asarray(words), (plain, large, kept, unlike))
+    held = (plain, large, kept, unlike, beside)
+    return builtin(name, _code().address("call"), np.asarray(words), held)
 
 
 @functools.cache
@@ -95,13 +98,23 @@ first.one:
   %a = load ptr, ptr %args
 {field("a.type", "%a", TYPE, "ptr")}
   %a.array = icmp eq ptr %a.type, %ndarray
-  br i1 %a.array, label %second.one, label %go
-second.one:
   %b.at = getelementptr ptr, ptr %args, i64 1
   %b = load ptr, ptr %b.at
 {field("b.type", "%b", TYPE, "ptr")}
   %b.array = icmp eq ptr %b.type, %ndarray
-  br i1 %b.array, label %ranks, label %go
+  br i1 %a.array, label %second.one, label %other.one
+second.one:
+  br i1 %b.array, label %ranks, label %alone
+other.one:
+  br i1 %b.array, label %alone, label %go
+alone:
+  %one = phi ptr [ %a, %second.one ], [ %b, %other.one ]
+{field("one.rank", "%one", RANK, "i32")}
+{field("one.shape", "%one", SHAPE, "ptr")}
+  %one.size = call i64 @PyArray_MultiplyList(ptr %one.shape, i32 %one.rank)
+  %one.many = icmp sge i64 %one.size, {_MANY}
+  %one.way = select i1 %one.many, i64 {_BESIDE}, i64 {_PLAIN}
+  br label %go
 ranks:
 {field("a.rank", "%a", RANK, "i32")}
 {field("b.rank", "%b", RANK, "i32")}
@@ -130,7 +143,7 @@ sizes:
   br label %go
 
 go:
-  %chosen = phi i64 [ {_PLAIN}, %pair ], [ {_PLAIN}, %first.one ], [ {_PLAIN}, %second.one ],
+  %chosen = phi i64 [ {_PLAIN}, %pair ], [ {_PLAIN}, %other.one ], [ %one.way, %alone ],
                     [ {_PLAIN}, %axis ], [ %way, %sizes ], [ {_LARGE}, %measure ]
   %function.at = getelementptr ptr, ptr %table, i64 %chosen
   %function = load ptr, ptr %function.at

@@ -76,6 +76,8 @@ OPS: dict[str, Callable[..., Value]] = {
     "divide": lambda f, x, y: x / y,
     "maximum": _larger,
     "minimum": _smaller,
+    "at_least": lambda f, x, y: f.maximum(x, y),  # of two zeros the second
+    "at_most": lambda f, x, y: f.minimum(x, y),
     "equal": _compared("eq"),
     "not_equal": _compared("ne"),
     "less": _compared("lt"),
