@@ -186,7 +186,7 @@ def test_complex_numbers_are_negated_by_their_parts(dtype: Any) -> None:
         assert found.tobytes() == (-a).tobytes()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32])
 @pytest.mark.parametrize("number", [0, 0.0, -0.0, 1, -2.5, math.nan, math.inf, -math.inf, 3e38])
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_limits_of_large_arrays_have_numpys_bits(name: str, number: float, dtype: Any) -> None:

@@ -79,6 +79,8 @@ def printing(node: Node) -> Printing | None:
     """How the node is printed, if it is elementwise and loops may hold it."""
     if node.name == "pow":
         return _power(node)
+    if node.name in _OF_HALVES and node.results[0].dtype == np.float16:
+        return _OF_HALVES[node.name]
     return PRINTINGS.get(node.name)
 
 
@@ -368,6 +370,10 @@ _PARTS = {f"{name}_part{k}": (name, k) for name in COMPLEX for k in (0, 1)}  # o
 PRINTINGS |= {
     part: Printing(part_of(name, k), _FLOAT, cost=4 * _COSTS.get(name, 16))
     for part, (name, k) in _PARTS.items()
+}
+_OF_HALVES = {  # of two zeros NumPy takes the first one there, else the second
+    "maximum": Printing(lambda f, x, y: f.select((x >= y) | f.isnan(x), x, y), _FLOAT, cost=2),
+    "minimum": Printing(lambda f, x, y: f.select((x <= y) | f.isnan(x), x, y), _FLOAT, cost=2),
 }
 _FUNCTIONS = frozenset([*_COSTS, *ENTROPIES, *_PARTS, *[f"fast_{name}" for name in _FAST_COSTS]])
 
