@@ -20,7 +20,7 @@ import numpy as np
 import funct.array as xp
 from funct import tree
 from funct.core import INEXACT, Value
-from funct.errors import ArgumentError, DTypeError
+from funct.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from funct.kernels.table import call
 from funct.ops import fast
 from funct.ops.fast import wrap
@@ -54,8 +54,9 @@ class Optimizer:
 
     init(params) -> state: params is any tree of floating arrays, with empty places or without.
     step(params, grads, state) -> (params, state, info): grads has the structure of params; info is
-    an `Info`. Raises: TreeError: when the structures differ. DTypeError: when a parameter is not
-    floating. ArgumentError: when state is none that init gives.
+    an `Info`. Raises: TreeError: when the structures differ. ShapeError: when a gradient, or the
+    state, has another shape than its parameter. DTypeError: when a parameter is not floating.
+    ArgumentError: when state is none that init gives.
     """
 
     name: str
@@ -167,8 +168,9 @@ def update_leaves(
             tree.same_structure(f"{rule.name}: grads", params, grads)
     columns = [leaves, given, *[_arrays(spec, x) or tree.leaves(x) for x in slots]]
     found = _in_one_pass(rule, numbers, columns)
-    if found is None:
+    if found is None:  # also when shapes differ
         _check_floating(rule.name, leaves, params)
+        _check_shapes(rule.name, columns, params)
         rows = [
             rule.update(xp, [x(p.dtype) if callable(x) else cast(x, p) for x in numbers], p, *rest)
             for p, *rest in zip(*columns, strict=True)
@@ -240,3 +242,24 @@ def _check_floating(name: str, leaves: list[Any], params: Any) -> None:
                 f"{name}: parameters must be floating, got {leaf.dtype} at {path or 'the root'}",
                 fix="take the parameters by nn.partition(model)",
             )
+
+
+def _check_shapes(name: str, columns: list[list[Any]], params: Any) -> None:
+    """Gradients and state have the parameters' shapes: by broadcasting, a step would give
+    parameters of other shapes.
+    """
+    leaves, grads, *slots = columns
+    for slot in slots:
+        if len(slot) != len(leaves):
+            raise TreeError(
+                f"{name}: state was made for {len(slot)} parameters, got {len(leaves)}",
+                fix="state = opt.init(params)",
+            )
+    for what, column in (("the gradient of", grads), *[("the state at", x) for x in slots]):
+        for k, (p, x) in enumerate(zip(leaves, column, strict=True)):
+            got = getattr(x, "shape", ())
+            if got != p.shape:
+                path = tree.flatten_with_path(params)[k][0]
+                raise ShapeError(
+                    f"{name}: {what} {path!r} must have the parameter's shape {p.shape}, got {got}"
+                )

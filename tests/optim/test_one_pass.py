@@ -6,7 +6,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import optim
-from funct.errors import FunctError, TreeError
+from funct.errors import FunctError, ShapeError, TreeError
 from funct.kernels import table
 
 OPTIMIZERS = {
@@ -91,3 +91,30 @@ def test_leaves_of_two_dtypes_are_stepped_each_in_its_own():
     new, _, _ = opt.step(params, params, opt.init(params))
     assert (new["a"].dtype, new["b"].dtype) == (xp.float32, xp.float64)
     np.testing.assert_allclose(new["a"], new["b"], rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["eager", "jit"])
+@pytest.mark.parametrize("name", ["adam", "adam, amsgrad", "sgd, momentum", "clipped"])
+@pytest.mark.parametrize(("shape", "other"), [((3, 1), (3,)), ((), (3,)), ((3,), ()), ((2,), (3,))])
+def test_gradients_that_only_broadcast_are_refused(name, way, shape, other):
+    """They would change the shape of the parameter, or move all of it by one number."""
+    opt = OPTIMIZERS[name]()
+    params = {"a": xp.ones(4), "w": xp.ones(shape)}
+    step = ft.jit(opt.step) if way == "jit" else opt.step
+    with pytest.raises(ShapeError, match="gradient of 'w'") as caught:
+        step(params, {"a": xp.ones(4), "w": xp.ones(other)}, opt.init(params))
+    assert str(shape) in str(caught.value)
+    assert str(other) in str(caught.value)
+
+
+@pytest.mark.parametrize("way", ["eager", "jit"])
+@pytest.mark.parametrize("name", ["adam", "adam, amsgrad", "sgd, momentum", "clipped"])
+def test_a_state_of_other_parameters_is_refused(name, way):
+    opt = OPTIMIZERS[name]()
+    params = {"a": xp.ones(4), "w": xp.ones(3)}
+    step = ft.jit(opt.step) if way == "jit" else opt.step
+    for others in ({"a": xp.ones(4)}, {**params, "x": xp.ones(3)}):
+        with pytest.raises(TreeError, match="state"):
+            step(params, params, opt.init(others))
+    with pytest.raises(ShapeError, match="state at 'w'"):
+        step(params, params, opt.init({"a": xp.ones(4), "w": xp.ones((3, 1))}))
