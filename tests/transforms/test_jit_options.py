@@ -405,3 +405,32 @@ def test_show_has_every_form() -> None:
     assert "kernel0:" in f.show(x, form="assembly")
     with pytest.raises(errors.ArgumentError, match="form must be one of graph, loops"):
         f.show(x, form="pictures")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"static_argnames": "mod"}, "static_argnames"),
+        ({"static_argnames": ("mode", "x2")}, "x2"),
+        ({"static_argnums": 2}, "static_argnums"),
+        ({"static_argnums": -3}, "static_argnums"),
+        ({"donate_argnums": (0, 5)}, "donate_argnums"),
+    ],
+)
+def test_arguments_that_the_function_lacks_are_refused(options, says):
+    """A name that is misspelt would be ignored, and each value compile nothing of its own."""
+
+    def fun(x, mode="a"):
+        return x
+
+    with pytest.raises(errors.ArgumentError, match=says) as caught:
+        ft.jit(fun, **options)
+    assert "fun" in str(caught.value)
+
+
+def test_arguments_that_a_function_may_take_are_allowed():
+    x = xp.ones(2)
+    assert ft.jit(lambda *args: args[0], static_argnums=3)(x, x, x, 4).shape == (2,)
+    assert ft.jit(lambda x, **options: x, static_argnames="q")(x, q=1).shape == (2,)
+    assert ft.jit(max, static_argnums=1) is not None  # has no signature
+    assert ft.jit(lambda x, *, n: x * n, static_argnames="n")(x, n=2).tolist() == [2.0, 2.0]

@@ -18,9 +18,11 @@ from funct.array import Tensor, asarray
 from funct.errors import ArgumentError, TransformError, TreeError
 
 __all__ = [
-    "Key", "Split", "difference", "fitting", "is_array", "positions", "split",
+    "Key", "Split", "check_named", "difference", "fitting", "is_array", "positions", "split",
     "static",
 ]  # fmt: skip
+
+_P = inspect.Parameter
 
 
 def is_array(x: Any) -> bool:
@@ -108,6 +110,35 @@ class Split:
 def positions(argnums: Any, given: int) -> list[int]:
     """Positions from the front, of those that the call gives."""
     return sorted({i % given for i in argnums if -given <= i < given}) if given else []
+
+
+def check_named(fun: Callable[..., Any], static: Any, names: Any, donated: Any) -> None:
+    """ArgumentError for options that name an argument which the function does not take. What
+    takes any (*args, **kwargs), or has no signature, is not checked.
+    """
+    if not (static or names or donated):
+        return
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return
+    kinds = [p.kind for p in parameters]
+    called = getattr(fun, "__name__", type(fun).__name__)
+    if _P.VAR_POSITIONAL not in kinds:
+        many = sum(k in (_P.POSITIONAL_ONLY, _P.POSITIONAL_OR_KEYWORD) for k in kinds)
+        for option, given in (("static_argnums", static), ("donate_argnums", donated)):
+            for i in given:
+                if not -many <= i < many:
+                    raise ArgumentError(
+                        f"jit: {option} names argument {i}, {called} takes {many} by position"
+                    )
+    if _P.VAR_KEYWORD not in kinds:
+        by_name = _P.POSITIONAL_OR_KEYWORD, _P.KEYWORD_ONLY
+        known = [p.name for p in parameters if p.kind in by_name]
+        for name in names:
+            if name not in known:
+                takes = ", ".join(known) or "none by name"
+                raise ArgumentError(f"jit: static_argnames names {name!r}, {called} takes {takes}")
 
 
 def split(

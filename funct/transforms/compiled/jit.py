@@ -26,7 +26,14 @@ from funct.compile import MISS, show_assembly, show_llvm, show_loops
 from funct.errors import ArgumentError, TransformError
 from funct.graph import Graph, approximate, optimize
 from funct.ops.fast import make, wrap
-from funct.transforms.compiled.arguments import Split, is_array, positions, split, static
+from funct.transforms.compiled.arguments import (
+    Split,
+    check_named,
+    is_array,
+    positions,
+    split,
+    static,
+)
 from funct.transforms.compiled.backends import Backend, compiler
 from funct.transforms.compiled.compared import compare_nodes, compare_results
 from funct.transforms.compiled.donation import check_donation, give_away
@@ -87,6 +94,7 @@ class Compiled:
         self.static_argnums = _as_tuple("static_argnums", static_argnums, int)
         self.static_argnames = _as_tuple("static_argnames", static_argnames, str)
         self.donate_argnums = _as_tuple("donate_argnums", donate_argnums, int)
+        check_named(fun, self.static_argnums, self.static_argnames, self.donate_argnums)
         both = set(self.static_argnums) & set(self.donate_argnums)
         if both:
             raise ArgumentError(f"jit: argument {min(both)} cannot be static and donated")
