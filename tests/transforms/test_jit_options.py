@@ -434,3 +434,20 @@ def test_arguments_that_a_function_may_take_are_allowed():
     assert ft.jit(lambda x, **options: x, static_argnames="q")(x, q=1).shape == (2,)
     assert ft.jit(max, static_argnums=1) is not None  # has no signature
     assert ft.jit(lambda x, *, n: x * n, static_argnames="n")(x, n=2).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnums": -1},
+                                     {"static_argnames": "n"}])  # fmt: skip
+def test_an_argument_is_static_however_it_is_passed(options):
+    seen = []
+
+    def fun(x, n):
+        seen.append(type(n))
+        return x[:n]
+
+    f, x, n = ft.jit(fun, **options), xp.ones(3), np.int64(2)
+    assert f(x, n).shape == f(x, n=n).shape == f(n=n, x=x).shape == (2,)
+    assert set(seen) == {np.int64}
+    for call in (lambda: f(x, [1]), lambda: f(x, n=[1])):
+        with pytest.raises(errors.TransformError, match="'n' must be hashable"):
+            call()

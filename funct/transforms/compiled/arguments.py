@@ -18,7 +18,7 @@ from funct.array import Tensor, asarray
 from funct.errors import ArgumentError, TransformError, TreeError
 
 __all__ = [
-    "Key", "Split", "check_named", "difference", "fitting", "is_array", "positions", "split",
+    "Key", "Split", "difference", "fitting", "is_array", "positions", "resolved", "split",
     "static",
 ]  # fmt: skip
 
@@ -112,33 +112,46 @@ def positions(argnums: Any, given: int) -> list[int]:
     return sorted({i % given for i in argnums if -given <= i < given}) if given else []
 
 
-def check_named(fun: Callable[..., Any], static: Any, names: Any, donated: Any) -> None:
-    """ArgumentError for options that name an argument which the function does not take. What
-    takes any (*args, **kwargs), or has no signature, is not checked.
+def resolved(
+    fun: Callable[..., Any], static: Any, names: Any, donated: Any
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of static arguments. Where only one of the two is given the signature
+    tells the other: an argument is static however a call passes it.
+
+    What has no signature is taken as given. Raises: ArgumentError: for an argument that the
+    function does not take.
     """
     if not (static or names or donated):
-        return
+        return static, names
     try:
-        parameters = inspect.signature(fun).parameters.values()
+        parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
-        return
+        return static, names
     kinds = [p.kind for p in parameters]
     called = getattr(fun, "__name__", type(fun).__name__)
+    placed = [p for p in parameters if p.kind in (_P.POSITIONAL_ONLY, _P.POSITIONAL_OR_KEYWORD)]
+    many = len(placed)
     if _P.VAR_POSITIONAL not in kinds:
-        many = sum(k in (_P.POSITIONAL_ONLY, _P.POSITIONAL_OR_KEYWORD) for k in kinds)
         for option, given in (("static_argnums", static), ("donate_argnums", donated)):
             for i in given:
                 if not -many <= i < many:
                     raise ArgumentError(
                         f"jit: {option} names argument {i}, {called} takes {many} by position"
                     )
+        static = tuple([i % many for i in static])  # of the signature, not of what a call gives
+    by_name = _P.POSITIONAL_OR_KEYWORD, _P.KEYWORD_ONLY
     if _P.VAR_KEYWORD not in kinds:
-        by_name = _P.POSITIONAL_OR_KEYWORD, _P.KEYWORD_ONLY
         known = [p.name for p in parameters if p.kind in by_name]
         for name in names:
             if name not in known:
                 takes = ", ".join(known) or "none by name"
                 raise ArgumentError(f"jit: static_argnames names {name!r}, {called} takes {takes}")
+    if not names:
+        some = [placed[i] for i in static if -many <= i < many]
+        names = tuple([p.name for p in some if p.kind in by_name])
+    elif not static:
+        static = tuple([i for i, p in enumerate(placed) if p.name in names])
+    return static, names
 
 
 def split(

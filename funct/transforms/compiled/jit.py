@@ -28,9 +28,9 @@ from funct.graph import Graph, approximate, optimize
 from funct.ops.fast import make, wrap
 from funct.transforms.compiled.arguments import (
     Split,
-    check_named,
     is_array,
     positions,
+    resolved,
     split,
     static,
 )
@@ -94,7 +94,9 @@ class Compiled:
         self.static_argnums = _as_tuple("static_argnums", static_argnums, int)
         self.static_argnames = _as_tuple("static_argnames", static_argnames, str)
         self.donate_argnums = _as_tuple("donate_argnums", donate_argnums, int)
-        check_named(fun, self.static_argnums, self.static_argnames, self.donate_argnums)
+        self.static_argnums, self.static_argnames = resolved(
+            fun, self.static_argnums, self.static_argnames, self.donate_argnums
+        )
         both = set(self.static_argnums) & set(self.donate_argnums)
         if both:
             raise ArgumentError(f"jit: argument {min(both)} cannot be static and donated")
