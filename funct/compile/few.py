@@ -218,8 +218,9 @@ class _Layout:
             self._each(what, named["last"], operands)
 
     def _loop(self, e: Node, v: Var, given: list[Any]) -> None:
-        """One of NumPy's loops over an array, with numbers as other operands."""
-        ufunc = real_ufunc(e.primitive.raw)
+        """One of NumPy's loops over an array, or SciPy's, with numbers as other operands."""
+        raw = e.primitive.raw
+        ufunc = raw.ufunc() if hasattr(raw, "ufunc") else real_ufunc(raw)
         if ufunc is None or e.params or loop_of(ufunc, self._dtype) is None:
             raise _UnknownError
         x, *rest = given

@@ -120,10 +120,11 @@ def log10(x: Operand, /) -> Value:
 
 def _logaddexp_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
     # not exp(x1 - ans): of large equal operands ans is no larger, and derivatives cancel
-    same = ops.equal(x1, x2)  # inf - inf is no distance; that of equal numbers has a derivative
-    if not constant(x1, x2):
-        same = ops.logical_and(same, ops.isinf(x1))
-    return g * ops.special.expit(ops.where(same, 0.0, x1 - x2))
+    apart = x1 - x2
+    near = ops.where(ops.equal(x1, x2), 0.0, apart)  # inf - inf is no distance
+    if not constant(x1, x2):  # that of equal numbers has a derivative
+        near = ops.where(ops.equal(ops.abs(x1), math.inf), near, apart)
+    return g * ops.special.expit(near)
 
 
 def _logaddexp_rule_x2(g: Value, x1: Value, x2: Value) -> Value:
