@@ -8,6 +8,10 @@ import pytest
 
 import funct as ft
 import funct.array as xp
+from funct.device import host
+from funct.device.machine_code import assembly
+from funct.kernels.llvm import PTR, Module, typed
+from funct.kernels.llvm.remainder import integer_quotient
 
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NEAR = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 60, 63, 64, 65, 100, 127, 1_000_003, 2**31 - 1, 2**31]
@@ -73,3 +77,29 @@ def test_large_arrays_of_eager_code(dtype: str, op: str) -> None:
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         zero = fun(xp.asarray(x), xp.asarray(divisors))
     assert zero[5] == 0
+
+
+@pytest.mark.parametrize("element", ["i32", "i64", "u32", "u64"])
+def test_vectors_are_not_divided_by_constants(element: str) -> None:
+    """They are multiplied by what a constant is known to be; others are divided as doubles."""
+
+    def code(number: int | None) -> str:
+        module = Module()
+        f = module.function("kernel", [("p", PTR), ("q", PTR)])
+        wide, (p, q) = typed(element, 4), f.arguments
+        divisor = f.load(wide, q) if number is None else f.constant(wide, number)
+        f.store(integer_quotient(f, f.load(wide, p), divisor)[0], p)
+        f.ret()
+        return module.text()
+
+    assert "fdiv" in code(None)
+    assert "divpd" not in assembly(code(7), host())
+    assert "fdiv" not in code(8)
+
+
+def test_a_constant_knows_its_number() -> None:
+    f = Module().function("kernel", [("p", PTR)])
+    for lanes in (1, 4):
+        assert [f.constant(typed("i64", lanes), n).whole for n in (0, 7, -3)] == [0, 7, -3]
+        assert f.constant(typed("f64", lanes), 7).whole is None
+        assert f.load(typed("i64", lanes), f.arguments[0]).whole is None

@@ -9,7 +9,6 @@ import funct as ft
 import funct.array as xp
 from funct.compile.loops.transposes import print_transposed, transposed
 from funct.compile.loops.views import View, dense
-from funct.device.host import Host
 from funct.device.machine_code import assembly
 from funct.graph import Var
 from funct.kernels.llvm import Module
@@ -102,5 +101,5 @@ def test_code_for_other_processors(
     module = Module()
     print_transposed(module, "kernel0", element, side)
     lines = assembly(module.text(), target)
-    assert isinstance(target, Host)
+    assert "kernel0" in lines
     assert beyond is None or beyond not in lines

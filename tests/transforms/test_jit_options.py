@@ -83,7 +83,7 @@ def test_donation_refuses_what_cannot_be() -> None:
     with pytest.raises(errors.ArgumentError, match="passed twice"):
         f(x, x)
     laws.same(x, arr([1.0]))
-    with pytest.raises(errors.ArgumentError, match="argument 1 cannot be static and donated"):
+    with pytest.raises(errors.ArgumentError, match="1 cannot be static and donated"):
         ft.jit(lambda x, y: x, static_argnums=1, donate_argnums=1)
 
 
@@ -451,3 +451,10 @@ def test_an_argument_is_static_however_it_is_passed(options):
     for call in (lambda: f(x, [1]), lambda: f(x, n=[1])):
         with pytest.raises(errors.TransformError, match="'n' must be hashable"):
             call()
+
+
+def test_one_argument_is_not_both_static_and_donated() -> None:
+    """However it is counted."""
+    for static, donated in ((1, 1), (-1, -1), (1, -1), (-1, 1)):
+        with pytest.raises(ft.errors.ArgumentError, match="1 cannot be static and donated"):
+            ft.jit(lambda x, y: x + y, static_argnums=static, donate_argnums=donated)

@@ -372,8 +372,8 @@ PRINTINGS |= {
     for part, (name, k) in _PARTS.items()
 }
 _OF_HALVES = {  # of two zeros NumPy takes the first one there, else the second
-    "maximum": Printing(lambda f, x, y: f.select((x >= y) | f.isnan(x), x, y), _FLOAT, cost=2),
-    "minimum": Printing(lambda f, x, y: f.select((x <= y) | f.isnan(x), x, y), _FLOAT, cost=2),
+    "maximum": Printing(lambda f, x, y: f.first_maximum(x, y), _FLOAT, cost=2),
+    "minimum": Printing(lambda f, x, y: f.first_minimum(x, y), _FLOAT, cost=2),
 }
 _FUNCTIONS = frozenset([*_COSTS, *ENTROPIES, *_PARTS, *[f"fast_{name}" for name in _FAST_COSTS]])
 

@@ -13,6 +13,7 @@ import attrs
 
 from funct.compile.loops.views import View, collapse
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm.shuffles import first_blocks, first_halves
 
 __all__ = ["Transposed", "print_transposed", "transposed"]
 
@@ -37,6 +38,8 @@ class Transposed:
 def transposed(view: View) -> Transposed | None:
     """How a view is copied; None where it is not one of these."""
     runs = collapse(view.shape, view.strides)
+    if len(runs) < 2:  # what most views are
+        return None
     size = view.root.dtype.itemsize
     if runs and runs[-1][1] == 1:  # a few elements that stay together, as complex numbers do
         few, _ = runs.pop()
@@ -114,23 +117,9 @@ def _turned(f: Emitter, rows: list[Value]) -> list[Value]:
     groups = [[(x, list(range(side)))] for x in rows]  # and which lane each lane was
     block = 1
     while len(groups) > 1:
-        if block < unit:  # of each 128 bits one half of both, block by block
-            half = unit // 2
-            low = [
-                other + start + first + k
-                for start in range(0, side, unit)
-                for first in range(0, half, block)
-                for other in (0, side)
-                for k in range(block)
-            ]
-        else:  # every other 128 bits of both
-            half = unit
-            low = [
-                other + start + k
-                for other in (0, side)
-                for start in range(0, side, 2 * unit)
-                for k in range(unit)
-            ]
+        within = block < unit
+        half = unit // 2 if within else unit
+        low = first_blocks(side, unit, block) if within else first_halves(side, 2 * unit)
         high = [k + half for k in low]
         groups = [
             [

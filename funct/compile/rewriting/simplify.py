@@ -38,6 +38,7 @@ from funct.compile.rewriting.finite import finite_at_zeros
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
 from funct.core import lookup
+from funct.device import host
 from funct.graph import Graph, Guard, Node, Var
 from funct.ops.indexing import check_bounds
 from funct.ops.linalg import contract_layout
@@ -49,7 +50,6 @@ _ELSEWHERE = frozenset({
     "reshape", "broadcast_to", "permute_dims", "flip", "settled", "stop_gradient",
     "checkpoint_name",
 })  # fmt: skip
-_FEW = 8  # terms of sums that are one vector (`steps/products.py`)
 _REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
 
@@ -215,7 +215,8 @@ class _Rewriting(Boxes, Minors):
         lead, (m, k), n = x.shape[:-2], x.shape[-2:], y.shape[-1]
         if k == 1:
             return self.apply("multiply", (x, y), (), out.shape, out.dtype)
-        stack = is_stack_by_vectors(e) and (by_one or k > _FEW)
+        one_vector = k * out.dtype.itemsize <= host().vector_bytes  # of terms: `steps/products.py`
+        stack = is_stack_by_vectors(e) and (by_one or not one_vector)
         if n == 1 and m > 1 and (self._is_computed(x) or stack):
             row = (*y.shape[:-2], 1, k)
             terms, axis = (x, self.reshape(y, row)), len(lead) + 1

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -46,7 +47,6 @@ class _Library:
     wide: bool
 
 
-@functools.cache
 @functools.cache
 def _library() -> _Library | None:
     """NumPy's BLAS, if its products can be called by address."""
@@ -138,17 +138,14 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         if tall
         else (0, b.leading if b.transposed else 1, 1)
     )
-    terms = [_terms(stack, matrix) for matrix in (a, b)]
     depth = len(stack)
     kinds = [_TRANSPOSED if x.transposed else _NO_TRANSPOSE for x in (a, b)]
     words: list[Word] = [
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
         Address(out), m, n, k, a.leading, b.leading, n,
         *kinds, int(tall), panel, *[s * byte for s in moves], m * n * byte,
+        *_axes(stack, a, b, byte),
     ]  # fmt: skip
-    for axis in range(depth):
-        below = math.prod(stack[axis + 1 :])
-        words += [below, stack[axis], terms[0][axis] * byte, terms[1][axis] * byte]
     tasks = panels if count == 1 else count
     kernel = ("product", "f32" if byte == 4 else "f64", depth)
     return [*calls, Call(kernel, tuple(words), tasks, (out,))]
@@ -168,11 +165,8 @@ def _few(
     down, along = (1, a.leading) if a.transposed else (a.leading, 1)
     words: list[Word] = [
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
-        Address(out), m, k, down, along, b.leading, count, several,
+        Address(out), m, k, down, along, b.leading, count, several, *_axes(stack, a, b),
     ]  # fmt: skip
-    terms = [_terms(stack, matrix) for matrix in (a, b)]
-    for axis in range(len(stack)):
-        words += [math.prod(stack[axis + 1 :]), stack[axis], terms[0][axis], terms[1][axis]]
     kernel = ("few", "f32" if byte == 4 else "f64", len(stack), n, min(m, _FEW_ROWS))
     return Call(kernel, tuple(words), -(-count // several), (out,))
 
@@ -186,11 +180,8 @@ def _few_sums(
     words: list[Word] = [
         Address(matrix.view.root, matrix.view.offset * byte),
         Address(vector.view.root, vector.view.offset * byte),
-        Address(out), m, matrix.leading, count, several,
+        Address(out), m, matrix.leading, count, several, *_axes(stack, matrix, vector),
     ]  # fmt: skip
-    terms = [_terms(stack, x) for x in (matrix, vector)]
-    for axis in range(len(stack)):
-        words += [math.prod(stack[axis + 1 :]), stack[axis], terms[0][axis], terms[1][axis]]
     kernel = ("few sums", "f32" if byte == 4 else "f64", len(stack), k)
     return Call(kernel, tuple(words), -(-count // several), (out,))
 
@@ -201,7 +192,7 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
     matrices, and how many are a task; the stack's axes as in `print_few`.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, task = f.arguments
+    frame, _ = f.arguments
 
     def word(slot: int) -> Value:
         return f.load(I64, f.at(frame, slot, "i64"))
@@ -213,11 +204,9 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
     wide = typed(element, lanes)
     mask = None if k == lanes else f.first_lanes(lanes, f.constant(I64, k))
 
-    def product(number: Value, _: list[Value]) -> list[Value]:
-        a, b, c = x, y, f.at(out, number * m, element)
-        for below, length, step_a, step_b in axes:
-            index = f.rem(f.div(number, below), length)
-            a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
+    def product(number: Value) -> None:
+        a, b = _find(f, number, axes, (x, y), element)
+        c = f.at(out, number * m, element)
         vector = f.load(wide, b, mask)
 
         def rows(i: Value, _: list[Value]) -> list[Value]:
@@ -231,11 +220,8 @@ def print_few_sums(module: Module, name: str, element: str, depth: int, k: int) 
             return []
 
         f.loop(0, m, _SUMS, rows)
-        return []
 
-    first = task * group
-    f.loop(first, f.intrinsic("smin", first + group, count), 1, product)
-    f.ret()
+    _each(f, (count, group), product)
 
 
 def print_few(module: Module, name: str, element: str, depth: int, n: int, several: int) -> None:
@@ -246,7 +232,7 @@ def print_few(module: Module, name: str, element: str, depth: int, n: int, sever
     from one to the next of both.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, task = f.arguments
+    frame, _ = f.arguments
 
     def word(slot: int) -> Value:
         return f.load(I64, f.at(frame, slot, "i64"))
@@ -258,11 +244,9 @@ def print_few(module: Module, name: str, element: str, depth: int, n: int, sever
     wide = typed(element, lanes)
     mask = None if n == lanes else f.first_lanes(lanes, f.constant(I64, n))
 
-    def product(number: Value, _: list[Value]) -> list[Value]:
-        a, b, c = x, y, f.at(out, number * m * n, element)
-        for below, length, step_a, step_b in axes:
-            index = f.rem(f.div(number, below), length)
-            a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
+    def product(number: Value) -> None:
+        a, b = _find(f, number, axes, (x, y), element)
+        c = f.at(out, number * m * n, element)
 
         def rows(i: Value, _: list[Value]) -> list[Value]:
             i = f.intrinsic("smin", i, m - several)
@@ -279,11 +263,8 @@ def print_few(module: Module, name: str, element: str, depth: int, n: int, sever
             return []
 
         f.loop(0, m, several, rows)
-        return []
 
-    first = task * group
-    f.loop(first, f.intrinsic("smin", first + group, count), 1, product)
-    f.ret()
+    _each(f, (count, group), product)
 
 
 def _by_vector(a: _Matrix, b: _Matrix, out: Var, fused: Fused) -> list[Call]:
@@ -317,6 +298,42 @@ def _terms(stack: tuple[int, ...], matrix: _Matrix) -> list[int]:
     return [0] * (len(stack) - len(own)) + own if stack else []
 
 
+def _axes(stack: tuple[int, ...], a: _Matrix, b: _Matrix, byte: int = 1) -> list[int]:
+    """For each axis of a stack the words that say where its products lie (`_find`)."""
+    terms = zip(_terms(stack, a), _terms(stack, b), strict=True)
+    return [
+        word
+        for k, (n, (x, y)) in enumerate(zip(stack, terms, strict=True))
+        for word in (math.prod(stack[k + 1 :]), n, x * byte, y * byte)
+    ]
+
+
+def _find(
+    f: Emitter, number: Value, axes: list[list[Value]], places: tuple[Value, Value], element: str
+) -> tuple[Value, Value]:
+    """Both operands of a product of a stack. axes: for each how many products are below it, its
+    length, and elements from one to the next of both.
+    """
+    a, b = places
+    for below, length, step_a, step_b in axes:
+        index = f.rem(f.div(number, below), length)
+        a, b = f.at(a, index * step_a, element), f.at(b, index * step_b, element)
+    return a, b
+
+
+def _each(f: Emitter, words: tuple[Value, Value], body: Callable[[Value], None]) -> None:
+    """The products of this task. words: how many there are, and how many are a task."""
+    count, group = words
+    first = f.arguments[1] * group
+
+    def one(number: Value, _: list[Value]) -> list[Value]:
+        body(number)
+        return []
+
+    f.loop(first, f.intrinsic("smin", first + group, count), 1, one)
+    f.ret()
+
+
 def print_product(module: Module, name: str, element: str, depth: int) -> None:
     """Add the call of BLAS for one task: a panel of a product, or one of a stack of them."""
     library = _library()
@@ -332,10 +349,8 @@ def print_product(module: Module, name: str, element: str, depth: int) -> None:
     kind_a, kind_b, tall, panel = (word(s) for s in range(9, 13))
     if depth:
         c = f.at(c, task * word(16), "i8")
-        for axis in range(depth):
-            below, length, step_a, step_b = (word(17 + 4 * axis + i) for i in range(4))
-            index = f.rem(f.div(task, below), length)
-            a, b = f.at(a, index * step_a, "i8"), f.at(b, index * step_b, "i8")
+        axes = [[word(17 + 4 * axis + i) for i in range(4)] for axis in range(depth)]
+        a, b = _find(f, task, axes, (a, b), "i8")
     else:
         first = task * panel
         a, b, c = (f.at(x, first * word(13 + i), "i8") for i, x in enumerate((a, b, c)))

@@ -17,6 +17,7 @@ from funct.compile.fusion.lower import Address, Buffer, Call, Word
 from funct.compile.loops.scalars import ELEMENTS
 from funct.graph import Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm.shuffles import first_blocks, first_halves
 
 __all__ = ["print_columns", "print_rows", "side_by_side", "vector_product"]
 
@@ -107,31 +108,14 @@ def side_by_side(f: Emitter, rows: list[Value]) -> list[Value]:
     """
     lanes = rows[0].type.lanes
     unit = min(lanes, 16 // rows[0].type.bytes)
-    block = 1
-    while block < unit:  # of each 128 bits the first half of both, block by block
-        half = unit // 2
-        low = [
-            side + start + first + k
-            for start in range(0, lanes, unit)
-            for first in range(0, half, block)
-            for side in (0, lanes)
-            for k in range(block)
-        ]
-        rows = _paired(f, rows, low, half)
+    block, run = 1, lanes
+    while block < unit:
+        rows = _paired(f, rows, first_blocks(lanes, unit, block), unit // 2)
         block *= 2
-    run = lanes
-    while run > unit:  # of each run of terms of the same rows the first half
-        half = run // 2
-        sides = (0, lanes) if len(rows) > 1 else (0,)
-        width = rows[0].type.lanes
-        low = [
-            side + start + k
-            for side in sides
-            for start in range(0, width, run)
-            for k in range(half)
-        ]
-        rows = _paired(f, rows, low, half)
-        run = half
+    while run > unit:  # terms of the same rows
+        low = first_halves(rows[0].type.lanes, run, min(2, len(rows)))
+        rows = _paired(f, rows, low, run // 2)
+        run //= 2
     return rows
 
 

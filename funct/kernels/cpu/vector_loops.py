@@ -57,14 +57,6 @@ _BLOCKS = [f"b{k}" for k in range(_MOST)]  # strides of blocks
 _FIELDS = Fields((*_PLACES, "tasks", "rows", "block", "columns", "count", *_STEPS, *_BLOCKS))
 
 
-def _larger(f: Emitter, x: Value, y: Value) -> Value:
-    return f.select((x >= y) | f.isnan(x), x, y)
-
-
-def _smaller(f: Emitter, x: Value, y: Value) -> Value:
-    return f.select((x <= y) | f.isnan(x), x, y)
-
-
 def _compared(how: Any) -> Callable[..., Value]:
     return lambda f, x, y: f.convert(f.compare(how, x, y), "u8")
 
@@ -74,8 +66,8 @@ OPS: dict[str, Callable[..., Value]] = {
     "subtract": lambda f, x, y: x - y,
     "multiply": lambda f, x, y: x * y,
     "divide": lambda f, x, y: x / y,
-    "maximum": _larger,
-    "minimum": _smaller,
+    "maximum": lambda f, x, y: f.first_maximum(x, y),
+    "minimum": lambda f, x, y: f.first_minimum(x, y),
     "at_least": lambda f, x, y: f.maximum(x, y),  # of two zeros the second
     "at_most": lambda f, x, y: f.minimum(x, y),
     "equal": _compared("eq"),

@@ -308,6 +308,14 @@ class Arithmetic:
         smaller = self.min(x, y)
         return self.select(self.isnan(x), x, smaller) if x.type.is_float else smaller
 
+    def first_maximum(self, x: Value, y: Value) -> Value:
+        """The larger one, x where they are equal; NaN where either is NaN."""
+        return self.select((x >= y) | self.isnan(x), x, y)
+
+    def first_minimum(self, x: Value, y: Value) -> Value:
+        """The smaller one, x where they are equal; NaN where either is NaN."""
+        return self.select((x <= y) | self.isnan(x), x, y)
+
     def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
         """c0 + c1 x + c2 x² + …: even and odd powers apart, so that products do not wait; a
         constant is read by the instruction that adds it.

@@ -7,7 +7,6 @@ doubles, which is exact for numbers below 2⁵² but for one more or less.
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from funct.kernels.llvm.rare import rarely
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["floor_divide", "fmod", "integer_quotient", "quotient", "remainder"]
 
 _WHOLE = {"f32": 2.0**23, "f64": 2.0**52}  # below which quotients are whole numbers
-_CONSTANT = re.compile(r"splat \(\w+ (-?\d+)\)")
 
 
 def fmod(e: Emitter, x: Value, y: Value) -> Value:
@@ -67,6 +65,8 @@ def remainder(e: Emitter, x: Value, y: Value) -> Value:
 
 def integer_quotient(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
     """The quotient of integers towards minus infinity and what it leaves; both 0 where y is."""
+    if y.whole not in (None, 0, -1):
+        return _towards_below(e, x, y)
     zero, one = e.constant(x.type, 0), e.constant(x.type, 1)
     none = e.eq(y, 0)
     if not x.type.is_signed:
@@ -79,21 +79,22 @@ def integer_quotient(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
 
 
 def _towards_below(e: Emitter, x: Value, y: Value) -> tuple[Value, Value]:
-    """Where there is a quotient."""
-    known = _CONSTANT.fullmatch(y.name)
-    number = int(known[1]) if known else 0
-    shifts = number > 0 and not number & (number - 1)
-    if x.type.lanes == 1 or shifts or (known and x.type.bits <= 32):
+    """Where there is a quotient. By a constant LLVM shifts, or multiplies by what is wider; numbers
+    of 64 bits it would take apart for that.
+    """
+    number = y.whole
+    shifts = number is not None and number > 0 and not number & (number - 1)
+    if x.type.lanes == 1 or shifts or (number is not None and x.type.bits <= 32):
         return _by_the_machine(e, x, y)
     if x.type.bits < 32:
         q, r = _towards_below(e, e.convert(x, "i32"), e.convert(y, "i32"))
         return e.convert(q, x.type.element), e.convert(r, x.type.element)
-    wide = e.convert(x, "f64"), e.convert(y, "f64")
-    cut = e.floor(wide[0] * (1 / wide[1]) if known else wide[0] / wide[1])
+    dividend, divisor = e.convert(x, "f64"), e.convert(y, "f64")
+    cut = e.floor(dividend / divisor if number is None else dividend * (1 / divisor))
     if x.type.bits == 32:
         q = e.convert(e.convert(cut, "i64"), x.type.element)
         return q, x - q * y
-    far = (e.abs(wide[0]) >= _WHOLE["f64"]) | (e.abs(wide[1]) >= _WHOLE["f64"])
+    far = (e.abs(dividend) >= _WHOLE["f64"]) | (e.abs(divisor) >= _WHOLE["f64"])
     q = e.convert(cut, x.type.element)
     left = e.convert(x - q * y, "i64")
     size, least = (e.select(y < 0, -left, left), e.abs(y)) if x.type.is_signed else (left, y)

@@ -7,6 +7,7 @@ conversions follow from the type. A mask has elements "i1". One lane is a scalar
 from __future__ import annotations
 
 import functools
+import re
 import struct
 from typing import TYPE_CHECKING
 
@@ -132,6 +133,9 @@ def _to_float32(number: float) -> float:
         return float("inf") if number > 0 else float("-inf")
 
 
+_WHOLE = re.compile(r"splat \(i\d+ (-?\d+)\)|(-?\d+)")  # an integer's literal
+
+
 class Value:
     """A name in the text that an emitter prints; arithmetic on it prints more.
 
@@ -146,6 +150,12 @@ class Value:
 
     def __repr__(self) -> str:
         return f"{self.type.text} {self.name}"
+
+    @property
+    def whole(self) -> int | None:
+        """The integer that a constant is in every lane; None of what is no such constant."""
+        found = _WHOLE.fullmatch(self.name)
+        return None if found is None else int(found[1] or found[2])
 
     def __add__(self, other: Value | float) -> Value:
         return self.emitter.add(self, other)

@@ -114,19 +114,20 @@ def positions(argnums: Any, given: int) -> list[int]:
 
 def resolved(
     fun: Callable[..., Any], static: Any, names: Any, donated: Any
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of static arguments. Where only one of the two is given the signature
-    tells the other: an argument is static however a call passes it.
+) -> tuple[tuple[int, ...], tuple[str, ...], tuple[int, ...]]:
+    """Positions and names of static arguments, and positions of donated ones. Where only one of the
+    first two is given the signature tells the other: an argument is static however a call passes
+    it. Positions from the end are the signature's.
 
     What has no signature is taken as given. Raises: ArgumentError: for an argument that the
     function does not take.
     """
     if not (static or names or donated):
-        return static, names
+        return static, names, donated
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (TypeError, ValueError):
-        return static, names
+        return static, names, donated
     kinds = [p.kind for p in parameters]
     called = getattr(fun, "__name__", type(fun).__name__)
     placed = [p for p in parameters if p.kind in (_P.POSITIONAL_ONLY, _P.POSITIONAL_OR_KEYWORD)]
@@ -138,7 +139,7 @@ def resolved(
                     raise ArgumentError(
                         f"jit: {option} names argument {i}, {called} takes {many} by position"
                     )
-        static = tuple([i % many for i in static])  # of the signature, not of what a call gives
+        static, donated = (tuple([i % many for i in given]) for given in (static, donated))
     by_name = _P.POSITIONAL_OR_KEYWORD, _P.KEYWORD_ONLY
     if _P.VAR_KEYWORD not in kinds:
         known = [p.name for p in parameters if p.kind in by_name]
@@ -151,7 +152,7 @@ def resolved(
         names = tuple([p.name for p in some if p.kind in by_name])
     elif not static:
         static = tuple([i for i, p in enumerate(placed) if p.name in names])
-    return static, names
+    return static, names, donated
 
 
 def split(

@@ -94,7 +94,7 @@ class Compiled:
         self.static_argnums = _as_tuple("static_argnums", static_argnums, int)
         self.static_argnames = _as_tuple("static_argnames", static_argnames, str)
         self.donate_argnums = _as_tuple("donate_argnums", donate_argnums, int)
-        self.static_argnums, self.static_argnames = resolved(
+        self.static_argnums, self.static_argnames, self.donate_argnums = resolved(
             fun, self.static_argnums, self.static_argnames, self.donate_argnums
         )
         both = set(self.static_argnums) & set(self.donate_argnums)
