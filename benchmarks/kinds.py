@@ -34,6 +34,7 @@ STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
 LARGE = _normal(2000, 2000)
 COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
+ENLARGED = _normal(16, 512, 128)
 SPECTRUM = _normal(100_000) + 1j * _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
 
@@ -51,6 +52,9 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
 
     def quotients(x: Any, y: Any) -> Any:
         return x * y + x / y - ns.conj(x) * 2
+
+    def enlarged(x: Any, y: Any) -> Any:
+        return ns.repeat(ns.repeat(x, 2, axis=1), 2, axis=2) * 0.5 + y
 
     def logistic(w: Any, x: Any) -> Any:
         return ns.sum(ns.log1p(ns.exp(-(x @ w))))
@@ -158,6 +162,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "colours, 512 x 512": (saturation, (a(COLOURS),)),
         "complex64 quotients and products, 100,000": (quotients, (a(SPECTRUM), a(SPECTRUM[::-1]))),
         "a matrix 2000 x 2000 and itself turned": (lambda x: (x + x.T) * 0.5, (a(LARGE),)),
+        "16 images 256 x 64, enlarged, and others": (enlarged, (a(IMAGES), a(ENLARGED))),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

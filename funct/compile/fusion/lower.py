@@ -24,7 +24,7 @@ from funct.compile.loops.kernel import (
 )  # fmt: skip
 from funct.compile.loops.scalars import ELEMENTS, HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
-from funct.compile.loops.views import VIEWS, View, collapse, dense, has_whole_rows
+from funct.compile.loops.views import VIEWS, View, collapse, dense, folded, has_whole_rows
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
@@ -195,7 +195,7 @@ class _Lowering:
             return False, g.columns
         columns, flat = g.size, True
         for view in self._views():
-            runs = collapse(view.shape, view.strides)
+            runs, _ = folded(collapse(view.shape, view.strides))
             if len(runs) < 2 or transposed(view) is not None:  # it is copied
                 continue
             flat = False
@@ -308,17 +308,20 @@ class _Lowering:
         runs = collapse(view.shape, view.strides)
         inner: Any = "none"
         words: list[int] = []
-        offset, place = view.offset, 0
+        offset, place, each = view.offset, 0, 1
         if full:
-            length, stride = runs[-1] if runs else (1, 0)
             columns = self.columns
+            whole, times = folded(runs)
+            if times < columns and not columns % times:
+                runs, each = whole, times
+            length, stride = runs[-1] if runs else (1, 0)
             if length % columns:
                 if columns % length or not all(s == 0 for _, s in runs):
                     return None
             elif length == columns:
                 runs = runs[:-1]
             else:
-                runs = [*runs[:-1], (length // columns, stride * columns)]
+                runs = [*runs[:-1], (length // columns, stride * columns // each)]
             inner = {0: "none", 1: "one", -1: "back"}.get(stride, "some") if columns > 1 else "none"
             is_short = view.root.dtype in ELEMENTS and stride <= MOST_WOVEN
             if woven or (inner == "some" and is_short and has_whole_rows(view, stride)):
@@ -333,7 +336,7 @@ class _Lowering:
                 words += [stride, *[below] * divided, *[length] * wrapped]
             below *= length
         return _Walked(
-            Access(element, inner, tuple(terms)), view.root,
+            Access(element, inner, tuple(terms), each), view.root,
             (offset - place) * view.root.dtype.itemsize, tuple(words), place,
         )  # fmt: skip
 

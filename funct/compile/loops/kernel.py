@@ -42,12 +42,13 @@ class Access:
     inner: elements from one column to the next: "none" (a row's value), "one", "back" (one, towards
     the beginning), "some" (a stride of the frame), or a number of places that are woven: whole
     vectors of all of them are moved, and shuffled. terms: how the row's number moves the address,
-    each by a stride of the frame.
+    each by a stride of the frame. each: how many columns one element is for, one after the other.
     """
 
     element: str
     inner: Literal["none", "one", "back", "some"] | int
     terms: tuple[Term, ...]
+    each: int = 1
 
     @property
     def words(self) -> int:

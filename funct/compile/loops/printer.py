@@ -12,6 +12,7 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
+from funct.compile.loops.each import read_each
 from funct.compile.loops.kernel import Constant, Expression, Kernel, Load, Op, Over, Reduce
 from funct.compile.loops.passes import STRIP, Pass, passes
 from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
@@ -355,6 +356,9 @@ class _Printer:
                         mask,
                     )
                 return self.unwoven[v.access][v.place]
+            if access.each > 1:
+                base = self.base[v.access]
+                return read_each(f, v.element, base, access.each, column, lanes, mask)
             return read(f, v.element, self._address(v.access, column), lanes, mask)
         assert isinstance(v, Op), "reductions are row values"
         if known:

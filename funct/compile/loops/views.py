@@ -14,7 +14,9 @@ import attrs
 
 from funct.graph import Node, Var
 
-__all__ = ["VIEWS", "View", "collapse", "dense", "has_whole_rows", "through"]
+__all__ = ["VIEWS", "View", "collapse", "dense", "folded", "has_whole_rows", "through"]
+
+_MOST_EACH = 16  # columns that one element is for, within a row
 
 Sizes = tuple[int, ...]
 
@@ -70,6 +72,16 @@ def collapse(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, in
         else:
             runs.append((n, s))
     return runs
+
+
+def folded(runs: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], int]:
+    """The runs with a row of elements that are each there a few times in a row as one run, and how
+    often they are.
+    """
+    if len(runs) < 2 or runs[-1][1] or runs[-2][1] != 1 or runs[-1][0] > _MOST_EACH:
+        return runs, 1
+    each = runs[-1][0]
+    return [*runs[:-2], (runs[-2][0] * each, 1)], each
 
 
 def has_whole_rows(view: View, length: int) -> bool:
