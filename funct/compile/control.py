@@ -52,6 +52,7 @@ from funct.compile.steps.fourier import is_fourier, lower_fourier
 from funct.compile.steps.gathers import lower_gather
 from funct.compile.steps.matrices import is_matrices, lower_matrices
 from funct.compile.steps.moves import is_move, lower_move
+from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
 from funct.graph import Control, Graph, Node, Var, share_common
@@ -139,7 +140,7 @@ class Body:
             raise _NoBlock("it has a dtype that loops do not know")
         if any(0 in v.shape for v in simple.outputs):
             raise _NoBlock("there are no elements")
-        fused = ordered(fuse(simple), lambda step: True)
+        fused = placed(ordered(fuse(simple), lambda step: True), lambda step: True)
         calls: list[Call] = []
         for s in fused.steps:
             if is_lowered(s, inside=True):

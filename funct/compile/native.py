@@ -31,6 +31,7 @@ from funct.compile.program import Program, link
 from funct.compile.rehearsal import rehearse
 from funct.compile.rewriting.pairs import complexes, floats, in_pairs
 from funct.compile.rewriting.simplify import Check, simplify
+from funct.compile.steps.placed import placed
 from funct.compile.steps.walker import begin_walker
 from funct.compile.text import call_text, guard_text, scope
 from funct.compile.told import call_line, fusion_lines
@@ -75,7 +76,7 @@ def native(graph: Graph) -> Native:
     laid = lay_out(graph)
     pairs = in_pairs(laid, islands=is_lowered) or laid
     simple, checks = simplify(pairs)
-    fused = within(config.memory_budget, _arranged(simple), _arranged)
+    fused = placed(within(config.memory_budget, _arranged(simple), _arranged), is_lowered)
     rehearse(fused.steps)
     tell("fusion", lambda: fusion_lines(fused))
     made = _Writer(fused, checks, laid).write()

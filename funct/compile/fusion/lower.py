@@ -31,7 +31,7 @@ from funct.graph import Node, Var
 
 __all__ = [
     "Address", "Buffer", "Call", "Root", "Slot", "Word", "copy", "every_call", "lower", "places_of",
-    "size_bytes",
+    "row_length", "size_bytes",
 ]  # fmt: skip
 
 _TASK_COST = 1 << 15  # of a task, in additions: some ten microseconds
@@ -124,6 +124,11 @@ def every_call(calls: Sequence[Call]) -> Iterator[Call]:
 def lower(group: Group, fused: Fused) -> list[Call]:
     """The kernels that compute a group, in order."""
     return _Lowering(group, fused).run()
+
+
+def row_length(group: Group, fused: Fused) -> int:
+    """Columns of a row of the group's loops."""
+    return _Lowering(group, fused).columns
 
 
 def copy(view: View, fused: Fused, into: View | None = None) -> tuple[list[Call], View]:

@@ -14,7 +14,7 @@ import attrs
 
 from funct.graph import Node, Var
 
-__all__ = ["VIEWS", "View", "collapse", "dense", "folded", "has_whole_rows", "through"]
+__all__ = ["VIEWS", "View", "collapse", "dense", "folded", "has_whole_rows", "reshaped", "through"]
 
 _MOST_EACH = 16  # columns that one element is for, within a row
 
@@ -99,7 +99,8 @@ def through(node: Node, view: View) -> View | None:
     return VIEWS[node.name](view, tuple(node.results[0].shape), *node.params)
 
 
-def _reshape(view: View, shape: Sizes, *_: Any) -> View | None:
+def reshaped(view: View, shape: Sizes, *_: Any) -> View | None:
+    """The same elements in that shape; None where no affine map gives them."""
     runs = collapse(view.shape, view.strides)
     strides: list[int] = []
     held = 1  # elements of the innermost open run that are given already
@@ -147,7 +148,7 @@ def _same(view: View, shape: Sizes, *_: Any) -> View:
 
 
 VIEWS: dict[str, Any] = {
-    "reshape": _reshape, "permute_dims": _permute, "slice_": _slice, "flip": _flip,
+    "reshape": reshaped, "permute_dims": _permute, "slice_": _slice, "flip": _flip,
     "broadcast_to": _broadcast, "stop_gradient": _same, "settled": _same,
     "checkpoint_name": _same,
 }  # fmt: skip

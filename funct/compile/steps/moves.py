@@ -15,7 +15,7 @@ from funct.compile.loops.views import View, dense
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
-__all__ = ["copy_bytes", "is_move", "lower_move", "print_copied", "print_zeros"]
+__all__ = ["copy_bytes", "is_move", "lower_move", "parts", "print_copied", "print_zeros"]
 
 
 def is_move(step: Any) -> bool:
@@ -29,19 +29,19 @@ def is_move(step: Any) -> bool:
 
 
 def lower_move(node: Node, fused: Fused) -> list[Call]:
-    """The copies, after zeros where not all is written."""
+    """The copies, after zeros where not all is written; what is made in its place is there."""
     calls: list[Call] = []
     if node.name == "embed":
         out = node.results[0]
         size = dense(out).size * out.dtype.itemsize
         calls.append(Call(("zeros",), (Address(out), size), 1, (out,)))
-    for operand, part in _parts(node):
-        if part.size:
+    for operand, part in parts(node):
+        if part.size and fused.views[operand] != part:
             calls += copy(fused.views[operand], fused, part)[0]
     return calls
 
 
-def _parts(node: Node) -> Iterator[tuple[Var, View]]:
+def parts(node: Node) -> Iterator[tuple[Var, View]]:
     """Each operand, and what it is in the result."""
     out = dense(node.results[0])
     if node.name == "embed":
