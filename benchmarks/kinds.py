@@ -56,6 +56,14 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def enlarged(x: Any, y: Any) -> Any:
         return ns.repeat(ns.repeat(x, 2, axis=1), 2, axis=2) * 0.5 + y
 
+    def rotated(x: Any, a: Any) -> Any:
+        other = ns.concat([-x[..., 32:], x[..., :32]], axis=-1)
+        return x * ns.cos(a) + other * ns.sin(a)
+
+    def advected(x: Any) -> Any:
+        to, fro = ns.roll(x, 1), ns.roll(x, -1)
+        return x - 0.1 * (fro - to) + 0.01 * (fro - 2 * x + to)
+
     def logistic(w: Any, x: Any) -> Any:
         return ns.sum(ns.log1p(ns.exp(-(x @ w))))
 
@@ -163,6 +171,8 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "complex64 quotients and products, 100,000": (quotients, (a(SPECTRUM), a(SPECTRUM[::-1]))),
         "a matrix 2000 x 2000 and itself turned": (lambda x: (x + x.T) * 0.5, (a(LARGE),)),
         "16 images 256 x 64, enlarged, and others": (enlarged, (a(IMAGES), a(ENLARGED))),
+        "16 x 256 rows of 64, halves rotated": (rotated, (a(IMAGES), a(IMAGES[0]))),
+        "advection and diffusion, 100,000": (advected, (a(SIGNAL),)),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

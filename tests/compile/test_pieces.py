@@ -1,0 +1,134 @@
+"""Elementwise ops on joined arrays: computed for each piece, where it belongs in the result."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import funct.array as xp
+from funct.compile.loops.kernel import Kernel, Reduce
+from tests.compile.checked import checking, run
+from tests.compile.test_bounds import made_of
+
+SHAPES = [(5000,), (70, 64), (3, 40, 48), (2, 3, 17, 50)]
+
+
+def arrays(shape: tuple[int, ...], seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=shape), rng.normal(size=shape)
+
+
+def agree(fun: Any, *given: Any) -> None:
+    """Compiled and checked loops give the bits of eager ops."""
+    expected = [np.asarray(v) for v in fun(*map(xp.asarray, given))]
+    made = made_of(fun, *given)
+    with checking():
+        checked = run(made_of(fun, *given), *given)
+    for found in (checked, made.run(*given)):
+        for y, e in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(y, e)
+
+
+class Programs:
+    """Random programs of joins, slices and elementwise ops over arrays of one shape."""
+
+    def __init__(self, seed: int, rank: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.rank = rank
+
+    def __call__(self, x: Any, y: Any) -> tuple[Any, ...]:
+        self.rng = np.random.default_rng(self.rng.bit_generator.seed_seq)  # type: ignore[attr-defined]
+        known = [x, y]
+        for _ in range(int(self.rng.integers(3, 9))):
+            known.append(self.step(known))
+        ends = [known[-1], xp.sum(known[-2], axis=-1), known[-3].mT if self.rank > 1 else known[2]]
+        return tuple(ends[: int(self.rng.integers(1, 4))])
+
+    def step(self, known: list[Any]) -> Any:
+        pick = lambda: known[int(self.rng.integers(max(0, len(known) - 4), len(known)))]  # noqa: E731
+        axis = int(self.rng.integers(self.rank))
+        match int(self.rng.integers(9)):
+            case 0 | 1:
+                return xp.roll(pick(), int(self.rng.integers(-3, 4)), axis=axis)
+            case 2:
+                x, half = pick(), pick().shape[axis] // 2
+                first = [slice(None)] * self.rank
+                first[axis] = slice(half)
+                rest = [slice(None)] * self.rank
+                rest[axis] = slice(half, None)
+                return xp.concat([-x[tuple(rest)], x[tuple(first)]], axis=axis)
+            case 3:
+                x, ends = pick(), [slice(None)] * self.rank
+                ends[axis] = slice(0, 1)
+                inner = [slice(None)] * self.rank
+                inner[axis] = slice(1, None)
+                return xp.concat([x[tuple(ends)] * 2.0, x[tuple(inner)]], axis=axis)
+            case 4:
+                return pick() * xp.max(pick(), axis=axis, keepdims=True)
+            case 5:
+                return xp.where(pick() > 0, pick(), pick())
+            case 6:
+                return xp.maximum(pick(), pick())
+            case 7:
+                return pick() - pick()
+        return pick() + pick() * 0.5
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(12))
+def test_programs(shape: tuple[int, ...], seed: int) -> None:
+    program = Programs(seed, len(shape))
+    x, y = arrays(shape, seed)
+    expected = [np.asarray(v) for v in program(xp.asarray(x), xp.asarray(y))]
+    for found, e in zip(made_of(program, x, y).run(x, y), expected, strict=True):
+        np.testing.assert_allclose(found, e, rtol=1e-12, atol=1e-11)  # sums are added otherwise
+
+
+def rotated(x: Any, y: Any) -> Any:
+    half = x.shape[-1] // 2
+    return (x * y + xp.concat([-x[..., half:], x[..., :half]], axis=-1) * y,)
+
+
+def advected(x: Any, y: Any) -> Any:
+    to, fro = xp.roll(x, 1, axis=0), xp.roll(x, -1, axis=0)
+    return (x - 0.1 * (fro - to) + 0.01 * (fro - 2 * x + to),)
+
+
+def both_axes(x: Any, y: Any) -> Any:
+    across = xp.roll(x, 1, axis=0) + xp.roll(x, -1, axis=0)
+    return (across + (xp.roll(x, 2, axis=-1) * y + x) - 4 * x,)
+
+
+def read_twice(x: Any, y: Any) -> Any:
+    z = xp.roll(x, 1, axis=0) * y
+    return z + 1.0, z * 2.0, xp.roll(z, 1, axis=0) - z
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("fun", [rotated, advected, both_axes, read_twice])
+def test_bits_are_those_of_eager_ops(fun: Any, shape: tuple[int, ...]) -> None:
+    agree(fun, *arrays(shape))
+
+
+@pytest.mark.parametrize("fun", [rotated, advected])
+def test_nothing_is_copied(fun: Any) -> None:
+    made = made_of(fun, *arrays((128, 64)))
+    assert all(isinstance(c.kernel, Kernel) for c in made.calls)
+    assert all({v.name for v in c.writes} == {made.fused.graph.outputs[0].name} for c in made.calls)
+
+
+def test_what_a_reduction_reads_is_in_one_pass() -> None:
+    """Pieces would be written, only to be read again."""
+    made = made_of(lambda x: (xp.sum((xp.roll(x, 1) - x) ** 2),), arrays((5000,))[0])
+    *copies, sums = [c.kernel for c in made.calls]
+    assert all(len(k.values) == 2 for k in copies)  # read, and written
+    assert any(isinstance(v, Reduce) for v in sums.values)
+
+
+@pytest.mark.parametrize("shape", [(60, 100), (4, 30, 50)])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_parts_are_made_where_they_belong(shape: tuple[int, ...], axis: int) -> None:
+    fun = lambda x, y: (xp.concat([xp.abs(x), x * y, y], axis=axis),)  # noqa: E731
+    x, y = arrays(shape)
+    agree(fun, x, y)
+    assert len(made_of(fun, x, y).calls) == 2  # two parts in one kernel, and a copy
