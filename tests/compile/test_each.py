@@ -37,7 +37,10 @@ def test_a_row_repeated(dtype: str, times: int, length: int) -> None:
 @pytest.mark.parametrize("times", TIMES)
 def test_beside_what_is_whole(times: int) -> None:
     x, y = numbers("float32", 5, 3, 21), numbers("float32", 5, 3 * times, 21 * times)
-    larger = (lambda x: xp.repeat(xp.repeat(x, times, axis=1), times, axis=2))  # fmt: skip
+
+    def larger(x: Any) -> Any:
+        return xp.repeat(xp.repeat(x, times, axis=1), times, axis=2)
+
     wanted(lambda x, y: larger(x) * 0.5 - y, x, y)
     wanted(lambda x, y: larger(x)[:, ::-1] * y, x, y)
     wanted(lambda x, y: larger(x) + xp.flip(y, axis=2), x, y)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -82,7 +81,7 @@ class _Pieces(NewNodes):
                 self.stays[v] = all(self._is_end(r, v) for r in self.readers.get(v, ()))
         for e in self.graph.nodes:
             found = self._found(e) if isinstance(e, Node) else None
-            if found is None:
+            if found is None or not isinstance(e, Node):
                 self.nodes.append(e)
                 continue
             (out,) = e.results
