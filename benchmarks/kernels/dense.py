@@ -289,8 +289,9 @@ def _layer(rows: int, depth: int, outputs: int) -> Iterator[Row]:
 def _quantized_convolutions() -> Iterator[Row]:
     rng = np.random.default_rng(0)
     static = ((1, 1), ((1, 1), (1, 1)), (1, 1))
-    for name, groups in (("64 to 64", 1), ("depthwise 64", 64)):
-        xs, ws = (8, 64, 28, 28), (64, 64 // groups, 3, 3)
+    cases = ("64 to 64", 1, 28), ("depthwise 64", 64, 28), ("depthwise 64", 64, 7)
+    for name, groups, side in cases:
+        xs, ws = (8, 64, side, side), (64, 64 // groups, 3, 3)
         image, kernels = _normal(xs, 0), _normal(ws, 1)
         x = rng.integers(0, 256, xs).astype(np.uint8)
         w = rng.integers(-127, 128, ws).astype(np.int8)
@@ -298,7 +299,7 @@ def _quantized_convolutions() -> Iterator[Row]:
         few = np.zeros(64, np.int32), quantized.Codes(factor, 7, 7, 255, np.uint8)
         slide = Sliding(*static, groups)
         yield Row(
-            f"int8 conv 3x3, {name}, 28x28", 2 * x.size * w[0].size,
+            f"int8 conv 3x3, {name}, {side}x{side}", 2 * x.size * w[0].size,
             lambda x=x, w=w, few=few, s=slide: quantized.convolution(x, 99, w, *few, s),
             {"float32": lambda x=image, w=kernels, s=slide: convolution(x, w, *s)}, best().dot,
         )  # fmt: skip

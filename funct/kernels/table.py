@@ -127,7 +127,7 @@ ROWS = (
         _CPU + "quantized.layers:convolution",
         _BYTES,
         ("llvm", "avx2"),
-        1 << 20,
+        1 << 13,
     ),
     Row("quantized_convolution", "funct.kernels.quantized.affine:plain_convolution"),
     Row(

@@ -41,6 +41,7 @@ __all__ = [
 _ELEMENT = {"float32": "f32", "float64": "f64", "int32": "i32"}  # i32: words of bytes
 _TASKS = 4  # per core
 _SUMS = 8  # registers: enough for two units of latency 4, beside weights and what is read
+_WORD_SUMS = 14  # of 32 registers: words have few weights, and each line that is read is permuted
 _NARROWEST = 32  # bytes of a vector
 _NARROW = 4  # pixels of a line; of narrower ones too many lanes are empty
 
@@ -166,17 +167,17 @@ def _width(dtype: np.dtype[Any], line: Axis) -> int:
 def _pattern(
     dtype: np.dtype[Any], axes: list[Axis], kernel: Sizes, ends: Ends, several: bool, width: int
 ) -> Pattern:
+    sums = (_WORD_SUMS if dtype == np.int32 else _SUMS) // len(axes[2].phases)
     return Pattern(
         _ELEMENT[dtype.name], tuple([tuple([p.taps for p in a.phases]) for a in axes]),
         tuple([a.step for a in axes]), tuple([a.stride for a in axes]), kernel,
-        _height([p.count for p in axes[1].phases], len(axes[2].phases)), ends, several,
+        _height([p.count for p in axes[1].phases], max(1, sums)), ends, several,
         vector_bytes=width,
     )  # fmt: skip
 
 
-def _height(counts: list[int], together: int) -> int:
+def _height(counts: list[int], most: int) -> int:
     """So many lines that few are computed twice, and all sums fit into registers."""
-    most = max(1, _SUMS // together)
     heights = range(min(most, *counts), 0, -1)
     return min(heights, key=lambda n: sum([-(-c // n) * (n + 1) for c in counts]))
 

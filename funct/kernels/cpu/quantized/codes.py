@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from funct.kernels.quantized.affine import Codes
 
 __all__ = [
-    "BYTE", "FARTHEST", "TO_CODES", "fit", "in_words", "of_columns", "planes_of_words",
+    "BYTE", "TO_CODES", "farthest", "fit", "in_words", "of_columns", "planes_of_words",
     "requantized", "rounded", "scaled", "to_codes", "to_codes_fields",
 ]  # fmt: skip
 
 BYTE = {np.dtype(np.uint8): "u8", np.dtype(np.int8): "i8"}
-FARTHEST = 255 * 128  # the largest product there can be
+_FARTHEST = 255 * 128  # the largest product there can be
 _INT32_MAX = 2**31 - 1
 _FLOAT, _INT = struct.Struct("f"), struct.Struct("i")
 _TASK = 1 << 16  # elements that are worth a task
@@ -284,9 +284,16 @@ def planes_of_words(
     return y
 
 
-def fit(terms: int, bias: NDArray[Any]) -> bool:
+@functools.lru_cache(256)
+def farthest(terms: int, bias: bytes) -> int:
+    """What sums of so many products and their bias, int32, cannot exceed."""
+    offsets = np.frombuffer(bias, np.int32)
+    return _FARTHEST * terms + max(int(offsets.max()), -int(offsets.min()))
+
+
+def fit(terms: int, bias: bytes) -> bool:
     """Whether no sum of so many products and its bias leaves int32."""
-    return FARTHEST * terms + max(int(bias.max()), -int(bias.min())) <= _INT32_MAX
+    return farthest(terms, bias) <= _INT32_MAX
 
 
 def to_codes_fields(

@@ -199,7 +199,7 @@ def layer(
     """
     offsets, factors = np.frombuffer(bias, np.int32), np.frombuffer(factor, np.float32)
     outputs = len(offsets)
-    if not fit(depth, offsets):
+    if not fit(depth, bias):
         return None
     dot, zero_point = DOTS[words.dot], words.zero_point(zero_point, dtype)
     width = supported(dot, host())

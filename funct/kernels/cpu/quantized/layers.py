@@ -16,7 +16,7 @@ from funct.kernels.cpu import scratch as memory
 from funct.kernels.cpu.dense.convolution import convolver
 from funct.kernels.cpu.dense.depthwise import convolution_of_codes, weights_of_codes
 from funct.kernels.cpu.quantized.codes import (
-    FARTHEST,
+    farthest,
     fit,
     planes_of_words,
     requantized,
@@ -118,10 +118,12 @@ def convolution(
     """See `funct.kernels.quantized.affine.convolution`."""
     outputs, c, *kernel = w.shape
     groups = slide.groups
-    if not _bytes(x, w, codes) or len(kernel) > 3 or not fit(c * prod(kernel), bias):
+    offsets = np.asarray(bias, np.int32).tobytes()
+    if not _bytes(x, w, codes) or len(kernel) > 3 or not fit(c * prod(kernel), offsets):
         return NotImplemented
     if outputs // groups < _FEW_OUTPUTS:
-        return _of_few(x, x_zero_point, w, bias, codes, slide)
+        exact = farthest(2 * c * prod(kernel), offsets) < _FLOAT32_EXACT
+        return _of_few(x, x_zero_point, w, bias, codes, slide, exact)
     size = slide.size(x.shape[2:], w.shape[2:])
     if not prod(size):
         return NotImplemented
@@ -147,12 +149,10 @@ def convolution(
 
 def _of_few(
     x: NDArray[Any], x_zero_point: int, w: NDArray[Any], bias: NDArray[np.int32], codes: Codes,
-    slide: Sliding,
+    slide: Sliding, exact: bool,
 ) -> NDArray[Any]:  # fmt: skip
     """The same for few outputs per group, in words of bytes or where floats are exact."""
     factors = np.asarray(codes.multiplier, np.float32).tobytes()
-    farthest = 2 * FARTHEST * prod(w.shape[1:]) + max(int(bias.max()), -int(bias.min()))
-    exact = farthest < _FLOAT32_EXACT
     numbers = [np.dtype(np.int32)] if not best().centred else []
     for number in [*numbers, *([np.dtype(np.float32)] if exact else [])]:
         how = int(x_zero_point), x.dtype, bias.tobytes(), factors, codes[1:], number
