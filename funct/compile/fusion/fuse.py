@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -27,12 +28,13 @@ from funct.compile.fusion.groups import (
     why_not,
 )
 from funct.compile.fusion.merge import merged
-from funct.compile.loops.scalars import is_exact
-from funct.compile.loops.views import VIEWS, View, dense, through
+from funct.compile.loops.scalars import ELEMENTS, is_exact
+from funct.compile.loops.views import VIEWS, View, dense, embedded, through
 from funct.graph import Graph, Guard, Node, Var
 
 __all__ = ["Fused", "fuse"]
 
+_LEAST_EMBEDDED = 1 << 12  # elements: around fewer, zeros are written
 _ORDERED = frozenset({"reshape", "broadcast_to", "settled", "stop_gradient", "checkpoint_name"})
 
 
@@ -77,9 +79,15 @@ class _Walk:
         self.views: dict[Var, View] = {}
         self.reasons: dict[Node, str] = {}
         self.copies: set[Node] = set()  # views that no index map gives
+        self.looks: set[Node] = set()  # what only looks elsewhere
         self.decisive = _decisive(graph)
         self.places: list[Group | Node | Guard] = []
         self.uses: dict[Var, list[_Use]] = {}
+        self.readers: dict[Var, list[Any]] = {v: [None] for v in graph.outputs}
+        for e in graph.nodes:
+            for v in (e.operand,) if isinstance(e, Guard) else e.operands:
+                if isinstance(v, Var):
+                    self.readers.setdefault(v, []).append(e)
 
     def run(self) -> None:
         """Fill `places`, the last step first."""
@@ -104,10 +112,39 @@ class _Walk:
                 seen = through(e, self.views[e.operands[0]])
                 if seen is not None:
                     self.views[e.results[0]] = seen
+                    self.looks.add(e)
                     continue
                 self.copies.add(e)
+            if e.name == "embed" and self._is_seen(e):
+                self.views[e.results[0]] = embedded(e, self.views[e.operands[0]])
+                self.looks.add(e)
+                continue
             for v in e.results:
                 self.views[v] = dense(v)
+
+    def _is_seen(self, e: Node) -> bool:
+        """Whether loops read what `embed` gives where it comes from, and zeros around."""
+        g, out, (index, _) = e.operands[0], e.results[0], e.params
+        if not isinstance(g, Var) or g.dtype != out.dtype or out.dtype not in ELEMENTS:
+            return False
+        small = 0 in g.shape or math.prod(out.shape) < _LEAST_EMBEDDED
+        whole = _has_no_gaps(index) and self.views[g].within is None
+        return whole and not small and all(map(self._takes, self._readers_of(out)))
+
+    def _readers_of(self, v: Var) -> Iterator[tuple[Any, Var]]:
+        """Who reads v, or a slice of it, and what."""
+        for e in self.readers.get(v, ()):
+            if isinstance(e, Node) and e.name == "slice_" and _has_no_gaps(e.params[0]):
+                yield from self._readers_of(e.results[0])
+            else:
+                yield e, v
+
+    def _takes(self, reading: tuple[Any, Var]) -> bool:
+        """Whether loops compute an element of the reader from that element of what it reads."""
+        e, v = reading
+        if not isinstance(e, Node) or e.name in VIEWS or reduction(e) or is_weave(e):
+            return False
+        return not why_not(e) and e.results[0].shape == v.shape and e not in self.decisive
 
     def _read(self, v: Any, use: _Use) -> None:
         if isinstance(v, Var):
@@ -117,13 +154,16 @@ class _Walk:
         uses = [u for v in e.results for u in self.uses.pop(v, ())]
         if not uses and not e.primitive.effect:
             return
+        before = max([u.place + (u.group is not None) for u in uses], default=0)
+        if e in self.looks and e.name not in VIEWS:
+            self._read(e.operands[0], _Use(before))
+            return
         why = why_not(e)
         if not why and e in self.decisive and not is_exact(e):
             why = "a decision depends on it, which was taken with NumPy's bits"
         if not why and (self._join(e, uses) or self._stand_beside(e, uses)):
             return
-        before = max([u.place + (u.group is not None) for u in uses], default=0)
-        if not why and e.name in VIEWS and e not in self.copies:
+        if not why and e in self.looks:
             self._read(e.operands[0], _Use(before))
             return
         if why:
@@ -244,6 +284,11 @@ class _Walk:
             if isinstance(v, Var):
                 apart = e in self.copies or group.holds(e, v) is False
                 self._read(v, _Use(place + 1) if apart else _Use(place, group, e))
+
+
+def _has_no_gaps(index: Any) -> bool:
+    """Whether slices take elements that lie side by side, in their order."""
+    return all(step in (1, None) for _, _, step in index)
 
 
 def _decisive(graph: Graph) -> set[Node]:

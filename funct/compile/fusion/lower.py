@@ -24,7 +24,7 @@ from funct.compile.loops.kernel import (
 )  # fmt: skip
 from funct.compile.loops.scalars import ELEMENTS, HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
-from funct.compile.loops.views import VIEWS, View, collapse, dense, folded, has_whole_rows
+from funct.compile.loops.views import VIEWS, Run, View, collapse, dense, folded, has_whole_rows, runs_of
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
@@ -200,11 +200,11 @@ class _Lowering:
             return False, g.columns
         columns, flat = g.size, True
         for view in self._views():
-            runs, _ = folded(collapse(view.shape, view.strides))
+            runs, _ = folded(runs_of(view))
             if len(runs) < 2 or transposed(view) is not None:  # it is copied
                 continue
             flat = False
-            columns = math.gcd(columns, runs[-1][0])
+            columns = math.gcd(columns, runs[-1].length)
         for e in g.nodes:
             view = self.fused.views[e.results[0]]
             if e.results[0] in self.fused.kept and not view.is_run:
@@ -301,7 +301,8 @@ class _Lowering:
             view = self._copy(view)
             walked = self._walk(view, full)
             assert walked is not None, "a dense buffer can be walked"
-        kind: Kind = "row" if walked.access.inner == "none" else "full"
+        one = walked.access.inner == "none" and not walked.access.ends
+        kind: Kind = "row" if one else "full"
         return self._value(Load(self._access(walked), walked.access.element, kind, walked.place))
 
     def _access(self, walked: _Walked) -> int:
@@ -310,38 +311,48 @@ class _Lowering:
     def _walk(self, view: View, full: bool, *, woven: bool = False) -> _Walked | None:
         """How the kernel walks a view; None where a row of it is not one run."""
         element = HELD[view.root.dtype]
-        runs = collapse(view.shape, view.strides)
+        runs = runs_of(view)
         inner: Any = "none"
         words: list[int] = []
-        offset, place, each = view.offset, 0, 1
+        offset, place, each, ends = view.offset, 0, 1, None
         if full:
             columns = self.columns
             whole, times = folded(runs)
             if times < columns and not columns % times:
                 runs, each = whole, times
-            length, stride = runs[-1] if runs else (1, 0)
-            if length % columns:
-                if columns % length or not all(s == 0 for _, s in runs):
+            row = runs.pop() if runs else Run(1, 0)
+            if row.length % columns:
+                if columns % row.length or any(r.stride or r.within for r in (*runs, row)):
                     return None
-            elif length == columns:
-                runs = runs[:-1]
-            else:
-                runs = [*runs[:-1], (length // columns, stride * columns // each)]
+            elif row.length != columns:
+                both = row.split(columns)
+                if both is None:
+                    return None
+                outer, row = both
+                runs.append(Run(outer.length, outer.stride // each, outer.within))
+            stride, ends = row.stride, row.within
             inner = {0: "none", 1: "one", -1: "back"}.get(stride, "some") if columns > 1 else "none"
             is_short = view.root.dtype in ELEMENTS and stride <= MOST_WOVEN
+            if view.within is not None:  # whole vectors may not be there
+                inner, is_short = "some" if inner == "back" else inner, False
             if woven or (inner == "some" and is_short and has_whole_rows(view, stride)):
                 inner, place = stride, offset % stride
             elif inner == "some":
                 words.append(stride)
-        terms, below = [], 1
-        for k, (length, stride) in enumerate(reversed(runs)):
-            if stride:
-                divided, wrapped = below > 1, k < len(runs) - 1
+        terms, limits, limit_words, below = [], [], [], 1
+        for k, run in enumerate(reversed(runs)):
+            divided, wrapped = below > 1, k < len(runs) - 1
+            counted = [*[below] * divided, *[run.length] * wrapped]
+            if run.stride:
                 terms.append((divided, wrapped))
-                words += [stride, *[below] * divided, *[length] * wrapped]
-            below *= length
+                words += [run.stride, *counted]
+            if run.within:
+                limits.append((divided, wrapped))
+                limit_words += [*counted, *run.within]
+            below *= run.length
+        words += [*limit_words, *(ends or ())]
         return _Walked(
-            Access(element, inner, tuple(terms), each), view.root,
+            Access(element, inner, tuple(terms), each, tuple(limits), ends is not None), view.root,
             (offset - place) * view.root.dtype.itemsize, tuple(words), place,
         )  # fmt: skip
 
@@ -357,10 +368,8 @@ class _Lowering:
         """
         once = tuple([n if s else 1 for n, s in zip(view.shape, view.strides, strict=True)])
         small = View(view.root, once, view.strides, view.offset)
-        if (
-            self._walk(dense(Var("copy", once, view.root.dtype)).broadcast(view.shape), True)
-            is None
-        ):
+        there = dense(Var("copy", once, view.root.dtype)).broadcast(view.shape)
+        if view.within is not None or self._walk(there, True) is None:
             small = view
         found = self.copies.get(small)
         if found is None:

@@ -43,20 +43,31 @@ class Access:
     the beginning), "some" (a stride of the frame), or a number of places that are woven: whole
     vectors of all of them are moved, and shuffled. terms: how the row's number moves the address,
     each by a stride of the frame. each: how many columns one element is for, one after the other.
+    limits: of the row's number, which is divided and wrapped around first, between which there are
+    elements; ends: whether there are such of the columns. Elsewhere there are zeros.
     """
 
     element: str
     inner: Literal["none", "one", "back", "some"] | int
     terms: tuple[Term, ...]
     each: int = 1
+    limits: tuple[Term, ...] = ()
+    ends: bool = False
 
     @property
     def words(self) -> int:
-        """Words of the frame: the address, the inner stride, and a stride for each term with what
-        it divides by and wraps at.
+        """Words of the frame: the address, the inner stride, a stride for each term with what it
+        divides by and wraps at, and both ends of each limit with the same, and of the columns.
         """
         inner = 1 if self.inner == "some" else 0
-        return 1 + inner + sum([1 + divided + wrapped for divided, wrapped in self.terms])
+        terms = sum([1 + divided + wrapped for divided, wrapped in self.terms])
+        limits = sum([2 + divided + wrapped for divided, wrapped in self.limits])
+        return 1 + inner + terms + limits + 2 * self.ends
+
+    @property
+    def is_within(self) -> bool:
+        """Whether there are zeros around its elements."""
+        return self.ends or bool(self.limits)
 
 
 @attrs.frozen

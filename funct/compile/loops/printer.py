@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 
 from funct.compile.loops.each import read_each
@@ -49,6 +50,8 @@ class _Printer:
         self.strip: Value | None = None  # the column at which they begin, if not the first
         self.streams = self._streams()
         self.passing: Value | None = None  # whether those of this row may and should
+        self.inside: dict[int, Value] = {}  # whether an access has elements in it, if not always
+        self.alone: dict[int, Value] = {}  # the one element that an access has in all its columns
         self.ahead: dict[int, Value] = {}  # where the next row's elements are
         self.unwoven: dict[int, list[Value]] = {}  # of a step, by access: a vector for each place
 
@@ -118,6 +121,10 @@ class _Printer:
     def _place_accesses(self, row: Value | None) -> None:
         f = self.f
         self.base = {a: self._place(a, row) for a in range(len(self.k.accesses))}
+        limited = [a for a, access in enumerate(self.k.accesses) if access.limits]
+        self.inside = {a: self._has_row(a, row) for a in limited}
+        alone = [a for a, x in enumerate(self.k.accesses) if x.ends and x.inner == "none"]
+        self.alone = {a: self._only(a) for a in alone}
         if self.streams:
             places = [self.base[self.stored[n]] for n in self.streams]
             pairs = itertools.product(places, [self.base[a] for a in self._full_loads()])
@@ -131,15 +138,83 @@ class _Printer:
         pointer = self._pointer(slot)
         slot += 1 + (access.inner == "some")
         for divided, wrapped in access.terms:
-            assert row is not None, "a flat kernel has one row"
             stride = self.word(slot)
-            index, slot = row, slot + 1
-            if divided:
-                index, slot = f.div(index, self.word(slot)), slot + 1
-            if wrapped:
-                index, slot = f.rem(index, self.word(slot)), slot + 1
+            index, slot = self._counted(row, divided, wrapped, slot + 1)
             pointer = f.at(pointer, index * stride, in_memory(access.element))
         return pointer
+
+    def _counted(
+        self, row: Value | None, divided: bool, wrapped: bool, slot: int
+    ) -> tuple[Value, int]:
+        """A row's number along one axis, by the words at a slot; the slot behind them."""
+        assert row is not None, "a flat kernel has one row"
+        if divided:
+            row, slot = self.f.div(row, self.word(slot)), slot + 1
+        if wrapped:
+            row, slot = self.f.rem(row, self.word(slot)), slot + 1
+        return row, slot
+
+    def _has_row(self, a: int, row: Value | None) -> Value:
+        """Whether an access has elements in a row, but for its ends."""
+        access, on = self.k.accesses[a], []
+        slot = self.access_slots[a] + access.words - 2 * access.ends
+        slot -= sum([2 + divided + wrapped for divided, wrapped in access.limits])
+        for divided, wrapped in access.limits:
+            index, slot = self._counted(row, divided, wrapped, slot)
+            on += [index >= self.word(slot), index < self.word(slot + 1)]
+            slot += 2
+        return functools.reduce(operator.and_, on)
+
+    def _ends(self, a: int) -> tuple[Value, Value]:
+        """The columns from one to before the other in which an access has elements."""
+        end = self.access_slots[a] + self.k.accesses[a].words
+        return self.word(end - 2), self.word(end - 1)
+
+    def _within(self, a: int, column: Value, lanes: int, mask: Value | None) -> Value:
+        """One vector of an access that has elements in some rows and columns only."""
+        f, access = self.f, self.k.accesses[a]
+        row = self.inside.get(a, f.constant(typed("i1"), 1))
+        bounds = self._ends(a) if access.ends else None
+        some = every = row
+        if bounds is not None:
+            some = row & (column < bounds[1]) & (column + lanes > bounds[0])
+            every = row & (column >= bounds[0]) & (column + lanes <= bounds[1])
+
+        def on() -> Value:
+            found = f.first_lanes(lanes, f.constant(I64, lanes)) if mask is None else mask
+            if bounds is None:
+                return found
+            first, last = [
+                f.first_lanes(lanes, f.intrinsic("smax", n - column, f.constant(I64, 0)))
+                for n in bounds
+            ]
+            return found & last & ~first
+
+        def element(mask: Value | None) -> list[Value]:
+            if access.inner == "none":
+                x = f.splat(self.alone[a], lanes)
+                return [x if mask is None else f.select(mask, x, f.constant(x.type, 0))]
+            if access.inner == "some":
+                first = f.constant(I64, 0) if bounds is None else bounds[0]
+                x = self._strided(a, column, lanes, mask, first)
+                return [x if mask is None else f.select(mask, x, f.constant(x.type, 0))]
+            return [read(f, access.element, self._address(a, column), lanes, mask)]
+
+        def edge() -> list[Value]:
+            zeros = f.constant(typed(access.element, lanes), 0)
+            return f.branch(some, lambda: element(on()), lambda: [zeros])  # or there is no memory
+
+        if mask is not None:
+            return edge()[0]
+        return f.branch(every, lambda: element(None), edge)[0]
+
+    def _only(self, a: int) -> Value:
+        """The element of an access in a row that has one; zero where there is none."""
+        access, there = self.k.accesses[a], self.inside.get(a)
+        if access.ends:
+            first, last = self._ends(a)
+            there = first < last if there is None else there & (first < last)
+        return read(self.f, access.element, self.base[a], 1, there)
 
     def _address(self, a: int, column: Value) -> Value:
         return self.f.at(self.base[a], column, in_memory(self.k.accesses[a].element))
@@ -166,7 +241,7 @@ class _Printer:
             case Constant():
                 return f.constant(typed(v.element), v.number)
             case Load():
-                return read(f, v.element, self.base[v.access], 1, None)
+                return self._only(v.access)
             case Op():
                 return v.of(self.f, [self.rows[o] for o in v.operands])
         raise AssertionError("a reduction is known once its pass is over")
@@ -339,8 +414,10 @@ class _Printer:
             return f.splat(self.row(n), lanes)
         if isinstance(v, Load):
             access = self.k.accesses[v.access]
+            if access.is_within:
+                return self._within(v.access, column, lanes, mask)
             if access.inner == "some":
-                return self._strided(v, column, lanes, mask)
+                return self._strided(v.access, column, lanes, mask, f.constant(I64, 0))
             if access.inner == "back":
                 return self._backwards(v, column, lanes, mask)
             if isinstance(access.inner, int):
@@ -376,17 +453,20 @@ class _Printer:
         column = column if self.strip is None else column - self.strip
         return self.f.at(self.room[n], column, in_memory(self.k.values[n].element))
 
-    def _strided(self, v: Load, column: Value, lanes: int, mask: Value | None) -> Value:
-        f = self.f
-        stride = self.word(self.access_slots[v.access] + 1)
+    def _strided(
+        self, a: int, column: Value, lanes: int, mask: Value | None, there: Value
+    ) -> Value:
+        """Elements at a stride from each other; there: a column that has one."""
+        f, element = self.f, self.k.accesses[a].element
+        stride = self.word(self.access_slots[a] + 1)
         wide = typed("i64", lanes)
         index = f.splat(column, lanes) + f.lanes(wide)
         if mask is not None:
-            index = f.select(mask, index, f.constant(wide, 0))
+            index = f.select(mask, index, f.splat(there, lanes))
         index = index * f.splat(stride, lanes)
-        element = in_memory(v.element)
-        x = f.gather(typed(element, lanes), f.at(self.base[v.access], index, element))
-        return f.convert(x, "i1") if v.element == "i1" else x
+        memory = in_memory(element)
+        x = f.gather(typed(memory, lanes), f.at(self.base[a], index, memory))
+        return f.convert(x, "i1") if element == "i1" else x
 
     def _backwards(self, v: Load, column: Value, lanes: int, mask: Value | None) -> Value:
         f, order = self.f, range(lanes - 1, -1, -1)

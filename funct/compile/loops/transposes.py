@@ -38,7 +38,7 @@ class Transposed:
 def transposed(view: View) -> Transposed | None:
     """How a view is copied; None where it is not one of these."""
     runs = collapse(view.shape, view.strides)
-    if len(runs) < 2:  # what most views are
+    if len(runs) < 2 or view.within is not None:  # what most views are
         return None
     size = view.root.dtype.itemsize
     if runs and runs[-1][1] == 1:  # a few elements that stay together, as complex numbers do

@@ -1,7 +1,8 @@
 """Index maps: which element of a dense buffer each element of a view is.
 
 Reshapes, transposes, slices and broadcasts of a buffer cost nothing: whoever reads the result reads
-the buffer by an affine map. A view that no affine map gives is a copy.
+the buffer by an affine map. So do loops that read it with zeros around. A view that no such map
+gives is a copy.
 """
 
 from __future__ import annotations
@@ -14,24 +15,36 @@ import attrs
 
 from funct.graph import Node, Var
 
-__all__ = ["VIEWS", "View", "collapse", "dense", "folded", "has_whole_rows", "reshaped", "through"]
+__all__ = [
+    "VIEWS", "Run", "View", "collapse", "dense", "embedded", "folded", "has_whole_rows", "reshaped", "runs_of",
+    "through",
+]  # fmt: skip
 
 _MOST_EACH = 16  # columns that one element is for, within a row
 
 Sizes = tuple[int, ...]
+Range = tuple[int, int]
 
 
 @attrs.frozen
 class View:
-    """root[offset + Σ index · stride], strides in elements of a buffer that is dense."""
+    """root[offset + Σ index · stride], strides in elements of a buffer that is dense.
+
+    within: for each axis the indices from one to before the other at which there are elements; at
+    others there are zeros. None where there are elements at all.
+    """
 
     root: Var
     shape: Sizes
     strides: Sizes
     offset: int = 0
+    within: tuple[Range, ...] | None = None
 
     def broadcast(self, shape: Sequence[int]) -> View:
         """The view as an operand of that shape."""
+        if tuple(shape) == self.shape:
+            return self
+        assert self.within is None, "only what has its shape reads it"
         lead = len(shape) - len(self.shape)
         strides = [0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True)]
         return View(self.root, tuple(shape), (*[0] * lead, *strides), self.offset)
@@ -39,7 +52,7 @@ class View:
     @property
     def is_run(self) -> bool:
         """Whether the elements lie one after the other, in order."""
-        return collapse(self.shape, self.strides) in ([], [(self.size, 1)])
+        return not self.within and collapse(self.shape, self.strides) in ([], [(self.size, 1)])
 
     @property
     def is_dense(self) -> bool:
@@ -61,6 +74,55 @@ def dense(v: Var) -> View:
     return View(v, tuple(v.shape), tuple(reversed(strides)))
 
 
+@attrs.frozen
+class Run:
+    """Elements at one stride from each other. within: at which of them there are elements."""
+
+    length: int
+    stride: int
+    within: Range | None = None
+
+    def over(self, length: int, stride: int) -> Run:
+        """With what each of its elements is a run of."""
+        start, stop = self.within or (0, 0)
+        within = (start * length, stop * length) if self.within else None
+        return Run(self.length * length, stride, within)
+
+    def split(self, length: int) -> list[Run] | None:
+        """As runs of runs of that length; None where it is none, or its elements end in one."""
+        ends = self.within or (0, 0)
+        if self.length % length or any(n % length for n in ends):
+            return None
+        within = (ends[0] // length, ends[1] // length) if self.within else None
+        return [Run(self.length // length, self.stride * length, within), Run(length, self.stride)]
+
+
+def runs_of(view: View) -> list[Run]:
+    """The fewest runs that walk the elements in their order."""
+    runs: list[Run] = []
+    every = [(0, n) for n in view.shape] if view.within is None else view.within
+    for n, s, within in zip(view.shape, view.strides, every, strict=True):
+        if within != (0, n):
+            runs.append(Run(n, s, within))
+        elif n != 1 and runs and runs[-1].stride == n * s:
+            runs[-1] = runs[-1].over(n, s)
+        elif n != 1:
+            runs.append(Run(n, s))
+    return runs
+
+
+def folded(runs: list[Run]) -> tuple[list[Run], int]:
+    """The runs with a row of elements that are each there a few times in a row as one run, and how
+    often they are.
+    """
+    if len(runs) < 2 or runs[-1].stride or runs[-2].stride != 1 or runs[-1].length > _MOST_EACH:
+        return runs, 1
+    if runs[-1].within or runs[-2].within:
+        return runs, 1
+    each = runs[-1].length
+    return [*runs[:-2], Run(runs[-2].length * each, 1)], each
+
+
 def collapse(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
     """The fewest (length, stride) that walk the same elements in the same order."""
     runs: list[tuple[int, int]] = []
@@ -72,16 +134,6 @@ def collapse(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, in
         else:
             runs.append((n, s))
     return runs
-
-
-def folded(runs: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], int]:
-    """The runs with a row of elements that are each there a few times in a row as one run, and how
-    often they are.
-    """
-    if len(runs) < 2 or runs[-1][1] or runs[-2][1] != 1 or runs[-1][0] > _MOST_EACH:
-        return runs, 1
-    each = runs[-1][0]
-    return [*runs[:-2], (runs[-2][0] * each, 1)], each
 
 
 def has_whole_rows(view: View, length: int) -> bool:
@@ -96,6 +148,8 @@ def has_whole_rows(view: View, length: int) -> bool:
 
 def through(node: Node, view: View) -> View | None:
     """What a node that only looks elsewhere sees; None where no affine map gives it."""
+    if view.within is not None and node.name != "slice_":
+        return None
     return VIEWS[node.name](view, tuple(node.results[0].shape), *node.params)
 
 
@@ -122,13 +176,30 @@ def _permute(view: View, shape: Sizes, axes: Sizes) -> View:
     return View(view.root, shape, tuple([view.strides[a] for a in axes]), view.offset)
 
 
-def _slice(view: View, shape: Sizes, index: Any) -> View:
-    offset, strides = view.offset, []
-    for n, s, triple in zip(view.shape, view.strides, index, strict=True):
+def embedded(node: Node, view: View) -> View:
+    """What `embed` gives of a view: its elements from a place on, one after the other, and zeros
+    around.
+    """
+    index, shape = node.params
+    starts = [slice(*t).indices(n)[0] for t, n in zip(index, shape, strict=True)]
+    offset = view.offset - sum([n * s for n, s in zip(starts, view.strides, strict=True)])
+    within = tuple([(n, n + m) for n, m in zip(starts, view.shape, strict=True)])
+    return View(view.root, tuple(shape), view.strides, offset, within)
+
+
+def _slice(view: View, shape: Sizes, index: Any) -> View | None:
+    offset, strides, within = view.offset, [], []
+    for k, (n, s, triple) in enumerate(zip(view.shape, view.strides, index, strict=True)):
         start, _, step = slice(*triple).indices(n)
         offset += start * s
         strides.append(step * s)
-    return View(view.root, shape, tuple(strides), offset if math.prod(shape) else 0)
+        if view.within is not None:
+            if step != 1:
+                return None
+            within.append(tuple([min(max(i - start, 0), shape[k]) for i in view.within[k]]))
+    if view.within is None:
+        return View(view.root, shape, tuple(strides), offset if math.prod(shape) else 0)
+    return View(view.root, shape, tuple(strides), offset, tuple(within))
 
 
 def _flip(view: View, shape: Sizes, axes: Sizes) -> View:
