@@ -64,6 +64,13 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         to, fro = ns.roll(x, 1), ns.roll(x, -1)
         return x - 0.1 * (fro - to) + 0.01 * (fro - 2 * x + to)
 
+    def variation(x: Any) -> Any:
+        return ns.sum((x[1:] - x[:-1]) ** 2) + ns.sum((x[:, 1:] - x[:, :-1]) ** 2)
+
+    def pooled(x: Any) -> Any:
+        quarter = x[::2, ::2] + x[1::2, ::2] + x[::2, 1::2] + x[1::2, 1::2]
+        return ns.sum(ns.abs(quarter))
+
     def logistic(w: Any, x: Any) -> Any:
         return ns.sum(ns.log1p(ns.exp(-(x @ w))))
 
@@ -173,6 +180,8 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "16 images 256 x 64, enlarged, and others": (enlarged, (a(IMAGES), a(ENLARGED))),
         "16 x 256 rows of 64, halves rotated": (rotated, (a(IMAGES), a(IMAGES[0]))),
         "advection and diffusion, 100,000": (advected, (a(SIGNAL),)),
+        "gradient of total variation, 2000 x 2000": (grad(variation), (a(LARGE),)),
+        "gradient of pooling by slices, 2000 x 2000": (grad(pooled), (a(LARGE),)),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

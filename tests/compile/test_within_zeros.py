@@ -12,7 +12,9 @@ from tests.compile.checked import checking, run
 from tests.compile.test_bounds import made_of
 from tests.compile.test_short_rows import numbers
 
-SHAPES = [(5000,), (70, 64), (67, 131), (5, 40, 48), (2, 3, 17, 50), (4100, 1), (1, 4100), (3, 2000)]
+SHAPES = [
+    (5000,), (70, 64), (67, 131), (5, 40, 48), (2, 3, 17, 50), (4100, 1), (1, 4100), (3, 2000),
+]  # fmt: skip
 
 
 def agree(fun: Any, *given: Any) -> None:

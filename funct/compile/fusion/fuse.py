@@ -115,21 +115,23 @@ class _Walk:
                     self.looks.add(e)
                     continue
                 self.copies.add(e)
-            if e.name == "embed" and self._is_seen(e):
-                self.views[e.results[0]] = embedded(e, self.views[e.operands[0]])
+            if e.name == "embed" and (seen := self._embedded(e)) is not None:
+                self.views[e.results[0]] = seen
                 self.looks.add(e)
                 continue
             for v in e.results:
                 self.views[v] = dense(v)
 
-    def _is_seen(self, e: Node) -> bool:
-        """Whether loops read what `embed` gives where it comes from, and zeros around."""
+    def _embedded(self, e: Node) -> View | None:
+        """What `embed` gives, where loops read it where it comes from, with zeros around."""
         g, out, (index, _) = e.operands[0], e.results[0], e.params
         if not isinstance(g, Var) or g.dtype != out.dtype or out.dtype not in ELEMENTS:
-            return False
+            return None
         small = 0 in g.shape or math.prod(out.shape) < _LEAST_EMBEDDED
-        whole = _has_no_gaps(index) and self.views[g].within is None
-        return whole and not small and all(map(self._takes, self._readers_of(out)))
+        if small or not _has_no_gaps(index) or self.views[g].within is not None:
+            return None
+        read = all(map(self._takes, self._readers_of(out)))
+        return embedded(e, self.views[g]) if read else None
 
     def _readers_of(self, v: Var) -> Iterator[tuple[Any, Var]]:
         """Who reads v, or a slice of it, and what."""

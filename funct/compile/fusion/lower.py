@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.groups import MOST_WOVEN, REDUCTIONS, Group, is_weave, reduction
+from funct.compile.fusion.groups import REDUCTIONS, Group, is_weave, reduction
+from funct.compile.fusion.walks import Walked, walk
 from funct.compile.loops.kernel import (
     WEAVE,
-    Access,
     Constant,
     Expression,
     Kernel,
@@ -22,9 +22,9 @@ from funct.compile.loops.kernel import (
     Op,
     Reduce,
 )  # fmt: skip
-from funct.compile.loops.scalars import ELEMENTS, HELD, Printing, exact_number, met
+from funct.compile.loops.scalars import HELD, Printing, exact_number, met
 from funct.compile.loops.transposes import transposed
-from funct.compile.loops.views import VIEWS, Run, View, collapse, dense, folded, has_whole_rows, runs_of
+from funct.compile.loops.views import VIEWS, View, dense, folded, runs_of
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Node, Var
@@ -164,17 +164,6 @@ def places_of(operands: Sequence[Any], fused: Fused) -> tuple[list[Call], list[A
     return calls, places
 
 
-@attrs.frozen
-class _Walked:
-    """An access with the words that go with it; place: which it is, of those that are woven."""
-
-    access: Access
-    root: Var | Buffer
-    offset: int
-    words: tuple[int, ...]
-    place: int = 0
-
-
 class _Lowering:
     """One group on its way."""
 
@@ -182,7 +171,7 @@ class _Lowering:
         self.group = group
         self.fused = fused
         self.calls: list[Call] = []
-        self.walked: dict[_Walked, int] = {}
+        self.walked: dict[Walked, int] = {}
         self.values: list[Expression] = []
         self.known: dict[Expression, int] = {}
         self.of: dict[Var, int] = {}
@@ -208,8 +197,8 @@ class _Lowering:
         for e in g.nodes:
             view = self.fused.views[e.results[0]]
             if e.results[0] in self.fused.kept and not view.is_run:
-                runs = collapse(view.shape, view.strides)
-                flat, columns = False, math.gcd(columns, runs[-1][0]) if runs[-1][1] == 1 else 1
+                last = runs_of(view)[-1]
+                flat, columns = False, math.gcd(columns, last.length) if last.stride == 1 else 1
         return flat, columns
 
     def _views(self) -> list[View]:
@@ -305,58 +294,13 @@ class _Lowering:
         kind: Kind = "row" if one else "full"
         return self._value(Load(self._access(walked), walked.access.element, kind, walked.place))
 
-    def _access(self, walked: _Walked) -> int:
+    def _access(self, walked: Walked) -> int:
         return self.walked.setdefault(attrs.evolve(walked, place=0), len(self.walked))
 
-    def _walk(self, view: View, full: bool, *, woven: bool = False) -> _Walked | None:
-        """How the kernel walks a view; None where a row of it is not one run."""
-        element = HELD[view.root.dtype]
-        runs = runs_of(view)
-        inner: Any = "none"
-        words: list[int] = []
-        offset, place, each, ends = view.offset, 0, 1, None
-        if full:
-            columns = self.columns
-            whole, times = folded(runs)
-            if times < columns and not columns % times:
-                runs, each = whole, times
-            row = runs.pop() if runs else Run(1, 0)
-            if row.length % columns:
-                if columns % row.length or any(r.stride or r.within for r in (*runs, row)):
-                    return None
-            elif row.length != columns:
-                both = row.split(columns)
-                if both is None:
-                    return None
-                outer, row = both
-                runs.append(Run(outer.length, outer.stride // each, outer.within))
-            stride, ends = row.stride, row.within
-            inner = {0: "none", 1: "one", -1: "back"}.get(stride, "some") if columns > 1 else "none"
-            is_short = view.root.dtype in ELEMENTS and stride <= MOST_WOVEN
-            if view.within is not None:  # whole vectors may not be there
-                inner, is_short = "some" if inner == "back" else inner, False
-            if woven or (inner == "some" and is_short and has_whole_rows(view, stride)):
-                inner, place = stride, offset % stride
-            elif inner == "some":
-                words.append(stride)
-        terms, limits, limit_words, below = [], [], [], 1
-        for k, run in enumerate(reversed(runs)):
-            divided, wrapped = below > 1, k < len(runs) - 1
-            counted = [*[below] * divided, *[run.length] * wrapped]
-            if run.stride:
-                terms.append((divided, wrapped))
-                words += [run.stride, *counted]
-            if run.within:
-                limits.append((divided, wrapped))
-                limit_words += [*counted, *run.within]
-            below *= run.length
-        words += [*limit_words, *(ends or ())]
-        return _Walked(
-            Access(element, inner, tuple(terms), each, tuple(limits), ends is not None), view.root,
-            (offset - place) * view.root.dtype.itemsize, tuple(words), place,
-        )  # fmt: skip
+    def _walk(self, view: View, full: bool, *, woven: bool = False) -> Walked | None:
+        return walk(view, self.columns if full else None, woven=woven)
 
-    def _is_read_often(self, view: View, walked: _Walked) -> bool:
+    def _is_read_often(self, view: View, walked: Walked) -> bool:
         """Whether elements with others between them are read so often that a copy costs less."""
         once = math.prod([n for n, s in zip(view.shape, view.strides, strict=True) if s])
         apart = walked.access.inner not in ("none", "one", "back")

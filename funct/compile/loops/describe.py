@@ -91,5 +91,5 @@ class _Text:
         ways: dict[str | int, str] = {"none": "", "one": "j", "back": "-j", "some": "j * step"}
         inner = ways.get(access.inner, f"{access.inner} * j + {place}")
         inner = f"{inner} // {access.each}" if access.each > 1 else inner
-        place = f"{self.buffers[a]}[{', '.join([x for x in (rows, inner) if x]) or '()'}]"
-        return f"within({place})" if access.is_within else place
+        found = f"{self.buffers[a]}[{', '.join([x for x in (rows, inner) if x]) or '()'}]"
+        return f"within({found})" if access.is_within else found

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Iterator, Sequence
 
-from funct.compile.loops.each import read_each
 from funct.compile.loops.kernel import Constant, Expression, Kernel, Load, Op, Over, Reduce
 from funct.compile.loops.passes import STRIP, Pass, passes
+from funct.compile.loops.places import Places
 from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
-from funct.compile.loops.weaving import read_woven, write_woven
+from funct.compile.loops.weaving import write_woven
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["lanes_of", "print_kernel"]
@@ -37,23 +36,20 @@ class _Printer:
         self.k = kernel
         self.f: Emitter = module.function(name, [("frame", PTR), ("task", I64)])
         self.frame, self.task = self.f.arguments
-        self.access_slots, self.barrier_slots, _ = kernel.slots()
+        _, self.barrier_slots, _ = kernel.slots()
         self.passes = passes(kernel)
         self.lanes = lanes_of(module, kernel.values)
+        self.places = Places(self.f, kernel, self.frame, self.lanes)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
-        self.base: dict[int, Value] = {}  # where each access stands in it
         self.partial: dict[int, Value] = {}  # where the task's partial results are
         self.opens: dict[int, Value] = {}  # whether the row is the first that goes there
         self.room: dict[int, Value] = {}  # rows of values that are kept
         self.strip: Value | None = None  # the column at which they begin, if not the first
         self.streams = self._streams()
         self.passing: Value | None = None  # whether those of this row may and should
-        self.inside: dict[int, Value] = {}  # whether an access has elements in it, if not always
-        self.alone: dict[int, Value] = {}  # the one element that an access has in all its columns
         self.ahead: dict[int, Value] = {}  # where the next row's elements are
-        self.unwoven: dict[int, list[Value]] = {}  # of a step, by access: a vector for each place
 
     # The whole
 
@@ -88,7 +84,7 @@ class _Printer:
         self.rows = {}
         self._place_accesses(row)
         self._place_partials(row)
-        self.ahead = {a: self._place(a, row + 1) for a in self._fetched()}
+        self.ahead = {a: self.places.at(a, row + 1) for a in self._fetched()}
         for walk in self.passes.walks:
             self._pass(walk, f.constant(I64, 0), self.columns)
         for n, a in k.stores:
@@ -120,104 +116,14 @@ class _Printer:
 
     def _place_accesses(self, row: Value | None) -> None:
         f = self.f
-        self.base = {a: self._place(a, row) for a in range(len(self.k.accesses))}
-        limited = [a for a, access in enumerate(self.k.accesses) if access.limits]
-        self.inside = {a: self._has_row(a, row) for a in limited}
-        alone = [a for a, x in enumerate(self.k.accesses) if x.ends and x.inner == "none"]
-        self.alone = {a: self._only(a) for a in alone}
+        self.places.move_to(row)
         if self.streams:
-            places = [self.base[self.stored[n]] for n in self.streams]
-            pairs = itertools.product(places, [self.base[a] for a in self._full_loads()])
+            base = self.places.base
+            places = [base[self.stored[n]] for n in self.streams]
+            pairs = itertools.product(places, [base[a] for a in self._full_loads()])
             # what was read where it is written is in a cache
             apart = [f.ne(p, q) for p, q in pairs]
             self.passing = functools.reduce(f.bitand, apart, f.aligned(places))
-
-    def _place(self, a: int, row: Value | None) -> Value:
-        """Where an access stands in a row."""
-        f, access, slot = self.f, self.k.accesses[a], self.access_slots[a]
-        pointer = self._pointer(slot)
-        slot += 1 + (access.inner == "some")
-        for divided, wrapped in access.terms:
-            stride = self.word(slot)
-            index, slot = self._counted(row, divided, wrapped, slot + 1)
-            pointer = f.at(pointer, index * stride, in_memory(access.element))
-        return pointer
-
-    def _counted(
-        self, row: Value | None, divided: bool, wrapped: bool, slot: int
-    ) -> tuple[Value, int]:
-        """A row's number along one axis, by the words at a slot; the slot behind them."""
-        assert row is not None, "a flat kernel has one row"
-        if divided:
-            row, slot = self.f.div(row, self.word(slot)), slot + 1
-        if wrapped:
-            row, slot = self.f.rem(row, self.word(slot)), slot + 1
-        return row, slot
-
-    def _has_row(self, a: int, row: Value | None) -> Value:
-        """Whether an access has elements in a row, but for its ends."""
-        access, on = self.k.accesses[a], []
-        slot = self.access_slots[a] + access.words - 2 * access.ends
-        slot -= sum([2 + divided + wrapped for divided, wrapped in access.limits])
-        for divided, wrapped in access.limits:
-            index, slot = self._counted(row, divided, wrapped, slot)
-            on += [index >= self.word(slot), index < self.word(slot + 1)]
-            slot += 2
-        return functools.reduce(operator.and_, on)
-
-    def _ends(self, a: int) -> tuple[Value, Value]:
-        """The columns from one to before the other in which an access has elements."""
-        end = self.access_slots[a] + self.k.accesses[a].words
-        return self.word(end - 2), self.word(end - 1)
-
-    def _within(self, a: int, column: Value, lanes: int, mask: Value | None) -> Value:
-        """One vector of an access that has elements in some rows and columns only."""
-        f, access = self.f, self.k.accesses[a]
-        row = self.inside.get(a, f.constant(typed("i1"), 1))
-        bounds = self._ends(a) if access.ends else None
-        some = every = row
-        if bounds is not None:
-            some = row & (column < bounds[1]) & (column + lanes > bounds[0])
-            every = row & (column >= bounds[0]) & (column + lanes <= bounds[1])
-
-        def on() -> Value:
-            found = f.first_lanes(lanes, f.constant(I64, lanes)) if mask is None else mask
-            if bounds is None:
-                return found
-            first, last = [
-                f.first_lanes(lanes, f.intrinsic("smax", n - column, f.constant(I64, 0)))
-                for n in bounds
-            ]
-            return found & last & ~first
-
-        def element(mask: Value | None) -> list[Value]:
-            if access.inner == "none":
-                x = f.splat(self.alone[a], lanes)
-                return [x if mask is None else f.select(mask, x, f.constant(x.type, 0))]
-            if access.inner == "some":
-                first = f.constant(I64, 0) if bounds is None else bounds[0]
-                x = self._strided(a, column, lanes, mask, first)
-                return [x if mask is None else f.select(mask, x, f.constant(x.type, 0))]
-            return [read(f, access.element, self._address(a, column), lanes, mask)]
-
-        def edge() -> list[Value]:
-            zeros = f.constant(typed(access.element, lanes), 0)
-            return f.branch(some, lambda: element(on()), lambda: [zeros])  # or there is no memory
-
-        if mask is not None:
-            return edge()[0]
-        return f.branch(every, lambda: element(None), edge)[0]
-
-    def _only(self, a: int) -> Value:
-        """The element of an access in a row that has one; zero where there is none."""
-        access, there = self.k.accesses[a], self.inside.get(a)
-        if access.ends:
-            first, last = self._ends(a)
-            there = first < last if there is None else there & (first < last)
-        return read(self.f, access.element, self.base[a], 1, there)
-
-    def _address(self, a: int, column: Value) -> Value:
-        return self.f.at(self.base[a], column, in_memory(self.k.accesses[a].element))
 
     # Row values
 
@@ -241,13 +147,13 @@ class _Printer:
             case Constant():
                 return f.constant(typed(v.element), v.number)
             case Load():
-                return self._only(v.access)
+                return self.places.only(v.access)
             case Op():
                 return v.of(self.f, [self.rows[o] for o in v.operands])
         raise AssertionError("a reduction is known once its pass is over")
 
     def _store_row(self, n: int, a: int) -> None:
-        write(self.f, self.row(n), self.base[a], None)
+        write(self.f, self.row(n), self.places.base[a], None)
 
     # Passes
 
@@ -334,7 +240,7 @@ class _Printer:
         """One vector of columns."""
         f, k = self.f, self.k
         memo: dict[int, Value] = {}
-        self.unwoven = {}
+        self.places.unwoven = {}
         for n in walk.needed:  # operands stand before what is made of them
             v = k.values[n]
             if not (isinstance(v, Op) and v.is_weave):
@@ -389,9 +295,9 @@ class _Printer:
                 v, a = self.k.values[n], self.stored[n]
                 if isinstance(v, Op) and v.is_weave:
                     given = [memo[o] for o in v.operands]
-                    write_woven(f, given, self.base[a], column, self.lanes, mask)
+                    write_woven(f, given, self.places.base[a], column, self.lanes, mask)
                 else:
-                    write(f, memo[n], self._address(a, column), mask, streaming=streaming)
+                    write(f, memo[n], self.places.address(a, column), mask, streaming=streaming)
             return []
 
         streams = [n for n in stored if n in self.streams and mask is None]
@@ -413,36 +319,13 @@ class _Printer:
         if v.kind == "row":
             return f.splat(self.row(n), lanes)
         if isinstance(v, Load):
-            access = self.k.accesses[v.access]
-            if access.is_within:
-                return self._within(v.access, column, lanes, mask)
-            if access.inner == "some":
-                return self._strided(v.access, column, lanes, mask, f.constant(I64, 0))
-            if access.inner == "back":
-                return self._backwards(v, column, lanes, mask)
-            if isinstance(access.inner, int):
-                if v.access not in self.unwoven:
-                    self.unwoven[v.access] = read_woven(
-                        f,
-                        v.element,
-                        self.base[v.access],
-                        access.inner,
-                        column,
-                        lanes,
-                        self.lanes,
-                        mask,
-                    )
-                return self.unwoven[v.access][v.place]
-            if access.each > 1:
-                base = self.base[v.access]
-                return read_each(f, v.element, base, access.each, column, lanes, mask)
-            return read(f, v.element, self._address(v.access, column), lanes, mask)
+            return self.places.vector(v, column, lanes, mask)
         assert isinstance(v, Op), "reductions are row values"
         if known:
             if n in self.room:
                 address = self._kept_at(n, column)
             else:
-                address = self._address(self.stored[n], column)
+                address = self.places.address(self.stored[n], column)
             return read(f, v.element, address, lanes, mask)
         x = v.of(self.f, [memo[o] for o in v.operands])
         if n in self.room:
@@ -452,29 +335,6 @@ class _Printer:
     def _kept_at(self, n: int, column: Value) -> Value:
         column = column if self.strip is None else column - self.strip
         return self.f.at(self.room[n], column, in_memory(self.k.values[n].element))
-
-    def _strided(
-        self, a: int, column: Value, lanes: int, mask: Value | None, there: Value
-    ) -> Value:
-        """Elements at a stride from each other; there: a column that has one."""
-        f, element = self.f, self.k.accesses[a].element
-        stride = self.word(self.access_slots[a] + 1)
-        wide = typed("i64", lanes)
-        index = f.splat(column, lanes) + f.lanes(wide)
-        if mask is not None:
-            index = f.select(mask, index, f.splat(there, lanes))
-        index = index * f.splat(stride, lanes)
-        memory = in_memory(element)
-        x = f.gather(typed(memory, lanes), f.at(self.base[a], index, memory))
-        return f.convert(x, "i1") if element == "i1" else x
-
-    def _backwards(self, v: Load, column: Value, lanes: int, mask: Value | None) -> Value:
-        f, order = self.f, range(lanes - 1, -1, -1)
-        first = self._address(v.access, f.constant(I64, 1 - lanes) - column)
-        if lanes == 1:
-            return read(f, v.element, first, lanes, mask)
-        mask = None if mask is None else f.shuffle(mask, None, order)
-        return f.shuffle(read(f, v.element, first, lanes, mask), None, order)
 
     # Reductions
 

@@ -16,8 +16,8 @@ import attrs
 from funct.graph import Node, Var
 
 __all__ = [
-    "VIEWS", "Run", "View", "collapse", "dense", "embedded", "folded", "has_whole_rows", "reshaped", "runs_of",
-    "through",
+    "VIEWS", "Run", "View", "collapse", "dense", "embedded", "folded", "has_whole_rows", "reshaped",
+    "runs_of", "through",
 ]  # fmt: skip
 
 _MOST_EACH = 16  # columns that one element is for, within a row
@@ -188,7 +188,8 @@ def embedded(node: Node, view: View) -> View:
 
 
 def _slice(view: View, shape: Sizes, index: Any) -> View | None:
-    offset, strides, within = view.offset, [], []
+    offset, strides = view.offset, []
+    within: list[Range] = []
     for k, (n, s, triple) in enumerate(zip(view.shape, view.strides, index, strict=True)):
         start, _, step = slice(*triple).indices(n)
         offset += start * s
@@ -196,7 +197,8 @@ def _slice(view: View, shape: Sizes, index: Any) -> View | None:
         if view.within is not None:
             if step != 1:
                 return None
-            within.append(tuple([min(max(i - start, 0), shape[k]) for i in view.within[k]]))
+            first, last = [min(max(i - start, 0), shape[k]) for i in view.within[k]]
+            within.append((first, last))
     if view.within is None:
         return View(view.root, shape, tuple(strides), offset if math.prod(shape) else 0)
     return View(view.root, shape, tuple(strides), offset, tuple(within))

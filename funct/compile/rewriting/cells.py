@@ -164,14 +164,14 @@ class Cells(NewNodes):
         assert isinstance(g, Var)
         ranges = [range(*slice(*t).indices(n)) for t, n in zip(triples, shape, strict=True)]
         lead = len(ranges) - len(at)
-        if any(len(r) < n for r, n in zip(ranges[:lead], shape, strict=False)):
-            return None
-        inside = zip(ranges[lead:], at, strict=True)
-        if any(k not in r for r, k in inside):
+        to = tuple(shape[:lead])
+        if any(k not in r for r, k in zip(ranges[lead:], at, strict=True)):
             zero = self.constant(np.zeros((), g.dtype))
-            to = tuple(shape[:lead])
             return self.apply("broadcast_to", (zero,), (to,), to, g.dtype)
-        return self.part(g, tuple([r.index(k) for r, k in zip(ranges[lead:], at, strict=True)]))
+        p = self.part(g, tuple([r.index(k) for r, k in zip(ranges[lead:], at, strict=True)]))
+        if all(r == range(n) for r, n in zip(ranges, to, strict=False)):
+            return p
+        return self.apply("embed", (p,), (tuple(triples[:lead]), to), to, g.dtype)
 
     # Small matrices
 

@@ -166,7 +166,7 @@ class _Apart(Cells):
                 return int(alike and e.params[0] == len(out.shape) - 1)
             case "embed":
                 (g,) = e.operands
-                return int(isinstance(g, Var) and g.shape[:-1] == out.shape[:-1])
+                return int(isinstance(g, Var) and g.shape[-1:] != out.shape[-1:])
         if not out.shape or not 1 < out.shape[-1] <= _BROADCAST or not is_elementwise(e):
             return 0
         given = [a.shape for a in e.operands if isinstance(a, Var)]

@@ -13,6 +13,7 @@
 - last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
 - arrays that are put one behind the other in several steps are in one;
 - elementwise ops on arrays one behind the other are computed for each (`pieces.py`);
+- elementwise ops on every second element and zeros are computed in pairs (`gaps.py`);
 - indices that are known and are a box of an axis are slices of it (`boxes.py`);
 - one element of each row is taken, or put, by comparing its index with the numbers 0, 1, 2 …
 
@@ -36,6 +37,7 @@ from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
+from funct.compile.rewriting.gaps import without_gaps
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
 from funct.compile.rewriting.pieces import in_pieces
@@ -69,7 +71,7 @@ class Check:
 def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
     """The graph rewritten, and what must be checked of its inputs before it runs."""
     found, checks = _Rewriting(graph).run()
-    return taken_apart(in_pieces(found)), checks
+    return taken_apart(without_gaps(in_pieces(found))), checks
 
 
 class _Rewriting(Boxes, Minors):
