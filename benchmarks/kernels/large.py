@@ -57,6 +57,12 @@ def rows() -> Iterator[Row]:
             ours = find("elementwise", np.dtype(np.float64))(name, plain, 2)
             title, moved = f"{name} {np.dtype(whole).name}", 3 * counts[0].nbytes
             yield _row(title, moved, ours, plain, name, tuple(counts), torch)
+    codes = rng.integers(0, 256, _SHAPE).astype(np.uint8)
+    for name in ("sin", "erf"):  # float16 and float32
+        plain = lookup(name).raw
+        ours = find("elementwise", np.dtype(np.float16))(name, plain, 1)
+        moved = codes.size + plain(codes).nbytes
+        yield _row(f"{name} uint8", moved, ours, plain, name, (codes,), torch)
     z = (rng.normal(size=_SHAPE) + 1j * rng.normal(size=_SHAPE)).astype(np.complex64)
     for name in _COMPLEX:
         plain = lookup(name).raw

@@ -12,10 +12,11 @@ import funct as ft
 import funct.array as xp
 from funct.core import lookup
 from funct.errors import FunctError
-from funct.kernels.cpu import large
+from funct.kernels.cpu import byte_tables, large
 from funct.kernels.cpu.loops import available
 from funct.kernels.elementwise import MANY, SLOW
 from funct.kernels.table import restricted
+from tests import guarded
 
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
@@ -87,6 +88,32 @@ def test_large_arrays_of_integers_have_the_bits_of_floats(name: str, dtype: Any)
     assert found.dtype == few.dtype
     inputs = given if few.dtype.kind in "iu" else [x.astype(few.dtype) for x in given]
     np.testing.assert_array_equal(found.data, fun(*[xp.asarray(x) for x in inputs]).data)
+
+
+@pytest.mark.parametrize("dtype", [np.bool, np.int8, np.uint8])
+@pytest.mark.parametrize("name", sorted(n for n in SLOW - {"sign"} if len(lookup(n).rules) == 1))
+def test_bytes_have_the_bits_of_floats(name: str, dtype: Any) -> None:
+    """Each of their values, in views and turned, at sizes that are no whole vectors."""
+    fun, rng = lookup(name).fn, np.random.default_rng(0)
+    words = rng.integers(0, 256, (129, 2 * (MANY // 129) + 7), dtype=np.uint8)
+    words[0, :256] = np.arange(256)
+    x = guarded.copy(words.astype(dtype))
+    floats = np.asarray(lookup(name).raw(x[:1, :8])).dtype
+    for some in (x, x[:, ::2], x.T, x[1:, 1:].T):
+        with guarded.memory(at_end=True):
+            found = fun(xp.asarray(some)).data
+        expected = fun(xp.asarray(some.astype(floats))).data
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_words_are_looked_up_in_memory_without_avx512(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.arange(1 << 15, dtype=np.uint8)
+    expected = xp.sin(xp.asarray(x)).data
+    monkeypatch.setattr(byte_tables, "_able", lambda target: False)
+    np.testing.assert_array_equal(xp.sin(xp.asarray(x)).data, expected)
 
 
 @pytest.mark.parametrize("name", sorted(SLOW))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from funct.kernels.cpu import complex_loops, halves
+from funct.kernels.cpu.byte_tables import tabled_bytes
 from funct.kernels.cpu.halves import HALVES
 from funct.kernels.cpu.sized import chosen
 from funct.kernels.cpu.unlike import of_unlike
@@ -30,6 +31,7 @@ _REAL = frozenset(map(np.dtype, "fd"))
 _SIGNS = frozenset({"abs", "negative"})  # of float16 NumPy finds them in vectors
 _COMPLEX = frozenset(map(np.dtype, "FD"))
 _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
+_BYTES = frozenset(map(np.dtype, "?bB"))
 _DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
 _LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
 _QUOTIENTS = frozenset({"floor_divide", "remainder"})
@@ -61,7 +63,13 @@ def of_large(name: str, raw: Callable[..., Any], operands: int) -> Callable[...,
 def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) -> Callable[..., Any]:
     """What computes the function on arrays of one dtype of which one is large; halves go on."""
 
+    of_bytes = tabled_bytes(name, raw, MANY)
+
     def large(*args: Any) -> Any:
+        if len(args) == 1 and args[0].dtype in _BYTES and permitted("llvm"):
+            found = of_bytes(args[0])
+            if found is not None:
+                return found
         if name == "pow" and known_by_number(args[1]):
             return raw(*args)
         if name in _QUOTIENTS:
