@@ -224,6 +224,10 @@ def _indexed(n: int) -> Iterator[Row]:
         jax=lambda j, a, i: a[:, i],
     )  # fmt: skip
     yield row_of(
+        f"repeat 2, {n:,}", (x,), lambda a: xp.repeat(a, 2), numpy=lambda a: np.repeat(a, 2),
+        torch=lambda t, a: a.repeat_interleave(2), jax=lambda j, a: j.numpy.repeat(a, 2),
+    )  # fmt: skip
+    yield row_of(
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,
         torch=lambda t, i: t.bincount(i), jax=lambda j, i: j.numpy.bincount(i, length=SEGMENTS),
     )  # fmt: skip

@@ -77,6 +77,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
     return x.reshape((*x.shape[:axis], 1, *x.shape[axis:])) if 0 <= axis <= n else None
 
 
+_REPEATED = 1 << 11  # elements from which on a call of a kernel costs less than what it saves
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
 _RUNS = 1 << 8  # elements from which on machine code repeats each
@@ -99,7 +100,8 @@ def repeat(x: Any, repeats: Any, axis: Any = None) -> Any:
         return x.repeat(repeats, axis) if min(counts) >= 0 and sum(counts) < _MANY else None
     if repeats.__class__ is not int or not 0 <= repeats < _COUNTED:
         return None
-    return x.repeat(repeats, axis)
+    made = runs.evenly(x, repeats, axis) if x.size >= _REPEATED else None
+    return x.repeat(repeats, axis) if made is None else made
 
 
 def tile(x: Any, repetitions: Any) -> Any:

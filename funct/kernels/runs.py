@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from funct.kernels.cpu import scratch as memory
+from funct.kernels.cpu.irregular import repeats
 from funct.kernels.cpu.irregular import runs as cpu
 from funct.kernels.cpu.loops import pays, ready
-from funct.kernels.cpu.scratch import fresh
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["differences", "plain_differences", "plain_triangle", "repeated", "triangle"]
+__all__ = ["differences", "evenly", "plain_differences", "plain_triangle", "repeated", "triangle"]
 
 _SOME = 1 << 11  # elements from which on vectors pay for differences
 _FEW = 1 << 8  # and for triangles, which NumPy asks element by element, and repetitions
@@ -32,7 +33,7 @@ def differences(x: NDArray[Any], axis: int) -> NDArray[Any]:
     if not pays(x, _SOME) or not x.flags.c_contiguous or x.dtype.kind == "b" or n < 2:
         return plain_differences(x, axis)
     outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
-    y = fresh((*x.shape[:axis], n - 1, *x.shape[axis + 1 :]), x.dtype)
+    y = memory.fresh((*x.shape[:axis], n - 1, *x.shape[axis + 1 :]), x.dtype)
     part = max(1, _PART // (n * inner))
     cpu.differences(x, y, outer, n, inner, part, -(-outer // part))
     return y
@@ -53,8 +54,25 @@ def repeated(x: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any] | None:
     size = cpu.total(counts, n)
     if not 0 <= size * x.itemsize < _MOST:
         return None
-    y = fresh((size,), x.dtype)
+    y = memory.fresh((size,), x.dtype)
     cpu.repeated(_word(x), counts, _word(y), n, size)
+    return y
+
+
+def evenly(x: NDArray[Any], times: int, axis: int | None) -> NDArray[Any] | None:
+    """Each element of x so many times along an axis (None: of the flattened x); None where NumPy
+    is to do it.
+    """
+    shape = (x.size,) if axis is None else x.shape
+    axis = 0 if axis is None else axis + x.ndim * (axis < 0)
+    if not 2 <= times <= repeats.MOST or not x.flags.c_contiguous or not 0 <= axis < len(shape):
+        return None
+    if prod(shape[axis + 1 :]) != 1 or x.size < repeats.LEAST or x.itemsize not in _WORDS:
+        return None
+    if x.dtype.hasobject or x.nbytes * times >= _MOST or not ready(x.size, 0):
+        return None
+    y = memory.fresh((*shape[:axis], shape[axis] * times, *shape[axis + 1 :]), x.dtype)
+    repeats.evenly(x, y, times)
     return y
 
 
@@ -71,7 +89,7 @@ def triangle(x: NDArray[Any], k: int, lower: bool) -> NDArray[Any] | None:
         return None
     if x.itemsize not in _WORDS or x.dtype.hasobject:
         return None
-    y = fresh(x.shape, x.dtype)
+    y = memory.fresh(x.shape, x.dtype)
     lines = size // n
     part = max(1, _PART // n)
     part = part // m * m or part  # whole matrices, where they are small

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 import funct as ft
 from funct.kernels import runs as kernels
 from funct.kernels.cpu import loops
+from funct.kernels.cpu.irregular import repeats
 from funct.kernels.cpu.irregular import runs as cpu
+from tests import guarded
 from tests.kernels.arrays import SPECIAL, agree, arrays
 
 pytestmark = pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
@@ -64,6 +66,27 @@ def test_repetitions(data: st.DataObject, dtype: str, n: int, most: int) -> None
     wide = counts.astype(np.int64)
     wide[:1] = 1 << 40
     assert kernels.repeated(x, wide) is None
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+@pytest.mark.parametrize("times", [2, 3, 4, 7, 8])
+def test_each_as_often(dtype: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole vectors and odd rests, in several tasks; what is left to NumPy."""
+    monkeypatch.setattr(repeats, "_PART", 128)
+    repeats._entry.cache_clear()
+    repeats._code.cache_clear()
+    for n in (64, 65, 127, 128, 191, 500):
+        x = guarded.copy(np.arange(n).astype(dtype), at_end=n % 2 > 0)
+        with guarded.memory(at_end=n % 2 > 0):
+            _same(kernels.evenly(x, times, 0), x.repeat(times))
+    x = np.arange(3 * 66).astype(dtype).reshape(3, 66)
+    for v, axis in ((x, 1), (x, -1), (x, None), (x[:, :, None], 1), (x[:, :, None], -1)):
+        _same(kernels.evenly(v, times, axis), v.repeat(times, axis))
+    for v, axis in ((x, 0), (x.T, 1), (x[:, ::2], 1), (x, 2), (x[:0], 1), (x[:1, :60], 1)):
+        assert kernels.evenly(v, times, axis) is None
+    assert kernels.evenly(x, 1, 1) is None
+    repeats._entry.cache_clear()
+    repeats._code.cache_clear()
 
 
 @given(st.data(), st.sampled_from(MOVED), st.booleans())
