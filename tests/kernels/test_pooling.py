@@ -203,7 +203,7 @@ def test_wide_images(case: Case, more: int, dtype: Any) -> None:
 
 
 DTYPES = st.sampled_from([np.int8, np.int32, np.uint16, np.float32, np.float64])
-CHANNELS = st.sampled_from([1, 7, 8, 11, 32, 45])
+CHANNELS = st.sampled_from([1, 7, 8, 11, 32, 45, 64, 70])
 
 
 @given(cases(), CHANNELS, DTYPES)
@@ -252,7 +252,7 @@ def test_windows_are_folded_channels_last(case: Case, channels: int, dtype: Any)
 
 @many
 @given(
-    cases(), st.sampled_from([8, 11, 32, 45, 64]), st.sampled_from([1, 2, 17]),
+    cases(), st.sampled_from([8, 11, 32, 45, 64, 70]), st.sampled_from([1, 2, 17]),
     st.sampled_from([np.float32, np.float64]),
 )  # fmt: skip
 def test_maxima_are_pulled_at_once_channels_last(
@@ -285,11 +285,11 @@ def test_maxima_are_pulled_at_once_channels_last(
 
 @pytest.mark.skipif(not loops.available(), reason="there is no LLVM to compile with")
 @pytest.mark.parametrize(
-    ("k", "step", "pad", "inner"), [(3, 2, 1, 9), (2, 1, 2, 64), (1, 3, 0, 8), (1, 1, 0, 9)]
+    ("k", "step", "pad", "inner"), [(3, 2, 1, 9), (2, 1, 2, 128), (1, 3, 0, 8), (1, 1, 0, 9)]
 )
 def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None:
     """Run as Python, each kernel stays inside and gives what the machine code gives."""
-    size, wide = (4, 5), inner >= cpu_last.WIDE
+    size, lanes = (4, 5), cpu_last.width_of(inner, np.dtype(np.float32))
     static = ((k, k), (step, step), ((pad, pad),) * 2, (1, 1))
     count, axes = places.axes_of(size, *static)
     x = few((2, *size, inner), k, np.float32)
@@ -298,24 +298,25 @@ def test_no_index_leaves_images(k: int, step: int, pad: int, inner: int) -> None
     taps, met = places.order(size, *static), places.met(size, *static)
     counts, room = np.ones(count, np.float32), np.zeros(2 * size[1] * inner, np.float32)
     for how in ("sum", "mean", "max"):
-        given_ = (x, y, room, axes, taps, none, counts, rows, -(-rows // 2), inner, wide, how, 2)
+        given_ = (x, y, room, axes, taps, none, counts, rows, -(-rows // 2), inner, lanes, how, 2)
         agree(cpu_last.fold_last, *given_)
     found = np.zeros(y.shape, np.int64)
-    agree(cpu_last.max_index_last, x, found, axes, met, rows, -(-rows // 2), inner, wide, 2)
-    images, some = np.zeros(x.shape, np.float32), inner // 2 if inner == 64 else inner
+    agree(cpu_last.max_index_last, x, found, axes, met, rows, -(-rows // 2), inner, lanes, 2)
+    images, width = np.zeros(x.shape, np.float32), cpu_last.WIDTHS[lanes]
+    some = inner if inner % width else width
     tasks = 2 * (inner // some)
     agree(
-        cpu_last.max_spread_last, y, x, images, axes, met, inner, some, wide, False, tasks,
+        cpu_last.max_spread_last, y, x, images, axes, met, inner, some, lanes, False, tasks,
     )  # fmt: skip
     if k == step == 1 and not pad:
-        agree(cpu_last.max_spread_last, y, x, images, axes, met, inner, some, wide, True, tasks)
+        agree(cpu_last.max_spread_last, y, x, images, axes, met, inner, some, lanes, True, tasks)
     larger = tuple([(t - 1) * step + k for t in count])
     ends = places.ends(larger, count, *static[:2])
     wider, room = np.zeros((2, *larger, inner), np.float32), np.zeros(2 * y[0, 0].size, np.float32)
     rows = 2 * larger[0]
     agree(
         cpu_last.spread_last, y, wider, room, ends, 1, *larger, 1, *count, rows, -(-rows // 2),
-        inner, wide, 2,
+        inner, lanes, 2,
     )  # fmt: skip
 
 

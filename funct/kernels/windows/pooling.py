@@ -15,11 +15,12 @@ import numpy as np
 
 from funct.kernels.cpu.irregular import pooling as cpu
 from funct.kernels.cpu.irregular.pooling_last import (
-    WIDE,
+    WIDTHS,
     fold_last,
     max_index_last,
     max_spread_last,
     spread_last,
+    width_of,
 )
 from funct.kernels.cpu.loops import pays, ready
 from funct.kernels.cpu.scratch import fresh
@@ -117,9 +118,8 @@ def _pool_last(
     room = np.empty(tasks * prod(seen.shape[-2:]), seen.dtype)
     taps = order(seen.shape[-1 - len(window) : -1], window, stride, padding, dilation)
     how, divisors = (how, none) if counts is None else ("mean", counts)
-    fold_last(
-        seen, y, room, axes, taps, none, divisors, rows, some, inner, inner >= WIDE, how, tasks
-    )
+    many = width_of(inner, seen.dtype)
+    fold_last(seen, y, room, axes, taps, none, divisors, rows, some, inner, many, how, tasks)
     return np.moveaxis(y, -1, y.ndim - len(window) - 1)
 
 
@@ -261,7 +261,8 @@ def _spread_last(seen: NDArray[Any], shape: Sizes, window: Sizes, stride: Sizes)
     tasks = -(-rows // some)
     windows = ends(shape, seen.shape[lead:-1], window, stride)
     room = np.empty(tasks * length, x.dtype)
-    spread_last(seen, x, room, windows, *three, *counts, rows, some, inner, inner >= WIDE, tasks)
+    many = width_of(inner, x.dtype)
+    spread_last(seen, x, room, windows, *three, *counts, rows, some, inner, many, tasks)
     return np.moveaxis(x, -1, lead)
 
 
@@ -292,7 +293,8 @@ def max_pool_index(
         taps = met(size, window, stride, padding, dilation)
         inner = seen.shape[-1]
         tasks = -(-rows // some)
-        max_index_last(seen, y, axes, taps, rows, some, inner, inner >= WIDE, tasks)
+        many = width_of(inner, x.dtype)
+        max_index_last(seen, y, axes, taps, rows, some, inner, many, tasks)
         y = np.moveaxis(y, -1, lead - 1)
         return np.ascontiguousarray(y) if turned else y
     if t < cpu.LANES or prod(size) * step >= 1 << 31:
@@ -329,12 +331,12 @@ def max_pool_pull(
     count, axes = axes_of(size, window, stride, padding, dilation)
     tiled = window == stride and not any(map(any, padding)) and set(dilation) == {1}
     tiled = tiled and size == tuple([t * k for t, k in zip(count, window, strict=True)])
-    images, wide = prod(seen.shape[:lead]), inner >= WIDE
-    width = WIDE if wide else cpu.LANES
+    images, many = prod(seen.shape[:lead]), width_of(inner, x.dtype)
+    width = WIDTHS[many]
     some = inner if inner % width or images >= _IMAGES else width
     z, taps = fresh(seen.shape, x.dtype), met(size, window, stride, padding, dilation)
     max_spread_last(
-        np.moveaxis(g, lead, -1), seen, z, axes, taps, inner, some, wide, tiled,
+        np.moveaxis(g, lead, -1), seen, z, axes, taps, inner, some, many, tiled,
         images * (inner // some),
     )  # fmt: skip
     return np.moveaxis(z, -1, lead)

@@ -3,7 +3,7 @@
 x is (images, n0, n1, n2, inner), y (images, t0, t1, t2, inner), and inner is at least the lanes of
 a vector; the last vector of a row begins where it ends with the row. Rows of results, which are
 images times the lengths of two axes, are dealt out: a task makes `some` of them, and has room for
-one row in s. axes: as for `max_index`. wide: vectors have WIDE lanes.
+one row in s. axes: as for `max_index`. many: of `WIDTHS`, how many lanes vectors have.
 
 Images that are not in a cache come in twice the time: rows are asked for a row ahead, as the
 processor guesses no further than the end of a page.
@@ -15,20 +15,22 @@ from typing import Any
 
 import numpy as np
 
+from funct.device.host import host
 from funct.kernels.cpu.irregular.pooling import LANES, axis, folded
 from funct.kernels.cpu.irregular.scans import better
 from funct.kernels.cpu.loops import parallel
 from funct.kernels.cpu.vectors import asked, lanes, loaded, spread, stored
 
-__all__ = ["WIDE", "fold_last", "max_index_last", "max_spread_last", "spread_last"]
+__all__ = ["WIDTHS", "fold_last", "max_index_last", "max_spread_last", "spread_last", "width_of"]
 
-WIDE = 32
+WIDTHS = {"many": LANES, "more": 32, "most": 64}
+_VECTORS = 4  # of the processor, that hold the lanes of one of ours
 
 
 @parallel
 def fold_last(
     x: Any, y: Any, s: Any, axes: Any, taps: Any, none: Any, counts: Any, rows: int, some: int,
-    inner: int, wide: bool, how: str, task: int,
+    inner: int, many: str, how: str, task: int,
 ) -> None:  # fmt: skip
     """y: the "sum" of each window, its "mean" or "max".
 
@@ -39,7 +41,7 @@ def fold_last(
     n0, t0, k0, s0, _, l0, a0, b0 = axis(axes, 0)
     n1, t1, k1, s1, _, l1, a1, b1 = axis(axes, 8)
     n2, t2, k2, s2, _, l2, a2, b2 = axis(axes, 16)
-    width = WIDE if wide else LANES
+    width = _lanes(many)
     length = n2 * inner
     room = task * length
     for r in range(task * some, min((task + 1) * some, rows)):
@@ -79,14 +81,14 @@ def fold_last(
 
 @parallel
 def max_index_last(
-    x: Any, y: Any, axes: Any, met: Any, rows: int, some: int, inner: int, wide: bool, task: int
+    x: Any, y: Any, axes: Any, met: Any, rows: int, some: int, inner: int, many: str, task: int
 ) -> None:
     """y: the flat place in its image of the first maximum of each window, or -1 for none.
 
     met: for each window along the first axis, and then along the others, the first of its taps that
     meets an element of x, and the end of them.
     """
-    width = WIDE if wide else LANES
+    width = _lanes(many)
     n0, t0, _, s0, d0, l0, _, _ = axis(axes, 0)
     n1, t1, _, s1, d1, l1, _, _ = axis(axes, 8)
     n2, t2, _, s2, d2, l2, _, _ = axis(axes, 16)
@@ -120,7 +122,7 @@ def max_index_last(
 
 @parallel
 def max_spread_last(
-    g: Any, x: Any, z: Any, axes: Any, met: Any, inner: int, some: int, wide: bool, tiled: bool,
+    g: Any, x: Any, z: Any, axes: Any, met: Any, inner: int, some: int, many: str, tiled: bool,
     task: int,
 ) -> None:  # fmt: skip
     """z, of x's shape: what g, of y's shape, has for a window is added at its first maximum.
@@ -128,7 +130,7 @@ def max_spread_last(
     met: as for `max_index_last`. A task has `some` channels of an image, all or whole vectors of
     them. tiled: each element is in one window.
     """
-    width = WIDE if wide else LANES
+    width = _lanes(many)
     n0, t0, _, s0, d0, l0, _, _ = axis(axes, 0)
     n1, t1, _, s1, d1, l1, _, _ = axis(axes, 8)
     n2, t2, _, s2, d2, l2, _, _ = axis(axes, 16)
@@ -207,14 +209,14 @@ def _cleared(
 @parallel
 def spread_last(
     g: Any, x: Any, s: Any, ends: Any, n0: int, n1: int, n2: int, t0: int, t1: int, t2: int,
-    rows: int, some: int, inner: int, wide: bool, task: int,
+    rows: int, some: int, inner: int, many: str, task: int,
 ) -> None:  # fmt: skip
     """x: for each element the sum of what g, of y's shape, has for the windows that it is in.
 
     ends: for each place of the first axis, and then of the others, the first of those windows along
     the axis, and the end of them.
     """
-    width = WIDE if wide else LANES
+    width = _lanes(many)
     length = t2 * inner
     room = task * length
     for r in range(task * some, min((task + 1) * some, rows)):
@@ -241,6 +243,17 @@ def spread_last(
                 asked(x, to + n2 * inner, width)
                 stored(x, to, total)
                 q += width
+
+
+def width_of(inner: int, dtype: np.dtype[Any]) -> str:
+    """How many lanes vectors have for so many channels, which are at least `LANES`."""
+    fit = _VECTORS * host().vector_bytes // dtype.itemsize  # so that two sums are in registers
+    able = [name for name, lanes in WIDTHS.items() if lanes <= inner and lanes <= max(32, fit)]
+    return able[-1]
+
+
+def _lanes(many: str) -> Any:
+    return WIDTHS["most"] if many == "most" else WIDTHS["more"] if many == "more" else LANES
 
 
 def _row(r: Any, n0: int, n1: int) -> Any:
