@@ -132,3 +132,19 @@ def test_parts_are_made_where_they_belong(shape: tuple[int, ...], axis: int) -> 
     x, y = arrays(shape)
     agree(fun, x, y)
     assert len(made_of(fun, x, y).calls) == 2  # two parts in one kernel, and a copy
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 1, 1), (5, 40, 1), (70, 64, 1), (6, 1)])
+@pytest.mark.parametrize("axis", [-1, -2])
+def test_parts_side_by_side_are_not_made_there(axis: int, shape: tuple[int, ...]) -> None:
+    """Columns of a result lie apart: loops that walk rows would write into those of others."""
+
+    def fun(x: Any, y: Any) -> Any:
+        z = x / (xp.sum(xp.abs(x), axis=0, keepdims=True) + 1.0) * y
+        w = x / (xp.sum(xp.abs(x), axis=-2, keepdims=True) + 1.0) * y
+        return xp.concat([z, z * 2.0], axis=axis), xp.concat([w, y, w * 2.0], axis=axis)
+
+    x, y = arrays(shape)
+    expected = [np.asarray(v) for v in fun(xp.asarray(x), xp.asarray(y))]
+    for found, e in zip(made_of(fun, x, y).run(x, y), expected, strict=True):
+        np.testing.assert_allclose(found, e, rtol=1e-14)

@@ -59,9 +59,10 @@ def _placed(fused: Fused, group: Group, operand: Var, part: View) -> Fused | Non
     if there is None or not seen.is_dense or seen.size != there.size or not part.size:
         return None
     runs = collapse(there.shape, there.strides)
-    in_rows = group.columns is not None and group.is_full(seen.root)
-    if in_rows and (not runs or runs[-1][0] % (group.columns or 1)):
-        return None
+    if group.is_full(seen.root):
+        length, stride = runs[-1] if runs else (1, 1)
+        if stride != 1 or length % (group.columns or 1):
+            return None
     found = attrs.evolve(fused, views={**fused.views, operand: part, seen.root: there})
     before, after = row_length(group, fused), row_length(group, found)
     return found if after >= min(before, _LEAST_COLUMNS) else None
