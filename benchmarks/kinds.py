@@ -71,6 +71,10 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         quarter = x[::2, ::2] + x[1::2, ::2] + x[::2, 1::2] + x[1::2, 1::2]
         return ns.sum(ns.abs(quarter))
 
+    def covariances(x: Any) -> Any:
+        x = x - ns.mean(x, axis=0)
+        return x.T @ x / (x.shape[0] - 1)
+
     def logistic(w: Any, x: Any) -> Any:
         return ns.sum(ns.log1p(ns.exp(-(x @ w))))
 
@@ -182,6 +186,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "advection and diffusion, 100,000": (advected, (a(SIGNAL),)),
         "gradient of total variation, 2000 x 2000": (grad(variation), (a(LARGE),)),
         "gradient of pooling by slices, 2000 x 2000": (grad(pooled), (a(LARGE),)),
+        "covariances of 1024 columns, 4096 rows": (covariances, (a(ROWS),)),
         "5000 matrices 8 x 8 times vectors": (times_vectors, (a(STACK), a(VECTORS))),
     }
 

@@ -32,6 +32,7 @@ from funct.compile.steps.factors import print_qr, print_svd
 from funct.compile.steps.flat import print_flat
 from funct.compile.steps.fourier import print_fourier
 from funct.compile.steps.gathers import print_gather
+from funct.compile.steps.gram import print_gram, print_mirrored
 from funct.compile.steps.matrices import print_matrices, print_triangular
 from funct.compile.steps.moves import print_copied, print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
@@ -81,6 +82,7 @@ _PRINTERS: dict[str, Callable[..., None]] = {
     "ufunc": print_ufunc, "along": print_along, "qr": print_qr, "svd": print_svd,
     "registers": print_registers, "rows": print_rows, "columns": print_columns,
     "transposed": print_transposed, "few": print_few, "few sums": print_few_sums,
+    "gram": print_gram, "mirrored": print_mirrored,
 }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from funct.compile.loops.kernel import Kernel
 from funct.compile.loops.printer import print_kernel
 from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
+from funct.compile.steps.gram import print_gram, print_mirrored
 from funct.compile.steps.moves import print_zeros
 from funct.compile.steps.products import print_few, print_few_sums, print_product
 from funct.compile.steps.vector_products import print_columns, print_rows
@@ -29,6 +30,7 @@ _PRINTERS: dict[str, Any] = {
     "product": print_product, "combine": print_combine, "rows": print_rows,
     "columns": print_columns, "transposed": print_transposed, "few": print_few,
     "few sums": print_few_sums, "zeros": print_zeros,
+    "gram": print_gram, "mirrored": print_mirrored,
 }  # fmt: skip
 _ranges = (ctypes.c_int64 * (1 + 2 * _ROOM))()  # how many; then where each begins and ends
 _faults = (ctypes.c_int64 * 3)()  # how many; where the last one was, and how many bytes

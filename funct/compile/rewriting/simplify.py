@@ -191,11 +191,16 @@ class _Rewriting(Boxes, Minors):
         if not isinstance(x, Var) or not isinstance(y, Var) or x.dtype != y.dtype:
             return None
         of_x, of_y, n_both, n_left, n_inner, to_out = contract_layout(e.params[0])
-        if not n_inner or x.dtype.kind != "f":
+        if x.dtype.kind != "f":
             return None
         xs, ys = self.permute(x, of_x), self.permute(y, of_y)
         both, left = xs.shape[:n_both], xs.shape[n_both : n_both + n_left]
         right = ys.shape[n_both + n_inner :]
+        if not n_inner:  # nothing is added
+            a = self.reshape(xs, (*both, *left, *[1] * len(right)))
+            b = self.reshape(ys, (*both, *[1] * n_left, *right))
+            product = self.apply("multiply", (a, b), (), (*both, *left, *right), x.dtype)
+            return self.permute(product, to_out)
         inner = math.prod(xs.shape[n_both + n_left :])
         a = self.reshape(xs, (*both, math.prod(left), inner))
         b = self.reshape(ys, (*both, inner, math.prod(right)))

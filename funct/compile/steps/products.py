@@ -11,7 +11,6 @@ call of BLAS would take longer than the product.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +20,12 @@ import attrs
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, Word, copy
 from funct.compile.loops.views import View, collapse
+from funct.compile.steps.blas import KINDS, Matrix, call_gemm, library
+from funct.compile.steps.gram import gram, is_gram
 from funct.compile.steps.vector_products import side_by_side, vector_product
-from funct.device import blas, host
-from funct.device.machine_code import offer
+from funct.device import host
 from funct.graph import Node, Var
-from funct.kernels.llvm import F32, F64, I32, I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["is_product", "lower_product", "print_few", "print_few_sums", "print_product"]
 
@@ -35,25 +35,6 @@ _FEW = 16  # rows, columns and terms of a product that is computed in registers
 _FEW_ROWS = 4  # that share what is read of the other matrix
 _SUMS = 8  # rows whose sums are taken side by side
 _FEW_TASK = 1 << 15  # multiplications that are worth a task
-_ROWS, _NO_TRANSPOSE, _TRANSPOSED = 101, 111, 112  # of CBLAS
-
-
-@attrs.frozen
-class _Library:
-    """Addresses of CBLAS's products, and whether it counts in 64 bits."""
-
-    single: int
-    double: int
-    wide: bool
-
-
-@functools.cache
-def _library() -> _Library | None:
-    """NumPy's BLAS, if its products can be called by address."""
-    single, double = blas.cblas("sgemm"), blas.cblas("dgemm")
-    if single is None or double is None:
-        return None
-    return _Library(single[0], double[0], double[1])
 
 
 def is_product(node: Any) -> bool:
@@ -68,27 +49,17 @@ def is_product(node: Any) -> bool:
         return False
     sizes = (*x.shape, *y.shape)
     small = all(n < 1 << 31 for n in sizes)
-    return small and 0 not in sizes and _library() is not None
+    return small and 0 not in sizes and library() is not None
 
 
-@attrs.frozen
-class _Matrix:
-    """A stack of matrices as BLAS takes them: leading dimension, and how the stack moves."""
-
-    view: View
-    transposed: bool
-    leading: int
-    stack: tuple[tuple[int, int], ...]  # (length, stride), the innermost last
-
-
-def _matrix(view: View, rows: int, columns: int) -> _Matrix | None:
+def _matrix(view: View, rows: int, columns: int) -> Matrix | None:
     """The view as BLAS takes it; None where neither of its last axes is dense."""
     down, along = view.strides[-2:]
     stack = tuple(zip(view.shape[:-2], view.strides[:-2], strict=True))
     if (along == 1 or columns == 1) and (down >= columns or rows == 1):
-        return _Matrix(view, False, max(down, columns, 1), stack)
+        return Matrix(view, False, max(down, columns, 1), stack)
     if (down == 1 or rows == 1) and (along >= rows or columns == 1):
-        return _Matrix(view, True, max(along, rows, 1), stack)
+        return Matrix(view, True, max(along, rows, 1), stack)
     return None
 
 
@@ -102,7 +73,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     m, k, n = x.shape[-2], x.shape[-1], y.shape[-1]
     stack = tuple(out.shape[:-2])
 
-    def operand(v: Var, rows: int, columns: int) -> _Matrix:
+    def operand(v: Var, rows: int, columns: int) -> Matrix:
         view = fused.views[v]
         found = _matrix(view, rows, columns)
         if found is None:
@@ -127,6 +98,8 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         matrix, vector, length, step = (a, b, m, -2) if n == 1 else (b, a, n, -1)
         if matrix.transposed == (n != 1) and vector.view.strides[step] == 1:
             return [*calls, _few_sums(matrix, vector, out, stack, (length, k))]
+    if count == 1 and is_gram(a, b, m * n * k):
+        return [*calls, *gram(a, out, (m, k))]
     tall = m >= n
     length = m if tall else n
     panels = _panels(length, m * n * k) if count == 1 else 1
@@ -139,7 +112,7 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
         else (0, b.leading if b.transposed else 1, 1)
     )
     depth = len(stack)
-    kinds = [_TRANSPOSED if x.transposed else _NO_TRANSPOSE for x in (a, b)]
+    kinds = [KINDS[x.transposed] for x in (a, b)]
     words: list[Word] = [
         Address(a.view.root, a.view.offset * byte), Address(b.view.root, b.view.offset * byte),
         Address(out), m, n, k, a.leading, b.leading, n,
@@ -151,13 +124,13 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     return [*calls, Call(kernel, tuple(words), tasks, (out,))]
 
 
-def _is_few(m: int, n: int, k: int, b: _Matrix, out: Var) -> bool:
+def _is_few(m: int, n: int, k: int, b: Matrix, out: Var) -> bool:
     lanes = host().vector_bytes // out.dtype.itemsize
     return max(m, k) <= _FEW and 1 < n <= min(_FEW, lanes) and not b.transposed
 
 
 def _few(
-    a: _Matrix, b: _Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int, int]
+    a: Matrix, b: Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int, int]
 ) -> Call:
     """The call for a stack of small products."""
     (m, n, k), byte, count = sizes, out.dtype.itemsize, math.prod(stack)
@@ -172,7 +145,7 @@ def _few(
 
 
 def _few_sums(
-    matrix: _Matrix, vector: _Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int]
+    matrix: Matrix, vector: Matrix, out: Var, stack: tuple[int, ...], sizes: tuple[int, int]
 ) -> Call:
     """The call for a stack of small matrices by a vector each; rows lie along the sum."""
     (m, k), byte, count = sizes, out.dtype.itemsize, math.prod(stack)
@@ -267,7 +240,7 @@ def print_few(module: Module, name: str, element: str, depth: int, n: int, sever
     _each(f, (count, group), product)
 
 
-def _by_vector(a: _Matrix, b: _Matrix, out: Var, fused: Fused) -> list[Call]:
+def _by_vector(a: Matrix, b: Matrix, out: Var, fused: Fused) -> list[Call]:
     """The calls where one of the matrices has one row or column."""
     calls: list[Call] = []
     by_column = b.view.shape[-1] == 1
@@ -292,13 +265,13 @@ def _panels(length: int, work: int) -> int:
     return max(1, min(most, length // _NARROWEST))
 
 
-def _terms(stack: tuple[int, ...], matrix: _Matrix) -> list[int]:
+def _terms(stack: tuple[int, ...], matrix: Matrix) -> list[int]:
     """Strides of the operand along the axes of the result's stack; 0 where it broadcasts."""
     own = [0 if length == 1 else stride for length, stride in matrix.stack]
     return [0] * (len(stack) - len(own)) + own if stack else []
 
 
-def _axes(stack: tuple[int, ...], a: _Matrix, b: _Matrix, byte: int = 1) -> list[int]:
+def _axes(stack: tuple[int, ...], a: Matrix, b: Matrix, byte: int = 1) -> list[int]:
     """For each axis of a stack the words that say where its products lie (`_find`)."""
     terms = zip(_terms(stack, a), _terms(stack, b), strict=True)
     return [
@@ -336,8 +309,6 @@ def _each(f: Emitter, words: tuple[Value, Value], body: Callable[[Value], None])
 
 def print_product(module: Module, name: str, element: str, depth: int) -> None:
     """Add the call of BLAS for one task: a panel of a product, or one of a stack of them."""
-    library = _library()
-    assert library is not None, "there is BLAS where products are lowered"
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, task = f.arguments
 
@@ -358,41 +329,5 @@ def print_product(module: Module, name: str, element: str, depth: int) -> None:
         length = f.select(is_tall, m, n)
         count = f.intrinsic("smin", panel, length - first)
         m, n = f.select(is_tall, count, m), f.select(is_tall, n, count)
-    _call(f, library, element, kind_a, kind_b, (m, n, k), (a, lda, b, ldb, c, ldc))
+    call_gemm(f, element, (kind_a, kind_b), (m, n, k), (a, lda, b, ldb, c, ldc))
     f.ret()
-
-
-def _call(
-    f: Emitter, library: _Library, element: str, kind_a: Value, kind_b: Value,
-    sizes: tuple[Value, ...], places: tuple[Value, ...],
-) -> None:  # fmt: skip
-    a, lda, b, ldb, c, ldc = places
-    real = F32 if element == "f32" else F64
-
-    def size(x: Value) -> str:
-        return repr(x if library.wide else f.convert(x, "i32"))
-
-    one, zero = f.constant(real, 1), f.constant(real, 0)
-    kinds = [f.convert(x, "i32") for x in (kind_a, kind_b)]
-    given = [
-        repr(f.constant(I32, _ROWS)), *map(repr, kinds), *map(size, sizes), repr(one), repr(a),
-        size(lda), repr(b), size(ldb), repr(zero), repr(c), size(ldc),
-    ]  # fmt: skip
-    name = f"funct_{element[0]}{element[1:]}_product"
-    length = "i64" if library.wide else "i32"
-    f.module.declare(
-        f"@{name}",
-        f"declare void @{name}(i32, i32, i32, {length}, {length}, {length}, {real.text}, ptr, "
-        f"{length}, ptr, {length}, {real.text}, ptr, {length})",
-    )
-    f.line(f"call void @{name}({', '.join(given)})")
-
-
-def _offer(element: str) -> int:
-    library = _library()
-    assert library is not None, "asked for by text that was printed for it"
-    return library.single if element == "f32" else library.double
-
-
-offer("funct_f32_product", functools.partial(_offer, "f32"))
-offer("funct_f64_product", functools.partial(_offer, "f64"))
