@@ -48,7 +48,8 @@ SLOW = frozenset({
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos", "cosh",
     "entr", "erf", "erfc", "erfinv", "exp", "exp10", "exp2", "expit", "expm1", "floor_divide",
     "fmod", "gammaln", "hypot", "log", "log10", "log1p", "log2", "log_expit", "logaddexp", "logit",
-    "ndtr", "pow", "reciprocal", "remainder", "sign", "sin", "sinh", "sqrt", "tan", "tanh",
+    "ndtr", "nextafter", "pow", "reciprocal", "remainder", "sign", "sin", "sinh", "sqrt", "tan",
+    "tanh",
 })  # fmt: skip
 ASKING = SLOW | {"where"}  # what goes another way where arrays are large; a choice has its bits
 LIMITS = frozenset({"maximum", "minimum"})  # the same of an array and a number, with NumPy's bits

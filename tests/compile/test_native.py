@@ -32,7 +32,7 @@ EXACT = {
     "less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor",
     "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert",
     "bitwise_left_shift", "bitwise_right_shift", "isfinite", "isinf", "isnan", "signbit", "where",
-    "astype", "floor_divide", "remainder",
+    "astype", "floor_divide", "nextafter", "remainder",
 }  # fmt: skip
 LOOSE = {"erfc": 64, "ndtr": 64, "gammaln": 64, "logaddexp": 8}  # SciPy's own error
 LENGTHS = [1, 2, 7, 8, 31, 32, 33, 100]

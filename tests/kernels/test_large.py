@@ -28,7 +28,7 @@ DOMAINS = {
 }  # fmt: skip
 POSITIVE = ("gammaln", "log1p", "log2", "log10")
 CROSSING = ("gammaln", "logaddexp", "logit")  # 0 where terms of about 1 cancel
-EXACT = ("copysign", "floor_divide", "fmod", "reciprocal", "remainder", "sign")
+EXACT = ("copysign", "floor_divide", "fmod", "nextafter", "reciprocal", "remainder", "sign")
 ULPS = 2
 # SciPy errs by dozens of ulp far out, C's function by one
 TELLING = {
@@ -72,6 +72,21 @@ def test_large_arrays_have_the_bits_of_compiled_programs(name: str, dtype: Any) 
     np.testing.assert_array_equal(np.signbit(found.data[zero]), np.signbit(plain[zero]))
     turned = [xp.asarray(x.reshape(128, -1).T) for x in given]
     np.testing.assert_array_equal(fun(*turned).data, found.data.reshape(128, -1).T)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_next_numbers_have_numpys_bits(dtype: Any) -> None:
+    """Of each pair of numbers where something ends or turns."""
+    info = np.finfo(dtype)
+    ends = [0.0, info.smallest_subnormal, info.tiny, info.eps, 1.0, 2.0, info.max, np.inf]
+    at = np.asarray([*ends, np.nextafter(dtype(info.tiny), dtype(0)), np.nan], dtype)
+    at = np.concatenate([at, -at])
+    x, y = (v.reshape(-1) for v in np.meshgrid(at, at))
+    x, y = (np.resize(v, MANY + 3) for v in (x, y))
+    found, expected = xp.nextafter(xp.asarray(x), xp.asarray(y)).data, np.nextafter(x, y)
+    np.testing.assert_array_equal(found, expected)
+    kept = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found[kept]), np.signbit(expected[kept]))
 
 
 @pytest.mark.parametrize("dtype", [np.bool, np.int8, np.uint16, np.int32, np.int64])

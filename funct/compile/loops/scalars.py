@@ -108,6 +108,8 @@ def unsupported(node: Node) -> str:
         return f"{node.name} of {computed or 'mixed dtypes'} is computed by NumPy"
     if node.name == "sign" and result == "bf16":
         return "sign of -0 is -0 in bfloat16, and 0 in loops"
+    if node.name == "nextafter" and widened(computed) != computed:
+        return f"nextafter of {computed} is not that of what loops compute with"
     if node.name in _FUNCTIONS and any(d not in FLOATING for d in dtypes):
         return f"{node.name} of integers is computed by NumPy"
     if found.operands == "own":
@@ -317,6 +319,7 @@ PRINTINGS: dict[str, Printing] = {
     "checkpoint_name": Printing(_identity, _ANY),
     "settled": Printing(_identity, _ANY),
     "copysign": Printing(lambda f, x, y: f.copysign(x, y), _FLOAT),
+    "nextafter": Printing(FUNCTIONS["nextafter"], _FLOAT, cost=8),
     "absorb": Printing(_absorb, _FLOAT, cost=2),
     "maximum": Printing(_maximum, _ANY, cost=2),
     "minimum": Printing(_minimum, _ANY, cost=2),

@@ -38,6 +38,17 @@ def reciprocal(e: Emitter, x: Value) -> Value:
     return 1 / x
 
 
+def nextafter(e: Emitter, x: Value, y: Value) -> Value:
+    """The number next to x on the way to y; y where they are equal, NaN where one is."""
+    type = x.type.integer
+    bits, positive = e.bitcast(x, type), x > 0
+    moved = bits + e.select((x < y) ^ positive, e.constant(type, -1), e.constant(type, 1))
+    sign = e.constant(type, -1 << (type.bits - 1))
+    least = (e.bitcast(y, type) & sign) | 1  # subnormal
+    next = e.bitcast(e.select(e.eq(x, 0), least, moved), x.type)
+    return e.select(e.isnan(x) | e.isnan(y), x + y, e.select(e.eq(x, y), y, next))
+
+
 def one_operand(name: str) -> Callable[[Emitter, Value], Value]:
     """The method of that name."""
     return lambda e, x: getattr(e, name)(x)
@@ -79,6 +90,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "maximum": lambda e, x, y: e.maximum(x, y),
     "minimum": lambda e, x, y: e.minimum(x, y),
     "ndtr": error.ndtr,
+    "nextafter": nextafter,
     "pow": power.power,
     "reciprocal": reciprocal,
     "remainder": remainder.remainder,
