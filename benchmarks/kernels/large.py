@@ -30,8 +30,8 @@ _TWO: dict[str, Callable[..., Any]] = {
     "multiply": np.multiply,
 }  # fmt: skip
 _REAL = (
-    "asinh", "atan2", "atanh", "erf", "expm1", "floor_divide", "hypot", "log1p", "remainder", "sin",
-    "sinh",
+    "asinh", "atan2", "atanh", "erf", "expm1", "floor_divide", "hypot", "log1p", "nextafter",
+    "remainder", "sin", "sinh",
 )  # fmt: skip
 _COMPLEX = ("asin", "atanh", "exp", "log", "log1p", "sin", "sqrt", "tanh")
 

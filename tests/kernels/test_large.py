@@ -75,6 +75,17 @@ def test_large_arrays_have_the_bits_of_compiled_programs(name: str, dtype: Any) 
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("power", [3, 4, 3.0, 4.0])
+def test_small_powers_have_the_bits_of_products(power: float, dtype: Any) -> None:
+    (x, _) = operands("pow", dtype)
+    for some in (x, -x, x.reshape(128, -1).T, x[::2].repeat(2)):
+        found = (xp.asarray(some) ** power).data
+        few = np.concatenate([(xp.asarray(v) ** power).data for v in np.array_split(some, 64)])
+        np.testing.assert_array_equal(found, few, strict=True)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(few))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_next_numbers_have_numpys_bits(dtype: Any) -> None:
     """Of each pair of numbers where something ends or turns."""
     info = np.finfo(dtype)

@@ -34,6 +34,7 @@ _WHOLE = frozenset(map(np.dtype, "?bhilqBHILQ"))
 _BYTES = frozenset(map(np.dtype, "?bB"))
 _DIVIDED = frozenset(map(np.dtype, (np.int32, np.int64)))
 _LIMITS = {"maximum": "at_least", "minimum": "at_most"}  # NumPy has vectors for two arrays alone
+_PRODUCTS: dict[float, str] = {3: "cube", 4: "fourth"}  # of which NumPy makes two passes
 _QUOTIENTS = frozenset({"floor_divide", "remainder"})
 _KNOWN = _REAL | _COMPLEX | _WHOLE
 _BOOL, _OTHER = np.dtype(bool), np.dtype(object)
@@ -71,7 +72,11 @@ def other_way(name: str, raw: Callable[..., Any], narrow: Callable[..., Any]) ->
             if found is not None:
                 return found
         if name == "pow" and known_by_number(args[1]):
-            return raw(*args)
+            product = _PRODUCTS.get(args[1]) if args[1].__class__ in (int, float) else None
+            x = args[0]
+            if product is None or x.dtype not in _REAL or x.size < MANY or not permitted("llvm"):
+                return raw(*args)
+            return combined(product, (x,), x.dtype)
         if name in _QUOTIENTS:
             whole = _integers(*args)
             if whole is not None:

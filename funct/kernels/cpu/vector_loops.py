@@ -87,6 +87,8 @@ OPS: dict[str, Callable[..., Value]] = {
     "round": lambda f, x: f.round(x),
     "sqrt": lambda f, x: f.sqrt(x),
     "square": lambda f, x: x * x,
+    "cube": lambda f, x: x * x * x,
+    "fourth": lambda f, x: (x * x) * (x * x),
     "trunc": lambda f, x: f.trunc(x),
     "where": lambda f, c, x, y: f.select(f.ne(c, 0), x, y),
     "astype": lambda f, x: x,
