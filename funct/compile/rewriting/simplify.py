@@ -11,6 +11,7 @@
 - what has no elements is left out of arrays one after the other;
 - the place of an extreme element is the least number of those that are one;
 - last axes of a few elements are taken apart: points, colours, small matrices (`narrow.py`);
+- elementwise ops on arrays that are all turned alike are computed before the turn (`turned.py`);
 - arrays that are put one behind the other in several steps are in one;
 - elementwise ops on arrays one behind the other are computed for each (`pieces.py`);
 - elementwise ops on every second element and zeros are computed in pairs (`gaps.py`);
@@ -41,6 +42,7 @@ from funct.compile.rewriting.gaps import without_gaps
 from funct.compile.rewriting.minors import Minors
 from funct.compile.rewriting.narrow import taken_apart
 from funct.compile.rewriting.pieces import in_pieces
+from funct.compile.rewriting.turned import as_they_lie
 from funct.core import lookup
 from funct.device import host
 from funct.graph import Graph, Guard, Node, Var
@@ -71,7 +73,7 @@ class Check:
 def simplify(graph: Graph) -> tuple[Graph, tuple[Check, ...]]:
     """The graph rewritten, and what must be checked of its inputs before it runs."""
     found, checks = _Rewriting(graph).run()
-    return taken_apart(without_gaps(in_pieces(found))), checks
+    return taken_apart(without_gaps(in_pieces(as_they_lie(found)))), checks
 
 
 class _Rewriting(Boxes, Minors):
