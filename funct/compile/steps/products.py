@@ -92,6 +92,9 @@ def lower_product(node: Node, fused: Fused) -> list[Call]:
     byte = out.dtype.itemsize
     if count == 1 and 1 in (m, n) and max(m, n) > 1 and k > 1:
         return [*calls, *_by_vector(a, b, out, fused)]
+    if count > 1 and n == 1 < m and a.transposed:  # the vector by rows, as they lie
+        a, b = (attrs.evolve(x, transposed=not x.transposed) for x in (b, a))
+        m, n = n, m
     if count > 1 and _is_few(m, n, k, b, out):
         return [*calls, _few(a, b, out, stack, (m, n, k))]
     if count > 1 and 1 in (m, n) and 1 < k <= host().vector_bytes // byte:
