@@ -96,15 +96,17 @@ def _limits(x: Any, torch: Any) -> Row:
 
 
 def _casts(kind: str, x: Any, torch: Any) -> Iterator[Row]:
-    single = x.astype(np.float32)
-    for v, to, name in ((x, single.dtype, "float32"), (single, x.dtype, kind)):
+    pairs = [(x, np.dtype(np.float32), "float32")]
+    for dtype in (np.float32, np.float64, np.uint8, np.int32):
+        pairs.append(((100 * x).astype(dtype), x.dtype, kind))
+    for v, to, name in pairs:
         cast = find("cast", v.dtype)
         peers: dict[str, Callable[[], object]] = {"numpy": lambda v=v, to=to: v.astype(to)}
         if torch is not None:
             t, target = _tensor(torch, v), getattr(torch, name)
             peers["torch"] = lambda t=t, target=target: t.to(target)
-        title = f"astype {kind}, to {name}"
-        yield Row(title, 6 * x.size, lambda cast=cast, v=v, to=to: cast(v, to), peers)
+        title, moved = f"astype {v.dtype.name}, to {name}", v.nbytes + v.size * to.itemsize
+        yield Row(title, moved, lambda cast=cast, v=v, to=to: cast(v, to), peers)
 
 
 def _reductions(kind: str, x: Any, torch: Any) -> Iterator[Row]:

@@ -60,6 +60,7 @@ _REAL = ("float32", "float64")
 _HALF = ("float16", "bfloat16")
 _SHORT = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _BYTES = ("int8", "uint8")
+_WHOLE = ("bool", *_BYTES, "int16", "uint16", "int32", "int64")
 _WIDE = ("llvm", "avx2", "fma")
 _PAIRS = ("bfloat16",), ("llvm", "avx512bf16", "avx512vl", "avx512bw"), 1 << 20
 
@@ -139,7 +140,7 @@ ROWS = (
     ),
     Row("weight_only_linear", "funct.kernels.quantized.weight_only:plain_weight_only_linear"),
     # work: elements
-    Row("cast", _CPU + "halves:cast", (*_HALF, "float32"), ("llvm",), 1 << 12),
+    Row("cast", _CPU + "casts:cast", (*_HALF, *_REAL, *_WHOLE), ("llvm",), 1 << 12),
     Row("cast", "funct.kernels.elementwise:plain_cast"),
     Row("elementwise", _CPU + "large:of_large", (*_HALF, *_REAL), ("llvm",)),
     Row("elementwise", "funct.kernels.elementwise:as_it_is"),

@@ -19,7 +19,7 @@ from funct.kernels.table import restricted
 if not available():
     pytest.skip("there is no LLVM here", allow_module_level=True)
 
-from funct.kernels.cpu import halves, vector_loops
+from funct.kernels.cpu import casts, halves, vector_loops
 from funct.kernels.cpu import halves as cpu
 from funct.kernels.cpu.sized import chosen
 
@@ -120,13 +120,20 @@ def test_numbers_beside_large_arrays_are_what_they_are_beside_small_ones(
         assert_same(op(number, large).data, np.concatenate([op(number, s).data for s in small]))
 
 
-@pytest.mark.parametrize(("dtype", "to"), sorted(halves.CASTS, key=str), ids=str)
-def test_casts_round_once(dtype: Any, to: Any) -> None:
+@pytest.mark.parametrize(("dtype", "to"), sorted(casts.CASTS, key=str), ids=str)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_casts_are_numpys(dtype: Any, to: Any) -> None:
+    """All bits there can be, ties and what is next to them, and views."""
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 2**32, 1 << 17, np.uint32).view(np.uint16).view(dtype)
-    near = np.arange(1 << 16, dtype=np.uint16).view(to if to.itemsize == 2 else HALVES[0])
-    ties = near.astype(np.float32) * np.float32(1 + 2**-11)
-    for x in (codes, ties.astype(dtype)):
+    words = rng.integers(0, 2**64, 1 << 17, np.uint64, endpoint=False)
+    codes = words.view(np.uint8).astype(bool) if dtype.kind == "b" else words.view(dtype)
+    near = np.arange(1 << 16, dtype=np.uint16).view(to if to in HALVES else HALVES[0])
+    ties = near.astype(np.float64) * (1 + 2**-11)
+    beside = [np.nextafter(ties, side) for side in (-np.inf, np.inf)]
+    small = rng.integers(-70000, 70000, 1 << 16)
+    for x in (codes, ties, *beside, small, np.arange(1 << 16), codes[::3], codes.reshape(64, -1).T):
+        with np.errstate(all="ignore"):
+            x = x if x.dtype == dtype else x.astype(dtype)
         assert_same(xp.asarray(x).astype(to).data, x.astype(to))
 
 

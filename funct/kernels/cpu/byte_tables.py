@@ -21,7 +21,7 @@ from funct.kernels.cpu.tasks import deal_out
 from funct.kernels.cpu.vector_loops import combined
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
 
-__all__ = ["tabled_bytes"]
+__all__ = ["entries", "looked_up", "tabled_bytes"]
 
 _CODES = 256
 _PART = 1 << 14  # elements that are worth a task
@@ -40,7 +40,7 @@ def tabled_bytes(
 
     @functools.cache
     def table(kind: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
-        values = np.arange(_CODES, dtype=np.uint8).astype(kind)
+        values = entries(kind)
         to = raw(values[:0]).dtype
         if to not in _REAL and to not in HALVES:
             return None
@@ -56,15 +56,20 @@ def tabled_bytes(
         held = table(x.dtype)
         if held is None or (held.dtype in _REAL and x.size < least):
             return None
-        return _looked_up(x, held)
+        return looked_up(x, held)
 
     return large
 
 
-def _looked_up(x: np.ndarray[Any, Any], table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def entries(kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The numbers of that dtype whose tables are looked up, by their bytes."""
+    return np.arange(_CODES, dtype=np.uint8).astype(kind)
+
+
+def looked_up(x: np.ndarray[Any, Any], table: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The place in the table of each byte."""
     if x.flags.f_contiguous and not x.flags.c_contiguous:
-        return _looked_up(x.T, table).T
+        return looked_up(x.T, table).T
     y = memory.fresh(x.shape, table.dtype)
     codes = np.ascontiguousarray(x).view(np.uint8).reshape(-1)
     n, tasks = x.size, -(-x.size // _PART)

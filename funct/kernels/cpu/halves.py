@@ -19,7 +19,7 @@ from funct.kernels.cpu.scratch import fresh
 from funct.kernels.cpu.vector_loops import OPS, combined, operand
 from funct.kernels.table import permitted
 
-__all__ = ["CASTS", "HALVES", "cast", "look_up", "other_way"]
+__all__ = ["HALVES", "look_up", "other_way", "tabled"]
 
 _BRAIN = np.dtype(ml_dtypes.bfloat16)
 HALVES = frozenset([np.dtype(np.float16), _BRAIN])
@@ -35,29 +35,17 @@ _TRUTH = frozenset({
 })  # fmt: skip
 _EXTREMA = frozenset({"maximum", "minimum"})  # of two zeros bfloat16 takes the second one
 _BOOL, _BITS = np.dtype(bool), np.dtype(np.uint16)
-# what is rounded once in the same way by NumPy and by loops
-_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-CASTS = frozenset(
-    {(d, to) for d in HALVES for to in (*HALVES, _SINGLE, _DOUBLE) if d != to}
-    | {(_SINGLE, d) for d in HALVES}
-)
 
 
 def other_way(name: str, raw: Callable[..., Any], operands: int) -> Callable[..., Any] | None:
     """What gives the same for operands of which one at least is an array of halves."""
     if name in OPS:
         return _met(name, raw)
-    return _tabled(raw) if operands == 1 and name not in _IDENTITIES else None
+    return tabled(raw) if operands == 1 and name not in _IDENTITIES else None
 
 
-def cast(x: Any, dtype: np.dtype[Any]) -> Any:
-    """x in another dtype."""
-    if (x.dtype, dtype) not in CASTS:
-        return NotImplemented
-    return combined("astype", (x,), dtype)
-
-
-def _tabled(raw: Callable[..., Any]) -> Callable[..., Any]:
+def tabled(raw: Callable[..., Any]) -> Callable[..., Any]:
+    """What gives raw of an array of halves, from a table once they are so many that it pays."""
     tables: dict[Any, Any] = {}
     waiting = dict.fromkeys(HALVES, _CODES)  # elements after which a table has paid
 

@@ -33,8 +33,8 @@ from funct.kernels.llvm.remainder import integer_quotient
 __all__ = ["ELEMENTS", "OPS", "combined", "computed", "operand", "outer_product"]
 
 ELEMENTS = {
-    np.dtype(bool): "u8", np.dtype(np.uint16): "u16", np.dtype(np.int32): "i32",
-    np.dtype(np.int64): "i64", np.dtype(np.float16): "f16",
+    np.dtype(bool): "u8", np.dtype(np.int16): "i16", np.dtype(np.uint16): "u16",
+    np.dtype(np.int32): "i32", np.dtype(np.int64): "i64", np.dtype(np.float16): "f16",
     np.dtype(ml_dtypes.bfloat16): "bf16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64",
 }  # fmt: skip
 _WHOLE = {"bf16": 1 << 8, "f16": 1 << 11, "f32": 1 << 24, "f64": 1 << 53}  # all integers up to
@@ -92,6 +92,7 @@ OPS: dict[str, Callable[..., Value]] = {
     "trunc": lambda f, x: f.trunc(x),
     "where": lambda f, c, x, y: f.select(f.ne(c, 0), x, y),
     "astype": lambda f, x: x,
+    "by_single": lambda f, x: f.convert(x, "f32"),
     "fmod": FUNCTIONS["fmod"],
     "floor_divide": FUNCTIONS["floor_divide"],
     "remainder": FUNCTIONS["remainder"],
