@@ -206,6 +206,29 @@ def test_combining_at_rows_and_columns(
         assert kernels.combined_at(x, v, key, mode) is None
 
 
+@pytest.mark.parametrize("dtype", INDICES)
+@pytest.mark.parametrize("count", [31, 32, 33, 64, 100])
+def test_many_indices_are_looked_at_together(
+    count: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All inside, one from the end, one outside, wherever it stands."""
+    monkeypatch.setattr(kernels, "_PART", 64)
+    x, rng = np.arange(7.0), np.random.default_rng(count)
+    v = rng.standard_normal(count)
+    for odd in (3, -1, -7, -8, 7, 100):
+        if odd < 0 and dtype[0] == "u":
+            continue
+        for place in (0, 1, 30, count - 1):
+            i = rng.integers(0, 7, count).astype(dtype)
+            i[place] = odd
+            _agree(lambda i=i: kernels.take(x, i, 0), lambda i=i: x.take(i))
+            for mode in ("set", "min") if dtype == "int64" else ():
+                _agree(
+                    lambda i=i, mode=mode: kernels.combined_at(x, v, i, mode),
+                    lambda i=i, mode=mode: _plain_combine(x.copy(), v, i, mode),
+                )
+
+
 @given(st.data(), st.sampled_from([*DTYPES, "bool", "float16", "complex64"]))
 def test_what_is_under_a_mask(data: st.DataObject, dtype: str) -> None:
     """Of no elements, of all of them, and of strided ones."""
@@ -269,8 +292,8 @@ def test_no_index_leaves_its_array(
                 np.zeros(1, int),
                 count,
                 n,
-                2,
-                -(-count // 2),
+                40,
+                -(-count // 40),
             ),
         ),
         (cpu.combine, (line[2][0], line[0][0], i, line[2][0], count, n, "max", False, False)),

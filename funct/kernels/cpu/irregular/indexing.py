@@ -121,14 +121,40 @@ def take_elements(
     x: Any, i: Any, y: Any, wrong: Any, count: int, n: int, part: int, task: int
 ) -> None:
     """y (count,) = x (n,) at i (count,); wrong: 1 where an index is out of bounds."""
-    for k in range(task * part, min((task + 1) * part, count)):
-        at = i[k].astype(np.int64)
-        if at < 0:
-            at += n
-        if at.astype(np.uint64) < np.uint64(n):
-            y[k] = x[at]
+    k: Any = np.int64(task * part)
+    end = min((task + 1) * part, count)
+    while k < end:
+        last = min(k + _SEEN, end)
+        many = last == k + _SEEN
+        if many:
+            many = _all_inside(i, k, n)
+        if many:  # few steps for each: the more of them does a processor have under way
+            for each in range(k, last, 8):
+                _eight_inside(x, i, each, y)
         else:
-            wrong[0] = 1
+            for each in range(k, last):
+                at = _place(i[each].astype(np.int64), n)
+                if at.astype(np.uint64) < np.uint64(n):
+                    y[each] = x[at]
+                else:
+                    wrong[0] = 1
+        k = last
+
+
+def _all_inside(i: Any, k: Any, n: Any) -> Any:
+    """Whether `_SEEN` indices from k on are in [0, n)."""
+    places = loaded(i, k, _SEEN).astype(np.int64).astype(np.uint64)
+    return ~(places >= spread(np.uint64(n), _SEEN)).any()
+
+
+def _eight_inside(x: Any, i: Any, k: Any, y: Any) -> None:
+    """Eight elements whose indices are in [0, n)."""
+    a, b = i[k].astype(np.int64), i[k + 1].astype(np.int64)
+    c, d = i[k + 2].astype(np.int64), i[k + 3].astype(np.int64)
+    e, f = i[k + 4].astype(np.int64), i[k + 5].astype(np.int64)
+    g, h = i[k + 6].astype(np.int64), i[k + 7].astype(np.int64)
+    y[k], y[k + 1], y[k + 2], y[k + 3] = x[a], x[b], x[c], x[d]
+    y[k + 4], y[k + 5], y[k + 6], y[k + 7] = x[e], x[f], x[g], x[h]
 
 
 @parallel
@@ -226,19 +252,29 @@ def combine(
     single: v is a number. fresh: y is to be x first, or for "factors" 1; of what is added at one
     place the sum comes to x.
     """
-    wrong: int = _outside(i, 0, count, n)
-    if wrong > 0:
-        return wrong
+    if not fresh:  # stays as it is where an index is wrong
+        wrong: int = _outside(i, 0, count, n)
+        if wrong > 0:
+            return wrong
     _begun(x, y, n, mode, fresh)
-    fours = count & -4
-    for k in range(0, fours, 4):
-        a, b, c, d = i[k], i[k + 1], i[k + 2], i[k + 3]
-        _changed(y, v, _place(a, n), k, mode, single)
-        _changed(y, v, _place(b, n), k + 1, mode, single)
-        _changed(y, v, _place(c, n), k + 2, mode, single)
-        _changed(y, v, _place(d, n), k + 3, mode, single)
-    for k in range(fours, count):
-        _changed(y, v, _place(i[k], n), k, mode, single)
+    for first in range(0, count, _SEEN):
+        last = min(first + _SEEN, count)
+        many = last == first + _SEEN
+        if many:
+            many = _all_inside(i, first, n)
+        if many:
+            for k in range(first, last, 4):
+                a, b, c, d = i[k], i[k + 1], i[k + 2], i[k + 3]
+                _changed(y, v, a, k, mode, single)
+                _changed(y, v, b, k + 1, mode, single)
+                _changed(y, v, c, k + 2, mode, single)
+                _changed(y, v, d, k + 3, mode, single)
+        else:
+            missed: int = _outside(i, first, last, n)
+            if missed > 0:
+                return missed
+            for k in range(first, last):
+                _changed(y, v, _place(i[k], n), k, mode, single)
     _ended(x, y, n, mode, fresh)
     return 0
 
