@@ -228,6 +228,16 @@ def _indexed(n: int) -> Iterator[Row]:
         torch=lambda t, a: a.repeat_interleave(2), jax=lambda j, a: j.numpy.repeat(a, 2),
     )  # fmt: skip
     yield row_of(
+        f"roll, {rows.shape}, axis 1", (rows,), lambda a: xp.roll(a, 1, axis=1),
+        numpy=lambda a: np.roll(a, 1, 1), torch=lambda t, a: a.roll(1, 1),
+        jax=lambda j, a: j.numpy.roll(a, 1, 1),
+    )  # fmt: skip
+    yield row_of(
+        f"concat of two, {rows.shape}, axis 1", (rows,), lambda a: xp.concat([a, a], axis=1),
+        numpy=lambda a: np.concatenate([a, a], 1), torch=lambda t, a: t.cat([a, a], 1),
+        jax=lambda j, a: j.numpy.concatenate([a, a], 1),
+    )  # fmt: skip
+    yield row_of(
         f"bincount, {n:,}", (ids,), xp.bincount, numpy=np.bincount,
         torch=lambda t, i: t.bincount(i), jax=lambda j, i: j.numpy.bincount(i, length=SEGMENTS),
     )  # fmt: skip

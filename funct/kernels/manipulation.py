@@ -132,7 +132,12 @@ def concat(arrays: Any, axis: Any = 0) -> Any:
     """Arrays joined along an existing axis."""
     if not _join(arrays):
         return None
-    return _concatenate(arrays) if axis == 0 else _concatenate(arrays, axis)
+    if axis == 0:
+        return _concatenate(arrays)
+    made = None
+    if len(arrays) == 2 and arrays[0].size >= _MANY:
+        made = runs.joined(arrays[0], arrays[1], axis)
+    return _concatenate(arrays, axis) if made is None else made
 
 
 def _join(arrays: Any) -> bool:
@@ -294,6 +299,9 @@ def roll(x: Any, shift: Any, axis: Any = None) -> Any:
     k = range(x.ndim)[axis or 0]
     n = x.shape[k]
     at, before = -shift % n, (_ALL,) * k
+    made = runs.rolled(x, at, k) if k and at and x.size >= _MANY else None
+    if made is not None:
+        return made
     if n <= _NARROW and k and k + 1 == x.ndim and x.size >= _WIDE:
         return indexing.take(x, (np.arange(n) + at) % n, k)
     return _concatenate((x[(*before, slice(at, None))], x[(*before, slice(at))]), k)

@@ -17,10 +17,14 @@ from funct.kernels.cpu.loops import pays, ready
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["differences", "evenly", "plain_differences", "plain_triangle", "repeated", "triangle"]
+__all__ = [
+    "differences", "evenly", "joined", "plain_differences", "plain_triangle", "repeated", "rolled",
+    "triangle",
+]  # fmt: skip
 
 _SOME = 1 << 11  # elements from which on vectors pay for differences
 _FEW = 1 << 8  # and for triangles, which NumPy asks element by element, and repetitions
+_ROWS, _SHORT = 16, 1 << 12  # rows, and bytes of one up to which NumPy loses time between them
 _PART = 1 << 15  # elements of a task
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes, what is moved as one
 _USUAL = frozenset([np.dtype(c).num for c in "fdl"])  # which have code of their own
@@ -74,6 +78,57 @@ def evenly(x: NDArray[Any], times: int, axis: int | None) -> NDArray[Any] | None
     y = memory.fresh((*shape[:axis], shape[axis] * times, *shape[axis + 1 :]), x.dtype)
     repeats.evenly(x, y, times)
     return y
+
+
+def joined(a: NDArray[Any], b: NDArray[Any], axis: Any) -> NDArray[Any] | None:
+    """Two arrays joined along an axis, of short rows; None where NumPy is to do it."""
+    if axis.__class__ is not int or a.dtype is not b.dtype or not -a.ndim <= axis < a.ndim:
+        return None
+    axis %= a.ndim
+    if a.ndim != b.ndim or a.shape[:axis] != b.shape[:axis]:
+        return None
+    if a.shape[axis + 1 :] != b.shape[axis + 1 :] or not _in_rows(a, axis) or not _in_rows(b, axis):
+        return None
+    first, second = (prod(v.shape[axis:]) for v in (a, b))
+    shape = (*a.shape[:axis], a.shape[axis] + b.shape[axis], *a.shape[axis + 1 :])
+    y = memory.fresh(shape, a.dtype)
+    _join(a, b, y, prod(a.shape[:axis]), (first, 0, first, second, 0, second))
+    return y
+
+
+def rolled(x: NDArray[Any], at: int, axis: int) -> NDArray[Any] | None:
+    """x from place `at` of an axis on, and then what is before it, of short rows; None where NumPy
+    is to do it.
+    """
+    if not _in_rows(x, axis):
+        return None
+    inner = prod(x.shape[axis + 1 :])
+    width, before = x.shape[axis] * inner, at * inner
+    y = memory.fresh(x.shape, x.dtype)
+    rows = prod(x.shape[:axis])
+    _join(x, x, y, rows, (width, before, width - before, width, 0, before))
+    return y
+
+
+def _in_rows(x: NDArray[Any], axis: int) -> bool:
+    """Whether x lies in short rows of what is along axis and behind, many of them."""
+    width = prod(x.shape[axis:])
+    return (
+        x.flags.c_contiguous
+        and x.itemsize in _WORDS
+        and not x.dtype.hasobject
+        and x.size >= max(_SOME, _ROWS * width)
+        and width * x.itemsize <= _SHORT
+        and ready(x.size, 0)
+    )
+
+
+def _join(
+    a: NDArray[Any], b: NDArray[Any], y: NDArray[Any], rows: int, lies: tuple[int, ...]
+) -> None:
+    """lies: how rows lie in a and in b: how far one is from the next, from where on, how wide."""
+    part = max(1, _PART * rows // y.size)
+    cpu.joined(_word(a), _word(b), _word(y), *lies, rows, part, -(-rows // part))
 
 
 def _word(x: NDArray[Any]) -> NDArray[Any]:

@@ -128,3 +128,31 @@ def test_threads_change_no_bit() -> None:
             found.append((kernels.differences(x, 1), kernels.triangle(x, 2, True)))
     for a, b in zip(*found, strict=True):
         _same(a, b)
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+@pytest.mark.parametrize("rows", [16, 17, 61])
+def test_rows_are_joined_and_rolled(dtype: str, rows: int) -> None:
+    """Rows of any width, in one axis and in several, in several tasks."""
+    rng = np.random.default_rng(rows)
+    for widths in ((1, 1), (1, 9), (3, 4), (5, 8), (7, 16), (15, 17), (31, 33), (2, 100), (4, 0)):
+        a, b = (guarded.copy(rng.integers(0, 99, (rows, w)).astype(dtype)) for w in widths)
+        for v, w, axis in ((a, b, 1), (a, b, -1), (a[:, :, None], b[:, :, None], 1)):
+            with guarded.memory(at_end=widths[0] % 2 > 0):
+                found = kernels.joined(v, w, axis)
+            if 0 in widths:
+                assert found is None
+            else:
+                _same(found, np.concatenate([v, w], axis))
+        for at in range(1, sum(widths), 3):
+            x = guarded.copy(np.concatenate([a, b], 1))
+            with guarded.memory(at_end=at % 2 > 0):
+                _same(kernels.rolled(x, at, 1), np.roll(x, -at, 1))
+    x = rng.integers(0, 99, (rows, 3, 5)).astype(dtype)
+    _same(kernels.joined(x, x[:, :2].copy(), 1), np.concatenate([x, x[:, :2]], 1))
+    _same(kernels.rolled(x, 2, 1), np.roll(x, -2, 1))
+    for v, w, axis in (
+        (x, x[:, :, :2], 2), (x, x[:8], 1), (x, x, 0), (x, x, 3), (x, x, None), (x, x[0], 1),
+        (x, x.astype("V3"), 1), (x.T, x.T, 1),
+    ):  # fmt: skip
+        assert kernels.joined(v, w, axis) is None

@@ -9,9 +9,9 @@ import numpy as np
 from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import lanes, loaded, spread, stored
 
-__all__ = ["LANES", "MOST", "differences", "repeated", "total", "triangle"]
+__all__ = ["LANES", "MOST", "differences", "joined", "repeated", "total", "triangle"]
 
-LANES = 8
+LANES, _ROW, _HALF = 8, 16, 4
 MOST = 31  # bits of how often one element may be repeated
 
 
@@ -51,6 +51,39 @@ def repeated(x: Any, counts: Any, y: Any, n: int, size: int) -> None:
             y[out] = x[i]
             out += 1
         i += 1
+
+
+@parallel
+def joined(
+    a: Any, b: Any, y: Any, a_pitch: int, a_first: int, a_width: int, b_pitch: int, b_first: int,
+    b_width: int, rows: int, part: int, task: int,
+) -> None:  # fmt: skip
+    """Rows of y: `a_width` elements of a row of a, then `b_width` of one of b.
+
+    pitch: from one row to the next; first: where it begins in the array. A task makes `part` rows.
+    """
+    width = a_width + b_width
+    for r in range(task * part, min((task + 1) * part, rows)):
+        _copied(a, r * a_pitch + a_first, y, r * width, a_width)
+        _copied(b, r * b_pitch + b_first, y, r * width + a_width, b_width)
+
+
+def _copied(x: Any, at: Any, y: Any, to: Any, n: Any) -> None:
+    """n elements of x from `at` on into y from `to` on."""
+    if n >= _ROW:
+        last = n - _ROW
+        for k in range(0, last, _ROW):
+            stored(y, to + k, loaded(x, at + k, _ROW))
+        stored(y, to + last, loaded(x, at + last, _ROW))
+    elif n >= LANES:
+        stored(y, to, loaded(x, at, LANES))
+        stored(y, to + n - LANES, loaded(x, at + n - LANES, LANES))
+    elif n >= _HALF:
+        stored(y, to, loaded(x, at, _HALF))
+        stored(y, to + n - _HALF, loaded(x, at + n - _HALF, _HALF))
+    else:
+        for k in range(n):
+            y[to + k] = x[at + k]
 
 
 @parallel
