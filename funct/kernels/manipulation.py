@@ -78,6 +78,7 @@ def expand_dims(x: Any, axis: Any) -> Any:
 
 
 _REPEATED = 1 << 11  # elements from which on a call of a kernel costs less than what it saves
+_SEVERAL = 1 << 24  # elements of a result that every machine has room for
 _COUNTED = 2**31  # NumPy's repeat does not see its product of sizes overflow, and crashes
 _NARROW, _WIDE = 16, 1 << 12  # lines that are rolled element by element, and of how many elements
 _RUNS = 1 << 8  # elements from which on machine code repeats each
@@ -123,9 +124,21 @@ def tile(x: Any, repetitions: Any) -> Any:
     wide = [k for pair in zip(repetitions, shape) for k in pair]
     steps = [k for stride in strides for k in (0, stride)]
     size = [n * r for n, r in zip(shape, repetitions)]
-    if prod(size) > _MANY or not x.size:
-        return None
-    return np.ndarray(wide, x.dtype, x, 0, steps).reshape(size)
+    if prod(size) > _MANY:
+        return _tiled(x, shape, repetitions).reshape(size) if prod(size) < _SEVERAL else None
+    return np.ndarray(wide, x.dtype, x, 0, steps).reshape(size) if x.size else None
+
+
+def _tiled(x: Any, shape: tuple[int, ...], repetitions: tuple[int, ...]) -> Any:
+    """x, which is dense, repeated along one axis after the other, as runs of what lies behind."""
+    run = x.size
+    for n, times in zip(shape, repetitions):
+        if times > 1:
+            rows = x.reshape(-1, run)
+            made = runs.joined(rows, rows, 1) if times == 2 else None
+            x = repeat(rows, times, 0) if made is None else made
+        run //= n
+    return x
 
 
 def concat(arrays: Any, axis: Any = 0) -> Any:

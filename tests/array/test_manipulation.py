@@ -151,6 +151,19 @@ def test_tile(x: Any, repetitions: Any) -> None:
     check(lambda v: xp.tile(v, repetitions), x)
 
 
+@pytest.mark.parametrize(
+    ("shape", "repetitions"),
+    [((100, 30), (1, 4)), ((100, 30), (4, 1)), ((100, 30), (3, 2)), ((50, 3, 70), (2, 1, 3)),
+     ((10000, 1), (1, 5)), ((5000,), (2, 3)), ((7, 900), (2, 2, 2)), ((900, 9), (2,)),
+     ((1, 9000), (3, 1)), ((9000,), 7), ((0, 9000), (2, 9000)), ((9000, 2), (0, 2))],
+)  # fmt: skip
+def test_large_tiles(shape: Any, repetitions: Any) -> None:
+    """Short rows and long ones, axes that are new, and views."""
+    x = np.random.default_rng(0).standard_normal(shape)
+    for v in (x, x.T, x[..., ::-1]):
+        laws.same(xp.tile(xp.asarray(v), repetitions), np.tile(v, repetitions))
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 @given(x=arrays(), data=st.data())
 def test_pad(mode: Any, x: Any, data: Any) -> None:
