@@ -66,6 +66,20 @@ def test_both_axes(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
+def test_gaps_in_gaps() -> None:
+    """What is put at every second place has gaps itself."""
+    x = RNG.normal(size=(24, 800))
+
+    def fun(x: Any) -> Any:
+        y = x[::2] * x[1::2]
+        z = y[::2] * y[1::2] - y[:6]
+        return xp.sum(z * z) + xp.sum(z[:, ::2] * z[:, 1::2])
+
+    expected = np.asarray(ft.grad(fun)(xp.asarray(x)))
+    found = np.asarray(ft.jit(ft.grad(fun))(xp.asarray(x)))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
+
+
 def test_beside_rows_and_numbers() -> None:
     x, row = RNG.normal(size=(60, 120)), RNG.normal(size=120)
 

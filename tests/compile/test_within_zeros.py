@@ -86,6 +86,14 @@ def test_slices_of_what_has_zeros_around() -> None:
     agree(lambda x: xp.pad(x[::2, ::-1], 5) * 2.0, x)
 
 
+def test_what_is_read_often_with_zeros_around() -> None:
+    """It lies nowhere as a whole: a copy of it would have as many elements."""
+    x = numbers("float64", 4, 800)
+    again = lambda x: xp.broadcast_to(xp.flip(x, axis=1)[:, None], (4, 12, 800))  # noqa: E731
+    agree(lambda x: xp.pad(again(x), ((0, 0), (1, 2), (0, 0))) * 2.0, x)
+    agree(lambda x: xp.pad(again(x), ((1, 0), (0, 0), (3, 0))) * 2.0, x)
+
+
 def test_numbers_with_zeros_around() -> None:
     """What has one element for a whole row is no row's value: there are zeros in the row."""
     wide = lambda x: xp.broadcast_to(x, (60, 90))  # noqa: E731

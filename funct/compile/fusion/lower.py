@@ -304,7 +304,7 @@ class _Lowering:
         """Whether elements with others between them are read so often that a copy costs less."""
         once = math.prod([n for n, s in zip(view.shape, view.strides, strict=True) if s])
         apart = walked.access.inner not in ("none", "one", "back")
-        return apart and _OFTEN * once <= view.size
+        return apart and not view.within and _OFTEN * once <= view.size
 
     def _copy(self, view: View) -> View:
         """The view of a dense buffer, which a kernel fills before; what is read often lies there

@@ -81,6 +81,7 @@ class _Gaps(NewNodes):
             return False
         if not all(_takes(r, out) for r in self.readers.get(out, ())):
             return False
+        self._needs(g)
         self.site = e.site
         fine = _fine(shape, steps)
         triples = [t for r in ranges for t in _places(r)]
