@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import operator
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -105,7 +106,44 @@ def _fitting(name: str, spec: Structure, tree: Any) -> None:
     try:
         spec.flatten_up_to(tree)
     except ValueError as error:
-        raise TreeError(f"{name}: {error}") from None
+        above = spec.unflatten(range(spec.num_leaves))
+        raise TreeError(f"{name}: {_misfit(above, tree, spec.none_is_leaf) or error}") from None
+
+
+def _misfit(above: Any, tree: Any, none_is_leaf: bool) -> str | None:
+    """Where the tree stops being one that has `above` as its upper part; arrays are not printed."""
+    todo = [("", above, tree)]
+    while todo:
+        path, a, b = todo.pop()
+        if optree.tree_is_leaf(a, none_is_leaf=none_is_leaf, namespace=_NAMESPACE):
+            continue
+        place = f"at {path!r}" if path else "at the root"
+        wanted = _opened(a)
+        found = None if optree.tree_is_leaf(b, namespace=_NAMESPACE) else _opened(b)
+        if found is None or type(a) is not type(b) or wanted[0] != found[0]:
+            return f"{place} expected {_container(a)}, got {_container(b)}"
+        steps = [f"{path}.{k}" if path else str(k) for k in wanted[0]]
+        todo += list(zip(steps, wanted[1], found[1], strict=True))[::-1]
+    return None
+
+
+def _opened(tree: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """Names of the children, and the children."""
+    children, _, names, _ = optree.tree_flatten_one_level(tree, namespace=_NAMESPACE)
+    return tuple(names), children
+
+
+def _container(x: Any) -> str:
+    """What a part of a tree is, in a few words: an array is its dtype and shape."""
+    if hasattr(x, "dtype") and hasattr(x, "shape"):
+        return f"an array {x.dtype} {tuple(x.shape)}"
+    if x is None or optree.tree_is_leaf(x, namespace=_NAMESPACE):
+        return reprlib.repr(x)
+    if isinstance(x, Mapping):
+        return f"a {type(x).__name__} with keys {reprlib.repr(list(x))}"
+    if type(x) in (tuple, list):
+        return f"a {type(x).__name__} of length {len(x)}"
+    return f"a {type(x).__name__}"
 
 
 def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
@@ -162,11 +200,15 @@ def broadcast_prefix(
     except RecursionError as error:
         _expect_depth(error)
     except ValueError as error:
-        raise TreeError(f"{name} must be a prefix of {of}: {error}") from None
+        raise TreeError(
+            f"{name} must be a prefix of {of}: {_misfit(prefix, tree, none_is_leaf) or error}"
+        ) from None
     try:
         return deep_tree.broadcast_prefix(prefix, tree, none_is_leaf=none_is_leaf)
     except ValueError as error:
-        raise TreeError(f"{name} must be a prefix of {of}: {error}") from None
+        raise TreeError(
+            f"{name} must be a prefix of {of}: {_misfit(prefix, tree, none_is_leaf) or error}"
+        ) from None
 
 
 def map_with_path(fun: Callable[[str, Any], Any], tree: Any) -> Any:

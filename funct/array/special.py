@@ -292,7 +292,13 @@ def logsumexp(
 
 
 def softmax(x: Any, axis: Any = None) -> Any:
-    """exp(x) / sum(exp(x)) over axis (None: all), without overflow."""
+    """exp(x) / sum(exp(x)) over axis (None: all), without overflow. NaN beside inf and of -inf.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.special.softmax(xp.asarray([0.0, -float("inf"), 0.0])).tolist()
+        [0.5, 0.0, 0.5]
+    """
     axes = normal_axes("softmax", axis, len(x.shape))
     if 0 in x.shape:
         return x - 0.0
@@ -301,7 +307,13 @@ def softmax(x: Any, axis: Any = None) -> Any:
 
 
 def log_softmax(x: Any, axis: Any = None) -> Any:
-    """log(softmax(x)), accurate where softmax is near 0 or 1."""
+    """log(softmax(x)), accurate where softmax is near 0 or 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.special.log_softmax(xp.asarray([0.0, -1000.0])).tolist()
+        [0.0, -1000.0]
+    """
     axes = normal_axes("log_softmax", axis, len(x.shape))
     if 0 in x.shape:
         return x - 0.0
@@ -310,9 +322,10 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
 
 
 def _top(x: Any, axes: Any) -> Any:
-    """The greatest element, a constant to derivatives; 0 where it is infinite."""
-    top = ops.stop_gradient(ops.reduce_max(ops.real(x) if x.dtype.kind == "c" else x, axes, True))
-    return ops.where(ops.isfinite(top), top, 0.0)
+    """The greatest element, a constant to derivatives. Where it is infinite, x - top is NaN, and so
+    are all shares, as everywhere: infinity over itself is no number.
+    """
+    return ops.stop_gradient(ops.reduce_max(ops.real(x) if x.dtype.kind == "c" else x, axes, True))
 
 
 entrances(globals())

@@ -177,6 +177,11 @@ def logsumexp(
 
     b: weights, which broadcast with x and may be negative. return_sign: give the pair of the
     logarithm of the absolute value and the sign, instead of NaN where the sum is negative.
+    Notes: beside inf it is inf, with the derivative 0 in finite elements and NaN in infinite ones.
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.logsumexp(xp.asarray([1000.0, -1000.0])))
+        1000.0
     """
     x = as_tensor("logsumexp", x)
     axes = normal_axes("logsumexp", axis, len(x.shape))

@@ -10,6 +10,7 @@ like any pytree. Hyper-parameters are leaves of it: `attrs.evolve(state, lr=…)
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
@@ -56,13 +57,19 @@ class Optimizer:
     step(params, grads, state) -> (params, state, info): grads has the structure of params; info is
     an `Info`. Raises: TreeError: when the structures differ. ShapeError: when a gradient, or the
     state, has another shape than its parameter. DTypeError: when a parameter is not floating.
-    ArgumentError: when state is none that init gives.
+    ArgumentError: when state is none that init gives. Both refuse leaves that are no arrays, by
+    DTypeError.
     """
 
     name: str
-    init: Callable[[Any], Any]
+    start: Callable[[Any], Any]
     update: Callable[[Any, Any, Any], tuple[Any, Any, Info]]
     kind: type  # of states
+
+    def init(self, params: Any) -> Any:
+        """The state before the first step."""
+        _check_arrays(f"{self.name}.init", params)
+        return self.start(params)
 
     def step(self, params: Any, grads: Any, state: Any) -> tuple[Any, Any, Info]:
         """New parameters, the state for the next step, and what the step reports."""
@@ -234,7 +241,18 @@ def _work(leaves: list[Any]) -> int:
     return sum([x.size for x in leaves]) + 512 * len(leaves)
 
 
+def _check_arrays(name: str, params: Any) -> None:
+    if all(hasattr(x, "dtype") for x in tree.leaves(params)):
+        return
+    path, leaf = next(f for f in tree.flatten_with_path(params) if not hasattr(f[1], "dtype"))
+    raise DTypeError(
+        f"{name}: parameters must be arrays, got {reprlib.repr(leaf)} at {path or 'the root'}",
+        fix="funct.array.asarray of it" if isinstance(leaf, float) else None,
+    )
+
+
 def _check_floating(name: str, leaves: list[Any], params: Any) -> None:
+    _check_arrays(name, params)
     for leaf in leaves:
         if leaf.dtype not in INEXACT:
             path = next(p for p, x in tree.flatten_with_path(params) if x is leaf)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from funct import tree as pytree
-from funct.array import asarray
+from funct.array import Tensor, asarray
 from funct.core import INEXACT, Region, bind_region
 from funct.errors import TransformError
 from funct.transforms.custom_batch import (
@@ -141,7 +141,8 @@ class _Custom:
             result = rule(*held, tuple(spec.unflatten(primals)), tuple(spec.unflatten(tangents)))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TransformError(
-                    f"custom_jvp: the rule of {self.__name__} must return (out, tangent)"
+                    f"custom_jvp: the rule of {self.__name__} must return (out, tangent), "
+                    f"{_got(result)}"
                 )
             said = f"custom_jvp: the rule of {self.__name__}"
             pytree.same_structure(f"{said}: tangent_out", *result)
@@ -167,7 +168,8 @@ class _Custom:
             result = fwd(*full(xs))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TransformError(
-                    f"custom_vjp: fwd of {self.__name__} must return (out, residuals)"
+                    f"custom_vjp: fwd of {self.__name__} must return (out, residuals), "
+                    f"{_got(result)}"
                 )
             out, residuals = result
             flat, structure = pytree.flatten(residuals)
@@ -179,7 +181,9 @@ class _Custom:
             count = len(spec.children())
             if not isinstance(given, tuple) or len(given) != count:
                 raise TransformError(
-                    f"custom_vjp: bwd of {self.__name__} must return a tuple of {count} cotangents"
+                    f"custom_vjp: bwd of {self.__name__} must return a tuple of {count} "
+                    f"cotangents, {_got(given)}",
+                    fix="return (cotangent,), with a comma" if count == 1 else None,
                 )
             out: list[Any] = []
             for g, child in zip(given, spec.children(), strict=True):
@@ -204,12 +208,21 @@ class _Custom:
             result = rule(size, in_batched, *full(xs))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TransformError(
-                    f"custom_vmap: the rule of {self.__name__} must return (out, out_batched)"
+                    f"custom_vmap: the rule of {self.__name__} must return (out, out_batched), "
+                    f"{_got(result)}"
                 )
             outs = flat_out(result[0])
             return spread_out(self.__name__, size, result, outs)
 
         return batch
+
+
+def _got(result: Any) -> str:
+    """What a rule returned in place of a tuple."""
+    kind = type(result).__name__
+    if isinstance(result, Tensor):
+        return f"got an array {result.dtype} {tuple(result.shape)}"
+    return f"got a {kind}" + (f" of length {len(result)}" if kind in ("tuple", "list") else "")
 
 
 def _cotangents(name: str, given: Any, spec: Any) -> list[Any]:

@@ -7,6 +7,7 @@ i df/d(Im z). `config.complex_convention` acts where cotangents enter and leave,
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -58,19 +59,30 @@ def leaves_on_tape(
     level = open_tape(label, fun, values, sites)
     traced: list[Any] = []
     for k, v in enumerate(values):
-        x = v if isinstance(v, Tensor) else asarray(v)
+        try:
+            x = v if isinstance(v, Tensor) else asarray(v)
+        except DTypeError:
+            raise DTypeError(
+                f"{label}: inputs must be arrays, got {reprlib.repr(v)} in {_place(args, nums, k)}",
+                fix="leave it out of argnums, or make it a static field of a registered class",
+            ) from None
         if x.dtype in INEXACT:
             traced.append(level.record(x, sink, ()))
         elif allow_int:
             traced.append(x)
         else:
-            first, _, rest = pytree.flatten_with_path(args)[k][0].partition(".")
-            at = f"argument {nums[int(first)]}" + (f", leaf {rest}" if rest else "")
             raise DTypeError(
-                f"{label}: inputs must be floating or complex, got {x.dtype} in {at}",
+                f"{label}: inputs must be floating or complex, got {x.dtype} in "
+                f"{_place(args, nums, k)}",
                 fix="cast it to a float, leave it out of argnums, or set allow_int=True",
             )
     return level, traced, spec
+
+
+def _place(args: Any, nums: Sequence[int], k: int) -> str:
+    """Where the k-th leaf stands: in which argument, and by which path."""
+    first, _, rest = pytree.flatten_with_path(args)[k][0].partition(".")
+    return f"argument {nums[int(first)]}" + (f", leaf {rest}" if rest else "")
 
 
 def cotangent_of(found: dict[Any, Any], t: Any, level: Reverse) -> Any:
