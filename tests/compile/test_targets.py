@@ -32,6 +32,10 @@ PROGRAMS: dict[str, Any] = {
     "rows": lambda x: xp.exp(x - xp.max(x, axis=1, keepdims=True)),
     "sums": lambda x: xp.sum(xp.sqrt(xp.abs(x)), axis=0),
     "choices": lambda x: xp.where(x > 0, xp.log1p(x), xp.astype(xp.floor(x), xp.float32)),
+    "repeated": lambda x: xp.repeat(x, 2, axis=1) * 2.0 + xp.repeat(x, 2, axis=1)[:, ::-1],
+    "repeated oddly": lambda x: xp.repeat(x, 3, axis=1) * 2.0,
+    "zeros around": lambda x: xp.pad(x, 1)[2:, 1:-1] + xp.pad(x, 1)[1:-1, :-2] - x,
+    "pieces": lambda x: xp.roll(x, 1, axis=0) + xp.concat([-x[:, 64:], x[:, :64]], axis=1),
     "integers": lambda x: xp.astype(xp.astype(x, xp.int32) * 3 + 1, xp.float32),
 }
 
