@@ -30,6 +30,7 @@ from funct.compile.fusion.groups import (
 from funct.compile.fusion.merge import merged
 from funct.compile.loops.scalars import ELEMENTS, is_exact
 from funct.compile.loops.views import VIEWS, View, dense, embedded, through
+from funct.compile.readers import readers
 from funct.graph import Graph, Guard, Node, Var
 
 __all__ = ["Fused", "fuse"]
@@ -83,11 +84,7 @@ class _Walk:
         self.decisive = _decisive(graph)
         self.places: list[Group | Node | Guard] = []
         self.uses: dict[Var, list[_Use]] = {}
-        self.readers: dict[Var, list[Any]] = {v: [None] for v in graph.outputs}
-        for e in graph.nodes:
-            for v in (e.operand,) if isinstance(e, Guard) else e.operands:
-                if isinstance(v, Var):
-                    self.readers.setdefault(v, []).append(e)
+        self.readers = readers(graph)
 
     def run(self) -> None:
         """Fill `places`, the last step first."""

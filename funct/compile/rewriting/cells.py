@@ -19,7 +19,7 @@ from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.graph import Graph, Node, Var
 
-__all__ = ["Cells", "Places", "core_of_reshaped", "is_elementwise", "known_places"]
+__all__ = ["Cells", "Places", "core_of_reshaped", "is_elementwise", "known_places", "takes"]
 
 Places = tuple[int, ...]
 _SAME = frozenset({"settled", "stop_gradient", "checkpoint_name"})
@@ -234,6 +234,11 @@ def is_elementwise(e: Node) -> bool:
     """Whether loops hold the node, and an element of its result comes from one of each operand."""
     named = e.name in VIEWS or e.name in REDUCTIONS
     return not named and len(e.results) == 1 and not is_weave(e) and not why_not(e)
+
+
+def takes(e: Any, v: Var) -> bool:
+    """Whether a node is elementwise, and v has an element for each of its result."""
+    return isinstance(e, Node) and is_elementwise(e) and e.results[0].shape == v.shape
 
 
 def core_of_reshaped(of: Sequence[int], to: Sequence[int], n: int) -> int | None:

@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 
 from funct.compile.loops.scalars import ELEMENTS
-from funct.compile.rewriting.cells import is_elementwise
+from funct.compile.readers import readers
+from funct.compile.rewriting.cells import is_elementwise, takes
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead
 
@@ -41,11 +42,7 @@ class _Gaps(NewNodes):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.readers: dict[Var, list[Any]] = {v: [None] for v in graph.outputs}
-        for e in graph.nodes:
-            for a in (e.operand,) if isinstance(e, Guard) else e.operands:
-                if isinstance(a, Var):
-                    self.readers.setdefault(a, []).append(e)
+        self.readers = readers(graph)
         self.split: dict[Var, tuple[Var, Steps]] = {}
         self.whole: set[Var] = set()
 
@@ -79,7 +76,7 @@ class _Gaps(NewNodes):
             return False
         if not all(_is_whole(r, n) for r, n in zip(ranges, shape, strict=True)):
             return False
-        if not all(_takes(r, out) for r in self.readers.get(out, ())):
+        if not all(takes(r, out) for r in self.readers.get(out, ())):
             return False
         self._needs(g)
         self.site = e.site
@@ -131,8 +128,3 @@ def _places(r: range) -> list[tuple[int | None, int | None, int]]:
     if r.step == 1:
         return [(r.start, r.stop, 1), (None, None, 1)]
     return [(None, None, 1), (r.start, r.start + 1, 1)]
-
-
-def _takes(e: Any, v: Var) -> bool:
-    """Whether a node is elementwise and v has an element for each of its result."""
-    return isinstance(e, Node) and is_elementwise(e) and e.results[0].shape == v.shape

@@ -18,7 +18,8 @@ from funct.compile.fusion.groups import is_weave, why_not
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import VIEWS
-from funct.compile.rewriting.cells import is_elementwise
+from funct.compile.readers import readers
+from funct.compile.rewriting.cells import is_elementwise, takes
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.graph import Graph, Guard, Node, Var, eliminate_dead
 
@@ -63,11 +64,7 @@ class _Pieces(NewNodes):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self.made_by = {v: e for e in graph.nodes if isinstance(e, Node) for v in e.results}
-        self.readers: dict[Var, list[Any]] = {v: [None] for v in graph.outputs}
-        for e in graph.nodes:
-            for a in (e.operand,) if isinstance(e, Guard) else e.operands:
-                if isinstance(a, Var):
-                    self.readers.setdefault(a, []).append(e)
+        self.readers = readers(graph)
         self.joined: dict[Var, _Joined] = {}
         self.stays: dict[Var, bool] = {}
         self.pieces: dict[tuple[Var, int, int, int], Var] = {}
@@ -86,7 +83,7 @@ class _Pieces(NewNodes):
                 continue
             (out,) = e.results
             self.joined[out] = found
-            if not all(self._takes(r, out) for r in self.readers.get(out, ())):
+            if not all(takes(r, out) for r in self.readers.get(out, ())):
                 self._write(out)
         return attrs.evolve(
             self.graph, nodes=tuple(self.nodes), constants=tuple(self.constants.items())
@@ -101,11 +98,7 @@ class _Pieces(NewNodes):
             return all(r is None or bool(why_not(r)) for r in self.readers.get(out, ()))
         if why_not(reader) or is_concat(reader):
             return True
-        return self._takes(reader, v) and self.stays[reader.results[0]]
-
-    def _takes(self, e: Any, v: Var) -> bool:
-        """Whether a node is elementwise and v has an element for each of its result."""
-        return isinstance(e, Node) and is_elementwise(e) and e.results[0].shape == v.shape
+        return takes(reader, v) and self.stays[reader.results[0]]
 
     # What is in pieces
 
@@ -139,7 +132,7 @@ class _Pieces(NewNodes):
         if math.prod(out.shape[:axis]) > 1 and min(lengths) * below < _LEAST_RUN:
             return None
         readers = self.readers.get(out, ())
-        if not all(self._takes(r, out) and self.stays[r.results[0]] for r in readers):
+        if not all(takes(r, out) and self.stays[r.results[0]] for r in readers):
             return None
         return _Joined(axis, tuple(itertools.accumulate(lengths)))
 

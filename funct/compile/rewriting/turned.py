@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from funct.compile.readers import readers
 from funct.compile.rewriting.cells import is_elementwise
 from funct.compile.rewriting.new_nodes import NewNodes
 from funct.graph import Graph, Guard, Node, Var
@@ -43,14 +44,11 @@ class _Turned(NewNodes):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
-        self.readers: dict[Var, list[Any]] = {v: [None] for v in graph.outputs}
+        self.readers = readers(graph)
         self.turns: dict[Var, Turn] = {}
         self.cores: dict[Var, Var] = {}
         self.whole: set[Var] = set()
         for e in graph.nodes:
-            for a in (e.operand,) if isinstance(e, Guard) else e.operands:
-                if isinstance(a, Var):
-                    self.readers.setdefault(a, []).append(e)
             if isinstance(e, Node) and len(e.results) == 1:
                 self._follow(e)
         self.ends = {
