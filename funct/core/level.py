@@ -54,6 +54,7 @@ class Level:
     fun: Callable[..., Any] | None
 
     transforms: ClassVar[bool] = True  # False for the ground alone
+    computes: ClassVar[bool] = False  # whether `value` of its tracers is there, and no guard's
 
     def __init__(self, label: str, fun: Callable[..., Any] | None = None) -> None:
         self.serial = birth()

@@ -43,6 +43,7 @@ class Forward(Level):
     """The level that pushes tangents along."""
 
     __slots__ = ()
+    computes = True
 
     def run(self, prim: Primitive, args: Sequence[Any], params: tuple[Any, ...]) -> Any:
         """Compute one level down, and sum the pushes of the operands that vary."""

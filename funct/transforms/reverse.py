@@ -60,6 +60,7 @@ class Reverse(Level):
     """The level that writes the tape."""
 
     __slots__ = ("count",)
+    computes = True
 
     count: int
 

@@ -73,6 +73,7 @@ class Batch(Laned):
     """The level that carries a batch axis along."""
 
     __slots__ = ("size",)
+    computes = True
 
     def __init__(self, fun: Callable[..., Any] | None, size: Any) -> None:
         super().__init__("vmap", fun)

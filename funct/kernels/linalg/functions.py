@@ -19,8 +19,9 @@ from funct.kernels.linalg import matrices
 from funct.kernels.linalg.products import matmul
 
 __all__ = [
-    "cond", "diag", "diagonal", "einsum", "lstsq", "matrix_norm", "matrix_power", "matrix_rank",
-    "norm", "outer", "solve", "solve_triangular", "tensordot", "trace", "vecdot", "vector_norm",
+    "LEAST_SQUARES", "cond", "diag", "diagonal", "einsum", "keeps_digits", "lstsq", "matrix_norm",
+    "matrix_power", "matrix_rank", "norm", "outer", "solve", "solve_triangular", "tensordot",
+    "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _add: Any = np.add.reduce
@@ -34,6 +35,9 @@ _SUMMED = {
 _DOUBLE = np.dtype(np.float64)
 _FLOATING = {np.dtype(char): np.dtype(char.lower()) for char in "fdFD"}  # and of what sizes are
 Axes = tuple[int, ...]
+_LEAST_SINGLE, _LEAST_DOUBLE = 2.0**-90, 2.0**-900
+LEAST_SQUARES = {"f": _LEAST_SINGLE, "d": _LEAST_DOUBLE}
+_FEW = 32  # numbers that Python looks through before NumPy has begun
 _SHORT = 1024  # elements up to which nobody asks whether the result fits into memory
 
 
@@ -72,8 +76,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     if ord.__class__ is not int and ord.__class__ is not float:
         return None
     if ord == 2:
-        total = _sum_of_squares(x, axis, keepdims)
-        return math.sqrt(total) if total.__class__ is np.float64 else np.sqrt(total)
+        return _root(_sum_of_squares(x, axis, keepdims))
     if ord == 0:
         counted = np.not_equal(x, 0).astype(_FLOATING[x.dtype])
         return statistical.total(counted, axis, keepdims)
@@ -86,6 +89,24 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
         return None
     total = statistical.total(power(size, float(ord)), axis, keepdims)
     return power(total, 1.0 / ord)
+
+
+def _root(total: Any) -> Any:
+    """The root of sums of squares; None where one overflowed, or lost digits."""
+    if total.__class__ is np.float64:
+        return math.sqrt(total) if _LEAST_DOUBLE <= total < math.inf else None
+    if total.__class__ is np.float32:
+        return np.sqrt(total) if _LEAST_SINGLE <= float(total) < math.inf else None
+    return np.sqrt(total) if keeps_digits(total) else None
+
+
+def keeps_digits(total: Any) -> bool:
+    """Whether sums of squares are such that no square that counts overflowed or underflowed."""
+    least = LEAST_SQUARES[total.dtype.char]
+    if total.size <= _FEW:
+        numbers = total.ravel().tolist()
+        return not numbers or bool(least <= min(numbers) and max(numbers) < math.inf)
+    return bool(least <= _minimum(total, None) and _maximum(total, None) < math.inf)
 
 
 def _sum_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -128,7 +149,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     if x.dtype not in _FLOATING or x.ndim < 2 or not x.size:
         return None
     if ord == "fro":
-        return np.sqrt(_sum_of_squares(x, (-2, -1), keepdims))
+        return _root(_sum_of_squares(x, (-2, -1), keepdims))
     if ord not in _SUMMED:
         return None
     along, extreme = _SUMMED[ord]
