@@ -221,17 +221,21 @@ def _traced(x: Any, t: Any, level: Forward) -> Any:
 
 
 def tangent_of(name: str, x: Any, t: Any) -> Any:
-    """t as a tangent of x: of its shape, and cast to its dtype.
+    """t as a tangent of x: of its shape and dtype, which Python's numbers take.
 
     Raises: ShapeError, DTypeError: when it does not fit.
     """
+    number = isinstance(t, bool | int | float) or (t.__class__ is complex and x.dtype.kind == "c")
     t = asarray(t)
     if t.shape != x.shape:
         raise ShapeError(f"{name}: a tangent must have its primal's shape {x.shape}, got {t.shape}")
     if t.dtype == x.dtype:
         return t
-    if t.dtype.kind == "c" and x.dtype.kind != "c":
-        raise DTypeError(f"{name}: a tangent must have its primal's dtype {x.dtype}, got {t.dtype}")
+    if not number:
+        raise DTypeError(
+            f"{name}: a tangent must have its primal's dtype {x.dtype}, got {t.dtype}",
+            fix=f"cast it to {x.dtype}",
+        )
     return ops.astype(t, x.dtype)
 
 

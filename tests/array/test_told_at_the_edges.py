@@ -152,3 +152,35 @@ def test_rules_that_return_no_tuple(given: Any, told: str) -> None:
     f.defvjp(lambda x: (2.0 * x, None), lambda _, g: given(g))
     with pytest.raises(TransformError, match=told):
         ft.grad(lambda x: xp.sum(f(x)))(xp.ones(3))
+
+
+@pytest.mark.parametrize("way", ["jvp", "linearize", "custom_jvp"])
+@pytest.mark.parametrize(
+    ("primal", "tangent"),
+    [
+        ("float64", "float32"), ("float32", "float64"), ("complex128", "float64"),
+        ("float64", "int64"), ("float64", "complex128"),
+    ],
+)  # fmt: skip
+def test_tangents_of_another_dtype(way: str, primal: str, tangent: str) -> None:
+    """Refused with both dtypes, as by JAX: a cast loses digits without a word."""
+    x, t = xp.ones(2, dtype=getattr(xp, primal)), xp.ones(2, dtype=getattr(xp, tangent))
+    ruled = ft.custom_jvp(lambda v: v * 2.0)
+    ruled.defjvp(lambda primals, tangents: (primals[0] * 2.0, t))
+    calls = {
+        "jvp": lambda: ft.jvp(xp.sin, (x,), (t,)),
+        "linearize": lambda: ft.linearize(xp.sin, x)[1](t),
+        "custom_jvp": lambda: ft.jvp(ruled, (x,), (xp.ones_like(x),)),
+    }
+    with pytest.raises(DTypeError, match=f"{way}.* dtype {primal}, got {tangent}"):
+        calls[way]()
+
+
+@pytest.mark.parametrize("number", [1, 1.0, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_tangents_that_are_numbers(dtype: str, number: Any) -> None:
+    """Python's numbers take the primal's dtype."""
+    x = xp.asarray(0.0, dtype=getattr(xp, dtype))
+    y, t = ft.jvp(xp.sin, (x,), (number,))
+    assert y.dtype == t.dtype == x.dtype
+    assert complex(t) == 1.0
