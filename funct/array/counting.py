@@ -55,7 +55,7 @@ def bincount(
     if len(x.shape) != 1:
         raise ShapeError(f"bincount: x must be 1-D, got shape {x.shape}")
     if length is None:
-        length = max(_groups("bincount", x), count("bincount", "minlength", minlength))
+        length = _groups("bincount", x, count("bincount", "minlength", minlength))
     if weights is None:
         return _sum_by("bincount", full(x.shape, 1), x, length)
     weights = asarray(weights)
@@ -202,13 +202,18 @@ def _check_ids(name: str, x: Any) -> None:
         raise DTypeError(f"{name}: indices must be integers, got {x.dtype}")
 
 
-def _groups(name: str, ids: Any) -> int:
-    """How many groups the ids speak of: asks for their values."""
+def _groups(name: str, ids: Any, fewest: int = 0) -> int:
+    """How many groups the ids speak of, or that many if those are more: asks for their values, and
+    not for the greatest where it makes no difference, so that compiled code stays right for others.
+    """
     if ids.shape[0] == 0:
-        return 0
+        return fewest
     if bool(ops.less(least(ids), 0)):
         raise ArgumentError(f"{name}: indices must not be negative, got {int(least(ids))}")
-    return int(greatest(ids)) + 1
+    most = greatest(ids)
+    if fewest and bool(ops.less(ops.astype(most, _INT64), fewest)):
+        return fewest
+    return int(most) + 1
 
 
 def _sum_by(name: str, data: Any, ids: Any, n: Any) -> Any:

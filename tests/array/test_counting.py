@@ -174,3 +174,15 @@ def test_errors(call: Any, error: Any, text: str) -> None:
 def test_more_groups_than_the_machine_has_room_for_are_refused(call, n):
     with pytest.raises(FunctError):
         call(n)
+
+
+def test_bincount_of_other_values_is_not_compiled_again() -> None:
+    """Where minlength says how long the result is, the greatest value says nothing."""
+    fun = ft.jit(lambda v: xp.bincount(v, minlength=50))
+    rng = np.random.default_rng(0)
+    for most in (1, 7, 20, 49, 50):
+        x = rng.integers(0, most, 300).astype("uint8")
+        laws.same(fun(xp.asarray(x)), np.bincount(x, None, 50))
+    assert fun.cache_info().misses == 1
+    longer = np.asarray([3, 70])
+    laws.same(fun(xp.asarray(longer)), np.bincount(longer, None, 50))
