@@ -12,7 +12,7 @@ from funct.array.dtypes import DTYPES, in_native
 from funct.array.indexing import entry, is_mask
 from funct.array.keys import MASK, POSITIONS, VIEW, selection
 from funct.core import INEXACT, NARROW, Shape, Value, is_one
-from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError
+from funct.errors import DTypeError, ShapeError
 from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
 from funct.kernels.elementwise import power
@@ -57,14 +57,10 @@ class At:
         """x[key]."""
         return self._x[self._key]
 
-    def _positions(self, name: str) -> Any:
+    def _positions(self) -> Any:
         """Flat positions that key selects: one mechanism for every form of index."""
         x = self._x
-        try:
-            return wrap(np.arange(_size(x.shape)).reshape(x.shape))[self._key]
-        except IndexOutOfBoundsError as error:  # of a function that the user did not call
-            said = error.what.partition(": ")[2]
-            raise IndexOutOfBoundsError(f"x.at[...].{name}: {said}") from None
+        return wrap(np.arange(_size(x.shape)).reshape(x.shape))[self._key]
 
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
         """v written at the positions, into x or into another array of its shape."""
@@ -74,7 +70,7 @@ class At:
         if under is not None:
             mask, v = under
             return ops.where(mask, v if mode is None else _COMBINED[mode](base, v), base)
-        at = self._positions(name)
+        at = self._positions()
         v = _fitted(name, _operand(name, v), at.shape, x.dtype)
         n = _size(x.shape)
         flat = ops.reshape(base, (n,))
@@ -118,7 +114,7 @@ class At:
         under = self._under_mask("add", v)
         if under is not None:
             return self._x + ops.where(*under, _number(0, self._x.dtype))
-        x, at = self._x, self._positions("add")  # x + put(v): the tape keeps the positions alone
+        x, at = self._x, self._positions()  # x + put(v): the tape keeps the positions alone
         v = _fitted("add", _operand("add", v), at.shape, x.dtype)
         n = _size(x.shape)
         v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))

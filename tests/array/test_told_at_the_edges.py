@@ -12,7 +12,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import optim, tree
-from funct.errors import DTypeError, IndexOutOfBoundsError, TransformError, TreeError
+from funct.errors import DTypeError, TransformError, TreeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -57,24 +57,6 @@ def test_logsumexp_beside_infinity(x: list[float], value: float, slopes: list[fl
     """As that of torch and JAX."""
     assert float(xp.logsumexp(xp.asarray(x))) == value
     np.testing.assert_array_equal(np.asarray(ft.grad(xp.logsumexp)(xp.asarray(x))), slopes)
-
-
-UPDATES = ["set", "add", "multiply", "divide", "power", "min", "max"]
-
-
-@pytest.mark.parametrize("jit", [False, True])
-@pytest.mark.parametrize("key", [[7], [0, -4]])
-@pytest.mark.parametrize("name", UPDATES)
-def test_updates_out_of_bounds_name_the_update(name: str, key: list[int], jit: bool) -> None:
-    """And the line, that of this file."""
-
-    def f(x: Any) -> Any:
-        return getattr(x.at[xp.asarray(key)], name)(2.0)
-
-    with pytest.raises(IndexOutOfBoundsError, match=rf"x\.at\[\.\.\.\]\.{name}: index") as told:
-        (ft.jit(f) if jit else f)(xp.ones(3))
-    assert told.value.site is not None
-    assert str(told.value.site).split(":")[0].endswith("test_told_at_the_edges.py")
 
 
 A = xp.ones((2, 300))

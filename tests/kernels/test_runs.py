@@ -117,6 +117,10 @@ def test_no_index_is_outside(n: int) -> None:
     agree(cpu.differences, x, np.zeros(3 * n * 16, np.int64), 3, 2, 16 * n, 2, 2)
     for lower in (False, True):
         agree(cpu.triangle, x, np.zeros_like(x), 6, 3, 8 * n, 1, lower, 4, 1, 2)
+    for widths in ((70, 9), (16 * n, 3), (1, 40)):
+        v, w = (np.arange(7 * k, dtype=np.int64) for k in widths)
+        room = np.zeros(7 * sum(widths), np.int64)
+        agree(cpu.joined, v, w, room, widths[0], 0, widths[0], widths[1], 0, widths[1], 7, 3, 3)
 
 
 def test_threads_change_no_bit() -> None:

@@ -60,6 +60,7 @@ TWO = {
     "pow": (np.power, 1.2),
 }
 QUOTIENTS = {"floor_divide": kernels.floor_divide, "fmod": np.fmod, "remainder": np.remainder}
+PAIRS = {*TWO, *QUOTIENTS, "logaddexp", "maximum", "minimum", "nextafter"}  # of two operands
 SPECIAL = {
     "erf": (scipy.special.erf, 1.1, (-4.2, 4.2)),
     "erfc": (scipy.special.erfc, 1.7, (-3, 11)),
@@ -291,7 +292,7 @@ def test_activation(name):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_bits_do_not_depend_on_the_number_of_lanes(name):
-    operands = 2 if name in (*TWO, *QUOTIENTS, "logaddexp", "maximum", "minimum") else 1
+    operands = 2 if name in PAIRS else 1
     for dtype, lanes in ((F32, (1, 4, 16, 24, 48)), (F64, (1, 2, 8, 12, 24))):
         x = np.concatenate([any_bits(dtype, 300), rng.uniform(-9, 9, 301).astype(dtype)])
         given = [x, x[::-1].copy()][:operands]
@@ -318,7 +319,7 @@ def test_text_for_other_processors_becomes_an_object(name, cpu, monkeypatch):
     wide = {"avx512f", "avx512dq", "avx512bw", "avx512vl", "avx2", "fma"}
     target = Host(cpu, frozenset(wide if cpu != "generic" else ()), 64, 1)
     monkeypatch.setattr("funct.kernels.llvm.emitter.host", lambda: target)
-    operands = 2 if name in (*TWO, *QUOTIENTS, "logaddexp", "maximum", "minimum") else 1
+    operands = 2 if name in PAIRS else 1
     printed = text(FUNCTIONS[name], "f32", operands, 16)
     assert len(emit(printed, target)) > 500
 
