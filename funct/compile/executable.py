@@ -14,6 +14,7 @@ which of the user's, for errors.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,7 +30,7 @@ from funct.compile.steps.walker import begin_walker
 from funct.compile.stored import kept_as, stored
 from funct.compile.text import MISS, call_text, guard_text, scope
 from funct.compile.tuned import tuned
-from funct.device.llvm import loaded
+from funct.device.llvm import loaded, release
 from funct.graph import (
     Call,
     Graph,
@@ -49,6 +50,8 @@ __all__ = ["MISS", "build", "call_by_call", "expect", "source"]
 
 _SIZES = 64  # functions that a graph with symbolic sizes keeps
 _MANY = 64  # different numbers: loops that are alike but for theirs are better compiled once
+
+_LONG = 0.05  # seconds that making code takes where it leaves much memory behind
 
 
 def build(graph: Graph, *, guards: bool = True, mode: str = "default") -> Callable[..., Any]:
@@ -88,6 +91,13 @@ def _fixed(given: Graph, whole: Callable[[], Graph], guards: bool, mode: str) ->
         return run
 
     def machine_code() -> Callable[..., Any]:
+        start = time.perf_counter()
+        run = loops()
+        if time.perf_counter() - start > _LONG:
+            release()
+        return run
+
+    def loops() -> Callable[..., Any]:
         nodes = [e for e in given.nodes if isinstance(e, Node)]
         if len({a for e in nodes for a in e.operands if not isinstance(a, Var)}) <= _MANY:
             return stored(given, lambda: native(whole()), guards=guards)
