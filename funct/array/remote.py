@@ -25,7 +25,7 @@ from funct.errors import (
     FallbackWarning,
     UnsupportedOperandError,
 )
-from funct.kernels.elsewhere import ELSEWHERE, put
+from funct.kernels.elsewhere import ADDING, ELSEWHERE
 from funct.ops.fast import adopt_remote, wrap
 from funct.ops.refusals import explain
 
@@ -69,8 +69,8 @@ class Away(Level):
             kernel = self.place.special(prim.name)
             if kernel is not None:
                 return kernel(*raws, *params)
-        if prim.name == "put":
-            return put(self.place.add_at, *raws, *params)
+        if prim.name in ADDING:
+            return ADDING[prim.name](self.place.add_at, *raws, *params)
         return ELSEWHERE.get(prim.name, prim.raw)(*raws, *params)
 
     def _on_the_host(

@@ -17,7 +17,6 @@ from funct.kernels import indexing as kernels
 from funct.kernels.cpu.calls import maker
 from funct.kernels.elementwise import power
 from funct.kernels.quiet import quiet
-from funct.kernels.statistical import counted
 from funct.ops import fast
 from funct.ops.fast import wrap
 from funct.ops.refusals import out_of_memory
@@ -26,13 +25,10 @@ __all__ = ["At", "make_at"]
 
 ndarray = np.ndarray
 _add, _divide = np.add, np.divide
-_zeros: Any = np.zeros
-_ZERO = np.zeros(())
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
 _DOUBLE, _BOOL = np.dtype(np.float64), np.dtype(bool)
 _INEXACT = INEXACT - NARROW
-_NOUGHT: dict[str, float | complex] = {"f": 0.0, "c": 0j}
 _NUMBERS: dict[str, tuple[type, ...]] = {
     "b": (bool,), "i": (int,), "u": (int,), "f": (float,), "c": (float, complex),
 }  # fmt: skip
@@ -75,7 +71,12 @@ class At:
         n = _size(x.shape)
         flat = ops.reshape(base, (n,))
         v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
-        out = ops.scatter(flat, v, at) if mode is None else ops.scatter_combine(flat, v, at, mode)
+        if mode is None:
+            out = ops.scatter(flat, v, at)
+        elif mode == "add":
+            out = ops.scatter_add(flat, v, at)
+        else:
+            out = ops.scatter_combine(flat, v, at, mode)
         return ops.reshape(out, x.shape)
 
     def _under_mask(self, name: str, v: Any) -> tuple[Any, Any] | None:
@@ -107,18 +108,9 @@ class At:
         return self._write("set", v, None) if known is None else known
 
     def add(self, v: Any) -> Any:
-        """Add; repeated positions add up."""
+        """Add; repeated positions add up, one after the other."""
         known = _changed(self, "add", v, np.add)
-        if known is not None:
-            return known
-        under = self._under_mask("add", v)
-        if under is not None:
-            return self._x + ops.where(*under, _number(0, self._x.dtype))
-        x, at = self._x, self._positions()  # x + put(v): the tape keeps the positions alone
-        v = _fitted("add", _operand("add", v), at.shape, x.dtype)
-        n = _size(x.shape)
-        v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
-        return x + ops.reshape(ops.put(v, at, 0, n), x.shape)
+        return self._write("add", v, "add") if known is None else known
 
     def multiply(self, v: Any) -> Any:
         """Multiply; repeated positions multiply repeatedly."""
@@ -155,7 +147,7 @@ class At:
 
 make_at = maker(At)
 _MODES = {None: "set", np.add: "add", np.multiply: "multiply", np.minimum: "min", np.maximum: "max"}
-_COMBINED = {"multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
+_COMBINED = {"add": ops.add, "multiply": ops.multiply, "min": ops.minimum, "max": ops.maximum}
 
 
 def _number(n: int, dtype: Any) -> Any:
@@ -186,8 +178,8 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
     """x with change(x[key], v) at key, or v itself, by NumPy; None where something is traced, where
     NumPy refuses, or where it gives other bits than the composition.
 
-    At other elements that computes x + 0, x · 1, x / 1 or x ** 1: only the first is not x, if x is
-    -0; and a complex x / 1, whose parts are sums with products by 0.
+    At other elements that computes x, x · 1, x / 1 or x ** 1: only a complex x / 1 is not x, whose
+    parts are sums with products by 0.
     """
     x, key, array = at._x, at._key, fast.Array
     if x.__class__ is not array:
@@ -246,8 +238,6 @@ def _changed(at: At, name: str, v: Any, change: Any) -> Any:
                 out = _scattered(a, key, v, change)
             else:
                 out = _seen(a, key, v, change, kind is MASK)
-                if out is None:
-                    return None
     except (IndexError, OverflowError, TypeError, ValueError):
         return None  # refused by name
     except MemoryError as error:
@@ -267,25 +257,10 @@ def _set_by_kernel(a: Any, v: Any, key: Any) -> Any:
 
 
 def _seen(a: Any, key: Any, v: Any, change: Any, masked: bool) -> Any:
-    """`_changed` of elements that are selected once each.
-
-    Under a mask the composition adds v itself, not 0 + v: None where the two may differ.
-    """
-    d = a.dtype
-    if change is _add and d in _INEXACT:
-        if v.__class__ is not ndarray and a.size < _MANY:
-            if masked and v == 0:
-                return None
-            out = _zeros(a.shape, d)
-            out[key] = _NOUGHT[d.kind] + v  # which is never -0
-            return _add(a, out, out)
-        if masked and (counted(v) < v.size if v.__class__ is ndarray else v == 0):
-            return None
-        out = _add(a, _ZERO if d is _DOUBLE else 0.0)
-    elif change is _divide and d.kind == "c":
+    """`_changed` of elements that are selected once each."""
+    if change is _divide and a.dtype.kind == "c":
         return _by_factors(a, key, v, change)
-    else:
-        out = a.copy()
+    out = a.copy()
     if masked and a.size >= _MANY and v.__class__ is not ndarray and key.shape == a.shape:
         changed = quiet().run(change, out, v)  # where nothing is selected too
         return ops.where(wrap(key), wrap(changed), wrap(out)).data
@@ -359,22 +334,10 @@ def _scattered(a: Any, at: Any, v: Any, change: Any) -> Any:
     if change is _divide or change is power:
         return _by_factors(a, at, v, change)
     out = kernels.combined_at(a, v, at, _MODES[change])
-    if out is not None:
-        return out
-    if change is not _add:
+    if out is None:
         out = a.copy()
         _combine(out, at, v, change)
-        return out
-    out = _zeros(a.shape, a.dtype)  # all that comes to one position is added up first
-    apart = False
-    if a.size < _MANY and at.__class__ is ndarray:
-        out[at] = v
-        apart = counted(out) * len(a) == at.size * a.size
-        if not apart:
-            out.fill(0)
-    if not apart:
-        _combine(out, at, v, change)
-    return _add(a, out, out)
+    return out
 
 
 def _combine(out: Any, at: Any, v: Any, change: Any) -> None:

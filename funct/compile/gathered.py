@@ -6,12 +6,13 @@ import math
 from typing import Any
 
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.updates import UPDATES
 from funct.graph import Node, Var
 
 __all__ = ["INDEX", "changes_few", "is_gather", "is_update"]
 
 _LARGE, _FEW = 1 << 14, 16  # elements; and one of how many is changed at most
-INDEX = {"take": 1, "put": 1, "scatter": 2, "wrap_index": 0}  # which operand it is
+INDEX = {"take": 1, "put": 1, "wrap_index": 0} | dict.fromkeys(UPDATES, 2)  # which operand it is
 
 
 def is_gather(step: Any) -> bool:
@@ -30,7 +31,7 @@ def changes_few(step: Any) -> bool:
     """Whether a step changes few elements of a large array: it is a copy of what may be given away,
     or is the loop's own.
     """
-    if not isinstance(step, Node) or step.name != "scatter" or not is_gather(step):
+    if not isinstance(step, Node) or step.name not in UPDATES or not is_gather(step):
         return False
     x, v = (math.prod(o.shape) for o in step.operands[:2])  # type: ignore[union-attr]
     return x >= _LARGE and v * _FEW <= x

@@ -30,8 +30,7 @@ _NEW = frozenset({
     "convolution", "convolution_input", "convolution_weight", "cumulative_prod", "cumulative_sum",
     "embed", "fold_windows", "linear_recurrence", "matmul", "max_pool", "max_pool_index", "put",
     "put_along_axis", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "scatter",
-    "scatter_combine", "sort",
-    "take", "take_along_axis", "top_k", "where",
+    "scatter_add", "scatter_combine", "sort", "take", "take_along_axis", "top_k", "where",
 })  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ELSEWHERE", "put"]
+__all__ = ["ADDING", "ELSEWHERE"]
 
 
 def _broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
@@ -30,13 +30,18 @@ def _sort(x: Any, axis: int, descending: bool) -> Any:
     return np.flip(y, axis) if descending else y
 
 
-def put(add_at: Callable[..., None], g: Any, i: Any, axis: int, n: int) -> Any:
-    """The room `put`; add_at(y, i, v) adds in the order that the device takes."""
+def _put(add_at: Callable[..., None], g: Any, i: Any, axis: int, n: int) -> Any:
     lead, rest = g.shape[:axis], g.shape[axis + i.ndim :]
     y = np.zeros_like(g, shape=(n, *lead, *rest))
     rows = np.moveaxis(g.reshape((*lead, i.size, *rest)), axis, 0)
     add_at(y, i.reshape(-1), rows)
     return np.moveaxis(y, 0, axis)
+
+
+def _scatter_add(add_at: Callable[..., None], x: Any, v: Any, i: Any) -> Any:
+    y = x.copy()
+    add_at(y, i, v)
+    return y
 
 
 def _reduction(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,3 +62,5 @@ ELSEWHERE: dict[str, Callable[..., Any]] = {
     "reduce_sum": _reduction(np.sum),
     "sort": _sort,
 }
+# By add_at(y, i, v), which adds in the order that the device takes.
+ADDING: dict[str, Callable[..., Any]] = {"put": _put, "scatter_add": _scatter_add}

@@ -366,9 +366,8 @@ def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
 def combined_at(x: NDArray[Any], v: Any, i: Any, mode: str) -> NDArray[Any] | None:
     """`combine` by a kernel, for a number or one for each position; None for all others.
 
-    Positions are an array for x of one axis, or one of rows and one of columns. To x is added what
-    comes to one position together. The mode "factors" gives ones, with all that comes to one
-    position multiplied in.
+    Positions are an array for x of one axis, or one of rows and one of columns. The mode "factors"
+    gives ones, with all that comes to one position multiplied in.
     """
     d = x.dtype
     number, pairs = _NUMBERS.get(d.num), i.__class__ is tuple and len(i) == 2

@@ -180,6 +180,7 @@ from funct.ops.transcendental import tan as tan
 from funct.ops.transcendental import tanh as tanh
 from funct.ops.transfer import to_device as to_device
 from funct.ops.updates import scatter as scatter
+from funct.ops.updates import scatter_add as scatter_add
 from funct.ops.updates import scatter_combine as scatter_combine
 from funct.ops.weight_only import weight_only_linear as weight_only_linear
 
@@ -204,10 +205,9 @@ __all__ = [
     "random_bits", "random_fold_in", "random_normal", "random_split", "random_unit", "real",
     "real_fft", "reciprocal", "reduce_max", "reduce_min", "reduce_prod", "reduce_sum", "relu",
     "remainder", "reshape", "restore", "round", "running_argmax", "sampled_matmul", "scatter",
-    "scatter_combine", "searchsorted", "settled", "sigmoid", "sign", "signbit", "sin", "sinh",
-    "size_along",
-    "slice_", "slice_length", "slogdet", "solve", "sort", "sparse_matmul", "special", "sqrt",
-    "square", "squeeze", "stop_gradient", "subtract", "svd", "svdvals", "swap_last", "take",
-    "take_along_axis", "tan", "tanh", "to_device", "top_k", "triangular_solve", "trunc",
-    "weight_only_linear", "where", "windows", "wrap_index",
+    "scatter_add", "scatter_combine", "searchsorted", "settled", "sigmoid", "sign", "signbit",
+    "sin", "sinh", "size_along", "slice_", "slice_length", "slogdet", "solve", "sort",
+    "sparse_matmul", "special", "sqrt", "square", "squeeze", "stop_gradient", "subtract", "svd",
+    "svdvals", "swap_last", "take", "take_along_axis", "tan", "tanh", "to_device",
+    "top_k", "triangular_solve", "trunc", "weight_only_linear", "where", "windows", "wrap_index",
 ]  # fmt: skip

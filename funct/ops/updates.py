@@ -1,6 +1,7 @@
 """Chapter: scatter. A 1-D array with the elements at given positions replaced or combined.
 
-Two primitives, because the tape keeps what a rule names: replacing needs the positions alone.
+Three primitives, because the tape keeps what a rule names: replacing and adding need the positions
+alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from funct.ops.fast import wrap
 from funct.ops.indexing import batch_size, check_bounds, lane_offsets, onnx_index
 from funct.ops.samples import calls
 
-__all__ = ["scatter", "scatter_combine"]
+__all__ = ["scatter", "scatter_add", "scatter_combine"]
 
 Params = tuple[Any, ...]
 Args = Sequence[Any]
@@ -92,6 +93,47 @@ def scatter(x: Value, v: Value, i: Value) -> Value:
     """1-D x with v written at the positions i; of several writes to one the last stands."""
 
 
+def _add_raw(x: Any, v: Any, i: Any) -> Any:
+    try:
+        return kernels.combine(x, v, i, "add")
+    except IndexError:
+        check_bounds("scatter_add", i, x.shape[0])
+        raise
+
+
+def _add_pull_x(g: Value) -> Value:
+    return g
+
+
+def _add_push_x(t: Value, ans: Value, x: Value, v: Value, i: Value) -> Value:
+    return t
+
+
+def _add_pull_v(g: Value, i: Value) -> Value:
+    return ops.take(g, i, 0)
+
+
+def _add_push_v(t: Value, ans: Value, x: Value, v: Value, i: Value) -> Value:
+    return ops.put(t, i, 0, x.shape[0])
+
+
+def _onnx_add(w: Any, x: str, v: str, i: str) -> str:
+    return _onnx_scatter(w, x, v, i, "add")
+
+
+@structural(
+    _add_raw, Pair(_add_push_x, _add_pull_x, _SCATTER), Pair(_add_push_v, _add_pull_v, _SCATTER),
+    None,
+    shape=lambda x, v, i: x, batch=_scatter_batch, onnx=_onnx_add,
+    samples=calls(
+        lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0]))),
+        lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1]))),
+    ), raises=True,
+)  # fmt: skip
+def scatter_add(x: Value, v: Value, i: Value) -> Value:
+    """1-D x with v added at the positions i, one after the other, as `numpy.add.at` does."""
+
+
 def _combine_raw(x: Any, v: Any, i: Any, mode: str) -> Any:
     try:
         return kernels.combine(x, v, i, mode)
@@ -101,8 +143,6 @@ def _combine_raw(x: Any, v: Any, i: Any, mode: str) -> Any:
 
 
 def _combine_rule_x(g: Value, ans: Value, x: Value, v: Value, i: Value, mode: str) -> Value:
-    if mode == "add":
-        return g
     if mode == "multiply":
         return g * ops.scatter_combine(_ones(x), v, i, mode)
     return g * _hits(x, ans) / _ties(ans, x, v, i)
@@ -114,8 +154,6 @@ def _combine_push_x(t: Value, ans: Value, x: Value, v: Value, i: Value, mode: st
 
 def _combine_weigh_v(t: Value, ans: Value, x: Value, v: Value, i: Value, mode: str) -> Value:
     """t, one element per write, times the derivative of the result in that write."""
-    if mode == "add":
-        return t
     if mode == "multiply":
         return t * _other_factors(x, v, i)
     return t * _hits(v, ops.take(ans, i, 0)) / ops.take(_ties(ans, x, v, i), i, 0)
@@ -173,8 +211,8 @@ _COMBINE = ["x", "v", "i", "mode"]
 
 
 def _combine_samples(rng: np.random.Generator) -> list[Sample]:
-    i = np.asarray([0, -1, 0, 2])
-    return [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in kernels.COMBINED_AT]
+    i, modes = np.asarray([0, -1, 0, 2]), ("multiply", "min", "max")
+    return [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in modes]
 
 
 @structural(
@@ -184,7 +222,7 @@ def _combine_samples(rng: np.random.Generator) -> list[Sample]:
     samples=_combine_samples, raises=True,
 )  # fmt: skip
 def scatter_combine(x: Value, v: Value, i: Value, mode: str) -> Value:
-    """1-D x combined with v at the positions i: "add", "multiply", "min" or "max".
+    """1-D x combined with v at the positions i: "multiply", "min" or "max".
 
     Every write to a repeated position counts; equal extrema share the derivative.
     """

@@ -20,7 +20,7 @@ gammainc gammainc_slope gammaincc gammainccinv gammaincinv gdtr gdtrc hankel1 ha
 hyp2f1 imag iv ive ive_slope jv jv_slope kn kv kve kve_slope lambertw lpmv lstsq lu max_pool
 max_pool_index nbdtr nbdtrc nbdtri owens_t pdtr pdtrc pdtri pinv poch poisson_quantile
 polygamma pseudo_huber quantize quantized_add quantized_avg_pool quantized_convolution
-quantized_linear quantized_mean real_fft riemann_slope riemann_zeta sampled_matmul scatter_combine
+quantized_linear quantized_mean real_fft riemann_slope riemann_zeta sampled_matmul
 shichi_c shichi_s sici_c sici_s size_along slice_ solve sparse_matmul spherical_in spherical_jn
 spherical_kn spherical_yn stdtr stdtrit to_device triangular_solve weight_only_linear windows wofz
 yn yv yv_slope zeta zeta_slope

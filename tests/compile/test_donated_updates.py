@@ -29,6 +29,12 @@ IN_PLACE: dict[str, tuple[Update, Any, Any]] = {
     "one update of another": (
         lambda x, i, v: x.at[5].set(v).at[i].set(v * 3.0).at[0, 0].set(1.0), xp.asarray(5), V,
     ),
+    "added to rows, one twice": (lambda x, i, v: x.at[i].add(v), AT, MANY),
+    "added to a slice": (lambda x, i, v: x.at[5:9].add(v), xp.asarray(0), V),
+    "added to a row": (lambda x, i, v: x.at[i].add(v), xp.asarray(-3), V),
+    "multiplied": (lambda x, i, v: x.at[i].multiply(v), AT, MANY),
+    "the smaller": (lambda x, i, v: x.at[i].min(v), AT, MANY),
+    "the larger, after a sum": (lambda x, i, v: x.at[7].add(v[0]).at[i].max(v), AT, MANY),
     "another shape": (lambda x, i, v: x.at[i].set(v).reshape(-1).at[3].set(0.5), xp.asarray(9), V),
 }  # fmt: skip
 RIGHT: dict[str, tuple[Update, Any, Any]] = IN_PLACE | {
@@ -48,7 +54,14 @@ RIGHT: dict[str, tuple[Update, Any, Any]] = IN_PLACE | {
         lambda x, i, v: ft.scan(lambda c, k: (c.at[k + i].set(v), None), x, xp.arange(60))[0],
         xp.asarray(60), V,
     ),
-    "added": (lambda x, i, v: x.at[i].add(v), AT, MANY),
+    "a loop that adds": (
+        lambda x, i, v: ft.fori_loop(0, i, lambda k, c: c.at[k * 7 % 40].add(v * c[k, 0]), x),
+        xp.asarray(60), V,
+    ),
+    "a loop that takes the larger": (
+        lambda x, i, v: ft.fori_loop(0, i, lambda k, c: c.at[k % 40].max(v).at[k].multiply(2.0), x),
+        xp.asarray(60), V,
+    ),
 }  # fmt: skip
 
 

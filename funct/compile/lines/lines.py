@@ -159,7 +159,7 @@ class Moved:
     """A vector with rows of another written, or added, where indices say.
 
     lanes: of the result, 0 where the operand is a table, which is changed in place; length: of the
-    axis that is indexed, or 0: the indices are good; how: "scatter" or "put".
+    axis that is indexed, or 0: the indices are good; how: see `how_updated`.
     """
 
     operand: int

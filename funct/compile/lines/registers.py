@@ -44,6 +44,7 @@ from funct.compile.lines.spans import span
 from funct.compile.lines.vectors import MOST_BYTES, MOST_MATRIX, Array, NoLines
 from funct.compile.loops.kernel import Constant, Op
 from funct.compile.loops.scalars import ELEMENTS, Printing, exact_number, met, unsupported
+from funct.compile.loops.updates import UPDATES, how_updated
 from funct.compile.loops.views import VIEWS, View, dense, through
 from funct.compile.rewriting.select import prepared
 from funct.graph import Control, Graph, Node, Var
@@ -127,7 +128,7 @@ class Making(Products):
             return self.made(self._reduced(e), out)
         ways = {
             "matmul": self._matmul, "concat": self._concat, "embed": self._embed,
-            "take": self._take, "put": self._moved, "scatter": self._moved,
+            "take": self._take, "put": self._moved, **dict.fromkeys(UPDATES, self._moved),
             "wrap_index": self._take,
         }  # fmt: skip
         name = "concat" if is_concat(e) else e.name
@@ -271,7 +272,7 @@ class Making(Products):
     def _moved(self, e: Node) -> int:
         out, element = e.results[0], ELEMENTS[e.results[0].dtype]
         lanes = math.prod(out.shape)
-        if e.name == "scatter":
+        if e.name in UPDATES:
             x, g, i = (self._of(v) for v in e.operands)
             length = out.shape[0]
             if x.in_memory and self.table(x):
@@ -288,14 +289,15 @@ class Making(Products):
         index = self._whole(e.operands[-1])
         rows, count = self.vector(g), self.widths[index]
         length = self._asked(index, length)
-        return self.add(Moved(base, index, rows, count, length, e.name, element, lanes))
+        return self.add(Moved(base, index, rows, count, length, how_updated(e), element, lanes))
 
     def _written(self, x: Array, g: Array, i: Array, e: Node) -> int:
         if i.view.size > _MOST_ROWS:
             raise NoLines("many rows are written")
         index, rows = self._whole(e.operands[-1]), self.vector(g)
         count, length = self.widths[index], self._asked(index, e.results[0].shape[0])
-        return self.add(Moved(x.line, index, rows, count, length, e.name, x.element, 0))
+        how = how_updated(e)
+        return self.add(Moved(x.line, index, rows, count, length, how, x.element, 0))
 
     # Control flow
 

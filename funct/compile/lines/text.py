@@ -29,6 +29,7 @@ from funct.compile.lines.lines import (
 )  # fmt: skip
 from funct.compile.loops.kernel import Constant, Op
 from funct.compile.loops.reductions import combine, in_memory, read, write
+from funct.compile.loops.updates import updated
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.turns import look, now
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG, pointer, word
@@ -266,8 +267,9 @@ class _Text:
         def move(index: Value, row: Value) -> None:
             row_at = self._checked(index, line.length) if line.length else index
             at = f.at(place, row_at * inner, element)
-            if line.how == "put":
-                row = combine(f, "sum", read(f, line.element, at, inner, None), row)
+            if line.how != "set":
+                old = read(f, line.element, at, inner, None)
+                row = updated(f, line.how, old, row, line.element)
             write(f, row, at, None)
 
         if line.count <= _FEW:

@@ -19,7 +19,7 @@ from funct.graph import Node, Var
 
 __all__ = ["Boxes", "box"]
 
-_COMBINES = {"add": "add", "multiply": "multiply", "min": "minimum", "max": "maximum"}
+_COMBINES = {"multiply": "multiply", "min": "minimum", "max": "maximum"}
 
 
 @attrs.frozen
@@ -79,7 +79,7 @@ class Boxes(NewNodes):
     """Who writes ops at known indices with slices."""
 
     def in_box(self, e: Node) -> Var | None:
-        """The result of `take`, `put`, `scatter` or `scatter_combine` where indices are a box."""
+        """The result of `take`, `put` or an update where indices are a box."""
         i, out = e.operands[-1], e.results[0]
         if not isinstance(i, Var) or i not in self.constants or out.dtype not in ELEMENTS:
             return None
@@ -96,21 +96,28 @@ class Boxes(NewNodes):
         if e.name == "put":
             if out.dtype.kind == "f":
                 x = self.apply("add", (x, 0.0), (), x.shape, x.dtype)  # to zeros: -0 is lost
-            part = self.reshape(x, lengths)
-            return self.reshape(self.apply("embed", (part,), (index, shape), shape, out.dtype),
-                                out.shape)  # fmt: skip
+            return self.reshape(self._embedded(self.reshape(x, lengths), index, shape), out.shape)
         x = self.reshape(x, shape)
         if e.name == "take":
             return self.reshape(self._slice(x, index), out.shape)
-        if any(step != 1 for _, _, step in index):
-            return None
         v = e.operands[1]
         assert isinstance(v, Var)
         v = self.reshape(v, lengths)
+        if e.name == "scatter_add":
+            if out.dtype.kind == "b":
+                return None
+            less = self.apply("negative", (v,), (), lengths, out.dtype)  # x - 0 is x, also where
+            less = self._embedded(less, index, shape)  # x is -0
+            return self.reshape(self.apply("subtract", (x, less), (), shape, out.dtype), out.shape)
+        if any(step != 1 for _, _, step in index):
+            return None
         if e.params:
             operands = (self._slice(x, index), v)
             v = self.apply(_COMBINES[e.params[0]], operands, (), lengths, out.dtype)
         return self.reshape(self._replaced(x, v, index, 0), out.shape)
+
+    def _embedded(self, x: Var, index: Any, shape: tuple[int, ...]) -> Var:
+        return self.apply("embed", (x,), (index, shape), shape, x.dtype)
 
     def _slice(self, x: Var, index: Any) -> Var:
         shape = [len(range(*slice(*t).indices(n))) for t, n in zip(index, x.shape, strict=True)]

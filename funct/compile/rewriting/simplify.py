@@ -35,6 +35,7 @@ from funct.compile.fusion.worth import is_stack_by_vectors
 from funct.compile.gathered import changes_few
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.updates import UPDATES
 from funct.compile.loops.views import VIEWS
 from funct.compile.rewriting.boxes import Boxes
 from funct.compile.rewriting.finite import finite_at_zeros
@@ -151,7 +152,7 @@ class _Rewriting(Boxes, Minors):
                 return self._concat(e)
             case "argmax" | "argmin":
                 return self._extreme_place(e, e.name == "argmax")
-            case "take" | "put" | "scatter" | "scatter_combine" if not changes_few(e):
+            case name if (name in ("take", "put") or name in UPDATES) and not changes_few(e):
                 return self.in_box(e)
             case "take_along_axis":
                 return self._take_one(e)

@@ -15,10 +15,11 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, places_of
 from funct.compile.gathered import INDEX
 from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.updates import UPDATES, how_updated, updated
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG
 from funct.graph import Node, Var
-from funct.kernels.llvm import I64, PTR, Emitter, Module, Value, typed
+from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 __all__ = ["lower_gather", "placed", "print_gather"]
 
@@ -42,14 +43,16 @@ def lower_gather(node: Node, fused: Fused) -> list[Call]:
             axis, n = node.params
             outer, _, inner = _around(out.shape, axis)
             calls.append(Call(("zeros",), (to, bytes_), 1, (out,)))
-        case "scatter":
+        case name if name in UPDATES:
             outer, n, inner = 1, out.shape[0], 1
             calls.append(Call(("copied",), (to, places.pop(0), bytes_), 1, (out,)))
         case _:
             outer, (n,), inner = 1, node.params, 1
             places = [places[0], places[0]]
     quick = inner == 1 and n < 2**31 and out.dtype.itemsize in (4, 8)
-    kernel = ("gather", node.name, index, element, inner == 1, quick)
+    writes = node.name == "put" or node.name in UPDATES
+    op = how_updated(node) if writes else node.name
+    kernel = ("gather", op, index, element, inner == 1, quick)
     words = (*places, to, outer, n, count, inner)
     return [*calls, Call(kernel, words, 1, (out,), checks=True)]
 
@@ -62,8 +65,9 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 def print_gather(
     module: Module, name: str, op: str, index: str, element: str, single: bool, quick: bool
 ) -> None:
-    """Add the kernel of an op. Frame: values, indices, result; then the lengths before the axis, of
-    it, of the indices and behind it. single: that last one is 1. quick: vectors of indices at once.
+    """Add the kernel of an op: "take", "wrap_index", or how values change a place. Frame: values,
+    indices, result; then the lengths before the axis, of it, of the indices and behind it. single:
+    that last one is 1. quick: vectors of indices at once.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
     frame, _ = f.arguments
@@ -82,8 +86,13 @@ def print_gather(
             dense, sparse = o * count + c, o * n + at  # rows of the indices' array, of the axis'
 
             def move() -> list[Value]:
-                row = _Row(f, real.element, inner, single, values, out, dense, sparse, at)
-                getattr(row, op)()
+                row = _Row(f, element, real, inner, single, values, out, dense, sparse, at)
+                if op == "take":
+                    row.take()
+                elif op == "wrap_index":
+                    row.wrap_index()
+                else:
+                    row.update(op)
                 return []
 
             f.branch(outside, refuse, move, rare=True)
@@ -106,7 +115,8 @@ def print_gather(
                 for k in range(lanes):
                     place = f.at(out, o * n + f.convert(f.extract(at, k), "i64"), element)
                     x = f.extract(xs, k)
-                    f.store(f.load(real, place) + x if op == "put" else x, place)
+                    old = x if op == "set" else f.load(real, place)
+                    f.store(updated(f, op, old, x, element), place)
             return []
 
         def refuse() -> list[Value]:
@@ -138,6 +148,7 @@ class _Row:
 
     f: Emitter
     element: str
+    real: Type
     inner: Value
     single: bool
     values: Value
@@ -148,37 +159,32 @@ class _Row:
 
     def take(self) -> None:
         """result[dense] = x[sparse]."""
-        f, real = self.f, typed(self.element)
+        f, real = self.f, self.real
         if self.single:
-            x = f.load(real, f.at(self.values, self.sparse, self.element))
-            f.store(x, f.at(self.out, self.dense, self.element))
+            x = f.load(real, f.at(self.values, self.sparse, real.element))
+            f.store(x, f.at(self.out, self.dense, real.element))
             return
-        source = f.at(self.values, self.sparse * self.inner, self.element)
-        to = f.at(self.out, self.dense * self.inner, self.element)
+        source = f.at(self.values, self.sparse * self.inner, real.element)
+        to = f.at(self.out, self.dense * self.inner, real.element)
         copy_bytes(f, to, source, self.inner * real.bytes)
 
-    def put(self) -> None:
-        """result[sparse] += g[dense]."""
-        f, real = self.f, typed(self.element)
+    def update(self, how: str) -> None:
+        """result[sparse] becomes v[dense], or both together."""
+        f, real = self.f, self.real
 
-        def add(to: Value, of: Value) -> list[Value]:
-            place = f.at(self.out, to, self.element)
-            g = f.load(real, f.at(self.values, of, self.element))
-            f.store(f.load(real, place) + g, place)
+        def one(to: Value, of: Value) -> list[Value]:
+            place = f.at(self.out, to, real.element)
+            new = f.load(real, f.at(self.values, of, real.element))
+            old = new if how == "set" else f.load(real, place)
+            f.store(updated(f, how, old, new, self.element), place)
             return []
 
         if self.single:
-            add(self.sparse, self.dense)
+            one(self.sparse, self.dense)
             return
         to, of = self.sparse * self.inner, self.dense * self.inner
-        f.loop(0, self.inner, 1, lambda j, _: add(to + j, of + j))
-
-    def scatter(self) -> None:
-        """result[sparse] = v[dense]."""
-        f = self.f
-        v = f.load(typed(self.element), f.at(self.values, self.dense, self.element))
-        f.store(v, f.at(self.out, self.sparse, self.element))
+        f.loop(0, self.inner, 1, lambda j, _: one(to + j, of + j))
 
     def wrap_index(self) -> None:
         """result[dense] = the index, counted from the begin."""
-        self.f.store(self.at, self.f.at(self.out, self.dense, self.element))
+        self.f.store(self.at, self.f.at(self.out, self.dense, self.real.element))

@@ -266,6 +266,7 @@ _OWN: dict[str, Callable[[Sequence[Operand], Params, Shape, int], Rows]] = {
     "dequantize": _dequantized,
     "checkpoint_name": lambda operands, params, shape, n: operands[0].rows,
     "finite": lambda operands, params, shape, n: operands[0].rows,
+    "scatter_add": _combined,
     "scatter_combine": _combined,
     "max_pool": _pooled,
     "avg_pool": lambda operands, params, shape, n: _pooled(

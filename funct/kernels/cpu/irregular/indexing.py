@@ -249,8 +249,7 @@ def combine(
 ) -> int:
     """y (n,) combined with v at i, both (count,): "set", "add", "multiply", "min", "max".
 
-    single: v is a number. fresh: y is to be x first, or for "factors" 1; of what is added at one
-    place the sum comes to x.
+    single: v is a number. fresh: y is to be x first, or for "factors" 1.
     """
     if not fresh:  # stays as it is where an index is wrong
         wrong: int = _outside(i, 0, count, n)
@@ -275,7 +274,6 @@ def combine(
                 return missed
             for k in range(first, last):
                 _changed(y, v, _place(i[k], n), k, mode, single)
-    _ended(x, y, n, mode, fresh)
     return 0
 
 
@@ -293,7 +291,6 @@ def combine_pairs(
     _begun(x, y, n * m, mode, True)
     for k in range(count):
         _changed(y, v, _place(i[k], n) * m + _place(j[k], m), k, mode, single)
-    _ended(x, y, n * m, mode, True)
     return 0
 
 
@@ -301,28 +298,13 @@ def _begun(x: Any, y: Any, n: Any, mode: str, fresh: bool) -> None:
     """Fresh y as it is before anything is combined."""
     lanes = n & -_SEEN if fresh else 0
     for k in range(0, lanes, _SEEN):
-        stored(y, k, spread(_start(x, mode), _SEEN) if _is_made(mode) else loaded(x, k, _SEEN))
+        stored(y, k, spread(_one(x), _SEEN) if mode == "factors" else loaded(x, k, _SEEN))
     for k in range(lanes, n if fresh else 0):
-        y[k] = _start(x, mode) if _is_made(mode) else x[k]
+        y[k] = _one(x) if mode == "factors" else x[k]
 
 
-def _ended(x: Any, y: Any, n: Any, mode: str, fresh: bool) -> None:
-    """x added to what came together in fresh y."""
-    if fresh and mode == "add":
-        lanes = n & -_SEEN
-        for k in range(0, lanes, _SEEN):
-            stored(y, k, loaded(x, k, _SEEN) + loaded(y, k, _SEEN))
-        for k in range(lanes, n):
-            y[k] = x[k] + y[k]
-
-
-def _is_made(mode: str) -> bool:
-    """Whether y begins as one number everywhere."""
-    return mode == "add" or mode == "factors"
-
-
-def _start(x: Any, mode: str) -> Any:
-    return x.dtype.type(0 if mode == "add" else 1)
+def _one(x: Any) -> Any:
+    return x.dtype.type(1)
 
 
 def _changed(y: Any, v: Any, at: Any, k: Any, mode: str, single: bool) -> None:
