@@ -19,6 +19,7 @@ CELLS, ROWS = RNG.normal(size=(20, 20)) > 0, RNG.normal(size=(50, 20, 8))
 SIGNAL, TABLE = RNG.normal(size=(100, 64)), RNG.normal(size=(WORD, WORD))
 PLANE = RNG.normal(size=64) * 0.1 + 0.1j * RNG.normal(size=64)
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
+PLACES, PAIRS = RNG.integers(0, 100_000, STEPS), RNG.integers(0, 5000, (2, STEPS))
 W, XS = RNG.normal(size=(8, 8)) * 0.3, RNG.normal(size=(STEPS, 4))
 
 Calls = dict[str, Callable[[], object]]
@@ -131,8 +132,22 @@ def programs(ns: Any, control: Any) -> dict[str, tuple[Callable[..., Any], tuple
 
         return control.scan(step, s, None, length=100)
 
+    def visits(t: Any, at: Any) -> Any:
+        return control.fori_loop(0, STEPS, lambda i, t: t.at[at[i]].add(1.0), t)
+
+    def joined(a: Any, b: Any) -> Any:
+        def join(i: Any, t: Any) -> Any:
+            return t.at[a[i]].min(t[b[i]]).at[b[i]].min(t[a[i]])
+
+        return control.fori_loop(0, STEPS, join, ns.arange(5000))
+
     one = ns.asarray(1.0)
     return {
+        "10,000 visits of 100,000 places, counted": (
+            visits,
+            (ns.zeros(100_000), ns.asarray(PLACES)),
+        ),
+        "10,000 pairs of 5,000 sets, joined": (joined, tuple(map(ns.asarray, PAIRS))),
         "particle filter, 100 steps, 64 particles": (
             particles,
             (ns.asarray(SIGNAL[0]), ns.asarray(np.abs(SIGNAL) % 1)),
