@@ -10,11 +10,12 @@ from funct.device.host import Host
 from funct.device.machine_code import emit
 from funct.kernels.llvm import I64, PTR, Module, typed
 
+from .drawn import rng
+
 LANES = (1, 2, 4, 8, 16)
 FLOATS = ("f32", "f64")
 INTEGERS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 NUMPY = {"f16": "f2", "f32": "f4", "f64": "f8"} | {k: k[0] + str(int(k[1:]) // 8) for k in INTEGERS}
-rng = np.random.default_rng(0)
 
 
 def run(print_body, *arrays):

@@ -8,10 +8,10 @@ from funct.kernels.llvm.fast import FAST
 from funct.kernels.llvm.functions import FUNCTIONS
 
 from .apply import apply, text
+from .drawn import rng
 
 F32, F64 = np.float32, np.float64
 LONG = np.longdouble
-rng = np.random.default_rng(3)
 
 # name: (function with more digits, bound in ulp, from, to)
 ONE = {

@@ -11,6 +11,7 @@ from funct.kernels.llvm import tables
 from funct.kernels.llvm.functions import FUNCTIONS
 
 from .apply import apply, text
+from .drawn import rng
 
 LONG = np.longdouble
 F32, F64 = np.float32, np.float64
@@ -71,7 +72,6 @@ SPECIAL = {
 TARGETS = {"host": None}
 if host().has("avx512f", "avx2", "fma"):  # whose text need not be that of AVX2
     TARGETS["avx2"] = Host("haswell", frozenset({"avx2", "fma"}), 32, 1)
-rng = np.random.default_rng(7)
 
 
 def any_bits(dtype, count):
