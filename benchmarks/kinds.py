@@ -37,6 +37,7 @@ COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
 ENLARGED = _normal(16, 512, 128)
 SPECTRUM = _normal(100_000) + 1j * _normal(100_000)
 TABLE, WORDS = _normal(10_000, 64), RNG.integers(0, 10_000, (256, 32))
+EDGES, WEIGHED = RNG.integers(0, 10_000, (2, 30_000)), _normal(30_000, 1)
 
 
 def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tuple[Any, ...]]]:
@@ -109,6 +110,16 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def looked_up(table: Any, words: Any) -> Any:
         return ns.sum(ns.sum(ns.tanh(table[words]), axis=1) ** 2)
 
+    def passed(nodes: Any, edges: Any, weights: Any) -> Any:
+        return nodes.at[edges[1]].add(ns.tanh(nodes[edges[0]]) * weights)
+
+    def learned(nodes: Any, edges: Any, weights: Any) -> Any:
+        return ns.sum(passed(passed(nodes, edges, weights), edges, weights) ** 2)
+
+    def moved(table: Any, words: Any) -> Any:
+        rows = table[words]
+        return table.at[words].add(0.1 * (ns.mean(rows, axis=1, keepdims=True) - rows))
+
     def ranked(x: Any) -> Any:
         return ns.cumulative_sum(ns.sort(x)) / ns.arange(1, 100_001)
 
@@ -168,6 +179,11 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of gelu, 1M": (grad(gelu), (a(MILLION),)),
         "gradient of a 1-d convolution by hand": (grad(convolved), (a(FILTERS), a(IMAGES))),
         "gradient of looked up rows": (grad(looked_up), (a(TABLE), a(WORDS))),
+        "looked up rows, moved": (moved, (a(TABLE), a(WORDS))),
+        "messages along 30,000 edges": (passed, (a(TABLE), a(EDGES), a(WEIGHED))),
+        "gradient of two layers of them": (
+            grad(learned, 2), (a(TABLE), a(EDGES), a(WEIGHED)),
+        ),
         "sort and running sum, 100,000": (ranked, (a(SIGNAL),)),
         "gradient of 1000 points near in 8-d": (grad(near), (a(P8),)),
         "k-means step, 1000 points in 8-d": (nearest_means, (a(MEANS), a(P8))),

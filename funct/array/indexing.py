@@ -18,7 +18,7 @@ from funct.ops import fast
 from funct.ops.broadcasting import broadcast_shapes
 from funct.ops.fast import wrap
 
-__all__ = ["entry", "index", "is_mask", "nonzero_axes", "selected"]
+__all__ = ["entry", "index", "is_mask", "nonzero_axes", "selected", "width"]
 
 
 @attrs.frozen(eq=False)
@@ -78,7 +78,7 @@ def _expand(x: Any, key: tuple[Any, ...]) -> list[Any]:
     entries = [entry(k) for k in key]
     if sum(1 for k in entries if k is Ellipsis) > 1:
         raise IndexOutOfBoundsError("x[...]: an index can have only one Ellipsis")
-    rank, used = len(x.shape), sum(map(_width, entries))
+    rank, used = len(x.shape), sum(map(width, entries))
     if used > rank:
         raise IndexOutOfBoundsError(f"x[...]: {used} indices for an array of rank {rank}")
     at = next((n for n, k in enumerate(entries) if k is Ellipsis), len(entries))
@@ -88,7 +88,7 @@ def _expand(x: Any, key: tuple[Any, ...]) -> list[Any]:
     axis = 0
     for k in entries:
         items += _unmasked(x, k, axis) if is_mask(k) else [k]
-        axis += _width(k)
+        axis += width(k)
     return items
 
 
@@ -105,7 +105,7 @@ def entry(k: Any) -> Any:
     return k
 
 
-def _width(k: Any) -> int:
+def width(k: Any) -> int:
     """How many axes of x an entry stands for."""
     if k is None or k is Ellipsis:
         return 0

@@ -28,7 +28,7 @@ from funct.kernels.cpu.calls import (
 
 __all__ = ["reading_text"]
 
-_MANY = 1 << 11  # positions in a vector: from here on `selected` knows better
+_MANY = 1 << 11  # positions: from here on `selected` knows better
 
 
 def reading_text(at: int) -> str:
@@ -54,7 +54,7 @@ declare i64 @PyArray_MultiplyList(ptr, i32)
 declare ptr @PyArray_NewCopy(ptr, i32)
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)
 {keys_text(at)}
-; Whether `selected` reads faster than NumPy: many positions in a vector, columns of a matrix.
+; Whether `selected` reads faster than NumPy: many positions, columns of a matrix.
 define internal i1 @otherwise(ptr %table, ptr %buffer, ptr %key) {{
 entry:
 {word("ndarray.type", "%table", NDARRAY, "ptr")}
@@ -63,14 +63,11 @@ entry:
   %is.array = icmp eq ptr %type, %ndarray.type
   br i1 %is.array, label %vector, label %other
 vector:
-{field("rank", "%buffer", RANK, "i32")}
 {field("key.rank", "%key", RANK, "i32")}
 {field("shape", "%key", SHAPE, "ptr")}
   %size = call i64 @PyArray_MultiplyList(ptr %shape, i32 %key.rank)
-  %is.vector = icmp eq i32 %rank, 1
   %many = icmp uge i64 %size, {_MANY}
-  %is.long = and i1 %is.vector, %many
-  ret i1 %is.long
+  ret i1 %many
 other:
   %is.tuple = icmp eq ptr %type, %tuple.type
   br i1 %is.tuple, label %pair, label %no

@@ -9,7 +9,7 @@ import numpy as np
 from funct import ops
 from funct.array import reading
 from funct.array.dtypes import DTYPES, in_native
-from funct.array.indexing import entry, is_mask
+from funct.array.indexing import entry, is_mask, width
 from funct.array.keys import MASK, POSITIONS, VIEW, selection
 from funct.core import INEXACT, NARROW, Shape, Value, is_one
 from funct.errors import DTypeError, ShapeError
@@ -24,7 +24,7 @@ from funct.ops.refusals import out_of_memory
 __all__ = ["At", "make_at"]
 
 ndarray = np.ndarray
-_add, _divide = np.add, np.divide
+_divide = np.divide
 _MANY = 256  # elements from which on machine code may pay
 _EXACT = 1 << 53  # integers below are doubles
 _DOUBLE, _BOOL = np.dtype(np.float64), np.dtype(bool)
@@ -53,10 +53,13 @@ class At:
         """x[key]."""
         return self._x[self._key]
 
-    def _positions(self) -> Any:
-        """Flat positions that key selects: one mechanism for every form of index."""
-        x = self._x
-        return wrap(np.arange(_size(x.shape)).reshape(x.shape))[self._key]
+    def _positions(self) -> tuple[Any, int]:
+        """Positions that key selects along the first axes of x, as one, and how many axes that are:
+        one mechanism for every form of index. Behind those, whole rows are selected.
+        """
+        shape = self._x.shape
+        key, lead = _leading(self._key, len(shape))
+        return wrap(np.arange(_size(shape[:lead])).reshape(shape[:lead]))[key], lead
 
     def _write(self, name: str, v: Any, mode: str | None, into: Any = None) -> Any:
         """v written at the positions, into x or into another array of its shape."""
@@ -66,11 +69,11 @@ class At:
         if under is not None:
             mask, v = under
             return ops.where(mask, v if mode is None else _COMBINED[mode](base, v), base)
-        at = self._positions()
-        v = _fitted(name, _operand(name, v), at.shape, x.dtype)
-        n = _size(x.shape)
-        flat = ops.reshape(base, (n,))
-        v, at = (ops.reshape(a, (_size(a.shape),)) for a in (v, at))
+        at, lead = self._positions()
+        row = x.shape[lead:]
+        v = _fitted(name, _operand(name, v), (*at.shape, *row), x.dtype)
+        flat, many = ops.reshape(base, (_size(x.shape[:lead]), *row)), _size(at.shape)
+        v, at = ops.reshape(v, (many, *row)), ops.reshape(at, (many,))
         if mode is None:
             out = ops.scatter(flat, v, at)
         elif mode == "add":
@@ -152,6 +155,29 @@ _COMBINED = {"add": ops.add, "multiply": ops.multiply, "min": ops.minimum, "max"
 
 def _number(n: int, dtype: Any) -> Any:
     return wrap(np.asarray(n, dtype))
+
+
+def _leading(key: Any, rank: int) -> tuple[Any, int]:
+    """The key without the whole axes at its end, and how many axes it is then about; it selects
+    rows of the others. A key that is to be refused stays as it is.
+    """
+    entries = [entry(k) for k in (key if isinstance(key, tuple) else (key,))]
+    left, whole, open_end = list(entries), 0, False
+    while left and (left[-1] is Ellipsis or _is_whole(left[-1])):
+        if left.pop() is Ellipsis:
+            open_end = True
+        else:
+            whole += 1
+    used, spread = sum(map(width, left)), any(k is Ellipsis for k in left)
+    if used + whole > rank or not rank or (spread and open_end):
+        return key, rank
+    if spread:
+        return tuple(left), rank - whole
+    return (tuple(left), used) if used else ((*left, slice(None)), 1)
+
+
+def _is_whole(k: Any) -> bool:
+    return isinstance(k, slice) and k.start is None and k.stop is None and k.step is None
 
 
 def _sole_mask(key: Any, shape: Shape) -> tuple[Any, Shape, bool] | None:
@@ -348,11 +374,9 @@ def _combine(out: Any, at: Any, v: Any, change: Any) -> None:
         change.at(out, at, v)
         return
     v = np.asarray(v)
-    if change is _add and out.ndim > 1 and at.__class__ is ndarray:
-        shape = at.shape + out.shape[1:]
-        rows = v if v.shape == shape else np.broadcast_to(v, shape)
-        if kernels.add_rows_into(out, rows, at):
-            return
+    if out.ndim > 1 and at.__class__ is ndarray and at.dtype.kind != "b":
+        kernels.combine_rows_into(out, v, at, _MODES[change])
+        return
     if out.ndim > 1 or at.__class__ is not ndarray:
         at = np.arange(out.size).reshape(out.shape)[at]
     if v.shape != at.shape and (v.ndim or at.size >= _MANY):

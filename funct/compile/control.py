@@ -51,7 +51,7 @@ from funct.compile.steps.flat import is_flat, lower_flat
 from funct.compile.steps.fourier import is_fourier, lower_fourier
 from funct.compile.steps.gathers import lower_gather
 from funct.compile.steps.matrices import is_matrices, lower_matrices
-from funct.compile.steps.moves import is_move, lower_move
+from funct.compile.steps.moves import copied, is_move, lower_move
 from funct.compile.steps.placed import placed
 from funct.compile.steps.products import is_product, lower_product
 from funct.compile.steps.ufuncs import is_ufunc, lower_ufunc
@@ -207,8 +207,7 @@ def _apart(outputs: Sequence[Var], calls: list[Call], fused: Fused) -> list[Root
         whole = view.is_dense and math.prod(view.root.shape) == math.prod(v.shape)
         if whole and view.root not in made:
             root = Var(f"{v.name}_copy", v.shape, v.dtype)
-            words = Address(root), Address(view.root), size_bytes(v)
-            calls.append(Call(("copied",), words, 1, (root,)))
+            calls.append(copied(root, Address(view.root)))
             view = dense(root)
         elif not whole or view.root in taken:
             added, view = copy(view, fused)

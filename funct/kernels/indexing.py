@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Index = NDArray[Any]
 
 __all__ = [
-    "COMBINED_AT", "add_rows_into", "combine", "combine_into", "combined_at", "combined_each",
+    "COMBINED_AT", "combine", "combine_into", "combine_rows_into", "combined_at", "combined_each",
     "nonzero", "picked",
     "plain_combine_into", "plain_put", "plain_put_along", "plain_segment_sum", "plain_take_along",
     "put", "put_along", "replaced", "segment_sum", "sums_of_few", "take", "take_along", "under",
@@ -46,6 +46,7 @@ _SOME = 1 << 11  # elements that are taken quicker than by NumPy, one for each i
 _FEW = 256  # and those of which each line has indices of its own
 _PART = 1 << 15  # elements of a task
 _MANY = 1 << 13  # elements that are put, or rows that are taken, quicker than by NumPy
+_LONG = 512  # bytes of a row that NumPy writes as well
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 64, 16  # elements and columns of a task at least, and tasks
 
 COMBINED_AT = {
@@ -130,12 +131,16 @@ def _lines(x: NDArray[Any], i: Index, shape: tuple[int, ...], shared: bool) -> N
 
 
 def picked(x: NDArray[Any], at: NDArray[Any]) -> NDArray[Any] | None:
-    """x[at], where x has one axis and `at`, of many positions or a mask, is left to a kernel."""
-    if x.ndim != 1 or at.size < _SOME:
+    """x[at] where `at`, of many positions or a mask, is left to a kernel; rows to NumPy's `take`,
+    which copies short ones better than its indexing does.
+    """
+    if not x.ndim or at.size < _SOME:
         return None
     if at.dtype.num in _PLACES:
-        return take(x, at, 0)
-    return under(x, at) if at.dtype.kind == "b" and at.shape == x.shape else None
+        if x.ndim == 1:
+            return take(x, at, 0)
+        return x.take(at, 0) if x.flags.c_contiguous else None
+    return under(x, at) if x.ndim == 1 and at.dtype.kind == "b" and at.shape == x.shape else None
 
 
 def under(x: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
@@ -222,26 +227,19 @@ def _add(g: NDArray[Any], i: Index, y: NDArray[Any], axis: int, drop: bool) -> N
     if inner == 1:
         _inside(cpu.add_elements(g, _index(i), y, outer, i.size, n, drop))
     else:
-        wrong = np.zeros(1, np.int64)
-        tasks = max(1, min(_TASKS, inner // _COLUMNS, i.size * inner * outer // _MUCH))
-        part = -(-inner // (tasks * 8)) * 8
-        sizes = outer, i.size, n, inner
-        cpu.add_rows(g, _index(i), y, wrong, *sizes, drop, part, -(-inner // part))
-        _checked(y, wrong)
+        _combine_rows(g, i, y, (outer, i.size, n, inner), "add", drop)
 
 
-def add_rows_into(y: NDArray[Any], rows: NDArray[Any], i: Index) -> bool:
-    """Add rows to those of y, C-contiguous, at the positions i, one after the other.
-
-    False: nothing is done, for a dtype or for positions that are left to NumPy.
-    """
-    if not _fits(rows, i) or not i.size:
-        return False
-    try:
-        _add(rows, i, y, 0, False)
-    except IndexError:
-        return False
-    return True
+def _combine_rows(
+    g: NDArray[Any], i: Index, y: NDArray[Any], sizes: tuple[int, int, int, int], mode: str,
+    drop: bool,
+) -> None:  # fmt: skip
+    outer, count, _, inner = sizes
+    wrong = np.zeros(1, np.int64)
+    tasks = max(1, min(_TASKS, inner // _COLUMNS, count * inner * outer // _MUCH))
+    part = -(-inner // (tasks * 8)) * 8
+    cpu.combine_rows(g, _index(i), y, wrong, *sizes, mode, drop, part, -(-inner // part))
+    _checked(y, wrong)
 
 
 def plain_put(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any]:
@@ -347,10 +345,30 @@ def plain_put_along(g: NDArray[Any], i: Index, axis: int, n: int) -> NDArray[Any
 
 
 def combine(x: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> NDArray[Any]:
-    """1-D x combined with v at the positions i: "set", "add", "multiply", "min" or "max"."""
+    """x combined with v at the positions i: "set", "add", "multiply", "min" or "max".
+
+    i counts along the first axis of x (n, ...); v (*i, ...) has a row, or an element, for each.
+    """
     y = np.array(x, order="C")
-    combine_into(y, v, i, mode)
+    if y.ndim == 1:
+        combine_into(y, v, i, mode)
+    else:
+        combine_rows_into(y, v, i, mode)
     return y
+
+
+def combine_rows_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:
+    """`combine` of rows, in y itself: C-contiguous. v may broadcast to the rows."""
+    inner = prod(y.shape[1:])
+    copied = mode == "set" and inner * y.itemsize >= _LONG  # which NumPy does well
+    if copied or not _fits(y, i) or not i.size or not inner or not y.flags.aligned:
+        plain_combine_into(y, v, i, mode)
+        return
+    rows = np.ascontiguousarray(np.broadcast_to(v, (*i.shape, *y.shape[1:])), y.dtype)
+    if inner == 1:
+        combine_into(y.reshape(-1), rows.reshape(-1), i.reshape(-1), mode)
+    else:
+        _combine_rows(rows, i, y, (1, i.size, len(y), inner), mode, False)
 
 
 def combine_into(y: NDArray[Any], v: NDArray[Any], i: Index, mode: str) -> None:

@@ -1,4 +1,6 @@
-"""Chapter: scatter. A 1-D array with the elements at given positions replaced or combined.
+"""Chapter: scatter. An array with the elements or rows at given positions replaced or combined.
+
+Positions i (m,) count along the first axis of x (n, *rest); v (m, *rest) has a row for each.
 
 Three primitives, because the tape keeps what a rule names: replacing and adding need the positions
 alone.
@@ -45,7 +47,8 @@ def _scatter_push_x(t: Value, ans: Value, x: Value, v: Value, i: Value) -> Value
 
 
 def _scatter_pull_v(g: Value, i: Value, x_shape: Shape) -> Value:
-    return ops.where(_winners(i, x_shape[0]), ops.take(g, i, 0), 0.0)
+    rows = ops.take(g, i, 0)
+    return ops.where(_beside(_winners(i, x_shape[0]), rows), rows, 0.0)
 
 
 def _scatter_push_v(t: Value, ans: Value, x: Value, v: Value, i: Value) -> Value:
@@ -59,20 +62,29 @@ def _winners(i: Value, n: int) -> Value:
     return ops.equal(ops.take(last, i, 0), order)
 
 
+def _beside(each: Value, rows: Value) -> Value:
+    """One value for each of the rows, in a shape that broadcasts with them."""
+    return ops.reshape(each, (each.shape[0], *(1,) * (len(rows.shape) - 1)))
+
+
 def _scatter_batch(prim: Primitive, args: Args, batched: Flags, params: Params) -> Value:
     size = batch_size(args, batched)
     x, v, i = (first_axis(a, b, size) for a, b in zip(args, batched, strict=True))
-    n = x.shape[1]
-    flat = prim.fn(
-        ops.reshape(x, (size * n,)), ops.reshape(v, (v.shape[0] * v.shape[1],)),
-        ops.reshape(lane_offsets(i, n), (i.shape[0] * i.shape[1],)), *params,
-    )  # fmt: skip
-    return ops.reshape(flat, (size, n))
+    at = lane_offsets(i, x.shape[1])
+    return ops.reshape(prim.fn(_joined(x), _joined(v), _joined(at), *params), x.shape)
+
+
+def _joined(x: Value) -> Value:
+    """The first two axes as one."""
+    return ops.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
 def _onnx_scatter(w: Any, x: str, v: str, i: str, mode: str = "set") -> str:
     names = {"set": "none", "add": "add", "multiply": "mul", "min": "min", "max": "max"}
     v = w.cast(v, w.dtype_of(x))
+    if len(w.shape_of(x)) > 1:
+        at = w.op("Unsqueeze", w.cast(i, np.dtype(np.int64)), w.dims((-1,)))
+        return str(w.op("ScatterND", x, at, v, reduction=names[mode]))
     at = onnx_index(w, i)
     return str(w.op("ScatterElements", x, at, v, axis=0, reduction=names[mode]))
 
@@ -87,10 +99,13 @@ _SCATTER = ["x", "v", "i"]
     samples=calls(
         lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0]))),
         lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1]))),
+        lambda rng: Sample(
+            (rng.normal(size=(4, 2)), rng.normal(size=(3, 2)), np.asarray([0, -1, 0]))
+        ),
     ), raises=True,
 )  # fmt: skip
 def scatter(x: Value, v: Value, i: Value) -> Value:
-    """1-D x with v written at the positions i; of several writes to one the last stands."""
+    """x with v written at the positions i; of several writes to one the last stands."""
 
 
 def _add_raw(x: Any, v: Any, i: Any) -> Any:
@@ -128,10 +143,13 @@ def _onnx_add(w: Any, x: str, v: str, i: str) -> str:
     samples=calls(
         lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0]))),
         lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1]))),
+        lambda rng: Sample(
+            (rng.normal(size=(4, 2)), rng.normal(size=(3, 2)), np.asarray([0, -1, 0]))
+        ),
     ), raises=True,
 )  # fmt: skip
 def scatter_add(x: Value, v: Value, i: Value) -> Value:
-    """1-D x with v added at the positions i, one after the other, as `numpy.add.at` does."""
+    """x with v added at the positions i, one after the other, as `numpy.add.at` does."""
 
 
 def _combine_raw(x: Any, v: Any, i: Any, mode: str) -> Any:
@@ -191,6 +209,7 @@ def _other_factors(x: Value, v: Value, i: Value) -> Value:
     new = ops.not_equal(_slice(at, 1, None), _slice(at, None, -1))
     true = wrap(np.ones(min(1, i.shape[0]), bool))
     first, last = ops.concat(true, new, 0), ops.concat(new, true, 0)
+    first, last = _beside(first, w), _beside(last, w)
     before = _running(w, first, ops.take(x, at, 0))
     after = _running(ops.flip(w, (0,)), ops.flip(last, (0,)), _ones(w))
     return ops.put(before * ops.flip(after, (0,)), order, 0, i.shape[0])
@@ -204,7 +223,7 @@ def _running(w: Value, first: Value, start: Value) -> Value:
 
 
 def _slice(x: Value, start: int | None, stop: int | None) -> Value:
-    return ops.slice_(x, ((start, stop, 1),))
+    return ops.slice_(x, ((start, stop, 1), *((None, None, 1),) * (len(x.shape) - 1)))
 
 
 _COMBINE = ["x", "v", "i", "mode"]
@@ -212,7 +231,9 @@ _COMBINE = ["x", "v", "i", "mode"]
 
 def _combine_samples(rng: np.random.Generator) -> list[Sample]:
     i, modes = np.asarray([0, -1, 0, 2]), ("multiply", "min", "max")
-    return [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in modes]
+    flat = [Sample((rng.normal(size=4), rng.normal(size=4), i), (m,)) for m in modes]
+    rows = ((rng.normal(size=(4, 2)), rng.normal(size=(4, 2)), i) for _ in modes)
+    return [*flat, *[Sample(given, (m,)) for given, m in zip(rows, modes, strict=True)]]
 
 
 @structural(
@@ -222,7 +243,7 @@ def _combine_samples(rng: np.random.Generator) -> list[Sample]:
     samples=_combine_samples, raises=True,
 )  # fmt: skip
 def scatter_combine(x: Value, v: Value, i: Value, mode: str) -> Value:
-    """1-D x combined with v at the positions i: "multiply", "min" or "max".
+    """x combined with v at the positions i: "multiply", "min" or "max".
 
     Every write to a repeated position counts; equal extrema share the derivative.
     """

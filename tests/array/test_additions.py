@@ -14,6 +14,7 @@ KEYS: dict[str, Any] = {
     "every second": slice(1, None, 2),
     "positions, some twice": np.array([3, -1, 3, 0, 3, 7]),
     "one position": np.array([5]),
+    "a table of positions": np.array([[3, 11, 3], [-12, 3, 0]]),
     "a mask": np.arange(12) % 3 == 1,
 }
 WAYS: dict[str, Any] = {

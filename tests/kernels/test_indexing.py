@@ -133,18 +133,29 @@ def test_one_element_per_index(data: st.DataObject, dtype: str) -> None:
 
 
 @given(st.data(), st.sampled_from(DTYPES))
-def test_rows_are_added_in_order(data: st.DataObject, dtype: str) -> None:
-    """With NumPy's bits, or not at all: where an index is out of bounds nothing is touched."""
+@pytest.mark.parametrize("mode", ["set", *kernels.COMBINED_AT])
+def test_rows_are_combined_in_order(mode: str, data: st.DataObject, dtype: str) -> None:
+    """With NumPy's bits; where an index is out of bounds nothing is touched."""
     y = np.array(data.draw(arrays(dtype, min_rank=2)), order="C")
     i = _indices(data, tuple(data.draw(st.lists(st.integers(0, 4), max_size=2))), len(y))
-    rows = np.resize(y, (*i.shape, *y.shape[1:]))
-    found, expected = y.copy(), y.copy()
-    if kernels.add_rows_into(found, rows, i):
-        np.add.at(expected, i, rows)
-    assert found.tobytes() == expected.tobytes()
-    if y.size and loops.available() and dtype == "float64" and i.dtype != np.uint64:
-        inside = i.size > 0 and -len(y) <= i.min() and i.max() < len(y)
-        assert kernels.add_rows_into(found, rows, i) == inside
+    shape = (*i.shape, *y.shape[1:])
+    rows = np.resize(np.flip(y), data.draw(st.sampled_from([shape, y.shape[1:], ()])))
+
+    def combined(by: Any) -> Any:
+        found = y.copy()
+        try:
+            by(found, rows, i, mode)
+        except IndexError:
+            assert found.tobytes() == y.tobytes()
+            raise
+        return found
+
+    _agree(lambda: combined(kernels.combine_rows_into), lambda: combined(_plain_rows))
+
+
+def _plain_rows(y: Any, v: Any, i: Any, mode: str) -> None:
+    y[i]  # ufuncs write until they meet an index that is out of bounds
+    kernels.plain_combine_into(y, v, i, mode)
 
 
 def _plain_combine(y: Any, v: Any, i: Any, mode: str) -> Any:
@@ -273,10 +284,11 @@ def test_no_index_leaves_its_array(
     sizes = outer, count, n
     line = np.ascontiguousarray(g[..., 0]), i, np.ascontiguousarray(x[..., 0])
     pairs = x[0], line[0][0], i, each[0, :, 0] % inner
-    lines, short = each[..., 0].copy(), i.astype(np.int32)
+    lines, short, by = each[..., 0].copy(), i.astype(np.int32), (8, -(-inner // 8))
     for k, args in (
         (cpu.add_elements, (*line, *sizes, drop)),
-        (cpu.add_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, drop, 8, -(-inner // 8))),
+        (cpu.combine_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, "add", drop, *by)),
+        (cpu.combine_rows, (g, i, x.copy(), np.zeros(1, int), *sizes, inner, "max", drop, *by)),
         (cpu.along, (x, each, g.copy(), *sizes, inner, True)),
         (cpu.take_few, (line[2], lines, line[0], *sizes, False)),
         (cpu.take_few, (line[2], short, line[0], *sizes, True)),

@@ -57,6 +57,7 @@ _ELSEWHERE = frozenset({
     "reshape", "broadcast_to", "permute_dims", "flip", "settled", "stop_gradient",
     "checkpoint_name",
 })  # fmt: skip
+_LARGE = 256  # elements of a constant that is looked at
 _REAL = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _FOLDED = frozenset({"add", "subtract", "multiply", "divide", "negative", "maximum", "minimum"})
 
@@ -87,6 +88,11 @@ class _Rewriting(Boxes, Minors):
         for v, x in graph.constants:
             if v.dtype.kind == "f" and math.prod(v.shape) == 1 and v.dtype in ELEMENTS:
                 self.numbers[v] = np.asarray(x.data).reshape(())[()]
+            elif v.dtype in ELEMENTS and _is_one_number(np.asarray(x.data)):
+                one = self.constant(np.asarray(x.data)[(0,) * len(v.shape)].reshape(()))
+                self.numbers[one] = np.asarray(x.data)[(0,) * len(v.shape)]
+                self.new[v] = self.apply("broadcast_to", (one,), (v.shape,), v.shape, v.dtype)
+                self.numbers[self.new[v]] = self.numbers[one]
         self.checks: list[Check] = []
         self.readers: dict[Var, int] = {}
         for e in graph.nodes:
@@ -171,6 +177,8 @@ class _Rewriting(Boxes, Minors):
         if e.name in _ELSEWHERE and isinstance(first, Var):
             self.numbers[out] = self.numbers[first]
             return e
+        if e.name == "scatter_add" and self._is_zero(first):
+            return attrs.evolve(_as_put(out), operands=e.operands[1:], site=e.site)
         if e.name not in _FOLDED or out.dtype.kind != "f":
             return e
         known = [self.numbers.get(a) if isinstance(a, Var) else a for a in e.operands]
@@ -186,6 +194,13 @@ class _Rewriting(Boxes, Minors):
             if isinstance(a, Var) and a in self.numbers and a.dtype == out.dtype and fits:
                 operands[k] = float(self.numbers[a])
         return attrs.evolve(e, operands=tuple(operands))
+
+    def _is_zero(self, x: Any) -> bool:
+        """Whether x is known to be 0 everywhere, and not -0."""
+        number = self.numbers.get(x)
+        if number is None or number.dtype.kind == "b":
+            return False
+        return not number.tobytes().strip(b"\0")
 
     # Products
 
@@ -414,10 +429,25 @@ class _Rewriting(Boxes, Minors):
         return self.apply("equal", (columns, index), (), shape, bool)
 
 
+def _is_one_number(x: np.ndarray[Any, Any]) -> bool:
+    """Whether a large array has the same bits everywhere."""
+    if x.size < _LARGE or not x.flags.c_contiguous:
+        return x.size >= _LARGE and not any(x.strides)
+    words = x.reshape(-1).view(f"u{x.itemsize}")
+    return bool((words[:_LARGE] == words[0]).all() and (words == words[0]).all())
+
+
 def _is_whole(x: Any, e: Node) -> TypeGuard[Var]:
     """Whether x has the shape and dtype of the node's result."""
     out = e.results[0]
     return isinstance(x, Var) and x.shape == out.shape and x.dtype == out.dtype
+
+
+def _as_put(out: Var) -> Node:
+    """A node that adds to zeros of this shape; what it adds is to be filled in."""
+    put = lookup("put")
+    assert put is not None
+    return Node(put, (), (0, out.shape[0]), (out,))
 
 
 def _as_sum(e: Node) -> Node:

@@ -12,6 +12,7 @@ from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, places_of
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.steps.gathers import placed
+from funct.compile.steps.moves import zeros
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
@@ -40,8 +41,7 @@ def lower_along(node: Node, fused: Fused) -> list[Call]:
     assert isinstance(i, Var)
     to = Address(out)
     if not takes:
-        size = math.prod(out.shape) * out.dtype.itemsize
-        calls.append(Call(("zeros",), (to, size), 1, (out,)))
+        calls.append(zeros(out))
     n = (x if takes else out).shape[axis]
     outer, inner = math.prod(i.shape[:axis]), math.prod(i.shape[axis + 1 :])
     words = (*places, to, outer, n, i.shape[axis] * inner, inner)

@@ -8,6 +8,7 @@ raises with the user's line.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import attrs
 
@@ -16,12 +17,17 @@ from funct.compile.fusion.lower import Address, Call, places_of
 from funct.compile.gathered import INDEX
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.updates import UPDATES, how_updated, updated
-from funct.compile.steps.moves import copy_bytes
+from funct.compile.steps.moves import copied, copy_bytes, zeros
 from funct.compile.steps.walker import CONTROL_WORDS, WRONG
+from funct.device import host
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
 __all__ = ["lower_gather", "placed", "print_gather"]
+
+_MUCH, _COLUMNS, _TASKS = 1 << 16, 256, 16  # elements and columns of a task at least, and tasks
+_WIDE = 4  # vectors of a row at once
+_READS = ("take", "wrap_index")
 
 
 def lower_gather(node: Node, fused: Fused) -> list[Call]:
@@ -33,7 +39,6 @@ def lower_gather(node: Node, fused: Fused) -> list[Call]:
     count, index = math.prod(i.shape), ELEMENTS[i.dtype]
     element = ELEMENTS[out.dtype]
     to = Address(out)
-    bytes_ = math.prod(out.shape) * out.dtype.itemsize
     match node.name:
         case "take":
             x, (axis,) = node.operands[0], node.params
@@ -42,19 +47,34 @@ def lower_gather(node: Node, fused: Fused) -> list[Call]:
         case "put":
             axis, n = node.params
             outer, _, inner = _around(out.shape, axis)
-            calls.append(Call(("zeros",), (to, bytes_), 1, (out,)))
+            calls.append(zeros(out))
         case name if name in UPDATES:
-            outer, n, inner = 1, out.shape[0], 1
-            calls.append(Call(("copied",), (to, places.pop(0), bytes_), 1, (out,)))
+            outer, n, inner = _around(out.shape, 0)
+            calls.append(copied(out, places.pop(0)))
         case _:
             outer, (n,), inner = 1, node.params, 1
             places = [places[0], places[0]]
     quick = inner == 1 and n < 2**31 and out.dtype.itemsize in (4, 8)
     writes = node.name == "put" or node.name in UPDATES
     op = how_updated(node) if writes else node.name
-    kernel = ("gather", op, index, element, inner == 1, quick)
-    words = (*places, to, outer, n, count, inner)
-    return [*calls, Call(kernel, words, 1, (out,), checks=True)]
+    lanes = min(1 << inner.bit_length() - 1, host().vector_bytes // out.dtype.itemsize)
+    kernel = ("gather", op, index, element, lanes if writes else 1, inner == 1, quick)
+    rows, part, parts = _parts(outer, count, inner, writes)
+    words = (*places, to, outer, n, count, inner, rows, part, parts)
+    return [*calls, Call(kernel, words, -(-outer // rows) * parts, (out,), checks=True)]
+
+
+def _parts(outer: int, count: int, inner: int, writes: bool) -> tuple[int, int, int]:
+    """How much of all a task does: what is before the axis, then the indices or, where several of
+    them may write to one place, the columns behind the axis; and how many parts those are.
+    """
+    width = inner if writes else count
+    tasks = min(_TASKS, outer * count * inner // _MUCH)
+    if tasks < 2 or outer >= tasks:
+        return -(-outer // max(1, tasks)), width, 1
+    tasks = max(1, min(tasks, inner // _COLUMNS if writes else count))
+    part = -(-width // (tasks * _COLUMNS)) * _COLUMNS if writes else -(-width // tasks)
+    return outer, part, -(-width // part)
 
 
 def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
@@ -63,17 +83,23 @@ def _around(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 
 
 def print_gather(
-    module: Module, name: str, op: str, index: str, element: str, single: bool, quick: bool
-) -> None:
+    module: Module, name: str, op: str, index: str, element: str, wide: int, single: bool,
+    quick: bool,
+) -> None:  # fmt: skip
     """Add the kernel of an op: "take", "wrap_index", or how values change a place. Frame: values,
-    indices, result; then the lengths before the axis, of it, of the indices and behind it. single:
-    that last one is 1. quick: vectors of indices at once.
+    indices, result; then the lengths before the axis, of it, of the indices and behind it, and what
+    a task does of them: see `_parts`. wide: elements of a vector of a row. single: the length
+    behind the axis is 1. quick: vectors of indices at once.
     """
     f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, _ = f.arguments
+    frame, task = f.arguments
     space, own = f.load(PTR, frame), f.at(frame, CONTROL_WORDS, "i64")
     values, indices, out = (f.load(PTR, f.at(own, k, "i64")) for k in range(3))
     outer, n, count, inner = (f.load(I64, f.at(own, 3 + k, "i64")) for k in range(4))
+    rows, part, parts = (f.load(I64, f.at(own, 7 + k, "i64")) for k in range(3))
+    start, end = _share(f, f.div(task, parts), rows, outer)
+    low, high = _share(f, f.rem(task, parts), part, count if op in _READS else inner)
+    first, last = (low, high) if op in _READS else (f.constant(I64, 0), count)
     real = typed("u8" if element == "i1" else element)
 
     narrow = "i32" if index in ("i8", "u8", "i16", "u16", "i32") else "i64"
@@ -86,13 +112,13 @@ def print_gather(
             dense, sparse = o * count + c, o * n + at  # rows of the indices' array, of the axis'
 
             def move() -> list[Value]:
-                row = _Row(f, element, real, inner, single, values, out, dense, sparse, at)
+                row = _Row(f, element, real, inner, single, values, out, dense, sparse, at, wide)
                 if op == "take":
                     row.take()
                 elif op == "wrap_index":
                     row.wrap_index()
                 else:
-                    row.update(op)
+                    row.update(op, low, high)
                 return []
 
             f.branch(outside, refuse, move, rare=True)
@@ -124,15 +150,22 @@ def print_gather(
             return []
 
         if lanes:
-            whole = f.bitand(count, -lanes)
-            f.loop(0, whole, lanes, many, maybe_empty=True)
-            f.loop(whole, count, 1, one, maybe_empty=True)
+            whole = first + f.bitand(last - first, -lanes)
+            f.loop(first, whole, lanes, many, maybe_empty=True)
+            f.loop(whole, last, 1, one, maybe_empty=True)
         else:
-            f.loop(0, count, 1, one)
+            f.loop(first, last, 1, one)
         return []
 
-    f.loop(0, outer, 1, each)
+    f.loop(start, end, 1, each)
     f.ret()
+
+
+def _share(f: Emitter, which: Value, size: Value, length: Value) -> tuple[Value, Value]:
+    """Begin and end of a part of so many."""
+    first = which * size
+    last = first + size
+    return first, f.select(last < length, last, length)
 
 
 def placed(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
@@ -156,6 +189,7 @@ class _Row:
     dense: Value
     sparse: Value
     at: Value
+    wide: int
 
     def take(self) -> None:
         """result[dense] = x[sparse]."""
@@ -168,22 +202,37 @@ class _Row:
         to = f.at(self.out, self.dense * self.inner, real.element)
         copy_bytes(f, to, source, self.inner * real.bytes)
 
-    def update(self, how: str) -> None:
-        """result[sparse] becomes v[dense], or both together."""
-        f, real = self.f, self.real
+    def update(self, how: str, first: Value, last: Value) -> None:
+        """result[sparse] becomes v[dense], or both together, in columns from first to last."""
+        f, element = self.f, self.real.element
 
-        def one(to: Value, of: Value) -> list[Value]:
-            place = f.at(self.out, to, real.element)
-            new = f.load(real, f.at(self.values, of, real.element))
-            old = new if how == "set" else f.load(real, place)
+        def some(to: Value, of: Value, lanes: int) -> list[Value]:
+            place, type = f.at(self.out, to, element), typed(element, lanes)
+            new = f.load(type, f.at(self.values, of, element))
+            old = new if how == "set" else f.load(type, place)
             f.store(updated(f, how, old, new, self.element), place)
             return []
 
         if self.single:
-            one(self.sparse, self.dense)
+            some(self.sparse, self.dense, 1)
             return
         to, of = self.sparse * self.inner, self.dense * self.inner
-        f.loop(0, self.inner, 1, lambda j, _: one(to + j, of + j))
+
+        def many(count: int) -> Callable[[Value, list[Value]], list[Value]]:
+            def body(j: Value, _: list[Value]) -> list[Value]:
+                for k in range(0, count, self.wide):
+                    some(to + j + k, of + j + k, self.wide)
+                return []
+
+            return body
+
+        for step in dict.fromkeys((_WIDE * self.wide, self.wide, 1)):
+            end = last if step == 1 else first + f.bitand(last - first, -step)
+            if step >= self.wide:
+                f.loop(first, end, step, many(step), maybe_empty=True)
+            else:
+                f.loop(first, end, 1, lambda j, _: some(to + j, of + j, 1), maybe_empty=True)
+            first = end
 
     def wrap_index(self) -> None:
         """result[dense] = the index, counted from the begin."""

@@ -8,14 +8,19 @@ from typing import Any
 import attrs
 
 from funct.compile.fusion.fuse import Fused
-from funct.compile.fusion.lower import Address, Call, copy
+from funct.compile.fusion.lower import Address, Call, Word, copy, size_bytes
 from funct.compile.joins import is_concat
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.views import View, dense
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Value
 
-__all__ = ["copy_bytes", "is_move", "lower_move", "parts", "print_copied", "print_zeros"]
+__all__ = [
+    "copied", "copy_bytes", "is_move", "lower_move", "parts", "print_copied", "print_zeros",
+    "zeros",
+]  # fmt: skip
+
+_PART = 1 << 20  # bytes of a task
 
 
 def is_move(step: Any) -> bool:
@@ -33,8 +38,7 @@ def lower_move(node: Node, fused: Fused) -> list[Call]:
     calls: list[Call] = []
     if node.name == "embed":
         out = node.results[0]
-        size = dense(out).size * out.dtype.itemsize
-        calls.append(Call(("zeros",), (Address(out), size), 1, (out,)))
+        calls.append(zeros(out))
     for operand, part in parts(node):
         if part.size and fused.views[operand] != part:
             calls += copy(fused.views[operand], fused, part)[0]
@@ -63,6 +67,18 @@ def parts(node: Node) -> Iterator[tuple[Var, View]]:
         start += v.shape[axis]
 
 
+def zeros(out: Var) -> Call:
+    """What fills a result with zeros."""
+    size = size_bytes(out)
+    return Call(("zeros",), (Address(out), size), -(-size // _PART), (out,))
+
+
+def copied(out: Var, source: Word) -> Call:
+    """What copies as many bytes as a result has to it, if they are not there already."""
+    size = size_bytes(out)
+    return Call(("copied",), (Address(out), source, size), -(-size // _PART), (out,))
+
+
 def copy_bytes(f: Emitter, to: Value, source: Value, size: Value) -> None:
     """Print a copy of memory to other memory."""
     name = "@llvm.memcpy.p0.p0.i64"
@@ -70,13 +86,21 @@ def copy_bytes(f: Emitter, to: Value, source: Value, size: Value) -> None:
     f.line(f"call void {name}({to!r}, {source!r}, {size!r}, i1 false)")
 
 
+def _part(f: Emitter, task: Value, size: Value) -> tuple[Value, Value]:
+    """The first byte of a task's part of so many, and how many it has."""
+    first = task * _PART
+    left = size - first
+    return first, f.select(left < _PART, left, f.constant(I64, _PART))
+
+
 def print_zeros(module: Module, name: str) -> None:
     """Add what fills bytes with zeros."""
     f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, _ = f.arguments
+    frame, task = f.arguments
     set_ = "@llvm.memset.p0.i64"
     module.declare(set_, f"declare void {set_}(ptr, i8, i64, i1)")
-    place, size = f.load(PTR, frame), f.load(I64, f.at(frame, 1, "i64"))
+    first, size = _part(f, task, f.load(I64, f.at(frame, 1, "i64")))
+    place = f.at(f.load(PTR, frame), first, "i8")
     f.line(f"call void {set_}({place!r}, i8 0, {size!r}, i1 false)")
     f.ret()
 
@@ -84,9 +108,10 @@ def print_zeros(module: Module, name: str) -> None:
 def print_copied(module: Module, name: str) -> None:
     """Add what copies bytes, if they are not there already."""
     f = module.function(name, [("frame", PTR), ("task", I64)])
-    frame, _ = f.arguments
-    to, source = (f.load(PTR, f.at(frame, k, "i64")) for k in range(2))
-    there, size = (f.load(I64, f.at(frame, k, "i64")) for k in (0, 2))
+    frame, task = f.arguments
+    first, size = _part(f, task, f.load(I64, f.at(frame, 2, "i64")))
+    to, source = (f.at(f.load(PTR, f.at(frame, k, "i64")), first, "i8") for k in range(2))
+    there = f.load(I64, frame)
     moves = f.ne(there, f.load(I64, f.at(frame, 1, "i64")))
     f.when(moves, lambda: copy_bytes(f, to, source, size))
     f.ret()

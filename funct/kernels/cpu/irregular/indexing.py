@@ -15,8 +15,8 @@ from funct.kernels.cpu.loops import kernel, parallel
 from funct.kernels.cpu.vectors import loaded, spread, stored
 
 __all__ = [
-    "add_elements", "add_rows", "along", "combine", "combine_pairs", "take_elements", "take_few",
-    "take_lines",
+    "add_elements", "along", "combine", "combine_pairs", "combine_rows", "take_elements",
+    "take_few", "take_lines",
 ]  # fmt: skip
 
 _LANES = 8
@@ -74,14 +74,14 @@ def add_elements(g: Any, i: Any, y: Any, outer: int, count: int, n: int, drop: b
 
 
 @parallel
-def add_rows(
-    g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, drop: bool,
-    part: int, task: int,
+def combine_rows(
+    g: Any, i: Any, y: Any, wrong: Any, outer: int, count: int, n: int, inner: int, mode: str,
+    drop: bool, part: int, task: int,
 ) -> None:  # fmt: skip
-    """y (outer, n, inner) += g (outer, count, inner) at i (count,).
+    """y (outer, n, inner) combined with g (outer, count, inner) at i (count,): see `combine`.
 
-    A task adds `part` columns, so nobody else writes where it does. drop: as above, else wrong is 1
-    where an index is out of bounds, and nothing is added.
+    A task changes `part` columns, so nobody else writes where it does. drop: as above, else wrong
+    is 1 where an index is out of bounds, and nothing is changed.
     """
     first = task * part
     last = min(first + part, inner)
@@ -96,10 +96,10 @@ def add_rows(
                 to = (o * n + at) * inner
                 source = (o * count + k) * inner
                 for j in range(first, whole, _LANES):
-                    added = loaded(g, source + j, _LANES)
-                    stored(y, to + j, loaded(y, to + j, _LANES) + added)
+                    new = loaded(g, source + j, _LANES)
+                    stored(y, to + j, _combined(loaded(y, to + j, _LANES), new, mode))
                 for j in range(whole, last):
-                    y[to + j] = y[to + j] + g[source + j]
+                    y[to + j] = _combined(y[to + j], g[source + j], mode)
 
 
 @kernel
