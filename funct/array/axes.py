@@ -9,8 +9,11 @@ import numpy as np
 
 from funct.core import Shape, Size, Value
 from funct.errors import AllocationError, AxisError, ShapeError, UnsupportedOperandError
+from funct.ops.broadcasting import broadcast_shapes
 
-__all__ = ["integers", "normal_axes", "normal_axis", "normal_shape", "real_number"]
+__all__ = [
+    "common_shape", "integers", "normal_axes", "normal_axis", "normal_shape", "real_number",
+]  # fmt: skip
 
 _LONGEST = 2**63
 _EVERY = tuple([tuple(range(n)) for n in range(9)])
@@ -26,6 +29,15 @@ def integers(name: str, argument: str, value: Any) -> Shape:
         raise UnsupportedOperandError(
             f"{name}: {argument} must be an int or a tuple of ints, got {value!r}"
         ) from None
+
+
+def common_shape(name: str, *shapes: Shape) -> Shape:
+    """The shape that all of them broadcast to."""
+    try:
+        return broadcast_shapes(*shapes)
+    except ValueError as error:
+        got = " and ".join(map(str, shapes))
+        raise ShapeError(f"{name}: shapes {got} cannot be broadcast: {error}") from None
 
 
 def real_number(name: str, argument: str, value: Any) -> Any:

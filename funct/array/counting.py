@@ -13,7 +13,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor, check_allocation
-from funct.array.creation import arange, asarray, count, full
+from funct.array.creation import arange, asarray, full, how_many
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.manipulation import reshape
@@ -55,7 +55,7 @@ def bincount(
     if len(x.shape) != 1:
         raise ShapeError(f"bincount: x must be 1-D, got shape {x.shape}")
     if length is None:
-        length = _groups("bincount", x, count("bincount", "minlength", minlength))
+        length = _groups("bincount", x, how_many("bincount", "minlength", minlength))
     if weights is None:
         return _sum_by("bincount", full(x.shape, 1), x, length)
     weights = asarray(weights)
@@ -84,9 +84,7 @@ def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None)
         )
     if num_segments is None:
         return _sum_by("segment_sum", data, ids, _groups("segment_sum", ids))
-    n: Any = num_segments
-    if not isinstance(n, int):  # a symbolic length is one, and stays symbolic
-        n = count("segment_sum", "num_segments", n)
+    n = how_many("segment_sum", "num_segments", num_segments)
     return _sum_by("segment_sum", data, ids, n)
 
 
@@ -104,9 +102,9 @@ def one_hot(x: Any, num_classes: int, /, *, dtype: Any = None, axis: int = -1) -
     """
     x = asarray(x)
     _check_ids("one_hot", x)
-    rank = len(x.shape)
+    rank, n = len(x.shape), how_many("one_hot", "num_classes", num_classes)
     classes = reshape(
-        arange(num_classes), (-1, *(1,) * (rank - normal_axis("one_hot", axis, rank + 1)))
+        arange(n), (-1, *(1,) * (rank - normal_axis("one_hot", axis, rank + 1)))
     )
     k = normal_axis("one_hot", axis, rank + 1)
     hits = ops.equal(ops.reshape(x, (*x.shape[:k], 1, *x.shape[k:])), classes)

@@ -31,7 +31,7 @@ from funct.ops.fast import arrived, wrap
 
 __all__ = [
     "arange", "asarray", "count", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like",
-    "meshgrid", "ones", "ones_like", "served", "tril", "triu", "zeros", "zeros_like",
+    "how_many", "meshgrid", "ones", "ones_like", "served", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -192,6 +192,16 @@ def count(name: str, argument: str, n: Any) -> int:
         raise UnsupportedOperandError(
             f"{name}: {argument} must be an int, got {type(n).__name__}"
         ) from None
+    return k
+
+
+def how_many(name: str, argument: str, n: Any) -> Any:
+    """An argument that says how many there are, as an int from 0 on; a symbolic size stays one."""
+    if isinstance(n, Size):
+        return n
+    k = count(name, argument, n)
+    if k < 0:
+        raise ArgumentError(f"{name}: {argument} must not be negative, got {k}")
     return k
 
 

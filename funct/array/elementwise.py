@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import integers
+from funct.array.axes import common_shape, integers
 from funct.array.conversion import as_tensor, as_tensors, asarray, promoted
 from funct.array.direct import direct
 from funct.array.dtypes import result_type
@@ -123,11 +123,13 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     Source: Array API 2025.12 `clip`.
     """
     x = as_tensor("clip", x)
+    low, high = (None if v is None else _within(v, x.dtype) for v in (min, max))
+    common_shape("clip", x.shape, *[v.shape for v in (low, high) if isinstance(v, Tensor)])
     y = x
-    if min is not None:
-        y = ops.maximum(y, _within(min, x.dtype))
-    if max is not None:
-        y = ops.minimum(y, _within(max, x.dtype))
+    if low is not None:
+        y = ops.maximum(y, low)
+    if high is not None:
+        y = ops.minimum(y, high)
     widened = x.dtype.kind in "biu" and y.dtype.kind not in "biu"  # promotion, as in NumPy
     return y if y.dtype == x.dtype or widened else ops.astype(y, x.dtype)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array.axes import normal_axes, normal_axis
+from funct.array.axes import common_shape, normal_axes, normal_axis
 from funct.array.creation import asarray
 from funct.array.direct import direct
 from funct.array.dtypes import result_type
@@ -227,15 +227,21 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
         at = (slice(None),) * k
         inner = ops.reduce_sum(_ends(_ends(y, k, True), k, False), (k,), False)
         return (inner + (y[(*at, 0)] + y[(*at, -1)]) * 0.5) * dx
-    step = dx
+    step, pairs = dx, _ends(y, k, True) + _ends(y, k, False)
     if x is not None:
         x = asarray(x)
-        if not x.shape:
+        given = x.shape
+        if not given:
             raise ShapeError("trapezoid: x must have an axis, got a 0-d array")
-        if len(x.shape) == 1:
+        if len(given) == 1:
             x = ops.reshape(x, (x.shape[0], *(1,) * (len(y.shape) - k - 1)))
         step = _ends(x, k - len(y.shape), True) - _ends(x, k - len(y.shape), False)
-    pairs = _ends(y, k, True) + _ends(y, k, False)
+        try:
+            common_shape("trapezoid", step.shape, pairs.shape)
+        except ShapeError:
+            raise ShapeError(
+                f"trapezoid: x must have y's shape {y.shape} or {y.shape[k : k + 1]}, got {given}"
+            ) from None
     return ops.reduce_sum(step * pairs, (k,), False) / 2
 
 

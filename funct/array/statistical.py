@@ -10,7 +10,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import integers, normal_axes, normal_axis, real_number
 from funct.array.conversion import as_tensor
-from funct.array.creation import asarray
+from funct.array.creation import asarray, how_many
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.array.elementwise import floating
@@ -276,10 +276,13 @@ def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
 def diff(
     x: Any, /, n: int = 1, axis: int = -1, *, prepend: Any = None, append: Any = None
 ) -> Any:  # fmt: skip
-    """n-th differences along axis. n and axis may be given by position, as clients of NumPy do."""
+    """n-th differences along axis. n and axis may be given by position, as clients of NumPy do.
+
+    Raises: ArgumentError: n is negative.
+    """
     x = as_tensor("diff", x)
     k = normal_axis("diff", axis, len(x.shape))
-    (n,) = integers("diff", "n", (n,))
+    n = how_many("diff", "n", n)
     if n == 0:
         return x
     parts = [p for p in (prepend, x, append) if p is not None]

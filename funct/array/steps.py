@@ -12,7 +12,7 @@ import numpy as np
 from funct import ops
 from funct.array.axes import normal_axis
 from funct.array.conversion import as_tensor, check_allocation
-from funct.array.creation import count
+from funct.array.creation import how_many
 from funct.array.device import placed
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
@@ -81,7 +81,8 @@ def logspace(
 
     Source: NumPy `logspace`.
     """
-    powers = ops.pow(base, linspace(start, stop, num, endpoint=endpoint, axis=axis))
+    n = how_many("logspace", "num", num)
+    powers = ops.pow(base, linspace(start, stop, n, endpoint=endpoint, axis=axis))
     return powers if dtype is None else ops.astype(powers, as_dtype("logspace", dtype))
 
 
@@ -129,9 +130,7 @@ def _real(argument: str, v: Any) -> Any:
 
 def _how_many(name: str, num: Any, dtype: Any) -> int:
     """A number of values that memory can hold."""
-    n = count(name, "num", num)
-    if n < 0:
-        raise ArgumentError(f"{name}: num must not be negative, got {n}")
+    n: int = how_many(name, "num", num)
     check_allocation(name, (n,), dtype)
     return n
 

@@ -187,7 +187,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, length: Any = None
     """How often each of 0, 1, 2, ... occurs, or the sum of the weights where it does."""
     if x.ndim != 1 or x.dtype.kind not in "iu" or length is not None:
         return None
-    if minlength.__class__ is not int:
+    if minlength.__class__ is not int or minlength < 0:
         return None
     if weights is None:
         return counting.bincount(x, minlength)

@@ -10,8 +10,8 @@ import numpy as np
 
 from funct import ops
 from funct.array import arange, argsort, asarray, iinfo
-from funct.array.axes import normal_axis, normal_shape
-from funct.array.creation import served
+from funct.array.axes import common_shape, normal_axis, normal_shape
+from funct.array.creation import how_many, served
 from funct.array.direct import direct
 from funct.array.dtypes import as_dtype
 from funct.core import Value
@@ -126,9 +126,11 @@ def normal(key: Any, shape: Any = (), dtype: Any = None) -> Any:
 
 @direct(draws.bernoulli)
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
-    """True with probability p; shape is p's by default."""
+    """True with probability p; shape is p's by default, else one that p broadcasts to."""
     p = asarray(p)
     shape = p.shape if shape is None else normal_shape("random.bernoulli", shape)
+    if common_shape("random.bernoulli", p.shape, shape) != shape:
+        raise ShapeError(f"random.bernoulli: p of shape {p.shape} does not broadcast to {shape}")
     return ops.less(_unit(key, shape, np.dtype(np.float64), "bernoulli"), p)
 
 
@@ -175,24 +177,25 @@ def _word(n: int) -> Any:
     return wrap(np.asarray(n % 2**64, np.uint64))
 
 
-def _population(name: str, x: Any) -> Any:
-    x = arange(int(x)) if isinstance(x, int | np.integer) else asarray(x)
+def _population(name: str, argument: str, x: Any) -> Any:
+    whole = isinstance(x, int | np.integer)
+    x = arange(how_many(f"random.{name}", argument, x)) if whole else asarray(x)
     if not x.shape:
-        raise ShapeError(f"random.{name}: x must have an axis, got a 0-d array")
+        raise ShapeError(f"random.{name}: {argument} must have an axis, got a 0-d array")
     return x
 
 
 @direct(draws.permutation, maybe=("x",))
 def permutation(key: Any, x: Any) -> Any:
     """x shuffled along its first axis; an int n stands for arange(n)."""
-    x = _population("permutation", x)
+    x = _population("permutation", "x", x)
     words = _words(key, (x.shape[0],), 64)
     return ops.take(x, argsort(words), 0)
 
 
 def choice(key: Any, a: Any, shape: Any = (), replace: bool = True) -> Any:
     """Elements of a along its first axis; an int n stands for arange(n)."""
-    a = _population("choice", a)
+    a = _population("choice", "a", a)
     shape = normal_shape("random.choice", shape)
     if replace:
         return ops.take(a, randint(key, shape, 0, int(a.shape[0])), 0)

@@ -284,6 +284,55 @@ def test_a_refusal_names_the_argument() -> None:
     assert context == "  under grad"
 
 
+X, IDS, KEY = xp.asarray(np.arange(6.0).reshape(2, 3)), xp.asarray([0, 1, 0]), ft.random.key(0)
+# What is called, with what it must be told in: its own name, and what came.
+BELOW_ZERO: dict[str, Callable[[], Any]] = {
+    "bincount: minlength": lambda: xp.bincount(IDS, minlength=-1),
+    "diff: n": lambda: xp.diff(X, n=-1),
+    "eye: shape": lambda: xp.eye(-1),
+    "geomspace: num": lambda: xp.geomspace(1.0, 2.0, -1),
+    "linspace: num": lambda: xp.linspace(0.0, 1.0, -1),
+    "logspace: num": lambda: xp.logspace(0.0, 1.0, -1),
+    "one_hot: num_classes": lambda: xp.one_hot(IDS, -1),
+    "random.choice: a": lambda: ft.random.choice(KEY, -1),
+    "random.permutation: x": lambda: ft.random.permutation(KEY, -1),
+    "random.split: shape": lambda: ft.random.split(KEY, -1),
+    "repeat: repeats": lambda: xp.repeat(X, -1),
+    "segment_sum: num_segments": lambda: xp.segment_sum(X[0], IDS, -1),
+    "tile: repetitions": lambda: xp.tile(X, (-1,)),
+    "vander: order": lambda: xp.vander(X[0], -1),
+    "zeros: shape": lambda: xp.zeros(-1),
+}
+UNLIKE: dict[str, Callable[[], Any]] = {
+    r"clip: shapes \(2, 3\) and \(2,\)": lambda: xp.clip(X, xp.ones(2), 2.0),
+    r"clip: shapes \(2, 3\) and \(4, 3\)": lambda: xp.clip(X, 0.0, xp.ones((4, 3))),
+    r"random.bernoulli: shapes \(4,\) and \(3,\)": lambda: ft.random.bernoulli(
+        KEY, xp.full(4, 0.5), shape=(3,)
+    ),
+    r"random.bernoulli: p of shape \(2, 1\) does not broadcast to \(3,\)": (
+        lambda: ft.random.bernoulli(KEY, xp.full((2, 1), 0.5), shape=(3,))
+    ),
+    r"trapezoid: x must have y's shape \(2, 3\) or \(3,\), got \(4,\)": lambda: xp.trapezoid(
+        X, xp.arange(4.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit], ids=["eagerly", "jit"])
+@pytest.mark.parametrize("told", BELOW_ZERO)
+def test_fewer_than_none_are_refused(told: str, way: Any) -> None:
+    """By the function that was called, and not by an op that it calls."""
+    with pytest.raises(FunctError, match=rf"^{told} must not be negative, got .*-1"):
+        way(BELOW_ZERO[told])()
+
+
+@pytest.mark.parametrize("way", [lambda f: f, ft.jit], ids=["eagerly", "jit"])
+@pytest.mark.parametrize("told", UNLIKE)
+def test_shapes_that_do_not_fit_are_told_as_they_were_given(told: str, way: Any) -> None:
+    with pytest.raises(ShapeError, match=f"^{told}"):
+        way(UNLIKE[told])()
+
+
 def test_errors_of_the_users_own_code_stay_as_they_are() -> None:
     """What a callback raises is not for us to name."""
 

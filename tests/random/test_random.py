@@ -376,7 +376,7 @@ def test_errors(call: Any, error: type[Exception], text: str) -> None:
 def test_populations() -> None:
     """A NumPy integer stands for a range as an int does; a 0-d array is no population."""
     key = random.key(3)
-    for draw in (random.permutation, random.choice):
+    for draw, name in ((random.permutation, "x"), (random.choice, "a")):
         assert draw(key, np.int64(5)).tolist() == draw(key, 5).tolist()
-        with pytest.raises(ShapeError, match="x must have an axis, got a 0-d array"):
+        with pytest.raises(ShapeError, match=f"{name} must have an axis, got a 0-d array"):
             draw(key, xp.asarray(5.0))
