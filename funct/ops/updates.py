@@ -30,12 +30,16 @@ Args = Sequence[Any]
 Flags = Sequence[bool]
 
 
-def _scatter_raw(x: Any, v: Any, i: Any) -> Any:
+def _changed(name: str, x: Any, v: Any, i: Any, mode: str) -> Any:
     try:
-        return kernels.combine(x, v, i, "set")
+        return kernels.combine(x, v, i, mode)
     except IndexError:
-        check_bounds("scatter", i, x.shape[0])
+        check_bounds(name, i, x.shape[0])
         raise
+
+
+def _scatter_raw(x: Any, v: Any, i: Any) -> Any:
+    return _changed("scatter", x, v, i, "set")
 
 
 def _scatter_pull_x(g: Value, i: Value, v_shape: Shape) -> Value:
@@ -90,30 +94,25 @@ def _onnx_scatter(w: Any, x: str, v: str, i: str, mode: str = "set") -> str:
 
 
 _SCATTER = ["x", "v", "i"]
+_SAMPLES = calls(
+    lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0]))),
+    lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1]))),
+    lambda rng: Sample((rng.normal(size=(4, 2)), rng.normal(size=(3, 2)), np.asarray([0, -1, 0]))),
+)
 
 
 @structural(
     _scatter_raw, Pair(_scatter_push_x, _scatter_pull_x, _SCATTER),
     Pair(_scatter_push_v, _scatter_pull_v, _SCATTER), None,
     shape=lambda x, v, i: x, batch=_scatter_batch, onnx=_onnx_scatter, masks=True,
-    samples=calls(
-        lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0]))),
-        lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1]))),
-        lambda rng: Sample(
-            (rng.normal(size=(4, 2)), rng.normal(size=(3, 2)), np.asarray([0, -1, 0]))
-        ),
-    ), raises=True,
+    samples=_SAMPLES, raises=True,
 )  # fmt: skip
 def scatter(x: Value, v: Value, i: Value) -> Value:
     """x with v written at the positions i; of several writes to one the last stands."""
 
 
 def _add_raw(x: Any, v: Any, i: Any) -> Any:
-    try:
-        return kernels.combine(x, v, i, "add")
-    except IndexError:
-        check_bounds("scatter_add", i, x.shape[0])
-        raise
+    return _changed("scatter_add", x, v, i, "add")
 
 
 def _add_pull_x(g: Value) -> Value:
@@ -140,24 +139,14 @@ def _onnx_add(w: Any, x: str, v: str, i: str) -> str:
     _add_raw, Pair(_add_push_x, _add_pull_x, _SCATTER), Pair(_add_push_v, _add_pull_v, _SCATTER),
     None,
     shape=lambda x, v, i: x, batch=_scatter_batch, onnx=_onnx_add,
-    samples=calls(
-        lambda rng: Sample((rng.normal(size=5), rng.normal(size=3), np.asarray([0, -1, 0]))),
-        lambda rng: Sample((rng.normal(size=5), rng.normal(size=2), np.asarray([3, 1]))),
-        lambda rng: Sample(
-            (rng.normal(size=(4, 2)), rng.normal(size=(3, 2)), np.asarray([0, -1, 0]))
-        ),
-    ), raises=True,
+    samples=_SAMPLES, raises=True,
 )  # fmt: skip
 def scatter_add(x: Value, v: Value, i: Value) -> Value:
     """x with v added at the positions i, one after the other, as `numpy.add.at` does."""
 
 
 def _combine_raw(x: Any, v: Any, i: Any, mode: str) -> Any:
-    try:
-        return kernels.combine(x, v, i, mode)
-    except IndexError:
-        check_bounds("scatter_combine", i, x.shape[0])
-        raise
+    return _changed("scatter_combine", x, v, i, mode)
 
 
 def _combine_rule_x(g: Value, ans: Value, x: Value, v: Value, i: Value, mode: str) -> Value:

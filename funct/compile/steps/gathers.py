@@ -218,20 +218,19 @@ class _Row:
             return
         to, of = self.sparse * self.inner, self.dense * self.inner
 
-        def many(count: int) -> Callable[[Value, list[Value]], list[Value]]:
+        def vectors(step: int) -> Callable[[Value, list[Value]], list[Value]]:
+            lanes = min(step, self.wide)
+
             def body(j: Value, _: list[Value]) -> list[Value]:
-                for k in range(0, count, self.wide):
-                    some(to + j + k, of + j + k, self.wide)
+                for k in range(0, step, lanes):
+                    some(to + j + k, of + j + k, lanes)
                 return []
 
             return body
 
         for step in dict.fromkeys((_WIDE * self.wide, self.wide, 1)):
-            end = last if step == 1 else first + f.bitand(last - first, -step)
-            if step >= self.wide:
-                f.loop(first, end, step, many(step), maybe_empty=True)
-            else:
-                f.loop(first, end, 1, lambda j, _: some(to + j, of + j, 1), maybe_empty=True)
+            end = first + f.bitand(last - first, -step)
+            f.loop(first, end, step, vectors(step), maybe_empty=True)
             first = end
 
     def wrap_index(self) -> None:
