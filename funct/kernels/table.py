@@ -148,6 +148,9 @@ ROWS = (
     Row("half_reduction", "funct.kernels.statistical:half_reduction"),
     Row("outer_product", _CPU + "vector_loops:outer_product", (*_HALF, *_REAL), ("llvm",)),
     Row("outer_product", "funct.kernels.linalg.products:outer_product"),
+    # work: matrices
+    Row("stacked_matmul", _CPU + "small.products:matmul", _REAL, ("llvm",), 1 << 9),
+    Row("stacked_matmul", "funct.kernels.linalg.products:stacked_matmul"),
     # work: systems, or blocks of 4,096 elements of right sides
     Row("triangular_solve", _CPU + "triangular:triangular_solve", _REAL, ("llvm",), 2),
     Row("triangular_solve", "funct.kernels.linalg.matrices:triangular_solves"),

@@ -19,9 +19,10 @@ from funct.kernels import table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["half_matmul", "integer_matmul", "matmul", "outer_product"]
+__all__ = ["half_matmul", "integer_matmul", "matmul", "outer_product", "stacked_matmul"]
 
 _BLAS = frozenset([np.dtype(t) for t in (np.float32, np.float64, np.complex64, np.complex128)])
+_REAL = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
 _HALVES = frozenset([np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 _INTEGERS = frozenset([np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)])
 _FEW = 1 << 14  # products that NumPy's loops do in the time of a call of anything else
@@ -47,6 +48,11 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if rank > 2 and other == 2 and x.flags.c_contiguous and x.size and y.dtype in _BLAS:
             # one product instead of one per matrix of x
             return (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[1])
+        if rank > 1 < other and kind is y.dtype and kind in _REAL:
+            if x.shape[-1] != y.shape[-2] or not x.__class__ is y.__class__ is np.ndarray:
+                return np.matmul(x, y)  # which says what does not fit
+            matrices = max(prod(x.shape[:-2]), prod(y.shape[:-2]))
+            return table.call("stacked_matmul", kind, matrices, x, y)
         return np.matmul(x, y)
     if kind in _HALVES and kind == y.dtype:
         if x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-2]:
@@ -70,6 +76,11 @@ def matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
         if work > _FEW and dtype in _INTEGERS and x.shape[-1] == y.shape[-2]:
             x, y = x.astype(dtype, copy=False), y.astype(dtype, copy=False)
             return table.call("integer_matmul", dtype, 2 * work, x, y)
+    return np.matmul(x, y)
+
+
+def stacked_matmul(x: NDArray[Any], y: NDArray[Any]) -> Any:
+    """x @ y, by a call of BLAS for each matrix of a stack."""
     return np.matmul(x, y)
 
 

@@ -1,0 +1,1 @@
+"""Stacks of small matrices: every loop within a matrix is written out, for its sizes are known."""
