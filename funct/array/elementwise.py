@@ -56,7 +56,7 @@ def _adopted(number: Any, other: Any) -> Any:
 
 @direct(composed.fmax, arrays=0, maybe=("x1", "x2"))
 def fmax(x1: Any, x2: Any, /) -> Any:
-    """The larger of x1 and x2; the other one where one is NaN.
+    """The larger of x1 and x2; the other one where one is NaN; of zeros of two signs either.
 
     Example:
         >>> import funct.array as xp
@@ -70,7 +70,7 @@ def fmax(x1: Any, x2: Any, /) -> Any:
 
 @direct(composed.fmin, arrays=0, maybe=("x1", "x2"))
 def fmin(x1: Any, x2: Any, /) -> Any:
-    """The smaller of x1 and x2; the other one where one is NaN.
+    """The smaller of x1 and x2; the other one where one is NaN; of zeros of two signs either.
 
     Example:
         >>> import funct.array as xp

@@ -858,6 +858,8 @@ CREATED = [
     "ones", "ones_like", "rfftfreq", "zeros", "zeros_like",
 ]  # fmt: skip
 
+# NumPy's own loops take either of two zeros, by the processor and where in a vector they stand
+EITHER_ZERO = {"elementwise.fmax", "elementwise.fmin"}
 WAYS = {name.removeprefix("funct.").removeprefix("array."): way for name, way in DIRECT.items()}
 
 
@@ -879,6 +881,13 @@ def _outcome(
             return (type(error), text.partition("\n")[0]), bool(heard)
     several = out if isinstance(out, tuple) else (out,)
     return [np.asarray(v) for v in several], bool(heard)
+
+
+def _without_signs(found: Any) -> Any:
+    """Arrays whose zeros have one sign; errors as they are."""
+    if isinstance(found, tuple):
+        return found
+    return [x + 0.0 if x.dtype.kind in "fc" else x for x in found]
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -949,6 +958,8 @@ def test_direct_is_the_composition(name: str) -> None:
         composed = _watched(way, seen) if arrays else way.composed
         direct, loud = _outcome(way.public, args, options)
         other, warned = _outcome(composed, args, options)
+        if name in EITHER_ZERO:
+            direct, other = _without_signs(direct), _without_signs(other)
         assert _same(direct, other), (args, options, direct, other)
         assert warned or not loud, (args, options)
     assert seen or name.partition(".")[2] in CREATED
