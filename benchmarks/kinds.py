@@ -32,6 +32,7 @@ P8, MEANS = _normal(1000, 8), _normal(16, 8)
 PLATE, LINKS = _normal(256, 256), _normal(500, 500, scale=0.002)
 STACK, VECTORS = _normal(5000, 8, 8), _normal(5000, 8)
 SMALL, POINTS, OTHERS = _normal(20_000, 3, 3), _normal(100_000, 3), _normal(100_000, 3)
+OF_FIVE = _normal(10_000, 5, 5)
 LARGE = _normal(2000, 2000)
 COLOURS, TURNED = _normal(512, 512, 3), _normal(100_000)
 ENLARGED = _normal(16, 512, 128)
@@ -192,6 +193,7 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "20,000 products of 3 x 3": (lambda x, y: x @ y, (a(SMALL), a(SMALL))),
         "20,000 determinants of 3 x 3": (determinants, (a(SMALL),)),
         "their gradient": (grad(determinants), (a(SMALL),)),
+        "that of 10,000 determinants of 5 x 5": (grad(determinants), (a(OF_FIVE),)),
         "cross products by take, 100,000": (crossed, (a(POINTS), a(OTHERS))),
         "100,000 points turned": (turned, (a(POINTS), a(TURNED))),
         "colours, 512 x 512": (saturation, (a(COLOURS),)),

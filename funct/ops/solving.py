@@ -258,7 +258,7 @@ def _cofactor_push(t: Value, ans: Value, x: Value) -> Value:
 
 @structural(
     kernels.cofactor, Derived(_cofactor_push), aval=_square_aval("cofactor"), batch=batch_first,
-    onnx=NO_OPERATOR, samples=_DETERMINANTS, raises=True,
+    onnx=NO_OPERATOR, samples=_DETERMINANTS,
 )  # fmt: skip
 def cofactor(x: Value) -> Value:
     """The derivative of det x in each element: det(x) x⁻ᵀ, continued to singular matrices."""

@@ -165,21 +165,6 @@ def test_large_matrices(kind: str, lead: tuple[int, ...]) -> None:
         matrices.inv(np.zeros((64, 64), kind))
 
 
-@pytest.mark.parametrize(("n", "rank"), [(n, rank) for n in (1, 2, 3, 4) for rank in range(n + 1)])
-@pytest.mark.parametrize("unit", [0.0, 1j])
-def test_cofactors_are_minors(n: int, rank: int, unit: complex) -> None:
-    """Element (i, j) is the signed determinant of what is left without row i and column j."""
-    rng = np.random.default_rng(rank)
-    left, right = (rng.normal(size=(n, n)) + unit * rng.normal(size=(n, n)) for _ in range(2))
-    x = left[:, :rank] @ right[:rank]
-    expected = np.empty((n, n), x.dtype)
-    for i in range(n):
-        for j in range(n):
-            rest = np.delete(np.delete(x, i, 0), j, 1)
-            expected[i, j] = (-1) ** (i + j) * np.linalg.det(rest)
-    np.testing.assert_allclose(matrices.cofactor(x), expected, rtol=1e-10, atol=1e-11)
-
-
 def test_hermitian_parts_of_large_matrices_stay_finite() -> None:
     """No sum of two elements overflows on the way."""
     x = np.full((2, 2), 1.5e308)

@@ -16,6 +16,7 @@ import numpy as np
 
 from funct.errors import LinAlgError
 from funct.kernels import table
+from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.lapack import loop, orthogonal
 
 if TYPE_CHECKING:
@@ -250,37 +251,10 @@ def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     return sign, size
 
 
-_WIDE = {"f": "d", "F": "D"}
-
-
 def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
-    """Derivative of det in each element; finite and right for singular matrices too.
-
-    cof(U S Vᴴ) = cof(U) cof(S) cof(Vᴴ), and cof(U) = det(U) conj(U) for unitary U. Those of up to
-    three rows are written out.
-    """
+    """Derivative of det in each element; finite and right for singular matrices too."""
     _square(x)
-    n = x.shape[-1]
-    if n == 2:
-        return x[..., ::-1, ::-1] * np.array([[1, -1], [-1, 1]], x.dtype)
-    if n == 3:
-        return _minors(x)
-    u, s, vh = svd(x, True)
-    ones = np.ones_like(s[..., :1])
-    left = np.concatenate([ones, np.cumprod(s, -1)], -1)[..., : s.shape[-1]]
-    back = np.cumprod(s[..., ::-1], -1)
-    right = np.concatenate([ones, back], -1)[..., : s.shape[-1]][..., ::-1]
-    phase = np.linalg.det(u) * np.linalg.det(vh)
-    return np.matmul(np.conj(u) * (phase[..., None] * left * right)[..., None, :], np.conj(vh))
-
-
-def _minors(x: NDArray[Any]) -> NDArray[Any]:
-    """Cofactors of matrices of three rows; of products of single precision no digit is lost."""
-    w = x.astype(_WIDE.get(x.dtype.char, x.dtype), copy=False)
-    one, two = [1, 2, 0], [2, 0, 1]  # the rows, or the columns, behind each
-    y, z = w[..., one, :], w[..., two, :]
-    found: NDArray[Any] = y[..., one] * z[..., two] - y[..., two] * z[..., one]
-    return found.astype(x.dtype, copy=False)
+    return cofactors(x)
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
