@@ -111,6 +111,15 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
     def looked_up(table: Any, words: Any) -> Any:
         return ns.sum(ns.sum(ns.tanh(table[words]), axis=1) ** 2)
 
+    def apart(x: Any, pairs: Any) -> Any:
+        return ns.sqrt(ns.sum((x[pairs[0]] - x[pairs[1]]) ** 2, axis=-1))
+
+    def embedded(x: Any, words: Any) -> Any:
+        found = x[words]
+        mean = ns.mean(found, axis=-1, keepdims=True)
+        scale = ns.sqrt(ns.mean((found - mean) ** 2, axis=-1, keepdims=True) + 1e-5)
+        return (found - mean) / scale
+
     def passed(nodes: Any, edges: Any, weights: Any) -> Any:
         return nodes.at[edges[1]].add(ns.tanh(nodes[edges[0]]) * weights)
 
@@ -181,6 +190,8 @@ def programs(ns: Any, transforms: Any, control: Any) -> dict[str, tuple[Any, tup
         "gradient of a 1-d convolution by hand": (grad(convolved), (a(FILTERS), a(IMAGES))),
         "gradient of looked up rows": (grad(looked_up), (a(TABLE), a(WORDS))),
         "looked up rows, moved": (moved, (a(TABLE), a(WORDS))),
+        "distances of 30,000 pairs of rows": (apart, (a(TABLE), a(EDGES))),
+        "rows of a table, normalised": (embedded, (a(TABLE), a(WORDS))),
         "messages along 30,000 edges": (passed, (a(TABLE), a(EDGES), a(WEIGHED))),
         "gradient of two layers of them": (
             grad(learned, 2), (a(TABLE), a(EDGES), a(WEIGHED)),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from funct.compile.loops.scalars import ELEMENTS
+from funct.compile.loops.scalars import ELEMENTS, HELD
 from funct.compile.loops.updates import UPDATES
 from funct.graph import Node, Var
 
-__all__ = ["INDEX", "changes_few", "is_gather", "is_update"]
+__all__ = ["INDEX", "changes_few", "is_gather", "is_lookup", "is_update", "lengths"]
 
 _LARGE, _FEW = 1 << 14, 16  # elements; and one of how many is changed at most
 INDEX = {"take": 1, "put": 1, "wrap_index": 0} | dict.fromkeys(UPDATES, 2)  # which operand it is
@@ -25,6 +25,24 @@ def is_gather(step: Any) -> bool:
         return False
     values = [v for k, v in enumerate(held) if k != INDEX[step.name]]
     return held[INDEX[step.name]].dtype.kind in "iu" and len({v.dtype for v in values}) == 1
+
+
+def is_lookup(step: Any) -> bool:
+    """Whether a step looks elements up in a table, (table, indices), as loops can."""
+    if not isinstance(step, Node) or step.name not in ("take", "take_along_axis"):
+        return False
+    x, i = step.operands
+    if not isinstance(x, Var) or not isinstance(i, Var) or 0 in x.shape or 0 in i.shape:
+        return False
+    return x.dtype in HELD and i.dtype in ELEMENTS and i.dtype.kind in "iu"
+
+
+def lengths(lookup: Node) -> tuple[int, int, int]:
+    """Elements of the result before what indices stand for, of that, and behind it."""
+    x, i = (v.shape for v in lookup.operands)  # type: ignore[union-attr]
+    (axis,) = lookup.params
+    before, behind = math.prod(x[:axis]), math.prod(x[axis + 1 :])
+    return before, i[axis] if lookup.name == "take_along_axis" else math.prod(i), behind
 
 
 def changes_few(step: Any) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 
 from funct.compile.fusion.lower import Address, Call, Root, Slot, every_call, size_bytes
 from funct.compile.lines.text import print_registers
-from funct.compile.loops.kernel import Kernel
+from funct.compile.loops.kernel import CONTROL_WORDS, Kernel
 from funct.compile.loops.printer import print_kernel
 from funct.compile.loops.reductions import print_combine
 from funct.compile.loops.transposes import print_transposed
@@ -39,7 +39,7 @@ from funct.compile.steps.products import print_few, print_few_sums, print_produc
 from funct.compile.steps.turns import print_choose, print_repeat
 from funct.compile.steps.ufuncs import print_ufunc
 from funct.compile.steps.vector_products import print_columns, print_rows
-from funct.compile.steps.walker import CONTROL_WORDS, HEAD, assemble_kernels, reload
+from funct.compile.steps.walker import HEAD, assemble_kernels, reload
 from funct.device import Code, host
 from funct.device.machine_code import LEAN
 from funct.graph import Var

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from funct.compile.fusion.groups import Group, outside
+from funct.compile.fusion.groups import Group, walked_through
 from funct.compile.loops.scalars import printing
 from funct.compile.loops.views import VIEWS
 from funct.graph import Entry, Graph, Guard, Node, Var
@@ -52,7 +52,7 @@ def computed_again(graph: Graph, steps: Sequence[Group | Node | Guard]) -> Graph
 
 def _copied(group: Group, made: dict[Var, Node]) -> list[Node]:
     """The nodes that a group had better compute itself."""
-    read = dict.fromkeys(outside(group))
+    read = dict.fromkeys(walked_through(group))
     found: dict[Node, None] = {}
     for v in read:
         if group.is_full(v) and math.prod(v.shape) * v.dtype.itemsize >= _LEAST_BYTES:

@@ -28,6 +28,7 @@ from funct.compile.fusion.groups import (
     why_not,
 )
 from funct.compile.fusion.merge import merged
+from funct.compile.gathered import is_lookup
 from funct.compile.loops.scalars import ELEMENTS, is_exact
 from funct.compile.loops.views import VIEWS, View, dense, embedded, through
 from funct.compile.readers import readers
@@ -85,6 +86,8 @@ class _Walk:
         self.places: list[Group | Node | Guard] = []
         self.uses: dict[Var, list[_Use]] = {}
         self.readers = readers(graph)
+        # what must raise is found late, and all is done again
+        self.is_pure = not any(isinstance(e, Node) and e.primitive.effect for e in graph.nodes)
 
     def run(self) -> None:
         """Fill `places`, the last step first."""
@@ -162,6 +165,8 @@ class _Walk:
             why = "a decision depends on it, which was taken with NumPy's bits"
         if not why and (self._join(e, uses) or self._stand_beside(e, uses)):
             return
+        if is_lookup(e) and self.is_pure and self._join(e, uses):
+            return
         if not why and e in self.looks:
             self._read(e.operands[0], _Use(before))
             return
@@ -207,7 +212,8 @@ class _Walk:
     def _fits(self, group: Group, e: Node, here: list[_Use]) -> bool:
         """Whether e can be a member; the group's rows may be given a length for that."""
         had = group.size, group.columns, group.stretch
-        fits = self._shape(group, e, here)
+        fits = self._shape(group, e, here) and group.has_its_rows
+        fits = fits and (not is_lookup(e) or group.has_rows_of(e))
         if not fits:
             group.size, group.columns, group.stretch = had
         return fits

@@ -1,7 +1,8 @@
 """What can be of one nest of loops: the domain, what is full in it or one for each row, reductions.
 
 A group has a domain of `size` elements in rows of `columns`. Within it a value is full or one for
-each row; whatever has another shape is read from memory by an index map (`loops/views.py`).
+each row; whatever has another shape is read from memory by an index map (`loops/views.py`), or
+looked up in a table at an index that is a value of the loops.
 `why_not` says of a node why no group can hold it.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from funct.compile.gathered import is_lookup, lengths
 from funct.compile.joins import is_concat
 from funct.compile.loops.kernel import How, Over
 from funct.compile.loops.scalars import ELEMENTS, HELD, printing, unsupported
@@ -18,7 +20,7 @@ from funct.graph import Guard, Node, Var
 
 __all__ = [
     "MOST_COST", "MOST_WOVEN", "REDUCTIONS", "Group", "along", "ends_loops", "is_apart", "is_weave",
-    "outside", "reads", "reduction", "why_not",
+    "outside", "reads", "reduction", "walked_through", "why_not",
 ]  # fmt: skip
 
 REDUCTIONS: dict[str, How] = {
@@ -29,6 +31,7 @@ REDUCTIONS: dict[str, How] = {
 MOST_COST = 600  # of one group, in additions: code of one block is made in more than linear time
 MOST_WOVEN = 16  # places of a last axis that are moved as whole vectors, and shuffled
 _FLAT_ROW = 8192  # a reduction of everything is along one row up to here
+_LEAST_ROW = 16  # elements that are looked up side by side: fewer are not worth rows of the loops
 
 
 class Group:
@@ -52,6 +55,8 @@ class Group:
     def holds(self, node: Node, operand: Var) -> bool | int:
         """Whether an operand of a member can be a member: True, or if so many columns are a row."""
         over = reduction(node)
+        if is_lookup(node):
+            return self._holds_index(node, operand)
         narrow = math.prod(operand.shape)
         if over is not None:
             row = self.columns is not None and narrow * self.columns == self.size
@@ -63,6 +68,35 @@ class Group:
         if wide != self.size or columns is None or (narrow == 1 and self.size > _FLAT_ROW):
             return False
         return True if columns == self.columns else columns
+
+    def _holds_index(self, lookup: Node, operand: Var) -> bool | int:
+        """The same of what is looked up: a table is read from memory."""
+        table, index = lookup.operands
+        if operand is table or operand is not index:
+            return False
+        size, narrow = math.prod(lookup.results[0].shape), math.prod(operand.shape)
+        if size == narrow:
+            return True
+        before, _, columns = lengths(lookup)
+        if before != 1 or size != self.size or (narrow == 1 and size > _FLAT_ROW):
+            return False
+        return True if columns == self.columns else columns
+
+    def has_rows_of(self, lookup: Node) -> bool:
+        """Whether each row of the loops lies side by side in the table, or is one run of indices,
+        and is long enough.
+        """
+        if not self.is_full(lookup.results[0]):
+            return True
+        runs = [n for n in lengths(lookup) if n != 1]
+        if self.columns is None:
+            return len(runs) < 2 or runs[-1] >= _LEAST_ROW
+        return not runs or runs[-1] % self.columns == 0
+
+    @property
+    def has_its_rows(self) -> bool:
+        """Whether that is so of all that its members look up."""
+        return all(self.has_rows_of(e) for e in self.nodes if is_lookup(e))
 
     def take(self, node: Node) -> None:
         """Make the node a member."""
@@ -167,6 +201,16 @@ def outside(group: Group) -> list[Var]:
     """What members read from memory."""
     return [
         v for e in group.nodes for v in e.operands if v not in group.members and isinstance(v, Var)
+    ]
+
+
+def walked_through(group: Group) -> list[Var]:
+    """What members read from memory element by element: not the tables that they look up in."""
+    return [
+        v
+        for e in group.nodes
+        for k, v in enumerate(e.operands)
+        if isinstance(v, Var) and v not in group.members and not (is_lookup(e) and k == 0)
     ]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.groups import REDUCTIONS, Group, is_weave, reduction
 from funct.compile.fusion.walks import Walked, walk
+from funct.compile.gathered import is_lookup
 from funct.compile.loops.kernel import (
     WEAVE,
     Constant,
@@ -19,7 +20,9 @@ from funct.compile.loops.kernel import (
     Kernel,
     Kind,
     Load,
+    Look,
     Op,
+    Reach,
     Reduce,
 )  # fmt: skip
 from funct.compile.loops.scalars import HELD, Printing, exact_number, met
@@ -164,6 +167,11 @@ def places_of(operands: Sequence[Any], fused: Fused) -> tuple[list[Call], list[A
     return calls, places
 
 
+def _extent(view: View) -> int:
+    """Elements from the first to the last one in memory."""
+    return sum([(n - 1) * abs(s) for n, s in zip(view.shape, view.strides, strict=True)])
+
+
 class _Lowering:
     """One group on its way."""
 
@@ -190,7 +198,7 @@ class _Lowering:
         columns, flat = g.size, True
         for view in self._views():
             runs, _ = folded(runs_of(view))
-            if len(runs) < 2 or transposed(view) is not None:  # it is copied
+            if len(runs) < 2:
                 continue
             flat = False
             columns = math.gcd(columns, runs[-1].length)
@@ -202,13 +210,20 @@ class _Lowering:
         return flat, columns
 
     def _views(self) -> list[View]:
+        """What is walked with an element for each place."""
         g = self.group
-        return [
-            self._seen(e, v)
-            for e in g.nodes
-            for v in e.operands
-            if isinstance(v, Var) and v not in g.members and g.is_full(self._shaping(e, v))
-        ]
+        found: list[View] = []
+        for e in g.nodes:
+            if is_lookup(e):
+                table, index = self._looked_up(e)
+                both = [table] if e.operands[1] in g.members else [table, index]
+                found += both if g.is_full(e.results[0]) else []
+                continue
+            for v in e.operands:
+                if isinstance(v, Var) and v not in g.members and g.is_full(self._shaping(e, v)):
+                    view = self._seen(e, v)
+                    found += [view] if transposed(view) is None else []  # else it is copied
+        return found
 
     def _shaping(self, e: Node, v: Var) -> Var:
         """Whose shape the operand is walked in."""
@@ -218,6 +233,26 @@ class _Lowering:
 
     def _seen(self, e: Node, v: Var) -> View:
         return self.fused.views[v].broadcast(self._shaping(e, v).shape)
+
+    def _looked_up(self, e: Node, table: View | None = None) -> tuple[View, View]:
+        """The table as it is walked where all indices are 0, and the indices, one for each element
+        of the result.
+        """
+        x, i = e.operands
+        assert isinstance(x, Var)
+        assert isinstance(i, Var)
+        (axis,), shape = e.params, tuple(e.results[0].shape)
+        table, index = table or self.fused.views[x], self.fused.views[i]
+        before, behind = table.strides[:axis], table.strides[axis + 1 :]
+        if e.name == "take_along_axis":
+            return attrs.evolve(table, shape=shape, strides=(*before, 0, *behind)), index
+        strides = (*before, *[0] * len(index.shape), *behind)
+        index = attrs.evolve(
+            index,
+            shape=(*index.shape, *[1] * len(behind)),
+            strides=(*index.strides, *[0] * len(behind)),
+        )
+        return attrs.evolve(table, shape=shape, strides=strides), index.broadcast(shape)
 
     # The kernel
 
@@ -263,6 +298,8 @@ class _Lowering:
                 Op(WEAVE, tuple(places), (None,) * len(places), element, "full", _IDENTITY, (), out)
             )
             return len(self.values) - 1
+        if is_lookup(e):
+            return self._lookup(e)
         kind: Kind = "full" if self.group.is_full(out) else "row"
         if e.name in VIEWS:
             return self._operand(e, e.operands[0], out.dtype)
@@ -283,8 +320,9 @@ class _Lowering:
             return self._value(Constant(held, HELD[dtype]))
         if a in self.of:
             return self.of[a]
-        view = self._seen(e, a)
-        full = self.group.is_full(self._shaping(e, a))
+        return self._loaded(self._seen(e, a), self.group.is_full(self._shaping(e, a)))
+
+    def _loaded(self, view: View, full: bool) -> int:
         walked = self._walk(view, full) if transposed(view) is None else None
         if walked is None or self._is_read_often(view, walked):
             view = self._copy(view)
@@ -294,11 +332,52 @@ class _Lowering:
         kind: Kind = "row" if one else "full"
         return self._value(Load(self._access(walked), walked.access.element, kind, walked.place))
 
+    def _lookup(self, e: Node) -> int:
+        """An element of a table: where it is walked, moved by the index."""
+        x, i = e.operands
+        assert isinstance(x, Var)
+        assert isinstance(i, Var)
+        full = self.group.is_full(e.results[0])
+        whole, (table, index) = self.fused.views[x], self._looked_up(e)
+        at = self.of[i] if i in self.of else self._loaded(index, full)
+        walked = self._walk(table, full, looked_up=True)
+        if walked is None or walked.access.inner == "some":
+            there = self._table(e, whole, full, read=table.size if walked else 0)
+            if there is not None:
+                whole, walked = there
+        assert walked is not None, "the group has rows of all that is looked up"
+        (axis,), kind = e.params, self.values[at].kind
+        stride, element = whole.strides[axis], walked.access.element
+        reach: Reach = "next" if stride == 1 else "near"
+        if kind == "row" or _extent(whole) >= 1 << 31:
+            reach = "far"
+        kind = "row" if kind == "row" and walked.access.inner == "none" else "full"
+        access = attrs.evolve(walked.access, look=Look(at, reach))
+        words = (*walked.words, stride, whole.shape[axis])
+        a = self._access(attrs.evolve(walked, access=access, words=words))
+        return self._value(Load(a, element, kind))
+
+    def _table(
+        self, e: Node, seen: View, full: bool, read: int
+    ) -> tuple[View, Walked] | None:
+        """A copy of a table whose elements lie apart, and how it is walked; None if so few elements
+        are read that it costs more, or it cannot be walked. read: how many, if it can be as it is.
+        """
+        there = dense(Var("copy", seen.shape, seen.root.dtype))
+        walked = self._walk(self._looked_up(e, there)[0], full, looked_up=True)
+        if walked is None or (read and seen.size > _OFTEN * read):
+            return None
+        if seen not in self.copies:
+            calls, self.copies[seen] = copy(seen, self.fused)
+            self.calls += calls
+        found = self.copies[seen]
+        return found, attrs.evolve(walked, root=found.root)
+
     def _access(self, walked: Walked) -> int:
         return self.walked.setdefault(attrs.evolve(walked, place=0), len(self.walked))
 
-    def _walk(self, view: View, full: bool, *, woven: bool = False) -> Walked | None:
-        return walk(view, self.columns if full else None, woven=woven)
+    def _walk(self, view: View, full: bool, **how: bool) -> Walked | None:
+        return walk(view, self.columns if full else None, **how)
 
     def _is_read_often(self, view: View, walked: Walked) -> bool:
         """Whether elements with others between them are read so often that a copy costs less."""
@@ -345,15 +424,16 @@ class _Lowering:
 
     def _emit(self, barriers: Sequence[tuple[int, Var]]) -> None:
         total = self.columns if self.flat else self.rows
-        block, tasks = self._blocks(total, barriers)
+        kernel = Kernel(
+            tuple([w.access for w in self.walked]), tuple(self.values), tuple(self.stores),
+            self.flat, False, self.columns * 8 * 4 <= _KEPT_BYTES, self._is_beyond_cache(),
+        )  # fmt: skip
+        block, tasks = self._blocks(kernel, total, barriers)
         lanes = host().vector_bytes  # no step of the loops has more elements than that
         even = (block if self.flat else self.columns) % lanes == 0 and (
             not self.flat or total % lanes == 0
         )
-        kernel = Kernel(
-            tuple([w.access for w in self.walked]), tuple(self.values), tuple(self.stores),
-            self.flat, even, self.columns * 8 * 4 <= _KEPT_BYTES, self._is_beyond_cache(),
-        )  # fmt: skip
+        kernel = attrs.evolve(kernel, even=even)
         words: list[Word] = [self.rows, self.columns, block]
         for w in self.walked:
             words += [Address(w.root, w.offset), *w.words]
@@ -381,7 +461,9 @@ class _Lowering:
                 )
             )
         names = {k: w.root.name for k, w in enumerate(self.walked) if isinstance(w.root, Var)}
-        self.calls.append(Call(kernel, tuple(words), tasks, tuple(writes), names))
+        self.calls.append(
+            Call(kernel, tuple(words), tasks, tuple(writes), names, checks=kernel.looks)
+        )
         self.calls += combines
 
     def _is_beyond_cache(self) -> bool:
@@ -399,11 +481,11 @@ class _Lowering:
         written = {roots[a] for _, a in self.stores}
         return written <= self.fused.results and host().overflows(self.fused.result_bytes)
 
-    def _blocks(self, total: int, barriers: Sequence[tuple[int, Var]]) -> tuple[int, int]:
+    def _blocks(
+        self, kernel: Kernel, total: int, barriers: Sequence[tuple[int, Var]]
+    ) -> tuple[int, int]:
         """Rows (or columns, where flat) of a task, and how many tasks: functions of the shape."""
-        cost = 2 + sum(
-            [v.printing.cost for v in self.values if isinstance(v, Op) and v.kind == "full"]
-        )
+        cost = 2 + sum(map(kernel.cost, range(len(self.values))))
         each = cost * (1 if self.flat else self.columns)
         block = max(1, _TASK_COST // each, -(-total // _MOST_TASKS))
         if barriers:

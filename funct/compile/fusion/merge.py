@@ -7,7 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from funct.compile.fusion.groups import MOST_COST, Group, ends_loops, outside, reads
+from funct.compile.fusion.groups import (
+    MOST_COST,
+    Group,
+    ends_loops,
+    outside,
+    reads,
+    walked_through,
+)
 from funct.compile.loops.views import View
 from funct.graph import Guard, Node, Var
 
@@ -53,7 +60,7 @@ def merged(
 
 def _large(group: Group, views: dict[Var, View]) -> list[Var]:
     """What a group reads all of, as it lies there, that does not stay in a near cache."""
-    full = [v for v in outside(group) if views[v].root is v and group.is_full(v)]
+    full = [v for v in walked_through(group) if views[v].root is v and group.is_full(v)]
     return [v for v in dict.fromkeys(full) if group.size * v.dtype.itemsize >= _LEAST_BYTES]
 
 
@@ -84,6 +91,9 @@ def _take_over(first: Group, second: Group, views: dict[Var, View]) -> bool:
             if v in first.members and (v in ends or both.holds(e, v) is not True):
                 return False
     if any(not _is_held(both, e) for e in (*first.nodes, *second.nodes)):
+        return False
+    both.nodes = [*first.nodes, *second.nodes]
+    if not both.has_its_rows:
         return False
     first.columns = both.columns
     first.stretch = first.stretch or second.stretch

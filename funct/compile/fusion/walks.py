@@ -28,10 +28,12 @@ class Walked:
     place: int = 0
 
 
-def walk(view: View, columns: int | None, *, woven: bool = False) -> Walked | None:
+def walk(
+    view: View, columns: int | None, *, woven: bool = False, looked_up: bool = False
+) -> Walked | None:
     """The walk through what has an element for each place of rows of so many columns, or for each
     row where columns is None; None where a row of it is not one run. woven: it is one of a few
-    places that lie side by side.
+    places that lie side by side. looked_up: an index moves it too, so it may stand elsewhere.
     """
     runs = runs_of(view)
     inner: Any = "none"
@@ -47,6 +49,7 @@ def walk(view: View, columns: int | None, *, woven: bool = False) -> Walked | No
         is_short = view.root.dtype in ELEMENTS and stride <= MOST_WOVEN
         if view.within is not None:  # whole vectors may not be there
             inner, is_short = "some" if inner == "back" else inner, False
+        is_short = is_short and not looked_up
         if woven or (inner == "some" and is_short and has_whole_rows(view, stride)):
             inner, place = stride, view.offset % stride
         elif inner == "some":

@@ -27,12 +27,12 @@ from funct.compile.lines.lines import (
     Spilled,
     Taken,
 )  # fmt: skip
-from funct.compile.loops.kernel import Constant, Op
+from funct.compile.loops.kernel import CONTROL_WORDS, WRONG, Constant, Op
 from funct.compile.loops.reductions import combine, in_memory, read, write
 from funct.compile.loops.updates import updated
 from funct.compile.steps.moves import copy_bytes
 from funct.compile.steps.turns import look, now
-from funct.compile.steps.walker import CONTROL_WORDS, WRONG, pointer, word
+from funct.compile.steps.walker import pointer, word
 from funct.kernels.llvm import BOOL, I64, PTR, Emitter, Module, Value, typed
 
 __all__ = ["Registers", "print_registers"]

@@ -60,7 +60,7 @@ class _Text:
             v = self.k.values[n]
             if v.kind == "row" and n not in said | missing:
                 missing.add(n)
-                stack += v.operands if isinstance(v, Op) else ()
+                stack += self.k.operands(n)
         said |= missing
         for n in sorted(missing):
             if not isinstance(self.k.values[n], Constant | Reduce):
@@ -91,5 +91,6 @@ class _Text:
         ways: dict[str | int, str] = {"none": "", "one": "j", "back": "-j", "some": "j * step"}
         inner = ways.get(access.inner, f"{access.inner} * j + {place}")
         inner = f"{inner} // {access.each}" if access.each > 1 else inner
-        found = f"{self.buffers[a]}[{', '.join([x for x in (rows, inner) if x]) or '()'}]"
+        index = f"t{access.look.at}" if access.look else ""
+        found = f"{self.buffers[a]}[{', '.join([x for x in (rows, index, inner) if x]) or '()'}]"
         return f"within({found})" if access.is_within else found

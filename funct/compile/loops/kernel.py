@@ -11,6 +11,9 @@ follows from the shape alone, so bits depend on no number of threads.
 Sizes, strides and addresses are no part of a kernel: they come in a *frame* of 64-bit words, one
 for each call, so kernels that differ in nothing else are compiled once. `Kernel` is hashable; it is
 the key under which code is found again.
+
+A kernel that looks elements up in a table may find an index that is not on its axis. It must say so
+in the workspace's first word, so before its frame stand CONTROL_WORDS that tell it where that is.
 """
 
 from __future__ import annotations
@@ -24,15 +27,32 @@ from funct.compile.loops.scalars import widened
 from funct.kernels.llvm import Emitter, Value
 
 __all__ = [
-    "Access", "Constant", "Expression", "How", "Kernel", "Kind", "Load", "Op", "Over", "Reduce",
-    "Term", "WEAVE",
+    "Access", "CONTROL_WORDS", "Constant", "Expression", "How", "Kernel", "Kind", "Load", "Look",
+    "Op", "Over", "Reach", "Reduce", "STOPPED", "Term", "WEAVE", "WRONG",
 ]  # fmt: skip
 
+CONTROL_WORDS = 4  # before a frame: the workspace; of control flow also steps, and their moves
+STOPPED, WRONG = 1, 2  # in the workspace's first word: somebody interrupts; an op must raise
 WEAVE = "weave"
+_GATHERED = 16  # cost of an element at an index of its own, in additions
 Kind = Literal["full", "row"]
 How = Literal["sum", "prod", "max", "min", "any", "all"]
+Reach = Literal["next", "near", "far"]
 Over = Literal["row", "column", "stretch", "all"]
 Term = tuple[bool, bool]  # whether the row's number is divided, and whether it is wrapped around
+
+
+@attrs.frozen
+class Look:
+    """By what an access moves beside rows and columns: an index on an axis of a table.
+
+    at: which of the kernel's values it is. reach: of indices that differ along a row, whether
+    elements along the axis are "next" to each other, so "near" that four bytes hold their
+    distances, or "far".
+    """
+
+    at: int
+    reach: Reach
 
 
 @attrs.frozen
@@ -44,7 +64,8 @@ class Access:
     vectors of all of them are moved, and shuffled. terms: how the row's number moves the address,
     each by a stride of the frame. each: how many columns one element is for, one after the other.
     limits: of the row's number, which is divided and wrapped around first, between which there are
-    elements; ends: whether there are such of the columns. Elsewhere there are zeros.
+    elements; ends: whether there are such of the columns. Elsewhere there are zeros. look: what
+    moves it too, of a table.
     """
 
     element: str
@@ -53,16 +74,18 @@ class Access:
     each: int = 1
     limits: tuple[Term, ...] = ()
     ends: bool = False
+    look: Look | None = None
 
     @property
     def words(self) -> int:
         """Words of the frame: the address, the inner stride, a stride for each term with what it
-        divides by and wraps at, and both ends of each limit with the same, and of the columns.
+        divides by and wraps at, and both ends of each limit with the same, and of the columns; the
+        stride of the axis that is looked up on, and its length.
         """
         inner = 1 if self.inner == "some" else 0
         terms = sum([1 + divided + wrapped for divided, wrapped in self.terms])
         limits = sum([2 + divided + wrapped for divided, wrapped in self.limits])
-        return 1 + inner + terms + limits + 2 * self.ends
+        return 1 + inner + terms + limits + 2 * self.ends + 2 * (self.look is not None)
 
     @property
     def is_within(self) -> bool:
@@ -153,6 +176,40 @@ class Kernel:
     def barriers(self) -> list[int]:
         """The reductions that end the loops: nothing in them reads their results."""
         return [k for k, v in enumerate(self.values) if isinstance(v, Reduce) and v.over != "row"]
+
+    @property
+    def looks(self) -> bool:
+        """Whether an index may be found that is not on its axis."""
+        return any(a.look for a in self.accesses)
+
+    def operands(self, n: int) -> tuple[int, ...]:
+        """What a value is computed from at the same place."""
+        v = self.values[n]
+        if isinstance(v, Op):
+            return v.operands
+        look = self.accesses[v.access].look if isinstance(v, Load) else None
+        return () if look is None else (look.at,)
+
+    def cost(self, n: int) -> int:
+        """Of a value that is full, in additions."""
+        v = self.values[n]
+        if isinstance(v, Op) and v.kind == "full":
+            return int(v.printing.cost)
+        return _GATHERED if any(self.values[o].kind == "full" for o in self.operands(n)) else 0
+
+    def deciding(self) -> set[int]:
+        """The accesses on whose elements it depends whether an index is on its axis."""
+        found: set[int] = set()
+        stack = [a.look.at for a in self.accesses if a.look]
+        seen: set[int] = set()
+        while stack:
+            n = stack.pop()
+            v = self.values[n]
+            if n not in seen:
+                seen.add(n)
+                found.update([v.access] if isinstance(v, Load) else [])
+                stack += [v.operand] if isinstance(v, Reduce) else self.operands(n)
+        return found
 
     def slots(self) -> tuple[list[int], list[int], int]:
         """Where in the frame the words of each access and of each barrier begin, and its length.

@@ -5,19 +5,21 @@ again what it needs of the values before, unless it finds them in memory: stored
 where they are costly, kept in a row of their own.
 
 A long flat body is walked in stages, strip by strip: a processor looks a few hundred instructions
-ahead, and finds work that does not wait only where the next elements are that near.
+ahead, and finds work that does not wait only where the next elements are that near. So is one that
+computes for long with elements that it looks up one by one.
 """
 
 from __future__ import annotations
 
 import attrs
 
-from funct.compile.loops.kernel import Kernel, Op, Reduce
+from funct.compile.loops.kernel import Kernel, Load, Reduce
 
 __all__ = ["STRIP", "Pass", "Passes", "passes"]
 
 STRIP = 512  # elements: what stages keep of them stays in the first cache
 _STAGE = 48  # cost of a stage; of less than two of them no stages are made
+_BEHIND = 12  # cost of what is computed with elements looked up, from which on they are a stage
 _KEPT_COST = 8  # what costs that is kept for the passes to come, not computed again
 
 
@@ -62,8 +64,8 @@ class _Planning:
         self.handed: set[int] = set()  # from one stage to later ones
         if self.staged:
             self.first = stages
-            ops = [(n, v) for n, v in enumerate(kernel.values) if isinstance(v, Op)]
-            later = {o for n, v in ops for o in v.operands if stages[o] < stages[n]}
+            every = range(len(kernel.values))
+            later = {o for n in every for o in kernel.operands(n) if stages[o] < stages[n]}
             self.handed = set(filter(self._is_costly, later))
 
     def run(self) -> Passes:
@@ -106,12 +108,12 @@ class _Planning:
             if n in found:
                 continue
             found.add(n)
-            if not isinstance(v, Op) or v.kind != "full":
+            if v.kind != "full":
                 continue
             if n in held and n not in self.stored and self._is_costly(n):
                 self.kept.update([n] if self.k.kept or self.staged else [])
             if n not in held or n not in self.stored | self.kept:
-                stack += v.operands
+                stack += self.k.operands(n)
         return found
 
     def _is_costly(self, n: int) -> bool:
@@ -119,39 +121,47 @@ class _Planning:
         cost, seen, stack = 0, set(), [n]
         while stack and cost < _KEPT_COST:
             m = stack.pop()
-            v = self.k.values[m]
-            if m in seen or m in self.stored | self.kept or not isinstance(v, Op):
+            if m in seen or m in self.stored | self.kept:
                 continue
             seen.add(m)
-            if v.kind == "full":
-                cost += v.printing.cost
-                stack += v.operands
+            if self.k.values[m].kind == "full":
+                cost += self.k.cost(m)
+                stack += self.k.operands(m)
         return cost >= _KEPT_COST
 
 
 def _first_passes(kernel: Kernel) -> list[int]:
     """The first pass in which each value can be computed."""
     first: list[int] = []
-    for v in kernel.values:
-        match v:
-            case Op():
-                first.append(max([first[o] for o in v.operands], default=0))
-            case Reduce():
-                first.append(first[v.operand] + (v.over == "row"))
-            case _:
-                first.append(0)
+    for n, v in enumerate(kernel.values):
+        if isinstance(v, Reduce):
+            first.append(first[v.operand] + (v.over == "row"))
+        else:
+            first.append(max([first[o] for o in kernel.operands(n)], default=0))
     return first
 
 
 def _stages(kernel: Kernel) -> list[int]:
     """The stage of each value; all 0 where the body is short, not flat, or reduces something."""
-    ops = [v for v in kernel.values if isinstance(v, Op) and v.kind == "full"]
-    total = sum([v.printing.cost for v in ops])
-    if not kernel.flat or total < 2 * _STAGE or any(isinstance(v, Reduce) for v in kernel.values):
+    total = sum(map(kernel.cost, range(len(kernel.values))))
+    if not kernel.flat or any(isinstance(v, Reduce) for v in kernel.values):
         return [0] * len(kernel.values)
+    if total < 2 * _STAGE:
+        return _behind_gathers(kernel, total)
     found, cost = [], 0
-    for v in kernel.values:
+    for n in range(len(kernel.values)):
         found.append(cost // _STAGE)
-        if isinstance(v, Op) and v.kind == "full":
-            cost += v.printing.cost
+        cost += kernel.cost(n)
+    return found
+
+
+def _behind_gathers(kernel: Kernel, total: int) -> list[int]:
+    """The same of a short body: a stage more for what is made of elements that are looked up."""
+    every = range(len(kernel.values))
+    gathers = {n for n in every if isinstance(kernel.values[n], Load) and kernel.cost(n)}
+    if total - sum(map(kernel.cost, gathers)) < _BEHIND:
+        return [0] * len(kernel.values)
+    found: list[int] = []
+    for n in every:
+        found.append(max([found[o] + (o in gathers) for o in kernel.operands(n)], default=0))
     return found

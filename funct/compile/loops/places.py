@@ -6,36 +6,65 @@ import functools
 import operator
 
 from funct.compile.loops.each import read_each
-from funct.compile.loops.kernel import Kernel, Load
+from funct.compile.loops.kernel import WRONG, Kernel, Load
 from funct.compile.loops.reductions import in_memory, read
 from funct.compile.loops.weaving import read_woven
 from funct.kernels.llvm import I64, PTR, Emitter, Value, typed
 
-__all__ = ["Places"]
+__all__ = ["Places", "kept_inside", "placed"]
+
+
+def placed(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
+    """Indices counted from the begin of an axis of length n, and which are not on it."""
+    length = f.splat(f.convert(n, given.type.element), given.type.lanes)
+    at = f.select(given < 0, given + length, given)
+    return at, f.bitor(at < 0, at >= length)
+
+
+def kept_inside(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
+    """The same, with the axis's last place for those that are not on it."""
+    length = f.splat(f.convert(n, given.type.element), given.type.lanes)
+    at = f.select(given < 0, given + length, given)
+    kept = f.intrinsic("umin", at, length - 1)
+    return kept, f.ne(kept, at)
+
+
+def _in_vectors(element: str) -> str:
+    """In which element vectors of indices are put on their axis."""
+    return "i32" if element in ("i8", "u8", "i16", "u16", "i32") else "i64"
 
 
 class Places:
-    """The accesses of a kernel as it is printed. width: lanes of one register.
+    """The accesses of a kernel as it is printed. width: lanes of one register. space: the workspace
+    of a kernel that looks elements up.
 
+    axes: of each that looks elements up, how far those of the axis are apart, and its length.
     base: where each stands in the row that is walked; inside: whether it has elements there, if it
     does not always; alone: the one element that it has in all columns, if it ends in between.
     """
 
-    def __init__(self, f: Emitter, kernel: Kernel, frame: Value, width: int) -> None:
+    def __init__(
+        self, f: Emitter, kernel: Kernel, frame: Value, width: int, space: Value | None
+    ) -> None:
         self.f = f
         self.k = kernel
         self.frame = frame
         self.width = width
+        self.space = space
         self.slots, _, _ = kernel.slots()
+        ends = {a: self.slots[a] + x.words for a, x in enumerate(kernel.accesses) if x.look}
+        self.axes = {a: (self._word(end - 2), self._word(end - 1)) for a, end in ends.items()}
         self.base: dict[int, Value] = {}
         self.inside: dict[int, Value] = {}
         self.alone: dict[int, Value] = {}
+        self.looked: set[int] = set()  # those that stand where an index of the row is
         self.unwoven: dict[int, list[Value]] = {}  # of a step, by access: a vector for each place
 
     def move_to(self, row: Value | None) -> None:
         """Go to a row; None where the kernel is flat and has one."""
         every = list(enumerate(self.k.accesses))
         self.base = {a: self.at(a, row) for a, _ in every}
+        self.looked = set()
         self.inside = {a: self._has_row(a, row) for a, access in every if access.limits}
         self.alone = {a: self.only(a) for a, x in every if x.ends and x.inner == "none"}
 
@@ -53,6 +82,62 @@ class Places:
     def address(self, a: int, column: Value) -> Value:
         """Where it stands in a column of the row."""
         return self.f.at(self.base[a], column, in_memory(self.k.accesses[a].element))
+
+    # Indices
+
+    def look(self, a: int, index: Value) -> None:
+        """Go to an index that the whole row shares, once a row."""
+        if a not in self.looked:
+            f = self.f
+            self.looked.add(a)
+            at = self._looked_up(a, f.convert(index, "i64"), None) * self.axes[a][0]
+            self.base[a] = f.at(self.base[a], at, in_memory(self.k.accesses[a].element))
+
+    def prepare(self, n: int, lanes: int) -> None:
+        """Print before the loops what gathers do with an axis."""
+        f, v = self.f, self.k.values[n]
+        if not isinstance(v, Load) or v.access not in self.axes:
+            return
+        look, (stride, length) = self.k.accesses[v.access].look, self.axes[v.access]
+        assert look is not None, "it has an axis"
+        if self.k.values[look.at].kind == "row":
+            return
+        f.splat(f.convert(length, _in_vectors(self.k.values[look.at].element)), lanes) - 1
+        f.splat(f.convert(stride, "i64" if look.reach == "far" else "i32"), lanes)
+
+    def gathered(self, a: int, index: Value, column: Value, mask: Value | None) -> Value:
+        """The elements at indices that differ along a row."""
+        f, access = self.f, self.k.accesses[a]
+        assert access.look is not None, "it looks elements up"
+        reach, lanes, memory = access.look.reach, index.type.lanes, in_memory(access.element)
+        at = self._looked_up(a, f.convert(index, _in_vectors(index.type.element)), mask)
+        # indices of four bytes are what processors gather by
+        at = f.convert(at, "i64" if reach == "far" else "i32")
+        if reach != "next":
+            at = at * f.splat(f.convert(self.axes[a][0], at.type.element), lanes)
+        if access.inner != "none":
+            along = f.splat(f.convert(column, at.type.element), lanes) + f.lanes(at.type)
+            along = along if mask is None else f.select(mask, along, f.constant(at.type, 0))
+            if access.inner == "some":
+                step = f.convert(self._word(self.slots[a] + 1), at.type.element)
+                along = along * f.splat(step, lanes)
+            at = at + (-along if access.inner == "back" else along)
+        x = f.elements(memory, self.base[a], at)
+        return f.convert(x, "i1") if access.element == "i1" else x
+
+    def _looked_up(self, a: int, index: Value, mask: Value | None) -> Value:
+        """Which places of the axis are meant; the program is told if one is not on it."""
+        f = self.f
+        at, outside = kept_inside(f, index, self.axes[a][1])
+        wrong = outside if mask is None else outside & mask
+
+        def refuse() -> list[Value]:
+            assert self.space is not None, "a kernel that looks elements up knows the workspace"
+            f.store(f.constant(I64, WRONG), self.space)
+            return []
+
+        f.branch(f.any(wrong), refuse, list, rare=True)
+        return at
 
     # Elements
 

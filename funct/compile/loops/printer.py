@@ -12,7 +12,16 @@ import functools
 import itertools
 from collections.abc import Iterator, Sequence
 
-from funct.compile.loops.kernel import Constant, Expression, Kernel, Load, Op, Over, Reduce
+from funct.compile.loops.kernel import (
+    CONTROL_WORDS,
+    Constant,
+    Expression,
+    Kernel,
+    Load,
+    Op,
+    Over,
+    Reduce,
+)
 from funct.compile.loops.passes import STRIP, Pass, passes
 from funct.compile.loops.places import Places
 from funct.compile.loops.reductions import combine, in_memory, neutral, read, write
@@ -36,10 +45,14 @@ class _Printer:
         self.k = kernel
         self.f: Emitter = module.function(name, [("frame", PTR), ("task", I64)])
         self.frame, self.task = self.f.arguments
+        space = None
+        if kernel.looks:
+            space = self.f.load(PTR, self.frame)
+            self.frame = self.f.at(self.frame, CONTROL_WORDS, "i64")
         _, self.barrier_slots, _ = kernel.slots()
         self.passes = passes(kernel)
         self.lanes = lanes_of(module, kernel.values)
-        self.places = Places(self.f, kernel, self.frame, self.lanes)
+        self.places = Places(self.f, kernel, self.frame, self.lanes, space)
         self.barrier_at = dict(zip(kernel.barriers, self.barrier_slots, strict=True))
         self.stored = dict(kernel.stores)
         self.rows: dict[int, Value] = {}  # row values of the row that is being walked
@@ -131,8 +144,7 @@ class _Printer:
         """A value that the whole row shares, as a scalar."""
         stack = [n]
         while stack:  # chains may be longer than Python's stack
-            v = self.k.values[stack[-1]]
-            missing = [o for o in v.operands if o not in self.rows] if isinstance(v, Op) else []
+            missing = [o for o in self.k.operands(stack[-1]) if o not in self.rows]
             if missing:
                 stack += missing
                 continue
@@ -147,10 +159,17 @@ class _Printer:
             case Constant():
                 return f.constant(typed(v.element), v.number)
             case Load():
+                self._look(n)
                 return self.places.only(v.access)
             case Op():
                 return v.of(self.f, [self.rows[o] for o in v.operands])
         raise AssertionError("a reduction is known once its pass is over")
+
+    def _look(self, n: int) -> None:
+        """Let what is read stand where the row's index is, if it has one."""
+        v, operands = self.k.values[n], self.k.operands(n)
+        if isinstance(v, Load) and operands and self.k.values[operands[0]].kind == "row":
+            self.places.look(v.access, self.row(operands[0]))
 
     def _store_row(self, n: int, a: int) -> None:
         write(self.f, self.row(n), self.places.base[a], None)
@@ -167,6 +186,9 @@ class _Printer:
             if k.values[n].kind == "row":
                 for lanes in (self.lanes, wide):
                     f.splat(self.row(n), lanes)
+            self._look(n)
+            for lanes in (self.lanes, wide):
+                self.places.prepare(n, lanes)
 
         def whole(column: Value, carried: list[Value]) -> list[Value]:
             return self._step(walk, sums, column, wide, None, carried)
@@ -210,8 +232,7 @@ class _Printer:
         return max(self.passes.walks, key=lambda w: sum(map(self._cost, set(w.needed) - w.known)))
 
     def _cost(self, n: int) -> int:
-        v = self.k.values[n]
-        return v.printing.cost if isinstance(v, Op) and v.kind == "full" else 0
+        return self.k.cost(n)
 
     def _accumulates(self, n: int) -> bool:
         v = self.k.values[n]
@@ -226,7 +247,8 @@ class _Printer:
             return []
         loads = [v for n in first.needed if isinstance(v := self.k.values[n], Load)]
         found = [v.access for v in loads if v.kind == "full"]
-        return [a for a in found if self.k.accesses[a].inner == "one"]
+        accesses = [(a, self.k.accesses[a]) for a in found]
+        return [a for a, access in accesses if access.inner == "one" and access.look is None]
 
     def _step(
         self,
@@ -282,7 +304,7 @@ class _Printer:
     def _full_loads(self) -> list[int]:
         """The accesses by which rows of elements are read."""
         loads = [v for v in self.k.values if isinstance(v, Load) and v.kind == "full"]
-        return [v.access for v in loads]
+        return [v.access for v in loads if self.k.accesses[v.access].look is None]
 
     def _write(
         self, stored: list[int], memo: dict[int, Value], column: Value, mask: Value | None
@@ -318,19 +340,32 @@ class _Printer:
         f, v = self.f, self.k.values[n]
         if v.kind == "row":
             return f.splat(self.row(n), lanes)
-        if isinstance(v, Load):
-            return self.places.vector(v, column, lanes, mask)
-        assert isinstance(v, Op), "reductions are row values"
         if known:
             if n in self.room:
                 address = self._kept_at(n, column)
             else:
                 address = self.places.address(self.stored[n], column)
             return read(f, v.element, address, lanes, mask)
-        x = v.of(self.f, [memo[o] for o in v.operands])
+        x = self._computed(v, self.k.operands(n), column, lanes, mask, memo)
         if n in self.room:
             write(f, x, self._kept_at(n, column), mask)
         return x
+
+    def _computed(
+        self,
+        v: Expression,
+        operands: tuple[int, ...],
+        column: Value,
+        lanes: int,
+        mask: Value | None,
+        memo: dict[int, Value],
+    ) -> Value:
+        if isinstance(v, Op):
+            return v.of(self.f, [memo[o] for o in operands])
+        assert isinstance(v, Load), "reductions are row values"
+        if any(self.k.values[o].kind == "full" for o in operands):
+            return self.places.gathered(v.access, memo[operands[0]], column, mask)
+        return self.places.vector(v, column, lanes, mask)
 
     def _kept_at(self, n: int, column: Value) -> Value:
         column = column if self.strip is None else column - self.strip

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from funct.compile.fusion.lower import Address, Call, every_call
+from funct.compile.loops.kernel import Kernel
 from funct.compile.memory.carried import CARRY_WORDS, beginning
 from funct.graph import Var
 
@@ -73,6 +74,9 @@ def _asked(c: Call) -> Iterator[Any]:
         yield from [w.of for w in words if isinstance(w, Address)]
     elif c.checks:
         words = c.words[1:2] if _kind(c) == "gather" else c.words
+        if isinstance(c.kernel, Kernel):
+            slots, _, _ = c.kernel.slots()
+            words = tuple([c.words[slots[a]] for a in c.kernel.deciding()])
         yield from [w.of for w in words if isinstance(w, Address)]
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, places_of
+from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
+from funct.compile.loops.places import placed
 from funct.compile.loops.scalars import ELEMENTS
-from funct.compile.steps.gathers import placed
 from funct.compile.steps.moves import zeros
-from funct.compile.steps.walker import CONTROL_WORDS, WRONG
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Module, Value, typed
 

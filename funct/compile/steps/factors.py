@@ -15,8 +15,8 @@ import numpy as np
 
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Buffer, Call, Word, places_of
+from funct.compile.loops.kernel import CONTROL_WORDS
 from funct.compile.steps.matrices import converted, refuse
-from funct.compile.steps.walker import CONTROL_WORDS
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.linalg import lapack

@@ -15,15 +15,16 @@ import attrs
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Call, places_of
 from funct.compile.gathered import INDEX
+from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
+from funct.compile.loops.places import kept_inside, placed
 from funct.compile.loops.scalars import ELEMENTS
 from funct.compile.loops.updates import UPDATES, how_updated, updated
 from funct.compile.steps.moves import copied, copy_bytes, zeros
-from funct.compile.steps.walker import CONTROL_WORDS, WRONG
 from funct.device import host
 from funct.graph import Node, Var
 from funct.kernels.llvm import I64, PTR, Emitter, Module, Type, Value, typed
 
-__all__ = ["lower_gather", "placed", "print_gather"]
+__all__ = ["lower_gather", "print_gather"]
 
 _MUCH, _COLUMNS, _TASKS = 1 << 16, 256, 16  # elements and columns of a task at least, and tasks
 _WIDE = 4  # vectors of a row at once
@@ -126,13 +127,11 @@ def print_gather(
 
         def many(c: Value, _: list[Value]) -> list[Value]:
             given = f.load(typed(index, lanes), f.at(indices, c, index))
-            at, outside = placed(f, f.convert(given, narrow), n)
+            at, outside = kept_inside(f, f.convert(given, narrow), n)
             f.branch(f.any(outside), refuse, list, rare=True)
-            at = f.select(outside, f.constant(at.type, 0), at)
             dense = o * count + c
             if op == "take":  # indices of four bytes are what processors gather by
-                row = f.at(values, o * n, element)
-                x = f.gather(typed(element, lanes), f.at(row, f.convert(at, "i32"), element))
+                x = f.elements(element, f.at(values, o * n, element), f.convert(at, "i32"))
                 f.store(x, f.at(out, dense, element))
             elif op == "wrap_index":
                 f.store(f.convert(at, element), f.at(out, dense, element))
@@ -166,13 +165,6 @@ def _share(f: Emitter, which: Value, size: Value, length: Value) -> tuple[Value,
     first = which * size
     last = first + size
     return first, f.select(last < length, last, length)
-
-
-def placed(f: Emitter, given: Value, n: Value) -> tuple[Value, Value]:
-    """Indices counted from the begin of an axis of length n, and which are not on it."""
-    length = f.splat(f.convert(n, given.type.element), given.type.lanes)
-    at = f.select(given < 0, given + length, given)
-    return at, f.bitor(at < 0, at >= length)
 
 
 @attrs.frozen

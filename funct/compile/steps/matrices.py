@@ -18,8 +18,8 @@ import numpy as np
 
 from funct.compile.fusion.fuse import Fused
 from funct.compile.fusion.lower import Address, Buffer, Call, places_of
+from funct.compile.loops.kernel import CONTROL_WORDS, WRONG
 from funct.compile.steps.moves import copy_bytes
-from funct.compile.steps.walker import CONTROL_WORDS, WRONG
 from funct.device.machine_code import offer
 from funct.graph import Node, Var
 from funct.kernels.cpu.triangular import counts_in_64_bits, print_solution

@@ -11,15 +11,9 @@ from __future__ import annotations
 
 import functools
 
+from funct.compile.loops.kernel import CONTROL_WORDS, STOPPED
 from funct.compile.steps.moves import copy_bytes
-from funct.compile.steps.walker import (
-    CONTROL_WORDS,
-    STOPPED,
-    bytes_on,
-    pointer,
-    run_steps,
-    word,
-)
+from funct.compile.steps.walker import bytes_on, pointer, run_steps, word
 from funct.device.machine_code import offer
 from funct.kernels.cpu.calls import address_in_python
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value, typed

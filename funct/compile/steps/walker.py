@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from funct.compile.loops.kernel import STOPPED, WRONG
 from funct.compile.steps.moves import copy_bytes
 from funct.device import Code, assemble_all, printed, threads
 from funct.device.llvm import at_load
@@ -26,8 +27,8 @@ from funct.kernels.cpu.calls import DATA, DENSE, FLAGS, address_in_python, built
 from funct.kernels.llvm import I32, I64, PTR, Emitter, Module, Value
 
 __all__ = [
-    "CONTROL_WORDS", "HEAD", "STOPPED", "WRONG", "assemble_kernels", "begin_walker", "bytes_on",
-    "pointer", "reload", "run_steps", "walker", "word",
+    "HEAD", "assemble_kernels", "begin_walker", "bytes_on", "pointer", "reload", "run_steps",
+    "walker", "word",
 ]  # fmt: skip
 
 HEAD = (
@@ -37,9 +38,6 @@ HEAD = (
     "first", "calls",  # of the steps, those that are not in a block
 )  # fmt: skip
 _SLOT = {name: k for k, name in enumerate(HEAD)}
-
-CONTROL_WORDS = 4  # of a frame of control flow: workspace, steps, its first move, how many moves
-STOPPED, WRONG = 1, 2
 
 
 @functools.cache

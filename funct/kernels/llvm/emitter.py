@@ -30,7 +30,7 @@ from funct.kernels.llvm.arithmetic import Arithmetic, Index
 from funct.kernels.llvm.values import BOOL, I64, PTR, Type, Value, constant_text, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from funct.device.host import Host
 
@@ -207,6 +207,29 @@ class Emitter(Arithmetic):
         )
         given = f"{pointers!r}, i32 {type.bytes}, {mask.text} splat (i1 true), {type.text} poison"
         return self.emit(type, f"call {type.text} {name}({given})", pure=False)
+
+    def elements(self, element: str, base: Value, at: Value) -> Value:
+        """The elements at these places from the base on."""
+        lanes = at.type.lanes
+        if lanes == 1 or self.module.target.vector_bytes == 64:
+            return self.gather(typed(element, lanes), self.at(base, at, element))
+        # processors with shorter vectors gather no quicker than one by one, LLVM much slower
+        x = Value(self, "poison", typed(element, lanes))
+        for k, place in enumerate(self._places(at)):
+            x = self.insert(x, k, self.load(typed(element), self.at(base, place, element)))
+        return x
+
+    def _places(self, at: Value) -> Iterator[Value]:
+        """The lanes as numbers of eight bytes; those of four leave their vectors in pairs."""
+        lanes = at.type.lanes
+        if at.type.element != "i32":
+            yield from [self.extract(at, k) for k in range(lanes)]
+            return
+        pairs = self.bitcast(at, typed("i64", lanes // 2))
+        for k in range(lanes // 2):
+            pair = self.extract(pairs, k)
+            yield self.convert(self.convert(pair, "i32"), "i64")
+            yield pair >> 32
 
     def allocate(self, type: Type, count: int, align: int = 64) -> Value:
         """Room for elements on the stack, for the whole call."""
