@@ -1,7 +1,7 @@
 """More rows of `benchmarks.namespace`: calls with keywords, with numbers, and on other dtypes.
 
 f, g, mf, hf are x, y, m, h in float32 and vf the first of x in order, mi is i as a matrix, u is i
-in uint8, d is c in complex64; the rest is as there.
+in uint8, d is c in complex64, a is w times its adjoint, plus 1; the rest is as there.
 """
 
 CHAPTERS = {
@@ -183,6 +183,27 @@ xp.linalg.vector_norm(f)
 xp.linalg.vector_norm(m, axis=1, ord=1)
 xp.linalg.vector_norm(x, ord=2.5)
 xp.linalg.vector_norm(x, ord=xp.inf)
+""",
+    "linalg, complex": """
+xp.linalg.cholesky(a)
+xp.linalg.det(w)
+xp.linalg.eig(w)
+xp.linalg.eigh(a)
+xp.linalg.eigvals(w)
+xp.linalg.eigvalsh(a)
+xp.linalg.matrix_norm(w)
+xp.linalg.matrix_norm(w, ord=2)
+xp.linalg.matrix_rank(w)
+xp.linalg.pinv(w)
+xp.linalg.qr(w)
+xp.linalg.qr(w[:, :2], mode="complete")
+xp.linalg.solve(w, a)
+xp.linalg.svd(w)
+xp.linalg.svd(w.reshape(8, 2))
+xp.linalg.svd(w.reshape(2, 8))
+xp.linalg.svdvals(w)
+xp.linalg.vector_norm(w, axis=0)
+xp.matmul(w, a)
 """,
     "fft, with keywords": """
 xp.fft.fft(f)

@@ -625,6 +625,7 @@ def operands() -> dict[str, Any]:
         "vf": np.sort(x[:4]).astype("f4"),
         "hf": (m @ m.T + np.eye(4)).astype("f4"), "mi": i.reshape(4, 4), "u": i.astype("u1"),
         "d": (x + 1j * y).astype("c8"),
+        "a": (m + 1j * n) @ (m.T - 1j * n.T) + np.eye(4),
     }  # fmt: skip
 
 

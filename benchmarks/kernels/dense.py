@@ -19,6 +19,7 @@ from funct.device import host
 from funct.kernels.cpu.dense.dots import DOTS, supported
 from funct.kernels.cpu.dense.products import multiplier, multiply
 from funct.kernels.cpu.quantized.words import best
+from funct.kernels.linalg import matrices as linalg
 from funct.kernels.linalg.matrices import triangular_solve
 from funct.kernels.linalg.products import matmul
 from funct.kernels.quantized import affine as quantized
@@ -121,6 +122,7 @@ def rows() -> Iterator[Row]:
     )
     yield from _products()
     yield from _systems()
+    yield from _decompositions()
     yield from _quantized()
 
 
@@ -211,6 +213,31 @@ def _systems() -> Iterator[Row]:
             peers["torch"] = lambda both=both: torch.linalg.solve_triangular(*both, upper=False)
         call = functools.partial(triangular_solve, a, b, True)
         yield Row(f"triangular systems ({count}, {m}, {n})", count * m * m * n, call, peers, "f32")
+
+
+def _decompositions() -> Iterator[Row]:
+    """Stacks of small matrices: vectors known up to a phase are turned, cofactors found."""
+    torch: Any = optional("torch")
+    x = _normal((1000, 8, 8), 0) + 1j * _normal((1000, 8, 8), 1)
+    wide, real = x[:, :5].copy(), _normal((1000, 6, 6), 2)
+    kinds: dict[str, tuple[Any, Callable[[Any], Any], Any, str]] = {
+        "eigh": (x, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
+        "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
+    }
+    for name, (v, ours, theirs, known) in kinds.items():
+        peers: dict[str, Any] = {"numpy": functools.partial(theirs, v)}
+        if torch is not None:
+            of = functools.reduce(getattr, known.split("."), torch)
+            peers["torch"] = functools.partial(of, torch.from_numpy(v))
+        work = 8 * v.size * v.shape[-1]
+        yield Row(f"{name} {v.shape}, {v.dtype}", work, functools.partial(ours, v), peers, "f32")
+    peers = {}
+    if torch is not None:
+        t = torch.from_numpy(real).requires_grad_()
+        total = torch.linalg.det(t).sum()
+        peers["torch"] = lambda: torch.autograd.grad(total, t, retain_graph=True)
+    cofactor = functools.partial(linalg.cofactor, real)
+    yield Row(f"gradient of det {real.shape}", 2 * real.size * 6, cofactor, peers, "f32")
 
 
 def _half_product(dtype: str, dot: str, a: Any, b: Any) -> Row:

@@ -68,7 +68,19 @@ def rows() -> Iterator[Row]:
         "embedding of 4096 in", lambda f, w, i: f.embedding(i, w), table, places,
         work=(taken, 2 * taken + table.nbytes),
     )  # fmt: skip
+    yield _norms(rng.standard_normal((60, 12)))
     yield from _dropout(rng.standard_normal(MATRICES[0]).astype(np.float32))
+
+
+def _norms(x: Any) -> Row:
+    ours = xp.asarray(x)
+    peers: dict[str, Callable[[], object]] = {"numpy": lambda: np.linalg.vector_norm(x, axis=1)}
+    torch: Any = optional("torch")
+    if torch is not None:
+        t = torch.from_numpy(x)
+        peers["torch"] = lambda: torch.linalg.vector_norm(t, dim=1)
+    name = f"norms of rows, {x.shape}, {x.dtype}"
+    return Row(name, x.nbytes, lambda: xp.linalg.vector_norm(ours, axis=1), peers)
 
 
 def _both(

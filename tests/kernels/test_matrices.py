@@ -169,3 +169,19 @@ def test_hermitian_parts_of_large_matrices_stay_finite() -> None:
     """No sum of two elements overflows on the way."""
     x = np.full((2, 2), 1.5e308)
     assert np.all(np.isfinite(matrices.eigvalsh(x * np.eye(2))))
+
+
+@pytest.mark.parametrize("char", "fdFD")
+@pytest.mark.parametrize("shape", [(1, 1), (4, 4), (3, 5, 5), (2, 0, 0), (64, 64), (65, 65)])
+def test_hermitian_parts_are_the_same_in_machine_code(shape: tuple[int, ...], char: str) -> None:
+    """And a Hermitian matrix is its own, to the last bit."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if char in "FD" else 0)
+    x = x.astype(char)
+    found = matrices._hermitian(x)
+    with table.restricted():
+        expected = matrices._hermitian(x)
+    assert found.dtype == expected.dtype == x.dtype
+    assert np.array_equal(found, expected)
+    assert np.array_equal(matrices._hermitian(found), found)
+    assert np.array_equal(found, np.conj(np.swapaxes(found, -1, -2)))

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import functools
 import math
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from funct.kernels import statistical
+from funct.kernels.cpu.irregular.norms import LONGEST, lengths
+from funct.kernels.cpu.loops import ready
 from funct.kernels.cpu.pairwise import LONG, of_long_rows
+from funct.kernels.cpu.short_rows import ROWS
 from funct.kernels.dtypes import FLOATING, NATIVE
 from funct.kernels.elementwise import power
 from funct.kernels.linalg import matrices
@@ -76,6 +80,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     if ord.__class__ is not int and ord.__class__ is not float:
         return None
     if ord == 2:
+        if x.size < ROWS and (y := _few(x, axis, keepdims)):
+            return y[0]
         return _root(_sum_of_squares(x, axis, keepdims))
     if ord == 0:
         counted = np.not_equal(x, 0).astype(_FLOATING[x.dtype])
@@ -89,6 +95,28 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
         return None
     total = statistical.total(power(size, float(ord)), axis, keepdims)
     return power(total, 1.0 / ord)
+
+
+def _few(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The norms of a few vectors along an axis, or of all of x, in a tuple; or () where one is for
+    the long way.
+    """
+    if not x.flags.c_contiguous or not ready(x.size):
+        return ()
+    shape, rank = x.shape, x.ndim
+    if axis is None:
+        n, inner, kept = x.size, 1, (1,) * rank if keepdims else ()
+    elif axis.__class__ is int and -rank <= axis < rank:
+        axis %= rank
+        n, rest = shape[axis], shape[axis + 1 :]
+        inner, kept = prod(rest), shape[:axis] + ((1, *rest) if keepdims else rest)
+    else:
+        return ()
+    if inner == 1 and n > LONGEST:
+        return ()
+    y = np.empty(kept, _FLOATING[x.dtype])
+    least = LEAST_SQUARES[y.dtype.char]
+    return () if lengths(x, y, y.size // inner, n, inner, least, x.dtype.kind == "c") else (y,)
 
 
 def _root(total: Any) -> Any:
@@ -149,6 +177,8 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     if x.dtype not in _FLOATING or x.ndim < 2 or not x.size:
         return None
     if ord == "fro":
+        if x.ndim == 2 and x.size < ROWS and (y := _few(x, None, keepdims)):
+            return y[0]
         return _root(_sum_of_squares(x, (-2, -1), keepdims))
     if ord not in _SUMMED:
         return None

@@ -16,8 +16,11 @@ import numpy as np
 
 from funct.errors import LinAlgError
 from funct.kernels import table
+from funct.kernels.cpu.irregular.hermitian import hermitian
+from funct.kernels.cpu.loops import ready
 from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.lapack import loop, orthogonal
+from funct.kernels.linalg.phases import turned, turned_pair
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,33 +108,18 @@ def _finite(x: NDArray[Any]) -> None:
 # Elements of right sides of which BLAS uses threads: NumPy's then, for SciPy's has threads of its
 # own, and each library's look for work for a while on the cores that the other's need.
 _SHARED = 1 << 14
-_SMALL = 1024  # elements up to which it pays to look whether a matrix is symmetric
+_ROWS = 64  # up to which a matrix and its transpose are in the caches
 
 
 def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
     _square(x)
-    small = x.ndim == 2 and x.size <= _SMALL and x.dtype.kind == "f"
-    if small and x.tobytes() == x.tobytes("F"):
-        return x
+    n = x.shape[-1]
+    if n <= _ROWS and x.size and x.__class__ is np.ndarray and ready(x.size):
+        y = np.empty(x.shape, x.dtype)
+        hermitian(x, y, n, x.size // (n * n), x.dtype.kind == "c")
+        return y
     half = x / 2  # first, for the sum of two large elements is infinite
     return half + (half.mT.conj() if x.dtype.kind == "c" else half.mT)
-
-
-@functools.lru_cache(64)
-def _counted(n: int) -> NDArray[Any]:
-    return np.arange(n)
-
-
-def _phase(v: NDArray[Any]) -> NDArray[Any]:
-    """The factors that make each column's largest component real and positive; (..., 1, n)."""
-    if v.dtype.kind != "c" or 0 in v.shape:
-        return np.ones((), v.dtype)
-    if v.ndim == 2 and v.__class__ is np.ndarray:  # at a third of the cost
-        top = v[np.abs(v).argmax(0), _counted(v.shape[1])]
-        return (top.conj() / np.abs(top))[None]
-    at = np.argmax(np.abs(v), -2, keepdims=True)
-    top = np.take_along_axis(v, at, -2)
-    return np.conj(top) / np.abs(top)
 
 
 @_fails_with("x must be positive definite")
@@ -261,7 +249,7 @@ def cofactor(x: NDArray[Any], /) -> NDArray[Any]:
 def eigh(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ascending eigenvalues and orthonormal eigenvectors of the Hermitian part."""
     w, v = _eigh(_hermitian(x))
-    return w, v * _phase(v) if v.dtype.kind == "c" else v
+    return w, turned(v)
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
@@ -281,8 +269,7 @@ def eig(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     _square(x)
     _finite(x)
     w, v = _eig(x)
-    v = _complex(v)
-    return _complex(w), v * _phase(v)
+    return _complex(w), turned(_complex(v))
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
@@ -299,15 +286,8 @@ def svd(x: NDArray[Any], full: bool, /) -> tuple[NDArray[Any], NDArray[Any], NDA
     _matrix(x)
     _finite(x)
     u, s, vh = (_svd_full if full else _svd)(x)
-    if x.dtype.kind != "c" or 0 in x.shape:
-        return u, s, vh
-    k = s.shape[-1]
-    phase = _phase(u)
-    back = phase[..., :k]
-    if vh.shape[-2] > k:  # rows that belong to no column of u
-        rest = _phase(np.conj(vh[..., k:, :].mT))
-        back = np.concatenate([back, rest], -1)
-    return u * phase, s, np.conj(back).mT * vh
+    u, vh = turned_pair(u, vh)
+    return u, s, vh
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
@@ -345,9 +325,7 @@ def qr(x: NDArray[Any], complete: bool, /) -> tuple[NDArray[Any], NDArray[Any]]:
             q, r = q.astype(x.dtype), r.astype(x.dtype)
     else:
         q, r = np.linalg.qr(x, mode="complete" if complete else "reduced")
-    if x.dtype.kind == "c" and n < q.shape[-1]:  # the columns that x says nothing about
-        q = np.concatenate([q[..., :n], q[..., n:] * _phase(q[..., n:])], -1)
-    return q, r
+    return turned(q, n), r  # x says nothing about columns beyond its own
 
 
 def lu(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
