@@ -29,7 +29,7 @@ Rule = Callable[..., Sequence[Any]]
 
 CHUNK = 1 << 14  # elements of a task
 _ALONE = 1 << 16  # elements up to which one thread is as fast
-_STREAMED = 1 << 24  # bytes of results from which on they do not stay in the caches
+_STREAMED = 10 << 20  # bytes of results from which on they do not stay in the caches
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _INT, _OBJECT, _DOUBLE = map(np.dtype, (np.int64, object, np.float64))
 _ELEMENTS: dict[np.dtype[Any], str] = {np.dtype(np.float32): "f32", _DOUBLE: "f64"}
