@@ -54,6 +54,11 @@ class Sample:
     """One example call of a primitive: raw operands and its parameters.
 
     smooth: derivatives exist in a neighbourhood of the operands, so differences may be taken.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> import numpy as np
+        >>> sample = ft.Sample((np.asarray([0.3, 1.2]),))
+        >>> ft.check_primitive(xp.sin, [sample])
     """
 
     args: tuple[Any, ...] = attrs.field(converter=_as_tuple)
