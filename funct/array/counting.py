@@ -117,6 +117,11 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
 
     Args: bins: 1-D, ascending, or descending: then bins[i-1] > x >= bins[i]. right: the bin holds
     its upper edge, not its lower one.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.digitize(xp.asarray([0.5, 1.0, 2.5]), xp.asarray([1.0, 2.0])).tolist()
+        [0, 1, 2]
+
     Source: NumPy `digitize`.
     """
     x, bins = asarray(x), asarray(bins)
@@ -169,7 +174,15 @@ def histogram(
 
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
-    """The edges that `histogram` uses."""
+    """The edges that `histogram` uses.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.histogram_bin_edges(xp.asarray([0.0, 3.0, 4.0]), bins=4).tolist()
+        [0.0, 1.0, 2.0, 3.0, 4.0]
+
+    Source: NumPy `histogram_bin_edges`.
+    """
     x = as_tensor("histogram_bin_edges", x)
     if not isinstance(bins, int):
         edges = asarray(bins)

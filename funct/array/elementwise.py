@@ -25,7 +25,13 @@ __all__ = [
 
 
 def positive(x: Any, /) -> Any:
-    """x itself."""
+    """x itself.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.positive(xp.asarray([-1.0, 2.0])).tolist()
+        [-1.0, 2.0]
+    """
     return x
 
 

@@ -43,6 +43,10 @@ def linspace(
 
     Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
     integer dtype rounds down. axis: of the result, where the values are.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linspace(0.0, 1.0, 5).tolist(), xp.linspace(0.0, 1.0, 4, endpoint=False).tolist()
+        ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.25, 0.5, 0.75])
     """
     if dtype is not None:
         dtype = as_dtype("linspace", dtype)

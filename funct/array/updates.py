@@ -35,7 +35,14 @@ _NUMBERS: dict[str, tuple[type, ...]] = {
 
 
 class At:
-    """x.at[key].set(v) and friends: a new array with the elements at key changed."""
+    """x.at[key].set(v) and friends: a new array with the elements at key changed.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1.0, 2.0, 3.0])
+        >>> x.at[0].set(9.0).tolist(), x.at[[1, 1]].add(10.0).tolist(), x.tolist()
+        ([9.0, 2.0, 3.0], [1.0, 22.0, 3.0], [1.0, 2.0, 3.0])
+    """
 
     __slots__ = ("_key", "_x")
     _key: Any

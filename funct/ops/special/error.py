@@ -36,7 +36,13 @@ def _erf_rule(g: Value, x: Value) -> Value:
 
 @elementwise(kernels.erf, _erf_rule, code="erf({0})", onnx="Erf", samples=_ANY)
 def erf(x: Operand, /) -> Value:
-    """Error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    """Error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.erf(xp.asarray([0.0, xp.inf])).tolist(), round(float(xp.erf(xp.asarray(1.0))), 6)
+        ([0.0, 1.0], 0.842701)
+    """
 
 
 def _erfc_rule(g: Value, x: Value) -> Value:
