@@ -1,13 +1,18 @@
 """What a run of pytest does first, wherever it collects."""
 
 import importlib
+from pathlib import Path
+
+_ROOT = Path(__file__).parent
 
 
-def pytest_collection() -> None:
-    """Import funct as a package before files of it are collected for their examples.
+def pytest_collect_file(file_path: Path) -> None:
+    """Import a file of funct by its name before it is collected for its examples.
 
-    A file that is collected alone would else be made a second time when the package imports it, and
-    its classes would not be those that arrays have. Not at the top: `tests/conftest.py` is to set
-    what SciPy and BLAS read when they are first imported.
+    pytest imports a file that nothing has imported yet by its path. Of a file that its own package
+    imports it so makes a second one, whose classes are not those that arrays have, and whose name
+    hides a function of the package that is called like it.
     """
-    importlib.import_module("funct")
+    if file_path.suffix == ".py" and _ROOT / "funct" in file_path.parents:
+        parts = file_path.relative_to(_ROOT).with_suffix("").parts
+        importlib.import_module(".".join(parts).removesuffix(".__init__"))
