@@ -56,6 +56,12 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Compute x1 · x2 / (|x1| |x2|) along dim; lengths count as at least eps.
 
     Raises: ShapeError: when the shapes do not broadcast or dim does not exist.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.cosine_similarity(xp.asarray([[1.0, 0.0]]), xp.asarray([[3.0, 4.0]])).tolist()
+        [0.6]
+
     Source: torch.nn.functional.cosine_similarity.
     """
     x1, x2 = xp.broadcast_arrays(x1, x2)
@@ -71,6 +77,13 @@ def pairwise_distance(
 
     Args: x1, x2: shape (N, D) or (D,), or what broadcasts to that.
     Returns: shape (N,) or (); (N, 1) or (1,) with keepdim.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, y = xp.asarray([[0.0, 0.0]]), xp.asarray([[3.0, 4.0]])
+        >>> round(float(F.pairwise_distance(x, y)[0]), 4)
+        5.0
+
     Source: torch.nn.functional.pairwise_distance.
     """
     difference = x1 - x2 + eps
