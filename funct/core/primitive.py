@@ -38,7 +38,13 @@ def _as_dtype(dtype: Any) -> np.dtype[Any]:
 
 @attrs.frozen
 class ShapeDtype:
-    """Shape and dtype of a value that need not exist."""
+    """Shape and dtype of a value that need not exist.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.eval_shape(lambda x: x @ x, ft.ShapeDtype((3, 3), xp.float32))
+        ShapeDtype(shape=(3, 3), dtype=dtype('float32'))
+    """
 
     shape: tuple[Any, ...] = attrs.field(converter=_as_tuple)
     dtype: np.dtype[Any] = attrs.field(converter=_as_dtype)
