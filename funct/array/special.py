@@ -20,10 +20,12 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.creation import how_many
 from funct.array.direct import direct, entrances
 from funct.array.statistical import logsumexp as _logsumexp
 from funct.array.tensor import Tensor
 from funct.core import INEXACT
+from funct.errors import ArgumentError
 from funct.kernels.special import functions as kernels
 from funct.ops import expm1 as expm1
 from funct.ops import log1p as log1p
@@ -258,8 +260,9 @@ def jn(n: Any, x: Any, /) -> Any:
     return ops.special.jv(n, x)
 
 
-def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
+def _derivative(name: str, f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     """n-th derivative of a Bessel function: DLMF 10.6.7 and 10.29.5."""
+    n = how_many(name, "n", n)
     if isinstance(v, Tensor) and v.dtype not in INEXACT:
         v = ops.astype(v, np.dtype(np.float64))  # unsigned orders would not go below 0
     y = f(v - n, z)
@@ -272,67 +275,75 @@ def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
 def jvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of jv(v, z) in z.
 
+    Raises: ArgumentError: when n is negative.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
         >>> round(float(special.jvp(0, xp.asarray(1.0))), 6)  # -j1(1)
         -0.440051
     """
-    return _derivative(ops.special.jv, v, z, n, -1.0)
+    return _derivative("jvp", ops.special.jv, v, z, n, -1.0)
 
 
 @direct("yvp")
 def yvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of yv(v, z) in z.
 
+    Raises: ArgumentError: when n is negative.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
         >>> round(float(special.yvp(0, xp.asarray(1.0))), 6)  # -y1(1)
         0.781213
     """
-    return _derivative(ops.special.yv, v, z, n, -1.0)
+    return _derivative("yvp", ops.special.yv, v, z, n, -1.0)
 
 
 @direct("ivp")
 def ivp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of iv(v, z) in z.
 
+    Raises: ArgumentError: when n is negative.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
         >>> round(float(special.ivp(0, xp.asarray(1.0))), 6)  # i1(1)
         0.565159
     """
-    return _derivative(ops.special.iv, v, z, n, 1.0)
+    return _derivative("ivp", ops.special.iv, v, z, n, 1.0)
 
 
 @direct("kvp")
 def kvp(v: Any, z: Any, n: int = 1) -> Any:
     """n-th derivative of kv(v, z) in z.
 
+    Raises: ArgumentError: when n is negative.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
         >>> round(float(special.kvp(0, xp.asarray(1.0))), 6)  # -k1(1)
         -0.601907
     """
-    return (-1.0) ** n * _derivative(ops.special.kv, v, z, n, 1.0)
+    return _derivative("kvp", ops.special.kv, v, z, n, 1.0) * (-1.0) ** n
 
 
 def multigammaln(a: Any, d: int) -> Any:
-    """Logarithm of the multivariate gamma function of dimension d, for a > (d - 1) / 2.
+    """Logarithm of the multivariate gamma function of dimension d; NaN unless a > (d - 1) / 2.
 
+    Raises: ArgumentError: when d is not positive.
     Example:
         >>> import funct.array as xp
         >>> from funct.array import special
         >>> round(float(special.multigammaln(xp.asarray(2.0), 2)), 6)  # log(pi / 2)
         0.451583
     """
+    d = how_many("multigammaln", "d", d)
+    if d == 0:
+        raise ArgumentError("multigammaln: d must be positive, got 0")
     y = ops.special.gammaln(a) + 0.25 * d * (d - 1) * math.log(math.pi)
     for j in range(1, d):
         y = y + ops.special.gammaln(a - 0.5 * j)
-    return y
+    return ops.where(ops.greater(a, 0.5 * (d - 1)), y, math.nan)
 
 
 def factorial(n: Any) -> Any:
