@@ -72,6 +72,10 @@ def served(x: Any) -> Any:
 def _spread(name: str, value: Any, shape: Any) -> Any:
     try:
         return served(ops.broadcast_to(lifted(value, shape), shape))
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: fill_value must broadcast to {shape}, got shape {value.shape}"
+        ) from None
     except FunctError:
         raise
     except ValueError as error:

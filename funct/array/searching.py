@@ -13,7 +13,7 @@ from funct.array.direct import direct
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape, stack
 from funct.array.tensor import Tensor
-from funct.errors import DTypeError, ShapeError
+from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import composed, statistical
 from funct.kernels import searching as kernels
 
@@ -227,7 +227,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
         [2, 3]
     """
     if side not in ("left", "right"):
-        raise ShapeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+        raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x1 = as_tensor("searchsorted", x1)
     if sorter is not None:
         x1 = ops.take(x1, _indices("searchsorted", sorter), 0)

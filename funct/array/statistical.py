@@ -438,9 +438,9 @@ def cov(
 
     Source: NumPy `cov`.
     """
-    x = _rows(m, rowvar)
+    x = _rows("cov", m, rowvar)
     if y is not None:
-        x = concat([x, _rows(y, rowvar)], axis=0)
+        x = concat([x, _rows("cov", y, rowvar)], axis=0)
     ddof = (0 if bias else 1) if ddof is None else real_number("cov", "ddof", ddof)
     given = [asarray(v) for v in (fweights, aweights) if v is not None]
     if not given:
@@ -456,10 +456,10 @@ def cov(
     return ops.reshape(out, ()) if out.shape == (1, 1) else out
 
 
-def _rows(m: Any, rowvar: bool) -> Any:
+def _rows(name: str, m: Any, rowvar: bool) -> Any:
     x = asarray(m)
     if len(x.shape) > 2:
-        raise ShapeError(f"cov: m must have at most 2 axes, got shape {x.shape}")
+        raise ShapeError(f"{name}: m must have at most 2 axes, got shape {x.shape}")
     x = floating(x)
     if len(x.shape) < 2:
         return reshape(x, (1, -1))
@@ -476,7 +476,8 @@ def corrcoef(m: Any, y: Any = None, /, rowvar: bool = True) -> Any:
 
     Source: NumPy `corrcoef`.
     """
-    c = cov(m, y, rowvar)
+    m, y = [v if v is None else _rows("corrcoef", v, rowvar) for v in (m, y)]
+    c = cov(m, y)
     if not c.shape:
         return c / c
     n = c.shape[0]

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from funct.core.rule import Absent, Rule
+from funct.errors import DTypeError
 
 __all__ = [
     "Lowering",
@@ -33,13 +34,17 @@ def _as_tuple(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _as_dtype(dtype: Any) -> np.dtype[Any]:
-    return np.dtype(dtype)
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise DTypeError(f"ShapeDtype: {dtype!r} is no dtype") from None
 
 
 @attrs.frozen
 class ShapeDtype:
     """Shape and dtype of a value that need not exist.
 
+    Raises: DTypeError: when dtype is none.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> ft.eval_shape(lambda x: x @ x, ft.ShapeDtype((3, 3), xp.float32))

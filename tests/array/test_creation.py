@@ -46,6 +46,12 @@ def test_full_takes_the_dtype_of_its_value(fill: Any) -> None:
     laws.same(xp.full((2,), fill), np.full((2,), fill))
 
 
+def test_full_names_a_fill_value_that_does_not_fit() -> None:
+    """It is refused by the function that was called, not by an op inside of it."""
+    with pytest.raises(ShapeError, match=r"full: fill_value must broadcast to \(2,\), got shape"):
+        xp.full((2,), xp.ones(3))
+
+
 def test_full_of_a_traced_value() -> None:
     """The fill value may be traced."""
     g = ft.grad(lambda v: xp.sum(xp.full((2, 3), v)))(xp.asarray(1.0))
