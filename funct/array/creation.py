@@ -41,6 +41,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
 
     fill_value is a number or a 0-d array; its dtype is the result's unless one is given.
+    Raises: as `zeros`. ShapeError: for a fill_value that does not broadcast to shape.
     Example:
         >>> import funct.array as xp
         >>> xp.full((2, 2), 7).tolist(), xp.full((1,), 0.5, dtype=xp.float32).dtype
@@ -87,6 +88,8 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default.
 
+    Raises: ShapeError: for negative lengths. DTypeError: for what is no dtype. ArgumentError: for a
+    device that does not exist.
     Example:
         >>> import funct.array as xp
         >>> xp.zeros((2, 3)).shape, xp.zeros(2, dtype=xp.int8)
@@ -100,6 +103,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones of `shape`, float64 by default.
 
+    Raises: as `zeros`.
     Example:
         >>> import funct.array as xp
         >>> xp.ones(3, dtype=xp.int64).tolist()
@@ -113,6 +117,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes.
 
+    Raises: as `zeros`.
     Example:
         >>> import funct.array as xp
         >>> xp.empty(2).tolist()
@@ -185,6 +190,8 @@ def arange(
 
     Integers give int64, or a RangeError; where a bound or the step is a float, the result is
     float64.
+    Raises: ArgumentError: for a step of 0, and for infinities and NaN. RangeError: for a start that
+    the dtype does not hold.
     Example:
         >>> import funct.array as xp
         >>> xp.arange(3).tolist(), xp.arange(5, 0, -2).tolist(), xp.arange(0.0, 1.0, 0.25).tolist()
@@ -266,6 +273,7 @@ def eye(
 ) -> Any:
     """Ones on the k-th diagonal, zeros elsewhere; float64 by default.
 
+    Raises: as `zeros`.
     Example:
         >>> import funct.array as xp
         >>> xp.eye(2, 3, k=1).tolist()

@@ -53,6 +53,7 @@ def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward")
 def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
     """Inverse of `fft`: the sign of the exponent is +, the factor 1 / n by default.
 
+    Raises: as `fft`.
     Example:
         >>> import funct.array as xp
         >>> xp.real(xp.fft.ifft(xp.fft.fft(xp.asarray([1.0, 2.0, 3.0, 4.0])))).tolist()

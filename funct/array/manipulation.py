@@ -219,6 +219,7 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
 def rot90(x: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """x turned by k quarters, from the first axis towards the second.
 
+    Raises: ArgumentError: when axes are not two.
     Example:
         >>> import funct.array as xp
         >>> xp.rot90(xp.asarray([[1, 2], [3, 4]])).tolist()
@@ -341,6 +342,8 @@ def _ordered_axes(name: str, axes: Any, rank: int) -> list[int]:
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """Axes moved to other positions, the rest in order.
 
+    Raises: ShapeError: when there are not as many sources as destinations, or an axis that x has
+    not.
     Example:
         >>> import funct.array as xp
         >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
@@ -380,6 +383,7 @@ def flip(x: Any, /, axis: Any = None) -> Any:
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """Elements moved by shift along axis, wrapping around; None rolls the flat array.
 
+    Raises: ShapeError: when there are not as many shifts as axes.
     Example:
         >>> import funct.array as xp
         >>> xp.roll(xp.asarray([1, 2, 3, 4]), 1).tolist()
@@ -450,6 +454,7 @@ def _repeated(x: Any, count: int, k: int) -> Any:
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
     """x repeated as a whole along each axis.
 
+    Raises: ShapeError: when a repetition is negative.
     Example:
         >>> import funct.array as xp
         >>> xp.tile(xp.asarray([1, 2]), (2, 2)).tolist()
@@ -490,6 +495,7 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     Args: pad_width: how many before and behind: one (low, high) pair per axis, one pair for all, or
     one number. mode: "constant" (the default), "edge" (the outermost element), "reflect" (mirrored
     at it), "symmetric" (mirrored behind it) or "wrap" (from the other end).
+    Raises: ArgumentError: for another mode. ShapeError: when pad_width does not fit x.
     Example:
         >>> import funct.array as xp
         >>> xp.pad(xp.asarray([1, 2, 3]), (1, 2), mode="reflect").tolist()

@@ -80,6 +80,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 def argwhere(x: Any, /) -> Any:
     """Indices of the non-zero elements, one row for each, (count, rank); asks for concrete values.
 
+    Raises: ShapeError: for a 0-d array.
     Example:
         >>> import funct.array as xp
         >>> xp.argwhere(xp.asarray([[0, 1], [2, 0]])).tolist()
@@ -111,6 +112,7 @@ def lexsort(keys: Any, /, axis: int = -1) -> Any:
     """Indices that sort by the last key, ties by the one before it, and so on; stable.
 
     keys: arrays of one shape, or one array of them along its first axis.
+    Raises: ShapeError: when the shapes of keys differ, or there are none.
     Example:
         >>> import funct.array as xp
         >>> xp.lexsort([xp.asarray([2, 1, 0]), xp.asarray([1, 0, 1])]).tolist()
@@ -137,6 +139,7 @@ def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
     """Coordinates in an array of that shape of the elements at indices of the flat one.
 
     What lies outside shows in the first coordinate, which then is outside, too.
+    Raises: DTypeError: when indices are no integers.
     Example:
         >>> import funct.array as xp
         >>> [int(i) for i in xp.unravel_index(xp.asarray(5), (2, 3))]
@@ -157,6 +160,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, /) -> Any:
     """Indices of the flat array for coordinates, one array for each axis, in one of shape dims.
 
     Coordinates count as they are: what lies outside of dims is not looked for.
+    Raises: ShapeError: when there is not one array per axis. DTypeError: when they hold no
+    integers.
     Example:
         >>> import funct.array as xp
         >>> int(xp.ravel_multi_index((xp.asarray(1), xp.asarray(2)), (2, 3)))
@@ -218,6 +223,7 @@ def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Any:
     """Where each of x2 would be inserted into the sorted 1-D x1.
 
+    Raises: ShapeError: when x1 is not 1-D. ArgumentError: for another side.
     Example:
         >>> import funct.array as xp
         >>> bins = xp.asarray([1.0, 2.0, 3.0])

@@ -431,6 +431,7 @@ def cov(
 
     Args: ddof: subtracted from the number of observations; 1 unless given, 0 with bias. fweights,
     aweights: how often each observation counts, and how much.
+    Raises: ShapeError: for more than 2 axes.
     Example:
         >>> import funct.array as xp
         >>> xp.cov(xp.asarray([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])).tolist()
@@ -469,6 +470,7 @@ def _rows(name: str, m: Any, rowvar: bool) -> Any:
 def corrcoef(m: Any, y: Any = None, /, rowvar: bool = True) -> Any:
     """Correlation coefficients: `cov` divided by the standard deviations of both variables.
 
+    Raises: ShapeError: for more than 2 axes.
     Example:
         >>> import funct.array as xp
         >>> xp.corrcoef(xp.asarray([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]])).tolist()

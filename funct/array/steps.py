@@ -43,6 +43,8 @@ def linspace(
 
     Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
     integer dtype rounds down. axis: of the result, where the values are.
+    Raises: ArgumentError: when num is negative. UnsupportedOperandError: for a start or stop that
+    is neither number nor array.
     Example:
         >>> import funct.array as xp
         >>> xp.linspace(0.0, 1.0, 5).tolist(), xp.linspace(0.0, 1.0, 4, endpoint=False).tolist()

@@ -54,6 +54,7 @@ def int8_static(
 
     Args:    observer: how the ranges of activations are found. skip: nodes to leave in float.
     Returns: a Quantizer for `prepare_pt2e`.
+    Raises: QuantizationError: for another observer.
     Notes:   it quantizes float32 alone. Sums of products must fit into int32.
     Example:
         >>> import funct.array as xp

@@ -145,6 +145,7 @@ def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> 
 def merge(a: PreparedProgram, b: PreparedProgram) -> PreparedProgram:
     """One program calibrated on what two copies of it have seen, a's batches first.
 
+    Raises: QuantizationError: when they come from two calls of `prepare_pt2e`.
     Example:
         >>> import funct.array as xp
         >>> from funct import export

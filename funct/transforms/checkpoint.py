@@ -53,6 +53,7 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
     than to keep is always done again.
     Returns: a function with fun's signature and values. Memory of a loop: `scan(checkpoint(f), …)`
     keeps about 2√n carries of n steps.
+    Raises: ArgumentError: when policy is no function.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> block = ft.checkpoint(lambda x: xp.sum(xp.sin(xp.sin(x))))

@@ -108,6 +108,7 @@ def psum(x: Any, axis_name: AxisName) -> Any:
 def pmean(x: Any, axis_name: AxisName) -> Any:
     """Mean of x over the lanes of one or more named axes.
 
+    Raises: TransformError: as `psum`.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> centre = ft.vmap(lambda x: x - ft.pmean(x, "i"), axis_name="i")
@@ -133,6 +134,7 @@ def _extreme(fun: str, reduce: Callable[..., Any], x: Any, axis_name: AxisName) 
 def pmax(x: Any, axis_name: AxisName) -> Any:
     """Maximum of x over the lanes; where lanes tie, they share the derivative.
 
+    Raises: TransformError: as `psum`.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> ft.vmap(lambda x: x / ft.pmax(x, "i"), axis_name="i")(xp.asarray([1.0, 4.0])).tolist()
@@ -144,6 +146,7 @@ def pmax(x: Any, axis_name: AxisName) -> Any:
 def pmin(x: Any, axis_name: AxisName) -> Any:
     """Minimum of x over the lanes; where lanes tie, they share the derivative.
 
+    Raises: TransformError: as `psum`.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> ft.vmap(lambda x: x - ft.pmin(x, "i"), axis_name="i")(xp.asarray([1.0, 4.0])).tolist()
@@ -155,6 +158,7 @@ def pmin(x: Any, axis_name: AxisName) -> Any:
 def axis_index(axis_name: Hashable) -> Any:
     """This lane's place on a named axis: an integer that differs between lanes.
 
+    Raises: TransformError: as `psum`.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> ft.vmap(lambda x: 10 * ft.axis_index("i") + x, axis_name="i")(xp.ones(3)).tolist()
@@ -166,6 +170,7 @@ def axis_index(axis_name: Hashable) -> Any:
 def axis_size(axis_name: AxisName) -> int:
     """How many lanes one or more named axes have.
 
+    Raises: TransformError: as `psum`.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> ft.vmap(lambda x: x / ft.axis_size("i"), axis_name="i")(xp.asarray([1.0, 3.0])).tolist()
@@ -181,6 +186,7 @@ def all_gather(x: Any, axis_name: Hashable, *, axis: int = 0, tiled: bool = Fals
     """The values of all lanes, in every lane.
 
     Args: axis: where the lanes go in the result. tiled: concatenate along axis instead of stacking.
+    Raises: TransformError: as `psum`.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> ft.vmap(lambda x: ft.all_gather(x, "i"), axis_name="i")(xp.asarray([1, 2])).tolist()
