@@ -198,6 +198,7 @@ def _edges(name: str, x: Any, bins: Any, range: Any) -> Any:
         if len(edges.shape) != 1 or not edges.shape[0]:
             raise ShapeError(f"{name}: edges must be 1-D and not empty, got {edges.shape}")
         return edges
+    bins = int(bins)
     if bins < 1:
         raise ArgumentError(f"{name}: bins must be at least 1, got {bins}")
     x = asarray(x)
