@@ -5,6 +5,10 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parent
 
+# Its functions have the docstrings of `funct.array`: their examples run there, and call Python's
+# `round` and `all`, which that file has others of.
+collect_ignore = ["funct/interop/rebind.py"]
+
 
 def pytest_collect_file(file_path: Path) -> None:
     """Import a file of funct by its name before it is collected for its examples.
