@@ -16,10 +16,11 @@ ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 PACKAGES = (
-    "funct", "funct.array", "funct.array.fft", "funct.array.linalg", "funct.array.special",
-    "funct.check", "funct.debug", "funct.device", "funct.export", "funct.interop", "funct.nn",
-    "funct.nn.functional", "funct.nn.init", "funct.optim", "funct.optim.schedule", "funct.quant",
-    "funct.serialize", "funct.tree",
+    "funct", "funct.array", "funct.array.fft", "funct.array.lib.stride_tricks",
+    "funct.array.linalg", "funct.array.special", "funct.check", "funct.debug", "funct.device",
+    "funct.export", "funct.interop", "funct.nn", "funct.nn.functional", "funct.nn.init",
+    "funct.optim", "funct.optim.schedule", "funct.quant", "funct.serialize",
+    "funct.transforms.checkpoint_policies", "funct.tree",
 )  # fmt: skip
 
 # Public names that may lack an example, and why.
