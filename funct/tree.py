@@ -214,8 +214,11 @@ def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
         raise TreeError("transpose: containers are nested too deeply")
     try:
         return optree.tree_transpose(outer, inner, tree)
-    except (TypeError, ValueError) as error:
-        raise TreeError(f"transpose: {error}") from None
+    except (TypeError, ValueError):
+        expected, got = outer.compose(inner), structure(tree)
+        raise TreeError(
+            f"transpose: expected the structure {_plain(expected)}, got {_plain(got)}"
+        ) from None
 
 
 def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:

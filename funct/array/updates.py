@@ -388,7 +388,7 @@ def _of_kind(name: str, v: Any, dtype: Any) -> Any:
         v = _operand(name, v)
         if v.__class__ is not fast.Array:
             return None
-    return v.data if v.data.dtype == dtype else ops.astype(v, dtype).data
+    return v.data if v.data.dtype == dtype else _cast(name, v, dtype).data
 
 
 def _by_factors(a: Any, at: Any, v: Any, change: Any) -> Any:
@@ -452,13 +452,19 @@ def _operand(name: str, v: Any) -> Any:
     return wrap(in_native(f"x.at[...].{name}", raw))
 
 
+def _cast(name: str, v: Any, dtype: Any) -> Any:
+    if v.dtype.kind == "c" and dtype.kind not in "cb":
+        raise DTypeError(f"x.at[...].{name}: v must be real, as x of {dtype} is, got {v.dtype}")
+    return ops.astype(v, dtype)
+
+
 def _fitted(name: str, v: Any, shape: Shape, dtype: Any) -> Any:
     """v in x's dtype and the shape of what is selected; leading axes of length 1 are dropped."""
     extra = len(v.shape) - len(shape)
     if extra > 0 and all(is_one(n) for n in v.shape[:extra]):
         v = ops.reshape(v, v.shape[extra:])
     if v.dtype != dtype:
-        v = ops.astype(v, dtype)
+        v = _cast(name, v, dtype)
     if v.shape == shape:
         return v
     try:
