@@ -19,6 +19,7 @@ __all__ = ["Dim", "DynamicShapes"]
 class Dim:
     """A symbolic axis length with bounds, both inclusive; max None: unbounded.
 
+    Raises: ExportError: in `export`, for a name that is no identifier, or an example out of bounds.
     Example:
         >>> import funct.array as xp
         >>> from funct import export

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from funct import tree
 from funct.core import INEXACT
-from funct.errors import ArgumentError
+from funct.errors import ArgumentError, TreeError
 from funct.nn.module import named_leaves
 
 __all__ = ["combine", "is_buffer", "is_inexact_array", "is_parameter", "partition"]
@@ -88,13 +88,16 @@ def partition(model: M, filter: Callable[..., bool] = is_parameter) -> tuple[M, 
 def combine(*trees: Any) -> Any:
     """Undo `partition`: at each place the first value that is not None.
 
-    Raises: ValueError: when the trees differ in more than their empty places.
+    Raises: TreeError: when the trees differ in more than their empty places.
     Example:
         >>> from funct import nn
         >>> nn.combine((1, None), (None, 2))
         (1, 2)
     """
-    return tree.map(_first, *trees, none_is_leaf=True)
+    try:
+        return tree.map(_first, *trees, none_is_leaf=True)
+    except TreeError as error:
+        raise TreeError(error.what.replace("map:", "combine:", 1)) from None
 
 
 def _first(*values: Any) -> Any:

@@ -10,6 +10,7 @@ from funct import ops
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
+    check_reduction,
     check_same_shape,
     reduced,
     refuse_retired,
@@ -136,6 +137,7 @@ def kl_div(
     Source: torch.nn.functional.kl_div; Kullback, Leibler 1951.
     """
     refuse_retired("kl_div", size_average, reduce)
+    check_reduction("kl_div", reduction, batchmean=True)
     if log_target:
         loss = xp.exp(target) * (target - input)
     else:
