@@ -297,6 +297,8 @@ def outer(x1: Any, x2: Any, /) -> Any:
         >>> import funct.array as xp
         >>> xp.outer(xp.asarray([1, 2]), xp.asarray([3, 4])).tolist()
         [[3, 4], [6, 8]]
+
+    Source: Array API 2025.12 `linalg.outer`.
     """
     x1, x2 = as_tensor("outer", x1), as_tensor("outer", x2)
     if len(x1.shape) != 1 or len(x2.shape) != 1:

@@ -283,6 +283,8 @@ def top_k(x: Any, k: int, /, *, axis: int = -1) -> tuple[Any, Any]:
         >>> values, indices = xp.top_k(xp.asarray([3, 1, 4, 1, 5]), 2)
         >>> values.tolist(), indices.tolist()
         ([5, 4], [4, 2])
+
+    Source: JAX `lax.top_k`.
     """
     x = as_tensor("top_k", x)
     a = normal_axis("top_k", axis, len(x.shape))

@@ -236,6 +236,8 @@ def logsumexp(
         >>> import funct.array as xp
         >>> float(xp.logsumexp(xp.asarray([1000.0, -1000.0])))
         1000.0
+
+    Source: SciPy `special.logsumexp`.
     """
     x = as_tensor("logsumexp", x)
     axes = normal_axes("logsumexp", axis, len(x.shape))
@@ -391,6 +393,8 @@ def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
         >>> import funct.array as xp
         >>> xp.cumulative_max(xp.asarray([1, 3, 2, 5])).tolist()
         [1, 3, 3, 5]
+
+    Source: NumPy `maximum.accumulate`.
     """
     x = as_tensor("cumulative_max", x)
     return _running("cumulative_max", x, axis, True)
@@ -404,6 +408,8 @@ def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
         >>> import funct.array as xp
         >>> xp.cumulative_min(xp.asarray([4, 5, 2, 3])).tolist()
         [4, 4, 2, 2]
+
+    Source: NumPy `minimum.accumulate`.
     """
     x = as_tensor("cumulative_min", x)
     return _running("cumulative_min", x, axis, False)

@@ -183,6 +183,8 @@ def fmod(x: Operand, y: Operand, /) -> Value:
         >>> import funct.array as xp
         >>> xp.fmod(xp.asarray([7, -7, 7, -7]), xp.asarray([3, 3, -3, -3])).tolist()
         [1, -1, 1, -1]
+
+    Source: NumPy `fmod`.
     """
 
 

@@ -42,6 +42,8 @@ def erf(x: Operand, /) -> Value:
         >>> import funct.array as xp
         >>> xp.erf(xp.asarray([0.0, xp.inf])).tolist(), round(float(xp.erf(xp.asarray(1.0))), 6)
         ([0.0, 1.0], 0.842701)
+
+    Source: SciPy `special.erf`; DLMF 7.2.1.
     """
 
 
