@@ -228,7 +228,16 @@ class ExchangeError(FunctError, BufferError):
 
 
 class FallbackWarning(UserWarning):
-    """An op works by a slow road: it has no rule or no kernel of its own. Told once per op."""
+    """An op works by a slow road: it has no rule or no kernel of its own. Told once per op.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error", ft.FallbackWarning)  # slow roads become errors
+        ...     ft.vmap(xp.sin)(xp.ones(2)).shape
+        (2,)
+    """
 
 
 class MissingExtraError(FunctError, ImportError):

@@ -54,7 +54,15 @@ def _expect_depth(error: RecursionError) -> None:
 
 
 def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
-    """The tree of that structure with these leaves."""
+    """The tree of that structure with these leaves.
+
+    Raises: TreeError: for another number of leaves.
+    Example:
+        >>> from funct import tree
+        >>> leaves, spec = tree.flatten({"a": 1, "b": (2, 3)})
+        >>> tree.unflatten(spec, [10 * v for v in leaves])
+        {'a': 10, 'b': (20, 30)}
+    """
     try:
         return spec.unflatten(values)
     except ValueError as error:
@@ -62,7 +70,13 @@ def unflatten(spec: Structure, values: Iterable[Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves alone."""
+    """The leaves alone.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.leaves({"b": 2, "a": (1, None)})  # keys of dicts in sorted order; None is no leaf
+        [1, 2]
+    """
     try:
         return optree.tree_leaves(tree, namespace=_NAMESPACE)
     except RecursionError as error:
@@ -71,7 +85,13 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def structure(tree: Any) -> Structure:
-    """The structure alone."""
+    """The structure alone.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.structure((1, [2])) == tree.structure((3, [4])), tree.structure([1, 2]).num_leaves
+        (True, 2)
+    """
     try:
         return optree.tree_structure(tree, namespace=_NAMESPACE)
     except RecursionError as error:
@@ -80,7 +100,14 @@ def structure(tree: Any) -> Structure:
 
 
 def map(fun: Callable[..., Any], tree: Any, *rest: Any, none_is_leaf: bool = False) -> Any:
-    """fun of each leaf, and of the leaves at the same place of other trees of equal structure."""
+    """fun of each leaf, and of the leaves at the same place of other trees of equal structure.
+
+    Raises: TreeError: when another tree has another structure.
+    Example:
+        >>> from funct import tree
+        >>> tree.map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+        {'a': 11, 'b': (22,)}
+    """
     try:
         return optree.tree_map(fun, tree, *rest, none_is_leaf=none_is_leaf, namespace=_NAMESPACE)
     except RecursionError as error:
@@ -147,7 +174,13 @@ def _container(x: Any) -> str:
 
 
 def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
-    """Fold the leaves from the left."""
+    """Fold the leaves from the left.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)}, 0)
+        6
+    """
     out = initial
     for leaf in leaves(tree):
         out = fun(out, leaf)
@@ -155,24 +188,47 @@ def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any) -> Any:
 
 
 def all(tree: Any) -> bool:
-    """Whether every leaf is true."""
+    """Whether every leaf is true.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.all({"a": True, "b": (True, 0)}), tree.all(())
+        (False, True)
+    """
     return builtins.all(leaves(tree))
 
 
 def transpose(outer: Structure, inner: Structure, tree: Any) -> Any:
-    """An outer tree of inner trees as an inner tree of outer trees."""
+    """An outer tree of inner trees as an inner tree of outer trees.
+
+    Raises: TreeError: when the tree is not made of those two.
+    Example:
+        >>> from funct import tree
+        >>> pairs = [{"x": 1, "y": 2}, {"x": 3, "y": 4}]
+        >>> tree.transpose(tree.structure([0, 0]), tree.structure(pairs[0]), pairs)
+        {'x': [1, 3], 'y': [2, 4]}
+    """
     if not outer.num_leaves or not inner.num_leaves:
         return unflatten(inner, [])
     if isinstance(outer, DeepStructure) or isinstance(inner, DeepStructure):
         raise TreeError("transpose: containers are nested too deeply")
     try:
         return optree.tree_transpose(outer, inner, tree)
-    except (TypeError, ValueError) as error:
-        raise TreeError(f"transpose: {error}") from None
+    except (TypeError, ValueError):
+        expected, got = outer.compose(inner), structure(tree)
+        raise TreeError(
+            f"transpose: expected the structure {_plain(expected)}, got {_plain(got)}"
+        ) from None
 
 
 def flatten_with_path(tree: Any) -> list[tuple[str, Any]]:
-    """(dotted path, leaf) pairs: keys, indices and attrs field names joined by dots."""
+    """(dotted path, leaf) pairs: keys, indices and attrs field names joined by dots.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.flatten_with_path({"layers": [{"w": 1}, {"w": 2}]})
+        [('layers.0.w', 1), ('layers.1.w', 2)]
+    """
     try:
         paths, values, _ = optree.tree_flatten_with_path(tree, namespace=_NAMESPACE)
     except RecursionError as error:
@@ -192,6 +248,10 @@ def broadcast_prefix(
     """For each leaf of tree the leaf of prefix that stands above it; `name` and `of` say whose.
 
     Raises: TreeError: when prefix is not the upper part of tree.
+    Example:
+        >>> from funct import tree
+        >>> tree.broadcast_prefix("in_axes", (0, None), ([1, 2], 3), none_is_leaf=True)
+        [0, 0, None]
     """
     try:
         return list(
@@ -212,13 +272,26 @@ def broadcast_prefix(
 
 
 def map_with_path(fun: Callable[[str, Any], Any], tree: Any) -> Any:
-    """fun(dotted path, leaf) of each leaf."""
+    """fun(dotted path, leaf) of each leaf.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.map_with_path(lambda path, x: f"{path}={x}", {"w": [1, 2], "b": 3})
+        {'w': ['w.0=1', 'w.1=2'], 'b': 'b=3'}
+    """
     named = flatten_with_path(tree)
     return unflatten(structure(tree), [fun(p, v) for p, v in named])
 
 
 def one_level(tree: Any) -> tuple[list[tuple[str, Any]], Callable[[list[Any]], Any]] | None:
-    """The (name, child) pairs of the outermost node and what rebuilds it; None for a leaf."""
+    """The (name, child) pairs of the outermost node and what rebuilds it; None for a leaf.
+
+    Example:
+        >>> from funct import tree
+        >>> children, rebuild = tree.one_level({"a": [1, 2], "b": 3})
+        >>> children, tree.one_level(3)
+        ([('a', [1, 2]), ('b', 3)], None)
+    """
     if optree.tree_is_leaf(tree, namespace=_NAMESPACE):
         return None
     children, meta, names, build = optree.tree_flatten_one_level(tree, namespace=_NAMESPACE)
@@ -227,7 +300,15 @@ def one_level(tree: Any) -> tuple[list[tuple[str, Any]], Callable[[list[Any]], A
 
 
 def same_structure(name: str, expected: Any, got: Any) -> None:
-    """Raise TreeError unless both trees have one structure; `name` says whose."""
+    """Raise TreeError unless both trees have one structure; `name` says whose.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.same_structure("step", {"w": 0}, {"b": 0})  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+            ...
+        funct.errors.TreeError: step: expected the structure {'w': *}, got {'b': *}
+    """
     a, b = structure(expected), structure(got)
     if a != b:
         raise TreeError(f"{name}: expected the structure {_plain(a)}, got {_plain(b)}")
@@ -242,12 +323,28 @@ def static_field(**kwargs: Any) -> Any:
     """An attrs field that belongs to the structure, not to the leaves; its value must hash.
 
     In a dataclass it is `dataclasses.field(metadata={"static": True})`.
+    Example:
+        >>> from funct import tree
+        >>> import attrs
+        >>> @tree.register
+        ... @attrs.frozen
+        ... class Scale:
+        ...     factor: float
+        ...     name: str = tree.static_field(default="scale")
+        >>> tree.leaves(Scale(2.0)), tree.map(lambda x: x + 1.0, Scale(2.0))
+        ([2.0], Scale(factor=3.0, name='scale'))
     """
     return attrs.field(metadata={_STATIC: True}, **kwargs)
 
 
 def is_static(metadata: Mapping[str, Any]) -> bool:
-    """Whether a field with this metadata belongs to the structure."""
+    """Whether a field with this metadata belongs to the structure.
+
+    Example:
+        >>> from funct import tree
+        >>> tree.is_static({"static": True}), tree.is_static({})
+        (True, False)
+    """
     return bool(metadata.get(_STATIC))
 
 
@@ -270,6 +367,14 @@ def register(
     flatten(x) -> (children, static, names), where static must hash, and unflatten(static, children)
     -> x.
     Raises: TreeError: for another class without both functions, or one that is a pytree already.
+    Example:
+        >>> from funct import tree
+        >>> class Box:
+        ...     def __init__(self, content): self.content = content
+        >>> take_apart = lambda box: ((box.content,), None, ("content",))
+        >>> _ = tree.register(Box, take_apart, lambda _, children: Box(*children))
+        >>> tree.flatten_with_path({"box": Box(1)})
+        [('box.content', 1)]
     """
     if flatten is not None and unflatten is not None:
         _register(cls, flatten, unflatten)

@@ -1,12 +1,42 @@
 """The documentation is true: its examples run, its paths exist, no package is left out."""
 
 import doctest
+import functools
+import importlib
+import inspect
 import pkgutil
 import re
+import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+PACKAGES = (
+    "funct", "funct.array", "funct.array.fft", "funct.array.lib.stride_tricks",
+    "funct.array.linalg", "funct.array.special", "funct.check", "funct.debug", "funct.device",
+    "funct.export", "funct.interop", "funct.nn", "funct.nn.functional", "funct.nn.init",
+    "funct.optim", "funct.optim.schedule", "funct.quant", "funct.serialize",
+    "funct.transforms.checkpoint_policies", "funct.tree",
+)  # fmt: skip
+
+# Public names that may lack an example, and why.
+WITHOUT_EXAMPLE = {
+    "funct.array.Ground": "the level of concrete arrays: nobody calls it",
+    "funct.device.Allocator": "a protocol: its implementations are private",
+    "funct.device.MemoryScope": "numbers that `memory_scope`, which has an example, gives",
+    **dict.fromkeys(
+        (
+            "funct.device.configure_memory", "funct.device.empty_cache",
+            "funct.device.memory_snapshot", "funct.device.memory_summary",
+            "funct.device.record_memory", "funct.device.reset_peak", "funct.device.set_limit",
+        ),
+        "acts on the memory of the whole process, other tests' too",
+    ),
+}  # fmt: skip
 
 
 def test_readme_examples_run() -> None:
@@ -61,3 +91,41 @@ def test_every_primitive_field_is_explained() -> None:
 
     for field in attrs.fields(Primitive):
         assert re.search(rf"\b{field.name}\b", Primitive.__doc__ or ""), field.name
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_functions_and_classes_have_examples(package: str) -> None:
+    """Every one that is not excepted has an example, and pytest finds it where it is defined."""
+    lacking = [
+        name
+        for name in importlib.import_module(package).__all__
+        if f"{package}.{name}" not in WITHOUT_EXAMPLE
+        and _is_ours(found := pkgutil.resolve_name(f"{package}:{name}"))
+        and not _has_example(found)
+    ]
+    assert lacking == []
+
+
+def test_names_without_an_example_exist() -> None:
+    """No exception outlives what it was made for."""
+    for name in WITHOUT_EXAMPLE:
+        package, _, last = name.rpartition(".")
+        assert last in importlib.import_module(package).__all__
+
+
+def _is_ours(found: Any) -> bool:
+    """Whether it is a function or a class of this package: dtypes are NumPy's and ml_dtypes'."""
+    module = getattr(inspect.unwrap(found), "__module__", None) or ""
+    return callable(found) and module.split(".")[0] == "funct"
+
+
+def _has_example(found: Any) -> bool:
+    written = inspect.unwrap(found)
+    return f"{written.__module__}.{written.__qualname__}" in _collected(written.__module__)
+
+
+@functools.cache
+def _collected(module: str) -> frozenset[str]:
+    """What doctest finds in a module, by name."""
+    found = doctest.DocTestFinder().find(sys.modules[module])
+    return frozenset([test.name for test in found if test.examples])

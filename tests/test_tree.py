@@ -174,8 +174,9 @@ def test_structure_errors() -> None:
         tree.map(lambda a, b: a, [1, 2], [1])
     with pytest.raises(TreeError, match="unflatten: "):
         tree.unflatten(tree.structure([1, 2]), [1])
-    with pytest.raises(TreeError, match="transpose: "):
+    with pytest.raises(TreeError) as caught:
         tree.transpose(tree.structure([0]), tree.structure((0, 0)), [1])
+    assert caught.value.what == "transpose: expected the structure [(*, *)], got [*]"
 
 
 def _chain(depth: int) -> Any:

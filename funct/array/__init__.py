@@ -1,4 +1,12 @@
-"""The array namespace: `import funct.array as xp`. Names and signatures of the Python Array API."""
+"""The array namespace: `import funct.array as xp`. Names and signatures of the Python Array API.
+
+Where a docstring names no other source, it is the Array API 2025.12. Elementwise functions take
+arrays and Python numbers; shapes broadcast, dtypes promote, and a number takes the dtype of the
+array beside it.
+Raises: UnsupportedOperandError: for what is neither array nor number. ShapeError: for shapes that
+do not broadcast, and, as AxisError, for an axis that there is not. DTypeError: for dtypes that a
+function is not defined for, such as bits of floats.
+"""
 
 import math as _math
 

@@ -356,6 +356,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Raises: UnsupportedOperandError: when x has no `__dlpack__`. ExchangeError: when x's library
     cannot hand it over.
+    Example:
+        >>> import funct.array as xp
+        >>> import numpy as np
+        >>> xp.from_dlpack(np.asarray([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+
     Source: Array API 2025.12 `from_dlpack`.
     """
     if device is not None:

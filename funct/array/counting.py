@@ -69,6 +69,7 @@ def segment_sum(data: Any, segment_ids: Any, /, num_segments: int | None = None)
     """Sums of the slices data[i] that have one segment_ids[i]: row k of the result is segment k.
 
     num_segments: how many; ids outside [0, num_segments) are left out. None asks for the greatest.
+    Raises: ShapeError: when there is not one id per slice.
     Example:
         >>> import funct.array as xp
         >>> xp.segment_sum(xp.asarray([1.0, 2.0, 4.0]), xp.asarray([0, 1, 0]), 3).tolist()
@@ -117,6 +118,12 @@ def digitize(x: Any, bins: Any, /, right: bool = False) -> Any:
 
     Args: bins: 1-D, ascending, or descending: then bins[i-1] > x >= bins[i]. right: the bin holds
     its upper edge, not its lower one.
+    Raises: ShapeError: when bins are not 1-D, or empty.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.digitize(xp.asarray([0.5, 1.0, 2.5]), xp.asarray([1.0, 2.0])).tolist()
+        [0, 1, 2]
+
     Source: NumPy `digitize`.
     """
     x, bins = asarray(x), asarray(bins)
@@ -142,6 +149,8 @@ def histogram(
 
     Args: bins: how many of equal width, or their edges in ascending order. range: (low, high), by
     default those of x. density: divide so that the integral is 1. Differentiable in the weights.
+    Raises: ShapeError: when there is not one weight per element. The rest: as
+    `histogram_bin_edges`.
     Example:
         >>> import funct.array as xp
         >>> counts, edges = xp.histogram(xp.asarray([0.0, 0.1, 0.9, 1.0]), 2)
@@ -152,7 +161,7 @@ def histogram(
     """
     x = as_tensor("histogram", x)
     x = reshape(asarray(x), (-1,))
-    edges = histogram_bin_edges(x, bins, range)
+    edges = _edges("histogram", x, bins, range)
     n = edges.shape[0] - 1
     at = ops.searchsorted(edges, x, "right") - 1
     at = ops.where(ops.equal(x, edges[-1]), n - 1, at)  # the last bin holds its right edge
@@ -169,19 +178,33 @@ def histogram(
 
 
 def histogram_bin_edges(x: Any, /, bins: Any = 10, range: Any = None) -> Any:
-    """The edges that `histogram` uses."""
-    x = as_tensor("histogram_bin_edges", x)
-    if not isinstance(bins, int):
+    """The edges that `histogram` uses.
+
+    Raises: ArgumentError: for no bins, or a range that is not two numbers. ShapeError: for edges
+    that are not 1-D.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.histogram_bin_edges(xp.asarray([0.0, 3.0, 4.0]), bins=4).tolist()
+        [0.0, 1.0, 2.0, 3.0, 4.0]
+
+    Source: NumPy `histogram_bin_edges`.
+    """
+    return _edges("histogram_bin_edges", as_tensor("histogram_bin_edges", x), bins, range)
+
+
+def _edges(name: str, x: Any, bins: Any, range: Any) -> Any:
+    if not isinstance(bins, int | np.integer):
         edges = asarray(bins)
         if len(edges.shape) != 1 or not edges.shape[0]:
-            raise ShapeError(f"histogram: edges must be 1-D and not empty, got {edges.shape}")
+            raise ShapeError(f"{name}: edges must be 1-D and not empty, got {edges.shape}")
         return edges
+    bins = int(bins)
     if bins < 1:
-        raise ArgumentError(f"histogram: bins must be at least 1, got {bins}")
+        raise ArgumentError(f"{name}: bins must be at least 1, got {bins}")
     x = asarray(x)
     if range is not None:
         if not isinstance(range, tuple | list) or len(range) != 2:
-            raise ArgumentError(f"histogram: range must be two numbers, got {range!r}")
+            raise ArgumentError(f"{name}: range must be two numbers, got {range!r}")
         low, high = (asarray(v, dtype=_FLOAT64) for v in range)
     elif x.shape == (0,):
         low, high = wrap(np.asarray(0.0)), wrap(np.asarray(1.0))

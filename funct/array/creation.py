@@ -41,6 +41,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     """An array of `shape` whose elements are all fill_value; O(1) memory until it is used.
 
     fill_value is a number or a 0-d array; its dtype is the result's unless one is given.
+    Raises: as `zeros`. ShapeError: for a fill_value that does not broadcast to shape.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.full((2, 2), 7).tolist(), xp.full((1,), 0.5, dtype=xp.float32).dtype
+        ([[7, 7], [7, 7]], dtype('float32'))
     """
     return _constant("full", shape, fill_value, dtype)
 
@@ -68,6 +73,10 @@ def served(x: Any) -> Any:
 def _spread(name: str, value: Any, shape: Any) -> Any:
     try:
         return served(ops.broadcast_to(lifted(value, shape), shape))
+    except ShapeError:
+        raise ShapeError(
+            f"{name}: fill_value must broadcast to {shape}, got shape {value.shape}"
+        ) from None
     except FunctError:
         raise
     except ValueError as error:
@@ -77,27 +86,55 @@ def _spread(name: str, value: Any, shape: Any) -> Any:
 @direct(kernels.zeros, arrays=0)
 @placed
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """Zeros of `shape`, float64 by default."""
+    """Zeros of `shape`, float64 by default.
+
+    Raises: ShapeError: for negative lengths. DTypeError: for what is no dtype. ArgumentError: for a
+    device that does not exist.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.zeros((2, 3)).shape, xp.zeros(2, dtype=xp.int8)
+        ((2, 3), Array([0, 0], dtype=int8))
+    """
     return _constant("zeros", shape, 0, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.ones, arrays=0)
 @placed
 def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """Ones of `shape`, float64 by default."""
+    """Ones of `shape`, float64 by default.
+
+    Raises: as `zeros`.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.ones(3, dtype=xp.int64).tolist()
+        [1, 1, 1]
+    """
     return _constant("ones", shape, 1, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.empty, arrays=0)
 @placed
 def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes."""
+    """Zeros of `shape`, float64 by default: an immutable array has no use for left-over bytes.
+
+    Raises: as `zeros`.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.empty(2).tolist()
+        [0.0, 0.0]
+    """
     return _constant("empty", shape, 0, np.float64 if dtype is None else dtype)
 
 
 @direct(kernels.full_like, maybe=("fill_value",))
 def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """fill_value with x's shape and, unless given, dtype."""
+    """fill_value with x's shape and, unless given, dtype.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.full_like(xp.asarray([1, 2]), 7.9).tolist()  # x's dtype: an integer
+        [7, 7]
+    """
     return _like("full_like", x, fill_value, dtype, device)
 
 
@@ -110,19 +147,37 @@ def _like(name: str, x: Any, fill_value: Any, dtype: Any, device: Any) -> Any:
 
 @direct(kernels.zeros_like)
 def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
-    """Zeros with x's shape and, unless given, dtype."""
+    """Zeros with x's shape and, unless given, dtype.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.zeros_like(xp.asarray([1, 2])), xp.zeros_like(xp.asarray([1, 2]), dtype=xp.float32)
+        (Array([0, 0], dtype=int64), Array([0., 0.], dtype=float32))
+    """
     return _like("zeros_like", x, 0, dtype, device)
 
 
 @direct(kernels.ones_like)
 def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
-    """Ones with x's shape and, unless given, dtype."""
+    """Ones with x's shape and, unless given, dtype.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.ones_like(xp.asarray([[0.5, 0.25]])).tolist()
+        [[1.0, 1.0]]
+    """
     return _like("ones_like", x, 1, dtype, device)
 
 
 @direct(kernels.empty_like)
 def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
-    """Zeros with x's shape and, unless given, dtype."""
+    """Zeros with x's shape and, unless given, dtype.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.empty_like(xp.asarray([1, 2])).tolist()
+        [0, 0]
+    """
     return _like("empty_like", x, 0, dtype, device)
 
 
@@ -135,6 +190,12 @@ def arange(
 
     Integers give int64, or a RangeError; where a bound or the step is a float, the result is
     float64.
+    Raises: ArgumentError: for a step of 0, and for infinities and NaN. RangeError: for a start that
+    the dtype does not hold.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.arange(3).tolist(), xp.arange(5, 0, -2).tolist(), xp.arange(0.0, 1.0, 0.25).tolist()
+        ([0, 1, 2], [5, 3, 1], [0.0, 0.25, 0.5, 0.75])
     """
     low, high = (0, start) if stop is None else (start, stop)
     if isinstance(high, Size) and low.__class__ is int and step == 1:
@@ -210,7 +271,14 @@ def how_many(name: str, argument: str, n: Any) -> Any:
 def eye(
     n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Any:
-    """Ones on the k-th diagonal, zeros elsewhere; float64 by default."""
+    """Ones on the k-th diagonal, zeros elsewhere; float64 by default.
+
+    Raises: as `zeros`.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.eye(2, 3, k=1).tolist()
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     shape = normal_shape("eye", (n_rows, n_rows if n_cols is None else n_cols))
     dtype = np.dtype(np.float64) if dtype is None else as_dtype("eye", dtype)
     if any(isinstance(n, Size) for n in shape):
@@ -221,7 +289,15 @@ def eye(
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Any, ...]:
-    """Coordinate arrays from coordinate vectors; "xy" exchanges the first two axes."""
+    """Coordinate arrays from coordinate vectors; "xy" exchanges the first two axes.
+
+    Raises: ShapeError: for arrays of more than one axis.
+    Example:
+        >>> import funct.array as xp
+        >>> x, y = xp.meshgrid(xp.asarray([1, 2, 3]), xp.asarray([10, 20]))
+        >>> x.tolist(), y.tolist(), xp.meshgrid(x[0], y[:, 0], indexing="ij")[0].shape
+        ([[1, 2, 3], [1, 2, 3]], [[10, 10, 10], [20, 20, 20]], (3, 2))
+    """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     n = len(arrays)
@@ -256,11 +332,25 @@ def _triangle(name: str, x: Any, k: Any) -> Any:
 
 @direct(kernels.tril)
 def tril(x: Any, /, k: int = 0) -> Any:
-    """x with zeros above the k-th diagonal."""
+    """x with zeros above the k-th diagonal.
+
+    Raises: ShapeError: for less than 2 axes.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.tril(xp.ones((3, 3))).tolist()
+        [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
     return _triangle("tril", x, k)
 
 
 @direct(kernels.triu)
 def triu(x: Any, /, k: int = 0) -> Any:
-    """x with zeros below the k-th diagonal."""
+    """x with zeros below the k-th diagonal.
+
+    Raises: ShapeError: for less than 2 axes.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.triu(xp.ones((3, 3)), k=1).tolist()
+        [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    """
     return _triangle("triu", x, k)

@@ -18,7 +18,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @attrs.frozen(eq=False, repr=False)
 class Device:
-    """A place where elements lie. It equals its name: `x.device == "cpu"`."""
+    """A place where elements lie. It equals its name: `x.device == "cpu"`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.zeros(2).device == "cpu", xp.zeros(2).device
+        (True, cpu)
+    """
 
     name: str
 

@@ -102,7 +102,14 @@ def as_dtype(name: str, dtype: Any) -> DType:
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Whether dtype is of a kind: a dtype, a name such as "real floating", or a tuple of them."""
+    """Whether dtype is of a kind: a dtype, a name such as "real floating", or a tuple of them.
+
+    Raises: DTypeError: for a kind that does not exist.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.isdtype(xp.float32, "real floating"), xp.isdtype(xp.int8, ("bool", xp.int16))
+        (True, False)
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
@@ -113,7 +120,15 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 
 
 def result_type(*arrays_scalars_and_dtypes: Any) -> Any:
-    """The dtype that the operands promote to; Python numbers adopt the others' dtype."""
+    """The dtype that the operands promote to; Python numbers adopt the others' dtype.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.result_type(xp.float32, xp.asarray([1.0])), xp.result_type(xp.float32, 1.0)
+        (dtype('float64'), dtype('float32'))
+        >>> xp.result_type(xp.uint8, xp.int8), xp.result_type(xp.int32, xp.float32)
+        (dtype('int16'), dtype('float64'))
+    """
     key: list[Any] = []
     for a in arrays_scalars_and_dtypes:
         if a.__class__ is float:
@@ -154,7 +169,13 @@ def _promotable(a: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
-    """Whether a cast follows the promotion rules."""
+    """Whether a cast follows the promotion rules.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.can_cast(xp.int32, xp.float64), xp.can_cast(xp.int64, xp.int32)
+        (True, False)
+    """
     source = from_.dtype if isinstance(from_, Value) else as_dtype("can_cast", from_)
     return np.can_cast(source, as_dtype("can_cast", to), "safe")
 
@@ -172,7 +193,14 @@ class FloatLimits:
 
 
 def finfo(type: Any, /) -> FloatLimits:
-    """Limits of a floating dtype or of an array's; those of its parts for a complex one."""
+    """Limits of a floating dtype or of an array's; those of its parts for a complex one.
+
+    Raises: DTypeError: for another dtype.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.finfo(xp.float32).eps, xp.finfo(xp.complex128).dtype
+        (1.1920928955078125e-07, dtype('float64'))
+    """
     dtype = type.dtype if isinstance(type, Value) else as_dtype("finfo", type)
     return _float_limits(dtype)
 
@@ -199,7 +227,14 @@ class IntegerLimits:
 
 
 def iinfo(type: Any, /) -> IntegerLimits:
-    """Limits of an integer dtype or of an array's."""
+    """Limits of an integer dtype or of an array's.
+
+    Raises: DTypeError: for another dtype.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.iinfo(xp.int8).min, xp.iinfo(xp.uint8).max
+        (-128, 255)
+    """
     dtype = type.dtype if isinstance(type, Value) else as_dtype("iinfo", type)
     return _integer_limits(dtype)
 

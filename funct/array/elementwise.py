@@ -25,7 +25,13 @@ __all__ = [
 
 
 def positive(x: Any, /) -> Any:
-    """x itself."""
+    """x itself.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.positive(xp.asarray([-1.0, 2.0])).tolist()
+        [-1.0, 2.0]
+    """
     return x
 
 
@@ -94,6 +100,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, 1 where x1 > 0, x2 where x1 is 0, NaN where it is NaN.
 
     Integers give float64.
+    Raises: DTypeError: for complex numbers.
     Notes: the derivative in x1 is 0.
     Example:
         >>> import funct.array as xp
@@ -171,6 +178,7 @@ def _whole_tens(x: Any, ten: int) -> Any:
 def select(condlist: Any, choicelist: Any, default: Any = 0, /) -> Any:
     """The choice that belongs to the first condition that holds, else default.
 
+    Raises: ArgumentError: when there are not as many conditions as choices, or none.
     Example:
         >>> import funct.array as xp
         >>> x = xp.asarray([-1, 0, 1])

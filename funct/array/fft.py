@@ -51,38 +51,79 @@ def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward")
 
 @direct(kernels.ifft)
 def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Inverse of `fft`: the sign of the exponent is +, the factor 1 / n by default."""
+    """Inverse of `fft`: the sign of the exponent is +, the factor 1 / n by default.
+
+    Raises: as `fft`.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.real(xp.fft.ifft(xp.fft.fft(xp.asarray([1.0, 2.0, 3.0, 4.0])))).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+    """
     return _along_one("ifft", x, n, axis, True, norm)
 
 
 @direct(kernels.fftn)
 def fftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
-    """`fft` along several axes: all of them, or the last ones that s gives lengths for."""
+    """`fft` along several axes: all of them, or the last ones that s gives lengths for.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.real(xp.fft.fftn(xp.asarray([[1.0, 2.0], [3.0, 4.0]]))).tolist()
+        [[10.0, -2.0], [-4.0, 0.0]]
+    """
     return _along_many("fftn", x, s, axes, False, norm)
 
 
 @direct(kernels.ifftn)
 def ifftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
-    """Inverse of `fftn`."""
+    """Inverse of `fftn`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> xp.real(xp.fft.ifftn(xp.fft.fftn(x))).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
     return _along_many("ifftn", x, s, axes, True, norm)
 
 
 @direct(kernels.rfft)
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """`fft` of a real x: the first n // 2 + 1 elements; the others are their conjugates."""
+    """`fft` of a real x: the first n // 2 + 1 elements; the others are their conjugates.
+
+    Raises: DTypeError: for complex x.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.rfft(xp.asarray([1.0, 2.0, 3.0, 4.0])).tolist()
+        [(10+0j), (-2+2j), (-2+0j)]
+    """
     k = normal_axis("rfft", axis, len(x.shape))
     return ops.real_fft(_resized("rfft", _real("rfft", x), k, n), k, False, _norm("rfft", norm))
 
 
 @direct(kernels.irfft)
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Inverse of `rfft`: real, of length n, 2 (m - 1) for m elements of x where n is None."""
+    """Inverse of `rfft`: real, of length n, 2 (m - 1) for m elements of x where n is None.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1.0, 2.0, 4.0])
+        >>> xp.round(xp.fft.irfft(xp.fft.rfft(x), n=3)).tolist(), xp.fft.irfft(xp.fft.rfft(x)).shape
+        ([1.0, 2.0, 4.0], (2,))
+    """
     return _from_half("irfft", x, n, axis, True, norm)
 
 
 @direct(kernels.rfftn)
 def rfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
-    """`rfft` along the last of several axes, then `fft` along the others."""
+    """`rfft` along the last of several axes, then `fft` along the others.
+
+    Raises: DTypeError: for complex x.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.rfftn(xp.ones((4, 6))).shape
+        (4, 4)
+    """
     at, lengths = _axes_and_lengths("rfftn", x, s, axes)
     _norm("rfftn", norm)
     y = _real("rfftn", x)
@@ -94,7 +135,13 @@ def rfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") 
 
 @direct(kernels.irfftn)
 def irfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward") -> Any:
-    """Inverse of `rfftn`: real; the last axis has length 2 (m - 1) where s is None."""
+    """Inverse of `rfftn`: real; the last axis has length 2 (m - 1) where s is None.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.irfftn(xp.fft.rfftn(xp.ones((4, 6)))).tolist() == xp.ones((4, 6)).tolist()
+        True
+    """
     at, lengths = _axes_and_lengths("irfftn", x, s, axes)
     y = _complex("irfftn", x)
     if len(at) > 1:
@@ -106,13 +153,25 @@ def irfftn(x: Any, /, s: Ints = None, axes: Ints = None, norm: str = "backward")
 
 @direct(kernels.hfft)
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """`fft` of a signal with x_(-j) = conj(x_j), given by its first half: real, of length n."""
+    """`fft` of a signal with x_(-j) = conj(x_j), given by its first half: real, of length n.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.hfft(xp.asarray([1.0, 2.0, 3.0])).tolist()  # of 1, 2, 3, 2
+        [8.0, -2.0, 0.0, -2.0]
+    """
     return _from_half("hfft", x, n, axis, False, norm)
 
 
 @direct(kernels.ihfft)
 def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward") -> Any:
-    """Inverse of `hfft`: the first n // 2 + 1 elements of the inverse transform of a real x."""
+    """Inverse of `hfft`: the first n // 2 + 1 elements of the inverse transform of a real x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.real(xp.fft.ihfft(xp.asarray([10.0, -2.0, 2.0, -2.0]))).tolist()
+        [2.0, 2.0, 4.0]
+    """
     k = normal_axis("ihfft", axis, len(x.shape))
     return ops.real_fft(_resized("ihfft", _real("ihfft", x), k, n), k, True, _norm("ihfft", norm))
 
@@ -120,7 +179,13 @@ def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str = "backward
 @direct(kernels.fftfreq, arrays=0)
 @placed
 def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Frequencies of `fft`'s elements for samples d apart: 0, 1, …, −2, −1, over n d."""
+    """Frequencies of `fft`'s elements for samples d apart: 0, 1, …, −2, −1, over n d.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.fftfreq(4, d=0.5).tolist()  # samples in seconds: frequencies in Hz
+        [0.0, 0.5, -1.0, -0.5]
+    """
     n = _length("fftfreq", n)
     k = np.arange(n)
     return _frequencies("fftfreq", np.where(2 * k < n, k, k - n), n, d, dtype)
@@ -129,42 +194,86 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
 @direct(kernels.rfftfreq, arrays=0)
 @placed
 def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
-    """Frequencies of `rfft`'s elements for samples d apart: 0, 1, …, n // 2, over n d."""
+    """Frequencies of `rfft`'s elements for samples d apart: 0, 1, …, n // 2, over n d.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.rfftfreq(4, d=0.5).tolist()
+        [0.0, 0.5, 1.0]
+    """
     n = _length("rfftfreq", n)
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype)
 
 
 @direct(kernels.fftshift)
 def fftshift(x: Any, /, axes: Ints = None) -> Any:
-    """x with frequency 0 moved to the middle of axes, all of them for None."""
+    """x with frequency 0 moved to the middle of axes, all of them for None.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.fftshift(xp.asarray([0, 1, 2, -2, -1])).tolist()
+        [-2, -1, 0, 1, 2]
+    """
     at = normal_axes("fftshift", axes, len(x.shape))
     return roll(x, tuple([x.shape[a] // 2 for a in at]), axis=at)
 
 
 @direct(kernels.ifftshift)
 def ifftshift(x: Any, /, axes: Ints = None) -> Any:
-    """Inverse of `fftshift`; the two differ where a length is odd."""
+    """Inverse of `fftshift`; the two differ where a length is odd.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.ifftshift(xp.asarray([-2, -1, 0, 1, 2])).tolist()
+        [0, 1, 2, -2, -1]
+    """
     at = normal_axes("ifftshift", axes, len(x.shape))
     return roll(x, tuple([-(x.shape[a] // 2) for a in at]), axis=at)
 
 
 def fft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
-    """`fftn` along two axes, by default the last two."""
+    """`fftn` along two axes, by default the last two.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.fft2(xp.ones((3, 4, 5))).shape
+        (3, 4, 5)
+    """
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
 def ifft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
-    """Inverse of `fft2`."""
+    """Inverse of `fft2`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+        >>> xp.real(xp.fft.ifft2(xp.fft.fft2(x))).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
 def rfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
-    """`rfftn` along two axes, by default the last two."""
+    """`rfftn` along two axes, by default the last two.
+
+    Raises: DTypeError: for complex x.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.rfft2(xp.ones((5, 4, 6))).shape
+        (5, 4, 4)
+    """
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
 def irfft2(x: Any, /, s: Ints = None, axes: Ints = (-2, -1), norm: str = "backward") -> Any:
-    """Inverse of `rfft2`: real."""
+    """Inverse of `rfft2`: real.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fft.irfft2(xp.fft.rfft2(xp.ones((5, 4, 6)))).shape
+        (5, 4, 6)
+    """
     return irfftn(x, s=s, axes=axes, norm=norm)
 
 

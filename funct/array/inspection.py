@@ -62,5 +62,12 @@ class NamespaceInfo:
 
 
 def namespace_info() -> NamespaceInfo:
-    """What the namespace can do, which devices and which dtypes it has."""
+    """What the namespace can do, which devices and which dtypes it has.
+
+    Example:
+        >>> import funct.array as xp
+        >>> info = xp.__array_namespace_info__()
+        >>> info.default_dtypes()["real floating"], info.default_device()
+        (dtype('float64'), cpu)
+    """
     return NamespaceInfo()

@@ -34,7 +34,14 @@ __all__ = [
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """x in another dtype; the same array where nothing changes and copy is False."""
+    """x in another dtype; the same array where nothing changes and copy is False.
+
+    Raises: DTypeError: from complex to real numbers.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.astype(xp.asarray([1.9, -1.9]), xp.int32).tolist()
+        [1, -1]
+    """
     x = as_tensor("astype", x)
     dtype = as_dtype("astype", dtype)
     return x if dtype == x.dtype and not copy else ops.astype(x, dtype)
@@ -42,7 +49,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 @direct(kernels.reshape)
 def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
-    """The same elements in C order in another shape; one entry may be -1."""
+    """The same elements in C order in another shape; one entry may be -1.
+
+    Raises: ShapeError: when the elements do not fill the shape.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.reshape(xp.arange(6), (2, -1)).tolist()
+        [[0, 1, 2], [3, 4, 5]]
+    """
     x = as_tensor("reshape", x)
     shape = normal_shape("reshape", shape)
     unknown = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
@@ -66,7 +80,14 @@ def reshape(x: Any, /, shape: Any, *, copy: bool | None = None) -> Any:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that the shapes broadcast to."""
+    """The shape that the shapes broadcast to.
+
+    Raises: ShapeError: when they do not.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.broadcast_shapes((2, 1), (3,), ())
+        (2, 3)
+    """
     return _common_shape(
         "broadcast_shapes", tuple([normal_shape("broadcast_shapes", s) for s in shapes])
     )
@@ -80,14 +101,27 @@ def _common_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, 
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Any:
-    """x repeated along axes of length 1 and new leading axes."""
+    """x repeated along axes of length 1 and new leading axes.
+
+    Raises: ShapeError: when x does not broadcast to the shape.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2)).tolist()
+        [[1, 2], [1, 2]]
+    """
     x = as_tensor("broadcast_to", x)
     shape = normal_shape("broadcast_to", shape)
     return ops.broadcast_to(lifted(x, shape), shape)
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
-    """All arrays broadcast to their common shape."""
+    """All arrays broadcast to their common shape.
+
+    Example:
+        >>> import funct.array as xp
+        >>> [a.tolist() for a in xp.broadcast_arrays(xp.asarray([[1], [2]]), xp.asarray([3, 4]))]
+        [[[1, 1], [2, 2]], [[3, 4], [3, 4]]]
+    """
     arrays = tuple([as_tensor("broadcast_arrays", a) for a in arrays])
     common = _common_shape("broadcast_arrays", tuple([a.shape for a in arrays]))
     return tuple([a if a.shape == common else ops.broadcast_to(a, common) for a in arrays])
@@ -95,7 +129,14 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
 
 @direct(kernels.concat, arrays="sequence")
 def concat(arrays: Any, /, axis: int | None = 0) -> Any:
-    """Arrays joined along an existing axis; None flattens them first."""
+    """Arrays joined along an existing axis; None flattens them first.
+
+    Raises: ShapeError: for no arrays, and for lengths that differ along another axis.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.concat([xp.asarray([1, 2]), xp.asarray([0.5])]).tolist()
+        [1.0, 2.0, 0.5]
+    """
     parts = as_tensors("concat", arrays)
     if not parts:
         raise ShapeError("concat: at least one array is needed, got none")
@@ -107,7 +148,14 @@ def concat(arrays: Any, /, axis: int | None = 0) -> Any:
 
 @direct(kernels.stack, arrays="sequence")
 def stack(arrays: Any, /, axis: int = 0) -> Any:
-    """Arrays of one shape joined along a new axis."""
+    """Arrays of one shape joined along a new axis.
+
+    Raises: ShapeError: for no arrays, and for shapes that differ.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])], axis=1).tolist()
+        [[1, 3], [2, 4]]
+    """
     parts = as_tensors("stack", arrays)
     if not parts:
         raise ShapeError("stack: at least one array is needed, got none")
@@ -120,7 +168,14 @@ def stack(arrays: Any, /, axis: int = 0) -> Any:
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The slices of x along axis."""
+    """The slices of x along axis.
+
+    Example:
+        >>> import funct.array as xp
+        >>> first, second = xp.unstack(xp.asarray([[1, 2], [3, 4]]), axis=1)
+        >>> first.tolist(), second.tolist()
+        ([1, 3], [2, 4])
+    """
     x = as_tensor("unstack", x)
     y = ops.move_axis(x, normal_axis("unstack", axis, len(x.shape)), 0)
     return tuple([y[i] for i in range(y.shape[0])])
@@ -164,6 +219,7 @@ def split(x: Any, /, indices_or_sections: Any, axis: int = 0) -> tuple[Any, ...]
 def rot90(x: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     """x turned by k quarters, from the first axis towards the second.
 
+    Raises: ArgumentError: when axes are not two.
     Example:
         >>> import funct.array as xp
         >>> xp.rot90(xp.asarray([[1, 2], [3, 4]])).tolist()
@@ -189,7 +245,13 @@ def rot90(x: Any, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 @direct(kernels.expand_dims)
 def expand_dims(x: Any, /, axis: Any) -> Any:
-    """x with new axes of length 1 at the positions axis of the result."""
+    """x with new axes of length 1 at the positions axis of the result.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.expand_dims(xp.ones(3), 0).shape, xp.expand_dims(xp.ones(3), (0, -1)).shape
+        ((1, 3), (1, 3, 1))
+    """
     x = as_tensor("expand_dims", x)
     if axis.__class__ is int:
         k = normal_axis("expand_dims", axis, len(x.shape) + 1)
@@ -203,7 +265,14 @@ def expand_dims(x: Any, /, axis: Any) -> Any:
 
 @direct(kernels.squeeze)
 def squeeze(x: Any, /, axis: Any) -> Any:
-    """x without the axes given, each of length 1."""
+    """x without the axes given, each of length 1.
+
+    Raises: ShapeError: when an axis is longer.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.squeeze(xp.ones((1, 3, 1)), -1).shape
+        (1, 3)
+    """
     x = as_tensor("squeeze", x)
     axes = normal_axes("squeeze", axis, len(x.shape))
     wrong = [a for a in axes if x.shape[a] != 1]
@@ -214,7 +283,14 @@ def squeeze(x: Any, /, axis: Any) -> Any:
 
 @direct(kernels.permute_dims)
 def permute_dims(x: Any, /, axes: Any) -> Any:
-    """Axes in another order."""
+    """Axes in another order.
+
+    Raises: ShapeError: when axes are no permutation.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
+        (4, 2, 3)
+    """
     x = as_tensor("permute_dims", x)
     rank = len(x.shape)
     given = integers("permute_dims", "axes", axes)
@@ -226,7 +302,15 @@ def permute_dims(x: Any, /, axes: Any) -> Any:
 
 @direct(kernels.transpose)
 def transpose(x: Any, /, axes: Any = None) -> Any:
-    """`permute_dims` under NumPy's name; without axes their order is reversed."""
+    """`permute_dims` under NumPy's name; without axes their order is reversed.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.transpose(xp.ones((2, 3, 4))).shape
+        (4, 3, 2)
+
+    Source: NumPy `transpose`.
+    """
     x = as_tensor("transpose", x)
     if axes is None:
         return ops.permute_dims(x, tuple(range(len(x.shape))[::-1]))
@@ -234,7 +318,13 @@ def transpose(x: Any, /, axes: Any = None) -> Any:
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged."""
+    """The last two axes exchanged.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.matrix_transpose(xp.ones((5, 2, 3))).shape
+        (5, 3, 2)
+    """
     x = as_tensor("matrix_transpose", x)
     return x.mT
 
@@ -250,7 +340,15 @@ def _ordered_axes(name: str, axes: Any, rank: int) -> list[int]:
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
-    """Axes moved to other positions, the rest in order."""
+    """Axes moved to other positions, the rest in order.
+
+    Raises: ShapeError: when there are not as many sources as destinations, or an axis that x has
+    not.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
     x = as_tensor("moveaxis", x)
     rank = len(x.shape)
     if source.__class__ is int and destination.__class__ is int:
@@ -270,14 +368,27 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 
 @direct(kernels.flip)
 def flip(x: Any, /, axis: Any = None) -> Any:
-    """Elements in reverse order along axis, all axes for None."""
+    """Elements in reverse order along axis, all axes for None.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.flip(xp.asarray([[1, 2], [3, 4]]), axis=1).tolist()
+        [[2, 1], [4, 3]]
+    """
     x = as_tensor("flip", x)
     return ops.flip(x, normal_axes("flip", axis, len(x.shape)))
 
 
 @direct(kernels.roll)
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
-    """Elements moved by shift along axis, wrapping around; None rolls the flat array."""
+    """Elements moved by shift along axis, wrapping around; None rolls the flat array.
+
+    Raises: ShapeError: when there are not as many shifts as axes.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.roll(xp.asarray([1, 2, 3, 4]), 1).tolist()
+        [4, 1, 2, 3]
+    """
     x = as_tensor("roll", x)
     if axis is None:
         return ops.reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
@@ -298,7 +409,16 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
 
 @direct(kernels.repeat, maybe=("repeats",))
 def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Any:
-    """Each element repeats times along axis; None flattens."""
+    """Each element repeats times along axis; None flattens.
+
+    Raises: ShapeError: for negative repeats, or ones that do not broadcast. DTypeError: for ones
+    that are no integers.
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1, 2])
+        >>> xp.repeat(x, 2).tolist(), xp.repeat(x, [3, 1]).tolist()
+        ([1, 1, 2, 2], [1, 1, 1, 2])
+    """
     x = as_tensor("repeat", x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
@@ -332,7 +452,14 @@ def _repeated(x: Any, count: int, k: int) -> Any:
 
 @direct(kernels.tile)
 def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
-    """x repeated as a whole along each axis."""
+    """x repeated as a whole along each axis.
+
+    Raises: ShapeError: when a repetition is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.tile(xp.asarray([1, 2]), (2, 2)).tolist()
+        [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
     x = as_tensor("tile", x)
     repetitions = integers("tile", "repetitions", repetitions)
     if any(r < 0 for r in repetitions):
@@ -348,7 +475,15 @@ def tile(x: Any, repetitions: tuple[int, ...], /) -> Any:
 
 @direct(kernels.ravel)
 def ravel(x: Any, /) -> Any:
-    """The elements of x in C order, 1-D."""
+    """The elements of x in C order, 1-D.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.ravel(xp.asarray([[1, 2], [3, 4]])).tolist()
+        [1, 2, 3, 4]
+
+    Source: NumPy `ravel`.
+    """
     x = as_tensor("ravel", x)
     return reshape(x, (-1,))
 
@@ -360,6 +495,7 @@ def pad(x: Any, pad_width: Any, /, mode: str = "constant", *, constant_values: A
     Args: pad_width: how many before and behind: one (low, high) pair per axis, one pair for all, or
     one number. mode: "constant" (the default), "edge" (the outermost element), "reflect" (mirrored
     at it), "symmetric" (mirrored behind it) or "wrap" (from the other end).
+    Raises: ArgumentError: for another mode. ShapeError: when pad_width does not fit x.
     Example:
         >>> import funct.array as xp
         >>> xp.pad(xp.asarray([1, 2, 3]), (1, 2), mode="reflect").tolist()

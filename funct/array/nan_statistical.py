@@ -64,14 +64,30 @@ def nansum(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = F
 
 @direct(kernels.nanprod)
 def nanprod(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    """Product of what is not NaN; 1 where there is nothing."""
+    """Product of what is not NaN; 1 where there is nothing.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nanprod(xp.asarray([2.0, xp.nan, 3.0])))
+        6.0
+
+    Source: NumPy `nanprod`.
+    """
     x = as_tensor("nanprod", x)
     return statistical.prod(_filled(x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 @direct(kernels.nanmean)
 def nanmean(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    """Mean of what is not NaN; NaN where there is nothing. dtype: to compute in."""
+    """Mean of what is not NaN; NaN where there is nothing. dtype: to compute in.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.nanmean(xp.asarray([[1.0, xp.nan, 3.0], [xp.nan, xp.nan, xp.nan]]), axis=1).tolist()
+        [2.0, nan]
+
+    Source: NumPy `nanmean`.
+    """
     x = as_tensor("nanmean", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanmean", dtype))
     axes = normal_axes("nanmean", axis, len(x.shape))
@@ -100,6 +116,13 @@ def nanvar(
     """Variance of what is not NaN; NaN where no more than `correction` elements are there.
 
     dtype: to compute in. ddof: NumPy's older name of `correction`.
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1.0, xp.nan, 3.0])
+        >>> [float(xp.nanvar(x, correction=c)) for c in (0, 1, 2)]
+        [1.0, 2.0, nan]
+
+    Source: NumPy `nanvar`.
     """
     x = as_tensor("nanvar", x)
     x = x if dtype is None else ops.astype(x, as_dtype("nanvar", dtype))
@@ -122,21 +145,45 @@ def nanstd(
     ddof: float | None = None,
     keepdims: bool = False,
 ) -> Any:
-    """Square root of `nanvar`, with its arguments; its derivative is 0 where it is 0."""
+    """Square root of `nanvar`, with its arguments; its derivative is 0 where it is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nanstd(xp.asarray([1.0, xp.nan, 5.0])))
+        2.0
+
+    Source: NumPy `nanstd`.
+    """
     options: Any = {"dtype": dtype, "correction": correction, "ddof": ddof, "keepdims": keepdims}
     return power(nanvar(as_tensor("nanstd", x), axis, **options), 0.5)
 
 
 @direct(kernels.nanmax)
 def nanmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Maximum of what is not NaN; NaN where there is nothing else."""
+    """Maximum of what is not NaN; NaN where there is nothing else.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nanmax(xp.asarray([1.0, xp.nan, -xp.inf])))
+        1.0
+
+    Source: NumPy `nanmax`.
+    """
     x = as_tensor("nanmax", x)
     return _extremum("nanmax", statistical.max, -np.inf, x, axis, keepdims)
 
 
 @direct(kernels.nanmin)
 def nanmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Minimum of what is not NaN; NaN where there is nothing else."""
+    """Minimum of what is not NaN; NaN where there is nothing else.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nanmin(xp.asarray([1.0, xp.nan, -xp.inf])))
+        -inf
+
+    Source: NumPy `nanmin`.
+    """
     x = as_tensor("nanmin", x)
     return _extremum("nanmin", statistical.min, np.inf, x, axis, keepdims)
 
@@ -151,13 +198,30 @@ def _extremum(name: str, find: Any, worst: float, x: Any, axis: Any, keepdims: b
 
 @direct(kernels.nanargmax)
 def nanargmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
-    """Index of the first maximum of what is not NaN; -1 where there is nothing else, as in JAX."""
+    """Index of the first maximum of what is not NaN; -1 where there is nothing else, as in JAX.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([[1.0, xp.nan, 3.0], [xp.nan, xp.nan, xp.nan]])
+        >>> xp.nanargmax(x, axis=1).tolist()
+        [2, -1]
+
+    Source: JAX `nanargmax`.
+    """
     return _position(nanmax, x, axis, keepdims)
 
 
 @direct(kernels.nanargmin)
 def nanargmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
-    """Index of the first minimum of what is not NaN; -1 where there is nothing else, as in JAX."""
+    """Index of the first minimum of what is not NaN; -1 where there is nothing else, as in JAX.
+
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.nanargmin(xp.asarray([xp.nan, 3.0, 1.0])))
+        2
+
+    Source: JAX `nanargmin`.
+    """
     return _position(nanmin, x, axis, keepdims)
 
 
@@ -171,7 +235,15 @@ def _position(extremum: Any, x: Any, axis: int | None, keepdims: bool) -> Any:
 
 @direct(kernels.nancumsum)
 def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """Running sum along axis, NaN counted as 0; None flattens."""
+    """Running sum along axis, NaN counted as 0; None flattens.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.nancumsum(xp.asarray([1.0, xp.nan, 2.0])).tolist()
+        [1.0, 1.0, 3.0]
+
+    Source: NumPy `nancumsum`.
+    """
     x = as_tensor("nancumsum", x)
     x, axis = _flat(x, axis)
     return statistical.cumulative_sum(_filled(x, 0.0), axis=axis, dtype=dtype)
@@ -179,7 +251,15 @@ def nancumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
 
 @direct(kernels.nancumprod)
 def nancumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """Running product along axis, NaN counted as 1; None flattens."""
+    """Running product along axis, NaN counted as 1; None flattens.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.nancumprod(xp.asarray([2.0, xp.nan, 3.0])).tolist()
+        [2.0, 2.0, 6.0]
+
+    Source: NumPy `nancumprod`.
+    """
     x = as_tensor("nancumprod", x)
     x, axis = _flat(x, axis)
     return statistical.cumulative_prod(_filled(x, 1.0), axis=axis, dtype=dtype)

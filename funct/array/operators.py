@@ -180,7 +180,16 @@ if not TYPE_CHECKING:
 
 
 def matmul(x: Any, y: Any, /) -> Any:
-    """Matrix product; 1-D operands are rows and columns as in the Array API."""
+    """Matrix product; 1-D operands are rows and columns as in the Array API.
+
+    Raises: ShapeError: when the inner lengths differ, and for 0-d operands.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.matmul(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1])).tolist()
+        [3, 7]
+        >>> xp.matmul(xp.ones((5, 2, 3)), xp.ones((3, 4))).shape  # leading axes broadcast
+        (5, 2, 4)
+    """
     if x.__class__ is ndarray:
         x = wrap(in_native("matmul", x))
     if y.__class__ is ndarray:

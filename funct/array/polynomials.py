@@ -151,6 +151,7 @@ def polyfit(x: Any, y: Any, /, deg: int, rcond: float | None = None, w: Any = No
     Args: x: Shape (k,). y: Shape (k,) or (k, m). rcond: as in `linalg.lstsq`, by default k times
     the machine epsilon. w: weights of the points' distances, Shape (k,).
     Returns: (deg + 1,) or (deg + 1, m), highest power first.
+    Raises: ShapeError: when y has not one row, or w not one weight, per x.
     Example:
         >>> import funct.array as xp
         >>> x = xp.asarray([0.0, 1.0, 2.0, 3.0])

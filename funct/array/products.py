@@ -205,7 +205,14 @@ def _grown(x: Any, s: str, y: Any, t: str) -> tuple[Any, Any]:
 
 @direct(kernels.tensordot, arrays=2)
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
-    """Sum of products over the last `axes` axes of x1 and the first of x2, or over named ones."""
+    """Sum of products over the last `axes` axes of x1 and the first of x2, or over named ones.
+
+    Raises: ShapeError: when the lengths of summed axes differ.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.tensordot(xp.ones((2, 3, 4)), xp.ones((4, 3)), axes=((2, 1), (0, 1))).tolist()
+        [12.0, 12.0]
+    """
     x1, x2 = as_tensor("tensordot", x1), as_tensor("tensordot", x2)
     a, b = len(x1.shape), len(x2.shape)
     first, second = _summed_axes(axes, x1.shape, x2.shape)
@@ -244,7 +251,16 @@ def _summed_axes(axes: Any, x1: Shape, x2: Shape) -> tuple[list[int], list[int]]
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Sum of conj(x1) * x2 along axis, counted in both from the end; other axes broadcast."""
+    """Sum of conj(x1) * x2 along axis, counted in both from the end; other axes broadcast.
+
+    Raises: ShapeError: when the lengths along axis differ.
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.vecdot(xp.asarray([1.0, 2.0]), xp.asarray([3.0, 4.0])))
+        11.0
+        >>> complex(xp.vecdot(xp.asarray([1j]), xp.asarray([1j])))
+        (1+0j)
+    """
     if x1.__class__ is Array and x2.__class__ is Array and axis.__class__ is int:
         try:
             found = kernels.vecdot(x1.data, x2.data, axis)
@@ -274,7 +290,16 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 @direct(kernels.outer, arrays=2)
 def outer(x1: Any, x2: Any, /) -> Any:
-    """Products of all pairs of elements of two vectors."""
+    """Products of all pairs of elements of two vectors.
+
+    Raises: ShapeError: for operands that are not 1-D.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.outer(xp.asarray([1, 2]), xp.asarray([3, 4])).tolist()
+        [[3, 4], [6, 8]]
+
+    Source: Array API 2025.12 `linalg.outer`.
+    """
     x1, x2 = as_tensor("outer", x1), as_tensor("outer", x2)
     if len(x1.shape) != 1 or len(x2.shape) != 1:
         raise ShapeError(f"outer: operands must be 1-D, got x1 {x1.shape} and x2 {x2.shape}")

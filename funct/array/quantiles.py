@@ -45,7 +45,15 @@ def median(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 @direct(kernels.nanmedian)
 def nanmedian(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """`median` of the elements that are not NaN; NaN where there are none."""
+    """`median` of the elements that are not NaN; NaN where there are none.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nanmedian(xp.asarray([1.0, xp.nan, 4.0])))
+        2.5
+
+    Source: NumPy `nanmedian`.
+    """
     x = as_tensor("nanmedian", x)
     return _quantile("nanmedian", x, 0.5, axis, "linear", keepdims, None, True)
 
@@ -89,7 +97,15 @@ def nanquantile(
     keepdims: bool = False,
     weights: Any = None,
 ) -> Any:
-    """`quantile` of the elements that are not NaN; NaN where there are none."""
+    """`quantile` of the elements that are not NaN; NaN where there are none.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nanquantile(xp.asarray([0.0, xp.nan, 4.0]), 0.25))
+        1.0
+
+    Source: NumPy `nanquantile`.
+    """
     x = as_tensor("nanquantile", x)
     return _quantile("nanquantile", x, q, axis, method, keepdims, weights, True)
 
@@ -127,7 +143,15 @@ def nanpercentile(
     keepdims: bool = False,
     weights: Any = None,
 ) -> Any:
-    """`percentile` of the elements that are not NaN; NaN where there are none."""
+    """`percentile` of the elements that are not NaN; NaN where there are none.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nanpercentile(xp.asarray([0.0, xp.nan, 4.0]), 25))
+        1.0
+
+    Source: NumPy `nanpercentile`.
+    """
     q = _of_hundred("nanpercentile", q)
     return nanquantile(x, q, axis, method=method, keepdims=keepdims, weights=weights)
 

@@ -213,6 +213,7 @@ def trapezoid(y: Any, /, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integral of y along axis by the trapezoidal rule, over the points x or over steps of dx.
 
     Args: x: of y's shape, or 1-D along axis.
+    Raises: ShapeError: for a 0-d y, and when x fits neither y nor its axis.
     Example:
         >>> import funct.array as xp
         >>> float(xp.trapezoid(xp.asarray([1.0, 2.0, 3.0]), dx=2.0))

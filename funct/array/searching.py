@@ -13,7 +13,7 @@ from funct.array.direct import direct
 from funct.array.indexing import nonzero_axes
 from funct.array.manipulation import reshape, stack
 from funct.array.tensor import Tensor
-from funct.errors import DTypeError, ShapeError
+from funct.errors import ArgumentError, DTypeError, ShapeError
 from funct.kernels import composed, statistical
 from funct.kernels import searching as kernels
 
@@ -35,21 +35,42 @@ def _arg(op: Any, name: str, x: Any, axis: int | None, keepdims: bool) -> Any:
 
 @direct(statistical.argmax)
 def argmax(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
-    """Index of the first maximum along axis, of the flat array for None."""
+    """Index of the first maximum along axis, of the flat array for None.
+
+    Raises: ShapeError: when there are no elements along axis.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.argmax(xp.asarray([[1, 3, 3], [7, 2, 9]]), axis=1).tolist()
+        [1, 2]
+    """
     x = as_tensor("argmax", x)
     return _arg(ops.argmax, "argmax", x, axis, keepdims)
 
 
 @direct(statistical.argmin)
 def argmin(x: Any, /, axis: int | None = None, *, keepdims: bool = False) -> Any:
-    """Index of the first minimum along axis, of the flat array for None."""
+    """Index of the first minimum along axis, of the flat array for None.
+
+    Raises: ShapeError: when there are no elements along axis.
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.argmin(xp.asarray([[4, 1], [1, 4]])))  # of the flat array
+        1
+    """
     x = as_tensor("argmin", x)
     return _arg(ops.argmin, "argmin", x, axis, keepdims)
 
 
 @direct(kernels.nonzero, gives=tuple)
 def nonzero(x: Any, /) -> tuple[Any, ...]:
-    """Indices of the non-zero elements, one 1-D array per axis; asks for concrete values."""
+    """Indices of the non-zero elements, one 1-D array per axis; asks for concrete values.
+
+    Raises: ShapeError: for a 0-d array.
+    Example:
+        >>> import funct.array as xp
+        >>> [i.tolist() for i in xp.nonzero(xp.asarray([[0, 1], [2, 0]]))]
+        [[0, 1], [1, 0]]
+    """
     x = as_tensor("nonzero", x)
     if not x.shape:
         raise ShapeError("nonzero: a 0-d array has no indices")
@@ -59,6 +80,7 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 def argwhere(x: Any, /) -> Any:
     """Indices of the non-zero elements, one row for each, (count, rank); asks for concrete values.
 
+    Raises: ShapeError: for a 0-d array.
     Example:
         >>> import funct.array as xp
         >>> xp.argwhere(xp.asarray([[0, 1], [2, 0]])).tolist()
@@ -90,6 +112,7 @@ def lexsort(keys: Any, /, axis: int = -1) -> Any:
     """Indices that sort by the last key, ties by the one before it, and so on; stable.
 
     keys: arrays of one shape, or one array of them along its first axis.
+    Raises: ShapeError: when the shapes of keys differ, or there are none.
     Example:
         >>> import funct.array as xp
         >>> xp.lexsort([xp.asarray([2, 1, 0]), xp.asarray([1, 0, 1])]).tolist()
@@ -116,6 +139,7 @@ def unravel_index(indices: Any, shape: Any, /) -> tuple[Any, ...]:
     """Coordinates in an array of that shape of the elements at indices of the flat one.
 
     What lies outside shows in the first coordinate, which then is outside, too.
+    Raises: DTypeError: when indices are no integers.
     Example:
         >>> import funct.array as xp
         >>> [int(i) for i in xp.unravel_index(xp.asarray(5), (2, 3))]
@@ -136,6 +160,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, /) -> Any:
     """Indices of the flat array for coordinates, one array for each axis, in one of shape dims.
 
     Coordinates count as they are: what lies outside of dims is not looked for.
+    Raises: ShapeError: when there is not one array per axis. DTypeError: when they hold no
+    integers.
     Example:
         >>> import funct.array as xp
         >>> int(xp.ravel_multi_index((xp.asarray(1), xp.asarray(2)), (2, 3)))
@@ -167,13 +193,26 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """x1 where condition holds, else x2; without either `nonzero(condition)`, as NumPy has it.
 
     What is not chosen has derivative 0, even were it NaN.
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([-4.0, 9.0])
+        >>> xp.where(x > 0, xp.sqrt(xp.abs(x)), 0.0).tolist()
+        [0.0, 3.0]
+        >>> [i.tolist() for i in xp.where(x > 0)]
+        [[1]]
     """
     return nonzero(condition) if x1 is None and x2 is None else ops.where(condition, x1, x2)
 
 
 @direct(statistical.count_nonzero)
 def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
-    """Number of non-zero elements along axis."""
+    """Number of non-zero elements along axis.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.count_nonzero(xp.asarray([[0, 1], [2, 3]]), axis=1).tolist()
+        [1, 2]
+    """
     x = as_tensor("count_nonzero", x)
     hits = x if x.dtype == np.dtype(bool) else ops.not_equal(x, 0)
     axes = normal_axes("count_nonzero", axis, len(x.shape))
@@ -182,9 +221,19 @@ def count_nonzero(x: Any, /, axis: Any = None, keepdims: bool = False) -> Any:
 
 @direct(kernels.searchsorted, maybe=("x2",))
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Any:
-    """Where each of x2 would be inserted into the sorted 1-D x1."""
+    """Where each of x2 would be inserted into the sorted 1-D x1.
+
+    Raises: ShapeError: when x1 is not 1-D. ArgumentError: for another side.
+    Example:
+        >>> import funct.array as xp
+        >>> bins = xp.asarray([1.0, 2.0, 3.0])
+        >>> xp.searchsorted(bins, xp.asarray([2.0, 5.0])).tolist()
+        [1, 3]
+        >>> xp.searchsorted(bins, xp.asarray([2.0, 5.0]), side="right").tolist()
+        [2, 3]
+    """
     if side not in ("left", "right"):
-        raise ShapeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+        raise ArgumentError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x1 = as_tensor("searchsorted", x1)
     if sorter is not None:
         x1 = ops.take(x1, _indices("searchsorted", sorter), 0)
@@ -196,21 +245,47 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
 
 @direct(kernels.sort)
 def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
-    """x sorted along axis."""
+    """x sorted along axis.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.sort(xp.asarray([3.0, xp.nan, 1.0])).tolist()  # NaN stands last
+        [1.0, 3.0, nan]
+        >>> xp.sort(xp.asarray([3, 1, 2]), descending=True).tolist()
+        [3, 2, 1]
+    """
     x = as_tensor("sort", x)
     return ops.sort(x, normal_axis("sort", axis, len(x.shape)), bool(descending))
 
 
 @direct(kernels.argsort)
 def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
-    """The permutation that sorts x along axis."""
+    """The permutation that sorts x along axis.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.argsort(xp.asarray([3, 1, 1])).tolist()  # of equal elements the first comes first
+        [1, 2, 0]
+        >>> xp.argsort(xp.asarray([3, 1, 1]), descending=True).tolist()
+        [0, 1, 2]
+    """
     x = as_tensor("argsort", x)
     return ops.argsort(x, normal_axis("argsort", axis, len(x.shape)), bool(descending))
 
 
 @direct(kernels.top_k, gives=tuple)
 def top_k(x: Any, k: int, /, *, axis: int = -1) -> tuple[Any, Any]:
-    """The k largest elements along axis in descending order, and their indices."""
+    """The k largest elements along axis in descending order, and their indices.
+
+    Raises: ShapeError: when there are less than k.
+    Example:
+        >>> import funct.array as xp
+        >>> values, indices = xp.top_k(xp.asarray([3, 1, 4, 1, 5]), 2)
+        >>> values.tolist(), indices.tolist()
+        ([5, 4], [4, 2])
+
+    Source: JAX `lax.top_k`.
+    """
     x = as_tensor("top_k", x)
     a = normal_axis("top_k", axis, len(x.shape))
     (k,) = integers("top_k", "k", (k,))
@@ -229,7 +304,17 @@ def _indices(name: str, indices: Any) -> Any:
 
 @direct(kernels.take, arrays=2)
 def take(x: Any, indices: Any, /, axis: int | None = None) -> Any:
-    """Slices of x along axis at indices; axis may be left out for 1-D x."""
+    """Slices of x along axis at indices; axis may be left out for 1-D x.
+
+    Raises: IndexOutOfBoundsError: for an index outside of x. DTypeError: for indices that are no
+    integers.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.take(xp.asarray([10, 20, 30]), xp.asarray([-1, 0, 0])).tolist()  # -1 is the last
+        [30, 10, 10]
+        >>> xp.take(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1]), axis=1).tolist()
+        [[2], [4]]
+    """
     x = as_tensor("take", x)
     if axis is None:
         if len(x.shape) != 1:
@@ -241,7 +326,16 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Any:
 
 @direct(kernels.take_along_axis, arrays=2)
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
-    """One element of x per index along axis; other axes broadcast."""
+    """One element of x per index along axis; other axes broadcast.
+
+    Raises: IndexOutOfBoundsError and DTypeError: as `take`. ShapeError: when the ranks differ, or
+    other axes do not broadcast.
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([[3, 1, 2], [9, 7, 8]])
+        >>> xp.take_along_axis(x, xp.argsort(x, axis=1), axis=1).tolist()
+        [[1, 2, 3], [7, 8, 9]]
+    """
     x = as_tensor("take_along_axis", x)
     k = normal_axis("take_along_axis", axis, len(x.shape))
     indices = _indices("take_along_axis", indices)

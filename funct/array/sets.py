@@ -82,7 +82,14 @@ def _distinct(x: Any, *, inverse: bool = False, counts: bool = False) -> list[An
 
 @direct(kernels.unique_counts, gives=UniqueCounts._make)
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The distinct elements of x in ascending order, and how often each occurs."""
+    """The distinct elements of x in ascending order, and how often each occurs.
+
+    Example:
+        >>> import funct.array as xp
+        >>> values, counts = xp.unique_counts(xp.asarray([3, 1, 3]))
+        >>> values.tolist(), counts.tolist()
+        ([1, 3], [1, 2])
+    """
     x = as_tensor("unique_counts", x)
     values, _, counts = _distinct(x, counts=True)
     return UniqueCounts(values, counts)
@@ -90,7 +97,14 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 
 @direct(kernels.unique_inverse, gives=UniqueInverse._make)
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The distinct elements of x in ascending order, and the indices that give x from them."""
+    """The distinct elements of x in ascending order, and the indices that give x from them.
+
+    Example:
+        >>> import funct.array as xp
+        >>> values, inverse = xp.unique_inverse(xp.asarray([3, 1, 3]))
+        >>> inverse.tolist(), values[inverse].tolist()
+        ([1, 0, 1], [3, 1, 3])
+    """
     x = as_tensor("unique_inverse", x)
     values, _, inverse = _distinct(x, inverse=True)
     return UniqueInverse(values, reshape(inverse, x.shape))
@@ -98,7 +112,13 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 @direct(kernels.unique_values)
 def unique_values(x: Any, /) -> Any:
-    """The distinct elements of x in ascending order; each takes the derivative of its first."""
+    """The distinct elements of x in ascending order; each takes the derivative of its first.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.unique_values(xp.asarray([3, 1, 3])).tolist()
+        [1, 3]
+    """
     x = as_tensor("unique_values", x)
     if x.__class__ is Array and x.dtype not in NARROW:
         return wrap(sorting.distinct_values(x.data.reshape(-1)))

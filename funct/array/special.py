@@ -20,10 +20,12 @@ import numpy as np
 
 from funct import ops
 from funct.array.axes import normal_axes
+from funct.array.creation import how_many
 from funct.array.direct import direct, entrances
 from funct.array.statistical import logsumexp as _logsumexp
 from funct.array.tensor import Tensor
 from funct.core import INEXACT
+from funct.errors import ArgumentError
 from funct.kernels.special import functions as kernels
 from funct.ops import expm1 as expm1
 from funct.ops import log1p as log1p
@@ -166,49 +168,101 @@ __all__ = [
 
 
 def zeta(x: Any, q: Any = None, /) -> Any:
-    """Riemann zeta function, or with q Hurwitz's, the sum of 1 / (k + q)**x over k = 0, 1, …"""
+    """Riemann zeta function, or with q Hurwitz's, the sum of 1 / (k + q)**x over k = 0, 1, …
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> x = xp.asarray(2.0)
+        >>> round(float(special.zeta(x)), 6), round(float(special.zeta(x, 2.0)), 6)  # pi**2 / 6
+        (1.644934, 0.644934)
+    """
     return ops.special.riemann_zeta(x) if q is None else ops.special.zeta(x, q)
 
 
 @direct(kernels.several("fresnel"), gives=tuple)
 def fresnel(z: Any, /) -> tuple[Any, Any]:
-    """Fresnel integrals S and C: those of sin and cos of pi t**2 / 2 from 0 to z."""
+    """Fresnel integrals S and C: those of sin and cos of pi t**2 / 2 from 0 to z.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> [float(v) for v in special.fresnel(xp.asarray(xp.inf))]
+        [0.5, 0.5]
+    """
     return ops.special.fresnel_s(z), ops.special.fresnel_c(z)
 
 
 @direct(kernels.several("sici"), gives=tuple)
 def sici(x: Any, /) -> tuple[Any, Any]:
-    """Sine and cosine integrals."""
+    """Sine and cosine integrals.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> [round(float(v), 6) for v in special.sici(xp.asarray(1.0))]
+        [0.946083, 0.337404]
+    """
     return ops.special.sici_s(x), ops.special.sici_c(x)
 
 
 @direct(kernels.several("shichi"), gives=tuple)
 def shichi(x: Any, /) -> tuple[Any, Any]:
-    """Hyperbolic sine and cosine integrals."""
+    """Hyperbolic sine and cosine integrals.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> [round(float(v), 6) for v in special.shichi(xp.asarray(1.0))]
+        [1.057251, 0.837867]
+    """
     return ops.special.shichi_s(x), ops.special.shichi_c(x)
 
 
 @direct(kernels.several("airy"), gives=tuple)
 def airy(z: Any, /) -> tuple[Any, Any, Any, Any]:
-    """Airy functions and their derivatives: Ai, Ai', Bi, Bi'."""
+    """Airy functions and their derivatives: Ai, Ai', Bi, Bi'.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> [round(float(v), 4) for v in special.airy(xp.asarray(0.0))]
+        [0.355, -0.2588, 0.6149, 0.4483]
+    """
     s = ops.special
     return s.airy_ai(z), s.airy_aip(z), s.airy_bi(z), s.airy_bip(z)
 
 
 @direct("lambertw")
 def lambertw(z: Any, k: int = 0) -> Any:
-    """The w with w * exp(w) = z on branch k; complex, for real z too."""
+    """The w with w * exp(w) = z on branch k; complex, for real z too.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> w = special.lambertw(xp.asarray(1.0))
+        >>> w.dtype, round(float(xp.real(w)), 6)
+        (dtype('complex128'), 0.567143)
+    """
     return ops.special.lambertw(z, k)
 
 
 @direct("jv")
 def jn(n: Any, x: Any, /) -> Any:
-    """Bessel function of the first kind; another name of `jv`."""
+    """Bessel function of the first kind; another name of `jv`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.jn(2, xp.asarray(1.0))), 6)
+        0.114903
+    """
     return ops.special.jv(n, x)
 
 
-def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
+def _derivative(name: str, f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
     """n-th derivative of a Bessel function: DLMF 10.6.7 and 10.29.5."""
+    n = how_many(name, "n", n)
     if isinstance(v, Tensor) and v.dtype not in INEXACT:
         v = ops.astype(v, np.dtype(np.float64))  # unsigned orders would not go below 0
     y = f(v - n, z)
@@ -219,38 +273,88 @@ def _derivative(f: Any, v: Any, z: Any, n: int, sign: float) -> Any:
 
 @direct("jvp")
 def jvp(v: Any, z: Any, n: int = 1) -> Any:
-    """n-th derivative of jv(v, z) in z."""
-    return _derivative(ops.special.jv, v, z, n, -1.0)
+    """n-th derivative of jv(v, z) in z.
+
+    Raises: ArgumentError: when n is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.jvp(0, xp.asarray(1.0))), 6)  # -j1(1)
+        -0.440051
+    """
+    return _derivative("jvp", ops.special.jv, v, z, n, -1.0)
 
 
 @direct("yvp")
 def yvp(v: Any, z: Any, n: int = 1) -> Any:
-    """n-th derivative of yv(v, z) in z."""
-    return _derivative(ops.special.yv, v, z, n, -1.0)
+    """n-th derivative of yv(v, z) in z.
+
+    Raises: ArgumentError: when n is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.yvp(0, xp.asarray(1.0))), 6)  # -y1(1)
+        0.781213
+    """
+    return _derivative("yvp", ops.special.yv, v, z, n, -1.0)
 
 
 @direct("ivp")
 def ivp(v: Any, z: Any, n: int = 1) -> Any:
-    """n-th derivative of iv(v, z) in z."""
-    return _derivative(ops.special.iv, v, z, n, 1.0)
+    """n-th derivative of iv(v, z) in z.
+
+    Raises: ArgumentError: when n is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ivp(0, xp.asarray(1.0))), 6)  # i1(1)
+        0.565159
+    """
+    return _derivative("ivp", ops.special.iv, v, z, n, 1.0)
 
 
 @direct("kvp")
 def kvp(v: Any, z: Any, n: int = 1) -> Any:
-    """n-th derivative of kv(v, z) in z."""
-    return (-1.0) ** n * _derivative(ops.special.kv, v, z, n, 1.0)
+    """n-th derivative of kv(v, z) in z.
+
+    Raises: ArgumentError: when n is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.kvp(0, xp.asarray(1.0))), 6)  # -k1(1)
+        -0.601907
+    """
+    return _derivative("kvp", ops.special.kv, v, z, n, 1.0) * (-1.0) ** n
 
 
 def multigammaln(a: Any, d: int) -> Any:
-    """Logarithm of the multivariate gamma function of dimension d, for a > (d - 1) / 2."""
+    """Logarithm of the multivariate gamma function of dimension d; NaN unless a > (d - 1) / 2.
+
+    Raises: ArgumentError: when d is not positive.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.multigammaln(xp.asarray(2.0), 2)), 6)  # log(pi / 2)
+        0.451583
+    """
+    d = how_many("multigammaln", "d", d)
+    if d == 0:
+        raise ArgumentError("multigammaln: d must be positive, got 0")
     y = ops.special.gammaln(a) + 0.25 * d * (d - 1) * math.log(math.pi)
     for j in range(1, d):
         y = y + ops.special.gammaln(a - 0.5 * j)
-    return y
+    return ops.where(ops.greater(a, 0.5 * (d - 1)), y, math.nan)
 
 
 def factorial(n: Any) -> Any:
-    """gamma(n + 1), and 0 for n < 0."""
+    """gamma(n + 1), and 0 for n < 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.factorial(xp.asarray([-1.0, 0.0, 5.0])).tolist()
+        [0.0, 1.0, 120.0]
+    """
     below = ops.less(n, 0)
     return ops.where(below, 0.0, ops.special.gamma(ops.where(below, 0.0, n) + 1.0))
 
@@ -263,20 +367,41 @@ def _within(n: Any, k: Any) -> tuple[Any, Any]:
 
 @direct(kernels.comb, arrays="doubles")
 def comb(n: Any, k: Any) -> Any:
-    """Number of choices of k out of n things; 0 unless 0 <= k <= n."""
+    """Number of choices of k out of n things; 0 unless 0 <= k <= n.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.comb(xp.asarray([5.0, 5.0]), xp.asarray([2.0, 6.0])).tolist()
+        [10.0, 0.0]
+    """
     inside, k = _within(n, k)
     return ops.where(inside, ops.special.binom(n, k), 0.0)
 
 
 @direct(kernels.perm, arrays="doubles")
 def perm(n: Any, k: Any) -> Any:
-    """Number of ordered choices of k out of n things; 0 unless 0 <= k <= n."""
+    """Number of ordered choices of k out of n things; 0 unless 0 <= k <= n.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.perm(xp.asarray([5.0, 5.0]), xp.asarray([2.0, 6.0])).tolist()
+        [20.0, 0.0]
+    """
     inside, k = _within(n, k)
     return ops.where(inside, ops.special.poch(n - k + 1.0, k), 0.0)
 
 
 def softplus(x: Any) -> Any:
-    """log(1 + exp(x)) without overflow."""
+    """log(1 + exp(x)) without overflow.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.softplus(xp.asarray([-1000.0, 1000.0])).tolist()
+        [0.0, 1000.0]
+    """
     return ops.logaddexp(x, 0.0)
 
 
@@ -287,7 +412,14 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
 ) -> Any:
-    """log(sum(b * exp(a))) over axis, without overflow; `xp.logsumexp` in SciPy's signature."""
+    """log(sum(b * exp(a))) over axis, without overflow; `xp.logsumexp` in SciPy's signature.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> float(special.logsumexp(xp.asarray([1000.0, 1000.0]), b=xp.asarray([0.0, 1.0])))
+        1000.0
+    """
     return _logsumexp(a, axis=axis, keepdims=keepdims, b=b, return_sign=return_sign)
 
 

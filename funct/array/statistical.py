@@ -46,6 +46,8 @@ def sum(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fals
         >>> import funct.array as xp
         >>> xp.sum(xp.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0).tolist()
         [4.0, 6.0]
+        >>> xp.sum(xp.asarray([100, 100], dtype=xp.uint8))
+        Array(200, dtype=uint64)
     """
     x = as_tensor("sum", x)
     if dtype is not None:
@@ -56,7 +58,13 @@ def sum(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fals
 
 @direct(kernels.prod)
 def prod(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    """Product over axis (None: all). The derivative is exact where factors are 0."""
+    """Product over axis (None: all). The derivative is exact where factors are 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.prod(xp.asarray([100, 2], dtype=xp.int8))), float(xp.prod(xp.ones(0)))
+        (200, 1.0)
+    """
     x = as_tensor("prod", x)
     x = _cast("prod", x, dtype)
     return _cast(
@@ -66,21 +74,42 @@ def prod(x: Any, /, axis: Any = None, dtype: Any = None, *, keepdims: bool = Fal
 
 @direct(kernels.max)
 def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Maximum over axis (None: all); equal elements share the derivative."""
+    """Maximum over axis (None: all); equal elements share the derivative.
+
+    Raises: ShapeError: when there are no elements along an axis.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.max(xp.asarray([[1.0, 5.0], [xp.nan, 2.0]]), axis=1).tolist()
+        [5.0, nan]
+    """
     x = as_tensor("max", x)
     return ops.reduce_max(x, normal_axes("max", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.min)
 def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Minimum over axis (None: all); equal elements share the derivative."""
+    """Minimum over axis (None: all); equal elements share the derivative.
+
+    Raises: ShapeError: when there are no elements along an axis.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.min(xp.asarray([[1.0, 5.0], [3.0, 2.0]]), axis=0, keepdims=True).tolist()
+        [[1.0, 2.0]]
+    """
     x = as_tensor("min", x)
     return ops.reduce_min(x, normal_axes("min", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.mean)
 def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Arithmetic mean over axis (None: all)."""
+    """Arithmetic mean over axis (None: all).
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([[1, 2], [3, 4]])
+        >>> xp.mean(x, axis=0).tolist(), xp.mean(x).dtype
+        ([2.0, 3.0], dtype('float64'))
+    """
     x = as_tensor("mean", x)
     axes = normal_axes("mean", axis, len(x.shape))
     return ops.mean_of(ops.reduce_sum(x, axes, keepdims), x, axes)
@@ -120,7 +149,14 @@ def average(x: Any, /, axis: Any = None, weights: Any = None, *, keepdims: bool 
 
 @direct(kernels.var)
 def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Variance over axis: squared distance from the mean, divided by n - correction."""
+    """Variance over axis: squared distance from the mean, divided by n - correction.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1.0, 2.0, 3.0])
+        >>> round(float(xp.var(x)), 4), float(xp.var(x, correction=1))
+        (0.6667, 1.0)
+    """
     x = as_tensor("var", x)
     axes = normal_axes("var", axis, len(x.shape))
     correction = real_number("var", "correction", correction)
@@ -133,21 +169,39 @@ def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool 
 
 @direct(kernels.std)
 def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """Standard deviation over axis: the square root of `var`; its derivative is 0 where it is 0."""
+    """Standard deviation over axis: the square root of `var`; its derivative is 0 where it is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.std(xp.asarray([[1.0, 3.0], [2.0, 8.0]]), axis=1).tolist()
+        [1.0, 3.0]
+    """
     x = as_tensor("std", x)
     return power(var(x, axis=axis, correction=correction, keepdims=keepdims), 0.5)
 
 
 @direct(kernels.all)
 def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Whether every element along axis is true."""
+    """Whether every element along axis is true.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.all(xp.asarray([[1, 0], [1, 2]]), axis=1).tolist(), bool(xp.all(xp.ones(0)))
+        ([False, True], True)
+    """
     x = as_tensor("all", x)
     return ops.all(x, normal_axes("all", axis, len(x.shape)), keepdims)
 
 
 @direct(kernels.any)
 def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Whether some element along axis is true."""
+    """Whether some element along axis is true.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.any(xp.asarray([[0.0, 0.0], [0.0, 2.0]]), axis=1).tolist(), bool(xp.any(xp.ones(0)))
+        ([False, True], False)
+    """
     x = as_tensor("any", x)
     return ops.any(x, normal_axes("any", axis, len(x.shape)), keepdims)
 
@@ -182,6 +236,8 @@ def logsumexp(
         >>> import funct.array as xp
         >>> float(xp.logsumexp(xp.asarray([1000.0, -1000.0])))
         1000.0
+
+    Source: SciPy `special.logsumexp`.
     """
     x = as_tensor("logsumexp", x)
     axes = normal_axes("logsumexp", axis, len(x.shape))
@@ -240,7 +296,13 @@ def _scan(op: Any, name: str, x: Any, axis: int | None, dtype: Any, initial: Any
 def cumulative_sum(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running sum along axis; include_initial puts a 0 in front."""
+    """Running sum along axis; include_initial puts a 0 in front.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True).tolist()
+        [0, 1, 3, 6]
+    """
     x = as_tensor("cumulative_sum", x)
     return _scan(
         ops.cumulative_sum, "cumulative_sum", x, axis, dtype, 0 if include_initial else None
@@ -251,7 +313,13 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
-    """Running product along axis; include_initial puts a 1 in front."""
+    """Running product along axis; include_initial puts a 1 in front.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.cumulative_prod(xp.asarray([[1, 2], [3, 4]]), axis=1).tolist()
+        [[1, 2], [3, 12]]
+    """
     x = as_tensor("cumulative_prod", x)
     return _scan(
         ops.cumulative_prod, "cumulative_prod", x, axis, dtype, 1 if include_initial else None
@@ -260,14 +328,30 @@ def cumulative_prod(
 
 @direct(kernels.cumsum)
 def cumsum(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """`cumulative_sum` by NumPy's name, and of all elements where axis is None."""
+    """`cumulative_sum` by NumPy's name, and of all elements where axis is None.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.cumsum(xp.asarray([[1, 2], [3, 4]])).tolist()
+        [1, 3, 6, 10]
+
+    Source: NumPy `cumsum`.
+    """
     x = as_tensor("cumsum", x)
     return cumulative_sum(ravel(x) if axis is None else x, axis=axis, dtype=dtype)
 
 
 @direct(kernels.cumprod)
 def cumprod(x: Any, /, axis: int | None = None, dtype: Any = None) -> Any:
-    """`cumulative_prod` by NumPy's name, and of all elements where axis is None."""
+    """`cumulative_prod` by NumPy's name, and of all elements where axis is None.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.cumprod(xp.asarray([[1, 2], [3, 4]])).tolist()
+        [1, 2, 6, 24]
+
+    Source: NumPy `cumprod`.
+    """
     x = as_tensor("cumprod", x)
     return cumulative_prod(ravel(x) if axis is None else x, axis=axis, dtype=dtype)
 
@@ -279,6 +363,11 @@ def diff(
     """n-th differences along axis. n and axis may be given by position, as clients of NumPy do.
 
     Raises: ArgumentError: n is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1, 4, 9, 16])
+        >>> xp.diff(x).tolist(), xp.diff(x, n=2).tolist()
+        ([3, 5, 7], [2, 2])
     """
     x = as_tensor("diff", x)
     k = normal_axis("diff", axis, len(x.shape))
@@ -300,6 +389,12 @@ def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
     """The largest element so far along axis, NaN kept; the first of equal ones has the derivative.
 
     axis may be left out for 1-D x.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.cumulative_max(xp.asarray([1, 3, 2, 5])).tolist()
+        [1, 3, 3, 5]
+
+    Source: NumPy `maximum.accumulate`.
     """
     x = as_tensor("cumulative_max", x)
     return _running("cumulative_max", x, axis, True)
@@ -307,7 +402,15 @@ def cumulative_max(x: Any, /, *, axis: int | None = None) -> Any:
 
 @direct(kernels.cumulative_min)
 def cumulative_min(x: Any, /, *, axis: int | None = None) -> Any:
-    """The smallest element so far along axis; as `cumulative_max`."""
+    """The smallest element so far along axis; as `cumulative_max`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.cumulative_min(xp.asarray([4, 5, 2, 3])).tolist()
+        [4, 4, 2, 2]
+
+    Source: NumPy `minimum.accumulate`.
+    """
     x = as_tensor("cumulative_min", x)
     return _running("cumulative_min", x, axis, False)
 
@@ -334,6 +437,7 @@ def cov(
 
     Args: ddof: subtracted from the number of observations; 1 unless given, 0 with bias. fweights,
     aweights: how often each observation counts, and how much.
+    Raises: ShapeError: for more than 2 axes.
     Example:
         >>> import funct.array as xp
         >>> xp.cov(xp.asarray([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])).tolist()
@@ -341,9 +445,9 @@ def cov(
 
     Source: NumPy `cov`.
     """
-    x = _rows(m, rowvar)
+    x = _rows("cov", m, rowvar)
     if y is not None:
-        x = concat([x, _rows(y, rowvar)], axis=0)
+        x = concat([x, _rows("cov", y, rowvar)], axis=0)
     ddof = (0 if bias else 1) if ddof is None else real_number("cov", "ddof", ddof)
     given = [asarray(v) for v in (fweights, aweights) if v is not None]
     if not given:
@@ -359,10 +463,10 @@ def cov(
     return ops.reshape(out, ()) if out.shape == (1, 1) else out
 
 
-def _rows(m: Any, rowvar: bool) -> Any:
+def _rows(name: str, m: Any, rowvar: bool) -> Any:
     x = asarray(m)
     if len(x.shape) > 2:
-        raise ShapeError(f"cov: m must have at most 2 axes, got shape {x.shape}")
+        raise ShapeError(f"{name}: m must have at most 2 axes, got shape {x.shape}")
     x = floating(x)
     if len(x.shape) < 2:
         return reshape(x, (1, -1))
@@ -370,8 +474,18 @@ def _rows(m: Any, rowvar: bool) -> Any:
 
 
 def corrcoef(m: Any, y: Any = None, /, rowvar: bool = True) -> Any:
-    """Correlation coefficients: `cov` divided by the standard deviations of both variables."""
-    c = cov(m, y, rowvar)
+    """Correlation coefficients: `cov` divided by the standard deviations of both variables.
+
+    Raises: ShapeError: for more than 2 axes.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.corrcoef(xp.asarray([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]])).tolist()
+        [[1.0, -1.0], [-1.0, 1.0]]
+
+    Source: NumPy `corrcoef`.
+    """
+    m, y = [v if v is None else _rows("corrcoef", v, rowvar) for v in (m, y)]
+    c = cov(m, y)
     if not c.shape:
         return c / c
     n = c.shape[0]

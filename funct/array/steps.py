@@ -43,6 +43,12 @@ def linspace(
 
     Without endpoint, stop is where value num + 1 would be. float64 or complex128 by default; an
     integer dtype rounds down. axis: of the result, where the values are.
+    Raises: ArgumentError: when num is negative. UnsupportedOperandError: for a start or stop that
+    is neither number nor array. RangeError: for an integer beyond float64.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linspace(0.0, 1.0, 5).tolist(), xp.linspace(0.0, 1.0, 4, endpoint=False).tolist()
+        ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.25, 0.5, 0.75])
     """
     if dtype is not None:
         dtype = as_dtype("linspace", dtype)
@@ -60,6 +66,7 @@ def linspace(
             )
     normal_axis("linspace", axis, 1)
     try:
+        start, stop = [float(v) if v.__class__ is int else v for v in (start, stop)]  # of any size
         return wrap(np.linspace(start, stop, n, dtype=dtype, endpoint=bool(endpoint)))
     except OverflowError as error:
         raise RangeError(f"linspace: {error}") from None

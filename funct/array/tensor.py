@@ -59,7 +59,15 @@ _FEW = 256  # elements that may all be made when the first is asked for
 
 
 class Tensor(Operators, Methods):
-    """Any array: concrete (`Array`) or traced. Immutable."""
+    """Any array: concrete (`Array`) or traced. Immutable.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> kinds = []
+        >>> _ = ft.jit(lambda x: kinds.append(type(x).__name__) or 2.0 * x)(xp.ones(2))
+        >>> kinds, isinstance(xp.ones(2), xp.Tensor)
+        (['GraphTracer'], True)
+    """
 
     __slots__ = ()
 
@@ -271,7 +279,18 @@ class _OpenError(Exception):
 
 
 class Array(Exchange, Tensor):
-    """One immutable buffer, at level 0."""
+    """One immutable buffer, at level 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1.0, 2.0])
+        >>> x.at[0].set(5.0).tolist(), x.tolist()
+        ([5.0, 2.0], [1.0, 2.0])
+        >>> x[0] = 5.0  # doctest: +IGNORE_EXCEPTION_DETAIL
+        Traceback (most recent call last):
+            ...
+        funct.errors.ImmutableError: x[...] = v: Tensors are immutable
+    """
 
     __slots__ = ("data",)
     data: Any

@@ -35,7 +35,16 @@ _NUMBERS: dict[str, tuple[type, ...]] = {
 
 
 class At:
-    """x.at[key].set(v) and friends: a new array with the elements at key changed."""
+    """x.at[key].set(v) and friends: a new array with the elements at key changed.
+
+    Raises: IndexOutOfBoundsError: for an index outside of x. UnsupportedOperandError: for a key
+    that is no index. DTypeError: for a v that is no number, or a complex one in a real x.
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([1.0, 2.0, 3.0])
+        >>> x.at[0].set(9.0).tolist(), x.at[[1, 1]].add(10.0).tolist(), x.tolist()
+        ([9.0, 2.0, 3.0], [1.0, 22.0, 3.0], [1.0, 2.0, 3.0])
+    """
 
     __slots__ = ("_key", "_x")
     _key: Any
@@ -50,7 +59,13 @@ class At:
         return r
 
     def get(self) -> Any:
-        """x[key]."""
+        """x[key].
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.asarray([1.0, 2.0, 3.0]).at[1:].get().tolist()
+            [2.0, 3.0]
+        """
         return self._x[self._key]
 
     def _positions(self) -> tuple[Any, int]:
@@ -106,22 +121,46 @@ class At:
         return self._write(name, v, "multiply", ops.broadcast_to(one, self._x.shape))
 
     def set(self, v: Any) -> Any:
-        """Replace; of several writes to one position the last stands."""
+        """Replace; of several writes to one position the last stands.
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.zeros((2, 2)).at[:, 0].set(xp.asarray([1.0, 2.0])).tolist()
+            [[1.0, 0.0], [2.0, 0.0]]
+        """
         known = _changed(self, "set", v, None)
         return self._write("set", v, None) if known is None else known
 
     def add(self, v: Any) -> Any:
-        """Add; repeated positions add up, one after the other."""
+        """Add; repeated positions add up, one after the other.
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.zeros(3).at[xp.asarray([0, 0, 2])].add(1.0).tolist()
+            [2.0, 0.0, 1.0]
+        """
         known = _changed(self, "add", v, np.add)
         return self._write("add", v, "add") if known is None else known
 
     def multiply(self, v: Any) -> Any:
-        """Multiply; repeated positions multiply repeatedly."""
+        """Multiply; repeated positions multiply repeatedly.
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.asarray([1.0, 2.0, 3.0]).at[[1, 1]].multiply(10.0).tolist()
+            [1.0, 200.0, 3.0]
+        """
         known = _changed(self, "multiply", v, np.multiply)
         return self._write("multiply", v, "multiply") if known is None else known
 
     def divide(self, v: Any) -> Any:
-        """Divide; repeated positions divide repeatedly. x must be floating or complex."""
+        """Divide; repeated positions divide repeatedly. x must be floating or complex.
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.asarray([1.0, 2.0, 3.0]).at[1:].divide(2.0).tolist()
+            [1.0, 1.0, 1.5]
+        """
         known = _changed(self, "divide", v, np.divide)
         if known is not None:
             return known
@@ -133,17 +172,35 @@ class At:
         return self._x / self._factors("divide", v)
 
     def power(self, v: Any) -> Any:
-        """Raise to the power v; at repeated positions the exponents multiply."""
+        """Raise to the power v; at repeated positions the exponents multiply.
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.asarray([1.0, 2.0, 3.0]).at[1:].power(2.0).tolist()
+            [1.0, 4.0, 9.0]
+        """
         known = _changed(self, "power", v, power)
         return self._x ** self._factors("power", v) if known is None else known
 
     def min(self, v: Any) -> Any:
-        """The smaller of the old value and v; equal ones share the derivative."""
+        """The smaller of the old value and v; equal ones share the derivative.
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.asarray([5.0, 5.0]).at[xp.asarray([0, 0])].min(xp.asarray([3.0, 4.0])).tolist()
+            [3.0, 5.0]
+        """
         known = _changed(self, "min", v, np.minimum)
         return self._write("min", v, "min") if known is None else known
 
     def max(self, v: Any) -> Any:
-        """The larger of the old value and v; equal ones share the derivative."""
+        """The larger of the old value and v; equal ones share the derivative.
+
+        Example:
+            >>> import funct.array as xp
+            >>> xp.asarray([5.0, 5.0]).at[xp.asarray([0, 0])].max(xp.asarray([6.0, 7.0])).tolist()
+            [7.0, 5.0]
+        """
         known = _changed(self, "max", v, np.maximum)
         return self._write("max", v, "max") if known is None else known
 
@@ -331,7 +388,7 @@ def _of_kind(name: str, v: Any, dtype: Any) -> Any:
         v = _operand(name, v)
         if v.__class__ is not fast.Array:
             return None
-    return v.data if v.data.dtype == dtype else ops.astype(v, dtype).data
+    return v.data if v.data.dtype == dtype else _cast(name, v, dtype).data
 
 
 def _by_factors(a: Any, at: Any, v: Any, change: Any) -> Any:
@@ -395,13 +452,19 @@ def _operand(name: str, v: Any) -> Any:
     return wrap(in_native(f"x.at[...].{name}", raw))
 
 
+def _cast(name: str, v: Any, dtype: Any) -> Any:
+    if v.dtype.kind == "c" and dtype.kind not in "cb":
+        raise DTypeError(f"x.at[...].{name}: v must be real, as x of {dtype} is, got {v.dtype}")
+    return ops.astype(v, dtype)
+
+
 def _fitted(name: str, v: Any, shape: Shape, dtype: Any) -> Any:
     """v in x's dtype and the shape of what is selected; leading axes of length 1 are dropped."""
     extra = len(v.shape) - len(shape)
     if extra > 0 and all(is_one(n) for n in v.shape[:extra]):
         v = ops.reshape(v, v.shape[extra:])
     if v.dtype != dtype:
-        v = ops.astype(v, dtype)
+        v = _cast(name, v, dtype)
     if v.shape == shape:
         return v
     try:

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from funct.core.rule import Absent, Rule
+from funct.errors import DTypeError
 
 __all__ = [
     "Lowering",
@@ -33,12 +34,22 @@ def _as_tuple(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _as_dtype(dtype: Any) -> np.dtype[Any]:
-    return np.dtype(dtype)
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        raise DTypeError(f"ShapeDtype: {dtype!r} is no dtype") from None
 
 
 @attrs.frozen
 class ShapeDtype:
-    """Shape and dtype of a value that need not exist."""
+    """Shape and dtype of a value that need not exist.
+
+    Raises: DTypeError: when dtype is none.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.eval_shape(lambda x: x @ x, ft.ShapeDtype((3, 3), xp.float32))
+        ShapeDtype(shape=(3, 3), dtype=dtype('float32'))
+    """
 
     shape: tuple[Any, ...] = attrs.field(converter=_as_tuple)
     dtype: np.dtype[Any] = attrs.field(converter=_as_dtype)
@@ -54,6 +65,11 @@ class Sample:
     """One example call of a primitive: raw operands and its parameters.
 
     smooth: derivatives exist in a neighbourhood of the operands, so differences may be taken.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> import numpy as np
+        >>> sample = ft.Sample((np.asarray([0.3, 1.2]),))
+        >>> ft.check_primitive(xp.sin, [sample])
     """
 
     args: tuple[Any, ...] = attrs.field(converter=_as_tuple)

@@ -27,6 +27,10 @@ class Host:
     name: LLVM's name of it. features: LLVM's names of what it has, such as "avx2". vector_bytes:
     width of its widest vector registers, in bytes. cores: those this process may use. cache_bytes:
     the size of the last of its caches.
+    Example:
+        >>> from funct import device
+        >>> device.host().cores >= 1, device.host().vector_bytes >= 16
+        (True, True)
     """
 
     name: str
@@ -73,7 +77,13 @@ def _cache_bytes() -> int:
 
 @functools.cache
 def host() -> Host:
-    """The processor of this machine, as LLVM calls it; what it said is kept on disk."""
+    """The processor of this machine, as LLVM calls it; what it said is kept on disk.
+
+    Example:
+        >>> from funct import device
+        >>> device.host() is device.host()
+        True
+    """
     name, features = _named()
     return Host(name, features, vector_bytes(features), cores(), _cache_bytes())
 

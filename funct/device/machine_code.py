@@ -57,7 +57,14 @@ in_child(_under_way.clear)  # which has none of those threads
 
 
 class Code:
-    """Loaded machine code. The addresses of its functions hold while it lives."""
+    """Loaded machine code. The addresses of its functions hold while it lives.
+
+    Example:
+        >>> from funct import device
+        >>> code = device.assemble("define i32 @one() { ret i32 1 }")
+        >>> code.has("one"), code.has("two"), len(code.object_file) > 0
+        (True, False, True)
+    """
 
     __slots__ = ("__weakref__", "_held", "object_file")
 
@@ -100,6 +107,13 @@ def assemble(text: str, *, opt: int = 1) -> Code:
 
     opt: LLVM's level for code generation, 0 (fastest to make) to 3, or LEAN.
     Raises: RuntimeError: with LLVM's message, where the text is not well formed.
+    Example:
+        >>> import ctypes
+        >>> from funct import device
+        >>> text = "define double @twice(double %x) { %y = fadd double %x, %x ret double %y }"
+        >>> code = device.assemble(text)
+        >>> ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("twice"))(2.5)
+        5.0
     """
     return assemble_all([(text, opt)])[0]
 
@@ -109,6 +123,11 @@ def assemble_all(texts: Sequence[tuple[str, int]]) -> list[Code]:
 
     What a text declares and others offer is asked for after that, so the code of whoever offers it
     may be among the texts. What another thread is making is waited for.
+    Example:
+        >>> from funct import device
+        >>> texts = [f"define i32 @n{n}() {{ ret i32 {n} }}" for n in (1, 2)]
+        >>> [code.has("n2") for code in device.assemble_all([(text, 1) for text in texts])]
+        [False, True]
     """
     keys = [text_key(text, opt) for text, opt in texts]
     for k in keys:
@@ -262,6 +281,11 @@ def load_object(object_file: bytes) -> Code:
     """Machine code from an object file that `emit` made for this processor.
 
     Raises: ValueError: for anything that is none, where that can be told.
+    Example:
+        >>> from funct import device
+        >>> code = device.assemble("define i32 @one() { ret i32 1 }")
+        >>> device.load_object(code.object_file).has("one")
+        True
     """
     key = hashlib.sha256(object_file).hexdigest()
     _ask([name for name in _offered if name.encode() in object_file])

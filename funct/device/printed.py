@@ -59,12 +59,28 @@ CODE = _state(_PACKAGE)  # of the code that this process runs: before anybody ca
 
 
 def printed(text: Callable[..., str], *given: Any, opt: int = 1) -> Code:
-    """`assemble(text(*given))`, without the text where its code is kept."""
+    """`assemble(text(*given))`, without the text where its code is kept.
+
+    Example:
+        >>> from funct import device
+        >>> def text(n):
+        ...     return f"define i32 @n() {{ ret i32 {n} }}"
+        >>> device.printed(text, 3).has("n")
+        True
+    """
     return printed_all([(text, given)], opt=opt)[0]
 
 
 def printed_all(asked: Sequence[Asked], *, opt: int = 1) -> list[Code]:
-    """`printed` for each; what has to be made is made side by side."""
+    """`printed` for each; what has to be made is made side by side.
+
+    Example:
+        >>> from funct import device
+        >>> def text(n):
+        ...     return f"define i32 @n() {{ ret i32 {n} }}"
+        >>> [code.has("n") for code in device.printed_all([(text, (1,)), (text, (2,))])]
+        [True, True]
+    """
     names = [_name(text, given, opt) for text, given in asked]
     found = [_recalled(name) for name in names]
     new = [k for k, code in enumerate(found) if code is None]

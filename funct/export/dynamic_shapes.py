@@ -17,7 +17,18 @@ __all__ = ["Dim", "DynamicShapes"]
 
 @attrs.frozen
 class Dim:
-    """A symbolic axis length with bounds, both inclusive; max None: unbounded."""
+    """A symbolic axis length with bounds, both inclusive; max None: unbounded.
+
+    Raises: ExportError: in `export`, for a name that is no identifier, or an example out of bounds.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> batch = export.Dim("batch", min=1, max=64)
+        >>> x = xp.ones((4, 3))
+        >>> program = export.export(lambda x: 2.0 * x, (x,), dynamic_shapes=({0: batch},))
+        >>> program(xp.ones((64, 3))).shape  # more raise a GuardError
+        (64, 3)
+    """
 
     name: str
     min: int = 0

@@ -48,6 +48,10 @@ class Drawing:
 
     shapes: the boxes, from top to bottom; edges: pairs of their numbers. text: what the page has
     below the picture.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.draw_graph(lambda x: xp.sum(x * x))(xp.ones(2)).svg[:4]
+        '<svg'
     """
 
     title: str

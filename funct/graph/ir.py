@@ -158,7 +158,14 @@ class Symbol:
 
 @attrs.frozen(eq=False, repr=False)
 class Graph:
-    """A captured function of flat inputs. Calling it interprets it, under any transform."""
+    """A captured function of flat inputs. Calling it interprets it, under any transform.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> graph = ft.make_graph(lambda x: xp.sum(x * x))(xp.asarray([1.0, 2.0]))
+        >>> [node.primitive.name for node in graph.nodes], float(graph(xp.asarray([3.0, 4.0]))[0])
+        (['multiply', 'reduce_sum'], 25.0)
+    """
 
     inputs: tuple[Var, ...]
     constants: tuple[tuple[Var, Array], ...]

@@ -116,7 +116,15 @@ def encode_graph(graph: Graph) -> tuple[dict[str, Any], Tensors]:
 
 
 def graph_hash(graph: Graph) -> str:
-    """SHA-256 of what a graph computes: its nodes and types, not its lines and constants."""
+    """SHA-256 of what a graph computes: its nodes and types, not its lines and constants.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import serialize
+        >>> a, b = (ft.make_graph(lambda x: x * 2.0)(xp.ones(2)) for _ in range(2))
+        >>> serialize.graph_hash(a) == serialize.graph_hash(b), len(serialize.graph_hash(a))
+        (True, 64)
+    """
     value, _ = encode_graph(graph)
     for node in value["nodes"]:
         del node["at"]

@@ -32,6 +32,14 @@ class ExportedProgram:
     result.
     input_names, output_names: one per leaf. constant_names: graph name of a constant to the dotted
     path of the parameter it was ("0.weight").
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> program = export.export(lambda p, x: p["w"] * x, ({"w": xp.ones(2)}, xp.ones(2)))
+        >>> program.input_names, [node.name for node in program.graph.nodes]
+        (('p.w', 'x'), ['multiply'])
+        >>> program({"w": xp.asarray([2.0, 3.0])}, xp.ones(2)).tolist()
+        [2.0, 3.0]
     """
 
     graph: Graph

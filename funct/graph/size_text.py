@@ -24,7 +24,13 @@ _Comparisons = ast.Eq | ast.Lt | ast.LtE | ast.Gt | ast.GtE
 
 
 def is_symbol_name(name: object) -> bool:
-    """Whether a symbolic size may have this name."""
+    """Whether a symbolic size may have this name.
+
+    Example:
+        >>> from funct import serialize
+        >>> serialize.is_symbol_name("batch"), serialize.is_symbol_name("2 b")
+        (True, False)
+    """
     return (
         isinstance(name, str)
         and name.isidentifier()

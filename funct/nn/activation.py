@@ -40,73 +40,157 @@ class _Switch(_Plain):
 
 
 class ReLU(_Switch):
-    """Replace negative elements by 0."""
+    """Replace negative elements by 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReLU()(xp.asarray([-2.0, 3.0])).tolist()
+        [0.0, 3.0]
+    """
 
     apply = staticmethod(functional.relu)
 
 
 class ReLU6(_Switch):
-    """Limit to [0, 6]."""
+    """Limit to [0, 6].
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReLU6()(xp.asarray([-2.0, 3.0, 9.0])).tolist()
+        [0.0, 3.0, 6.0]
+    """
 
     apply = staticmethod(functional.relu6)
 
 
 class SELU(_Switch):
-    """See `functional.selu`."""
+    """See `functional.selu`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> [round(v, 4) for v in nn.SELU()(xp.asarray([-1.0, 1.0])).tolist()]
+        [-1.1113, 1.0507]
+    """
 
     apply = staticmethod(functional.selu)
 
 
 class SiLU(_Switch):
-    """Compute x sigmoid(x)."""
+    """Compute x sigmoid(x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> [round(v, 4) for v in nn.SiLU()(xp.asarray([-1.0, 1.0])).tolist()]
+        [-0.2689, 0.7311]
+    """
 
     apply = staticmethod(functional.silu)
 
 
 class Mish(_Switch):
-    """Compute x tanh(softplus(x))."""
+    """Compute x tanh(softplus(x)).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> [round(v, 4) for v in nn.Mish()(xp.asarray([-1.0, 1.0])).tolist()]
+        [-0.3034, 0.8651]
+    """
 
     apply = staticmethod(functional.mish)
 
 
 class Hardsigmoid(_Switch):
-    """Compute relu6(x + 3) / 6."""
+    """Compute relu6(x + 3) / 6.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Hardsigmoid()(xp.asarray([-4.0, 0.0, 4.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
 
     apply = staticmethod(functional.hardsigmoid)
 
 
 class Hardswish(_Switch):
-    """Compute x relu6(x + 3) / 6."""
+    """Compute x relu6(x + 3) / 6.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Hardswish()(xp.asarray([-4.0, 3.0, 4.0])).tolist()
+        [-0.0, 3.0, 4.0]
+    """
 
     apply = staticmethod(functional.hardswish)
 
 
 class Sigmoid(_Plain):
-    """Compute 1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x)).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Sigmoid()(xp.asarray([0.0, 1000.0])).tolist()
+        [0.5, 1.0]
+    """
 
     apply = staticmethod(functional.sigmoid)
 
 
 class Tanh(_Plain):
-    """Compute the hyperbolic tangent."""
+    """Compute the hyperbolic tangent.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Tanh()(xp.asarray([-1000.0, 0.0])).tolist()
+        [-1.0, 0.0]
+    """
 
     apply = staticmethod(functional.tanh)
 
 
 class LogSigmoid(_Plain):
-    """Compute log(sigmoid(x))."""
+    """Compute log(sigmoid(x)).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.LogSigmoid()(xp.asarray([-1000.0])).tolist()
+        [-1000.0]
+    """
 
     apply = staticmethod(functional.logsigmoid)
 
 
 class Softsign(_Plain):
-    """Compute x / (1 + |x|)."""
+    """Compute x / (1 + |x|).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Softsign()(xp.asarray([-1.0, 3.0])).tolist()
+        [-0.5, 0.75]
+    """
 
     apply = staticmethod(functional.softsign)
 
 
 class Tanhshrink(_Plain):
-    """Compute x - tanh(x)."""
+    """Compute x - tanh(x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> [round(v, 4) for v in nn.Tanhshrink()(xp.asarray([-1.0, 1.0])).tolist()]
+        [-0.2384, 0.2384]
+    """
 
     apply = staticmethod(functional.tanhshrink)
 
@@ -121,6 +205,13 @@ class GELU(Module):
 
     Args: approximate: "none" (exact, by erf) or "tanh".
     Raises: ArgumentError: when approximate is neither.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.asarray(1.0)
+        >>> round(float(nn.GELU()(x)), 4), round(float(nn.GELU("tanh")(x)), 4)
+        (0.8413, 0.8412)
+
     Source: Hendrycks, Gimpel 2016, arXiv:1606.08415; torch.nn.GELU.
     """
 
@@ -132,7 +223,14 @@ class GELU(Module):
 
 
 class ELU(Module):
-    """Give x where positive, else alpha (exp(x) - 1)."""
+    """Give x where positive, else alpha (exp(x) - 1).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ELU(alpha=0.5)(xp.asarray([-xp.inf, 3.0])).tolist()
+        [-0.5, 3.0]
+    """
 
     alpha: float = static()
 
@@ -146,7 +244,14 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """Give x where positive, else alpha (exp(x / alpha) - 1)."""
+    """Give x where positive, else alpha (exp(x / alpha) - 1).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.CELU(alpha=0.5)(xp.asarray([-xp.inf, 3.0])).tolist()
+        [-0.5, 3.0]
+    """
 
     alpha: float = static()
 
@@ -160,7 +265,14 @@ class CELU(Module):
 
 
 class LeakyReLU(Module):
-    """Shrink negative elements by negative_slope."""
+    """Shrink negative elements by negative_slope.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.LeakyReLU(0.5)(xp.asarray([-2.0, 3.0])).tolist()
+        [-1.0, 3.0]
+    """
 
     negative_slope: float = static()
 
@@ -178,6 +290,13 @@ class PReLU(Module):
 
     Args: num_parameters: 1 or the number of channels. init: the slopes at first. dtype: of the
     slopes.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.PReLU(num_parameters=2, init=0.5)
+        >>> layer(xp.asarray([[-2.0, -4.0]])).tolist(), layer.weight.tolist()
+        ([[-1.0, -2.0]], [0.5, 0.5])
+
     Source: He, Zhang, Ren, Sun 2015, arXiv:1502.01852; torch.nn.PReLU.
     """
 
@@ -196,6 +315,13 @@ class PReLU(Module):
 
 class RReLU(Module):
     """Shrink negative elements by slopes drawn from [lower, upper] in training, else their mean.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> layer, x = nn.RReLU(0.25, 0.75), xp.asarray([-1.0, 3.0])
+        >>> nn.needs_key(layer), nn.eval_mode(layer)(x).tolist()
+        (True, [-0.5, 3.0])
 
     Source: Xu, Wang, Chen, Li 2015, arXiv:1505.00853; torch.nn.RReLU.
     """
@@ -222,7 +348,14 @@ class RReLU(Module):
 
 
 class Hardtanh(Module):
-    """Limit to [min_val, max_val]; min_value and max_value are torch's retired names."""
+    """Limit to [min_val, max_val]; min_value and max_value are torch's retired names.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Hardtanh(-2.0, 2.0)(xp.asarray([-4.0, 0.5])).tolist()
+        [-2.0, 0.5]
+    """
 
     min_val: float = static()
     max_val: float = static()
@@ -249,7 +382,14 @@ class Hardtanh(Module):
 
 
 class Threshold(Module):
-    """Keep what is above threshold, replace the rest by value."""
+    """Keep what is above threshold, replace the rest by value.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Threshold(1.0, -7.0)(xp.asarray([0.5, 2.0])).tolist()
+        [-7.0, 2.0]
+    """
 
     threshold: float = static()
     value: float = static()
@@ -264,7 +404,14 @@ class Threshold(Module):
 
 
 class Hardshrink(Module):
-    """Replace elements of [-lambd, lambd] by 0."""
+    """Replace elements of [-lambd, lambd] by 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Hardshrink()(xp.asarray([-2.0, 0.5, 0.75])).tolist()
+        [-2.0, 0.0, 0.75]
+    """
 
     lambd: float = static(default=0.5)
 
@@ -274,7 +421,14 @@ class Hardshrink(Module):
 
 
 class Softshrink(Module):
-    """Move every element by lambd towards 0, but not across it."""
+    """Move every element by lambd towards 0, but not across it.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Softshrink()(xp.asarray([-2.0, 0.25, 0.75])).tolist()
+        [-1.5, 0.0, 0.25]
+    """
 
     lambd: float = static(default=0.5)
 
@@ -284,7 +438,14 @@ class Softshrink(Module):
 
 
 class Softplus(Module):
-    """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is above threshold."""
+    """Compute log(1 + exp(beta x)) / beta, and x itself where beta x is above threshold.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Softplus()(xp.asarray([-1000.0, 1000.0])).tolist()
+        [0.0, 1000.0]
+    """
 
     beta: float = static(default=1.0)
     threshold: float = static(default=20.0)
@@ -295,7 +456,14 @@ class Softplus(Module):
 
 
 class GLU(Module):
-    """Halve x along dim into a and b, and give a sigmoid(b)."""
+    """Halve x along dim into a and b, and give a sigmoid(b).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.GLU()(xp.asarray([2.0, 4.0, 0.0, 1000.0])).tolist()
+        [1.0, 4.0]
+    """
 
     dim: int = static(default=-1)
 
@@ -321,25 +489,53 @@ class _AlongAxis(Module):
 
 
 class Softmax(_AlongAxis):
-    """Compute exp(x_i) / Σ exp(x_j) along dim."""
+    """Compute exp(x_i) / Σ exp(x_j) along dim.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Softmax(dim=1)(xp.asarray([[0.0, 0.0], [0.0, -1000.0]])).tolist()
+        [[0.5, 0.5], [1.0, 0.0]]
+    """
 
     apply = staticmethod(functional.softmax)
 
 
 class Softmin(_AlongAxis):
-    """Compute softmax(-x) along dim."""
+    """Compute softmax(-x) along dim.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Softmin(dim=0)(xp.asarray([0.0, 0.0, 1000.0])).tolist()
+        [0.5, 0.5, 0.0]
+    """
 
     apply = staticmethod(functional.softmin)
 
 
 class LogSoftmax(_AlongAxis):
-    """Compute log(softmax(x)) along dim."""
+    """Compute log(softmax(x)) along dim.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.LogSoftmax(dim=0)(xp.asarray([0.0, -1000.0])).tolist()
+        [0.0, -1000.0]
+    """
 
     apply = staticmethod(functional.log_softmax)
 
 
 class Softmax2d(Module):
-    """Compute softmax over the channels of images (N, C, H, W) or (C, H, W)."""
+    """Compute softmax over the channels of images (N, C, H, W) or (C, H, W).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Softmax2d()(xp.ones((2, 4, 3, 3)))[0, :, 0, 0].tolist()
+        [0.25, 0.25, 0.25, 0.25]
+    """
 
     def __call__(self, x: Any) -> Any:
         """See `functional.softmax`. Raises: ShapeError: when x has neither 3 nor 4 axes."""

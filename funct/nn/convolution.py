@@ -156,6 +156,13 @@ class Conv3d(_Conv):
     """Cross-correlate volumes (N, C, D, H, W) with kernels.
 
     Args, Raises: as `Conv1d`; an int stands for all three axes.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.Conv3d(2, 4, 3, padding=1, key=ft.random.key(0))
+        >>> layer(xp.ones((1, 2, 5, 6, 7), dtype=xp.float32)).shape, layer.weight.shape
+        ((1, 4, 5, 6, 7), (4, 2, 3, 3, 3))
+
     Source: torch.nn.Conv3d.
     """
 
@@ -235,6 +242,13 @@ class ConvTranspose1d(_ConvTranspose):
     dilation, padding_mode ("zeros"): as in torch. key: a random key for the initial values. dtype:
     of the parameters.
     Raises: ArgumentError: when a parameter is out of range.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.ConvTranspose1d(8, 3, 2, stride=2, key=ft.random.key(0))
+        >>> layer(xp.ones((1, 8, 4), dtype=xp.float32)).shape, layer.weight.shape
+        ((1, 3, 8), (8, 3, 2))
+
     Source: torch.nn.ConvTranspose1d.
     """
 
@@ -263,6 +277,13 @@ class ConvTranspose3d(_ConvTranspose):
     """Apply the transpose of a `Conv3d` from out_channels to in_channels.
 
     Args, Raises: as `ConvTranspose1d`; an int stands for all three axes.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.ConvTranspose3d(8, 3, 2, stride=2, key=ft.random.key(0))
+        >>> layer(xp.ones((1, 8, 2, 2, 2), dtype=xp.float32)).shape
+        (1, 3, 4, 4, 4)
+
     Source: torch.nn.ConvTranspose3d.
     """
 

@@ -11,7 +11,14 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class CosineSimilarity(Module):
-    """The cosine between two arrays along dim; see `functional.cosine_similarity`."""
+    """The cosine between two arrays along dim; see `functional.cosine_similarity`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.CosineSimilarity()(xp.asarray([[1.0, 0.0]]), xp.asarray([[3.0, 4.0]])).tolist()
+        [0.6]
+    """
 
     dim: int = static(default=1)
     eps: float = static(default=1e-8)
@@ -22,7 +29,15 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm between rows; see `functional.pairwise_distance`."""
+    """The p-norm between rows; see `functional.pairwise_distance`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> distance = nn.PairwiseDistance()(xp.asarray([[0.0, 0.0]]), xp.asarray([[3.0, 4.0]]))
+        >>> [round(v, 4) for v in distance.tolist()]
+        [5.0]
+    """
 
     p: float = static(default=2.0)
     eps: float = static(default=1e-6)

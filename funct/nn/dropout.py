@@ -61,19 +61,43 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Set whole channels of (N, C, L) or (C, L) to 0; else as `Dropout`."""
+    """Set whole channels of (N, C, L) or (C, L) to 0; else as `Dropout`.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> y = nn.Dropout1d(0.5)(xp.ones((8, 4, 3)), key=ft.random.key(0))
+        >>> xp.unique_values(xp.sum(y, axis=2)).tolist()  # channels of 0 or 2
+        [0.0, 6.0]
+    """
 
     apply = staticmethod(functional.dropout1d)
 
 
 class Dropout2d(_Dropout):
-    """Set whole channels of (N, C, H, W) or (C, H, W) to 0; else as `Dropout`."""
+    """Set whole channels of (N, C, H, W) or (C, H, W) to 0; else as `Dropout`.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> y = nn.Dropout2d(0.5)(xp.ones((8, 4, 2, 2)), key=ft.random.key(0))
+        >>> xp.unique_values(xp.sum(y, axis=(2, 3))).tolist()  # channels of 0 or 2
+        [0.0, 8.0]
+    """
 
     apply = staticmethod(functional.dropout2d)
 
 
 class Dropout3d(_Dropout):
-    """Set whole channels of (N, C, D, H, W) or (C, D, H, W) to 0; else as `Dropout`."""
+    """Set whole channels of (N, C, D, H, W) or (C, D, H, W) to 0; else as `Dropout`.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> y = nn.Dropout3d(0.5)(xp.ones((8, 4, 2, 2, 2)), key=ft.random.key(0))
+        >>> xp.unique_values(xp.sum(y, axis=(2, 3, 4))).tolist()  # channels of 0 or 2
+        [0.0, 16.0]
+    """
 
     apply = staticmethod(functional.dropout3d)
 
@@ -81,12 +105,27 @@ class Dropout3d(_Dropout):
 class AlphaDropout(_Dropout):
     """Set elements to selu's lower limit, and keep mean and variance; see
     `functional.alpha_dropout`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> x = ft.random.normal(ft.random.key(0), shape=(10_000,))
+        >>> y = nn.AlphaDropout(0.5)(x, key=ft.random.key(1))
+        >>> abs(float(xp.mean(y))) < 0.05, abs(float(xp.std(y)) - 1.0) < 0.05
+        (True, True)
     """
 
     apply = staticmethod(functional.alpha_dropout)
 
 
 class FeatureAlphaDropout(_Dropout):
-    """`AlphaDropout` of whole channels."""
+    """`AlphaDropout` of whole channels.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> y = nn.FeatureAlphaDropout(0.5)(xp.zeros((8, 4, 3)), key=ft.random.key(0))
+        >>> bool(xp.all(y[:, :, :1] == y))
+        True
+    """
 
     apply = staticmethod(functional.feature_alpha_dropout)

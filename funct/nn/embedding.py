@@ -83,6 +83,13 @@ class EmbeddingBag(Module):
     """Pool rows of a learned table in bags; see `functional.embedding_bag`.
 
     Args: as `Embedding`, and mode, include_last_offset as in `functional.embedding_bag`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.EmbeddingBag(10, 3, mode="sum", key=ft.random.key(0))
+        >>> layer(xp.asarray([1, 2, 4]), xp.asarray([0, 2])).shape  # bags (1, 2) and (4,)
+        (2, 3)
+
     Source: torch.nn.EmbeddingBag.
     """
 

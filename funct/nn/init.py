@@ -33,31 +33,68 @@ def _drawn(dtype: Any) -> Any:
 
 
 def zeros(key: Any, shape: Shape, *, dtype: Any = xp.float32) -> Any:
-    """All zeros; key is not used."""
+    """All zeros; key is not used.
+
+    Example:
+        >>> import funct as ft
+        >>> from funct.nn import init
+        >>> init.zeros(ft.random.key(0), (2,))
+        Array([0., 0.], dtype=float32)
+    """
     return xp.zeros(shape, dtype=dtype)
 
 
 def ones(key: Any, shape: Shape, *, dtype: Any = xp.float32) -> Any:
-    """All ones; key is not used."""
+    """All ones; key is not used.
+
+    Example:
+        >>> import funct as ft
+        >>> from funct.nn import init
+        >>> init.ones(ft.random.key(0), (2,)).tolist()
+        [1.0, 1.0]
+    """
     return xp.ones(shape, dtype=dtype)
 
 
 def constant(key: Any, shape: Shape, val: float, *, dtype: Any = xp.float32) -> Any:
-    """All `val`; key is not used."""
+    """All `val`; key is not used.
+
+    Example:
+        >>> import funct as ft
+        >>> from funct.nn import init
+        >>> init.constant(ft.random.key(0), (2,), 0.5).tolist()
+        [0.5, 0.5]
+    """
     return xp.full(shape, val, dtype=dtype)
 
 
 def uniform(
     key: Any, shape: Shape, a: float = 0.0, b: float = 1.0, *, dtype: Any = xp.float32
 ) -> Any:
-    """Uniform on [a, b)."""
+    """Uniform on [a, b).
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import init
+        >>> w = init.uniform(ft.random.key(0), (1000,), -2.0, 2.0)
+        >>> bool(xp.all((w >= -2.0) & (w < 2.0)))
+        True
+    """
     return xp.astype(random.uniform(key, shape, _drawn(dtype), a, b), dtype, copy=False)
 
 
 def normal(
     key: Any, shape: Shape, mean: float = 0.0, std: float = 1.0, *, dtype: Any = xp.float32
 ) -> Any:
-    """Normal with this mean and standard deviation."""
+    """Normal with this mean and standard deviation.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import init
+        >>> w = init.normal(ft.random.key(0), (1000,), mean=1.0, std=0.1)
+        >>> w.dtype, round(float(xp.mean(w)), 1)
+        (dtype('float32'), 1.0)
+    """
     return xp.astype(random.normal(key, shape, _drawn(dtype)) * std + mean, dtype, copy=False)
 
 
@@ -85,6 +122,10 @@ def fans(shape: Shape) -> tuple[int, int]:
     """(fan_in, fan_out) of a weight (out, in, *kernel).
 
     Raises: ShapeError: when the shape has fewer than two axes.
+    Example:
+        >>> from funct.nn import init
+        >>> init.fans((8, 4)), init.fans((16, 3, 5, 5))  # of a linear layer, and a convolution
+        ((4, 8), (75, 400))
     """
     if len(shape) < 2:
         raise ShapeError(f"init: shape must have at least 2 axes (out, in, *kernel), got {shape}")
@@ -93,13 +134,33 @@ def fans(shape: Shape) -> tuple[int, int]:
 
 
 def xavier_uniform(key: Any, shape: Shape, gain: float = 1.0, *, dtype: Any = xp.float32) -> Any:
-    """Uniform with variance 2 gain² / (fan_in + fan_out). Source: Glorot, Bengio 2010."""
+    """Uniform with variance 2 gain² / (fan_in + fan_out).
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import init
+        >>> w = init.xavier_uniform(ft.random.key(0), (30, 20))
+        >>> bool(xp.all(xp.abs(w) <= (6 / (20 + 30)) ** 0.5))
+        True
+
+    Source: Glorot, Bengio 2010, AISTATS.
+    """
     bound = gain * math.sqrt(6.0 / sum(fans(shape)))
     return uniform(key, shape, -bound, bound, dtype=dtype)
 
 
 def xavier_normal(key: Any, shape: Shape, gain: float = 1.0, *, dtype: Any = xp.float32) -> Any:
-    """Normal with variance 2 gain² / (fan_in + fan_out). Source: Glorot, Bengio 2010."""
+    """Normal with variance 2 gain² / (fan_in + fan_out).
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import init
+        >>> w = init.xavier_normal(ft.random.key(0), (300, 200))
+        >>> round(float(xp.std(w)) * ((200 + 300) / 2) ** 0.5, 1)
+        1.0
+
+    Source: Glorot, Bengio 2010, AISTATS.
+    """
     return normal(key, shape, 0.0, gain * math.sqrt(2.0 / sum(fans(shape))), dtype=dtype)
 
 
@@ -114,7 +175,17 @@ def kaiming_uniform(
     key: Any, shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
     *, dtype: Any = xp.float32,
 ) -> Any:  # fmt: skip
-    """Uniform with variance gain² / fan. Source: He, Zhang, Ren, Sun 2015, arXiv:1502.01852."""
+    """Uniform with variance gain² / fan.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import init
+        >>> w = init.kaiming_uniform(ft.random.key(0), (30, 20), nonlinearity="relu")
+        >>> bool(xp.all(xp.abs(w) <= (2 * 3 / 20) ** 0.5))
+        True
+
+    Source: He, Zhang, Ren, Sun 2015, arXiv:1502.01852.
+    """
     bound = math.sqrt(3.0) * _kaiming_std(shape, a, mode, nonlinearity)
     return uniform(key, shape, -bound, bound, dtype=dtype)
 
@@ -123,5 +194,15 @@ def kaiming_normal(
     key: Any, shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
     *, dtype: Any = xp.float32,
 ) -> Any:  # fmt: skip
-    """Normal with variance gain² / fan. Source: He, Zhang, Ren, Sun 2015, arXiv:1502.01852."""
+    """Normal with variance gain² / fan.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import init
+        >>> w = init.kaiming_normal(ft.random.key(0), (300, 200), nonlinearity="relu")
+        >>> round(float(xp.std(w)) * (200 / 2) ** 0.5, 1)
+        1.0
+
+    Source: He, Zhang, Ren, Sun 2015, arXiv:1502.01852.
+    """
     return normal(key, shape, 0.0, _kaiming_std(shape, a, mode, nonlinearity), dtype=dtype)

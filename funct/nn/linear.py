@@ -68,6 +68,13 @@ class Bilinear(Module):
     Args: in1_features, in2_features, out_features: I1, I2 and O. bias: False leaves b out. key: a
     random key for the initial values, uniform on ±1 / sqrt(I1) as in torch. dtype: of the
     parameters.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.Bilinear(2, 3, 5, key=ft.random.key(0))
+        >>> layer(xp.ones((4, 2), dtype=xp.float32), xp.ones((4, 3), dtype=xp.float32)).shape
+        (4, 5)
+
     Source: torch.nn.Bilinear.
     """
 
@@ -112,7 +119,14 @@ class Flatten(Module):
 
 
 class Identity(Module):
-    """Return x itself."""
+    """Return x itself.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Identity()(xp.asarray([1.0, 2.0])).tolist()
+        [1.0, 2.0]
+    """
 
     def __call__(self, x: Any) -> Any:
         """x."""

@@ -53,7 +53,14 @@ class _Simple(_Loss):
 
 
 class L1Loss(_Simple):
-    """|x - t|; see `functional.l1_loss`."""
+    """|x - t|; see `functional.l1_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> float(nn.L1Loss()(xp.asarray([1.0, 2.0]), xp.asarray([0.0, 4.0])))
+        1.5
+    """
 
     apply = staticmethod(functional.l1_loss)
 
@@ -72,19 +79,42 @@ class MSELoss(_Simple):
 
 
 class SoftMarginLoss(_Simple):
-    """log(1 + exp(-t x)); see `functional.soft_margin_loss`."""
+    """log(1 + exp(-t x)); see `functional.soft_margin_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x, t = xp.asarray([1000.0, 1000.0]), xp.asarray([1, -1])
+        >>> nn.SoftMarginLoss(reduction="none")(x, t).tolist()
+        [0.0, 1000.0]
+    """
 
     apply = staticmethod(functional.soft_margin_loss)
 
 
 class MultiLabelMarginLoss(_Simple):
-    """See `functional.multilabel_margin_loss`."""
+    """See `functional.multilabel_margin_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.asarray([[2.0, 0.5, 1.0, 0.0]])
+        >>> float(nn.MultiLabelMarginLoss()(x, xp.asarray([[0, 2, -1, 0]])))  # classes 0 and 2
+        0.125
+    """
 
     apply = staticmethod(functional.multilabel_margin_loss)
 
 
 class SmoothL1Loss(_Loss):
-    """|x - t|, a parabola below beta; see `functional.smooth_l1_loss`."""
+    """|x - t|, a parabola below beta; see `functional.smooth_l1_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.SmoothL1Loss(reduction="none")(xp.asarray([0.5, 3.0]), xp.zeros(2)).tolist()
+        [0.125, 2.5]
+    """
 
     apply = staticmethod(functional.smooth_l1_loss)
     beta: float = static()
@@ -98,7 +128,14 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """A parabola up to delta, then a line; see `functional.huber_loss`."""
+    """A parabola up to delta, then a line; see `functional.huber_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.HuberLoss(reduction="none", delta=2.0)(xp.asarray([0.5, 3.0]), xp.zeros(2)).tolist()
+        [0.125, 4.0]
+    """
 
     apply = staticmethod(functional.huber_loss)
     delta: float = static()
@@ -109,7 +146,15 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """t (log t - x); see `functional.kl_div`."""
+    """t (log t - x); see `functional.kl_div`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> p, q = xp.asarray([[0.5, 0.5]]), xp.asarray([[1.0, 0.0]])
+        >>> round(float(nn.KLDivLoss(reduction="batchmean")(xp.log(p), q)), 4)  # log(2)
+        0.6931
+    """
 
     apply = staticmethod(functional.kl_div)
     log_target: bool = static()
@@ -123,7 +168,14 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(x) - t x; see `functional.poisson_nll_loss`."""
+    """exp(x) - t x; see `functional.poisson_nll_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> float(nn.PoissonNLLLoss()(xp.asarray([0.0]), xp.asarray([3.0])))
+        1.0
+    """
 
     apply = staticmethod(functional.poisson_nll_loss)
     log_input: bool = static()
@@ -139,7 +191,14 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """(log v + (x - t)² / v) / 2; see `functional.gaussian_nll_loss`."""
+    """(log v + (x - t)² / v) / 2; see `functional.gaussian_nll_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> float(nn.GaussianNLLLoss()(xp.asarray([1.0, 2.0]), xp.asarray([3.0, 2.0]), xp.ones(2)))
+        1.0
+    """
 
     apply = staticmethod(functional.gaussian_nll_loss)
     full: bool = static()
@@ -183,6 +242,12 @@ class NLLLoss(_Loss):
     """-w_t x_t of log-probabilities x; see `functional.nll_loss`.
 
     Args: weight: per class, a buffer. ignore_index, reduction: as there.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = nn.LogSoftmax(dim=1)(xp.zeros((2, 4)))
+        >>> round(float(nn.NLLLoss()(x, xp.asarray([1, 3]))), 4)  # log(4)
+        1.3863
     """
 
     apply = staticmethod(functional.nll_loss)
@@ -211,19 +276,42 @@ class _Weighted(_Loss):
 
 
 class BCELoss(_Weighted):
-    """Binary cross entropy of probabilities; see `functional.binary_cross_entropy`."""
+    """Binary cross entropy of probabilities; see `functional.binary_cross_entropy`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> round(float(nn.BCELoss()(xp.asarray([0.5, 0.5]), xp.asarray([1.0, 0.0]))), 4)  # log(2)
+        0.6931
+    """
 
     apply = staticmethod(functional.binary_cross_entropy)
 
 
 class MultiLabelSoftMarginLoss(_Weighted):
-    """See `functional.multilabel_soft_margin_loss`."""
+    """See `functional.multilabel_soft_margin_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x, t = xp.zeros((1, 3)), xp.asarray([[1, 0, 1]])
+        >>> round(float(nn.MultiLabelSoftMarginLoss()(x, t)), 4)  # log(2)
+        0.6931
+    """
 
     apply = staticmethod(functional.multilabel_soft_margin_loss)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of logits; see `functional.binary_cross_entropy_with_logits`."""
+    """Binary cross entropy of logits; see `functional.binary_cross_entropy_with_logits`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x, t = xp.asarray([-1000.0, 1000.0]), xp.asarray([1.0, 1.0])
+        >>> nn.BCEWithLogitsLoss(reduction="none")(x, t).tolist()
+        [1000.0, 0.0]
+    """
 
     apply = staticmethod(functional.binary_cross_entropy_with_logits)
     weight: Tensor | None = buffer()
@@ -238,7 +326,14 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class MultiMarginLoss(_Loss):
-    """See `functional.multi_margin_loss`."""
+    """See `functional.multi_margin_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> float(nn.MultiMarginLoss()(xp.asarray([[0.0, 2.0, 1.5, 0.0]]), xp.asarray([1])))
+        0.125
+    """
 
     apply = staticmethod(functional.multi_margin_loss)
     p: int = static()
@@ -254,7 +349,15 @@ class MultiMarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """x or max(0, margin - x); see `functional.hinge_embedding_loss`."""
+    """x or max(0, margin - x); see `functional.hinge_embedding_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x, t = xp.asarray([0.25, 0.25]), xp.asarray([1, -1])
+        >>> nn.HingeEmbeddingLoss(reduction="none")(x, t).tolist()
+        [0.25, 0.75]
+    """
 
     apply = staticmethod(functional.hinge_embedding_loss)
     margin: float = static()
@@ -285,19 +388,43 @@ class _Pair(_Loss):
 
 
 class CosineEmbeddingLoss(_Pair):
-    """1 - cos or max(0, cos - margin); see `functional.cosine_embedding_loss`."""
+    """1 - cos or max(0, cos - margin); see `functional.cosine_embedding_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> a, b = xp.asarray([1.0, 0.0]), xp.asarray([3.0, 4.0])
+        >>> [round(float(nn.CosineEmbeddingLoss()(a, b, xp.asarray(t))), 6) for t in (1, -1)]
+        [0.4, 0.6]
+    """
 
     apply = staticmethod(functional.cosine_embedding_loss)
 
 
 class MarginRankingLoss(_Pair):
-    """max(0, margin - t (x1 - x2)); see `functional.margin_ranking_loss`."""
+    """max(0, margin - t (x1 - x2)); see `functional.margin_ranking_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> a, b, t = xp.asarray([3.0, 1.0]), xp.asarray([1.0, 2.0]), xp.asarray([1, 1])
+        >>> nn.MarginRankingLoss(reduction="none")(a, b, t).tolist()
+        [0.0, 1.0]
+    """
 
     apply = staticmethod(functional.margin_ranking_loss)
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(a, p) - d(a, n) + margin); see `functional.triplet_margin_loss`."""
+    """max(0, d(a, p) - d(a, n) + margin); see `functional.triplet_margin_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> a, p, n = xp.asarray([[0.0]]), xp.asarray([[1.0]]), xp.asarray([[1.5]])
+        >>> round(float(nn.TripletMarginLoss()(a, p, n)), 4)
+        0.5
+    """
 
     apply = staticmethod(functional.triplet_margin_loss)
     margin: float = static()
@@ -318,7 +445,16 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of one's own."""
+    """`TripletMarginLoss` with a distance of one's own.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> apart = lambda x, y: xp.max(xp.abs(x - y), axis=-1)
+        >>> a, p, n = xp.asarray([[0.0]]), xp.asarray([[1.0]]), xp.asarray([[1.5]])
+        >>> float(nn.TripletMarginWithDistanceLoss(distance_function=apart)(a, p, n))
+        0.5
+    """
 
     apply = staticmethod(functional.triplet_margin_with_distance_loss)
     distance_function: Callable[[Any, Any], Any] | None = static()
@@ -338,7 +474,15 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """-log p of texts over all alignments; see `functional.ctc_loss`."""
+    """-log p of texts over all alignments; see `functional.ctc_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.log(xp.asarray([[[0.5, 0.5]], [[0.5, 0.5]]]))  # (time, sample, class)
+        >>> round(float(xp.exp(-nn.CTCLoss()(x, xp.asarray([[1]]), [2], [1]))), 12)
+        0.75
+    """
 
     apply = staticmethod(functional.ctc_loss)
     blank: int = static()

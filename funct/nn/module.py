@@ -28,12 +28,33 @@ _BUFFER = "funct_buffer"
 
 
 def static(**kwargs: Any) -> Any:
-    """A field that is structure: a number, text or tuple that hashes. Takes attrs' `default`."""
+    """A field that is structure: a number, text or tuple that hashes. Takes attrs' `default`.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> class Scale(nn.Module):
+        ...     weight: xp.Tensor
+        ...     power: int = nn.static(default=2)
+        ...     def __call__(self, x):
+        ...         return self.weight * x**self.power
+        >>> ft.tree.leaves(Scale(xp.asarray(2.0))), float(Scale(xp.asarray(2.0))(3.0))
+        ([Array(2., dtype=float64)], 18.0)
+    """
     return tree.static_field(**kwargs)
 
 
 def buffer(**kwargs: Any) -> Any:
-    """A field for an array that is state and no parameter. Takes attrs' `default`."""
+    """A field for an array that is state and no parameter. Takes attrs' `default`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> class Counter(nn.Module):
+        ...     seen: xp.Tensor = nn.buffer()
+        >>> list(nn.named_leaves(Counter(xp.asarray(3))))
+        [('seen', 'buffer', Array(3, dtype=int64))]
+    """
     return attrs.field(metadata={_BUFFER: True}, **kwargs)
 
 
@@ -193,7 +214,14 @@ def _walk_leaves(node: Any, path: str, kind: str) -> Iterator[tuple[str, str, An
 
 
 def named_modules(model: Any, path: str = "") -> Iterator[tuple[str, Module]]:
-    """(dotted path, layer) of every layer in a model or container, outer ones first."""
+    """(dotted path, layer) of every layer in a model or container, outer ones first.
+
+    Example:
+        >>> from funct import nn
+        >>> model = nn.Sequential(nn.ReLU(), nn.Sequential(nn.Dropout(0.5)))
+        >>> [(path, type(layer).__name__) for path, layer in nn.named_modules(model)]
+        [('', 'Sequential'), ('0', 'ReLU'), ('1', 'Sequential'), ('1.0', 'Dropout')]
+    """
     if isinstance(model, Module):
         yield path, model
     level = tree.one_level(model)
@@ -214,7 +242,14 @@ def is_stateful(model: Any) -> bool:
 
 
 def needs_key(model: Any) -> bool:
-    """Whether a call needs `key`: some layer in it draws random numbers, as dropout in training."""
+    """Whether a call needs `key`: some layer in it draws random numbers, as dropout in training.
+
+    Example:
+        >>> from funct import nn
+        >>> model = nn.Sequential(nn.ReLU(), nn.Dropout(0.5))
+        >>> nn.needs_key(model), nn.needs_key(nn.eval_mode(model))
+        (True, False)
+    """
     return any(m.draws for _, m in named_modules(model))
 
 
@@ -230,7 +265,13 @@ def eval_mode(model: M) -> M:
 
 
 def train_mode(model: M) -> M:
-    """The model for training: every layer's static field `training` is True."""
+    """The model for training: every layer's static field `training` is True.
+
+    Example:
+        >>> from funct import nn
+        >>> nn.train_mode(nn.eval_mode(nn.Dropout(0.5))).training
+        True
+    """
     return _map_modules(lambda m: _with_mode(m, True), model)
 
 

@@ -128,6 +128,14 @@ class BatchNorm2d(_BatchNorm):
     """Normalise each channel of (N, C, H, W) over everything else.
 
     Args, Notes: as `BatchNorm1d`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> x = ft.random.normal(ft.random.key(0), shape=(8, 3, 4, 4), dtype=xp.float32)
+        >>> y, layer = nn.BatchNorm2d(3)(x)  # in training with new running statistics
+        >>> bool(xp.all(xp.abs(xp.mean(y, axis=(0, 2, 3))) < 1e-5)), int(layer.num_batches_tracked)
+        (True, 1)
+
     Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm2d.
     """
 
@@ -139,6 +147,13 @@ class BatchNorm3d(_BatchNorm):
     """Normalise each channel of (N, C, D, H, W) over everything else.
 
     Args, Notes: as `BatchNorm1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.eval_mode(nn.BatchNorm3d(3))
+        >>> layer(xp.ones((8, 3, 2, 4, 4), dtype=xp.float32)).shape
+        (8, 3, 2, 4, 4)
+
     Source: Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm3d.
     """
 
@@ -189,6 +204,13 @@ class InstanceNorm1d(_InstanceNorm):
     statistics and use them in inference. dtype: of parameters and statistics.
     Notes: with track_running_stats a call in training returns (y, layer). num_batches_tracked stays
     0, as in torch.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> y = nn.InstanceNorm1d(2)(xp.asarray([[[1.0, 3.0], [10.0, 30.0]]]))
+        >>> [round(v, 3) for v in xp.ravel(y).tolist()]
+        [-1.0, 1.0, -1.0, 1.0]
+
     Source: Ulyanov, Vedaldi, Lempitsky 2016, arXiv:1607.08022; torch.nn.InstanceNorm1d.
     """
 
@@ -196,13 +218,27 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, H, W). Args, Notes: as `InstanceNorm1d`."""
+    """Normalise each channel of each sample of (N, C, H, W). Args, Notes: as `InstanceNorm1d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.InstanceNorm2d(3)(xp.ones((8, 3, 4, 4))).shape
+        (8, 3, 4, 4)
+    """
 
     rank = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalise each channel of each sample of (N, C, D, H, W). Args: as `InstanceNorm1d`."""
+    """Normalise each channel of each sample of (N, C, D, H, W). Args: as `InstanceNorm1d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.InstanceNorm3d(3)(xp.ones((8, 3, 2, 4, 4))).shape
+        (8, 3, 2, 4, 4)
+    """
 
     rank = 3
 
@@ -250,6 +286,13 @@ class RMSNorm(Module):
 
     Args: normalized_shape, elementwise_affine, dtype: as in `LayerNorm`. eps: None is the dtype's
     machine epsilon.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> y = nn.RMSNorm(2)(xp.asarray([1.0, 7.0]))
+        >>> [round(v, 3) for v in y.tolist()]
+        [0.2, 1.4]
+
     Source: Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.RMSNorm.
     """
 
@@ -277,6 +320,13 @@ class GroupNorm(Module):
     Args: num_groups: divides num_channels, C. eps: added to the variance. affine: learn weight and,
     with bias, bias. dtype: of the parameters.
     Raises: ArgumentError: when num_groups does not divide num_channels.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.asarray([[[1.0], [3.0], [10.0], [10.0]]])
+        >>> [round(v, 3) for v in xp.ravel(nn.GroupNorm(2, 4, eps=1e-4)(x)).tolist()]
+        [-1.0, 1.0, 0.0, 0.0]
+
     Source: Wu, He 2018, arXiv:1803.08494; torch.nn.GroupNorm.
     """
 
@@ -311,7 +361,15 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """Divide by the size of neighbouring channels; see `functional.local_response_norm`."""
+    """Divide by the size of neighbouring channels; see `functional.local_response_norm`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> y = nn.LocalResponseNorm(3, alpha=3.0, beta=1.0)(xp.ones((1, 3, 1)))
+        >>> [round(v, 4) for v in xp.ravel(y).tolist()]
+        [0.3333, 0.25, 0.3333]
+    """
 
     size: int = static()
     alpha: float = static(default=1e-4)

@@ -56,25 +56,54 @@ class _ConstantPad(Module):
 
 
 class ConstantPad1d(_ConstantPad):
-    """Put value around the last axis."""
+    """Put value around the last axis.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ConstantPad1d((2, 1), 7.0)(xp.asarray([[1.0, 2.0]])).tolist()
+        [[7.0, 7.0, 1.0, 2.0, 7.0]]
+    """
 
     rank = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """Put value around the last two axes."""
+    """Put value around the last two axes.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ConstantPad2d(1, 7.0)(xp.ones((1, 1, 1))).tolist()
+        [[[7.0, 7.0, 7.0], [7.0, 1.0, 7.0], [7.0, 7.0, 7.0]]]
+    """
 
     rank = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """Put value around the last three axes."""
+    """Put value around the last three axes.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.ones((1, 2, 3, 4))
+        >>> nn.ConstantPad3d((1, 1, 0, 0, 2, 0), 7.0)(x).shape  # from the last axis on
+        (1, 4, 3, 6)
+    """
 
     rank = 3
 
 
 class ZeroPad1d(_Pad):
-    """Put zeros around the last axis."""
+    """Put zeros around the last axis.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ZeroPad1d((2, 1))(xp.asarray([[1.0, 2.0]])).tolist()
+        [[0.0, 0.0, 1.0, 2.0, 0.0]]
+    """
 
     rank, mode = 1, "constant"
 
@@ -93,60 +122,130 @@ class ZeroPad2d(_Pad):
 
 
 class ZeroPad3d(_Pad):
-    """Put zeros around the last three axes."""
+    """Put zeros around the last three axes.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ZeroPad3d(1)(xp.ones((1, 2, 3, 4))).shape
+        (1, 4, 5, 6)
+    """
 
     rank, mode = 3, "constant"
 
 
 class ReflectionPad1d(_Pad):
-    """Mirror the last axis at its ends, without repeating them."""
+    """Mirror the last axis at its ends, without repeating them.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReflectionPad1d(2)(xp.asarray([[1, 2, 3]])).tolist()
+        [[3, 2, 1, 2, 3, 2, 1]]
+    """
 
     rank, mode = 1, "reflect"
 
 
 class ReflectionPad2d(_Pad):
-    """Mirror the last two axes at their ends, without repeating them."""
+    """Mirror the last two axes at their ends, without repeating them.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReflectionPad2d((1, 0, 1, 0))(xp.asarray([[[1, 2], [3, 4]]])).tolist()
+        [[[4, 3, 4], [2, 1, 2], [4, 3, 4]]]
+    """
 
     rank, mode = 2, "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """Mirror the last three axes at their ends, without repeating them."""
+    """Mirror the last three axes at their ends, without repeating them.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReflectionPad3d(1)(xp.ones((1, 2, 3, 4))).shape
+        (1, 4, 5, 6)
+    """
 
     rank, mode = 3, "reflect"
 
 
 class ReplicationPad1d(_Pad):
-    """Repeat the ends of the last axis."""
+    """Repeat the ends of the last axis.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReplicationPad1d(2)(xp.asarray([[1, 2, 3]])).tolist()
+        [[1, 1, 1, 2, 3, 3, 3]]
+    """
 
     rank, mode = 1, "replicate"
 
 
 class ReplicationPad2d(_Pad):
-    """Repeat the borders of the last two axes."""
+    """Repeat the borders of the last two axes.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReplicationPad2d((1, 0, 1, 0))(xp.asarray([[[1, 2], [3, 4]]])).tolist()
+        [[[1, 1, 2], [1, 1, 2], [3, 3, 4]]]
+    """
 
     rank, mode = 2, "replicate"
 
 
 class ReplicationPad3d(_Pad):
-    """Repeat the borders of the last three axes."""
+    """Repeat the borders of the last three axes.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ReplicationPad3d(1)(xp.ones((1, 2, 3, 4))).shape
+        (1, 4, 5, 6)
+    """
 
     rank, mode = 3, "replicate"
 
 
 class CircularPad1d(_Pad):
-    """Let the last axis go on at its other end."""
+    """Let the last axis go on at its other end.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.CircularPad1d(2)(xp.asarray([[1, 2, 3]])).tolist()
+        [[2, 3, 1, 2, 3, 1, 2]]
+    """
 
     rank, mode = 1, "circular"
 
 
 class CircularPad2d(_Pad):
-    """Let the last two axes go on at their other ends."""
+    """Let the last two axes go on at their other ends.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.CircularPad2d((1, 0, 1, 0))(xp.asarray([[[1, 2], [3, 4]]])).tolist()
+        [[[4, 3, 4], [2, 1, 2], [4, 3, 4]]]
+    """
 
     rank, mode = 2, "circular"
 
 
 class CircularPad3d(_Pad):
-    """Let the last three axes go on at their other ends."""
+    """Let the last three axes go on at their other ends.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.CircularPad3d(1)(xp.ones((1, 2, 3, 4))).shape
+        (1, 4, 5, 6)
+    """
 
     rank, mode = 3, "circular"

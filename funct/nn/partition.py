@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from funct import tree
 from funct.core import INEXACT
-from funct.errors import ArgumentError
+from funct.errors import ArgumentError, TreeError
 from funct.nn.module import named_leaves
 
 __all__ = ["combine", "is_buffer", "is_inexact_array", "is_parameter", "partition"]
@@ -17,7 +17,14 @@ M = TypeVar("M")
 
 
 def is_inexact_array(leaf: Any) -> bool:
-    """Whether a leaf is an array of floating or complex numbers."""
+    """Whether a leaf is an array of floating or complex numbers.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> [nn.is_inexact_array(leaf) for leaf in (xp.ones(2), xp.arange(2), 1.0)]
+        [True, False, False]
+    """
     dtype = getattr(leaf, "dtype", None)
     if dtype is None or dtype in INEXACT:
         return dtype is not None
@@ -25,12 +32,26 @@ def is_inexact_array(leaf: Any) -> bool:
 
 
 def is_parameter(path: str, leaf: Any, kind: str) -> bool:
-    """The default filter of `partition`: floating arrays that are no buffers."""
+    """The default filter of `partition`: floating arrays that are no buffers.
+
+    Example:
+        >>> from funct import nn
+        >>> leaves = list(nn.named_leaves(nn.BatchNorm1d(2)))
+        >>> [path for path, kind, leaf in leaves if nn.is_parameter(path, leaf, kind)]
+        ['weight', 'bias']
+    """
     return kind == "parameter" and is_inexact_array(leaf)
 
 
 def is_buffer(path: str, leaf: Any, kind: str) -> bool:
-    """Filter of `partition`: state that is no parameter, such as running statistics."""
+    """Filter of `partition`: state that is no parameter, such as running statistics.
+
+    Example:
+        >>> from funct import nn
+        >>> state, rest = nn.partition(nn.BatchNorm1d(2), nn.is_buffer)
+        >>> state.weight is None, state.running_mean.tolist()
+        (True, [0.0, 0.0])
+    """
     return kind == "buffer"
 
 
@@ -67,9 +88,16 @@ def partition(model: M, filter: Callable[..., bool] = is_parameter) -> tuple[M, 
 def combine(*trees: Any) -> Any:
     """Undo `partition`: at each place the first value that is not None.
 
-    Raises: ValueError: when the trees differ in more than their empty places.
+    Raises: TreeError: when the trees differ in more than their empty places.
+    Example:
+        >>> from funct import nn
+        >>> nn.combine((1, None), (None, 2))
+        (1, 2)
     """
-    return tree.map(_first, *trees, none_is_leaf=True)
+    try:
+        return tree.map(_first, *trees, none_is_leaf=True)
+    except TreeError as error:
+        raise TreeError(error.what.replace("map:", "combine:", 1)) from None
 
 
 def _first(*values: Any) -> Any:

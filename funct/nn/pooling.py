@@ -46,6 +46,12 @@ class MaxPool1d(_MaxPool):
 
     Args: kernel_size, stride (None: kernel_size), padding, dilation, return_indices, ceil_mode: as
     in torch.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.MaxPool1d(2)(xp.asarray([[1.0, 5.0, 3.0, 4.0]])).tolist()
+        [[5.0, 4.0]]
+
     Source: torch.nn.MaxPool1d.
     """
 
@@ -71,6 +77,12 @@ class MaxPool3d(_MaxPool):
     """Take the maximum of each window of a volume (N, C, D, H, W); see `functional.max_pool3d`.
 
     Args: as `MaxPool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.MaxPool3d(2)(xp.ones((1, 3, 4, 4, 4))).shape
+        (1, 3, 2, 2, 2)
+
     Source: torch.nn.MaxPool3d.
     """
 
@@ -82,6 +94,12 @@ class AvgPool1d(_Pool):
 
     Args: kernel_size, stride (None: kernel_size), padding, ceil_mode, count_include_pad: as in
     torch.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AvgPool1d(2, stride=1)(xp.asarray([[1.0, 5.0, 3.0, 4.0]])).tolist()
+        [[3.0, 4.0, 3.5]]
+
     Source: torch.nn.AvgPool1d.
     """
 
@@ -122,6 +140,12 @@ class AvgPool3d(_AvgPool):
     """Take the mean of each window of a volume (N, C, D, H, W); see `functional.avg_pool3d`.
 
     Args: as `AvgPool2d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AvgPool3d(2)(xp.ones((1, 3, 4, 4, 4))).shape
+        (1, 3, 2, 2, 2)
+
     Source: torch.nn.AvgPool3d.
     """
 
@@ -136,19 +160,40 @@ class _LPPool(_Pool):
 
 
 class LPPool1d(_LPPool):
-    """Take (Σ x^p)^(1/p) of each window of a signal; see `functional.lp_pool1d`."""
+    """Take (Σ x^p)^(1/p) of each window of a signal; see `functional.lp_pool1d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> [round(v, 6) for v in xp.ravel(nn.LPPool1d(2, 2)(xp.asarray([[3.0, 4.0]]))).tolist()]
+        [5.0]
+    """
 
     apply = staticmethod(functional.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """Take (Σ x^p)^(1/p) of each window of an image; see `functional.lp_pool2d`."""
+    """Take (Σ x^p)^(1/p) of each window of an image; see `functional.lp_pool2d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.LPPool2d(1, 2)(xp.ones((1, 2, 2))).tolist()  # sums
+        [[[4.0]]]
+    """
 
     apply = staticmethod(functional.lp_pool2d)
 
 
 class LPPool3d(_LPPool):
-    """Take (Σ x^p)^(1/p) of each window of a volume; see `functional.lp_pool3d`."""
+    """Take (Σ x^p)^(1/p) of each window of a volume; see `functional.lp_pool3d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.LPPool3d(1, 2)(xp.ones((1, 2, 2, 2))).tolist()  # sums
+        [[[[8.0]]]]
+    """
 
     apply = staticmethod(functional.lp_pool3d)
 
@@ -158,19 +203,40 @@ class _AdaptiveAvgPool(_Pool):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Take means of output_size windows of a signal; see `functional.adaptive_avg_pool1d`."""
+    """Take means of output_size windows of a signal; see `functional.adaptive_avg_pool1d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AdaptiveAvgPool1d(2)(xp.asarray([[1.0, 2.0, 6.0]])).tolist()
+        [[1.5, 4.0]]
+    """
 
     apply = staticmethod(functional.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Take means of output_size windows of an image; see `functional.adaptive_avg_pool2d`."""
+    """Take means of output_size windows of an image; see `functional.adaptive_avg_pool2d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AdaptiveAvgPool2d((2, None))(xp.ones((1, 3, 5, 7))).shape
+        (1, 3, 2, 7)
+    """
 
     apply = staticmethod(functional.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Take means of output_size windows of a volume; see `functional.adaptive_avg_pool3d`."""
+    """Take means of output_size windows of a volume; see `functional.adaptive_avg_pool3d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AdaptiveAvgPool3d(1)(xp.ones((1, 3, 4, 5, 6))).shape  # one mean per channel
+        (1, 3, 1, 1, 1)
+    """
 
     apply = staticmethod(functional.adaptive_avg_pool3d)
 
@@ -181,19 +247,40 @@ class _AdaptiveMaxPool(_Pool):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Take maxima of output_size windows of a signal; see `functional.adaptive_max_pool1d`."""
+    """Take maxima of output_size windows of a signal; see `functional.adaptive_max_pool1d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AdaptiveMaxPool1d(2)(xp.asarray([[1.0, 5.0, 3.0, 4.0]])).tolist()
+        [[5.0, 4.0]]
+    """
 
     apply = staticmethod(functional.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Take maxima of output_size windows of an image; see `functional.adaptive_max_pool2d`."""
+    """Take maxima of output_size windows of an image; see `functional.adaptive_max_pool2d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AdaptiveMaxPool2d((2, None))(xp.ones((1, 3, 5, 7))).shape
+        (1, 3, 2, 7)
+    """
 
     apply = staticmethod(functional.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Take maxima of output_size windows of a volume; see `functional.adaptive_max_pool3d`."""
+    """Take maxima of output_size windows of a volume; see `functional.adaptive_max_pool3d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.AdaptiveMaxPool3d(1)(xp.ones((1, 3, 4, 5, 6))).shape  # one maximum per channel
+        (1, 3, 1, 1, 1)
+    """
 
     apply = staticmethod(functional.adaptive_max_pool3d)
 
@@ -216,18 +303,42 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Put maxima back to where `MaxPool1d` found them; see `functional.max_unpool1d`."""
+    """Put maxima back to where `MaxPool1d` found them; see `functional.max_unpool1d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> y, places = nn.MaxPool1d(2, return_indices=True)(xp.asarray([[1.0, 5.0, 3.0, 4.0]]))
+        >>> nn.MaxUnpool1d(2)(y, places).tolist()
+        [[0.0, 5.0, 0.0, 4.0]]
+    """
 
     apply = staticmethod(functional.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Put maxima back to where `MaxPool2d` found them; see `functional.max_unpool2d`."""
+    """Put maxima back to where `MaxPool2d` found them; see `functional.max_unpool2d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.asarray([[[1.0, 2.0], [4.0, 3.0]]])
+        >>> nn.MaxUnpool2d(2)(*nn.MaxPool2d(2, return_indices=True)(x)).tolist()
+        [[[0.0, 0.0], [4.0, 0.0]]]
+    """
 
     apply = staticmethod(functional.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Put maxima back to where `MaxPool3d` found them; see `functional.max_unpool3d`."""
+    """Put maxima back to where `MaxPool3d` found them; see `functional.max_unpool3d`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.ones((1, 3, 4, 4, 4))
+        >>> nn.MaxUnpool3d(2)(*nn.MaxPool3d(2, return_indices=True)(x)).shape
+        (1, 3, 4, 4, 4)
+    """
 
     apply = staticmethod(functional.max_unpool3d)

@@ -22,6 +22,13 @@ class Upsample(Module):
     """Resize the spatial axes of (N, C, *S); see `functional.interpolate`.
 
     Args: size or scale_factor, mode, align_corners, recompute_scale_factor: as there.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.asarray([[[0.0, 1.0]]])
+        >>> [nn.Upsample(scale_factor=2, mode=mode)(x).tolist() for mode in ("nearest", "linear")]
+        [[[[0.0, 0.0, 1.0, 1.0]]], [[[0.0, 0.25, 0.75, 1.0]]]]
+
     Source: torch.nn.Upsample.
     """
 
@@ -40,7 +47,14 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Module):
-    """Resize images by repeating elements."""
+    """Resize images by repeating elements.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.UpsamplingNearest2d(scale_factor=2)(xp.asarray([[[[0.0, 1.0]]]])).tolist()
+        [[[[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]]]
+    """
 
     size: Ints | None = static(default=None, converter=hashable)
     scale_factor: Floats | None = static(default=None, converter=hashable)
@@ -51,7 +65,14 @@ class UpsamplingNearest2d(Module):
 
 
 class UpsamplingBilinear2d(Module):
-    """Resize images bilinearly, with the centres of the corner elements in place."""
+    """Resize images bilinearly, with the centres of the corner elements in place.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.UpsamplingBilinear2d(size=(1, 3))(xp.asarray([[[[0.0, 1.0]]]])).tolist()
+        [[[[0.0, 0.5, 1.0]]]]
+    """
 
     size: Ints | None = static(default=None, converter=hashable)
     scale_factor: Floats | None = static(default=None, converter=hashable)
@@ -62,7 +83,14 @@ class UpsamplingBilinear2d(Module):
 
 
 class PixelShuffle(Module):
-    """Turn r² channels into r × r pixels."""
+    """Turn r² channels into r × r pixels.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.PixelShuffle(2)(xp.asarray([[[1]], [[2]], [[3]], [[4]]])).tolist()
+        [[[1, 2], [3, 4]]]
+    """
 
     upscale_factor: int = static()
 
@@ -72,7 +100,14 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Turn r × r pixels into r² channels."""
+    """Turn r × r pixels into r² channels.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.PixelUnshuffle(2)(xp.asarray([[[1, 2], [3, 4]]])).tolist()
+        [[[1]], [[2]], [[3]], [[4]]]
+    """
 
     downscale_factor: int = static()
 
@@ -82,7 +117,14 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Interleave channels; see `functional.channel_shuffle`."""
+    """Interleave channels; see `functional.channel_shuffle`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.ChannelShuffle(2)(xp.reshape(xp.arange(4), (1, 4, 1))).tolist()
+        [[[0], [2], [1], [3]]]
+    """
 
     groups: int = static()
 
@@ -92,7 +134,14 @@ class ChannelShuffle(Module):
 
 
 class Unfold(Module):
-    """Write the windows of an image as columns; see `functional.unfold`."""
+    """Write the windows of an image as columns; see `functional.unfold`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> nn.Unfold(2)(xp.reshape(xp.arange(6.0), (1, 1, 2, 3))).tolist()
+        [[[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]]
+    """
 
     kernel_size: Ints = static(converter=hashable)
     dilation: Ints = static(default=1, converter=hashable)
@@ -105,7 +154,15 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Add columns up as windows of an image; see `functional.fold`."""
+    """Add columns up as windows of an image; see `functional.fold`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import nn
+        >>> x = xp.ones((1, 1, 3, 3))
+        >>> nn.Fold((3, 3), 2)(nn.Unfold(2)(x)).tolist()  # how many windows hold each element
+        [[[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]]
+    """
 
     output_size: Ints = static(converter=hashable)
     kernel_size: Ints = static(converter=hashable)

@@ -232,6 +232,14 @@ class GRU(_Recurrent):
     """Layers of gated recurrent units, see `GRUCell`.
 
     Args: as `RNN`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.GRU(3, 5, num_layers=2, key=ft.random.key(0))
+        >>> y, h = layer(xp.ones((7, 2, 3), dtype=xp.float32))  # (L, N, input_size)
+        >>> y.shape, h.shape
+        ((7, 2, 5), (2, 2, 5))
+
     Source: Cho et al. 2014, arXiv:1406.1078; torch.nn.GRU.
     """
 

@@ -181,6 +181,14 @@ class LSTMCell(_Cell):
 
     Maths: c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c').
     Args: input_size, hidden_size, bias, key, dtype: as `RNNCell`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> cell = nn.LSTMCell(3, 5, key=ft.random.key(0))
+        >>> h, c = cell(xp.ones((2, 3), dtype=xp.float32))  # from zeros
+        >>> h.shape, c.shape
+        ((2, 5), (2, 5))
+
     Source: Hochreiter and Schmidhuber 1997; torch.nn.LSTMCell.
     """
 
@@ -197,6 +205,13 @@ class GRUCell(_Cell):
 
     Maths: n = tanh(W_in x + b_in + σ(r) (W_hn h + b_hn)), h' = (1 - σ(z)) n + σ(z) h.
     Args: input_size, hidden_size, bias, key, dtype: as `RNNCell`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> cell = nn.GRUCell(3, 5, key=ft.random.key(0))
+        >>> cell(xp.ones((2, 3), dtype=xp.float32)).shape  # the new h, from zeros
+        (2, 5)
+
     Source: Cho et al. 2014, arXiv:1406.1078; torch.nn.GRUCell.
     """
 

@@ -124,6 +124,15 @@ class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to a memory, then a feed-forward network.
 
     Args: as `TransformerEncoderLayer`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16, key=ft.random.key(0))
+        >>> target = xp.ones((4, 2, 8), dtype=xp.float32)
+        >>> memory = xp.ones((6, 2, 8), dtype=xp.float32)
+        >>> nn.eval_mode(layer)(target, memory).shape  # (L, N, E)
+        (4, 2, 8)
+
     Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.TransformerDecoderLayer.
     """
 
@@ -212,6 +221,14 @@ class TransformerEncoder(_Stack):
 
     Args: encoder_layer: what is copied, values included, as in torch. norm: a layer for the end.
     Raises: ArgumentError: when num_layers is not positive.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, key=ft.random.key(0))
+        >>> model = nn.eval_mode(nn.TransformerEncoder(layer, 3))
+        >>> model(xp.ones((4, 2, 8), dtype=xp.float32)).shape  # (L, N, E)
+        (4, 2, 8)
+
     Source: torch.nn.TransformerEncoder.
     """
 
@@ -232,6 +249,16 @@ class TransformerDecoder(_Stack):
     """num_layers copies of a decoder layer, one after the other.
 
     Args: decoder_layer, num_layers, norm: as `TransformerEncoder`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import nn
+        >>> layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16, key=ft.random.key(0))
+        >>> model = nn.eval_mode(nn.TransformerDecoder(layer, 3))
+        >>> target = xp.ones((4, 2, 8), dtype=xp.float32)
+        >>> memory = xp.ones((6, 2, 8), dtype=xp.float32)
+        >>> model(target, memory).shape  # (L, N, E)
+        (4, 2, 8)
+
     Source: torch.nn.TransformerDecoder.
     """
 

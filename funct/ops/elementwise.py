@@ -39,14 +39,28 @@ def _minus(g: Value) -> Value:
 
 @elementwise(np.add, _same, _same, code="{0} + {1}", onnx="Add", samples=pairs(complex_too=True))
 def add(x1: Operand, x2: Operand, /) -> Value:
-    """Sum x1 + x2."""
+    """Sum x1 + x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> (xp.asarray([1, 2], dtype=xp.int8) + 1).dtype  # a Python number takes the array's dtype
+        dtype('int8')
+        >>> xp.add(xp.asarray([1, 2]), xp.asarray([[0.5], [1.5]])).tolist()
+        [[1.5, 2.5], [2.5, 3.5]]
+    """
 
 
 @elementwise(
     np.subtract, _same, _minus, code="{0} - {1}", onnx="Sub", samples=pairs(complex_too=True)
 )
 def subtract(x1: Operand, x2: Operand, /) -> Value:
-    """Difference x1 - x2."""
+    """Difference x1 - x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.subtract(xp.asarray(1, dtype=xp.uint8), 2))  # unsigned integers wrap around
+        255
+    """
 
 
 def _multiply_rule_x1(g: Value, x2: Value) -> Value:
@@ -62,7 +76,13 @@ def _multiply_rule_x2(g: Value, x1: Value) -> Value:
     code="{0} * {1}", onnx="Mul", samples=pairs(complex_too=True),
 )  # fmt: skip
 def multiply(x1: Operand, x2: Operand, /) -> Value:
-    """Product x1 * x2."""
+    """Product x1 * x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.multiply(xp.asarray([[1], [2]]), xp.asarray([3, 4])).tolist()
+        [[3, 4], [6, 8]]
+    """
 
 
 def _divide_rule_x1(g: Value, x2: Value) -> Value:
@@ -78,7 +98,13 @@ def _divide_rule_x2(g: Value, ans: Value, x2: Value) -> Value:
     code="{0} / {1}", onnx="Div", samples=pairs(y=(0.5, 2.0), complex_too=True),
 )  # fmt: skip
 def divide(x1: Operand, x2: Operand, /) -> Value:
-    """Quotient x1 / x2; integers give a float."""
+    """Quotient x1 / x2; integers give a float.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.divide(xp.asarray([7, -7]), 2).tolist()
+        [3.5, -3.5]
+    """
 
 
 def _onnx_other_side(w: Any, rest: str, y: str) -> str:
@@ -106,7 +132,13 @@ def _onnx_floor_divide(w: Any, x: str, y: str) -> str:
     samples=several(pairs(y=(0.5, 2.0), smooth=False), edges()),
 )  # fmt: skip
 def floor_divide(x1: Operand, x2: Operand, /) -> Value:
-    """Quotient rounded down; piecewise constant. inf // 2 is inf, 1 // -inf is -0."""
+    """Quotient rounded down; piecewise constant. inf // 2 is inf, 1 // -inf is -0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.floor_divide(xp.asarray([7, -7]), 2).tolist()
+        [3, -4]
+    """
 
 
 def _remainder_rule_x2(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
@@ -128,6 +160,10 @@ def remainder(x1: Operand, x2: Operand, /) -> Value:
     """x1 - floor(x1 / x2) * x2, with the sign of x2.
 
     Where x2 is infinite, the derivatives are those of all large x2 of its sign.
+    Example:
+        >>> import funct.array as xp
+        >>> xp.remainder(xp.asarray([7, -7, 7, -7]), xp.asarray([3, 3, -3, -3])).tolist()
+        [1, 2, -2, -1]
     """
 
 
@@ -141,12 +177,26 @@ def _onnx_fmod(w: Any, x: str, y: str) -> str:
 
 @elementwise(np.fmod, _same, _fmod_rule_y, onnx=_onnx_fmod, samples=pairs(y=(2.1, 3.0)))
 def fmod(x: Operand, y: Operand, /) -> Value:
-    """Rest of the division truncated towards 0: it has the sign of x, as C's fmod."""
+    """Rest of the division truncated towards 0: it has the sign of x, as C's fmod.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.fmod(xp.asarray([7, -7, 7, -7]), xp.asarray([3, 3, -3, -3])).tolist()
+        [1, -1, 1, -1]
+
+    Source: NumPy `fmod`.
+    """
 
 
 @elementwise(np.negative, _minus, code="-{0}", onnx="Neg", samples=_ANY)
 def negative(x: Operand, /) -> Value:
-    """-x."""
+    """-x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> int(xp.negative(xp.asarray(-128, dtype=xp.int8)))  # 128 is not there
+        -128
+    """
 
 
 def _abs_push(t: Value, ans: Value, x: Value) -> Value:
@@ -163,7 +213,13 @@ def _abs_pull(g: Value, x: Value) -> Value:
     samples=reals(0.2, 2.0, complex_too=True),
 )  # fmt: skip
 def abs(x: Operand, /) -> Value:
-    """|x|; real for complex x. The derivative at 0 is 0."""
+    """|x|; real for complex x. The derivative at 0 is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.abs(xp.asarray([-1.5, 3.0])).tolist(), float(xp.abs(xp.asarray(3 - 4j)))
+        ([1.5, 3.0], 5.0)
+    """
 
 
 def _radius(x: Value) -> Any:
@@ -189,7 +245,13 @@ def _sign_pull(g: Value, ans: Value, x: Value) -> Value:
     samples=reals(0.2, 2.0, complex_too=True),
 )  # fmt: skip
 def sign(x: Operand, /) -> Value:
-    """-1, 0 or 1; x / |x| for complex x. The derivative at 0 is 0."""
+    """-1, 0 or 1; x / |x| for complex x. The derivative at 0 is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.sign(xp.asarray([-2.5, 0.0, 7.0])).tolist(), complex(xp.sign(xp.asarray(-3j)))
+        ([-1.0, 0.0, 1.0], (-0-1j))
+    """
 
 
 def _square_rule(g: Value, x: Value) -> Value:
@@ -202,7 +264,13 @@ def _onnx_square(w: Any, x: str) -> str:
 
 @elementwise(np.square, _square_rule, code="{0} * {0}", onnx=_onnx_square, samples=_ANY)
 def square(x: Operand, /) -> Value:
-    """x * x."""
+    """x * x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.square(xp.asarray([-3.0, 2.0])).tolist()
+        [9.0, 4.0]
+    """
 
 
 def _sqrt_rule(g: Value, ans: Value) -> Value:
@@ -211,7 +279,13 @@ def _sqrt_rule(g: Value, ans: Value) -> Value:
 
 @elementwise(np.sqrt, _sqrt_rule, code="sqrt({0})", onnx="Sqrt", samples=_POSITIVE)
 def sqrt(x: Operand, /) -> Value:
-    """Principal square root; the derivative at 0 is infinite."""
+    """Principal square root; the derivative at 0 is infinite.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.sqrt(xp.asarray([4, 9])).tolist(), complex(xp.sqrt(xp.asarray(-4 + 0j)))
+        ([2.0, 3.0], 2j)
+    """
 
 
 def _reciprocal_rule(g: Value, ans: Value) -> Value:
@@ -220,7 +294,13 @@ def _reciprocal_rule(g: Value, ans: Value) -> Value:
 
 @elementwise(np.reciprocal, _reciprocal_rule, code="1 / {0}", onnx="Reciprocal", samples=_POSITIVE)
 def reciprocal(x: Operand, /) -> Value:
-    """1 / x."""
+    """1 / x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.reciprocal(xp.asarray([2.0, -4.0])).tolist()
+        [0.5, -0.25]
+    """
 
 
 def _pow_rule_x1(g: Value, x1: Value, x2: Operand) -> Value:
@@ -252,7 +332,13 @@ def _pow_rule_x2(g: Value, ans: Value, x1: Operand, x2: Value) -> Value:
     samples=pairs(x=(0.4, 2.0), complex_too=True), raises=True,
 )  # fmt: skip
 def pow(x1: Operand, x2: Operand, /) -> Value:
-    """x1 to the power x2. Where x1 is 0, the derivative in x2 is 0."""
+    """x1 to the power x2. Where x1 is 0, the derivative in x2 is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.pow(xp.asarray([2.0, 9.0]), xp.asarray([3.0, 0.5])).tolist()
+        [8.0, 3.0]
+    """
 
 
 def _hypot_rule_x1(g: Value, ans: Value, x1: Value) -> Value:
@@ -278,7 +364,13 @@ def _onnx_hypot(w: Any, x: str, y: str) -> str:
     np.hypot, _hypot_rule_x1, _hypot_rule_x2, onnx=_onnx_hypot, samples=pairs(x=(0.3, 2.0))
 )
 def hypot(x1: Operand, x2: Operand, /) -> Value:
-    """Length sqrt(x1**2 + x2**2) without overflow; the derivative at the origin is 0."""
+    """Length sqrt(x1**2 + x2**2) without overflow; the derivative at the origin is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.hypot(xp.asarray(3e200), xp.asarray(4e200)) / 5e200)
+        0.9999999999999999
+    """
 
 
 def _relu_rule(g: Value, ans: Value) -> Value:
@@ -302,12 +394,24 @@ def relu(x: Operand, /) -> Value:
 
 @elementwise(np.floor, None, code="floor({0})", onnx="Floor", samples=kinks())
 def floor(x: Operand, /) -> Value:
-    """The largest integer not above x; piecewise constant."""
+    """The largest integer not above x; piecewise constant.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.floor(xp.asarray([1.7, -1.2])).tolist()
+        [1.0, -2.0]
+    """
 
 
 @elementwise(np.ceil, None, code="ceil({0})", onnx="Ceil", samples=kinks())
 def ceil(x: Operand, /) -> Value:
-    """The smallest integer not below x; piecewise constant."""
+    """The smallest integer not below x; piecewise constant.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.ceil(xp.asarray([1.2, -1.7])).tolist()
+        [2.0, -1.0]
+    """
 
 
 def _onnx_round(w: Any, x: str) -> str:
@@ -319,7 +423,13 @@ def _onnx_round(w: Any, x: str) -> str:
     samples=several(reals(-3.0, 3.0), integers(n=1)),
 )  # fmt: skip
 def round(x: Operand, /) -> Value:
-    """The nearest integer, halves to even; piecewise constant."""
+    """The nearest integer, halves to even; piecewise constant.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.round(xp.asarray([0.5, 1.5, 2.5, -1.7])).tolist()
+        [0.0, 2.0, 2.0, -2.0]
+    """
 
 
 def _onnx_trunc(w: Any, x: str) -> str:
@@ -330,7 +440,13 @@ def _onnx_trunc(w: Any, x: str) -> str:
 
 @elementwise(np.trunc, None, code="trunc({0})", onnx=_onnx_trunc, samples=kinks())
 def trunc(x: Operand, /) -> Value:
-    """x without its fractional part; piecewise constant."""
+    """x without its fractional part; piecewise constant.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.trunc(xp.asarray([1.7, -1.7])).tolist()
+        [1.0, -1.0]
+    """
 
 
 def _conj_rule(g: Value) -> Value:
@@ -339,7 +455,13 @@ def _conj_rule(g: Value) -> Value:
 
 @elementwise(kernels.conj, _conj_rule, onnx="Identity", samples=_ANY)
 def conj(x: Operand, /) -> Value:
-    """Complex conjugate."""
+    """Complex conjugate.
+
+    Example:
+        >>> import funct.array as xp
+        >>> complex(xp.conj(xp.asarray(1 + 2j))), float(xp.conj(xp.asarray(3.0)))
+        ((1-2j), 3.0)
+    """
 
 
 def _real_rule(g: Value) -> Value:
@@ -348,7 +470,13 @@ def _real_rule(g: Value) -> Value:
 
 @elementwise(attrgetter("real"), _real_rule, onnx="Identity", samples=_ANY)
 def real(x: Operand, /) -> Value:
-    """Real part."""
+    """Real part.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.real(xp.asarray([1 + 2j])).tolist()
+        [1.0]
+    """
 
 
 def _imag_push(t: Value, ans: Value, x: Value) -> Value:
@@ -364,7 +492,13 @@ def _imag_pull(g: Value, x: Value) -> Value:
     onnx=Absent("ONNX operators take no complex numbers"), samples=_ANY,
 )  # fmt: skip
 def imag(x: Operand, /) -> Value:
-    """Imaginary part."""
+    """Imaginary part.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.imag(xp.asarray([1 + 2j])).tolist(), xp.imag(xp.asarray([3.0])).tolist()
+        ([2.0], [0.0])
+    """
 
 
 def _complex_of_rule_im(g: Value) -> Value:
@@ -400,7 +534,13 @@ def _onnx_copysign(w: Any, x: str, y: str) -> str:
     onnx=_onnx_copysign,
 )  # fmt: skip
 def copysign(x1: Operand, x2: Operand, /) -> Value:
-    """|x1| with the sign of x2."""
+    """|x1| with the sign of x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.copysign(xp.asarray([3.0, -3.0]), xp.asarray([-0.0, 1.0])).tolist()
+        [-3.0, 3.0]
+    """
 
 
 @elementwise(
@@ -410,4 +550,10 @@ def copysign(x1: Operand, x2: Operand, /) -> Value:
     samples=pairs(smooth=False),
 )  # fmt: skip
 def nextafter(x1: Operand, x2: Operand, /) -> Value:
-    """The next representable number after x1 towards x2."""
+    """The next representable number after x1 towards x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.nextafter(xp.asarray(1.0), xp.asarray(2.0))) - 1.0
+        2.220446049250313e-16
+    """

@@ -24,7 +24,13 @@ _PAIRS = pairs(smooth=False)
 
 @elementwise(np.equal, None, None, code="{0} == {1}", onnx="Equal", samples=integers(0, 3))
 def equal(x1: Operand, x2: Operand, /) -> Value:
-    """x1 == x2, elementwise."""
+    """x1 == x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.equal(xp.asarray([1.0, xp.nan]), xp.asarray([1.0, xp.nan])).tolist()
+        [True, False]
+    """
 
 
 def _onnx_not_equal(w: Any, x: str, y: str) -> str:
@@ -35,67 +41,148 @@ def _onnx_not_equal(w: Any, x: str, y: str) -> str:
     np.not_equal, None, None, code="{0} != {1}", onnx=_onnx_not_equal, samples=integers(0, 3)
 )
 def not_equal(x1: Operand, x2: Operand, /) -> Value:
-    """x1 != x2, elementwise."""
+    """x1 != x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.not_equal(xp.asarray([1.0, xp.nan]), xp.asarray([1.0, xp.nan])).tolist()
+        [False, True]
+    """
 
 
 @elementwise(np.less, None, None, code="{0} < {1}", onnx="Less", samples=_PAIRS)
 def less(x1: Operand, x2: Operand, /) -> Value:
-    """x1 < x2, elementwise."""
+    """x1 < x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.less(xp.asarray([1, 2, 3]), 2).tolist()
+        [True, False, False]
+    """
 
 
 @elementwise(np.less_equal, None, None, code="{0} <= {1}", onnx="LessOrEqual", samples=_PAIRS)
 def less_equal(x1: Operand, x2: Operand, /) -> Value:
-    """x1 <= x2, elementwise."""
+    """x1 <= x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.less_equal(xp.asarray([1, 2, 3]), 2).tolist()
+        [True, True, False]
+    """
 
 
 @elementwise(np.greater, None, None, code="{0} > {1}", onnx="Greater", samples=_PAIRS)
 def greater(x1: Operand, x2: Operand, /) -> Value:
-    """x1 > x2, elementwise."""
+    """x1 > x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.greater(xp.asarray([[1], [3]]), xp.asarray([0, 2])).tolist()
+        [[True, False], [True, True]]
+    """
 
 
 @elementwise(np.greater_equal, None, None, code="{0} >= {1}", onnx="GreaterOrEqual", samples=_PAIRS)
 def greater_equal(x1: Operand, x2: Operand, /) -> Value:
-    """x1 >= x2, elementwise."""
+    """x1 >= x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.greater_equal(xp.asarray([1, 2, 3]), 2).tolist()
+        [False, True, True]
+    """
 
 
 @elementwise(np.logical_and, None, None, code="{0} and {1}", onnx="And", samples=booleans())
 def logical_and(x1: Operand, x2: Operand, /) -> Value:
-    """x1 and x2, elementwise."""
+    """x1 and x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([-1.0, 0.5, 2.0])
+        >>> xp.logical_and(x > 0, x < 1).tolist()
+        [False, True, False]
+    """
 
 
 @elementwise(np.logical_or, None, None, code="{0} or {1}", onnx="Or", samples=booleans())
 def logical_or(x1: Operand, x2: Operand, /) -> Value:
-    """x1 or x2, elementwise."""
+    """x1 or x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray([-1.0, 0.5, 2.0])
+        >>> xp.logical_or(x < 0, x > 1).tolist()
+        [True, False, True]
+    """
 
 
 @elementwise(np.logical_xor, None, None, code="{0} != {1}", onnx="Xor", samples=booleans())
 def logical_xor(x1: Operand, x2: Operand, /) -> Value:
-    """Exactly one of x1 and x2, elementwise."""
+    """Exactly one of x1 and x2, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.logical_xor(xp.asarray([True, True]), xp.asarray([True, False])).tolist()
+        [False, True]
+    """
 
 
 @elementwise(np.logical_not, None, code="not {0}", onnx="Not", samples=booleans(1))
 def logical_not(x: Operand, /) -> Value:
-    """not x, elementwise."""
+    """not x, elementwise.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.logical_not(xp.asarray([True, False])).tolist()
+        [False, True]
+    """
 
 
 @elementwise(np.bitwise_and, None, None, code="{0} & {1}", onnx="BitwiseAnd", samples=integers())
 def bitwise_and(x1: Operand, x2: Operand, /) -> Value:
-    """Bits set in x1 and in x2."""
+    """Bits set in x1 and in x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.bitwise_and(xp.asarray([6, 5]), 3).tolist()
+        [2, 1]
+    """
 
 
 @elementwise(np.bitwise_or, None, None, code="{0} | {1}", onnx="BitwiseOr", samples=integers())
 def bitwise_or(x1: Operand, x2: Operand, /) -> Value:
-    """Bits set in x1 or in x2."""
+    """Bits set in x1 or in x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.bitwise_or(xp.asarray([6, 5]), 3).tolist()
+        [7, 7]
+    """
 
 
 @elementwise(np.bitwise_xor, None, None, code="{0} ^ {1}", onnx="BitwiseXor", samples=integers())
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Value:
-    """Bits set in exactly one of x1 and x2."""
+    """Bits set in exactly one of x1 and x2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.bitwise_xor(xp.asarray([6, 5]), 3).tolist()
+        [5, 6]
+    """
 
 
 @elementwise(np.bitwise_invert, None, code="~{0}", onnx="BitwiseNot", samples=integers(n=1))
 def bitwise_invert(x: Operand, /) -> Value:
-    """All bits of x flipped; logical not for booleans."""
+    """All bits of x flipped; logical not for booleans.
+
+    Example:
+        >>> import funct.array as xp
+        >>> x = xp.asarray(5)
+        >>> int(xp.bitwise_invert(x)), int(xp.bitwise_invert(xp.astype(x, xp.uint8)))
+        (-6, 250)
+    """
 
 
 def _onnx_shift(w: Any, x: str, y: str, direction: str) -> str:
@@ -118,14 +205,26 @@ def _onnx_right_shift(w: Any, x: str, y: str) -> str:
 
 @elementwise(np.left_shift, None, None, onnx=_onnx_left_shift, samples=integers(0, 9, high_last=5))
 def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Value:
-    """Bits of x1 moved up by x2 places."""
+    """Bits of x1 moved up by x2 places.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.bitwise_left_shift(xp.asarray([1, 3]), xp.asarray([4, 1])).tolist()
+        [16, 6]
+    """
 
 
 @elementwise(
     np.right_shift, None, None, onnx=_onnx_right_shift, samples=integers(0, 9, high_last=5)
 )
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Value:
-    """Bits of x1 moved down by x2 places; the sign is kept."""
+    """Bits of x1 moved down by x2 places; the sign is kept.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.bitwise_right_shift(xp.asarray([16, -16]), 2).tolist()
+        [4, -4]
+    """
 
 
 def _onnx_isfinite(w: Any, x: str) -> str:
@@ -134,22 +233,46 @@ def _onnx_isfinite(w: Any, x: str) -> str:
 
 @elementwise(np.isfinite, None, onnx=_onnx_isfinite, samples=specials())
 def isfinite(x: Operand, /) -> Value:
-    """Whether x is neither infinite nor NaN."""
+    """Whether x is neither infinite nor NaN.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.isfinite(xp.asarray([1.0, -xp.inf, xp.nan])).tolist()
+        [True, False, False]
+    """
 
 
 @elementwise(np.isinf, None, onnx="IsInf", samples=specials())
 def isinf(x: Operand, /) -> Value:
-    """Whether x is infinite."""
+    """Whether x is infinite.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.isinf(xp.asarray([1.0, -xp.inf, xp.nan])).tolist()
+        [False, True, False]
+    """
 
 
 @elementwise(np.isnan, None, onnx="IsNaN", samples=specials())
 def isnan(x: Operand, /) -> Value:
-    """Whether x is NaN."""
+    """Whether x is NaN.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.isnan(xp.asarray([1.0, -xp.inf, xp.nan])).tolist()
+        [False, False, True]
+    """
 
 
 @elementwise(np.signbit, None, onnx=onnx_signbit, samples=reals())
 def signbit(x: Operand, /) -> Value:
-    """Whether the sign bit of x is set."""
+    """Whether the sign bit of x is set.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.signbit(xp.asarray([1.0, -0.0, -xp.inf])).tolist()
+        [False, True, True]
+    """
 
 
 def _share(g: Value, x: Value, ans: Value, other: Value) -> Value:
@@ -170,7 +293,13 @@ def _extremum_rule_x2(g: Value, ans: Value, x1: Value, x2: Value) -> Value:
     code="max({0}, {1})", onnx="Max", samples=pairs(), masks=True,
 )  # fmt: skip
 def maximum(x1: Operand, x2: Operand, /) -> Value:
-    """The larger of x1 and x2, NaN kept; equal operands share the derivative."""
+    """The larger of x1 and x2, NaN kept; equal operands share the derivative.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.maximum(xp.asarray([1.0, 5.0, xp.nan]), 3.0).tolist()
+        [3.0, 5.0, nan]
+    """
 
 
 @elementwise(
@@ -178,7 +307,13 @@ def maximum(x1: Operand, x2: Operand, /) -> Value:
     code="min({0}, {1})", onnx="Min", samples=pairs(), masks=True,
 )  # fmt: skip
 def minimum(x1: Operand, x2: Operand, /) -> Value:
-    """The smaller of x1 and x2, NaN kept; equal operands share the derivative."""
+    """The smaller of x1 and x2, NaN kept; equal operands share the derivative.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.minimum(xp.asarray([1.0, 5.0, xp.nan]), 3.0).tolist()
+        [1.0, 3.0, nan]
+    """
 
 
 def _where_rule_x1(g: Value, condition: Value) -> Value:

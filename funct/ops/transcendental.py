@@ -35,7 +35,13 @@ def _exp_rule(g: Value, ans: Value) -> Value:
 
 @elementwise(np.exp, _exp_rule, code="exp({0})", onnx="Exp", samples=_ANY)
 def exp(x: Operand, /) -> Value:
-    """e to the power x."""
+    """e to the power x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.exp(xp.asarray([0.0, -xp.inf])).tolist(), xp.exp(xp.asarray(1)).dtype
+        ([1.0, 0.0], dtype('float64'))
+    """
 
 
 def _expm1_rule(g: Value, x: Value) -> Value:
@@ -57,7 +63,13 @@ def _onnx_expm1(w: Any, x: str) -> str:
     kernels.expm1, _expm1_rule, code="expm1({0})", samples=_ANY, onnx=_onnx_expm1,
 )  # fmt: skip
 def expm1(x: Operand, /) -> Value:
-    """exp(x) - 1, accurate near 0."""
+    """exp(x) - 1, accurate near 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.expm1(xp.asarray(1e-20))), float(xp.exp(xp.asarray(1e-20)) - 1)
+        (1e-20, 0.0)
+    """
 
 
 def _log_rule(g: Value, x: Value) -> Value:
@@ -66,7 +78,13 @@ def _log_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.log, _log_rule, code="log({0})", onnx="Log", samples=_POSITIVE)
 def log(x: Operand, /) -> Value:
-    """Natural logarithm."""
+    """Natural logarithm.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.log(xp.asarray(xp.e**2))), 12)
+        2.0
+    """
 
 
 def _log1p_rule(g: Value, x: Value) -> Value:
@@ -86,7 +104,13 @@ def _onnx_log1p(w: Any, x: str) -> str:
     onnx=_onnx_log1p,
 )  # fmt: skip
 def log1p(x: Operand, /) -> Value:
-    """log(1 + x), accurate near 0."""
+    """log(1 + x), accurate near 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.log1p(xp.asarray(1e-20))), float(xp.log(1 + xp.asarray(1e-20)))
+        (1e-20, 0.0)
+    """
 
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
@@ -102,7 +126,13 @@ def _onnx_log2(w: Any, x: str) -> str:
 
 @elementwise(np.log2, _log2_rule, code="log2({0})", onnx=_onnx_log2, samples=_POSITIVE)
 def log2(x: Operand, /) -> Value:
-    """Logarithm to base 2."""
+    """Logarithm to base 2.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.log2(xp.asarray([0.5, 1024.0])).tolist()
+        [-1.0, 10.0]
+    """
 
 
 def _log10_rule(g: Value, x: Value) -> Value:
@@ -115,7 +145,13 @@ def _onnx_log10(w: Any, x: str) -> str:
 
 @elementwise(np.log10, _log10_rule, code="log10({0})", onnx=_onnx_log10, samples=_POSITIVE)
 def log10(x: Operand, /) -> Value:
-    """Logarithm to base 10."""
+    """Logarithm to base 10.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.log10(xp.asarray([0.01, 1000.0])).tolist()
+        [-2.0, 3.0]
+    """
 
 
 def _logaddexp_rule_x1(g: Value, x1: Value, x2: Value) -> Value:
@@ -141,7 +177,13 @@ def _onnx_logaddexp(w: Any, x: str, y: str) -> str:
     np.logaddexp, _logaddexp_rule_x1, _logaddexp_rule_x2, onnx=_onnx_logaddexp, samples=pairs()
 )
 def logaddexp(x1: Operand, x2: Operand, /) -> Value:
-    """log(exp(x1) + exp(x2)) without overflow; equal infinities share the derivative."""
+    """log(exp(x1) + exp(x2)) without overflow; equal infinities share the derivative.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.logaddexp(xp.asarray(-1000.0), xp.asarray(-1000.0))), 4)
+        -999.3069
+    """
 
 
 def _sigmoid_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -161,7 +203,13 @@ def _sin_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.sin, _sin_rule, code="sin({0})", onnx="Sin", samples=_ANY)
 def sin(x: Operand, /) -> Value:
-    """Sine of x in radians."""
+    """Sine of x in radians.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.round(10 * xp.sin(xp.asarray([0.0, xp.pi / 6, xp.pi / 2]))).tolist()
+        [0.0, 5.0, 10.0]
+    """
 
 
 def _cos_rule(g: Value, x: Value) -> Value:
@@ -170,7 +218,13 @@ def _cos_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.cos, _cos_rule, code="cos({0})", onnx="Cos", samples=_ANY)
 def cos(x: Operand, /) -> Value:
-    """Cosine of x in radians."""
+    """Cosine of x in radians.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.round(10 * xp.cos(xp.asarray([0.0, xp.pi / 3, xp.pi]))).tolist()
+        [10.0, 5.0, -10.0]
+    """
 
 
 def _tan_rule(g: Value, ans: Value) -> Value:
@@ -179,7 +233,13 @@ def _tan_rule(g: Value, ans: Value) -> Value:
 
 @elementwise(np.tan, _tan_rule, code="tan({0})", onnx="Tan", samples=_UNIT)
 def tan(x: Operand, /) -> Value:
-    """Tangent of x in radians."""
+    """Tangent of x in radians.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.tan(xp.asarray(xp.pi / 4))), 12)
+        1.0
+    """
 
 
 def _asin_rule(g: Value, x: Value) -> Value:
@@ -190,7 +250,13 @@ def _asin_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.arcsin, _asin_rule, code="asin({0})", onnx="Asin", samples=_UNIT)
 def asin(x: Operand, /) -> Value:
-    """Inverse sine, in radians."""
+    """Inverse sine, in radians.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.rad2deg(xp.asin(xp.asarray(0.5)))), 9)
+        30.0
+    """
 
 
 def _acos_rule(g: Value, x: Value) -> Value:
@@ -199,7 +265,13 @@ def _acos_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.arccos, _acos_rule, code="acos({0})", onnx="Acos", samples=_UNIT)
 def acos(x: Operand, /) -> Value:
-    """Inverse cosine, in radians."""
+    """Inverse cosine, in radians.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.rad2deg(xp.acos(xp.asarray(0.5)))), 9)
+        60.0
+    """
 
 
 def _atan_rule(g: Value, x: Value) -> Value:
@@ -210,7 +282,13 @@ def _atan_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.arctan, _atan_rule, code="atan({0})", onnx="Atan", samples=_UNIT)
 def atan(x: Operand, /) -> Value:
-    """Inverse tangent, in radians."""
+    """Inverse tangent, in radians.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.rad2deg(xp.atan(xp.asarray(1.0)))), 9)
+        45.0
+    """
 
 
 def _turn(x1: Value, x2: Value, own: bool) -> Value:
@@ -252,7 +330,14 @@ def _onnx_atan2(w: Any, y: str, x: str) -> str:
     onnx=_onnx_atan2,
 )  # fmt: skip
 def atan2(x1: Operand, x2: Operand, /) -> Value:
-    """Angle of the point (x2, x1): the inverse tangent of x1 / x2 in the right quadrant."""
+    """Angle of the point (x2, x1): the inverse tangent of x1 / x2 in the right quadrant.
+
+    Example:
+        >>> import funct.array as xp
+        >>> y, x = xp.asarray([1.0, -1.0]), xp.asarray([-1.0, -1.0])
+        >>> xp.round(xp.rad2deg(xp.atan2(y, x))).tolist()
+        [135.0, -135.0]
+    """
 
 
 def _sinh_rule(g: Value, x: Value) -> Value:
@@ -261,7 +346,13 @@ def _sinh_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.sinh, _sinh_rule, code="sinh({0})", onnx="Sinh", samples=_ANY)
 def sinh(x: Operand, /) -> Value:
-    """Hyperbolic sine."""
+    """Hyperbolic sine.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.sinh(xp.asarray(0.0))), round(float(xp.sinh(xp.log(xp.asarray(2.0)))), 9)
+        (0.0, 0.75)
+    """
 
 
 def _cosh_rule(g: Value, x: Value) -> Value:
@@ -270,7 +361,13 @@ def _cosh_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.cosh, _cosh_rule, code="cosh({0})", onnx="Cosh", samples=_ANY)
 def cosh(x: Operand, /) -> Value:
-    """Hyperbolic cosine."""
+    """Hyperbolic cosine.
+
+    Example:
+        >>> import funct.array as xp
+        >>> float(xp.cosh(xp.asarray(0.0))), round(float(xp.cosh(xp.log(xp.asarray(2.0)))), 9)
+        (1.0, 1.25)
+    """
 
 
 def _tanh_rule(g: Value, ans: Value) -> Value:
@@ -279,7 +376,13 @@ def _tanh_rule(g: Value, ans: Value) -> Value:
 
 @elementwise(kernels.tanh, _tanh_rule, code="tanh({0})", onnx="Tanh", samples=_ANY)
 def tanh(x: Operand, /) -> Value:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.tanh(xp.asarray([-xp.inf, 0.0, 100.0])).tolist()
+        [-1.0, 0.0, 1.0]
+    """
 
 
 def _asinh_rule(g: Value, x: Value) -> Value:
@@ -293,7 +396,13 @@ def _asinh_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.arcsinh, _asinh_rule, code="asinh({0})", onnx="Asinh", samples=_UNIT)
 def asinh(x: Operand, /) -> Value:
-    """Inverse hyperbolic sine."""
+    """Inverse hyperbolic sine.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.asinh(xp.asarray(0.75))), 6)  # log(2)
+        0.693147
+    """
 
 
 def _acosh_rule(g: Value, x: Value) -> Value:
@@ -309,7 +418,13 @@ def _acosh_rule(g: Value, x: Value) -> Value:
     samples=reals(1.2, 3.0, complex_too=True),
 )
 def acosh(x: Operand, /) -> Value:
-    """Inverse hyperbolic cosine."""
+    """Inverse hyperbolic cosine.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.acosh(xp.asarray(1.25))), 6)  # log(2)
+        0.693147
+    """
 
 
 def _atanh_rule(g: Value, x: Value) -> Value:
@@ -320,4 +435,10 @@ def _atanh_rule(g: Value, x: Value) -> Value:
 
 @elementwise(np.arctanh, _atanh_rule, code="atanh({0})", onnx="Atanh", samples=_UNIT)
 def atanh(x: Operand, /) -> Value:
-    """Inverse hyperbolic tangent."""
+    """Inverse hyperbolic tangent.
+
+    Example:
+        >>> import funct.array as xp
+        >>> round(float(xp.atanh(xp.asarray(0.6))), 6)  # log(2)
+        0.693147
+    """

@@ -29,7 +29,15 @@ __all__ = ["AdamState", "adam", "adamw"]
 @tree.register
 @attrs.frozen(eq=False)
 class AdamState:
-    """Steps done, hyper-parameters, and the moments of each parameter (torch's names)."""
+    """Steps done, hyper-parameters, and the moments of each parameter (torch's names).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> state = optim.adam(0.1).init({"w": xp.ones(2)})
+        >>> int(state.step), float(state.lr), state.exp_avg["w"].tolist()
+        (0, 0.1, [0.0, 0.0])
+    """
 
     step: Any
     lr: Any
@@ -72,6 +80,15 @@ def adamw(
     """Adam with decoupled weight decay: p ← p (1 - lr · weight_decay) before the step, not in g.
 
     Args, Raises: as `adam`. weight_decay is 1e-2 by default as in torch (1e-4 in optax).
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> opt = optim.adamw(0.1, weight_decay=0.5)
+        >>> params = xp.asarray([2.0])
+        >>> params, state, info = opt.step(params, xp.asarray([0.0]), opt.init(params))
+        >>> [round(float(p), 6) for p in params]  # no gradient, but decay
+        [1.9]
+
     Source: Loshchilov, Hutter 2017, arXiv:1711.05101; torch.optim.AdamW.
     """
     return _adam("adamw", lr, betas, eps, weight_decay, amsgrad)

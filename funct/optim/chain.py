@@ -20,6 +20,14 @@ class GradientTransform:
     """Changes gradients before an optimizer sees them.
 
     init(params) -> state; update(grads, state, params) -> (grads, state).
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> sign = optim.GradientTransform("sign", lambda p: None, lambda g, s, p: (xp.sign(g), s))
+        >>> opt = optim.chain(sign, optim.sgd(1.0))
+        >>> params = xp.asarray([0.0, 0.0])
+        >>> opt.step(params, xp.asarray([3.0, -4.0]), opt.init(params))[0].tolist()
+        [-1.0, 1.0]
     """
 
     name: str
@@ -33,7 +41,14 @@ class GradientTransform:
 @tree.register
 @attrs.frozen(eq=False)
 class ClipState:
-    """The largest norm, a leaf like every hyper-parameter."""
+    """The largest norm, a leaf like every hyper-parameter.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> optim.clip_by_global_norm(1.5).init(xp.ones(2))
+        ClipState(max_norm=Array(1.5, dtype=float64))
+    """
 
     max_norm: Any
 
@@ -43,6 +58,15 @@ def clip_by_global_norm(max_norm: float) -> GradientTransform:
 
     Maths: g ← g · min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_.
     Raises: ArgumentError: when max_norm is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> clip = optim.clip_by_global_norm(1.0)
+        >>> params, grads = xp.zeros(2), xp.asarray([3.0, 4.0])
+        >>> grads, state = clip.update(grads, clip.init(params), params)
+        >>> [round(float(g), 3) for g in grads]
+        [0.6, 0.8]
+
     Source: Pascanu, Mikolov, Bengio 2012, arXiv:1211.5063.
     """
     check_rate("clip_by_global_norm", max_norm=max_norm)

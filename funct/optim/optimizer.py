@@ -39,7 +39,16 @@ LearningRate = float | Value | Callable[[Any], Any]
 @tree.register
 @attrs.frozen(eq=False)
 class Info:
-    """What a step reports: lr, that it used; grad_norm, of all gradients as given; step, from 1."""
+    """What a step reports: lr, that it used; grad_norm, of all gradients as given; step, from 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> opt, params = optim.sgd(0.5), xp.zeros(2)
+        >>> info = opt.step(params, xp.asarray([3.0, 4.0]), opt.init(params))[2]
+        >>> float(info.lr), float(info.grad_norm), int(info.step)
+        (0.5, 5.0, 1)
+    """
 
     lr: Any
     grad_norm: Any
@@ -59,6 +68,16 @@ class Optimizer:
     state, has another shape than its parameter. DTypeError: when a parameter is not floating.
     ArgumentError: when state is none that init gives. Both refuse leaves that are no arrays, by
     DTypeError.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import optim
+        >>> opt, params = optim.sgd(0.1), {"w": xp.asarray([2.0])}
+        >>> state = opt.init(params)
+        >>> slope = ft.grad(lambda p: xp.sum(p["w"] ** 2))
+        >>> for _ in range(100):
+        ...     params, state, info = opt.step(params, slope(params), state)
+        >>> abs(float(params["w"][0])) < 1e-6, int(info.step)
+        (True, 100)
     """
 
     name: str
@@ -116,6 +135,11 @@ def global_norm(grads: Any) -> Any:
     """Euclidean norm of all leaves taken as one vector; its derivative at 0 is 0.
 
     Returns: a 0-d array, float64 when there is no leaf.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> float(optim.global_norm({"w": xp.asarray([3.0]), "b": xp.asarray(4.0)}))
+        5.0
     """
     leaves = tree.leaves(grads)
     if not leaves:

@@ -31,7 +31,13 @@ def _positive(name: str, **counts: Any) -> None:
 
 
 def constant(lr: float) -> Schedule:
-    """The same rate at every step."""
+    """The same rate at every step.
+
+    Example:
+        >>> from funct import optim
+        >>> float(optim.schedule.constant(0.1)(7))
+        0.1
+    """
     return lambda step: _float(step) * 0.0 + lr
 
 
@@ -84,6 +90,12 @@ def warmup_cosine(
 
     Notes: constant after total_steps. The first step has rate lr · start_factor: 0 by default.
     Raises: ArgumentError: when warmup_steps is negative or not below total_steps.
+    Example:
+        >>> from funct import optim
+        >>> rate = optim.schedule.warmup_cosine(1.0, warmup_steps=2, total_steps=6)
+        >>> [round(float(rate(step)), 3) for step in range(7)]
+        [0.0, 0.5, 1.0, 0.854, 0.5, 0.146, 0.0]
+
     Source: torch's LinearLR followed by CosineAnnealingLR(T_max=total_steps - warmup_steps).
     """
     if not 0 <= warmup_steps < total_steps:

@@ -28,7 +28,15 @@ __all__ = ["SGDState", "sgd"]
 @tree.register
 @attrs.frozen(eq=False)
 class SGDState:
-    """Steps done, hyper-parameters, and the momentum buffer of each parameter, or None."""
+    """Steps done, hyper-parameters, and the momentum buffer of each parameter, or None.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import optim
+        >>> state = optim.sgd(0.1, momentum=0.9).init({"w": xp.ones(2)})
+        >>> int(state.step), float(state.momentum), state.momentum_buffer["w"].tolist()
+        (0, 0.9, [0.0, 0.0])
+    """
 
     step: Any
     lr: Any

@@ -39,6 +39,18 @@ def convert_pt2e(prepared: PreparedProgram) -> ExportedProgram:
              onnxruntime sums in float32: a code may then differ by one, and only where the exact
              result stands within float32's rounding of a tie. The derivative in an input that is
              quantized is 0: codes are constant between their steps.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> from funct import quant
+        >>> x = xp.ones((2, 2), dtype=xp.float32)
+        >>> w = 2.0 * x
+        >>> program = export.export(lambda x: x @ w, (x,))
+        >>> prepared = quant.prepare_pt2e(program, quant.int8_static("minmax"))
+        >>> quantized = quant.convert_pt2e(quant.calibrate(prepared, [(x,)]))
+        >>> quantized(x).tolist(), quantized(5.0 * x).tolist()  # beyond what was seen it saturates
+        ([[4.0, 4.0], [4.0, 4.0]], [[4.0, 4.0], [4.0, 4.0]])
+
     Source:  torchao's convert_pt2e with fold_quantize=True.
     """
     program = explicit(prepared)

@@ -43,6 +43,15 @@ class HistogramObserver(Observer):
     """A histogram of all values; the range is searched that has the least squared error.
 
     bins: at most so many; more than half of them are in use.
+    Example:
+        >>> from funct import quant
+        >>> import numpy as np
+        >>> values = np.append(np.linspace(-1.0, 1.0, 10_000), 5.0)  # one value far away
+        >>> observer = quant.HistogramObserver(quant_min=0, quant_max=15)
+        >>> state = observer.observe(observer.init(), values)
+        >>> round(15 * float(observer.qparams(state)[0]), 1)  # the range that is kept, out of 6
+        2.0
+
     Source: torchao's HistogramObserver: the same search and the same norm. There zeros count as
     if they were rounded, the whole range is no candidate, and bins are split when the range grows.
     """

@@ -54,6 +54,7 @@ def int8_static(
 
     Args:    observer: how the ranges of activations are found. skip: nodes to leave in float.
     Returns: a Quantizer for `prepare_pt2e`.
+    Raises: QuantizationError: for another observer.
     Notes:   it quantizes float32 alone. Sums of products must fit into int32.
     Example:
         >>> import funct.array as xp
@@ -75,7 +76,15 @@ def int8_static(
 
 
 def bias_qparams(qparams: list[QParams]) -> QParams:
-    """Parameters of a layer's int32 bias: the float32 product of the scales of x and w."""
+    """Parameters of a layer's int32 bias: the float32 product of the scales of x and w.
+
+    Example:
+        >>> from funct import quant
+        >>> import numpy as np
+        >>> x, w = (np.float32(0.5), np.int32(0)), (np.float32(0.25), np.int32(0))
+        >>> quant.bias_qparams([x, w])
+        (array(0.125, dtype=float32), array(0, dtype=int32))
+    """
     (x_scale, _), (w_scale, _) = qparams
     scale = np.asarray(x_scale * w_scale, np.float32)
     return scale, np.zeros(scale.shape, np.int32)
@@ -83,7 +92,14 @@ def bias_qparams(qparams: list[QParams]) -> QParams:
 
 @attrs.frozen
 class Int8Static(Quantizer):
-    """See `int8_static`. activation: the spec of every activation."""
+    """See `int8_static`. activation: the spec of every activation.
+
+    Example:
+        >>> from funct import quant
+        >>> activation = quant.QuantizationSpec("uint8", quant.MinMaxObserver)
+        >>> quant.Int8Static(activation) == quant.int8_static("minmax")
+        True
+    """
 
     activation: QuantizationSpec
     skip: Callable[[Node], bool] | None = None

@@ -41,7 +41,14 @@ _SMALLEST = np.finfo(np.float32).tiny
 
 @attrs.frozen(kw_only=True)
 class Observer:
-    """Base of the observers: the target of the parameters that they find."""
+    """Base of the observers: the target of the parameters that they find.
+
+    Example:
+        >>> from funct import quant
+        >>> observer = quant.MinMaxObserver(dtype="int8", qscheme="per_tensor_symmetric")
+        >>> isinstance(observer, quant.Observer), observer.dtype
+        (True, dtype('int8'))
+    """
 
     dtype: np.dtype[Any] = attrs.field(default=np.dtype(np.uint8), converter=np.dtype)
     qscheme: QScheme = "per_tensor_affine"
@@ -152,7 +159,15 @@ class MinMaxObserver(Observer):
 
 @attrs.frozen(kw_only=True)
 class PerChannelMinMaxObserver(MinMaxObserver):
-    """Smallest and largest value of each channel along ch_axis: the observer of weights."""
+    """Smallest and largest value of each channel along ch_axis: the observer of weights.
+
+    Example:
+        >>> from funct import quant
+        >>> observer = quant.PerChannelMinMaxObserver()
+        >>> state = observer.observe(observer.init(), [[1.27, 0.0], [0.0, -2.54]])
+        >>> observer.qparams(state)[0].tolist()
+        [0.009960784576833248, 0.019921569153666496]
+    """
 
     per_channel: ClassVar[bool] = True
 
@@ -175,6 +190,14 @@ class MovingAverageMinMaxObserver(Observer):
     """An exponentially weighted mean of each batch's range; the order of batches matters.
 
     Maths: range = (1 - c) range + c range_of_batch, from the first batch's range on.
+    Example:
+        >>> from funct import quant
+        >>> observer = quant.MovingAverageMinMaxObserver(averaging_constant=0.5)
+        >>> state = observer.init()
+        >>> for batch in ([0.0, 1.0], [0.0, 3.0]):
+        ...     state = observer.observe(state, batch)
+        >>> round(255 * float(observer.qparams(state)[0]), 4)
+        2.0
     """
 
     averaging_constant: float = 0.01

@@ -42,6 +42,16 @@ class PreparedProgram:
 
     program: the folded program. groups: what shares parameters. group_of: the group of each point.
     states: one observer state per group; None where nothing is observed.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> from funct import quant
+        >>> x = xp.ones((2, 2), dtype=xp.float32)
+        >>> w = 2.0 * x
+        >>> program = export.export(lambda x: x @ w, (x,))
+        >>> prepared = quant.prepare_pt2e(program, quant.int8_static())
+        >>> prepared(x).tolist(), len(prepared.groups)  # of x, w and the result
+        ([[4.0, 4.0], [4.0, 4.0]], 3)
     """
 
     program: ExportedProgram
@@ -69,6 +79,16 @@ def prepare_pt2e(program: ExportedProgram, quantizer: Quantizer) -> PreparedProg
     Returns: a PreparedProgram for `calibrate`. Weights are observed already.
     Raises:  QuantizationError: when the quantizer's requests contradict each other, or there is
              nothing to quantize.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> from funct import quant
+        >>> x = xp.ones((2, 2), dtype=xp.float32)
+        >>> w = 2.0 * x
+        >>> program = export.export(lambda x: x @ w, (x,))
+        >>> quant.prepare_pt2e(program, quant.int8_static())(x).tolist()  # still in float
+        [[4.0, 4.0], [4.0, 4.0]]
+
     Source:  torchao's prepare_pt2e; ours returns a new value.
     """
     graph = fold_affine(eliminate_dead(fold_constants(inline_calls(program.graph))))
@@ -87,6 +107,17 @@ def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> 
     Args:    batches: tuples of arguments of the program.
     Returns: a PreparedProgram that has seen these batches too.
     Raises:  QuantizationError: when a value to be quantized is not finite.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> from funct import quant
+        >>> x = xp.ones((2, 2), dtype=xp.float32)
+        >>> w = 2.0 * x
+        >>> program = export.export(lambda x: x @ w, (x,))
+        >>> prepared = quant.prepare_pt2e(program, quant.int8_static("minmax"))
+        >>> prepared = quant.calibrate(prepared, [(x,), (3.0 * x,)])
+        >>> quant.convert_pt2e(prepared)(3.0 * x).tolist()
+        [[12.0, 12.0], [12.0, 12.0]]
     """
     states = list(prepared.states)
     constants = constants_of(prepared.graph)
@@ -112,7 +143,21 @@ def calibrate(prepared: PreparedProgram, batches: Iterable[tuple[Any, ...]]) -> 
 
 
 def merge(a: PreparedProgram, b: PreparedProgram) -> PreparedProgram:
-    """One program calibrated on what two copies of it have seen, a's batches first."""
+    """One program calibrated on what two copies of it have seen, a's batches first.
+
+    Raises: QuantizationError: when they come from two calls of `prepare_pt2e`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> from funct import quant
+        >>> x = xp.ones((2, 2), dtype=xp.float32)
+        >>> w = 2.0 * x
+        >>> program = export.export(lambda x: x @ w, (x,))
+        >>> prepared = quant.prepare_pt2e(program, quant.int8_static("minmax"))
+        >>> a, b = quant.calibrate(prepared, [(x,)]), quant.calibrate(prepared, [(3.0 * x,)])
+        >>> quant.convert_pt2e(quant.merge(a, b))(3.0 * x).tolist()
+        [[12.0, 12.0], [12.0, 12.0]]
+    """
     if a.groups is not b.groups:
         raise QuantizationError("merge: both must come from one call of prepare_pt2e")
     constants = constants_of(a.graph)

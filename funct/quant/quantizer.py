@@ -16,7 +16,23 @@ Annotations = Mapping[Node, QuantizationAnnotation]
 
 
 class Quantizer:
-    """Base of the quantizers. Only `annotate` must be given."""
+    """Base of the quantizers. Only `annotate` must be given.
+
+    Example:
+        >>> import funct.array as xp
+        >>> import funct.nn.functional as F
+        >>> from funct import export
+        >>> from funct import quant
+        >>> class Sigmoids(quant.Quantizer):
+        ...     def annotate(self, graph):
+        ...         spec = quant.FixedQParamsQuantizationSpec("uint8", 1 / 256, 0)
+        ...         made = quant.QuantizationAnnotation(output_qspec=spec)
+        ...         return {node: made for node in graph.nodes if node.name == "sigmoid"}
+        >>> program = export.export(F.sigmoid, (xp.asarray([0.0, 9.0], dtype=xp.float32),))
+        >>> quantized = quant.convert_pt2e(quant.prepare_pt2e(program, Sigmoids()))
+        >>> quantized(xp.asarray([0.0, 9.0], dtype=xp.float32)).tolist()
+        [0.5, 0.99609375]
+    """
 
     def transform_for_annotation(self, graph: Graph) -> Graph:
         """A graph of equal value that is easier to annotate."""
@@ -32,7 +48,18 @@ class Quantizer:
 
 @attrs.frozen
 class ComposableQuantizer(Quantizer):
-    """Several quantizers, each for its part of the graph; two must not want different things."""
+    """Several quantizers, each for its part of the graph; two must not want different things.
+
+    Raises: QuantizationError: in `annotate`, where two want different things at one node.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import quant
+        >>> w = xp.ones((2, 2), dtype=xp.float32)
+        >>> graph = ft.make_graph(lambda x: x @ w)(w)
+        >>> both = quant.ComposableQuantizer([quant.int8_static(), quant.int8_static()])
+        >>> both.annotate(graph) == quant.int8_static().annotate(graph)
+        True
+    """
 
     quantizers: Sequence[Quantizer] = attrs.field(converter=tuple)
 

@@ -78,6 +78,12 @@ class QuantizationSpec:
     dtype: uint8, int8 or int32. observer_or_fake_quant_ctor: called with the other fields as
     keywords, returns an observer. quant_min, quant_max: the codes in use, by default all of dtype.
     ch_axis: the channel axis, for per_channel_symmetric.
+    Raises: QuantizationError: for fields that do not fit together.
+    Example:
+        >>> from funct import quant
+        >>> spec = quant.QuantizationSpec("int8", quant.MinMaxObserver, quant_min=-127)
+        >>> spec.qscheme, spec.quant_min
+        ('per_tensor_affine', -127)
     """
 
     dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
@@ -98,7 +104,15 @@ class QuantizationSpec:
 
 @attrs.frozen
 class SharedQuantizationSpec:
-    """Use the parameters of another value: an edge, or the output that a Var stands for."""
+    """Use the parameters of another value: an edge, or the output that a Var stands for.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import quant
+        >>> graph = ft.make_graph(xp.sin)(xp.ones(2))
+        >>> quant.SharedQuantizationSpec(graph.inputs[0]).edge_or_node is graph.inputs[0]
+        True
+    """
 
     edge_or_node: Edge | Var
 
@@ -109,6 +123,13 @@ class DerivedQuantizationSpec:
 
     derived_from: edges or outputs. derive_qparams_fn: takes their (scale, zero_point) pairs in a
     list, returns one pair.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import quant
+        >>> graph = ft.make_graph(xp.add)(xp.ones(2), xp.ones(2))
+        >>> spec = quant.DerivedQuantizationSpec(graph.inputs, quant.bias_qparams, "int32")
+        >>> len(spec.derived_from), spec.qscheme
+        (2, 'per_tensor_symmetric')
     """
 
     derived_from: Sequence[Edge | Var] = attrs.field(converter=_edges)
@@ -139,7 +160,14 @@ def _check_fixed_limits(self: Any, attribute: Any, value: int | None) -> None:
 
 @attrs.frozen
 class FixedQParamsQuantizationSpec:
-    """Parameters known beforehand, as those of a sigmoid's result; nothing is observed."""
+    """Parameters known beforehand, as those of a sigmoid's result; nothing is observed.
+
+    Example:
+        >>> from funct import quant
+        >>> spec = quant.FixedQParamsQuantizationSpec("uint8", scale=1 / 256, zero_point=0)
+        >>> spec.dtype, spec.scale
+        (dtype('uint8'), 0.00390625)
+    """
 
     dtype: np.dtype[Any] = attrs.field(converter=_code_dtype)
     scale: float = attrs.field(validator=_check_fixed_scale)
@@ -167,6 +195,13 @@ class QuantizationAnnotation:
 
     input_qspec_map: specs of the values that the node reads. output_qspec: spec of what it makes.
     allow_implicit_sharing: an edge with the spec that its value has elsewhere is quantized once.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct import quant
+        >>> spec = quant.QuantizationSpec("uint8", quant.MinMaxObserver)
+        >>> graph = ft.make_graph(xp.sin)(xp.ones(2))
+        >>> quant.QuantizationAnnotation({graph.inputs[0]: spec}).output_qspec is None
+        True
     """
 
     input_qspec_map: Mapping[Var, Spec] = attrs.field(factory=dict, converter=_frozen_mapping)

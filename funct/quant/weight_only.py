@@ -52,6 +52,16 @@ def int4_weight_only(group_size: int = 128) -> WeightOnly:
     Notes:   in ONNX the weights are INT4 with DequantizeLinear by blocks. onnxruntime makes its
              MatMulNBits of it, which by default also makes 8-bit codes of x; the session option
              "session.qdq_matmulnbits_accuracy_level" = "1" keeps x in float32.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> from funct import quant
+        >>> w, x = xp.ones((2, 4), dtype=xp.float32), xp.ones((3, 4), dtype=xp.float32)
+        >>> program = export.export(lambda x: x @ w.T, (x,))
+        >>> made = quant.convert_pt2e(quant.prepare_pt2e(program, quant.int4_weight_only(2)))
+        >>> [node.name for node in made.graph.nodes]
+        ['weight_only_linear']
+
     Source:  torchao's Int4WeightOnlyConfig, symmetric: codes are -8 … 7.
     """
     return WeightOnly(4, group_size)
@@ -67,7 +77,13 @@ def _check_group_size(self: WeightOnly, _: object, value: int | None) -> None:
 
 @attrs.frozen
 class WeightOnly(Quantizer):
-    """See `int8_weight_only` and `int4_weight_only`."""
+    """See `int8_weight_only` and `int4_weight_only`.
+
+    Example:
+        >>> from funct import quant
+        >>> quant.WeightOnly(8) == quant.int8_weight_only()
+        True
+    """
 
     bits: int
     group_size: int | None = attrs.field(default=None, validator=_check_group_size)

@@ -67,6 +67,15 @@ def load_program(path: Path) -> ExportedProgram:
 
     Returns: the program, its every shape and dtype derived anew.
     Raises: FileFormatError: for a damaged, hostile or newer file. OSError: as `open` does.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct import export
+        >>> from funct import serialize
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "square.funct")
+        >>> serialize.save_program(export.export(lambda x: x * x, (xp.ones(2),)), path)
+        >>> serialize.load_program(path)(xp.asarray([2.0, 3.0])).tolist()
+        [4.0, 9.0]
     """
     with open_regular(path) as (file, size):
         try:

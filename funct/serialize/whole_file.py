@@ -14,6 +14,13 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview
     """Write parts to path: a reader sees the old file or the whole new one; errors leave nothing.
 
     Raises: OSError: as `open` does, when the folder is absent or may not be written.
+    Example:
+        >>> from funct import serialize
+        >>> import os, pathlib, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "state.bin")
+        >>> serialize.write_whole(path, [b"head", b"body"])
+        >>> pathlib.Path(path).read_bytes()
+        b'headbody'
     """
     target = os.fspath(path)
     folder = os.path.dirname(target) or "."

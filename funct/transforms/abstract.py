@@ -72,5 +72,13 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """x (a pytree), taken for a constant by every derivative."""
+    """x (a pytree), taken for a constant by every derivative.
+
+    Example:
+        >>> import funct as ft
+        >>> float(ft.grad(lambda x: x * ft.stop_gradient(x))(3.0))
+        3.0
+
+    Source: JAX `lax.stop_gradient`, torch `Tensor.detach`.
+    """
     return pytree.map(lambda v: ops.stop_gradient(asarray(v)), x)

@@ -155,6 +155,14 @@ def io_callback(fun: Callable[..., Any], result_shape: Any, *args: Any) -> Any:
 
     As `pure_callback`, but never shared, dropped or moved. result_shape may be None; derivatives
     then call it with the primal values.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> seen = []
+        >>> tell = lambda x: ft.io_callback(lambda v: seen.append(v.tolist()), None, x)
+        >>> ft.jit(lambda x: (tell(x), 2 * x)[1])(xp.asarray([1.0, 2.0])).tolist(), seen
+        ([2.0, 4.0], [[1.0, 2.0]])
+
+    Source: JAX `experimental.io_callback`.
     """
     return _callback("io_callback", fun, result_shape, args, True)
 

@@ -53,6 +53,7 @@ def checkpoint(fun: Callable[..., Any], *, policy: Policy | None = None) -> Call
     than to keep is always done again.
     Returns: a function with fun's signature and values. Memory of a loop: `scan(checkpoint(f), …)`
     keeps about 2√n carries of n steps.
+    Raises: ArgumentError: when policy is no function.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> block = ft.checkpoint(lambda x: xp.sum(xp.sin(xp.sin(x))))
@@ -192,7 +193,17 @@ def kept_small(fun: Callable[..., Any]) -> bool:
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """x (a pytree), under a name that `checkpoint_policies.save_only_these_names` may ask for."""
+    """x (a pytree), under a name that `checkpoint_policies.save_only_these_names` may ask for.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> keep = ft.checkpoint_policies.save_only_these_names("h")
+        >>> fun = ft.checkpoint(lambda x: xp.sin(ft.checkpoint_name(x * x, "h")), policy=keep)
+        >>> round(float(ft.grad(fun)(xp.asarray(2.0))), 4)
+        -2.6146
+
+    Source: JAX `ad_checkpoint.checkpoint_name`.
+    """
     return pytree.map(lambda v: ops.checkpoint_name(asarray(v), name), x)
 
 

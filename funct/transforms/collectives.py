@@ -106,7 +106,15 @@ def psum(x: Any, axis_name: AxisName) -> Any:
 
 
 def pmean(x: Any, axis_name: AxisName) -> Any:
-    """Mean of x over the lanes of one or more named axes."""
+    """Mean of x over the lanes of one or more named axes.
+
+    Raises: TransformError: as `psum`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> centre = ft.vmap(lambda x: x - ft.pmean(x, "i"), axis_name="i")
+        >>> centre(xp.asarray([1.0, 3.0])).tolist()
+        [-1.0, 1.0]
+    """
     count = axis_size(axis_name)
     return pytree.map(lambda leaf: leaf / count, psum(x, axis_name))
 
@@ -124,22 +132,50 @@ def _extreme(fun: str, reduce: Callable[..., Any], x: Any, axis_name: AxisName) 
 
 
 def pmax(x: Any, axis_name: AxisName) -> Any:
-    """Maximum of x over the lanes; where lanes tie, they share the derivative."""
+    """Maximum of x over the lanes; where lanes tie, they share the derivative.
+
+    Raises: TransformError: as `psum`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.vmap(lambda x: x / ft.pmax(x, "i"), axis_name="i")(xp.asarray([1.0, 4.0])).tolist()
+        [0.25, 1.0]
+    """
     return _extreme("pmax", xp.max, x, axis_name)
 
 
 def pmin(x: Any, axis_name: AxisName) -> Any:
-    """Minimum of x over the lanes; where lanes tie, they share the derivative."""
+    """Minimum of x over the lanes; where lanes tie, they share the derivative.
+
+    Raises: TransformError: as `psum`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.vmap(lambda x: x - ft.pmin(x, "i"), axis_name="i")(xp.asarray([1.0, 4.0])).tolist()
+        [0.0, 3.0]
+    """
     return _extreme("pmin", xp.min, x, axis_name)
 
 
 def axis_index(axis_name: Hashable) -> Any:
-    """This lane's place on a named axis: an integer that differs between lanes."""
+    """This lane's place on a named axis: an integer that differs between lanes.
+
+    Raises: TransformError: as `psum`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.vmap(lambda x: 10 * ft.axis_index("i") + x, axis_name="i")(xp.ones(3)).tolist()
+        [1.0, 11.0, 21.0]
+    """
     return _axis("axis_index", axis_name).index
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """How many lanes one or more named axes have."""
+    """How many lanes one or more named axes have.
+
+    Raises: TransformError: as `psum`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.vmap(lambda x: x / ft.axis_size("i"), axis_name="i")(xp.asarray([1.0, 3.0])).tolist()
+        [0.5, 1.5]
+    """
     size = 1
     for axis in _axes("axis_size", axis_name):
         size = size * axis.size
@@ -150,6 +186,11 @@ def all_gather(x: Any, axis_name: Hashable, *, axis: int = 0, tiled: bool = Fals
     """The values of all lanes, in every lane.
 
     Args: axis: where the lanes go in the result. tiled: concatenate along axis instead of stacking.
+    Raises: TransformError: as `psum`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.vmap(lambda x: ft.all_gather(x, "i"), axis_name="i")(xp.asarray([1, 2])).tolist()
+        [[1, 2], [1, 2]]
     """
     lanes = _axis("all_gather", axis_name)
 
@@ -171,6 +212,11 @@ def psum_scatter(
     Args: scatter_dimension: the axis that is dealt out; its length is the number of lanes or, with
     tiled, a multiple of it.
     Raises: ShapeError: when the length does not fit.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> lanes = xp.asarray([[1, 2], [10, 20]])
+        >>> ft.vmap(lambda x: ft.psum_scatter(x, "i"), axis_name="i")(lanes).tolist()
+        [11, 22]
     """
     lanes = _axis("psum_scatter", axis_name)
 
@@ -192,6 +238,11 @@ def all_to_all(
     tiled: parts are concatenated along concat_axis; split_axis stays, shorter.
     Raises: ShapeError: when the length of split_axis is not the number of lanes or, with tiled, a
     multiple of it.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> lanes = xp.asarray([[1, 2], [3, 4]])
+        >>> ft.vmap(lambda x: ft.all_to_all(x, "i", 0, 0), axis_name="i")(lanes).tolist()
+        [[1, 3], [2, 4]]
     """
     lanes = _axis("all_to_all", axis_name)
 
@@ -212,6 +263,11 @@ def ppermute(x: Any, axis_name: Hashable, perm: Sequence[tuple[int, int]]) -> An
     """Lane `to` gets the value of lane `from`, for each pair (from, to); others get zeros.
 
     Raises: TransformError: when a lane sends or receives twice, or does not exist.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> shift = lambda x: ft.ppermute(x, "i", [(0, 1), (1, 2)])
+        >>> ft.vmap(shift, axis_name="i")(xp.asarray([1, 2, 3])).tolist()
+        [0, 1, 2]
     """
     lanes = _axis("ppermute", axis_name)
     senders = [int(a) for a, _ in perm]

@@ -92,6 +92,12 @@ def value_and_grad(
     """A function that gives fun's value and its gradient; see `grad`.
 
     Returns: fun's signature -> (value, gradient), or ((value, aux), gradient) with has_aux.
+    Raises: as `grad`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> value, slope = ft.value_and_grad(lambda x: xp.sum(x**2))(xp.asarray([1.0, 2.0]))
+        >>> float(value), slope.tolist()
+        (5.0, [2.0, 4.0])
     """
     run = _differentiated("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
 

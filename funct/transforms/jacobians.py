@@ -46,6 +46,10 @@ def jacrev(
     Returns: out's structure of the argument's structure of arrays (*out shape, *in shape).
     Raises: DTypeError: for integer inputs; for complex results unless holomorphic, since one pull
     sees their real part alone.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> ft.jacrev(lambda p: p["w"] * 3.0)({"w": xp.asarray([1.0, 2.0])})["w"].tolist()
+        [[3.0, 0.0], [0.0, 3.0]]
     """
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -94,6 +98,11 @@ def jacfwd(
     Returns: out's structure of the argument's structure of arrays (*out shape, *in shape).
     Raises: DTypeError: for integer inputs; for complex ones unless holomorphic, since one push goes
     along the real axis alone.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> half_turn = lambda x: xp.stack([x[0] * xp.cos(x[1]), x[0] * xp.sin(x[1])])
+        >>> ft.jacfwd(half_turn)(xp.asarray([2.0, 0.0])).tolist()
+        [[1.0, 0.0], [0.0, 2.0]]
     """
 
     def run(*args: Any, **kwargs: Any) -> Any:

@@ -44,6 +44,12 @@ class Op:
 
     primitive: its record. The `def_` methods give back the function, so that they serve as
     decorators; add rules before the op is first used.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> half = ft.primitive("docs::half_of", lambda x: x / 2, elementwise=True)
+        >>> _ = half.def_rule(lambda g, x: g / 2)
+        >>> ft.grad(lambda x: xp.sum(half(x)))(xp.ones(2)).tolist()
+        [0.5, 0.5]
     """
 
     def __init__(self, name: str, impl: Function, elementwise: bool, results: int) -> None:
@@ -411,6 +417,11 @@ def find_primitive(name: str) -> Op:
     """The op that was registered under a name.
 
     Raises: ArgumentError: where there is none.
+    Example:
+        >>> import funct as ft
+        >>> half = ft.primitive("docs::half", lambda x: x / 2, elementwise=True)
+        >>> ft.find_primitive("docs::half") is half
+        True
     """
     if name not in _registered:
         known = ", ".join(sorted(_registered)) or "none"

@@ -45,7 +45,13 @@ __all__ = [
 
 @attrs.frozen
 class Zero:
-    """The derivative with respect to an integer: exactly zero, with no array behind it."""
+    """The derivative with respect to an integer: exactly zero, with no array behind it.
+
+    Example:
+        >>> import funct as ft
+        >>> ft.grad(lambda n, x: n * x, argnums=0, allow_int=True)(2, 3.0)
+        Zero(shape=(), dtype=dtype('int64'))
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -119,6 +125,11 @@ class Pullback:
 
     `pull(ct)` may be called again; `pull.once(ct)` frees what the tape saved as it goes, and the
     pullback is used up. `pull.nodes()` walks the tape.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> y, pull = ft.vjp(xp.sin, xp.asarray(0.0))
+        >>> [float(v) for v in pull(xp.asarray(1.0))]
+        [1.0]
     """
 
     __slots__ = ("_level", "_outs", "_spec", "_structure", "_traced", "_used")

@@ -146,6 +146,11 @@ X = xp.asarray([0, 1])
         ),
         (lambda: xp.histogram(X, 0), ArgumentError, "histogram: bins must be at least 1, got 0"),
         (
+            lambda: xp.histogram_bin_edges(X, 0),
+            ArgumentError,
+            "histogram_bin_edges: bins must be at least 1, got 0",
+        ),
+        (
             lambda: xp.digitize(X, xp.ones(0)),
             ShapeError,
             "digitize: bins must be 1-D and not empty, got shape (0,)",
@@ -186,3 +191,9 @@ def test_bincount_of_other_values_is_not_compiled_again() -> None:
     assert fun.cache_info().misses == 1
     longer = np.asarray([3, 70])
     laws.same(fun(xp.asarray(longer)), np.bincount(longer, None, 50))
+
+
+def test_bins_may_be_counted_by_an_integer_of_numpy() -> None:
+    """NumPy's integers count bins as Python's do; they were taken for edges."""
+    counts, edges = xp.histogram(xp.asarray([0.0, 1.0]), np.int64(2))
+    assert (counts.tolist(), edges.tolist()) == ([1, 1], [0.0, 0.5, 1.0])

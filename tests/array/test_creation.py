@@ -14,6 +14,7 @@ import funct.array as xp
 from funct.errors import (
     ArgumentError,
     DTypeError,
+    RangeError,
     ShapeError,
 )
 from tests import laws
@@ -44,6 +45,19 @@ def test_like_functions(x: Any, kind: Any) -> None:
 def test_full_takes_the_dtype_of_its_value(fill: Any) -> None:
     """Without a dtype, full has the value's own."""
     laws.same(xp.full((2,), fill), np.full((2,), fill))
+
+
+def test_linspace_of_integers_of_any_size() -> None:
+    """Python's integers are numbers beyond 64 bits, too; those beyond floats are refused."""
+    assert xp.linspace(0, 2**70, 3).tolist() == [0.0, 2.0**69, 2.0**70]
+    with pytest.raises(RangeError, match="linspace: "):
+        xp.linspace(0, 10**400, 3)
+
+
+def test_full_names_a_fill_value_that_does_not_fit() -> None:
+    """It is refused by the function that was called, not by an op inside of it."""
+    with pytest.raises(ShapeError, match=r"full: fill_value must broadcast to \(2,\), got shape"):
+        xp.full((2,), xp.ones(3))
 
 
 def test_full_of_a_traced_value() -> None:

@@ -470,3 +470,12 @@ def test_changes_by_a_number_under_a_mask_of_many(
         if dtype[0] == "f":
             signs = [np.signbit(a.data)[found.data == found.data] for a in (found, each)]
             np.testing.assert_array_equal(*signs)
+
+
+@pytest.mark.parametrize("v", [1j, xp.asarray([1j])])
+def test_complex_updates_of_real_elements_are_refused_by_the_update(v: Any) -> None:
+    """The message names what was called, not the cast inside of it."""
+    x = xp.asarray([1.0, 2.0])
+    for update in (lambda x: x.at[:1].set(v), ft.jit(lambda x: x.at[:1].set(v))):
+        with pytest.raises(DTypeError, match=r"x\.at\[...\]\.set: v must be real, as x of float64"):
+            update(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
+from funct.errors import ArgumentError
 from tests import laws
 
 S = xp.special
@@ -436,6 +438,21 @@ def test_multigammaln(d: int) -> None:
     a = np.linspace(3, 9, 5)
     expected = scipy.special.multigammaln(a, d)
     laws.close(S.multigammaln(xp.asarray(a), d), expected, 1e-14, 1e-14)
+
+
+def test_multigammaln_is_nan_outside_of_its_domain() -> None:
+    """There SciPy refuses; logarithms of absolute values would be numbers."""
+    assert np.isnan(S.multigammaln(xp.asarray([0.2, 0.5, xp.nan]), 2).tolist()).all()
+    with pytest.raises(ArgumentError, match=re.escape("multigammaln: d must be positive, got 0")):
+        S.multigammaln(xp.asarray(3.0), 0)
+
+
+@pytest.mark.parametrize("name", ["jvp", "yvp", "ivp", "kvp"])
+def test_derivatives_of_negative_order_are_refused(name: str) -> None:
+    """There is none: SciPy's error, by name, where a sum of no terms was given."""
+    for z in (xp.asarray(1.0), 1.0):
+        with pytest.raises(ArgumentError, match=f"{name}: n must not be negative, got -1"):
+            getattr(S, name)(0, z, -1)
 
 
 def test_signs_and_steps() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import funct as ft
 import funct.array as xp
-from funct.errors import DTypeError, IndexOutOfBoundsError, ShapeError
+from funct.errors import ArgumentError, DTypeError, IndexOutOfBoundsError, ShapeError
 from tests import laws
 from tests.strategies import REAL, arrays, filled, with_axes, with_axis
 
@@ -346,11 +346,16 @@ X = xp.ones((2, 3))
             ShapeError,
             "take_along_axis: shapes must broadcast, got x (2, 3), indices (4, 1)",
         ),
+        (
+            lambda: xp.corrcoef(xp.zeros((2, 2, 2))),
+            ShapeError,
+            "corrcoef: m must have at most 2 axes, got shape (2, 2, 2)",
+        ),
         (lambda: xp.top_k(X, 4), ShapeError, "top_k: k must be between 0 and 3, got 4"),
         (lambda: xp.nonzero(xp.asarray(1)), ShapeError, "nonzero: a 0-d array has no indices"),
         (
             lambda: xp.searchsorted(X[0], X, side="middle"),
-            ShapeError,
+            ArgumentError,
             "searchsorted: side must be 'left' or 'right', got 'middle'",
         ),
         (

@@ -9,7 +9,7 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import nn, tree
-from funct.errors import ArgumentError, ImmutableError
+from funct.errors import ArgumentError, ImmutableError, TreeError
 from tests import laws
 
 
@@ -152,3 +152,9 @@ def test_summary_sees_layers_that_users_wrote() -> None:
         "---------------------------------",
         "total                           7",
     ]
+
+
+def test_combine_names_trees_that_differ() -> None:
+    """It is combine that refuses them, not the walk inside of it."""
+    with pytest.raises(TreeError, match="combine: at the root expected a tuple of length 2"):
+        nn.combine((1, None), (None, 2, 3))

@@ -8,7 +8,14 @@ import pytest
 import funct as ft
 import funct.array as xp
 from funct import export
-from funct.errors import FunctError, ShapeError, TransformError, TreeError, UndefinedDerivativeError
+from funct.errors import (
+    DTypeError,
+    FunctError,
+    ShapeError,
+    TransformError,
+    TreeError,
+    UndefinedDerivativeError,
+)
 
 X = xp.asarray(np.random.default_rng(0).normal(size=(3, 4)))
 
@@ -174,3 +181,9 @@ def test_files_refuse_callbacks_by_name(tmp_path: Any) -> None:
     np.testing.assert_array_equal(np.asarray(program(X[1])), np.sort(np.asarray(X[1])))
     with pytest.raises(FunctError, match="pure_callback"):
         export.save(program, tmp_path / "p.funct")
+
+
+def test_a_promise_of_no_dtype_is_refused() -> None:
+    """What has no meaning as a dtype is told where it is written."""
+    with pytest.raises(DTypeError, match="ShapeDtype: 'foo' is no dtype"):
+        ft.ShapeDtype((2,), "foo")

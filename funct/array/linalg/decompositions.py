@@ -91,7 +91,13 @@ def eigh(x: Any, /) -> EighResult:
 
 
 def eigvalsh(x: Any, /) -> Any:
-    """Eigenvalues of a Hermitian matrix, ascending; (..., n), real. See `eigh`."""
+    """Eigenvalues of a Hermitian matrix, ascending; (..., n), real. See `eigh`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.round(xp.linalg.eigvalsh(xp.asarray([[2.0, 1.0], [1.0, 2.0]]))).tolist()
+        [1.0, 3.0]
+    """
     return ops.eigvalsh(x)
 
 
@@ -114,7 +120,13 @@ def eig(x: Any, /) -> EigResult:
 
 
 def eigvals(x: Any, /) -> Any:
-    """Eigenvalues of a square matrix, complex always, in LAPACK's order; (..., n). See `eig`."""
+    """Eigenvalues of a square matrix, complex always, in LAPACK's order; (..., n). See `eig`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.eigvals(xp.asarray([[0.0, 1.0], [-1.0, 0.0]])).tolist()
+        [1j, -1j]
+    """
     return ops.eigvals(x)
 
 
@@ -141,7 +153,13 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 def svdvals(x: Any, /) -> Any:
-    """Singular values, real, descending; (..., min(m, n)). See `svd`."""
+    """Singular values, real, descending; (..., min(m, n)). See `svd`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.linalg.svdvals(xp.asarray([[3.0, 0.0], [0.0, -4.0]])).tolist()
+        [4.0, 3.0]
+    """
     return ops.svdvals(x)
 
 

@@ -130,6 +130,7 @@ def pinv(x: Any, /, *, rtol: Any = None) -> Any:
     Args: x: Shape (..., m, n). rtol: number or array that fits the stack; singular values up to
     rtol times the largest count as 0. Default max(m, n) times the machine epsilon.
     Returns: Shape (..., n, m).
+    Raises: ShapeError: when rtol does not fit the stack of x.
     Notes: the derivative is that among matrices of the same rank.
     Example:
         >>> import funct.array as xp

@@ -107,6 +107,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix with c as its first column and r as its first row, and constant diagonals.
 
     r[0] is not read; None stands for conj(c).
+    Raises: ShapeError: when c and r are not 1-D.
     Example:
         >>> import funct.array as xp
         >>> xp.linalg.toeplitz(xp.asarray([1, 2]), xp.asarray([0, 5, 6])).tolist()

@@ -36,13 +36,27 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 @direct(kernels.relu)
 @compiled
 def relu(input: Any, inplace: bool = False) -> Any:
-    """Replace negative elements by 0; the derivative at 0 is 0."""
+    """Replace negative elements by 0; the derivative at 0 is 0.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.relu(xp.asarray([-2.0, 3.0])).tolist(), float(ft.grad(F.relu)(xp.asarray(0.0)))
+        ([0.0, 3.0], 0.0)
+    """
     refuse_inplace("relu", inplace)
     return ops.relu(input)
 
 
 def relu6(input: Any, inplace: bool = False) -> Any:
-    """Limit to [0, 6]; the derivative at 0 and at 6 is 0."""
+    """Limit to [0, 6]; the derivative at 0 and at 6 is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.relu6(xp.asarray([-2.0, 3.0, 9.0])).tolist()
+        [0.0, 3.0, 6.0]
+    """
     refuse_inplace("relu6", inplace)
     return hardtanh(input, 0.0, 6.0)
 
@@ -52,6 +66,11 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     """Limit to [min_val, max_val]; the derivative at both ends is 0.
 
     Raises: ArgumentError: when min_val is above max_val.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.hardtanh(xp.asarray([-4.0, 0.5, 4.0])).tolist()
+        [-1.0, 0.5, 1.0]
     """
     refuse_inplace("hardtanh", inplace)
     if min_val > max_val:
@@ -81,6 +100,12 @@ def prelu(input: Any, weight: Any) -> Any:
 
     Args: input: shape (N, C, *S), or (N,) with one slope. weight: shape (), (1,) or (C,).
     Raises: ShapeError: when weight has neither 1 nor C elements.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.prelu(xp.asarray([[-2.0, -2.0]]), xp.asarray([0.5, 0.25])).tolist()
+        [[-1.0, -0.5]]
+
     Source: He, Zhang, Ren, Sun 2015, arXiv:1502.01852.
     """
     n = weight.size
@@ -102,6 +127,16 @@ def rrelu(
 
     Args: training: whether to draw. key: a random key, needed in training.
     Raises: ArgumentError: when lower is above upper. MissingKeyError: when key is missing.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.asarray([-1.0, 3.0])
+        >>> F.rrelu(x, 0.25, 0.75).tolist()
+        [-0.5, 3.0]
+        >>> y = F.rrelu(x, 0.25, 0.75, training=True, key=ft.random.key(0))
+        >>> bool(-0.75 <= y[0] <= -0.25)
+        True
+
     Source: Xu, Wang, Chen, Li 2015, arXiv:1505.00853.
     """
     refuse_inplace("rrelu", inplace)
@@ -115,13 +150,27 @@ def rrelu(
 
 
 def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
-    """Keep what is above threshold, replace the rest by value."""
+    """Keep what is above threshold, replace the rest by value.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.threshold(xp.asarray([0.5, 2.0]), 1.0, -7.0).tolist()
+        [-7.0, 2.0]
+    """
     refuse_inplace("threshold", inplace)
     return ops.where(ops.greater(input, threshold), input, float(value))
 
 
 def hardshrink(input: Any, lambd: float = 0.5) -> Any:
-    """Replace elements of [-lambd, lambd] by 0."""
+    """Replace elements of [-lambd, lambd] by 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.hardshrink(xp.asarray([-2.0, 0.5, 0.75])).tolist()
+        [-2.0, 0.0, 0.75]
+    """
     return ops.where(ops.less_equal(ops.abs(input), lambd), 0.0, input)
 
 
@@ -129,6 +178,11 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     """Move every element by lambd towards 0, but not across it.
 
     Raises: ArgumentError: when lambd is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.softshrink(xp.asarray([-2.0, 0.25, 0.75])).tolist()
+        [-1.5, 0.0, 0.25]
     """
     if lambd < 0:
         raise ArgumentError(f"softshrink: lambd must not be negative, got {lambd}")
@@ -137,14 +191,30 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
 
 
 def hardsigmoid(input: Any, inplace: bool = False) -> Any:
-    """relu6(x + 3) / 6: a sigmoid of three straight pieces."""
+    """relu6(x + 3) / 6: a sigmoid of three straight pieces.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.hardsigmoid(xp.asarray([-4.0, 0.0, 4.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
     refuse_inplace("hardsigmoid", inplace)
     return relu6(input + 3.0) / 6.0
 
 
 @compiled
 def hardswish(input: Any, inplace: bool = False) -> Any:
-    """x relu6(x + 3) / 6. Source: Howard et al. 2019, arXiv:1905.02244."""
+    """x relu6(x + 3) / 6.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.hardswish(xp.asarray([-4.0, 3.0, 4.0])).tolist()
+        [-0.0, 3.0, 4.0]
+
+    Source: Howard et al. 2019, arXiv:1905.02244.
+    """
     refuse_inplace("hardswish", inplace)
     return input * hardsigmoid(input)
 
@@ -155,51 +225,111 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 @direct(kernels.sigmoid)
 @compiled
 def sigmoid(input: Any) -> Any:
-    """1 / (1 + exp(-x)), without overflow."""
+    """1 / (1 + exp(-x)), without overflow.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.sigmoid(xp.asarray([-1000.0, 0.0, 1000.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
     return ops.sigmoid(input)
 
 
 def tanh(input: Any) -> Any:
-    """Hyperbolic tangent."""
+    """Hyperbolic tangent.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.tanh(xp.asarray([-1000.0, 0.0])).tolist()
+        [-1.0, 0.0]
+    """
     return ops.tanh(input)
 
 
 @compiled
 def logsigmoid(input: Any) -> Any:
-    """log(sigmoid(x)), exact where the sigmoid underflows."""
+    """log(sigmoid(x)), exact where the sigmoid underflows.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.logsigmoid(xp.asarray([-1000.0])).tolist()
+        [-1000.0]
+    """
     return -ops.logaddexp(-input, 0.0)
 
 
 @direct(kernels.softplus)
 @compiled
 def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
-    """log(1 + exp(beta x)) / beta, and x itself where beta x is above threshold."""
+    """log(1 + exp(beta x)) / beta, and x itself where beta x is above threshold.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.softplus(xp.asarray([-1000.0, 1000.0])).tolist()
+        [0.0, 1000.0]
+    """
     scaled = input * beta
     return ops.where(ops.greater(scaled, threshold), input, ops.logaddexp(scaled, 0.0) / beta)
 
 
 @compiled
 def softsign(input: Any) -> Any:
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.softsign(xp.asarray([-1.0, 3.0])).tolist()
+        [-0.5, 0.75]
+    """
     return input / (1.0 + ops.abs(input))
 
 
 def tanhshrink(input: Any) -> Any:
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> round(float(F.tanhshrink(xp.asarray(1.0))), 4)
+        0.2384
+    """
     return input - ops.tanh(input)
 
 
 @direct(kernels.silu)
 @compiled
 def silu(input: Any, inplace: bool = False) -> Any:
-    """x sigmoid(x), also called swish. Source: Elfwing, Uchibe, Doya 2017, arXiv:1702.03118."""
+    """x sigmoid(x), also called swish.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> round(float(F.silu(xp.asarray(1.0))), 4)
+        0.7311
+
+    Source: Elfwing, Uchibe, Doya 2017, arXiv:1702.03118.
+    """
     refuse_inplace("silu", inplace)
     return input * ops.sigmoid(input)
 
 
 @compiled
 def mish(input: Any, inplace: bool = False) -> Any:
-    """x tanh(softplus(x)). Source: Misra 2019, arXiv:1908.08681."""
+    """x tanh(softplus(x)).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> round(float(F.mish(xp.asarray(1.0))), 4)
+        0.8651
+
+    Source: Misra 2019, arXiv:1908.08681.
+    """
     refuse_inplace("mish", inplace)
     return input * ops.tanh(ops.logaddexp(input, 0.0))
 
@@ -211,6 +341,13 @@ def gelu(input: Any, approximate: str = "none") -> Any:
 
     Args: approximate: "none" computes Φ by erf, "tanh" by torch's and GPT-2's tanh formula.
     Raises: ArgumentError: when approximate is neither.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.asarray([-10.0, 1.0])
+        >>> [round(v, 4) for v in F.gelu(x).tolist() + F.gelu(x, approximate="tanh").tolist()]
+        [-0.0, 0.8413, -0.0, 0.8412]
+
     Source: Hendrycks, Gimpel 2016, arXiv:1606.08415.
     """
     if approximate == "none":
@@ -232,6 +369,12 @@ def _exponential_unit(x: Any, alpha: float, rate: float) -> Any:
 def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha (exp(x) - 1).
 
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.elu(xp.asarray([-xp.inf, 3.0]), alpha=0.5).tolist()
+        [-0.5, 3.0]
+
     Source: Clevert, Unterthiner, Hochreiter 2015, arXiv:1511.07289.
     """
     refuse_inplace("elu", inplace)
@@ -243,6 +386,12 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     """x where positive, else alpha (exp(x / alpha) - 1): `elu` with a continuous derivative.
 
     Raises: ArgumentError: when alpha is 0.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.celu(xp.asarray([-xp.inf, 3.0]), alpha=0.5).tolist()
+        [-0.5, 3.0]
+
     Source: Barron 2017, arXiv:1704.07483.
     """
     refuse_inplace("celu", inplace)
@@ -255,6 +404,12 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
 def selu(input: Any, inplace: bool = False) -> Any:
     """A scaled `elu` that keeps mean 0 and variance 1.
 
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> [round(v, 4) for v in F.selu(xp.asarray([-xp.inf, 1.0])).tolist()]
+        [-1.7581, 1.0507]
+
     Source: Klambauer, Unterthiner, Mayr, Hochreiter 2017, arXiv:1706.02515.
     """
     refuse_inplace("selu", inplace)
@@ -266,6 +421,12 @@ def glu(input: Any, dim: int = -1) -> Any:
     """Halve input along dim into a and b, and give a sigmoid(b).
 
     Raises: ShapeError: when dim does not exist or has an odd length.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.glu(xp.asarray([2.0, 4.0, 0.0, 1000.0])).tolist()
+        [1.0, 4.0]
+
     Source: Dauphin, Fan, Auli, Grangier 2016, arXiv:1612.08083.
     """
     axis = normal_axis("glu", dim, len(input.shape))

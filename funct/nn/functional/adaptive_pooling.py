@@ -47,6 +47,12 @@ def adaptive_avg_pool2d(input: Any, output_size: OutputSize) -> Any:
     Args: input: shape (N, C, H, W) or (C, H, W). output_size: an int for both axes, or two;
     None keeps an axis as it is.
     Returns: shape (N, C, *T) or (C, *T). Raises: as `adaptive_avg_pool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.adaptive_avg_pool2d(xp.ones((1, 3, 5, 7)), (2, None)).shape
+        (1, 3, 2, 7)
+
     Source: torch.nn.functional.adaptive_avg_pool2d.
     """
     return _avg("adaptive_avg_pool2d", 2, input, output_size)
@@ -58,6 +64,12 @@ def adaptive_avg_pool3d(input: Any, output_size: OutputSize) -> Any:
     Args: input: shape (N, C, D, H, W) or (C, D, H, W). output_size: an int for all axes, or three;
     None keeps an axis as it is.
     Returns: shape (N, C, *T) or (C, *T). Raises: as `adaptive_avg_pool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.adaptive_avg_pool3d(xp.ones((1, 3, 4, 5, 6)), 1).shape  # one mean per channel
+        (1, 3, 1, 1, 1)
+
     Source: torch.nn.functional.adaptive_avg_pool3d.
     """
     return _avg("adaptive_avg_pool3d", 3, input, output_size)
@@ -71,6 +83,12 @@ def adaptive_max_pool1d(input: Any, output_size: OutputSize, return_indices: boo
     Returns: shape (N, C, T) or (C, T); with return_indices a pair of that.
     Raises: as `adaptive_avg_pool1d`.
     Notes: the derivative goes to the first maximum.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.adaptive_max_pool1d(xp.asarray([[1.0, 5.0, 3.0, 4.0]]), 2).tolist()
+        [[5.0, 4.0]]
+
     Source: torch.nn.functional.adaptive_max_pool1d.
     """
     return _max("adaptive_max_pool1d", 1, input, output_size, return_indices)
@@ -95,6 +113,12 @@ def adaptive_max_pool3d(input: Any, output_size: OutputSize, return_indices: boo
     """Take maxima of windows that divide a volume into output_size parts.
 
     Args: input, output_size: as in `adaptive_avg_pool3d`. The rest: as `adaptive_max_pool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.adaptive_max_pool3d(xp.ones((1, 3, 4, 5, 6)), (1, 2, None)).shape
+        (1, 3, 1, 2, 6)
+
     Source: torch.nn.functional.adaptive_max_pool3d.
     """
     return _max("adaptive_max_pool3d", 3, input, output_size, return_indices)

@@ -156,6 +156,16 @@ def multi_head_attention_forward(
     weights are None without need_weights.
     Raises: ShapeError, ArgumentError: when arguments do not go together. MissingKeyError: when
     dropout_key is missing.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.asarray([[[1.0, 0.0]], [[0.0, 1.0]]])  # (L, N, E)
+        >>> w_in, w_out = xp.concat([xp.eye(2)] * 3), xp.eye(2)
+        >>> given = (w_in, None, None, None, False, 0.0, w_out, None)
+        >>> y, weights = F.multi_head_attention_forward(x, x, x, 2, 1, *given)
+        >>> y.shape, [round(v, 2) for v in xp.ravel(weights).tolist()]
+        ((2, 1, 2), [0.67, 0.33, 0.33, 0.67])
+
     Source: Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.multi_head_attention_forward.
     """
     name = "multi_head_attention_forward"

@@ -29,6 +29,15 @@ def avg_pool1d(
     divisor; what ceil_mode reaches beyond the padding never does.
     Returns: shape (N, C, T) or (C, T).
     Raises: ShapeError: when the rank does not fit. ArgumentError: when a parameter is out of range.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.asarray([[2.0, 4.0]])
+        >>> F.avg_pool1d(x, 2, stride=1, padding=1).tolist()
+        [[1.0, 3.0, 2.0]]
+        >>> F.avg_pool1d(x, 2, stride=1, padding=1, count_include_pad=False).tolist()
+        [[2.0, 3.0, 4.0]]
+
     Source: torch.nn.functional.avg_pool1d.
     """
     return _avg_pool(
@@ -72,6 +81,12 @@ def avg_pool3d(
     Args: input: shape (N, C, D, H, W) or (C, D, H, W). The rest: as in `avg_pool2d`.
     Returns: shape (N, C, *T) or (C, *T).
     Raises: ShapeError, ArgumentError: as `avg_pool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.avg_pool3d(xp.reshape(xp.arange(8.0), (1, 1, 2, 2, 2)), 2).tolist()
+        [[[[[3.5]]]]]
+
     Source: torch.nn.functional.avg_pool3d.
     """
     return _avg_pool(
@@ -108,6 +123,13 @@ def lp_pool2d(
     """Take (Σ x^p)^(1/p) of each window of an image.
 
     Args: input: shape (N, C, H, W) or (C, H, W). The rest, Raises, Notes: as `lp_pool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.asarray([[[3.0, 4.0]]])
+        >>> [round(v, 6) for v in xp.ravel(F.lp_pool2d(x, 2, (1, 2))).tolist()]
+        [5.0]
+
     Source: torch.nn.functional.lp_pool2d.
     """
     return _lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
@@ -120,6 +142,12 @@ def lp_pool3d(
     """Take (Σ x^p)^(1/p) of each window of a volume.
 
     Args: input: shape (N, C, D, H, W) or (C, D, H, W). The rest, Raises, Notes: as `lp_pool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.lp_pool3d(xp.ones((1, 2, 2, 2)), 1, 2).tolist()
+        [[[[8.0]]]]
+
     Source: torch.nn.functional.lp_pool3d.
     """
     return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)

@@ -76,6 +76,13 @@ def nll_loss(
     """Compute -w_t x_t: the negative log-likelihood of class indices t under log-probabilities x.
 
     Args, Returns, Raises: as `cross_entropy` with class indices; input holds log-probabilities.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = F.log_softmax(xp.zeros((2, 4)), dim=1)
+        >>> round(float(F.nll_loss(x, xp.asarray([1, 3]))), 4)
+        1.3863
+
     Source: torch.nn.functional.nll_loss.
     """
     refuse_retired("nll_loss", size_average, reduce)
@@ -122,6 +129,13 @@ def binary_cross_entropy_with_logits(
     multiplies the term of the positive class.
     Returns: shape (), or input's for "none".
     Raises: ShapeError: when the shapes differ. DTypeError: when input is not floating.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, t = xp.asarray([-1000.0, 1000.0]), xp.asarray([1.0, 1.0])
+        >>> F.binary_cross_entropy_with_logits(x, t, reduction="none").tolist()
+        [1000.0, 0.0]
+
     Source: torch.nn.functional.binary_cross_entropy_with_logits.
     """
     name = "binary_cross_entropy_with_logits"

@@ -30,6 +30,13 @@ def conv1d(
     Returns: shape (N, O, T) or (O, T), T = (L + 2 padding - dilation (K - 1) - 1) // stride + 1.
     Raises: ShapeError: when rank or channels do not fit. ArgumentError: when stride, padding,
     dilation or groups is out of range.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, w = xp.asarray([[[1.0, 2.0, 4.0]]]), xp.asarray([[[-1.0, 1.0]]])
+        >>> F.conv1d(x, w).tolist()  # the kernel is not turned round: differences
+        [[[1.0, 2.0]]]
+
     Source: torch.nn.functional.conv1d.
     """
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
@@ -67,6 +74,12 @@ def conv3d(
     rest: as in `conv1d`; an int stands for all three axes.
     Returns: shape (N, O, *T) or (O, *T).
     Raises: ShapeError, ArgumentError: as `conv1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.conv3d(xp.ones((1, 2, 4, 4, 4)), xp.ones((5, 2, 3, 3, 3)), padding=1).shape
+        (1, 5, 4, 4, 4)
+
     Source: torch.nn.functional.conv3d.
     """
     return _conv("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
@@ -108,6 +121,12 @@ def conv_transpose2d(
     `conv_transpose1d`; an int stands for both axes.
     Returns: shape (N, O, H, W) or (O, H, W).
     Raises: ShapeError, ArgumentError: as `conv_transpose1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.conv_transpose2d(xp.ones((1, 1, 2, 2)), xp.ones((1, 3, 2, 2)), stride=2).shape
+        (1, 3, 4, 4)
+
     Source: torch.nn.functional.conv_transpose2d.
     """
     return _conv_transpose(
@@ -126,6 +145,12 @@ def conv_transpose3d(
     in `conv_transpose1d`; an int stands for all three axes.
     Returns: shape (N, O, D, H, W) or (O, D, H, W).
     Raises: ShapeError, ArgumentError: as `conv_transpose1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.conv_transpose3d(xp.ones((1, 1, 2, 2, 2)), xp.ones((1, 3, 2, 2, 2)), stride=2).shape
+        (1, 3, 4, 4, 4)
+
     Source: torch.nn.functional.conv_transpose3d.
     """
     return _conv_transpose(

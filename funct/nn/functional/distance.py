@@ -56,9 +56,18 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Compute x1 · x2 / (|x1| |x2|) along dim; lengths count as at least eps.
 
     Raises: ShapeError: when the shapes do not broadcast or dim does not exist.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.cosine_similarity(xp.asarray([[1.0, 0.0]]), xp.asarray([[3.0, 4.0]])).tolist()
+        [0.6]
+
     Source: torch.nn.functional.cosine_similarity.
     """
-    x1, x2 = xp.broadcast_arrays(x1, x2)
+    try:
+        x1, x2 = xp.broadcast_arrays(x1, x2)
+    except ShapeError:
+        raise _apart("cosine_similarity", x1, x2) from None
     axes = normal_axes("cosine_similarity", dim, len(x1.shape))
     a, b = (v / _at_least(p_norm(v, 2.0, axes, True), eps) for v in (x1, x2))
     return ops.reduce_sum(a * b, axes, False)
@@ -71,9 +80,20 @@ def pairwise_distance(
 
     Args: x1, x2: shape (N, D) or (D,), or what broadcasts to that.
     Returns: shape (N,) or (); (N, 1) or (1,) with keepdim.
+    Raises: ShapeError: when the shapes do not broadcast.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, y = xp.asarray([[0.0, 0.0]]), xp.asarray([[3.0, 4.0]])
+        >>> round(float(F.pairwise_distance(x, y)[0]), 4)
+        5.0
+
     Source: torch.nn.functional.pairwise_distance.
     """
-    difference = x1 - x2 + eps
+    try:
+        difference = x1 - x2 + eps
+    except ShapeError:
+        raise _apart("pairwise_distance", x1, x2) from None
     return p_norm(difference, p, (len(difference.shape) - 1,), keepdim)
 
 
@@ -97,6 +117,10 @@ def pdist(input: Any, p: float = 2) -> Any:
     first, second = np.triu_indices(int(input.shape[0]), 1)
     difference = ops.take(input, wrap(first), 0) - ops.take(input, wrap(second), 0)
     return p_norm(difference, p, (1,))
+
+
+def _apart(name: str, x1: Any, x2: Any) -> ShapeError:
+    return ShapeError(f"{name}: x1 and x2 must broadcast, got {x1.shape} and {x2.shape}")
 
 
 def _at_least(length: Any, eps: float) -> Any:

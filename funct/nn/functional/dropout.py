@@ -40,6 +40,13 @@ def dropout1d(
 ) -> Any:
     """Set whole channels of (N, C, L) or (C, L) to 0 with probability p; else as `dropout`.
 
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.dropout1d(xp.ones((8, 4, 3)), 0.5, key=ft.random.key(0))
+        >>> xp.unique_values(xp.sum(y, axis=2)).tolist()  # channels of 0 or 2
+        [0.0, 6.0]
+
     Source: Tompson et al. 2014, arXiv:1411.4280.
     """
     return _channels("dropout1d", 1, input, p, training, inplace, key)
@@ -51,6 +58,13 @@ def dropout2d(
     """Set whole channels of (N, C, H, W) or (C, H, W) to 0 with probability p.
 
     Notes: else as `dropout`. torch takes (C, H, W) for (N, C, L), and warns.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.dropout2d(xp.ones((8, 4, 2, 2)), 0.5, key=ft.random.key(0))
+        >>> xp.unique_values(xp.sum(y, axis=(2, 3))).tolist()  # channels of 0 or 2
+        [0.0, 8.0]
+
     Source: Tompson et al. 2014, arXiv:1411.4280.
     """
     return _channels("dropout2d", 2, input, p, training, inplace, key)
@@ -62,6 +76,12 @@ def dropout3d(
     """Set whole channels of (N, C, D, H, W) or (C, D, H, W) to 0 with probability p.
 
     Notes: else as `dropout`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.dropout3d(xp.ones((8, 4, 2, 2, 2)), 0.5, key=ft.random.key(0))
+        >>> xp.unique_values(xp.sum(y, axis=(2, 3, 4))).tolist()  # channels of 0 or 2
+        [0.0, 16.0]
     """
     return _channels("dropout3d", 3, input, p, training, inplace, key)
 
@@ -72,6 +92,13 @@ def alpha_dropout(
     """Set elements to selu's lower limit with probability p, and keep mean 0 and variance 1.
 
     Args, Raises: as `dropout`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.alpha_dropout(xp.zeros(1000), 0.5, training=True, key=ft.random.key(0))
+        >>> len(set(y.tolist()))  # what stays, and selu's limit, both scaled
+        2
+
     Source: Klambauer, Unterthiner, Mayr, Hochreiter 2017, arXiv:1706.02515.
     """
     refuse_inplace("alpha_dropout", inplace)
@@ -84,6 +111,13 @@ def feature_alpha_dropout(
     """`alpha_dropout` of whole channels of (N, C, *S).
 
     Raises: ShapeError: when input has fewer than two axes.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.zeros((8, 4, 3))
+        >>> y = F.feature_alpha_dropout(x, 0.5, training=True, key=ft.random.key(0))
+        >>> bool(xp.all(y[:, :, :1] == y))
+        True
     """
     refuse_inplace("feature_alpha_dropout", inplace)
     if len(input.shape) < 2:

@@ -39,6 +39,13 @@ def fractional_max_pool2d(
     Raises: ArgumentError: when not just one of output_size and output_ratio is given, or a
     parameter is out of range. ShapeError: when the windows do not fit. MissingKeyError: when there
     are neither samples nor a key.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.ones((1, 3, 8, 8))
+        >>> F.fractional_max_pool2d(x, 2, output_ratio=0.7, key=ft.random.key(0)).shape
+        (1, 3, 5, 5)
+
     Source: Graham 2014, arXiv:1412.6071; torch.nn.functional.fractional_max_pool2d.
     """
     return _fractional(
@@ -56,6 +63,12 @@ def fractional_max_pool3d(
 
     Args: input: shape (N, C, D, H, W) or (C, D, H, W). _random_samples: shape (N, C, 3). The rest,
     Raises, Source: as `fractional_max_pool2d`.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.ones((1, 3, 8, 8, 8))
+        >>> F.fractional_max_pool3d(x, 2, output_size=5, key=ft.random.key(0)).shape
+        (1, 3, 5, 5, 5)
     """
     return _fractional(
         "fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, return_indices,

@@ -41,6 +41,12 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     or None.
     Returns: shape (*, O).
     Raises: ShapeError: when the shapes do not fit.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.bilinear(xp.asarray([[1.0, 2.0]]), xp.asarray([[3.0]]), xp.ones((4, 2, 1))).tolist()
+        [[9.0, 9.0, 9.0, 9.0]]
+
     Source: torch.nn.functional.bilinear.
     """
     if len(weight.shape) != 3:

@@ -25,6 +25,13 @@ def soft_margin_loss(
     """Compute log(1 + exp(-t x)) for labels t of 1 and -1, without overflow.
 
     Raises: ShapeError: when the shapes differ. ArgumentError: when reduction is unknown.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, t = xp.asarray([1000.0, 1000.0]), xp.asarray([1, -1])
+        >>> F.soft_margin_loss(x, t, reduction="none").tolist()
+        [0.0, 1000.0]
+
     Source: torch.nn.functional.soft_margin_loss.
     """
     refuse_retired("soft_margin_loss", size_average, reduce)
@@ -41,6 +48,13 @@ def multilabel_soft_margin_loss(
     Args: input: shape (N, C) or (C,). target: 0 or 1, of that shape. weight: per class, (C,).
     Returns: shape (), or (N,) for "none".
     Raises: ShapeError: when the shapes differ. ArgumentError: when reduction is unknown.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, t = xp.zeros((1, 3)), xp.asarray([[1, 0, 1]])
+        >>> round(float(F.multilabel_soft_margin_loss(x, t)), 4)  # log(2)
+        0.6931
+
     Source: torch.nn.functional.multilabel_soft_margin_loss.
     """
     name = "multilabel_soft_margin_loss"
@@ -58,6 +72,13 @@ def hinge_embedding_loss(
     """Compute the distance x where the label t is 1, max(0, margin - x) where it is -1.
 
     Raises: ArgumentError: when reduction is unknown.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, t = xp.asarray([0.25, 0.25]), xp.asarray([1, -1])
+        >>> F.hinge_embedding_loss(x, t, reduction="none").tolist()
+        [0.25, 0.75]
+
     Source: torch.nn.functional.hinge_embedding_loss.
     """
     refuse_retired("hinge_embedding_loss", size_average, reduce)
@@ -73,6 +94,13 @@ def margin_ranking_loss(
     """Compute max(0, margin - t (x1 - x2)): t = 1 wants x1 ranked higher, t = -1 x2.
 
     Raises: ShapeError: when the ranks differ. ArgumentError: when reduction is unknown.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> a, b, t = xp.asarray([3.0, 1.0]), xp.asarray([1.0, 2.0]), xp.asarray([1, 1])
+        >>> F.margin_ranking_loss(a, b, t, reduction="none").tolist()
+        [0.0, 1.0]
+
     Source: torch.nn.functional.margin_ranking_loss.
     """
     name = "margin_ranking_loss"
@@ -93,6 +121,13 @@ def cosine_embedding_loss(
 
     Args: input1, input2: shape (N, D) or (D,). target: shape (N,) or ().
     Raises: ShapeError: when the shapes do not fit. ArgumentError: when reduction is unknown.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> a, b = xp.asarray([1.0, 0.0]), xp.asarray([3.0, 4.0])
+        >>> [round(float(F.cosine_embedding_loss(a, b, xp.asarray(t))), 6) for t in (1, -1)]
+        [0.4, 0.6]
+
     Source: torch.nn.functional.cosine_embedding_loss.
     """
     name = "cosine_embedding_loss"
@@ -120,6 +155,12 @@ def multi_margin_loss(
     Returns: shape (), or target's for "none".
     Raises: ShapeError: when the shapes do not fit. ArgumentError: when p is neither 1 nor 2.
     IndexOutOfBoundsError: when an index is outside [0, C).
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> float(F.multi_margin_loss(xp.asarray([[0.0, 2.0, 1.5, 0.0]]), xp.asarray([1])))
+        0.125
+
     Source: torch.nn.functional.multi_margin_loss.
     """
     name = "multi_margin_loss"
@@ -151,6 +192,13 @@ def multilabel_margin_loss(
     sample, then -1; what follows the first -1 counts for nothing.
     Returns: shape (), or (N,) for "none".
     Raises: ShapeError: when the shapes differ. IndexOutOfBoundsError: when an index is above C - 1.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.asarray([[2.0, 0.5, 1.0, 0.0]])
+        >>> float(F.multilabel_margin_loss(x, xp.asarray([[0, 2, -1, 0]])))
+        0.125
+
     Source: torch.nn.functional.multilabel_margin_loss.
     """
     name = "multilabel_margin_loss"
@@ -180,6 +228,13 @@ def triplet_margin_loss(
     take d(positive, negative) where it is the smaller one.
     Returns: shape (), or (N,) for "none".
     Raises: ArgumentError: when margin is not positive or reduction is unknown.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> a, p, n = xp.asarray([[0.0]]), xp.asarray([[1.0]]), xp.asarray([[1.5]])
+        >>> round(float(F.triplet_margin_loss(a, p, n)), 4)
+        0.5
+
     Source: Balntas, Riba, Ponsa, Mikolajczyk 2016.
     """
 
@@ -197,7 +252,18 @@ def triplet_margin_with_distance_loss(
     distance_function: Callable[[Any, Any], Any] | None = None, margin: float = 1.0,
     swap: bool = False, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """`triplet_margin_loss` with a distance of one's own; None is `pairwise_distance`."""
+    """`triplet_margin_loss` with a distance of one's own; None is `pairwise_distance`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> apart = lambda x, y: xp.max(xp.abs(x - y), axis=-1)
+        >>> a, p, n = xp.asarray([[0.0]]), xp.asarray([[1.0]]), xp.asarray([[1.5]])
+        >>> float(F.triplet_margin_with_distance_loss(a, p, n, distance_function=apart))
+        0.5
+
+    Source: torch.nn.functional.triplet_margin_with_distance_loss.
+    """
     return _triplet(
         "triplet_margin_with_distance_loss", anchor, positive, negative,
         distance_function or pairwise_distance, margin, swap, reduction,

@@ -83,6 +83,12 @@ def max_pool3d(
     The rest: as in `max_pool1d`.
     Returns: shape (N, C, *T) or (C, *T); with return_indices a pair of that.
     Raises: ShapeError, ArgumentError: as `max_pool1d`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.max_pool3d(xp.reshape(xp.arange(8.0), (1, 1, 2, 2, 2)), 2).tolist()
+        [[[[[7.0]]]]]
+
     Source: torch.nn.functional.max_pool3d.
     """
     return _max_pool(
@@ -121,6 +127,14 @@ def max_unpool2d(
 
     Args, Raises, Notes: as `max_unpool1d`.
     Returns: shape (N, C, H, W) or (C, H, W).
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.reshape(xp.asarray([1.0, 2.0, 4.0, 3.0]), (1, 1, 2, 2))
+        >>> y, places = F.max_pool2d(x, 2, return_indices=True)
+        >>> F.max_unpool2d(y, places, 2).tolist()
+        [[[[0.0, 0.0], [4.0, 0.0]]]]
+
     Source: torch.nn.functional.max_unpool2d.
     """
     return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
@@ -134,6 +148,14 @@ def max_unpool3d(
 
     Args, Raises, Notes: as `max_unpool1d`.
     Returns: shape (N, C, D, H, W) or (C, D, H, W).
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.reshape(xp.arange(8.0), (1, 1, 2, 2, 2))
+        >>> y, places = F.max_pool3d(x, 2, return_indices=True)
+        >>> xp.ravel(F.max_unpool3d(y, places, 2)).tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 7.0]
+
     Source: torch.nn.functional.max_unpool3d.
     """
     return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)

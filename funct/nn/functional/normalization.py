@@ -82,6 +82,13 @@ def instance_norm(
     carry no derivative.
     Raises: ShapeError: when input has no spatial axis, or one value per channel; or running
     statistics are missing without use_input_stats.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.instance_norm(xp.asarray([[[1.0, 3.0], [10.0, 30.0]]]))
+        >>> [round(v, 3) for v in xp.ravel(y).tolist()]
+        [-1.0, 1.0, -1.0, 1.0]
+
     Source: Ulyanov, Vedaldi, Lempitsky 2016, arXiv:1607.08022.
     """
     if len(input.shape) < 3:
@@ -136,6 +143,12 @@ def rms_norm(
 
     Args: normalized_shape, weight: as in `layer_norm`. eps: None is the dtype's machine epsilon.
     Raises: ShapeError: as `layer_norm`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> [round(v, 3) for v in F.rms_norm(xp.asarray([1.0, 7.0]), (2,)).tolist()]
+        [0.2, 1.4]
+
     Source: Zhang, Sennrich 2019, arXiv:1910.07467.
     """
     axes = _last_axes("rms_norm", input, normalized_shape, weight=weight)
@@ -152,6 +165,13 @@ def group_norm(
 
     Args: input: shape (N, C, *S). num_groups: divides C. weight, bias: shape (C,) or None.
     Raises: ShapeError: when input has one axis. ArgumentError: when num_groups does not divide C.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.group_norm(xp.asarray([[[1.0], [3.0], [10.0], [10.0]]]), 2, eps=0.0001)
+        >>> [round(v, 3) for v in xp.ravel(y).tolist()]
+        [-1.0, 1.0, 0.0, 0.0]
+
     Source: Wu, He 2018, arXiv:1803.08494.
     """
     if len(input.shape) < 2:
@@ -184,6 +204,13 @@ def local_response_norm(
     Args: input: shape (N, C, *S). size: channels beyond the ends count as 0.
     Raises: ShapeError: when input has fewer than three axes. ArgumentError: when size is not
     positive.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> y = F.local_response_norm(xp.ones((1, 3, 1)), 3, alpha=3.0, beta=1.0)
+        >>> [round(v, 4) for v in xp.ravel(y).tolist()]
+        [0.3333, 0.25, 0.3333]
+
     Source: Krizhevsky, Sutskever, Hinton 2012.
     """
     if len(input.shape) < 3:

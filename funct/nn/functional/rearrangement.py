@@ -95,6 +95,13 @@ def fold(
     Returns: shape (N, C, H, W) or (C, H, W).
     Raises: ShapeError: when the shape is not that of windows of such an image. ArgumentError: when
     a parameter is out of range.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x = xp.ones((1, 1, 3, 3))
+        >>> F.fold(F.unfold(x, 2), (3, 3), 2).tolist()  # how many windows hold each element
+        [[[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]]
+
     Source: torch.nn.functional.fold.
     """
     if len(input.shape) not in (2, 3):
@@ -152,6 +159,11 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
 
     Raises: ShapeError: when input has fewer than three axes. ArgumentError: when height or width is
     no multiple of r.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.pixel_unshuffle(xp.asarray([[[1, 2], [3, 4]]]), 2).tolist()
+        [[[1]], [[2]], [[3]], [[4]]]
     """
     if len(input.shape) < 3:
         raise ShapeError(f"pixel_unshuffle: input must have shape (*, C, H, W), got {input.shape}")
@@ -169,6 +181,12 @@ def channel_shuffle(input: Any, groups: int) -> Any:
 
     Raises: ShapeError: when input has fewer than three axes. ArgumentError: when groups does not
     divide the channels.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.channel_shuffle(xp.reshape(xp.arange(4), (1, 4, 1)), 2).tolist()
+        [[[0], [2], [1], [3]]]
+
     Source: Zhang, Zhou, Lin, Sun 2017, arXiv:1707.01083.
     """
     if len(input.shape) < 3:

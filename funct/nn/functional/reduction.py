@@ -18,7 +18,8 @@ def check_reduction(name: str, reduction: str, batchmean: bool = False) -> None:
     """The word is one of torch's."""
     if reduction in ("none", "mean", "sum") or (batchmean and reduction == "batchmean"):
         return
-    raise ArgumentError(f"{name}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    words = "'none', 'mean', 'sum' or 'batchmean'" if batchmean else "'none', 'mean' or 'sum'"
+    raise ArgumentError(f"{name}: reduction must be {words}, got {reduction!r}")
 
 
 def reduced(name: str, loss: Any, reduction: str, weights: Any = None) -> Any:

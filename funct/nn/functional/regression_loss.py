@@ -10,6 +10,7 @@ from funct import ops
 from funct.errors import ArgumentError, ShapeError
 from funct.nn.functional.compiled import compiled
 from funct.nn.functional.reduction import (
+    check_reduction,
     check_same_shape,
     reduced,
     refuse_retired,
@@ -47,7 +48,14 @@ def l1_loss(
     input: Any, target: Any, size_average: None = None, reduce: None = None,
     reduction: str = "mean", weight: Any = None,
 ) -> Any:  # fmt: skip
-    """Compute |x - t|; the derivative at 0 is 0. The rest as `mse_loss`."""
+    """Compute |x - t|; the derivative at 0 is 0. The rest as `mse_loss`.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> float(F.l1_loss(xp.asarray([1.0, 2.0]), xp.asarray([0.0, 4.0])))
+        1.5
+    """
     refuse_retired("l1_loss", size_average, reduce)
     check_same_shape("l1_loss", input, target)
     return weighted_reduced("l1_loss", ops.abs(input - target), reduction, weight)
@@ -60,6 +68,13 @@ def smooth_l1_loss(
     """Compute |x - t| - beta / 2, or (x - t)² / (2 beta) where |x - t| is less than beta.
 
     Raises: as `mse_loss`. ArgumentError: when beta is negative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, t = xp.asarray([0.5, 3.0]), xp.zeros(2)
+        >>> F.smooth_l1_loss(x, t, reduction="none").tolist()
+        [0.125, 2.5]
+
     Source: Girshick 2015, arXiv:1504.08083.
     """
     refuse_retired("smooth_l1_loss", size_average, reduce)
@@ -79,6 +94,13 @@ def huber_loss(
 
     Raises: as `mse_loss`. ArgumentError: when delta is not positive.
     Notes: the weighted mean divides by the number of elements, as in torch.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> x, t = xp.asarray([0.5, 3.0]), xp.zeros(2)
+        >>> F.huber_loss(x, t, reduction="none", delta=2.0).tolist()
+        [0.125, 4.0]
+
     Source: Huber 1964.
     """
     if delta <= 0:
@@ -105,9 +127,17 @@ def kl_div(
     Returns: shape (), or the common shape for "none".
     Raises: ArgumentError: when reduction is unknown.
     Notes: 0 log 0 is 0, and so is its derivative.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> p, q = xp.asarray([[0.5, 0.5]]), xp.asarray([[1.0, 0.0]])
+        >>> round(float(F.kl_div(xp.log(p), q, reduction="batchmean")), 4)  # log(2)
+        0.6931
+
     Source: torch.nn.functional.kl_div; Kullback, Leibler 1951.
     """
     refuse_retired("kl_div", size_average, reduce)
+    check_reduction("kl_div", reduction, batchmean=True)
     if log_target:
         loss = xp.exp(target) * (target - input)
     else:
@@ -130,6 +160,12 @@ def gaussian_nll_loss(
     Returns: shape (), or input's for "none".
     Raises: ShapeError: when var does not fit. ArgumentError: when eps is not positive.
     Notes: below eps the derivative in var is that at eps, as in torch.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> float(F.gaussian_nll_loss(xp.asarray([1.0, 2.0]), xp.asarray([3.0, 2.0]), xp.ones(2)))
+        1.0
+
     Source: Nix, Weigend 1994.
     """
     if eps <= 0:
@@ -162,6 +198,12 @@ def poisson_nll_loss(
     Args: input: logarithms of the expectations; without log_input the expectations x themselves,
     x - t log(x + eps). full: add Stirling's t log t - t + log(2 π t) / 2 for t above 1.
     Returns: shape (), or the common shape for "none".
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> float(F.poisson_nll_loss(xp.asarray([0.0]), xp.asarray([3.0])))
+        1.0
+
     Source: torch.nn.functional.poisson_nll_loss.
     """
     refuse_retired("poisson_nll_loss", size_average, reduce)

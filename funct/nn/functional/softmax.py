@@ -53,6 +53,11 @@ def softmin(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Compute softmax(-x) along dim.
 
     Args: as `softmax`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.softmin(xp.asarray([0.0, 0.0, 1000.0]), dim=0).tolist()
+        [0.5, 0.5, 0.0]
     """
     return softmax(-input, dim, dtype=dtype)
 
@@ -63,6 +68,11 @@ def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Compute log(softmax(x)) along dim, exact where softmax underflows.
 
     Args: as `softmax`.
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.nn import functional as F
+        >>> F.log_softmax(xp.asarray([0.0, -1000.0]), dim=0).tolist()
+        [0.0, -1000.0]
     """
     shifted, axes = _shifted("log_softmax", input, dim, dtype)
     if not axes:

@@ -84,7 +84,14 @@ def _jv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
 
 @room("jv", _jv_rule_v, _jv_rule_x, samples=_ORDERED)
 def jv(v: Operand, x: Operand, /) -> Value:
-    """Bessel function of the first kind of real order v; x may be complex."""
+    """Bessel function of the first kind of real order v; x may be complex.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.jv(0.5, xp.asarray(1.0))), 6)  # sqrt(2 / pi) sin(1)
+        0.671397
+    """
 
 
 def _jv_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
@@ -115,7 +122,14 @@ def _yv_rule_x(g: Value, v: Value, x: Value) -> Value:
 
 @room("yv", _yv_rule_v, _yv_rule_x, samples=_ORDERED)
 def yv(v: Operand, x: Operand, /) -> Value:
-    """Bessel function of the second kind of real order v; x may be complex."""
+    """Bessel function of the second kind of real order v; x may be complex.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.yv(0.5, xp.asarray(1.0))), 6)  # -sqrt(2 / pi) cos(1)
+        -0.431099
+    """
 
 
 def _yv_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
@@ -139,7 +153,15 @@ def _hankel1_rule_z(g: Value, v: Value, z: Value) -> Value:
     samples=_ORDERED,
 )  # fmt: skip
 def hankel1(v: Operand, z: Operand, /) -> Value:
-    """Hankel function of the first kind, jv + 1j * yv; complex, for real z too."""
+    """Hankel function of the first kind, jv + 1j * yv; complex, for real z too.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> h = special.hankel1(0, xp.asarray(1.0))
+        >>> h.dtype, round(float(xp.imag(h)), 6)
+        (dtype('complex128'), 0.088257)
+    """
 
 
 def _hankel2_rule_v(g: Value, v: Value, z: Value) -> Value:
@@ -155,7 +177,15 @@ def _hankel2_rule_z(g: Value, v: Value, z: Value) -> Value:
     samples=_ORDERED,
 )  # fmt: skip
 def hankel2(v: Operand, z: Operand, /) -> Value:
-    """Hankel function of the second kind, jv - 1j * yv; complex, for real z too."""
+    """Hankel function of the second kind, jv - 1j * yv; complex, for real z too.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> h = special.hankel2(0, xp.asarray(1.0))
+        >>> h.dtype, round(float(xp.imag(h)), 6)
+        (dtype('complex128'), -0.088257)
+    """
 
 
 @room(
@@ -178,7 +208,14 @@ def _iv_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
 
 @room("iv", _iv_rule_v, _iv_rule_x, samples=_ORDERED)
 def iv(v: Operand, x: Operand, /) -> Value:
-    """Modified Bessel function of the first kind of real order v; x may be complex."""
+    """Modified Bessel function of the first kind of real order v; x may be complex.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.iv(0.5, xp.asarray(1.0))), 6)  # sqrt(2 / pi) sinh(1)
+        0.937675
+    """
 
 
 def _ive_rule_v(g: Value, v: Value, x: Value) -> Value:
@@ -195,7 +232,14 @@ def _ive_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
 
 @room("ive", _ive_rule_v, _ive_rule_x, samples=_ORDERED)
 def ive(v: Operand, x: Operand, /) -> Value:
-    """iv(v, x) * exp(-abs(real(x)))."""
+    """iv(v, x) * exp(-abs(real(x))).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ive(0.5, xp.asarray(1000.0))), 6)
+        0.012616
+    """
 
 
 def _ive_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
@@ -226,7 +270,14 @@ def _kv_rule_x(g: Value, v: Value, x: Value) -> Value:
 
 @room("kv", _kv_rule_v, _kv_rule_x, samples=_ORDERED)
 def kv(v: Operand, x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of real order v; x may be complex."""
+    """Modified Bessel function of the second kind of real order v; x may be complex.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.kv(0.5, xp.asarray(1.0))), 6)  # sqrt(pi / 2) exp(-1)
+        0.461069
+    """
 
 
 def _kve_rule_v(g: Value, v: Value, x: Value) -> Value:
@@ -239,7 +290,14 @@ def _kve_rule_x(g: Value, ans: Value, v: Value, x: Value) -> Value:
 
 @room("kve", _kve_rule_v, _kve_rule_x, samples=_ORDERED)
 def kve(v: Operand, x: Operand, /) -> Value:
-    """kv(v, x) * exp(x)."""
+    """kv(v, x) * exp(x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.kve(0.5, xp.asarray(1000.0))), 6)
+        0.039633
+    """
 
 
 def _kve_slope_rule_v(g: Value, v: Value, x: Value, n: int) -> Value:
@@ -266,7 +324,14 @@ def _yn_rule(g: Value, n: Operand, x: Value) -> Value:
 
 @room("yn", _INTEGER, _yn_rule, samples=_INTEGERS)
 def yn(n: Operand, x: Operand, /) -> Value:
-    """Bessel function of the second kind of integer order n."""
+    """Bessel function of the second kind of integer order n.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.yn(2, xp.asarray(1.0))), 6)
+        -1.650683
+    """
 
 
 def _kn_rule(g: Value, n: Operand, x: Value) -> Value:
@@ -275,7 +340,14 @@ def _kn_rule(g: Value, n: Operand, x: Value) -> Value:
 
 @room("kn", _INTEGER, _kn_rule, samples=_INTEGERS)
 def kn(n: Operand, x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of integer order n."""
+    """Modified Bessel function of the second kind of integer order n.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.kn(2, xp.asarray(1.0))), 6)
+        1.624839
+    """
 
 
 def _j0_rule(g: Value, x: Value) -> Value:
@@ -284,7 +356,14 @@ def _j0_rule(g: Value, x: Value) -> Value:
 
 @room("j0", _j0_rule, samples=_BOTH)
 def j0(x: Operand, /) -> Value:
-    """Bessel function of the first kind of order 0."""
+    """Bessel function of the first kind of order 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.j0(xp.asarray(1.0))), 6)
+        0.765198
+    """
 
 
 def _j1_rule(g: Value, x: Value) -> Value:
@@ -293,7 +372,14 @@ def _j1_rule(g: Value, x: Value) -> Value:
 
 @room("j1", _j1_rule, samples=_BOTH)
 def j1(x: Operand, /) -> Value:
-    """Bessel function of the first kind of order 1."""
+    """Bessel function of the first kind of order 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.j1(xp.asarray(1.0))), 6)
+        0.440051
+    """
 
 
 def _y0_rule(g: Value, x: Value) -> Value:
@@ -302,7 +388,14 @@ def _y0_rule(g: Value, x: Value) -> Value:
 
 @room("y0", _y0_rule, samples=_RIGHT)
 def y0(x: Operand, /) -> Value:
-    """Bessel function of the second kind of order 0."""
+    """Bessel function of the second kind of order 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.y0(xp.asarray(1.0))), 6)
+        0.088257
+    """
 
 
 def _y1_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -311,7 +404,14 @@ def _y1_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("y1", _y1_rule, samples=_RIGHT)
 def y1(x: Operand, /) -> Value:
-    """Bessel function of the second kind of order 1."""
+    """Bessel function of the second kind of order 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.y1(xp.asarray(1.0))), 6)
+        -0.781213
+    """
 
 
 def _i0_rule(g: Value, x: Value) -> Value:
@@ -320,7 +420,14 @@ def _i0_rule(g: Value, x: Value) -> Value:
 
 @room("i0", _i0_rule, samples=_BOTH, stable=True)
 def i0(x: Operand, /) -> Value:
-    """Modified Bessel function of the first kind of order 0."""
+    """Modified Bessel function of the first kind of order 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.i0(xp.asarray(1.0))), 6)
+        1.266066
+    """
 
 
 def _i1_rule(g: Value, x: Value) -> Value:
@@ -331,7 +438,14 @@ def _i1_rule(g: Value, x: Value) -> Value:
 
 @room("i1", _i1_rule, samples=_BOTH, stable=True)
 def i1(x: Operand, /) -> Value:
-    """Modified Bessel function of the first kind of order 1."""
+    """Modified Bessel function of the first kind of order 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.i1(xp.asarray(1.0))), 6)
+        0.565159
+    """
 
 
 def _i0e_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -340,7 +454,14 @@ def _i0e_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("i0e", _i0e_rule, samples=_RIGHT)
 def i0e(x: Operand, /) -> Value:
-    """i0(x) * exp(-abs(x)); at its kink 0 the derivative is 0."""
+    """i0(x) * exp(-abs(x)); at its kink 0 the derivative is 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.i0e(xp.asarray(1000.0))), 6)  # i0(1000) overflows
+        0.012617
+    """
 
 
 def _i1e_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -350,7 +471,14 @@ def _i1e_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("i1e", _i1e_rule, samples=_RIGHT)
 def i1e(x: Operand, /) -> Value:
-    """i1(x) * exp(-abs(x))."""
+    """i1(x) * exp(-abs(x)).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.i1e(xp.asarray(1000.0))), 6)  # i1(1000) overflows
+        0.012611
+    """
 
 
 def _k0_rule(g: Value, x: Value) -> Value:
@@ -359,7 +487,14 @@ def _k0_rule(g: Value, x: Value) -> Value:
 
 @room("k0", _k0_rule, samples=_RIGHT, stable=True)
 def k0(x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of order 0."""
+    """Modified Bessel function of the second kind of order 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.k0(xp.asarray(1.0))), 6)
+        0.421024
+    """
 
 
 def _k1_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -368,7 +503,14 @@ def _k1_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("k1", _k1_rule, samples=_RIGHT, stable=True)
 def k1(x: Operand, /) -> Value:
-    """Modified Bessel function of the second kind of order 1."""
+    """Modified Bessel function of the second kind of order 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.k1(xp.asarray(1.0))), 6)
+        0.601907
+    """
 
 
 def _k0e_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -377,7 +519,14 @@ def _k0e_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("k0e", _k0e_rule, samples=_RIGHT)
 def k0e(x: Operand, /) -> Value:
-    """k0(x) * exp(x)."""
+    """k0(x) * exp(x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.k0e(xp.asarray(1000.0))), 6)  # k0(1000) underflows
+        0.039628
+    """
 
 
 def _k1e_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -386,4 +535,11 @@ def _k1e_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("k1e", _k1e_rule, samples=_RIGHT)
 def k1e(x: Operand, /) -> Value:
-    """k1(x) * exp(x)."""
+    """k1(x) * exp(x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.k1e(xp.asarray(1000.0))), 6)  # k1(1000) underflows
+        0.039648
+    """

@@ -38,7 +38,14 @@ def _chdtr_rule_x(g: Value, v: Value, x: Value) -> Value:
 
 @room("chdtr", _chdtr_rule_v, _chdtr_rule_x, samples=ranges((0.8, 8.0), (0.6, 9.0)))
 def chdtr(v: Operand, x: Operand, /) -> Value:
-    """Distribution function of chi-square with v degrees of freedom."""
+    """Distribution function of chi-square with v degrees of freedom.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.chdtr(2, xp.asarray(2.0))), 6)  # 1 - exp(-1)
+        0.632121
+    """
 
 
 def _chdtrc_rule_v(g: Value, v: Value, x: Value) -> Value:
@@ -51,7 +58,14 @@ def _chdtrc_rule_x(g: Value, v: Value, x: Value) -> Value:
 
 @room("chdtrc", _chdtrc_rule_v, _chdtrc_rule_x, samples=ranges((0.8, 8.0), (0.6, 9.0)))
 def chdtrc(v: Operand, x: Operand, /) -> Value:
-    """1 - chdtr(v, x), without cancellation."""
+    """1 - chdtr(v, x), without cancellation.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> float(special.chdtrc(2, xp.asarray(200.0))) > 0.0  # exp(-100), where chdtr gives 1
+        True
+    """
 
 
 def _chdtri_rule_v(g: Value, ans: Value, v: Value) -> Value:
@@ -65,7 +79,14 @@ def _chdtri_rule_p(g: Value, ans: Value, v: Value) -> Value:
 
 @room("chdtri", _chdtri_rule_v, _chdtri_rule_p, samples=ranges((1.2, 8.0), _CHANCE))
 def chdtri(v: Operand, p: Operand, /) -> Value:
-    """The x with chdtrc(v, x) = p."""
+    """The x with chdtrc(v, x) = p.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.chdtri(1, xp.asarray(0.05))), 4)
+        3.8415
+    """
 
 
 def _product(x: Value, y: Value) -> Value:
@@ -102,7 +123,14 @@ _GAMMA = ranges((0.5, 2.0), (0.4, 4.0), (0.3, 3.0))
 
 @room("gdtr", _gdtr_rule_a, _gdtr_rule_b, _gdtr_rule_x, samples=_GAMMA)
 def gdtr(a: Operand, b: Operand, x: Operand, /) -> Value:
-    """Distribution function of gamma with rate a and shape b."""
+    """Distribution function of gamma with rate a and shape b.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.gdtr(2.0, 1.0, xp.asarray(0.5))), 6)  # 1 - exp(-1)
+        0.632121
+    """
 
 
 def _gdtrc_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
@@ -119,7 +147,14 @@ def _gdtrc_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
 
 @room("gdtrc", _gdtrc_rule_a, _gdtrc_rule_b, _gdtrc_rule_x, samples=_GAMMA)
 def gdtrc(a: Operand, b: Operand, x: Operand, /) -> Value:
-    """1 - gdtr(a, b, x), without cancellation."""
+    """1 - gdtr(a, b, x), without cancellation.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.gdtrc(2.0, 1.0, xp.asarray(0.5))), 6)  # exp(-1)
+        0.367879
+    """
 
 
 # Poisson ------------------------------------------------------------------------------------------
@@ -134,7 +169,14 @@ def _pdtr_rule_m(g: Value, k: Value, m: Value) -> Value:
 
 @room("pdtr", None, _pdtr_rule_m, samples=_POISSON)
 def pdtr(k: Operand, m: Operand, /) -> Value:
-    """Distribution function of Poisson with mean m: the chance of at most k events; k >= 0."""
+    """Distribution function of Poisson with mean m: the chance of at most k events; k >= 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.pdtr(0, xp.asarray(1.0))), 6)  # exp(-1)
+        0.367879
+    """
 
 
 def _pdtrc_rule_m(g: Value, k: Value, m: Value) -> Value:
@@ -143,7 +185,14 @@ def _pdtrc_rule_m(g: Value, k: Value, m: Value) -> Value:
 
 @room("pdtrc", None, _pdtrc_rule_m, samples=_POISSON)
 def pdtrc(k: Operand, m: Operand, /) -> Value:
-    """1 - pdtr(k, m), without cancellation."""
+    """1 - pdtr(k, m), without cancellation.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.pdtrc(0, xp.asarray(1.0))), 6)
+        0.632121
+    """
 
 
 def _pdtri_rule_y(g: Value, ans: Value, k: Value) -> Value:
@@ -152,7 +201,14 @@ def _pdtri_rule_y(g: Value, ans: Value, k: Value) -> Value:
 
 @room("pdtri", None, _pdtri_rule_y, samples=ordered((2, 0, 3, 1), _CHANCE))
 def pdtri(k: Operand, y: Operand, /) -> Value:
-    """The m with pdtr(k, m) = y."""
+    """The m with pdtr(k, m) = y.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.pdtri(0, xp.asarray(0.5))), 6)  # log(2)
+        0.693147
+    """
 
 
 @room(kernels.poisson_quantile, None, None, samples=ranges((0.05, 0.95), (0.3, 9.0), smooth=False))
@@ -185,12 +241,26 @@ def _bdtr_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
 
 @room(kernels.of_trials("bdtr"), None, None, _bdtr_rule_p, samples=_TRIALS)
 def bdtr(k: Operand, n: Operand, p: Operand, /) -> Value:
-    """Distribution function of binomial: the chance of at most k successes in n of chance p."""
+    """Distribution function of binomial: the chance of at most k successes in n of chance p.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.bdtr(1, 3, xp.asarray(0.5))), 6)  # no head or one, of three coins
+        0.5
+    """
 
 
 @room(kernels.of_trials("bdtrc"), None, None, _bdtrc_rule_p, samples=_TRIALS)
 def bdtrc(k: Operand, n: Operand, p: Operand, /) -> Value:
-    """1 - bdtr(k, n, p), without cancellation; 1 for k < 0."""
+    """1 - bdtr(k, n, p), without cancellation; 1 for k < 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.bdtrc(1, 3, xp.asarray(0.5))), 6)
+        0.5
+    """
 
 
 def _bdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
@@ -200,7 +270,14 @@ def _bdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
 
 @room(kernels.of_trials("bdtri"), None, None, _bdtri_rule_y, samples=_TRIALS)
 def bdtri(k: Operand, n: Operand, y: Operand, /) -> Value:
-    """The p with bdtr(k, n, p) = y."""
+    """The p with bdtr(k, n, p) = y.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.bdtri(1, 3, xp.asarray(0.5))), 6)
+        0.5
+    """
 
 
 def _failures_density(k: Value, n: Value, p: Value) -> Value:
@@ -213,7 +290,14 @@ def _nbdtr_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
 
 @room("nbdtr", None, None, _nbdtr_rule_p, samples=_TRIALS)
 def nbdtr(k: Operand, n: Operand, p: Operand, /) -> Value:
-    """Distribution function of negative binomial: at most k failures before success n."""
+    """Distribution function of negative binomial: at most k failures before success n.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.nbdtr(1, 1, xp.asarray(0.5))), 6)
+        0.75
+    """
 
 
 def _nbdtrc_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
@@ -222,7 +306,14 @@ def _nbdtrc_rule_p(g: Value, k: Value, n: Value, p: Value) -> Value:
 
 @room("nbdtrc", None, None, _nbdtrc_rule_p, samples=_TRIALS)
 def nbdtrc(k: Operand, n: Operand, p: Operand, /) -> Value:
-    """1 - nbdtr(k, n, p), without cancellation."""
+    """1 - nbdtr(k, n, p), without cancellation.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.nbdtrc(1, 1, xp.asarray(0.5))), 6)
+        0.25
+    """
 
 
 def _nbdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
@@ -231,7 +322,14 @@ def _nbdtri_rule_y(g: Value, ans: Value, k: Value, n: Value) -> Value:
 
 @room("nbdtri", None, None, _nbdtri_rule_y, samples=_TRIALS)
 def nbdtri(k: Operand, n: Operand, y: Operand, /) -> Value:
-    """The p with nbdtr(k, n, p) = y."""
+    """The p with nbdtr(k, n, p) = y.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.nbdtri(1, 1, xp.asarray(0.75))), 6)
+        0.5
+    """
 
 
 # F ------------------------------------------------------------------------------------------------
@@ -287,7 +385,14 @@ _F = ranges((1.2, 6.0), (1.2, 6.0), (0.4, 3.0))
 
 @room("fdtr", _fdtr_rule_n, _fdtr_rule_d, _fdtr_rule_x, samples=_F)
 def fdtr(dfn: Operand, dfd: Operand, x: Operand, /) -> Value:
-    """Distribution function of F with dfn and dfd degrees of freedom."""
+    """Distribution function of F with dfn and dfd degrees of freedom.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.fdtr(2, 10, xp.asarray(4.1028))), 4)
+        0.95
+    """
 
 
 def _fdtrc_rule_n(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
@@ -304,7 +409,14 @@ def _fdtrc_rule_x(g: Value, dfn: Value, dfd: Value, x: Value) -> Value:
 
 @room("fdtrc", _fdtrc_rule_n, _fdtrc_rule_d, _fdtrc_rule_x, samples=_F)
 def fdtrc(dfn: Operand, dfd: Operand, x: Operand, /) -> Value:
-    """1 - fdtr(dfn, dfd, x), without cancellation."""
+    """1 - fdtr(dfn, dfd, x), without cancellation.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.fdtrc(2, 10, xp.asarray(4.1028))), 4)
+        0.05
+    """
 
 
 def _fdtri_rule_n(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
@@ -326,4 +438,11 @@ def _fdtri_rule_p(g: Value, ans: Value, dfn: Value, dfd: Value) -> Value:
     samples=ranges((1.5, 6.0), (1.5, 6.0), (0.2, 0.8)),
 )  # fmt: skip
 def fdtri(dfn: Operand, dfd: Operand, p: Operand, /) -> Value:
-    """The x with fdtr(dfn, dfd, x) = p."""
+    """The x with fdtr(dfn, dfd, x) = p.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.fdtri(2, 10, xp.asarray(0.95))), 4)
+        4.1028
+    """

@@ -36,7 +36,15 @@ def _onnx_logit(w: Any, x: str) -> str:
 
 @room("logit", _logit_rule, onnx=_onnx_logit, samples=_UNIT, stable=True)
 def logit(x: Operand, /) -> Value:
-    """log(x / (1 - x)), the inverse of expit; infinite at 0 and 1."""
+    """log(x / (1 - x)), the inverse of expit; infinite at 0 and 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> y = special.logit(xp.asarray(0.2))
+        >>> round(float(y), 6), round(float(special.expit(y)), 12)
+        (-1.386294, 0.2)
+    """
 
 
 def _expit_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -45,7 +53,14 @@ def _expit_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("expit", _expit_rule, onnx="Sigmoid", samples=_ANY, code="1 / (1 + exp(-{0}))")
 def expit(x: Operand, /) -> Value:
-    """1 / (1 + exp(-x)), without overflow."""
+    """1 / (1 + exp(-x)), without overflow.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.expit(xp.asarray([-1000.0, 0.0, 1000.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
 
 
 def _log_expit_rule(g: Value, x: Value) -> Value:
@@ -58,7 +73,14 @@ def _onnx_log_expit(w: Any, x: str) -> str:
 
 @room("log_expit", _log_expit_rule, onnx=_onnx_log_expit, samples=_ANY, stable=True)
 def log_expit(x: Operand, /) -> Value:
-    """log(sigmoid(x)), without underflow."""
+    """log(sigmoid(x)), without underflow.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.log_expit(xp.asarray([-1000.0, 1000.0])).tolist()
+        [-1000.0, -0.0]
+    """
 
 
 def _radian_rule_d(g: Value) -> Value:
@@ -81,7 +103,14 @@ def _radian_rule_s(g: Value) -> Value:
     samples=ranges((-90.0, 90.0), (0.0, 60.0), (0.0, 60.0)),
 )
 def radian(d: Operand, m: Operand, s: Operand, /) -> Value:
-    """The angle of d degrees, m minutes and s seconds."""
+    """The angle of d degrees, m minutes and s seconds, in radians.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.radian(xp.asarray(179.0), 59.0, 60.0)), 6)
+        3.141593
+    """
 
 
 def _xlogy_rule_x(g: Value, x: Value, y: Value) -> Value:
@@ -102,7 +131,14 @@ def _xlogy_rule_y(g: Value, x: Value, y: Value) -> Value:
     stable=True,
 )
 def xlogy(x: Operand, y: Operand, /) -> Value:
-    """x * log(y), and 0 where x is 0; both derivatives are 0 where x and y are 0."""
+    """x * log(y), and 0 where x is 0; both derivatives are 0 where x and y are 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.xlogy(xp.asarray([0.0, 2.0]), xp.asarray([0.0, 1.0])).tolist()
+        [0.0, 0.0]
+    """
 
 
 def _xlog1py_rule_x(g: Value, x: Value, y: Value) -> Value:
@@ -123,7 +159,14 @@ def _xlog1py_rule_y(g: Value, x: Value, y: Value) -> Value:
     stable=True,
 )
 def xlog1py(x: Operand, y: Operand, /) -> Value:
-    """x * log1p(y), and 0 where x is 0; both derivatives are 0 where x is 0 and y is -1."""
+    """x * log1p(y), and 0 where x is 0; both derivatives are 0 where x is 0 and y is -1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.xlog1py(xp.asarray([0.0, 1.0]), xp.asarray([-1.0, 1e-20])).tolist()
+        [0.0, 1e-20]
+    """
 
 
 def _entr_rule(g: Value, x: Value) -> Value:
@@ -132,7 +175,15 @@ def _entr_rule(g: Value, x: Value) -> Value:
 
 @room("entr", _entr_rule, samples=_UNIT)
 def entr(x: Operand, /) -> Value:
-    """-x * log(x), 0 at 0, where the derivative is infinite; -inf for x < 0."""
+    """-x * log(x), 0 at 0, where the derivative is infinite; -inf for x < 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> p = xp.asarray([0.5, 0.5, 0.0])
+        >>> round(float(xp.sum(special.entr(p))), 6)  # log(2)
+        0.693147
+    """
 
 
 def _log_ratio(x: Value, y: Value) -> Value:
@@ -164,7 +215,15 @@ def _rel_entr_rule_y(g: Value, x: Value, y: Value) -> Value:
     samples=_TWO,
 )
 def rel_entr(x: Operand, y: Operand, /) -> Value:
-    """x * log(x / y), 0 where x is 0 and y >= 0, else infinite outside of x, y > 0."""
+    """x * log(x / y), 0 where x is 0 and y >= 0, else infinite outside of x, y > 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> p, q = xp.asarray([1.0, 0.0]), xp.asarray([0.5, 0.5])
+        >>> round(float(xp.sum(special.rel_entr(p, q))), 6)  # log(2)
+        0.693147
+    """
 
 
 def _kl_div_rule_x(g: Value, x: Value, y: Value) -> Value:
@@ -184,7 +243,14 @@ def _kl_div_rule_y(g: Value, x: Value, y: Value) -> Value:
     samples=_TWO,
 )
 def kl_div(x: Operand, y: Operand, /) -> Value:
-    """x * log(x / y) - x + y, y where x is 0, else infinite outside of x, y > 0."""
+    """x * log(x / y) - x + y, y where x is 0, else infinite outside of x, y > 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.kl_div(xp.asarray([1.0, 0.0]), xp.asarray([1.0, 0.5])).tolist()
+        [0.0, 0.5]
+    """
 
 
 def _huber_rule_delta(g: Value, delta: Value, r: Value) -> Value:
@@ -203,7 +269,14 @@ def _huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
     stable=True,
 )
 def huber(delta: Operand, r: Operand, /) -> Value:
-    """r**2 / 2 for abs(r) <= delta, else delta * (abs(r) - delta / 2)."""
+    """r**2 / 2 for abs(r) <= delta, else delta * (abs(r) - delta / 2).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.huber(1.0, xp.asarray([0.5, -3.0])).tolist()
+        [0.125, 2.5]
+    """
 
 
 def _shares(delta: Value, r: Value) -> tuple[Value, Value]:
@@ -232,7 +305,14 @@ def _pseudo_huber_rule_r(g: Value, delta: Value, r: Value) -> Value:
     samples=ranges((0.5, 2.0), (-2.0, 2.0)),
 )
 def pseudo_huber(delta: Operand, r: Operand, /) -> Value:
-    """delta**2 * (sqrt(1 + (r / delta)**2) - 1)."""
+    """delta**2 * (sqrt(1 + (r / delta)**2) - 1).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.pseudo_huber(1.0, xp.asarray(1.0))), 6)  # sqrt(2) - 1
+        0.414214
+    """
 
 
 def _boxcox_slope(log: Value, lmbda: Value) -> Value:
@@ -263,7 +343,14 @@ def _boxcox_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
     samples=ranges((0.4, 3.0), (-1.0, 1.0)),
 )
 def boxcox(x: Operand, lmbda: Operand, /) -> Value:
-    """(x**lmbda - 1) / lmbda, log(x) at lmbda = 0."""
+    """(x**lmbda - 1) / lmbda, log(x) at lmbda = 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> xp.round(special.boxcox(xp.asarray([1.0, 3.0]), 2.0)).tolist()
+        [0.0, 4.0]
+    """
 
 
 def _boxcox1p_rule_x(g: Value, x: Value, lmbda: Value) -> Value:
@@ -283,7 +370,14 @@ def _boxcox1p_rule_lmbda(g: Value, x: Value, lmbda: Value) -> Value:
     samples=ranges((-0.5, 3.0), (-1.0, 1.0)),
 )
 def boxcox1p(x: Operand, lmbda: Operand, /) -> Value:
-    """boxcox(1 + x, lmbda), accurate near x = 0."""
+    """boxcox(1 + x, lmbda), accurate near x = 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> float(special.boxcox1p(xp.asarray(1e-20), 0.0))
+        1e-20
+    """
 
 
 def _inverse_slope(power: Value, y: Value, lmbda: Value) -> Value:
@@ -317,7 +411,14 @@ _INVERSE = ranges((-0.8, 0.9), (-0.9, 1.0))
     samples=_INVERSE,
 )
 def inv_boxcox(y: Operand, lmbda: Operand, /) -> Value:
-    """The x with boxcox(x, lmbda) = y."""
+    """The x with boxcox(x, lmbda) = y.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> xp.round(special.inv_boxcox(xp.asarray([0.0, 4.0]), 2.0)).tolist()
+        [1.0, 3.0]
+    """
 
 
 def _inv_boxcox1p_rule_y(g: Value, ans: Value, lmbda: Value) -> Value:
@@ -335,7 +436,14 @@ def _inv_boxcox1p_rule_lmbda(g: Value, ans: Value, y: Value, lmbda: Value) -> Va
     samples=_INVERSE,
 )
 def inv_boxcox1p(y: Operand, lmbda: Operand, /) -> Value:
-    """The x with boxcox1p(x, lmbda) = y."""
+    """The x with boxcox1p(x, lmbda) = y.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> xp.round(special.inv_boxcox1p(xp.asarray([0.0, 4.0]), 2.0)).tolist()
+        [0.0, 2.0]
+    """
 
 
 def _cbrt_rule(g: Value, ans: Value) -> Value:
@@ -344,7 +452,14 @@ def _cbrt_rule(g: Value, ans: Value) -> Value:
 
 @room(numpys(np.cbrt, "cbrt"), _cbrt_rule, samples=reals(-2.0, -0.3), stable=True)
 def cbrt(x: Operand, /) -> Value:
-    """Real cube root; the derivative at 0 is infinite."""
+    """Real cube root; the derivative at 0 is infinite.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.cbrt(xp.asarray([-8.0, 27.0])).tolist()
+        [-2.0, 3.0]
+    """
 
 
 def _exp2_rule(g: Value, ans: Value) -> Value:
@@ -353,7 +468,14 @@ def _exp2_rule(g: Value, ans: Value) -> Value:
 
 @room(numpys(np.exp2, "exp2"), _exp2_rule, samples=_ANY, stable=True)
 def exp2(x: Operand, /) -> Value:
-    """2 to the power x."""
+    """2 to the power x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.exp2(xp.asarray([-1.0, 10.0])).tolist()
+        [0.5, 1024.0]
+    """
 
 
 def _exp10_rule(g: Value, ans: Value) -> Value:
@@ -362,7 +484,14 @@ def _exp10_rule(g: Value, ans: Value) -> Value:
 
 @room("exp10", _exp10_rule, samples=_ANY, stable=True)
 def exp10(x: Operand, /) -> Value:
-    """10 to the power x."""
+    """10 to the power x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.exp10(xp.asarray([0.0, 3.0])).tolist()
+        [1.0, 1000.0]
+    """
 
 
 def _cosm1_rule(g: Value, x: Value) -> Value:
@@ -371,7 +500,14 @@ def _cosm1_rule(g: Value, x: Value) -> Value:
 
 @room("cosm1", _cosm1_rule, samples=_ANY)
 def cosm1(x: Operand, /) -> Value:
-    """cos(x) - 1, accurate near 0."""
+    """cos(x) - 1, accurate near 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> float(special.cosm1(xp.asarray(1e-10))) < 0.0, float(xp.cos(xp.asarray(1e-10)) - 1.0)
+        (True, 0.0)
+    """
 
 
 def _sindg_rule(g: Value, x: Value) -> Value:
@@ -380,7 +516,14 @@ def _sindg_rule(g: Value, x: Value) -> Value:
 
 @room("sindg", _sindg_rule, samples=_ANY)
 def sindg(x: Operand, /) -> Value:
-    """Sine of x in degrees."""
+    """Sine of x in degrees.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.sindg(xp.asarray([90.0, 180.0])).tolist()  # sin(pi) is no zero
+        [1.0, -0.0]
+    """
 
 
 def _cosdg_rule(g: Value, x: Value) -> Value:
@@ -389,7 +532,14 @@ def _cosdg_rule(g: Value, x: Value) -> Value:
 
 @room("cosdg", _cosdg_rule, samples=_ANY)
 def cosdg(x: Operand, /) -> Value:
-    """Cosine of x in degrees."""
+    """Cosine of x in degrees.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.cosdg(xp.asarray([90.0, 180.0])).tolist()  # cos(pi / 2) is no zero
+        [-0.0, -1.0]
+    """
 
 
 def _tandg_rule(g: Value, x: Value) -> Value:
@@ -398,7 +548,14 @@ def _tandg_rule(g: Value, x: Value) -> Value:
 
 @room("tandg", _tandg_rule, samples=_ANY)
 def tandg(x: Operand, /) -> Value:
-    """Tangent of x in degrees."""
+    """Tangent of x in degrees.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.tandg(xp.asarray([45.0, 180.0])).tolist()
+        [1.0, 0.0]
+    """
 
 
 def _cotdg_rule(g: Value, x: Value) -> Value:
@@ -407,4 +564,11 @@ def _cotdg_rule(g: Value, x: Value) -> Value:
 
 @room("cotdg", _cotdg_rule, samples=reals(20.0, 60.0))
 def cotdg(x: Operand, /) -> Value:
-    """Cotangent of x in degrees."""
+    """Cotangent of x in degrees.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.cotdg(xp.asarray([45.0, 90.0])).tolist()
+        [1.0, 0.0]
+    """

@@ -36,7 +36,15 @@ def _erf_rule(g: Value, x: Value) -> Value:
 
 @elementwise(kernels.erf, _erf_rule, code="erf({0})", onnx="Erf", samples=_ANY)
 def erf(x: Operand, /) -> Value:
-    """Error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
+    """Error function, 2 / sqrt(pi) times the integral of exp(-t**2) from 0 to x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> xp.erf(xp.asarray([0.0, xp.inf])).tolist(), round(float(xp.erf(xp.asarray(1.0))), 6)
+        ([0.0, 1.0], 0.842701)
+
+    Source: SciPy `special.erf`; DLMF 7.2.1.
+    """
 
 
 def _erfc_rule(g: Value, x: Value) -> Value:
@@ -45,7 +53,14 @@ def _erfc_rule(g: Value, x: Value) -> Value:
 
 @room(kernels.erfc, _erfc_rule, onnx=Absent("1 - Erf(x) loses the digits of erfc"), samples=_ANY)
 def erfc(x: Operand, /) -> Value:
-    """1 - erf(x), without cancellation for large x."""
+    """1 - erf(x), without cancellation for large x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> float(special.erfc(xp.asarray(10.0))) > 0.0, float(1.0 - special.erf(xp.asarray(10.0)))
+        (True, 0.0)
+    """
 
 
 def _far(square: Value, far: Value, sign: float) -> Value:
@@ -72,7 +87,14 @@ def _erfcx_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("erfcx", _erfcx_rule, samples=_ANY)
 def erfcx(x: Operand, /) -> Value:
-    """exp(x**2) * erfc(x)."""
+    """exp(x**2) * erfc(x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.erfcx(xp.asarray(100.0))), 6)  # exp(100**2) overflows
+        0.005642
+    """
 
 
 def _erfi_rule(g: Value, x: Value) -> Value:
@@ -81,7 +103,14 @@ def _erfi_rule(g: Value, x: Value) -> Value:
 
 @room("erfi", _erfi_rule, samples=_ANY)
 def erfi(x: Operand, /) -> Value:
-    """Imaginary error function, -1j * erf(1j * x)."""
+    """Imaginary error function, -1j * erf(1j * x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.erfi(xp.asarray(1.0))), 6)
+        1.650426
+    """
 
 
 def _dawsn_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -93,7 +122,14 @@ def _dawsn_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("dawsn", _dawsn_rule, samples=_ANY)
 def dawsn(x: Operand, /) -> Value:
-    """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x."""
+    """Dawson's integral, exp(-x**2) times the integral of exp(t**2) from 0 to x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.dawsn(xp.asarray(1.0))), 6)
+        0.53808
+    """
 
 
 def _wofz_rule(g: Value, ans: Value, z: Value) -> Value:
@@ -112,7 +148,15 @@ _faddeeva = kernels.by_name("wofz", 1)
 
 @room(_wofz, _wofz_rule, samples=_ANY)
 def wofz(z: Operand, /) -> Value:
-    """Faddeeva's function exp(-z**2) * erfc(-1j * z); complex, for real z too."""
+    """Faddeeva's function exp(-z**2) * erfc(-1j * z); complex, for real z too.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> w = special.wofz(xp.asarray(1.0))
+        >>> w.dtype, round(float(xp.real(w)), 6)  # exp(-1)
+        (dtype('complex128'), 0.367879)
+    """
 
 
 def _erfinv_rule(g: Value, ans: Value) -> Value:
@@ -121,7 +165,14 @@ def _erfinv_rule(g: Value, ans: Value) -> Value:
 
 @room(kernels.erfinv, _erfinv_rule, samples=reals(-0.9, 0.9))
 def erfinv(x: Operand, /) -> Value:
-    """Inverse of erf; infinite at -1 and 1, where the derivative is infinite too."""
+    """Inverse of erf; infinite at -1 and 1, where the derivative is infinite too.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.erf(special.erfinv(xp.asarray(0.3)))), 12)
+        0.3
+    """
 
 
 def _erfcinv_rule(g: Value, ans: Value) -> Value:
@@ -130,7 +181,14 @@ def _erfcinv_rule(g: Value, ans: Value) -> Value:
 
 @room("erfcinv", _erfcinv_rule, samples=reals(0.1, 1.9))
 def erfcinv(x: Operand, /) -> Value:
-    """Inverse of erfc; infinite at 0 and 2, where the derivative is infinite too."""
+    """Inverse of erfc; infinite at 0 and 2, where the derivative is infinite too.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.erfcinv(xp.asarray(1e-300))), 4)  # erfinv(1 - 1e-300) is infinite
+        26.2095
+    """
 
 
 def _ndtr_rule(g: Value, x: Value) -> Value:
@@ -139,7 +197,14 @@ def _ndtr_rule(g: Value, x: Value) -> Value:
 
 @room("ndtr", _ndtr_rule, samples=_ANY)
 def ndtr(x: Operand, /) -> Value:
-    """Distribution function of the standard normal distribution."""
+    """Distribution function of the standard normal distribution.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ndtr(xp.asarray(1.96))), 3)
+        0.975
+    """
 
 
 def _log_ndtr_rule(g: Value, ans: Value, x: Value) -> Value:
@@ -163,7 +228,15 @@ def _log_ndtr_rule(g: Value, ans: Value, x: Value) -> Value:
     samples=reals(-4.0, 3.0, complex_too=True),
 )
 def log_ndtr(x: Operand, /) -> Value:
-    """Logarithm of ndtr(x), without underflow for x far below 0."""
+    """Logarithm of ndtr(x), without underflow for x far below 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> x = xp.asarray(-100.0)
+        >>> round(float(special.log_ndtr(x)), 4), float(special.ndtr(x))
+        (-5005.5242, 0.0)
+    """
 
 
 def _ndtri_rule(g: Value, ans: Value) -> Value:
@@ -172,7 +245,14 @@ def _ndtri_rule(g: Value, ans: Value) -> Value:
 
 @room("ndtri", _ndtri_rule, samples=reals(0.05, 0.95))
 def ndtri(p: Operand, /) -> Value:
-    """Inverse of ndtr; infinite at 0 and 1, where the derivative is infinite too."""
+    """Inverse of ndtr; infinite at 0 and 1, where the derivative is infinite too.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ndtri(xp.asarray(0.975))), 2), float(special.ndtri(xp.asarray(0.0)))
+        (1.96, -inf)
+    """
 
 
 def _ndtri_exp_rule(g: Value, ans: Value) -> Value:
@@ -181,7 +261,14 @@ def _ndtri_exp_rule(g: Value, ans: Value) -> Value:
 
 @room("ndtri_exp", _ndtri_exp_rule, samples=reals(-4.0, -0.1))
 def ndtri_exp(y: Operand, /) -> Value:
-    """Inverse of log_ndtr."""
+    """Inverse of log_ndtr.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ndtri_exp(special.log_ndtr(xp.asarray(-100.0)))), 6)
+        -100.0
+    """
 
 
 def _quarter_turns(x: Value) -> Value:
@@ -233,4 +320,11 @@ def _owens_t_rule_a(g: Value, h: Value, a: Value) -> Value:
     samples=ranges((-2.0, 2.0), (-2.0, 2.0)),
 )
 def owens_t(h: Operand, a: Operand, /) -> Value:
-    """Chance of X > h and 0 < Y < a X, for independent standard normal X and Y."""
+    """Chance of X > h and 0 < Y < a X, for independent standard normal X and Y.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.owens_t(xp.asarray(0.0), 1.0)), 6)  # an eighth of the plane
+        0.125
+    """

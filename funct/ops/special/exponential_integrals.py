@@ -31,7 +31,14 @@ def _exp1_rule(g: Value, x: Value) -> Value:
 
 @room("exp1", _exp1_rule, samples=_RIGHT)
 def exp1(x: Operand, /) -> Value:
-    """Exponential integral E1, the integral of exp(-t) / t from x to infinity."""
+    """Exponential integral E1, the integral of exp(-t) / t from x to infinity.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.exp1(xp.asarray(1.0))), 6)
+        0.219384
+    """
 
 
 def _expi_rule(g: Value, x: Value) -> Value:
@@ -40,7 +47,14 @@ def _expi_rule(g: Value, x: Value) -> Value:
 
 @room("expi", _expi_rule, samples=_RIGHT)
 def expi(x: Operand, /) -> Value:
-    """Exponential integral Ei, the principal value of that of exp(t) / t from -infinity to x."""
+    """Exponential integral Ei, the principal value of that of exp(t) / t from -infinity to x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.expi(xp.asarray(1.0))), 6)
+        1.895118
+    """
 
 
 def _expn_rule(g: Value, n: Operand, x: Value) -> Value:
@@ -52,7 +66,14 @@ _ORDERS = (0, 1, 2, 5)
 
 @room("expn", _INTEGER, _expn_rule, samples=ordered(_ORDERS, (0.4, 5.0)))
 def expn(n: Operand, x: Operand, /) -> Value:
-    """Integral of exp(-x t) / t**n from 1 to infinity for n = 0, 1, 2, …; NaN for n < 0."""
+    """Integral of exp(-x t) / t**n from 1 to infinity for n = 0, 1, 2, …; NaN for n < 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.expn(1, xp.asarray(1.0))), 6)  # exp1(1)
+        0.219384
+    """
 
 
 def _expn_slope_rule(g: Value, n: Operand, x: Value, order: int) -> Value:
@@ -127,7 +148,14 @@ def _spence_rule(g: Value, z: Value) -> Value:
 
 @room("spence", _spence_rule, samples=_RIGHT)
 def spence(z: Operand, /) -> Value:
-    """Dilogarithm Li2(1 - z), the integral of log(t) / (1 - t) from 1 to z."""
+    """Dilogarithm Li2(1 - z), the integral of log(t) / (1 - t) from 1 to z.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.spence(xp.asarray(0.0))), 6)  # pi**2 / 6
+        1.644934
+    """
 
 
 def _lambertw(z: Any, branch: int = 0) -> Any:
@@ -157,4 +185,11 @@ def _wrightomega_rule(g: Value, ans: Value) -> Value:
     end=(math.inf, 1.0),
 )
 def wrightomega(z: Operand, /) -> Value:
-    """The w with w + log(w) = z."""
+    """The w with w + log(w) = z.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.wrightomega(xp.asarray(0.0))), 6)  # w + log(w) = 0
+        0.567143
+    """

@@ -27,7 +27,14 @@ def _gamma_rule(g: Value, ans: Value, x: Value) -> Value:
 
 @room("gamma", _gamma_rule, samples=_POSITIVE)
 def gamma(x: Operand, /) -> Value:
-    """Gamma function."""
+    """Gamma function.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.gamma(xp.asarray(5.0))), 9)  # 4!
+        24.0
+    """
 
 
 def _gammaln_rule(g: Value, x: Value) -> Value:
@@ -36,17 +43,39 @@ def _gammaln_rule(g: Value, x: Value) -> Value:
 
 @room(kernels.gammaln, _gammaln_rule, samples=reals(-0.9, -0.1), stable=True)
 def gammaln(x: Operand, /) -> Value:
-    """log(abs(gamma(x))) of real x."""
+    """log(abs(gamma(x))) of real x.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.gammaln(xp.asarray(1000.0))), 4)  # gamma(1000) overflows
+        5905.2204
+    """
 
 
 @room("loggamma", _gammaln_rule, samples=_POSITIVE)
 def loggamma(x: Operand, /) -> Value:
-    """Principal branch of the logarithm of the gamma function; NaN for real x < 0."""
+    """Principal branch of the logarithm of the gamma function; NaN for real x < 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> y = special.loggamma(xp.asarray(-0.5 + 0j))
+        >>> round(float(xp.real(y)), 6), round(float(xp.imag(y)), 6)
+        (1.265512, -3.141593)
+    """
 
 
 @room("gammasgn", None, samples=reals(-2.9, 2.0))
 def gammasgn(x: Operand, /) -> Value:
-    """Sign of the gamma function; piecewise constant."""
+    """Sign of the gamma function; piecewise constant.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.gammasgn(xp.asarray([0.5, -0.5, -1.5])).tolist()
+        [1.0, -1.0, 1.0]
+    """
 
 
 def _rgamma_slope(x: Value) -> Value:
@@ -66,7 +95,14 @@ def _rgamma_rule(g: Value, x: Value) -> Value:
 
 @room("rgamma", _rgamma_rule, samples=reals(-2.4, 3.0), end=(math.inf, 0.0))
 def rgamma(x: Operand, /) -> Value:
-    """1 / gamma(x), an entire function: 0 at 0, -1, -2, …, with a finite derivative there."""
+    """1 / gamma(x), an entire function: 0 at 0, -1, -2, …, with a finite derivative there.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.rgamma(xp.asarray([-1.0, 0.0, 3.0])).tolist()
+        [0.0, 0.0, 0.5]
+    """
 
 
 def _psi_rule(g: Value, x: Value) -> Value:
@@ -75,7 +111,14 @@ def _psi_rule(g: Value, x: Value) -> Value:
 
 @room(kernels.digamma, _psi_rule, samples=_POSITIVE, stable=True)
 def psi(x: Operand, /) -> Value:
-    """Digamma function, the derivative of loggamma."""
+    """Digamma function, the derivative of loggamma.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.digamma(xp.asarray(1.0))), 6)  # minus Euler's constant
+        -0.577216
+    """
 
 
 def _polygamma_rule(g: Value, n: Operand, x: Value) -> Value:
@@ -89,7 +132,14 @@ def _polygamma_rule(g: Value, n: Operand, x: Value) -> Value:
     samples=ordered((1, 0, 2, 3), (0.3, 4.0)),
 )
 def polygamma(n: Operand, x: Operand, /) -> Value:
-    """n-th derivative of the digamma function, n = 0, 1, 2, …"""
+    """n-th derivative of the digamma function, n = 0, 1, 2, …
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.polygamma(1, xp.asarray(1.0))), 6)  # pi**2 / 6
+        1.644934
+    """
 
 
 def _betaln_rule_a(g: Value, a: Value, b: Value) -> Value:
@@ -134,7 +184,14 @@ def betaln_slope(a: Operand, b: Operand, /) -> Value:
     samples=_TWO,
 )
 def betaln(a: Operand, b: Operand, /) -> Value:
-    """log(abs(beta(a, b)))."""
+    """log(abs(beta(a, b))).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.betaln(xp.asarray(1000.0), 1000.0)), 4)  # beta underflows
+        -1388.4826
+    """
 
 
 def _whole(x: Value) -> Value:
@@ -174,7 +231,14 @@ def _beta_rule_b(g: Value, ans: Value, a: Value, b: Value) -> Value:
 
 @room("beta", _beta_rule_a, _beta_rule_b, samples=_TWO)
 def beta(a: Operand, b: Operand, /) -> Value:
-    """Beta function, gamma(a) * gamma(b) / gamma(a + b)."""
+    """Beta function, gamma(a) * gamma(b) / gamma(a + b).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.beta(xp.asarray(2.0), 3.0)), 6)  # 1 / 12
+        0.083333
+    """
 
 
 def _poch_rule_z(g: Value, ans: Value, z: Value, m: Value) -> Value:
@@ -194,7 +258,14 @@ def _poch_rule_m(g: Value, ans: Value, z: Value, m: Value) -> Value:
 
 @room("poch", _poch_rule_z, _poch_rule_m, samples=_TWO)
 def poch(z: Operand, m: Operand, /) -> Value:
-    """Rising factorial gamma(z + m) / gamma(z)."""
+    """Rising factorial gamma(z + m) / gamma(z).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> float(special.poch(xp.asarray(2.0), 3.0))  # 2 · 3 · 4
+        24.0
+    """
 
 
 def _beyond(n: Value, k: Value) -> tuple[Value, Value]:
@@ -245,7 +316,14 @@ def _binom_rule_k(g: Value, ans: Value, n: Value, k: Value) -> Value:
     samples=ranges((2.0, 5.0), (-1.7, 6.6)),
 )
 def binom(n: Operand, k: Operand, /) -> Value:
-    """Binomial coefficient of real n and k."""
+    """Binomial coefficient of real n and k.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.binom(xp.asarray([5.0, 0.5]), 2.0).tolist()
+        [10.0, -0.125]
+    """
 
 
 def _zeta_rule_s(g: Value, s: Value, q: Value) -> Value:
@@ -301,7 +379,15 @@ def riemann_zeta(s: Operand, /) -> Value:
 
 @room("zetac", _riemann_zeta_rule, samples=reals(1.5, 5.0))
 def zetac(s: Operand, /) -> Value:
-    """riemann_zeta(s) - 1, accurate for large s."""
+    """riemann_zeta(s) - 1, accurate for large s.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> z = xp.asarray(100.0)
+        >>> float(special.zetac(z)) > 0.0, float(special.zeta(z)) - 1.0
+        (True, 0.0)
+    """
 
 
 def _riemann_slope_rule(g: Value, s: Value, n: int) -> Value:

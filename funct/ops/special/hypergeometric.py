@@ -35,7 +35,14 @@ def _hyp0f1_rule(g: Value, v: Operand, z: Value) -> Value:
     samples=ranges((0.5, 3.0), (-2.0, 2.0)),
 )
 def hyp0f1(v: Operand, z: Operand, /) -> Value:
-    """Confluent hypergeometric limit function 0F1(; v; z)."""
+    """Confluent hypergeometric limit function 0F1(; v; z).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.hyp0f1(0.5, xp.asarray(-1.0))), 6)  # cos(2)
+        -0.416147
+    """
 
 
 def _hyp1f1_rule(g: Value, a: Operand, b: Operand, z: Value) -> Value:
@@ -50,7 +57,14 @@ def _hyp1f1_rule(g: Value, a: Operand, b: Operand, z: Value) -> Value:
     samples=ranges((0.5, 3.0), (0.5, 3.0), (-2.0, 2.0)),
 )
 def hyp1f1(a: Operand, b: Operand, z: Operand, /) -> Value:
-    """Kummer's confluent hypergeometric function M(a, b, z)."""
+    """Kummer's confluent hypergeometric function M(a, b, z).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.hyp1f1(1.0, 1.0, xp.asarray(1.0))), 6)  # e
+        2.718282
+    """
 
 
 def _hyp2f1_rule(g: Value, a: Operand, b: Operand, c: Operand, z: Value) -> Value:
@@ -66,7 +80,14 @@ def _hyp2f1_rule(g: Value, a: Operand, b: Operand, c: Operand, z: Value) -> Valu
     samples=ranges((0.5, 3.0), (0.5, 3.0), (0.5, 3.0), (-0.9, 0.7)),
 )
 def hyp2f1(a: Operand, b: Operand, c: Operand, z: Operand, /) -> Value:
-    """Gauss's hypergeometric function F(a, b; c; z)."""
+    """Gauss's hypergeometric function F(a, b; c; z).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.hyp2f1(1.0, 1.0, 2.0, xp.asarray(0.5))), 6)  # 2 log(2)
+        1.386294
+    """
 
 
 def _exprel_rule(g: Value, x: Value) -> Value:
@@ -75,7 +96,14 @@ def _exprel_rule(g: Value, x: Value) -> Value:
 
 @room("exprel", _exprel_rule, samples=reals(), end=(-math.inf, 0.0))
 def exprel(x: Operand, /) -> Value:
-    """expm1(x) / x, 1 at 0."""
+    """expm1(x) / x, 1 at 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.exprel(xp.asarray([0.0, 1e-20])).tolist()
+        [1.0, 1.0]
+    """
 
 
 def _exprel_slope_rule(g: Value, x: Value, n: int) -> Value:
@@ -101,7 +129,14 @@ def _ellipk_rule(g: Value, m: Value) -> Value:
 
 @room("ellipk", _ellipk_rule, samples=_MODULUS, end=(-math.inf, 0.0))
 def ellipk(m: Operand, /) -> Value:
-    """Complete elliptic integral of the first kind of the parameter m."""
+    """Complete elliptic integral of the first kind of the parameter m.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ellipk(xp.asarray(0.0))), 6), float(special.ellipk(xp.asarray(1.0)))
+        (1.570796, inf)
+    """
 
 
 def _ellipkm1_rule(g: Value, ans: Value, p: Value) -> Value:
@@ -114,7 +149,14 @@ def _ellipkm1_rule(g: Value, ans: Value, p: Value) -> Value:
 
 @room("ellipkm1", _ellipkm1_rule, samples=reals(0.05, 2.0), end=(math.inf, 0.0))
 def ellipkm1(p: Operand, /) -> Value:
-    """ellipk(1 - p), accurate near p = 0."""
+    """ellipk(1 - p), accurate near p = 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ellipkm1(xp.asarray(1e-30))), 4)  # 1 - 1e-30 is 1
+        35.9251
+    """
 
 
 def _ellipem1_rule(g: Value, ans: Value, p: Value) -> Value:
@@ -135,7 +177,14 @@ def _ellipe_rule(g: Value, m: Value) -> Value:
 
 @room("ellipe", _ellipe_rule, samples=_MODULUS, end=(-math.inf, 0.0))
 def ellipe(m: Operand, /) -> Value:
-    """Complete elliptic integral of the second kind of the parameter m."""
+    """Complete elliptic integral of the second kind of the parameter m.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ellipe(xp.asarray(0.0))), 6), float(special.ellipe(xp.asarray(1.0)))
+        (1.570796, 1.0)
+    """
 
 
 def _delta(phi: Value, m: Value) -> Value:
@@ -160,7 +209,14 @@ _AMPLITUDE = ranges((0.2, 1.4), (0.2, 0.8))
     samples=_AMPLITUDE,
 )
 def ellipkinc(phi: Operand, m: Operand, /) -> Value:
-    """Incomplete elliptic integral of the first kind."""
+    """Incomplete elliptic integral of the first kind.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ellipkinc(xp.asarray(0.5), 0.0)), 6)
+        0.5
+    """
 
 
 def _ellipeinc_rule_phi(g: Value, phi: Value, m: Value) -> Value:
@@ -178,7 +234,14 @@ def _ellipeinc_rule_m(g: Value, phi: Value, m: Value) -> Value:
     samples=_AMPLITUDE,
 )
 def ellipeinc(phi: Operand, m: Operand, /) -> Value:
-    """Incomplete elliptic integral of the second kind."""
+    """Incomplete elliptic integral of the second kind.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.ellipeinc(xp.asarray(0.5), 1.0)), 6)  # sin(0.5)
+        0.479426
+    """
 
 
 def _amplitude_slope(phi: Value, m: Value, n: int, power: float) -> Value:
@@ -259,4 +322,11 @@ def _lpmv_rule(g: Value, ans: Value, m: Value, v: Value, x: Value) -> Value:
     samples=ranges((0.0, 0.0), (1.5, 3.0), (-0.8, 0.8)),
 )
 def lpmv(m: Operand, v: Operand, x: Operand, /) -> Value:
-    """Associated Legendre function of integer order m and real degree v, for -1 <= x <= 1."""
+    """Associated Legendre function of integer order m and real degree v, for -1 <= x <= 1.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> special.lpmv(0, 2.0, xp.asarray([0.0, 1.0])).tolist()
+        [-0.5, 1.0]
+    """

@@ -101,7 +101,14 @@ def _gammainc_rule_x(g: Value, a: Value, x: Value) -> Value:
     samples=_GAMMA,
 )
 def gammainc(a: Operand, x: Operand, /) -> Value:
-    """Regularized lower incomplete gamma function."""
+    """Regularized lower incomplete gamma function.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.gammainc(1.0, xp.asarray(1.0))), 6)  # 1 - exp(-1)
+        0.632121
+    """
 
 
 def _gammaincc_rule_a(g: Value, a: Value, x: Value) -> Value:
@@ -119,7 +126,15 @@ def _gammaincc_rule_x(g: Value, a: Value, x: Value) -> Value:
     samples=_GAMMA,
 )
 def gammaincc(a: Operand, x: Operand, /) -> Value:
-    """Regularized upper incomplete gamma function, 1 - gammainc(a, x)."""
+    """Regularized upper incomplete gamma function, 1 - gammainc(a, x).
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> x = xp.asarray(100.0)
+        >>> float(special.gammaincc(1.0, x)) > 0.0, float(1.0 - special.gammainc(1.0, x))
+        (True, 0.0)
+    """
 
 
 def moved(slope: Any, density: Any) -> Any:
@@ -147,7 +162,14 @@ def _gammaincinv_rule_p(g: Value, ans: Value, a: Value) -> Value:
     samples=ranges((0.6, 4.0), (0.1, 0.9)),
 )
 def gammaincinv(a: Operand, p: Operand, /) -> Value:
-    """The x with gammainc(a, x) = p."""
+    """The x with gammainc(a, x) = p.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.gammaincinv(1.0, xp.asarray(0.5))), 6)  # log(2)
+        0.693147
+    """
 
 
 def _gammainccinv_rule_p(g: Value, ans: Value, a: Value) -> Value:
@@ -161,7 +183,14 @@ def _gammainccinv_rule_p(g: Value, ans: Value, a: Value) -> Value:
     samples=ranges((0.6, 4.0), (0.1, 0.9)),
 )
 def gammainccinv(a: Operand, p: Operand, /) -> Value:
-    """The x with gammaincc(a, x) = p."""
+    """The x with gammaincc(a, x) = p.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.gammainccinv(1.0, xp.asarray(0.5))), 6)  # log(2)
+        0.693147
+    """
 
 
 def _beta_density_slope(a: Value, b: Value, x: Value, m: int, n: int) -> Value:
@@ -284,7 +313,14 @@ def _betainc_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
     samples=_BETA,
 )
 def betainc(a: Operand, b: Operand, x: Operand, /) -> Value:
-    """Regularized incomplete beta function."""
+    """Regularized incomplete beta function.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.betainc(2.0, 2.0, xp.asarray(0.5))), 6)
+        0.5
+    """
 
 
 def _betaincc_rule_a(g: Value, a: Value, b: Value, x: Value) -> Value:
@@ -307,7 +343,14 @@ def _betaincc_rule_x(g: Value, a: Value, b: Value, x: Value) -> Value:
     samples=_BETA,
 )
 def betaincc(a: Operand, b: Operand, x: Operand, /) -> Value:
-    """1 - betainc(a, b, x), without cancellation."""
+    """1 - betainc(a, b, x), without cancellation.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.betaincc(2.0, 1.0, xp.asarray(0.5))), 6)
+        0.75
+    """
 
 
 def _betaincinv_rule_a(g: Value, ans: Value, a: Value, b: Value) -> Value:
@@ -332,7 +375,14 @@ def _betaincinv_rule_p(g: Value, ans: Value, a: Value, b: Value) -> Value:
     samples=_BETA,
 )
 def betaincinv(a: Operand, b: Operand, p: Operand, /) -> Value:
-    """The x with betainc(a, b, x) = p."""
+    """The x with betainc(a, b, x) = p.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.betaincinv(2.0, 1.0, xp.asarray(0.25))), 6)
+        0.5
+    """
 
 
 def _betainccinv_rule_p(g: Value, ans: Value, a: Value, b: Value) -> Value:
@@ -347,4 +397,11 @@ def _betainccinv_rule_p(g: Value, ans: Value, a: Value, b: Value) -> Value:
     samples=_BETA,
 )
 def betainccinv(a: Operand, b: Operand, p: Operand, /) -> Value:
-    """The x with betaincc(a, b, x) = p."""
+    """The x with betaincc(a, b, x) = p.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.betainccinv(2.0, 1.0, xp.asarray(0.75))), 6)
+        0.5
+    """

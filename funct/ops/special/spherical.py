@@ -29,7 +29,14 @@ def _spherical_jn_rule(g: Value, n: Operand, x: Value) -> Value:
 
 @room(kernels.spherical("spherical_jn"), _INTEGER, _spherical_jn_rule, samples=_ORDERED)
 def spherical_jn(n: Operand, x: Operand, /) -> Value:
-    """Spherical Bessel function of the first kind of order n = 0, 1, …"""
+    """Spherical Bessel function of the first kind of order n = 0, 1, …
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.spherical_jn(0, xp.asarray(1.0))), 6)  # sin(1)
+        0.841471
+    """
 
 
 def _spherical_in_rule(g: Value, n: Operand, x: Value) -> Value:
@@ -39,7 +46,14 @@ def _spherical_in_rule(g: Value, n: Operand, x: Value) -> Value:
 
 @room(kernels.spherical("spherical_in"), _INTEGER, _spherical_in_rule, samples=_ORDERED)
 def spherical_in(n: Operand, x: Operand, /) -> Value:
-    """Modified spherical Bessel function of the first kind of order n = 0, 1, …"""
+    """Modified spherical Bessel function of the first kind of order n = 0, 1, …
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.spherical_in(0, xp.asarray(1.0))), 6)  # sinh(1)
+        1.175201
+    """
 
 
 def _spherical_yn_rule(g: Value, ans: Value, n: Operand, x: Value) -> Value:
@@ -48,7 +62,14 @@ def _spherical_yn_rule(g: Value, ans: Value, n: Operand, x: Value) -> Value:
 
 @room(kernels.spherical("spherical_yn"), _INTEGER, _spherical_yn_rule, samples=_ORDERED)
 def spherical_yn(n: Operand, x: Operand, /) -> Value:
-    """Spherical Bessel function of the second kind of order n = 0, 1, …"""
+    """Spherical Bessel function of the second kind of order n = 0, 1, …
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.spherical_yn(0, xp.asarray(1.0))), 6)  # -cos(1)
+        -0.540302
+    """
 
 
 def _spherical_kn_rule(g: Value, ans: Value, n: Operand, x: Value) -> Value:
@@ -57,7 +78,14 @@ def _spherical_kn_rule(g: Value, ans: Value, n: Operand, x: Value) -> Value:
 
 @room(kernels.spherical("spherical_kn"), _INTEGER, _spherical_kn_rule, samples=_ORDERED)
 def spherical_kn(n: Operand, x: Operand, /) -> Value:
-    """Modified spherical Bessel function of the second kind of order n = 0, 1, …"""
+    """Modified spherical Bessel function of the second kind of order n = 0, 1, …
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.spherical_kn(0, xp.asarray(1.0))), 6)  # pi / 2 exp(-1)
+        0.577864
+    """
 
 
 def _sinc_rule(g: Value, x: Value) -> Value:
@@ -71,4 +99,11 @@ def _sinc_rule(g: Value, x: Value) -> Value:
 
 @room("sinc", _sinc_rule, samples=reals(complex_too=True))
 def sinc(x: Operand, /) -> Value:
-    """sin(pi x) / (pi x), 1 at 0."""
+    """sin(pi x) / (pi x), 1 at 0.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> float(special.sinc(xp.asarray(0.0))), round(float(special.sinc(xp.asarray(0.5))), 6)
+        (1.0, 0.63662)
+    """

@@ -74,7 +74,14 @@ def _stdtr_rule_t(g: Value, df: Value, t: Value) -> Value:
     samples=ranges((1.0, 6.0), (0.3, 3.0)),
 )
 def stdtr(df: Operand, t: Operand, /) -> Value:
-    """Distribution function of Student's t with df degrees of freedom."""
+    """Distribution function of Student's t with df degrees of freedom.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.stdtr(1, xp.asarray(1.0))), 6)  # Cauchy's distribution
+        0.75
+    """
 
 
 def _stdtrit_rule_df(g: Value, ans: Value, df: Value) -> Value:
@@ -92,4 +99,11 @@ def _stdtrit_rule_p(g: Value, ans: Value, df: Value) -> Value:
     samples=ranges((1.0, 6.0), (0.6, 0.9)),
 )
 def stdtrit(df: Operand, p: Operand, /) -> Value:
-    """Inverse of stdtr in t."""
+    """Inverse of stdtr in t.
+
+    Example:
+        >>> import funct.array as xp
+        >>> from funct.array import special
+        >>> round(float(special.stdtrit(10, xp.asarray(0.975))), 3)
+        2.228
+    """

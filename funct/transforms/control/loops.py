@@ -70,6 +70,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     """f of each x along axis 0 of xs, one after the other, and the results stacked.
 
     Args: xs: a pytree of arrays with equal lengths on axis 0. batch_size: so many at once, by vmap.
+    Raises: ArgumentError: when batch_size is not positive.
     Example:
         >>> import funct as ft, funct.array as xp
         >>> ft.map(lambda x: xp.sum(x * x), xp.asarray([[1.0, 2.0], [3.0, 4.0]])).tolist()

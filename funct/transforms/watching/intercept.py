@@ -94,7 +94,14 @@ class Decision:
 
 @attrs.frozen
 class DispatchTrace:
-    """What `trace_dispatch` gives: the function's result and its decisions, in order."""
+    """What `trace_dispatch` gives: the function's result and its decisions, in order.
+
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> trace = ft.trace_dispatch(ft.vmap(xp.sin))(xp.asarray([0.0]))
+        >>> trace.out.tolist(), [d.primitive for d in trace.decisions]
+        ([0.0], ['sin'])
+    """
 
     out: Any
     decisions: tuple[Decision, ...]

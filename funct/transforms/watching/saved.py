@@ -171,6 +171,13 @@ def offload(device: str = "cpu") -> Callable[[Callable[..., Any]], Callable[...,
     The copies are made when values are kept, and go back when the backward pass needs them. On a
     machine with one device that is a copy there and back.
     Raises: ArgumentError: for a device that does not exist.
+    Example:
+        >>> import funct as ft, funct.array as xp
+        >>> loss = ft.offload("cpu")(lambda x: xp.sum(xp.sin(x) ** 2))
+        >>> ft.grad(loss)(xp.asarray([0.0])).tolist()
+        [0.0]
+
+    Source: torch `autograd.graph.save_on_cpu`, as a decorator.
     """
     check_device("offload", device)
 
