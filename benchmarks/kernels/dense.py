@@ -224,6 +224,13 @@ def _decompositions() -> Iterator[Row]:
         "eigh": (x, linalg.eigh, np.linalg.eigh, "linalg.eigh"),
         "svd": (wide, lambda v: linalg.svd(v, True), np.linalg.svd, "linalg.svd"),
     }
+    many = _normal((10000, 5, 5), 3).astype(np.float64)
+    kinds |= {
+        "det": (many, linalg.det, np.linalg.det, "linalg.det"),
+        "inv": (many, linalg.inv, np.linalg.inv, "linalg.inv"),
+        "cholesky": (many @ many.mT + np.eye(5), linalg.cholesky, np.linalg.cholesky,
+                     "linalg.cholesky"),
+    }  # fmt: skip
     for name, (v, ours, theirs, known) in kinds.items():
         peers: dict[str, Any] = {"numpy": functools.partial(theirs, v)}
         if torch is not None:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from funct.kernels import table
 from funct.kernels.cpu.irregular import norms as cpu
+from funct.kernels.cpu.loops import available
 from funct.kernels.linalg import functions
 from funct.kernels.table import restricted
 
-pytestmark = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
+pytestmark = pytest.mark.skipif(not available(), reason="llvmlite is absent")
 
 SHAPES = [
     (1,), (7,), (8,), (9,), (16,), (127,), (128,), (129,), (4, 4), (1, 7), (7, 1), (2, 9), (3, 33),

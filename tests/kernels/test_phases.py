@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import funct.array as xp
-from funct.kernels import table
 from funct.kernels.cpu.irregular import phases as cpu
+from funct.kernels.cpu.loops import available
 from funct.kernels.linalg import matrices
 from funct.kernels.linalg.phases import turned, turned_pair
 from funct.kernels.table import restricted
 
 SHAPES = [(1, 1), (4, 4), (2, 5), (5, 2), (3, 4, 4), (2, 3, 2, 6), (7, 1), (0, 3), (3, 0)]
 DTYPES = ["complex64", "complex128"]
-needs_code = pytest.mark.skipif("llvm" not in table.available(), reason="llvmlite is absent")
+needs_code = pytest.mark.skipif(not available(), reason="llvmlite is absent")
 
 
 def drawn(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Any:

@@ -18,6 +18,7 @@ from funct.errors import LinAlgError
 from funct.kernels import table
 from funct.kernels.cpu.irregular.hermitian import hermitian
 from funct.kernels.cpu.loops import ready
+from funct.kernels.linalg import stacks
 from funct.kernels.linalg.cofactors import cofactors
 from funct.kernels.linalg.lapack import loop, orthogonal
 from funct.kernels.linalg.phases import turned, turned_pair
@@ -125,8 +126,9 @@ def _hermitian(x: NDArray[Any]) -> NDArray[Any]:
 @_fails_with("x must be positive definite")
 def cholesky(x: NDArray[Any], /) -> NDArray[Any]:
     """Lower L with L Lᴴ = x; of x only the Hermitian part is seen."""
-    found: NDArray[Any] = _cholesky(_hermitian(x))
-    return found
+    _square(x)
+    found: NDArray[Any] | None = stacks.cholesky(x) if x.ndim > 2 else None
+    return _cholesky(_hermitian(x)) if found is None else found
 
 
 @_fails_with("a is singular")
@@ -134,8 +136,8 @@ def solve(a: NDArray[Any], b: NDArray[Any], /) -> NDArray[Any]:
     """a⁻¹ b."""
     _square(a)
     _matrix(b)
-    found: NDArray[Any] = _solve(a, b)
-    return found
+    found: NDArray[Any] | None = stacks.solve(a, b) if a.ndim > 2 else None
+    return _solve(a, b) if found is None else found
 
 
 @functools.cache
@@ -184,8 +186,8 @@ def triangular_solves(a: NDArray[Any], b: NDArray[Any], lower: bool) -> NDArray[
 def inv(x: NDArray[Any], /) -> NDArray[Any]:
     """x⁻¹."""
     _square(x)
-    found: NDArray[Any] = _inv(x)
-    return found
+    found: NDArray[Any] | None = stacks.inv(x) if x.ndim > 2 else None
+    return _inv(x) if found is None else found
 
 
 @_fails_with("the iteration did not converge; is every element finite?")
@@ -228,14 +230,17 @@ def lstsq(a: NDArray[Any], b: NDArray[Any], rtol: float | None, /) -> tuple[NDAr
 def det(x: NDArray[Any], /) -> NDArray[Any]:
     """Determinant."""
     _square(x)
-    found: Any = _det(x)
+    found: Any = stacks.det(x) if x.ndim > 2 else None
+    if found is None:
+        found = _det(x)
     return np.asarray(found) if isinstance(found, np.generic) else found
 
 
 def slogdet(x: NDArray[Any], /) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sign (or phase) of the determinant, and the logarithm of its absolute value."""
     _square(x)
-    sign, size = _slogdet(x)
+    found = stacks.slogdet(x) if x.ndim > 2 else None
+    sign, size = _slogdet(x) if found is None else found
     return sign, size
 
 

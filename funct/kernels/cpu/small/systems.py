@@ -1,0 +1,171 @@
+"""Elimination and Cholesky's factors of many small matrices, one in each lane of a vector: see
+`funct.kernels.linalg.stacks`.
+
+A task brings LANES matrices at a time to its room in double precision, element by element: the
+element e of all of them stands from e · LANES on. Lanes behind the last matrix hold it once more.
+Pivots are the largest of a column, as LAPACK's; a lane takes its row by selection.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import parallel
+from funct.kernels.cpu.vectors import gathered, lanes, loaded, many, spread, stored
+
+__all__ = ["LANES", "cholesky", "det", "solve"]
+
+LANES = 8
+_LARGE = 1e150  # products of two such numbers, or of their inverses, are numbers still
+
+
+@parallel
+def det(
+    x: Any, y: Any, room: Any, odd: Any, n: int, count: int, part: int, task: int
+) -> None:  # fmt: skip
+    """y (count,): determinants of x (count, n, n). room: (tasks, n + 1, n, LANES). odd (tasks,): 1
+    where a product on the way was too large or too small. A task takes `part` matrices.
+    """
+    size = n * n
+    base = task * (n + 1) * n * LANES
+    far: Any = np.int64(0)
+    for t in range(task * part, min((task + 1) * part, count), LANES):
+        first = np.where(lanes(LANES, np.int64) + t < count, lanes(LANES, np.int64) + t, count - 1)
+        for e in range(size):
+            _put(room, base, e, gathered(x, first * size + e).astype(np.float64))
+        sign: Any = spread(np.float64(1.0), LANES)
+        sign = _eliminate(room, base, n, n, sign)
+        for k in range(n):
+            sign = sign * _of(room, base, k * n + k)
+            length = _size(sign)
+            beyond = (length > _LARGE) | ((length < 1 / _LARGE) & (length > 0.0))
+            far = far + many(beyond)
+        _put(room, base, 0, sign)
+        for i in range(min(LANES, count - t)):
+            y[t + i] = room[base + i].astype(y.dtype)
+    odd[task] = np.where(far > 0, 1, 0)
+
+
+@parallel
+def solve(
+    a: Any, b: Any, y: Any, room: Any, odd: Any, n: int, m: int, count: int, part: int, task: int,
+) -> None:  # fmt: skip
+    """y (count, n, m): a⁻¹ b for a (count, n, n) and b like y; the inverses where m is n and b is
+    y. room: (tasks, n + 1, n + m, LANES). odd (tasks,): 1 where a pivot is 0.
+    """
+    wide = n + m
+    base = task * (n + 1) * wide * LANES
+    zeros: Any = np.int64(0)
+    for t in range(task * part, min((task + 1) * part, count), LANES):
+        first = np.where(lanes(LANES, np.int64) + t < count, lanes(LANES, np.int64) + t, count - 1)
+        for i in range(n):
+            for j in range(n):
+                at = first * (n * n) + (i * n + j)
+                _put(room, base, i * wide + j, gathered(a, at).astype(np.float64))
+            for j in range(m):
+                at = first * (n * m) + (i * m + j)
+                _put(room, base, i * wide + n + j, gathered(b, at).astype(np.float64))
+        _eliminate(room, base, n, wide, spread(np.float64(1.0), LANES))
+        for u in range(n):
+            i = n - 1 - u
+            pivot = _of(room, base, i * wide + i)
+            zeros = zeros + many(pivot == 0.0)
+            inverse = 1.0 / pivot
+            for j in range(n, wide):
+                total: Any = _of(room, base, i * wide + j)
+                for k in range(i + 1, n):
+                    total = total - _of(room, base, i * wide + k) * _of(room, base, k * wide + j)
+                _put(room, base, i * wide + j, total * inverse)
+        for i in range(min(LANES, count - t)):
+            for j in range(n):
+                for k in range(m):
+                    e = base + (j * wide + n + k) * LANES + i
+                    y[(t + i) * n * m + j * m + k] = room[e].astype(y.dtype)
+    odd[task] = np.where(zeros > 0, 1, 0)
+
+
+@parallel
+def cholesky(
+    x: Any, y: Any, room: Any, odd: Any, n: int, count: int, part: int, task: int
+) -> None:  # fmt: skip
+    """y (count, n, n): lower factors of the Hermitian parts of x. room: (tasks, n, n, LANES). odd
+    (tasks,): 1 where one is not positive definite.
+    """
+    size = n * n
+    base = task * size * LANES
+    lost: Any = np.int64(0)
+    for t in range(task * part, min((task + 1) * part, count), LANES):
+        first = np.where(lanes(LANES, np.int64) + t < count, lanes(LANES, np.int64) + t, count - 1)
+        for i in range(n):
+            for j in range(i + 1):
+                below = gathered(x, first * size + (i * n + j)).astype(np.float64)
+                above = gathered(x, first * size + (j * n + i)).astype(np.float64)
+                _put(room, base, i * n + j, below * 0.5 + above * 0.5)
+        for j in range(n):
+            pivot: Any = _of(room, base, j * n + j)
+            for k in range(j):
+                v = _of(room, base, j * n + k)
+                pivot = pivot - v * v
+            lost = lost + (LANES - many(pivot > 0.0))
+            pivot = np.sqrt(pivot)
+            inverse = 1.0 / pivot
+            _put(room, base, j * n + j, pivot)
+            for i in range(j + 1, n):
+                total: Any = _of(room, base, i * n + j)
+                for k in range(j):
+                    total = total - _of(room, base, i * n + k) * _of(room, base, j * n + k)
+                _put(room, base, i * n + j, total * inverse)
+        for i in range(min(LANES, count - t)):
+            for j in range(n):
+                for k in range(n):
+                    e = base + (j * n + min(k, j)) * LANES + i
+                    v = room[e].astype(y.dtype)
+                    y[(t + i) * size + j * n + k] = np.where(k > j, y.dtype.type(0.0), v)
+    odd[task] = np.where(lost > 0, 1, 0)
+
+
+def _of(room: Any, base: Any, e: Any) -> Any:
+    return loaded(room, base + e * LANES, LANES)
+
+
+def _put(room: Any, base: Any, e: Any, v: Any) -> None:
+    stored(room, base + e * LANES, v)
+
+
+def _size(v: Any) -> Any:
+    return np.where(v < 0.0, -v, v)
+
+
+def _eliminate(room: Any, base: Any, n: Any, wide: Any, sign: Any) -> Any:
+    """Leave the upper triangles of the first n of `wide` columns, and what becomes of the rest;
+    the row behind the last is used. Returns the sign, turned where rows changed places oddly.
+    """
+    spare = n * wide
+    for k in range(n - 1):
+        best: Any = _size(_of(room, base, k * wide + k))
+        place: Any = spread(np.int64(0), LANES) + k
+        for i in range(k + 1, n):
+            size = _size(_of(room, base, i * wide + k))
+            more = size > best
+            best = np.where(more, size, best)
+            place = np.where(more, i, place)
+        sign = np.where(place == k, sign, -sign)
+        for j in range(k, wide):
+            old = _of(room, base, k * wide + j)
+            _put(room, base, spare + j, old)
+            top: Any = old
+            for i in range(k + 1, n):
+                top = np.where(place == i, _of(room, base, i * wide + j), top)
+            _put(room, base, k * wide + j, top)
+        pivot = _of(room, base, k * wide + k)
+        inverse = np.where(pivot == 0.0, 0.0, 1.0 / pivot)
+        for i in range(k + 1, n):
+            here = place == i
+            left = np.where(here, _of(room, base, spare + k), _of(room, base, i * wide + k))
+            factor = left * inverse
+            for j in range(k + 1, wide):
+                own = np.where(here, _of(room, base, spare + j), _of(room, base, i * wide + j))
+                _put(room, base, i * wide + j, own - factor * _of(room, base, k * wide + j))
+    return sign

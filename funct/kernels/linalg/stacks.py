@@ -1,0 +1,107 @@
+"""Stacks of many small real matrices: a matrix in each lane of a vector.
+
+LAPACK takes a call for each matrix, which costs several times what computing with its few elements
+does. Every function gives None where LAPACK is to be asked: for other stacks, without LLVM, and
+where a matrix is not such that its result is right, which LAPACK then says.
+
+Everything is computed in double precision, by elimination with the largest element of a column as
+pivot, as LAPACK does it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from funct.kernels.cpu.loops import ready
+from funct.kernels.cpu.small import systems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = ["cholesky", "det", "inv", "slogdet", "solve"]
+
+_MOST = 16  # rows; a task's room stays in the first-level cache, or near
+_FEWEST = 32  # matrices
+_TASK = 1 << 15  # elements times rows that are worth a task
+
+
+def det(x: NDArray[Any]) -> NDArray[Any] | None:
+    """Determinants."""
+    return _determinants(x, x.dtype)
+
+
+def slogdet(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Their signs, and the logarithms of their absolute values."""
+    found = _determinants(x, np.dtype(np.float64))
+    if found is None:
+        return None
+    with np.errstate(divide="ignore"):  # of a singular matrix it is -inf
+        size = np.log(np.abs(found))
+    return np.sign(found).astype(x.dtype), size.astype(x.dtype, copy=False)
+
+
+def inv(x: NDArray[Any]) -> NDArray[Any] | None:
+    """Inverses."""
+    if not _suits(x):
+        return None
+    unit = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    return _solved(x, unit)
+
+
+def solve(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
+    """a⁻¹ b; every matrix has right sides of its own, no more than a few."""
+    if not _suits(a) or a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
+        return None
+    return _solved(a, b) if b.shape[-1] <= _MOST else None
+
+
+def cholesky(x: NDArray[Any]) -> NDArray[Any] | None:
+    """Lower factors of the Hermitian parts."""
+    if not _suits(x):
+        return None
+    n = x.shape[-1]
+    y = np.empty(x.shape, x.dtype)
+    return y if _fine(systems.cholesky, x, (x, y), n * n, (n,)) else None
+
+
+def _suits(x: Any) -> bool:
+    """Whether these are many small real matrices on the host."""
+    if x.ndim < 3 or x.dtype.char not in "fd" or x.__class__ is not np.ndarray:
+        return False
+    n = x.shape[-1]
+    return 0 < n <= _MOST and x.size >= _FEWEST * n * n and ready(x.size * n)
+
+
+def _determinants(x: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    if not _suits(x):
+        return None
+    n = x.shape[-1]
+    y = np.empty(x.shape[:-2], dtype)
+    return y if _fine(systems.det, x, (x, y), (n + 1) * n, (n,)) else None
+
+
+def _solved(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any] | None:
+    n, m = b.shape[-2:]
+    y = np.empty(b.shape, b.dtype)
+    if not m:
+        return y
+    return y if _fine(systems.solve, a, (a, b, y), (n + 1) * (n + m), (n, m)) else None
+
+
+def _fine(
+    kernel: Callable[..., int], x: NDArray[Any], arrays: tuple[Any, ...], room: int,
+    sizes: tuple[int, ...],
+) -> bool:  # fmt: skip
+    """Run it in tasks; whether what it met was all regular. room: numbers for each lane."""
+    n = x.shape[-1]
+    count = x.size // (n * n)
+    part = -(-_TASK // (n**3 * systems.LANES)) * systems.LANES
+    tasks = -(-count // part)
+    odd = np.empty(tasks, np.int64)
+    given = np.empty((tasks, room, systems.LANES))
+    kernel(*arrays, given, odd, *sizes, count, part, tasks)
+    return not odd.any()

@@ -1,0 +1,165 @@
+"""Stacks of small matrices in lanes: LAPACK's numbers, its errors, and no element of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import funct as ft
+from funct.errors import LinAlgError
+from funct.kernels.cpu.loops import available
+from funct.kernels.cpu.small import systems as cpu
+from funct.kernels.linalg import matrices, stacks
+from funct.kernels.table import restricted
+
+pytestmark = pytest.mark.skipif(not available(), reason="llvmlite is absent")
+
+CALLS = {
+    "det": (stacks.det, np.linalg.det),
+    "slogdet": (stacks.slogdet, np.linalg.slogdet),
+    "inv": (stacks.inv, np.linalg.inv),
+    "cholesky": (stacks.cholesky, np.linalg.cholesky),
+}
+
+
+def drawn(count: int, n: int, m: int, dtype: str, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).standard_normal((count, n, m)).astype(dtype)
+
+
+def regular(count: int, n: int, dtype: str, seed: int = 0) -> Any:
+    """Symmetric, with eigenvalues of at least 1."""
+    x = drawn(count, n, n, "float64", seed)
+    return (x @ np.swapaxes(x, -1, -2) / n + np.eye(n)).astype(dtype)
+
+
+def close(found: Any, expected: Any, dtype: str) -> None:
+    assert found is not None
+    parts = found if isinstance(found, tuple) else (found,)
+    wanted = expected if isinstance(expected, tuple) else (expected,)
+    for a, b in zip(parts, wanted, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, np.dtype(dtype))
+        scale = np.max(np.abs(b), initial=1.0)
+        np.testing.assert_allclose(a, b, rtol=0, atol=1000 * np.finfo(dtype).eps * scale)
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(n=st.integers(1, 16), count=st.integers(32, 75), seed=st.integers(0, 2**32 - 1))
+def test_numbers_are_those_of_lapack(name: str, dtype: str, n: int, count: int, seed: int) -> None:
+    """Also behind the last whole vector of matrices."""
+    ours, theirs = CALLS[name]
+    x = regular(count, n, dtype, seed)
+    expected = theirs(x.astype(np.float64))
+    expected = tuple(expected) if name == "slogdet" else expected
+    close(ours(x), expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@given(n=st.integers(1, 16), m=st.integers(1, 16), seed=st.integers(0, 2**32 - 1))
+def test_systems_are_solved(dtype: str, n: int, m: int, seed: int) -> None:
+    """Whose pivots lie anywhere."""
+    a, b = regular(40, n, dtype, seed), drawn(40, n, m, dtype, seed + 1)
+    a = np.ascontiguousarray(a[:, np.random.default_rng(seed).permutation(n)])
+    close(stacks.solve(a, b), np.linalg.solve(a.astype(float), b.astype(float)), dtype)
+
+
+def test_signs_follow_the_order_of_rows() -> None:
+    """The determinant of a permutation is its sign."""
+    rng = np.random.default_rng(0)
+    x = np.stack([np.eye(5)[rng.permutation(5)] for _ in range(64)])
+    assert np.array_equal(stacks.det(x), np.linalg.det(x))
+
+
+@pytest.mark.parametrize("name", ["inv", "solve", "cholesky"])
+def test_one_singular_matrix_among_others_is_an_error(name: str) -> None:
+    """As it is alone."""
+    x = regular(100, 4, "float64")
+    x[63] = 0.0
+    call: Any = getattr(matrices, name)
+    with pytest.raises(LinAlgError):
+        call(x, x) if name == "solve" else call(x)
+
+
+def test_a_singular_matrix_has_the_determinant_0() -> None:
+    """And the logarithm -inf, without a warning."""
+    x = regular(100, 4, "float64")
+    x[7] = np.outer(np.arange(1.0, 5.0), np.arange(1.0, 5.0))
+    x[8] = 0.0
+    assert np.array_equal(np.asarray(stacks.det(x))[7:9], [0.0, 0.0])
+    sign, size = stacks.slogdet(x)  # type: ignore[misc]
+    assert np.array_equal(sign[7:9], [0.0, 0.0])
+    assert np.array_equal(size[7:9], [-np.inf, -np.inf])
+
+
+@pytest.mark.parametrize("scale", [1e-120, 1e120])
+def test_products_that_leave_the_range_are_left_to_lapack(scale: float) -> None:
+    """Here only on the way: the last rows bring the determinants back."""
+    x = regular(50, 4, "float64")
+    x[:, :2] *= scale
+    x[:, 2:] /= scale
+    assert stacks.det(x) is None
+    np.testing.assert_allclose(matrices.det(x), np.linalg.det(x), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["det", "inv"])
+def test_what_is_not_finite_stays_in_its_matrix(name: str) -> None:
+    """NaN is a result as elsewhere."""
+    x = regular(64, 3, "float64")
+    good = np.asarray(CALLS[name][0](x))
+    x[5, 1, 1] = np.nan
+    found = np.asarray(CALLS[name][0](x))
+    assert np.isnan(found[5]).all()
+    assert np.array_equal(np.delete(found, 5, 0), np.delete(good, 5, 0))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_bits_depend_on_no_thread_and_no_neighbour(name: str) -> None:
+    """Nor on the order in memory."""
+    x = regular(5000, 4, "float64")
+    call = CALLS[name][0]
+    with ft.config.using(threads=1):
+        one = call(x)
+    with ft.config.using(threads=2):
+        two = call(x)
+    apart = call(np.asfortranarray(x))
+    few = call(x[:37].copy())
+    for k, first in enumerate(one if name == "slogdet" else (one,)):  # type: ignore[arg-type]
+        for other in (two, apart, few):
+            v = other[k] if name == "slogdet" else other  # type: ignore[index]
+            assert np.array_equal(first[: len(v)], v)
+
+
+@pytest.mark.parametrize("shape", [(31, 4, 4), (64, 17, 17), (4, 4), (0, 4, 4), (64, 0, 0)])
+def test_other_stacks_are_left_to_lapack(shape: tuple[int, ...]) -> None:
+    """Of few matrices, of large ones, of none."""
+    assert stacks.det(np.ones(shape)) is None
+    assert stacks.det(np.ones((64, 4, 4), np.complex128)) is None
+    assert stacks.solve(np.ones((64, 4, 4)), np.ones((1, 4, 4))) is None
+    with restricted():
+        assert stacks.det(np.ones((64, 4, 4))) is None
+
+
+@pytest.mark.parametrize(("count", "n", "m"), [(9, 1, 1), (11, 3, 2), (8, 4, 5)])
+def test_no_index_is_outside(count: int, n: int, m: int) -> None:
+    """Run as Python, with every index checked; two tasks."""
+    x, b = regular(count, n, "float64"), drawn(count, n, m, "float64")
+    part, odd = 8, np.zeros(2, np.int64)
+    tasks = -(-count // part)
+
+    def room(rows: int) -> Any:
+        return np.empty((tasks, rows, cpu.LANES))
+
+    y: Any = np.empty(count)
+    cpu.det.checked(x, y, room((n + 1) * n), odd, n, count, part, tasks)
+    close(y, np.linalg.det(x), "float64")
+    y = np.empty(b.shape)
+    cpu.solve.checked(x, b, y, room((n + 1) * (n + m)), odd, n, m, count, part, tasks)
+    close(y, np.linalg.solve(x, b), "float64")
+    y = np.empty(x.shape)
+    cpu.cholesky.checked(x, y, room(n * n), odd, n, count, part, tasks)
+    close(y, np.linalg.cholesky(x), "float64")
+    assert not odd.any()
