@@ -6,19 +6,16 @@ vmap and jit too. The same key gives the same bits on every device, in every bat
 
 from funct.array.direct import entrances as _entrances
 from funct.random.draws import bernoulli as bernoulli
-from funct.random.draws import bits as bits
-from funct.random.draws import categorical as categorical
-from funct.random.draws import choice as choice
 from funct.random.draws import exponential as exponential
-from funct.random.draws import fold_in as fold_in
 from funct.random.draws import gumbel as gumbel
-from funct.random.draws import key as key
 from funct.random.draws import laplace as laplace
 from funct.random.draws import normal as normal
-from funct.random.draws import permutation as permutation
 from funct.random.draws import randint as randint
-from funct.random.draws import split as split
 from funct.random.draws import uniform as uniform
+from funct.random.keys import bits as bits
+from funct.random.keys import fold_in as fold_in
+from funct.random.keys import key as key
+from funct.random.keys import split as split
 from funct.random.parametric import beta as beta
 from funct.random.parametric import dirichlet as dirichlet
 from funct.random.parametric import gamma as gamma
@@ -26,6 +23,9 @@ from funct.random.parametric import multivariate_normal as multivariate_normal
 from funct.random.parametric import orthogonal as orthogonal
 from funct.random.parametric import poisson as poisson
 from funct.random.parametric import truncated_normal as truncated_normal
+from funct.random.selections import categorical as categorical
+from funct.random.selections import choice as choice
+from funct.random.selections import permutation as permutation
 
 __all__ = [
     "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in",

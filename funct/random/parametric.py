@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from funct import ops
-from funct.array import asarray, iinfo, linalg, matmul
+from funct.array import asarray, iinfo, linalg, matmul, matrix_transpose
 from funct.array.axes import normal_shape
 from funct.core import Shape
 from funct.errors import ShapeError
 from funct.ops.broadcasting import broadcast_shapes
-from funct.random.draws import float_dtype, normal, open_unit, split
+from funct.random.draws import normal, open_unit
+from funct.random.keys import float_dtype, split
 
 __all__ = [
     "beta", "dirichlet", "gamma", "multivariate_normal", "orthogonal", "poisson",
@@ -45,9 +46,20 @@ def _full(name: str, shape: Any, *parts: Shape) -> Shape:
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Standard normal, given that it lies in [lower, upper]; shape is the limits' by default.
+    """Draw standard normal numbers, given that they lie in [lower, upper].
 
-    Differentiable in the limits.
+    Args:    key: uint32, shape (..., 2). lower, upper: numbers or arrays that broadcast to shape.
+             shape: that of the limits by default. dtype: float32 or float64.
+    Returns: shape (..., *shape).
+    Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
+    Notes:   differentiable in the limits, at a fixed key.
+    Example:
+        >>> import funct as ft
+        >>> x = ft.random.truncated_normal(ft.random.key(7), -2.0, 2.0, (100,))
+        >>> bool((abs(x) <= 2.0).all())
+        True
+
+    Source: jax.random.truncated_normal; by inversion, in the tail on the limits' side.
     """
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = _parameter(lower), _parameter(upper)
@@ -105,9 +117,22 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Normal with mean (..., n) and positive definite cov (..., n, n): draws (*shape, n).
+    """Draw normal vectors with a mean and a covariance matrix.
 
-    shape is (...) by default. Differentiable in both.
+    Args:    key: uint32, shape (2,). mean: (..., n). cov: (..., n, n), symmetric and positive
+             definite. shape: (...) by default, else one that it broadcasts to. dtype: float32 or
+             float64.
+    Returns: shape (*shape, n).
+    Raises:  ShapeError: when shapes do not fit. DTypeError: when dtype is another, or key none.
+             LinAlgError: when a matrix is not positive definite.
+    Notes:   differentiable in both, at a fixed key.
+    Example:
+        >>> import funct as ft
+        >>> import funct.array as xp
+        >>> ft.random.multivariate_normal(ft.random.key(7), xp.zeros(2), xp.eye(2), (3,)).shape
+        (3, 2)
+
+    Source: jax.random.multivariate_normal, by its method "cholesky".
     """
     dtype = float_dtype("multivariate_normal", dtype)
     mean, cov = _parameter(mean), _parameter(cov)
@@ -123,12 +148,27 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     return ops.astype(mean + ops.reshape(moved, (*full, n)), dtype)
 
 
-def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None) -> Any:
-    """Orthogonal matrices (*shape, n, n), evenly distributed (Haar measure).
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
+    """Draw orthogonal matrices, evenly distributed (Haar measure).
 
-    Source: Mezzadri 2007, arXiv:math-ph/0609050.
+    Args:    key: uint32, shape (2,). n, m: rows and columns; as many by default. shape: how many
+             matrices. dtype: float32 or float64.
+    Returns: shape (*shape, n, m); the rows are orthonormal where n <= m, the columns where n >= m.
+    Raises:  ShapeError: when n, m or shape are no lengths. DTypeError: when dtype is another, or
+             key none.
+    Example:
+        >>> import funct as ft
+        >>> q = ft.random.orthogonal(ft.random.key(7), 3)
+        >>> bool((abs(q @ q.T - ft.array.eye(3)) < 1e-14).all())
+        True
+
+    Source: jax.random.orthogonal; Mezzadri 2007, arXiv:math-ph/0609050.
     """
-    full = (*normal_shape("random.orthogonal", shape), *normal_shape("random.orthogonal", n) * 2)
+    lead = normal_shape("random.orthogonal", shape)
+    rows, columns = normal_shape("random.orthogonal", (n, n if m is None else m))
+    wide = rows < columns
+    full = (*lead, columns, rows) if wide else (*lead, rows, columns)
     q, r = linalg.qr(normal(key, full, float_dtype("orthogonal", dtype)))
     signs = 1.0 - 2.0 * ops.astype(ops.less(linalg.diagonal(r), 0.0), r.dtype)
-    return q * ops.reshape(signs, (*full[:-2], 1, full[-1]))
+    q = q * ops.reshape(signs, (*lead, 1, full[-1]))
+    return matrix_transpose(q) if wide else q

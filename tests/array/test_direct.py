@@ -834,14 +834,16 @@ CALLS |= {
     "random.draws.bernoulli": lambda: _drawn((), (0.3,), (0.3, (2, 3)), (xp.asarray([0.5]),), (1,)),
     "random.draws.exponential": _drawn_floats,
     "random.draws.normal": _drawn_floats,
-    "random.draws.permutation": lambda: _drawn(
-        (5,), (0,), (-1,), (300,), (xp.eye(4),), (xp.asarray(1),), (2.0,)
+    "random.selections.permutation": lambda: _drawn(
+        (5,), (0,), (-1,), (300,), (xp.eye(4),), (xp.asarray(1),), (2.0,), (xp.eye(4), 1),
+        (xp.eye(4), 0, True), (5, 0, False, np.int8), (5, 1),
     ),
     "random.draws.randint": lambda: _drawn(
-        ((16,), 0, 10), (3, 3, 7), ((), 5, 5), ((4,), -3, 4), (4, 0, 256, np.uint8),
-        (4, 0, 200, np.int8), (4, 0, 2**63), (4, 0, 2**70), (4, 0.5, 3), (4, 1, 9, np.float32),
+        ((16,), 0, 10), (3, 7), (3, 3, 7), (3, 7, (2,)), ((), 5, 5), ((4,), -3, 4),
+        ((4,), 0, 256, np.uint8), ((4,), 0, 200, np.int8), ((4,), 0, 2**63), ((4,), 0, 2**70),
+        ((4,), 0.5, 3), ((4,), 1, 9, np.float32), ((4,), 0), (5,), (), ((4,), 0, 9, None, 1),
     ),
-    "random.draws.split": lambda: _drawn((), (3,), (40,), (0,), (-1,), (2.0,)),
+    "random.keys.split": lambda: _drawn((), (3,), (40,), (0,), (-1,), (2.0,)),
     "random.draws.uniform": lambda: itertools.chain(
         _drawn_floats(), _drawn((4, np.float32, -1.0, 3.0), (4, None, 0.0, 1))
     ),

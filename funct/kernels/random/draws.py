@@ -22,8 +22,11 @@ _WORD = np.dtype(np.uint32)
 _LONG, _TRUTH = np.dtype(np.uint64), np.dtype(bool)
 _LARGE = 1 << 63  # what machine code takes as a number is below
 _DOUBLE = np.dtype(np.float64)
+_UNSET = ()
 _FLOATS = {None: _DOUBLE} | {n: d for n, d in NAMED.items() if d.char in "fd"}
-_INTEGERS = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
+_NAMES = {None: np.dtype(np.int64)} | {n: d for n, d in NAMED.items() if d.kind in "iu"}
+# 2**(8 k - 1) is the first number that signed ones do not reach; unsigned ones reach it too
+_INTEGERS = {n: (d, 1 << (8 * d.itemsize - 1)) for n, d in _NAMES.items()}
 
 
 def _shape(key: Any, shape: Any) -> Any:
@@ -38,7 +41,7 @@ def _shape(key: Any, shape: Any) -> Any:
     for n in shape:
         if n.__class__ is not int or n < 0:
             return None
-        count *= n
+        count = n if count == 1 else count * n
     return (shape, count) if count < _FEW else None
 
 
@@ -81,8 +84,10 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None) -> Any:
     return -np.log(1.0 - np.maximum(u, least))
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, dtype: Any = None) -> Any:
     """True with probability p."""
+    if dtype is not None:
+        return None
     found = _shape(key, () if shape is None else shape)
     if p.__class__ is not float or found is None:
         return None
@@ -92,13 +97,19 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     return np.less(random_unit(key, shape, _DOUBLE), p)
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
-    """Integers in [minval, maxval)."""
-    found, dtype = _shape(key, shape), _INTEGERS.get(dtype)
-    if found is None or dtype is None or not minval.__class__ is maxval.__class__ is int:
+def randint(
+    key: Any, limits: Any, shape: Any = (), minval: Any = None, maxval: Any = None,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Integers in [minval, maxval). limits: (shape, minval, maxval), (minval, maxval) or ()."""
+    if limits:
+        if shape is not _UNSET or minval is not None or maxval is not None:
+            return None
+        shape, minval, maxval = limits if len(limits) == 3 else (shape, *limits)
+    if shape.__class__ is not tuple or not minval.__class__ is maxval.__class__ is int:
         return None
-    # 2**(8 k - 1) is the first number that signed ones do not reach; unsigned ones reach it too
-    if not 0 <= minval < maxval <= 1 << (8 * dtype.itemsize - 1):
+    found, (dtype, beyond) = _shape(key, shape), _INTEGERS[dtype]
+    if found is None or not 0 <= minval < maxval <= beyond:
         return None
     shape, n = found
     if n and ready(n) and maxval < _LARGE:
@@ -110,10 +121,14 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -
     return words.astype(dtype)
 
 
-def permutation(key: Any, x: Any) -> Any:
+def permutation(
+    key: Any, x: Any, axis: Any = 0, independent: Any = False, dtype: Any = None
+) -> Any:
     """Numbers, or the slices of an array, in another order."""
+    if axis.__class__ is not int or axis or independent is not False or dtype is not None:
+        return None
     n = x if x.__class__ is int else x.shape[0]
-    if _shape(key, n) is None or n >= _SORTED:
+    if key.dtype is not _WORD or key.shape != (2,) or not 0 <= n < _SORTED:
         return None
     if n and ready(n):
         order = few_numbers(key, n, n, _LONG, "bits").argsort(0, "stable")
