@@ -11,9 +11,12 @@ from funct.kernels.cpu.loops import ready
 from funct.kernels.dtypes import NAMED
 from funct.kernels.random.bits import random_bits, random_normal, random_unit
 from funct.kernels.random.bits import split as split_key
+from funct.kernels.random.rejection import random_gamma, random_poisson
+from funct.kernels.special.functions import find
 
 __all__ = [
-    "bernoulli", "exponential", "normal", "permutation", "randint", "split", "uniform",
+    "bernoulli", "beta", "dirichlet", "exponential", "gamma", "normal", "permutation", "poisson",
+    "randint", "split", "uniform",
 ]  # fmt: skip
 
 _FEW = 1 << 13  # what is larger is announced to the allocator, and sorted by machine code
@@ -135,3 +138,55 @@ def permutation(
     else:
         order = random_bits(key, (n,), 64).argsort(0, "stable")
     return order if x.__class__ is int else x.take(order, 0)
+
+
+def _parameter(key: Any, a: Any, shape: Any) -> Any:
+    """A number, or an array of doubles, as an array; and the shape of few draws. Else None, which
+    cannot be unpacked.
+    """
+    if a.__class__ is float or a.__class__ is int:
+        a = np.asarray(a, _DOUBLE)
+    elif a.dtype is not _DOUBLE:
+        return None
+    found = _shape(key, a.shape if shape is None else shape)
+    if found is None or (a.shape and a.shape != found[0]):
+        return None
+    return a, found[0]
+
+
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Gamma numbers with scale 1."""
+    a, full = _parameter(key, a, shape)
+    return random_gamma(key, a, full, _FLOATS[dtype], False, False)
+
+
+def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Beta numbers, of parameters of one shape."""
+    (a, full), (b, other) = _parameter(key, a, shape), _parameter(key, b, shape)
+    if full != other:
+        return None
+    x = random_gamma(key, a, full, _DOUBLE, True, False)
+    y = random_gamma(key, b, full, _DOUBLE, True, True)
+    dtype, made = _FLOATS[dtype], find("expit")(x - y)
+    return made if dtype is _DOUBLE else made.astype(dtype)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Points of one Dirichlet distribution."""
+    if alpha.dtype is not _DOUBLE or alpha.ndim != 1:
+        return None
+    found, dtype = _shape(key, (*(shape or ()), alpha.size)), _FLOATS[dtype]
+    if found is None:
+        return None
+    every = np.empty(found[0])
+    every[...] = alpha
+    logs = random_gamma(key, every, found[0], _DOUBLE, True, False)
+    weights = np.exp(logs - np.maximum.reduce(logs, -1, keepdims=True))
+    made = weights / np.add.reduce(weights, -1, keepdims=True)
+    return made if dtype is _DOUBLE else made.astype(dtype)
+
+
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Counts with mean lam."""
+    lam, full = _parameter(key, lam, shape)
+    return random_poisson(key, lam, full, _INTEGERS[dtype][0])
