@@ -157,6 +157,7 @@ def _gamma_slope(ans: Value, a: Value, logarithm: bool) -> Value:
     Of its logarithm that is 1/x times as much, and has a short form where P is x**a / Γ(a + 1).
     """
     ends = ops.logical_or(ops.less_equal(a, 0.0), ops.equal(a, np.inf))
+    still = ops.where(ops.less(a, 0.0), np.nan, 0.0)
     a, ans = ops.where(ends, 1.0, a), ops.where(ends, 1.0, ops.astype(ans, np.dtype(np.float64)))
     if logarithm:
         low = ops.less(ans, math.log(_LEAST))
@@ -168,7 +169,7 @@ def _gamma_slope(ans: Value, a: Value, logarithm: bool) -> Value:
         log = ops.log(ops.where(ops.greater(ans, 0.0), ans, 1.0))
         short = ans * (ops.special.psi(a + 1.0) - log) / a
         slope = gammaincinv_slope(a, ops.where(low, 1.0, ans))
-    return ops.where(ends, 0.0, ops.where(low, short, slope))
+    return ops.where(ends, still, ops.where(low, short, slope))
 
 
 def _gamma_push(

@@ -1,7 +1,8 @@
 """Random numbers from splittable keys: pure functions of key and position.
 
 A key is a uint32 array of shape (..., 2) that can be indexed, iterated, stacked and split, under
-vmap and jit too. The same key gives the same bits on every device, in every batch.
+vmap and jit too. The same key gives the same bits on every device, in every batch. Parameters of a
+distribution, `shape` and `dtype` may be given by position, in JAX's order, or by name.
 """
 
 from funct.array.direct import entrances as _entrances
