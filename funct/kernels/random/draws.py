@@ -34,7 +34,7 @@ _INTEGERS = {n: (d, 1 << (8 * d.itemsize - 1)) for n, d in _NAMES.items()}
 
 def _shape(key: Any, shape: Any) -> Any:
     """The shape as a tuple, and its elements, if key is one key and little is asked for."""
-    if key.dtype is not _WORD or key.shape != (2,):
+    if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2:
         return None
     if shape.__class__ is int:
         return ((shape,), shape) if 0 <= shape < _FEW else None
@@ -131,7 +131,7 @@ def permutation(
     if axis.__class__ is not int or axis or independent is not False or dtype is not None:
         return None
     n = x if x.__class__ is int else x.shape[0]
-    if key.dtype is not _WORD or key.shape != (2,) or not 0 <= n < _SORTED:
+    if key.dtype is not _WORD or key.ndim != 1 or len(key) != 2 or not 0 <= n < _SORTED:
         return None
     if n and ready(n):
         order = few_numbers(key, n, n, _LONG, "bits").argsort(0, "stable")
